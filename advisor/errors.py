@@ -1,0 +1,102 @@
+"""The one exception tree. Each error carries a hint and the exit code of the command-line contract.
+
+    AdvisorError
+    ├── UsageError               2   the call itself is wrong (unknown profile, bad option value)
+    ├── InvalidInputError        2   a profile, snapshot or saved result is broken; names file and line or field
+    ├── RefusedError             3   a precondition does not hold; nothing was changed
+    │   └── BusyError            3   another transaction holds the lock
+    ├── RestoredError            4   failed, everything that was changed is back
+    ├── NotRestoredError         5   failed, and something could not be put back
+    ├── PermissionDeniedError    6   needs root or a named capability
+    └── CommandError             4   a command or kernel write failed (the kernel's own words in the message)
+
+What a caller writes::
+
+    try:
+        transaction = apply_plan(host, plan, store)
+    except AdvisorError as error:
+        print(error.message, error.hint, file=sys.stderr)
+        raise SystemExit(error.exit_code)
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AdvisorError(Exception):
+    """An error that a user can act on: ``message`` says what and where, ``hint`` what to do."""
+
+    exit_code: ClassVar[int] = 2
+    kind: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(AdvisorError):
+    """The call itself is wrong; nothing was changed."""
+
+    exit_code = 2
+    kind = "usage"
+
+
+class InvalidInputError(AdvisorError):
+    """An input (profile, snapshot, saved result) is broken; the message names the file and the line or field."""
+
+    exit_code = 2
+    kind = "invalid-input"
+
+
+class RefusedError(AdvisorError):
+    """A precondition does not hold; nothing was changed."""
+
+    exit_code = 3
+    kind = "refused"
+
+
+class BusyError(RefusedError):
+    """Another process holds the transaction lock."""
+
+    kind = "busy"
+
+
+class RestoredError(AdvisorError):
+    """A change failed; everything that had been changed was put back and read back."""
+
+    exit_code = 4
+    kind = "failed-restored"
+
+
+class NotRestoredError(AdvisorError):
+    """Something could not be put back; ``items`` holds (what, the command to do by hand)."""
+
+    exit_code = 5
+    kind = "failed-not-restored"
+
+    def __init__(self, message: str, *, hint: str | None = None, items: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.items = items
+
+
+class PermissionDeniedError(AdvisorError):
+    """Needs root, or the capability that the message names."""
+
+    exit_code = 6
+    kind = "permission"
+
+
+class CommandError(AdvisorError):
+    """A command or a kernel write failed; the message carries the kernel's or the tool's own words.
+
+    ``errno`` is the kernel's error number where there is one.
+    """
+
+    exit_code = 4
+    kind = "command"
+
+    def __init__(self, message: str, *, hint: str | None = None, errno: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.errno = errno

@@ -1,0 +1,41 @@
+"""The only door to a machine: files, commands, ethtool queries, and the steps that change it.
+
+Nothing outside this package opens ``/proc`` or ``/sys``, starts a process (the fio runner of ``proof`` excepted,
+which needs its own kill rules) or speaks netlink. A live host, a directory with a captured ``/proc`` and ``/sys``,
+and a snapshot archive answer the same questions, so everything above this package runs on all three alike.
+
+Every read has three outcomes: a value, *absent*, or *unreadable* with the reason; the last two are `Missing`.
+"""
+
+from __future__ import annotations
+
+from advisor.host.commands import CommandRunner, Completed, LiveCommands, NoCommands, RecordedCommands
+from advisor.host.files import DirectoryFiles, FileSource, MemoryFiles
+from advisor.host.machine import Host, live_host, tree_host
+from advisor.host.missing import Missing
+from advisor.host.probes import Probe, ReadCommand, ReadFile, observe
+from advisor.host.steps import PutFile, Run, SetMtu, Step, WriteFile
+
+__all__ = [
+    "CommandRunner",
+    "Completed",
+    "DirectoryFiles",
+    "FileSource",
+    "Host",
+    "LiveCommands",
+    "MemoryFiles",
+    "Missing",
+    "NoCommands",
+    "Probe",
+    "PutFile",
+    "ReadCommand",
+    "ReadFile",
+    "RecordedCommands",
+    "Run",
+    "SetMtu",
+    "Step",
+    "WriteFile",
+    "live_host",
+    "observe",
+    "tree_host",
+]

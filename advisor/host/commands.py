@@ -1,0 +1,172 @@
+"""How commands are run: live with a deadline and a clean environment, or looked up in what a snapshot recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Protocol
+
+import msgspec
+
+from advisor.host.missing import Missing
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+DEADLINE_SECONDS = 10.0
+MAX_OUTPUT_BYTES = 8 * 1024 * 1024
+# A fixed search path and locale: what root's shell exports must not steer what we run or how it answers.
+SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/VRTS/bin:/opt/VRTSllt"
+SAFE_ENVIRONMENT = {"PATH": SAFE_PATH, "LC_ALL": "C", "LANG": "C", "HOME": "/", "SYSTEMD_COLORS": "0"}
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """A command that ran to its end."""
+
+    rc: int
+    stdout: str
+    stderr: str
+
+    @property
+    def ok(self) -> bool:
+        return self.rc == 0
+
+
+class CommandRunner(Protocol):
+    """Runs a command; `Missing` says that it is not installed, not recorded, or did not end in time."""
+
+    def run(
+        self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
+    ) -> Completed | Missing: ...
+
+
+class NoCommands:
+    """A bare tree has no commands."""
+
+    def run(
+        self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
+    ) -> Completed | Missing:
+        return Missing("absent", f"no recorded output of {argv[0]}")
+
+
+class RecordedCommands:
+    """Answers of a snapshot, keyed by the exact argument vector."""
+
+    def __init__(self, answers: Mapping[tuple[str, ...], Completed | Missing]) -> None:
+        self._answers = answers
+
+    def run(
+        self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
+    ) -> Completed | Missing:
+        return self._answers.get(tuple(argv)) or Missing("absent", f"no recorded output of {argv[0]}")
+
+
+class LiveCommands:
+    """Real commands in a scrubbed environment. ``path`` replaces the search path (tests put stand-ins there)."""
+
+    def __init__(self, *, path: str = SAFE_PATH, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = {**SAFE_ENVIRONMENT, **(environment or {}), "PATH": path}
+
+    def run(
+        self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
+    ) -> Completed | Missing:
+        program = self._find(argv[0])
+        if program is None:
+            return Missing("absent", f"{argv[0]} is not installed")
+        try:
+            process = self._start((program, *argv[1:]), stdin)
+        except OSError as error:
+            return Missing("unreadable", f"{argv[0]} did not start: {error.strerror}")
+        except ValueError as error:
+            # A word with a NUL or a lone surrogate, which no command can be given.
+            return Missing("unreadable", f"{argv[0]} did not start: {error}")
+        try:
+            answer = _collect(process, timeout)
+        except BaseException:
+            _end(process)
+            raise
+        if isinstance(answer, str):
+            _end(process)
+            return Missing("unreadable", f"{argv[0]} {answer}")
+        _close(process)
+        return answer
+
+    def _start(self, words: Sequence[str], stdin: str | None) -> Popen[bytes]:
+        import subprocess
+
+        with contextlib.ExitStack() as stack:
+            given: int | IO[bytes] = subprocess.DEVNULL
+            if stdin is not None:
+                from tempfile import TemporaryFile
+
+                # A file, not a pipe: nothing waits for a command that does not read it.
+                given = stack.enter_context(TemporaryFile())
+                given.write(stdin.encode())
+                given.seek(0)
+            return subprocess.Popen(
+                words,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=self._environment,
+                cwd="/",
+                start_new_session=True,
+            )
+
+    def _find(self, name: str) -> str | None:
+        if "\0" in name or not name.isprintable():
+            return None
+        if "/" in name:
+            return name if os.access(name, os.X_OK) else None
+        for directory in self._environment["PATH"].split(":"):
+            candidate = f"{directory}/{name}"
+            if directory and os.access(candidate, os.X_OK) and os.path.isfile(candidate):
+                return candidate
+        return None
+
+
+def _collect(process: Popen[bytes], timeout: float) -> Completed | str:
+    """What a command returned and printed, or why it has to be ended."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    deadline = time.monotonic() + timeout
+    outputs = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    waiting = select.poll()
+    for fd in outputs:
+        waiting.register(fd, select.POLLIN)
+    is_open = set(outputs)
+    while is_open or process.poll() is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return f"did not answer within {timeout:g} s"
+        # With both streams at their end, its exit is all that is left to wait for.
+        for fd, _ in waiting.poll(left * 1000 if is_open else 1):
+            chunk = os.read(fd, 65536)
+            outputs[fd] += chunk
+            if not chunk:
+                waiting.unregister(fd)
+                is_open.remove(fd)
+        if sum(map(len, outputs.values())) > MAX_OUTPUT_BYTES:
+            return f"printed more than {MAX_OUTPUT_BYTES >> 20} MiB"
+    out, err = (bytes(output).decode("utf-8", "replace") for output in outputs.values())
+    return Completed(process.returncode, out, err)
+
+
+def _end(process: Popen[bytes]) -> None:
+    """Kill a command with its children. One that the kernel holds (a hung disk) is left behind, not waited for."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    _close(process)
+    deadline = time.monotonic() + 1
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def _close(process: Popen[bytes]) -> None:
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()

@@ -1,0 +1,235 @@
+"""Where file contents come from: a directory (``/`` on a live host) or an archive held in memory.
+
+Paths are absolute host paths (``/sys/class/net``). A directory that is not ``/`` is treated as a root of its own:
+a symbolic link inside it, absolute or with ``..``, never leads out of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
+from typing import Protocol
+
+from advisor.host.missing import ABSENT, Missing, from_os_error
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_LINKS = 40  # the kernel's own MAXSYMLINKS
+
+
+IS_DIRECTORY = Missing("unreadable", os.strerror(errno.EISDIR))
+
+
+class FileSource(Protocol):
+    """Reads of one host's files. Every method takes an absolute host path and never raises for a bad one."""
+
+    def read(self, path: str) -> bytes | Missing: ...
+
+    def listdir(self, path: str) -> tuple[str, ...] | Missing: ...
+
+    def readlink(self, path: str) -> str | Missing: ...
+
+    def real(self, path: str) -> str | Missing: ...
+
+    def is_dir(self, path: str) -> bool: ...
+
+
+def _missing(error: OSError | ValueError) -> Missing:
+    # ValueError: a name with a NUL or a lone surrogate, which no file can have.
+    return from_os_error(error) if isinstance(error, OSError) else ABSENT
+
+
+def _read_fd(fd: int) -> bytes:
+    # sysfs and procfs report sizes of 0 or 4096 that are not true: read until the end, up to a bound.
+    chunks: list[bytes] = []
+    total = 0
+    while total < MAX_FILE_BYTES and (chunk := os.read(fd, 65536)):
+        chunks.append(chunk)
+        total += len(chunk)
+    return b"".join(chunks)
+
+
+class DirectoryFiles:
+    """Files below ``root``; ``/`` reads the running host without any detour."""
+
+    def __init__(self, root: str = "/") -> None:
+        self.root = os.path.realpath(root)
+        self._live = self.root == "/"
+
+    def locate(self, path: str) -> str | Missing:
+        """The path on this machine that the host path means, every link resolved inside the root."""
+        if self._live:
+            return path
+        real = self._resolve(path)
+        return real if isinstance(real, Missing) else self.root + real
+
+    def read(self, path: str) -> bytes | Missing:
+        place = path if self._live else self.locate(path)
+        if isinstance(place, Missing):
+            return place
+        try:
+            # A FIFO or a device node in a captured tree must not hang a scan, and opening one may do things.
+            if not self._live and not stat.S_ISREG(kind := os.lstat(place).st_mode):
+                return IS_DIRECTORY if stat.S_ISDIR(kind) else Missing("unreadable", "not a regular file")
+            fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        except (OSError, ValueError) as error:
+            return _missing(error)
+        try:
+            return _read_fd(fd)
+        except OSError as error:
+            return from_os_error(error)
+        finally:
+            os.close(fd)
+
+    def listdir(self, path: str) -> tuple[str, ...] | Missing:
+        place = self.locate(path)
+        if isinstance(place, Missing):
+            return place
+        try:
+            return tuple(sorted(os.listdir(place)))
+        except (OSError, ValueError) as error:
+            return _missing(error)
+
+    def readlink(self, path: str) -> str | Missing:
+        parent, _, name = path.rstrip("/").rpartition("/")
+        place = self.locate(parent or "/")
+        if isinstance(place, Missing):
+            return place
+        try:
+            return os.readlink(f"{place}/{name}")
+        except (OSError, ValueError):
+            return ABSENT
+
+    def real(self, path: str) -> str | Missing:
+        if not self._live:
+            return self._resolve(path)
+        try:
+            return os.path.realpath(path, strict=True)
+        except (OSError, ValueError) as error:
+            return _missing(error)
+
+    def is_dir(self, path: str) -> bool:
+        place = self.locate(path)
+        return not isinstance(place, Missing) and os.path.isdir(place)
+
+    def _resolve(self, path: str) -> str | Missing:
+        return resolve(path, self._link_target)
+
+    def _link_target(self, path: str) -> str | Missing | None:
+        try:
+            return os.readlink(self.root + path)
+        except (OSError, ValueError) as error:
+            # EINVAL: it exists and is no link.
+            return None if isinstance(error, OSError) and error.errno == errno.EINVAL else _missing(error)
+
+
+class LinkTarget(Protocol):
+    """The target of a link, None for what is no link, Missing for what is not there."""
+
+    def __call__(self, path: str) -> str | Missing | None: ...
+
+
+def resolve(path: str, target_of: LinkTarget) -> str | Missing:
+    """Resolve every symbolic link of an absolute path inside a root, as ``chroot`` would."""
+    pending = [part for part in path.split("/") if part not in ("", ".")][::-1]
+    done: list[str] = []
+    followed = 0
+    while pending:
+        part = pending.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            if done:
+                done.pop()
+            continue
+        here = "/" + "/".join([*done, part])
+        target = target_of(here)
+        if isinstance(target, Missing):
+            return target
+        if target is None:
+            done.append(part)
+            continue
+        followed += 1
+        if followed > MAX_LINKS:
+            return Missing("unreadable", "too many levels of symbolic links")
+        if target.startswith("/"):
+            done = []
+        pending.extend(target.split("/")[::-1])
+    return "/" + "/".join(done)
+
+
+class MemoryFiles:
+    """Files of an opened archive: contents, links and directories, none of them ever written to disk.
+
+    ``unreadable`` maps a path to the reason for which the captured host could not read it.
+    """
+
+    def __init__(
+        self,
+        contents: Mapping[str, bytes],
+        links: Mapping[str, str] | None = None,
+        directories: frozenset[str] = frozenset(),
+        unreadable: Mapping[str, str] | None = None,
+    ) -> None:
+        self._contents = contents
+        self._links = links or {}
+        self._unreadable = unreadable or {}
+        self._children = _children([*contents, *self._links, *directories, *self._unreadable], directories)
+
+    def read(self, path: str) -> bytes | Missing:
+        real = self.real(path)
+        if isinstance(real, Missing):
+            return real
+        if real in self._unreadable:
+            return Missing("unreadable", self._unreadable[real])
+        content = self._contents.get(real)
+        if content is None:
+            return IS_DIRECTORY if real in self._children else ABSENT
+        return content
+
+    def listdir(self, path: str) -> tuple[str, ...] | Missing:
+        real = self.real(path)
+        if isinstance(real, Missing):
+            return real
+        if real in self._unreadable:
+            return Missing("unreadable", self._unreadable[real])
+        names = self._children.get(real)
+        return ABSENT if names is None else tuple(sorted(names))
+
+    def readlink(self, path: str) -> str | Missing:
+        parent, _, name = path.rstrip("/").rpartition("/")
+        real = self.real(parent or "/")
+        if isinstance(real, Missing):
+            return real
+        return self._links.get(f"{real.rstrip('/')}/{name}", ABSENT)
+
+    def real(self, path: str) -> str | Missing:
+        return resolve(path, self._link_target)
+
+    def is_dir(self, path: str) -> bool:
+        real = self.real(path)
+        return not isinstance(real, Missing) and real in self._children
+
+    def _link_target(self, path: str) -> str | Missing | None:
+        target = self._links.get(path)
+        if target is not None:
+            return target
+        known = path in self._contents or path in self._children or path in self._unreadable
+        return None if known else ABSENT
+
+
+def _children(paths: list[str], directories: frozenset[str]) -> dict[str, set[str]]:
+    children: dict[str, set[str]] = {"/": set()}
+    for directory in directories:
+        children.setdefault(directory, set())
+    for path in paths:
+        while path != "/":
+            parent, _, name = path.rpartition("/")
+            parent = parent or "/"
+            known = children.setdefault(parent, set())
+            if name in known:
+                break
+            known.add(name)
+            path = parent
+    return children

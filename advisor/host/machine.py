@@ -1,0 +1,196 @@
+"""`Host`: one machine, live or captured."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Mapping, Sequence
+
+from advisor.errors import CommandError
+from advisor.host import ethtool as ethtool_ioctl
+from advisor.host.commands import DEADLINE_SECONDS, CommandRunner, Completed, LiveCommands, NoCommands
+from advisor.host.files import DirectoryFiles, FileSource
+from advisor.host.missing import ABSENT, Missing
+from advisor.host.steps import PutFile, Run, SetMtu, Step, WriteFile
+
+EthtoolAnswers = Mapping[tuple[str, str], "ethtool_ioctl.Answer | Missing"]
+
+
+class Host:
+    """A machine to read from and, where it is a directory or live, to change.
+
+    ``is_live`` is true for the machine that this process runs on; ``is_root`` says whether its reads had root's rights.
+    """
+
+    def __init__(
+        self,
+        files: FileSource,
+        commands: CommandRunner,
+        *,
+        is_live: bool = False,
+        is_root: bool = False,
+        ethtool_answers: EthtoolAnswers | None = None,
+    ) -> None:
+        self.files = files
+        self.commands = commands
+        self.is_live = is_live
+        self.is_root = is_root
+        self._ethtool = ethtool_answers
+        self._drivers = ethtool_ioctl.Ethtool()
+
+    def read(self, path: str) -> str | Missing:
+        """Text of a file without trailing white space and NUL bytes; bytes that are not UTF-8 become U+FFFD."""
+        data = self.files.read(path)
+        return data if isinstance(data, Missing) else data.decode("utf-8", "replace").rstrip(" \t\r\n\0")
+
+    def read_bytes(self, path: str) -> bytes | Missing:
+        """The exact content of a file."""
+        return self.files.read(path)
+
+    def read_int(self, path: str, base: int = 10) -> int | Missing:
+        """An integer attribute; unreadable where the text is not one."""
+        text = self.read(path)
+        if isinstance(text, Missing):
+            return text
+        try:
+            # int() takes 1_000 too.
+            return int(text.replace("_", "?"), base)
+        except ValueError:
+            return Missing("unreadable", f"not a number: {text[:40]!r}")
+
+    def listdir(self, path: str) -> tuple[str, ...] | Missing:
+        """Names in a directory, sorted."""
+        return self.files.listdir(path)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """Names in a directory, sorted; none where there is no such directory or it cannot be read."""
+        found = self.files.listdir(path)
+        return () if isinstance(found, Missing) else found
+
+    def readlink(self, path: str) -> str | Missing:
+        """The text of a symbolic link; absent where the path is no link."""
+        return self.files.readlink(path)
+
+    def real(self, path: str) -> str | Missing:
+        """The path with every symbolic link resolved, inside the host's own root."""
+        return self.files.real(path)
+
+    def is_dir(self, path: str) -> bool:
+        return self.files.is_dir(path)
+
+    def exists(self, path: str) -> bool:
+        return not isinstance(self.files.real(path), Missing)
+
+    def run(
+        self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
+    ) -> Completed | Missing:
+        """Run a command that only reads. ``timeout`` in seconds; a hanging command becomes `Missing`."""
+        return self.commands.run(argv, timeout=timeout, stdin=stdin)
+
+    def ethtool(self, link: str, what: str) -> ethtool_ioctl.Answer | Missing:
+        """Driver facts of a link: rings, channels, driver, coalesce, pause or features; not to be changed."""
+        if self.is_live and self._ethtool is None:
+            return self._drivers.query(link, what)
+        return (self._ethtool or {}).get((link, what), ethtool_ioctl.NOT_RECORDED)
+
+    def locate(self, path: str) -> str:
+        """Where a host path lies on this machine, for writing; directories on the way need not exist yet.
+
+        Raises CommandError for a host that cannot be written to.
+        """
+        if not isinstance(self.files, DirectoryFiles):
+            raise CommandError(f"{path}: a snapshot cannot be changed")
+        parent, _, name = path.rpartition("/")
+        place = self.files.locate(parent or "/")
+        if isinstance(place, Missing):
+            if not place.is_absent:
+                raise CommandError(f"{path}: the directory {parent}: {place.why}")
+            if not isinstance(self.files.readlink(parent), Missing):
+                # On this machine it may well lead somewhere.
+                raise CommandError(f"{path}: the directory {parent}: a symbolic link to what is not there")
+            place = self.locate(parent)
+        return f"{place.rstrip('/')}/{name}"
+
+    def do(self, step: Step) -> None:
+        """Carry one step out. Raises CommandError with the kernel's or the tool's own words; nothing is retried."""
+        match step:
+            case WriteFile(path, value):
+                self._write_attribute(path, value)
+            case SetMtu(link, mtu):
+                self._set_mtu(link, mtu)
+            case Run(argv):
+                self._run_step(argv)
+            case PutFile():
+                self._put_file(step)
+
+    def _write_attribute(self, path: str, value: str) -> None:
+        place = self.files.locate(path) if isinstance(self.files, DirectoryFiles) else self.locate(path)
+        if isinstance(place, Missing):
+            raise CommandError(f"{path}: {place.why}")
+        try:
+            # O_TRUNC and O_NONBLOCK (a FIFO) matter in a captured tree only; without O_CREAT a mistyped path cannot
+            # become a file.
+            fd = os.open(place, os.O_WRONLY | os.O_CLOEXEC | os.O_TRUNC | os.O_NOCTTY | os.O_NONBLOCK)
+            try:
+                os.write(fd, value.encode() + b"\n")
+            finally:
+                os.close(fd)
+        except OSError as error:
+            why = os.strerror(error.errno or errno.EIO)
+            raise CommandError(f"{path}: writing {value!r}: {why}", errno=error.errno) from error
+
+    def _set_mtu(self, link: str, mtu: int) -> None:
+        if not self.is_live:
+            self._write_attribute(f"/sys/class/net/{link}/mtu", str(mtu))
+            return
+        from pyroute2 import IPRoute
+        from pyroute2.netlink.exceptions import NetlinkError
+
+        with IPRoute() as netlink:
+            found = netlink.link_lookup(ifname=link)
+            if not found:
+                raise CommandError(f"link {link}: does not exist")
+            try:
+                netlink.link("set", index=found[0], mtu=mtu)
+            except NetlinkError as error:
+                raise CommandError(f"link {link}: mtu {mtu}: {error.args[-1]}") from error
+
+    def _run_step(self, argv: tuple[str, ...]) -> None:
+        done = self.commands.run(argv, timeout=60.0)
+        if isinstance(done, Missing):
+            raise CommandError(f"{argv[0]}: {done.why}")
+        if not done.ok:
+            raise CommandError(f"{' '.join(argv)}: returned {done.rc}: {done.stderr.strip() or 'no message'}")
+
+    def _put_file(self, step: PutFile) -> None:
+        from advisor.host.putfile import put_file
+
+        try:
+            put_file(self.locate(step.path), step.content, mode=step.mode, uid=step.uid, gid=step.gid)
+        except OSError as error:
+            raise CommandError(f"{step.path}: {os.strerror(error.errno or errno.EIO)}") from error
+        for directory in step.prune:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.locate(directory))
+
+    def owner(self, path: str) -> tuple[int, int, int] | Missing:
+        """Mode bits, uid and gid of a regular file."""
+        try:
+            status = os.lstat(self.locate(path))
+        except (OSError, CommandError):
+            return ABSENT
+        if not stat.S_ISREG(status.st_mode):
+            return Missing("unreadable", "not a regular file")
+        return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
+
+
+def live_host() -> Host:
+    """The machine that this process runs on."""
+    return Host(DirectoryFiles("/"), LiveCommands(), is_live=True, is_root=os.geteuid() == 0)
+
+
+def tree_host(root: str, commands: CommandRunner | None = None) -> Host:
+    """A directory that holds a captured ``/proc`` and ``/sys`` (and ``/etc`` where it was captured)."""
+    return Host(DirectoryFiles(root), commands or NoCommands(), is_root=True)
