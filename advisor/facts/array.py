@@ -1,0 +1,51 @@
+"""The record of an array, apart from its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+
+class Array(msgspec.Struct, frozen=True):
+    """A device made of others.
+
+    ``name`` is what its own tools call it (md0, vg0/data, mpatha), ``device`` the kernel's name (md0, dm-3).
+    ``level``: md's own words (raid0 … raid10, linear, container, faulty), ``linear``, ``striped``, ``mirror``,
+    ``raid5``, ``thin``, ``thin-pool``, ``cache`` … for LVM, ``multipath`` for dm-multipath. ``data_disks`` is the
+    number of members that carry data in one stripe (N for raid0, N/2 for raid10, N-1, N-2), None where the question
+    has no meaning. ``chunk_bytes`` is the chunk or stripe size; the block size of a thin pool, cache or snapshot.
+    ``state``: ``clean``, ``active``, ``degraded``, ``failed``, ``recovering``, ``resyncing``, ``reshaping``,
+    ``checking``, ``repairing``, ``readonly``, ``suspended``, ``inactive``. ``recovering`` is a degraded array that is
+    being healed; other work on a degraded array leaves it ``degraded`` (the work is in ``detail``). A container (IMSM,
+    DDF) is ``inactive`` in health: only the arrays in it are active.
+    ``missing`` counts members that should serve and do not (failed, absent, or not yet rebuilt; failed paths).
+
+    ``members`` names every device that belongs to it, by kernel name, the ``spares``, ``failed`` and ``journal`` ones
+    included: for LVM the physical volumes, whatever hidden volumes lie between. As mdadm(8) counts, a spare that is
+    being rebuilt onto is still a spare; it is also named in ``detail`` under ``rebuilding``.
+    """
+
+    name: str
+    manager: Literal["md", "lvm", "dm-multipath", "controller", "dm"]
+    """``dm``: a striped, mirrored or RAID mapping that is not LVM's (dmraid, plain dmsetup)."""
+    device: str
+    level: str | None
+    chunk_bytes: int | None
+    data_disks: int | None
+    state: str | None
+    missing: int | None
+    members: tuple[str, ...]
+    spares: tuple[str, ...]
+    failed: tuple[str, ...]
+    journal: tuple[str, ...]
+    numa_nodes: tuple[int, ...]
+    size_bytes: int | None
+    progress_percent: float | None
+    mountpoints: tuple[str, ...]
+    detail: Mapping[str, str]
+    disks: tuple[str, ...] = ()
+    """The whole disks at the bottom of it, through partitions, encryption and arrays of arrays; by `Disk.name`."""
+    queue: Mapping[str, str] = {}
+    """Raw queue attributes of the array itself, by their sysfs names, as in `Disk.queue`."""

@@ -1,0 +1,177 @@
+"""Arrays: md, LVM and dm-multipath, their geometry, members and health.
+
+Hardware RAID controllers are not seen here: their volumes are disks to the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal
+
+from advisor.facts import dm, md, recorded
+from advisor.facts.array import Array
+from advisor.facts.block import BlockNames, natural, read_queue, read_size
+from advisor.facts.disks import Disk
+from advisor.facts.dm import DmDevice
+from advisor.facts.dm_text import Shape, failed_paths
+from advisor.facts.md_sources import read_md
+from advisor.facts.multipath_text import MultipathMap
+from advisor.facts.storage import Storage, read_storage
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host
+
+__all__ = ["Array", "read_arrays"]
+
+QUEUE_ATTRIBUTES = (
+    "scheduler",
+    "nr_requests",
+    "read_ahead_kb",
+    "max_sectors_kb",
+    "optimal_io_size",
+    "minimum_io_size",
+    "logical_block_size",
+)
+_AFTER_MD = frozenset("0123456789_")
+_ORDER = ("md", "lvm", "dm-multipath", "dm", "controller")
+
+
+def read_arrays(host: Host, disks: tuple[Disk, ...], unknown: Unknowns) -> tuple[Array, ...]:
+    """Arrays by manager and name. One of which some attribute cannot be read is listed all the same."""
+    listed = host.names("/sys/block")
+    found_md = read_md(host, [name for name in listed if name.startswith("md") and name[2:3] in _AFTER_MD], unknown)
+    found_dm = dm.read_dm(host, [name for name in listed if name.startswith("dm-")], unknown)
+    reader = _Reader(host, read_storage(host, disks, found_md, found_dm), unknown)
+    arrays = [reader.md(one) for one in found_md]
+    arrays += [reader.mapped(one) for one in found_dm if one.role in ("lvm", "dm")]
+    arrays += [reader.multipath(one) for one in found_dm if one.role == "multipath"]
+    if not found_dm and not host.is_live:
+        arrays += recorded.volumes(host) + recorded.maps(host)
+    return tuple(sorted(arrays, key=lambda one: (_ORDER.index(one.manager), natural(one.name))))
+
+
+class _Reader:
+    """Makes the records of the arrays in one view of a host's storage."""
+
+    def __init__(self, host: Host, storage: Storage, unknown: Unknowns) -> None:
+        self.host = host
+        self.storage = storage
+        self.unknown = unknown
+        self.names = BlockNames(host)
+
+    def _queue(self, device: str, fact: str) -> dict[str, str]:
+        return read_queue(self.host, device, QUEUE_ATTRIBUTES, fact, self.unknown)
+
+    def md(self, one: md.Md) -> Array:
+        fact = f"arrays.{one.name}"
+        if one.contradicts:
+            self.unknown.note(f"{fact}.missing", f"{one.contradicts}, which contradict each other")
+        if one.level == "raid10" and one.near_copies is None:
+            self.unknown.note(f"{fact}.data_disks", "its layout is not there")
+        disks = self.storage.disks(one.name)
+        return md.to_array(
+            one,
+            disks=disks,
+            numa_nodes=self.storage.nodes(disks),
+            mountpoints=self.storage.mountpoints(one.name),
+            queue=self._queue(one.name, fact),
+        )
+
+    def mapped(self, device: DmDevice) -> Array:
+        """A logical volume, or another owner's striped, mirrored or RAID mapping."""
+        carrier = dm.carrier(device, self.storage.by_mapped)
+        geometry = dm.shape(carrier)
+        health = dm.health(carrier, geometry) if not device.suspended else dm.Health("suspended")
+        own = self.storage.groups.get(device.group_id, frozenset())
+        failed = {name for number in health.failed for name in self._physical(number, own)}
+        return self._array(
+            device,
+            "lvm" if device.role == "lvm" else "dm",
+            geometry,
+            state=health.state,
+            missing=health.missing,
+            members=self.storage.stack.through(device.name, own),
+            failed=tuple(sorted(failed, key=natural)),
+            progress=health.progress_percent,
+            detail=dict(health.detail) | ({"snapshots": "yes"} if carrier is not device else {}),
+        )
+
+    def _physical(self, number: str, own: frozenset[str]) -> tuple[str, ...]:
+        """The physical volumes behind a hidden volume's device number."""
+        name = self.names.by_number(number)
+        if name is None:
+            return ()
+        return self.storage.stack.through(name, own) if name in own else (name,)
+
+    def multipath(self, device: DmDevice) -> Array:
+        failed, state = self._paths(device)
+        return self._array(
+            device,
+            "dm-multipath",
+            dm.shape(device) or Shape("multipath"),
+            state=state,
+            missing=None if failed is None else len(failed),
+            members=tuple(sorted(device.slaves, key=natural)),
+            failed=failed or (),
+            progress=None,
+            detail={"wwid": device.uuid.removeprefix("mpath-")} if device.uuid.startswith("mpath-") else {},
+        )
+
+    def _paths(self, device: DmDevice) -> tuple[tuple[str, ...] | None, str | None]:
+        """Failed paths and the state: by device-mapper, by a recorded ``multipath -ll``, or by the SCSI layer alone."""
+        failed = self._failed_paths(device)
+        offline = tuple(name for name in device.slaves if self.storage.is_offline(name))
+        if failed is None:
+            # A path that the kernel has taken offline is lost; that the others work cannot be told from here.
+            return (offline, "degraded") if offline else (None, "suspended" if device.suspended else None)
+        failed = tuple(sorted({*failed, *offline}, key=natural))
+        return failed, "suspended" if device.suspended else recorded.path_state(len(failed), len(device.slaves))
+
+    def _failed_paths(self, device: DmDevice) -> tuple[str, ...] | None:
+        if device.status:
+            numbers = (number for target in device.status for number in failed_paths(target.words))
+            return tuple(name for name in map(self.names.by_number, numbers) if name)
+        found = self.recorded_maps.get(device.name)
+        return tuple(path.device for path in found.paths if not path.is_usable) if found else None
+
+    @cached_property
+    def recorded_maps(self) -> dict[str, MultipathMap]:
+        """Maps by device as a capture's ``multipath -ll`` tells of them; a live host asks device-mapper itself."""
+        return {} if self.host.is_live else {one.device: one for one in recorded.read_maps(self.host)}
+
+    def _array(
+        self,
+        device: DmDevice,
+        manager: Literal["lvm", "dm-multipath", "dm"],
+        geometry: Shape | None,
+        *,
+        state: str | None,
+        missing: int | None,
+        members: tuple[str, ...],
+        failed: tuple[str, ...],
+        progress: float | None,
+        detail: Mapping[str, str],
+    ) -> Array:
+        fact = f"arrays.{device.title}"
+        disks = self.storage.disks(device.name)
+        return Array(
+            name=device.title,
+            manager=manager,
+            device=device.name,
+            level=geometry.level if geometry else None,
+            chunk_bytes=geometry.chunk_bytes if geometry else None,
+            data_disks=geometry.data_disks if geometry else None,
+            state=state,
+            missing=missing,
+            members=members,
+            spares=(),
+            failed=failed,
+            journal=(),
+            numa_nodes=self.storage.nodes(disks),
+            size_bytes=read_size(self.host, device.name, f"{fact}.size_bytes", self.unknown),
+            progress_percent=progress,
+            mountpoints=self.storage.mountpoints(device.name),
+            detail={"dm_name": device.mapping, **dict(geometry.detail if geometry else ()), **detail},
+            disks=disks,
+            queue=self._queue(device.name, fact),
+        )

@@ -1,0 +1,90 @@
+"""Counters since start that tell whether a limit was ever felt: socket buffers, listen queues, the receive path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host
+
+_NUMBER = re.compile(r"[0-9]{1,20}", re.ASCII)
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """Events since the network namespace began (softnet: since boot); None where the kernel does not count them.
+
+    The ``udp_`` ones are IPv4 and IPv6 together. ``softnet_squeezed`` counts the rounds that ended with packets left
+    over because the budget or the time was used up. Sources: proc_net(5), Linux kernel documentation,
+    networking/snmp_counter.
+    """
+
+    udp_received: int | None = None
+    udp_receive_buffer_errors: int | None = None
+    udp_send_buffer_errors: int | None = None
+    ip_fragments_created: int | None = None
+    ip_reassembly_failures: int | None = None
+    tcp_pruned: int | None = None
+    tcp_collapsed: int | None = None
+    listen_overflows: int | None = None
+    softnet_processed: int | None = None
+    softnet_dropped: int | None = None
+    softnet_squeezed: int | None = None
+
+
+def parse_paired(text: str) -> dict[str, dict[str, int]]:
+    """/proc/net/snmp and netstat: a line of names, then one of values, per protocol. What is no count is left out."""
+    tables: dict[str, dict[str, int]] = {}
+    lines = [line.split() for line in text.splitlines()]
+    for names, values in zip(lines[::2], lines[1::2], strict=False):
+        if names and len(names) == len(values) and names[0] == values[0]:
+            pairs = zip(names[1:], values[1:], strict=True)
+            tables[names[0].rstrip(":")] = {name: int(value) for name, value in pairs if _NUMBER.fullmatch(value)}
+    return tables
+
+
+def parse_snmp6(text: str) -> dict[str, int]:
+    """/proc/net/snmp6: a name and a value per line."""
+    pairs = (line.split() for line in text.splitlines())
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and _NUMBER.fullmatch(pair[1])}
+
+
+def parse_softnet(text: str) -> tuple[int, int, int] | None:
+    """/proc/net/softnet_stat over all CPUs: processed, dropped, squeezed (columns 1 to 3, hexadecimal)."""
+    rows = [line.split()[:3] for line in text.splitlines()]
+    if not rows or not all(len(row) == 3 and all(re.fullmatch(r"[0-9a-f]{8}", cell) for cell in row) for row in rows):
+        return None
+    processed, dropped, squeezed = (sum(int(row[column], 16) for row in rows) for column in range(3))
+    return processed, dropped, squeezed
+
+
+def _both(ipv4: int | None, ipv6: int | None) -> int | None:
+    return None if ipv4 is None else ipv4 + (ipv6 or 0)
+
+
+def read_counters(host: Host, unknown: Unknowns) -> Counters:
+    """The counters of the caller's network namespace."""
+
+    def text(name: str) -> str:
+        return unknown.value(f"counters.{name}", host.read(f"/proc/net/{name}")) or ""
+
+    snmp, snmp6 = parse_paired(text("snmp")), parse_snmp6(text("snmp6"))
+    tcp = parse_paired(text("netstat")).get("TcpExt", {})
+    udp: Mapping[str, int] = snmp.get("Udp", {})
+    ip: Mapping[str, int] = snmp.get("Ip", {})
+    softnet = parse_softnet(text("softnet_stat")) or (None, None, None)
+    return Counters(
+        udp_received=_both(udp.get("InDatagrams"), snmp6.get("Udp6InDatagrams")),
+        udp_receive_buffer_errors=_both(udp.get("RcvbufErrors"), snmp6.get("Udp6RcvbufErrors")),
+        udp_send_buffer_errors=_both(udp.get("SndbufErrors"), snmp6.get("Udp6SndbufErrors")),
+        ip_fragments_created=ip.get("FragCreates"),
+        ip_reassembly_failures=ip.get("ReasmFails"),
+        tcp_pruned=tcp.get("PruneCalled"),
+        tcp_collapsed=tcp.get("TCPRcvCollapsed"),
+        listen_overflows=tcp.get("ListenOverflows"),
+        softnet_processed=softnet[0],
+        softnet_dropped=softnet[1],
+        softnet_squeezed=softnet[2],
+    )

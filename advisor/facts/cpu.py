@@ -1,0 +1,265 @@
+"""CPUs: online and offline, cores, packages, and what the caller may use.
+
+Source: Documentation/admin-guide/cputopology.rst. The kernel's sibling lists say which CPUs share a core or package, so
+one CPU of each core is read and not every one of them. They count before the ids: ids are missing or -1 on POWER and
+s390, and one number names two packages on some ia64 machines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+
+import msgspec
+
+from advisor.facts.allowed import read_allowed
+from advisor.facts.cpuinfo import Processor, parse_cpuinfo, parse_model
+from advisor.facts.cpulist import format_list, read_ids, read_list
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+_CPUS = "/sys/devices/system/cpu"
+# The newer name first (Linux 5.3); both mean the same mask.
+_CORE_LISTS = ("core_cpus_list", "thread_siblings_list", "thread_siblings")
+_DIE_LISTS = ("die_cpus_list",)
+_PACKAGE_LISTS = ("package_cpus_list", "core_siblings_list", "core_siblings")
+
+Groups = list[frozenset[int]]
+Key = tuple[int | None, ...]
+KeyOf = Callable[[int], Key | None]
+
+
+class Cpu(msgspec.Struct, frozen=True):
+    """``threads`` counts online logical CPUs; ``cores`` and ``packages`` those that have an online CPU.
+
+    ``threads_per_core`` is that of the core with the most online CPUs; hybrid processors have cores with fewer.
+    """
+
+    online: str | None
+    offline: str | None
+    present: str | None
+    threads: int | None
+    cores: int | None
+    packages: int | None
+    threads_per_core: int | None
+    model: str | None
+    allowed: str | None
+    """CPUs that the calling process may run on, by affinity and cpuset (kernel list string)."""
+
+
+def read_cpu(host: Host, unknown: Unknowns) -> Cpu:
+    """CPU facts of a host. ``offline`` is the kernel's own list, which may reach beyond the CPUs that are present."""
+    online = online_cpus(host)
+    if isinstance(online, Missing):
+        unknown.note("cpu.online", "the host shows no CPUs: neither in /sys/devices/system/cpu nor in /proc")
+        return Cpu(None, None, None, None, None, None, None, _model(host, unknown), None)
+    cores, packages = _cores_and_packages(host, online, unknown)
+    return Cpu(
+        online=format_list(online),
+        offline=format_list(_offline(host, online)),
+        present=format_list(_present(host, online)),
+        threads=len(online),
+        cores=len(cores) if cores else None,
+        packages=len(packages) if packages else None,
+        threads_per_core=max(map(len, cores)) if cores else None,
+        model=_model(host, unknown),
+        allowed=_allowed(host, online, unknown),
+    )
+
+
+def online_cpus(host: Host) -> tuple[int, ...] | Missing:
+    """Ids of the online CPUs, sorted.
+
+    Old kernels (2.6.18 of RHEL 5) have no list: there it follows from the CPUs' own directories, or from /proc/stat.
+    """
+    listed = read_list(host, f"{_CPUS}/online")
+    if not isinstance(listed, Missing) and listed:
+        return listed
+    return _online_directories(host) or _online_in_proc(host) or Missing("absent", "no CPUs are shown")
+
+
+def _online_directories(host: Host) -> tuple[int, ...]:
+    cpus = _directories(host)
+    with_topology = {cpu for cpu in cpus if host.is_dir(f"{_CPUS}/cpu{cpu}/topology")}
+
+    def is_online(cpu: int) -> bool:
+        state = host.read(f"{_CPUS}/cpu{cpu}/online")
+        # CPU 0 often has no such file; a CPU that was taken offline loses its topology.
+        return (cpu in with_topology or not with_topology) if isinstance(state, Missing) else state != "0"
+
+    return tuple(cpu for cpu in cpus if is_online(cpu))
+
+
+def _online_in_proc(host: Host) -> tuple[int, ...]:
+    stat = host.read("/proc/stat")
+    if not isinstance(stat, Missing) and (found := re.findall(r"^cpu(\d{1,5}) ", stat, re.MULTILINE | re.ASCII)):
+        return tuple(sorted(set(map(int, found))))
+    return tuple(processor.number for processor in _processors(host))
+
+
+def _directories(host: Host) -> tuple[int, ...]:
+    found = (re.fullmatch(r"cpu(\d{1,5})", name, re.ASCII) for name in host.names(_CPUS))
+    return tuple(sorted(int(name[1]) for name in found if name))
+
+
+def _present(host: Host, online: tuple[int, ...]) -> tuple[int, ...]:
+    listed = read_list(host, f"{_CPUS}/present")
+    return (_directories(host) or online) if isinstance(listed, Missing) else listed
+
+
+def _offline(host: Host, online: tuple[int, ...]) -> Iterable[int]:
+    listed = read_list(host, f"{_CPUS}/offline")
+    return set(_present(host, online)).difference(online) if isinstance(listed, Missing) else listed
+
+
+def _allowed(host: Host, online: tuple[int, ...], unknown: Unknowns) -> str | None:
+    """Without affinity and cpuset (a kernel that has neither, or a captured host) every online CPU is allowed."""
+    found = read_allowed(host, "cpus")
+    if not isinstance(found, Missing):
+        return format_list(set(found).intersection(online))
+    if found.is_absent:
+        return format_list(online)
+    unknown.note("cpu.allowed", found)
+    return None
+
+
+def _model(host: Host, unknown: Unknowns) -> str | None:
+    text = host.read("/proc/cpuinfo")
+    model = None if isinstance(text, Missing) else parse_model(text)
+    if model is None:
+        unknown.note("cpu.model", text if isinstance(text, Missing) else "/proc/cpuinfo names no model")
+    return model
+
+
+def _processors(host: Host) -> tuple[Processor, ...]:
+    text = host.read("/proc/cpuinfo")
+    return () if isinstance(text, Missing) else parse_cpuinfo(text)
+
+
+def _cores_and_packages(host: Host, online: tuple[int, ...], unknown: Unknowns) -> tuple[Groups | None, Groups | None]:
+    """The online CPUs grouped by core and by package; None, and noted, where the host does not tell."""
+    if len(online) == 1:
+        return [frozenset(online)], [frozenset(online)]
+    processors = cache(partial(_processors, host))
+    packages = (
+        _package_groups(host, online)
+        or _by(online, _ids(host, online, "physical_package_id", "book_id", "drawer_id"))
+        or _by(online, {processor.number: processor.package for processor in processors()}.get)
+    )
+    package_of = {cpu: number for number, group in enumerate(packages or ()) for cpu in group}
+    cores = (
+        _core_groups(host, online)
+        or _by(online, _within(package_of, _ids(host, online, "core_id", "die_id")))
+        or _by(online, _within(package_of, _cpuinfo_ids(host, online, processors())))
+    )
+    for fact, groups in (("cpu.cores", cores), ("cpu.packages", packages)):
+        if groups is None:
+            unknown.note(fact, "neither sibling lists nor ids in /sys/devices/system/cpu, and none in /proc/cpuinfo")
+    return cores, packages
+
+
+def _core_groups(host: Host, online: tuple[int, ...]) -> Groups | None:
+    groups = _sibling_groups(host, online, _CORE_LISTS)
+    shared = next((sorted(group) for group in groups or () if len(group) > 1), None)
+    if shared is None:
+        return groups
+    # Kernels of 2011 to 2016 list the two cores of an AMD compute unit (family 15h) as siblings, each with a core id.
+    ids = {_id(host, cpu, "core_id") for cpu in shared[:2]}
+    return [frozenset([cpu]) for cpu in online] if len(ids) == 2 and None not in ids else groups
+
+
+def _package_groups(host: Host, online: tuple[int, ...]) -> Groups | None:
+    groups = _sibling_groups(host, online, _PACKAGE_LISTS)
+    return groups and _joined(host, groups)
+
+
+def _joined(host: Host, groups: Groups) -> Groups:
+    """Groups of one package joined: kernels such as RHEL 7.0's split a package with two NUMA nodes (cluster on die).
+
+    The parts have one package id and different core ids. Where a core id repeats (SGI ia64 boards, whose packages share
+    an id) they are packages of their own, as are those in different books or drawers of s390.
+    """
+    by_id: dict[Key, Groups] = {}
+    for group in groups:
+        package = _id(host, min(group), "physical_package_id")
+        by_id.setdefault((package,) if package is not None else (None, min(group)), []).append(group)
+    return [joined for same in by_id.values() for joined in _joined_same(host, same)]
+
+
+def _joined_same(host: Host, groups: Groups) -> Groups:
+    if len(groups) == 1:
+        return groups
+    places = {tuple(_id(host, min(group), name) for name in ("book_id", "drawer_id")) for group in groups}
+    parts = [{_id(host, cpu, "core_id") for cpu in group} for group in groups]
+    cores = set[int | None]().union(*parts)
+    is_one = len(places) == 1 and None not in cores and len(cores) == sum(map(len, parts))
+    return [frozenset[int]().union(*groups)] if is_one else groups
+
+
+def _sibling_groups(host: Host, online: tuple[int, ...], names: tuple[str, ...]) -> Groups | None:
+    """A partition of the CPUs by their sibling lists, reading one CPU of each group; None where a list is missing."""
+    name = next((name for name in names if host.exists(f"{_CPUS}/cpu{online[0]}/topology/{name}")), None)
+    if name is None:
+        return None
+    groups: Groups = []
+    left = set(online)
+    for cpu in online:
+        if cpu not in left:
+            continue
+        siblings = read_ids(host, f"{_CPUS}/cpu{cpu}/topology/{name}")
+        if isinstance(siblings, Missing):
+            return None
+        group = frozenset(left.intersection(siblings)) | {cpu}
+        left -= group
+        groups.append(group)
+    return groups
+
+
+def _ids(host: Host, online: tuple[int, ...], first: str, *more: str) -> KeyOf:
+    """Ids of a CPU by those of the named files that exist; none where the first does not, or is -1."""
+    there = set(host.names(f"{_CPUS}/cpu{online[0]}/topology"))
+    used = [first, *(name for name in more if name in there)]
+
+    def key(cpu: int) -> Key | None:
+        ids = tuple(_id(host, cpu, name) for name in used)
+        return None if ids[0] is None else ids
+
+    return key if first in there else lambda cpu: None
+
+
+def _cpuinfo_ids(host: Host, online: tuple[int, ...], processors: tuple[Processor, ...]) -> KeyOf:
+    """Core id of /proc/cpuinfo, and the die where sysfs tells it, as core ids are counted anew in each die."""
+    known = {processor.number: processor.core for processor in processors}
+    dies = _sibling_groups(host, online, _DIE_LISTS) or []
+    # Architectures without dies show each CPU as its own one.
+    die_of = {cpu: min(die) for die in dies if len(dies) < len(online) for cpu in die}
+
+    def key(cpu: int) -> Key | None:
+        core = known.get(cpu)
+        return None if core is None else (core, die_of.get(cpu))
+
+    return key
+
+
+def _within(package_of: dict[int, int], key: KeyOf) -> KeyOf:
+    def whole(cpu: int) -> Key | None:
+        ids = key(cpu)
+        return None if ids is None else (package_of.get(cpu), *ids)
+
+    return whole
+
+
+def _by(cpus: tuple[int, ...], key: Callable[[int], object]) -> Groups | None:
+    groups: dict[object, set[int]] = {}
+    for cpu in cpus:
+        value = key(cpu)
+        if value is None:
+            return None
+        groups.setdefault(value, set()).add(cpu)
+    return [frozenset(group) for group in groups.values()]
+
+
+def _id(host: Host, cpu: int, name: str) -> int | None:
+    number = host.read_int(f"{_CPUS}/cpu{cpu}/topology/{name}")
+    return None if isinstance(number, Missing) or number < 0 else number

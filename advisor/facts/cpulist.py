@@ -1,0 +1,102 @@
+"""Kernel list strings (``0-3,8``) and masks (``00000000,0000000f``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from advisor.host import Host, Missing
+
+MAX_ID = 1 << 16  # no kernel is built for more CPUs or nodes; bounds what a hostile file can make us build
+
+_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9})/(\d{1,9}))?)?", re.ASCII)
+_MASK = re.compile(r"(?:0x)?[0-9a-fA-F]+(?:,[0-9a-fA-F]{1,8})*")
+
+
+def parse_list(text: str) -> tuple[int, ...]:
+    """Ids of a kernel list string, sorted; strides as in ``0-31:2/4`` are understood (cpuset(7)).
+
+    Raises ValueError for anything else.
+    """
+    ids: set[int] = set()
+    for part in text.replace("\0", "").split(","):
+        if part := part.strip():
+            ids.update(_span(part))
+    return tuple(sorted(ids))
+
+
+def _span(part: str) -> Iterable[int]:
+    found = _PART.fullmatch(part)
+    if not found:
+        raise ValueError(f"not a kernel list: {part[:40]!r}")
+    first = int(found[1])
+    last = int(found[2] or first)
+    used, size = int(found[3] or 1), int(found[4] or 1)
+    if not first <= last < MAX_ID or not 0 < used <= size:
+        raise ValueError(f"not a kernel list: {part[:40]!r}")
+    if used == size:
+        return range(first, last + 1)
+    return (number for number in range(first, last + 1) if (number - first) % size < used)
+
+
+def format_list(ids: Iterable[int]) -> str:
+    """Shortest kernel list string: ``0-3,8``; empty for no ids."""
+    spans: list[list[int]] = []
+    for number in sorted(set(ids)):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def parse_mask(text: str) -> tuple[int, ...]:
+    """Ids of a hexadecimal mask in groups of 32 bits, most significant first; none for an empty one.
+
+    Raises ValueError for anything else.
+    """
+    text = text.replace("\0", "").strip()
+    if not text:
+        return ()
+    if not _MASK.fullmatch(text):
+        raise ValueError(f"not a kernel mask: {text[:40]!r}")
+    first, *groups = text.split(",")
+    mask = int(first + "".join(group.zfill(8) for group in groups), 16)
+    if mask.bit_length() > MAX_ID:
+        raise ValueError("mask too wide")
+    return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
+
+
+def read_list(host: Host, path: str) -> tuple[int, ...] | Missing:
+    """Ids of a file that holds a kernel list; unreadable where it holds something else."""
+    text = host.read(path)
+    if isinstance(text, Missing):
+        return text
+    try:
+        return parse_list(text)
+    except ValueError as error:
+        return Missing("unreadable", str(error))
+
+
+def read_ids(host: Host, *paths: str) -> tuple[int, ...] | Missing:
+    """Ids of the first of some files that exists: a path that ends in ``list`` holds a list, another one a mask.
+
+    Old kernels (2.6.18 of RHEL 5) have masks only.
+    """
+    missing = Missing("absent", "does not exist")
+    for path in paths:
+        found = read_list(host, path) if path.endswith("list") else _read_mask(host, path)
+        if not isinstance(found, Missing):
+            return found
+        missing = found if missing.is_absent else missing
+    return missing
+
+
+def _read_mask(host: Host, path: str) -> tuple[int, ...] | Missing:
+    text = host.read(path)
+    if isinstance(text, Missing):
+        return text
+    try:
+        return parse_mask(text)
+    except ValueError as error:
+        return Missing("unreadable", str(error))

@@ -1,0 +1,214 @@
+"""The texts of device-mapper: ``dmsetup table``, ``dmsetup status`` and the names and ids that LVM gives its volumes.
+
+Target arguments follow the kernel's Documentation/admin-guide/device-mapper; names and ids follow lvm2's
+``dm_build_dm_name`` and ``build_dm_uuid``.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import msgspec
+
+from advisor.facts.block import SECTOR_BYTES
+
+_LINE = re.compile(r"(.+?): (\d{1,18}) (\d{1,18})(?: (\S+)(?: (.*))?)?", re.ASCII)
+_PATH_STATE = re.compile(r"(?<!\S)(\d+:\d+) ([AF]) (\d+)(?!\S)", re.ASCII)
+_DEVICE = re.compile(r"\d+:\d+", re.ASCII)
+
+
+class Target(msgspec.Struct, frozen=True):
+    """One line of a table or of a status. ``length`` in sectors; ``kind`` is None in a status without a type."""
+
+    start: int
+    length: int
+    kind: str | None
+    words: tuple[str, ...]
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What a table says of an array's geometry."""
+
+    level: str
+    chunk_bytes: int | None = None
+    data_disks: int | None = None
+    disks: int | None = None
+    detail: tuple[tuple[str, str], ...] = ()
+
+
+class RaidStatus(msgspec.Struct, frozen=True):
+    """Health of dm-raid: ``health`` holds A (in sync), a (alive, not in sync) or D (dead) for each device."""
+
+    health: str
+    progress_percent: float | None
+    action: str | None
+
+
+class VolumeName(msgspec.Struct, frozen=True):
+    """A logical volume by its dm name; ``layer`` is the part after it, as in vg-pool-tpool."""
+
+    group: str
+    volume: str
+    layer: str
+
+
+def parse_dm_lines(text: str) -> dict[str, tuple[Target, ...]]:
+    """Targets by device name, from ``dmsetup table`` or ``dmsetup status``; other lines are left out."""
+    found: dict[str, list[Target]] = {}
+    for line in text.replace("\0", " ").splitlines():
+        match = _LINE.fullmatch(line.rstrip())
+        if match:
+            words = tuple((match[5] or "").split())
+            found.setdefault(match[1], []).append(Target(int(match[2]), int(match[3]), match[4], words))
+    return {name: tuple(targets) for name, targets in found.items()}
+
+
+def shape_of(targets: tuple[Target, ...]) -> Shape | None:
+    """Geometry of a device; where it is made of different parts, that of the kind that covers most of it.
+
+    Holes (the ``error`` target) count only where there is nothing else.
+    """
+    kinds: dict[str, int] = {}
+    for target in targets:
+        if target.kind:
+            kinds[target.kind] = kinds.get(target.kind, 0) + target.length
+    if not kinds:
+        return None
+    main = max(sorted(kinds.keys() - {"error"} or kinds), key=lambda kind: kinds[kind])
+    shape = _shape(main, max((one for one in targets if one.kind == main), key=lambda one: one.length).words)
+    if len(targets) == 1:
+        return shape
+    counted = ", ".join(f"{kind} {sum(one.kind == kind for one in targets)}" for kind in sorted(kinds))
+    return msgspec.structs.replace(shape, detail=(*shape.detail, ("segments", counted)))
+
+
+def _shape(kind: str, words: tuple[str, ...]) -> Shape:
+    if kind == "striped":
+        stripes = _int(words, 0)
+        return Shape("striped", _sectors(words, 1), stripes, stripes)
+    if kind == "raid":
+        return _raid_shape(words)
+    if kind == "mirror":
+        return _mirror_shape(words)
+    if kind in ("thin-pool", "writecache"):
+        return Shape(kind, _sectors(words, 2) if kind == "thin-pool" else _bytes(words, 3))
+    if kind == "cache":
+        return Shape("cache", _sectors(words, 3), detail=_cache_mode(words))
+    if kind == "snapshot":
+        return Shape("snapshot", _sectors(words, 3))
+    if kind == "multipath":
+        return Shape("multipath", detail=_multipath_detail(words))
+    return Shape(kind)
+
+
+def _int(words: tuple[str, ...], index: int) -> int | None:
+    return int(words[index]) if index < len(words) and re.fullmatch(r"\d{1,15}", words[index], re.ASCII) else None
+
+
+def _sectors(words: tuple[str, ...], index: int) -> int | None:
+    number = _int(words, index)
+    return number * SECTOR_BYTES if number else None
+
+
+def _bytes(words: tuple[str, ...], index: int) -> int | None:
+    return _int(words, index) or None
+
+
+def _raid_shape(words: tuple[str, ...]) -> Shape:
+    """``raid_type #params chunk_sectors … #devices meta data meta data …`` (dm-raid.rst)."""
+    kind = words[0] if words else "raid"
+    level = re.match(r"raid\d+", kind)
+    name = level[0] if level else kind
+    count = _int(words, 1) or 0
+    parameters = words[2 : 2 + count]
+    disks = _int(words, 2 + count)
+    chunk = _sectors(words, 2) if name != "raid1" else None
+    detail = (("layout", kind),) if kind != name else ()
+    return Shape(name, chunk, _raid_data(name, disks, parameters), disks, detail)
+
+
+def _raid_data(level: str, disks: int | None, parameters: tuple[str, ...]) -> int | None:
+    if not disks or level == "raid1":
+        return None
+    if level == "raid10":
+        return _raid10_data(disks, parameters)
+    return max(disks - {"raid4": 1, "raid5": 1, "raid6": 2}.get(level, 0), 1)
+
+
+def _raid10_data(disks: int, parameters: tuple[str, ...]) -> int:
+    settings = dict(pairwise(parameters))
+    copies = settings.get("raid10_copies", "2")
+    near = int(copies) if re.fullmatch(r"[1-9]\d?", copies, re.ASCII) else 2
+    if settings.get("raid10_format", "near") != "near":
+        near = 1
+    return disks // near if disks % near == 0 else disks
+
+
+def _mirror_shape(words: tuple[str, ...]) -> Shape:
+    """``log #log_args … #devices dev offset …``."""
+    count = _int(words, 1)
+    return Shape("mirror", disks=_int(words, 2 + count) if count is not None else None)
+
+
+def _cache_mode(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    mode = next((word for word in words[4:] if word in ("writethrough", "writeback", "passthrough")), None)
+    return (("cache_mode", mode),) if mode else ()
+
+
+def _multipath_detail(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """``#features … #handler_args … #groups initial_group selector #args … #paths #path_args device …``."""
+    features = _int(words, 0) or 0
+    handler = 1 + features
+    handler_words = _int(words, handler) or 0
+    groups = handler + 1 + handler_words
+    detail = {
+        "features": " ".join(words[1:handler]),
+        "hwhandler": " ".join(words[handler + 1 : groups]),
+        "groups": words[groups] if groups < len(words) else "",
+        "policy": words[groups + 2] if groups + 2 < len(words) else "",
+    }
+    return tuple((key, value) for key, value in detail.items() if value)
+
+
+def path_numbers(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Device numbers among a table's words, each once."""
+    return tuple(dict.fromkeys(word for word in words if _DEVICE.fullmatch(word)))
+
+
+def failed_paths(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Device numbers of the failed paths in the status of a multipath map."""
+    return tuple(number for number, state, _ in _PATH_STATE.findall(" ".join(words)) if state == "F")
+
+
+def raid_status(words: tuple[str, ...]) -> RaidStatus | None:
+    """``raid_type #devices health done/total action mismatches …``; None where the text is cut."""
+    if len(words) < 4 or not re.fullmatch(r"[AaD-]{1,512}", words[2], re.ASCII):
+        return None
+    action = words[4] if len(words) > 4 else None
+    return RaidStatus(words[2], _share(words[3]), None if action in ("idle", "frozen") else action)
+
+
+def mirror_status(words: tuple[str, ...]) -> RaidStatus | None:
+    """``#devices dev … done/total 1 health …``; any letter but A is a device that failed (dm-raid1.c)."""
+    count = _int(words, 0)
+    if count is None or len(words) < count + 4:
+        return None
+    letters = re.sub(r"[^A-Za-z]", "", words[count + 3])
+    share = _share(words[count + 1])
+    resyncing = share is not None and share < 100
+    return RaidStatus(re.sub(r"[^A]", "D", letters), share, "resync" if resyncing else None)
+
+
+def _share(text: str) -> float | None:
+    found = re.fullmatch(r"(\d{1,18})/(\d{1,18})", text, re.ASCII)
+    return round(100 * int(found[1]) / int(found[2]), 1) if found and int(found[2]) else None
+
+
+def parse_volume_name(name: str) -> VolumeName | None:
+    """Group, volume and layer of a dm name such as ``vg0-lv--data-real``; None for what has no such form."""
+    parts = name.replace("--", "\0").split("-")
+    if len(parts) not in (2, 3) or not all(parts[:2]):
+        return None
+    group, volume, *layer = (part.replace("\0", "-") for part in parts)
+    return VolumeName(group, volume, layer[0] if layer else "")

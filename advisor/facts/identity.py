@@ -1,0 +1,270 @@
+"""Who the host is: name, kernel, distribution, virtualisation, vendor, cloud."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from advisor.facts.cpuinfo import parse_flags
+from advisor.facts.memory import parse_meminfo
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+# The first is a link to the second; captures may lack it.
+_DMI_PLACES = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
+_DMI_NAMES = (
+    "sys_vendor",
+    "product_name",
+    "board_vendor",
+    "bios_vendor",
+    "bios_version",
+    "chassis_asset_tag",
+)
+# What the firmware tables of a virtual machine begin with, in the words of systemd-detect-virt(1).
+_DMI_HYPERVISORS = (
+    ("KVM", "kvm"),
+    ("OpenStack", "kvm"),
+    ("KubeVirt", "kvm"),
+    ("Amazon EC2", "amazon"),
+    ("Google Compute Engine", "google"),
+    ("QEMU", "qemu"),
+    ("VMware", "vmware"),
+    ("VMW", "vmware"),
+    ("innotek GmbH", "oracle"),
+    ("VirtualBox", "oracle"),
+    ("Xen", "xen"),
+    ("Bochs", "bochs"),
+    ("Parallels", "parallels"),
+    ("BHYVE", "bhyve"),
+    ("Hyper-V", "microsoft"),
+    ("Apple Virtualization", "apple"),
+)
+_AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
+# What every host has, and the file that tells it first.
+_NEEDED = {
+    "hostname": "/proc/sys/kernel/hostname",
+    "kernel": "/proc/sys/kernel/osrelease",
+    "os": "/etc/os-release",
+    "architecture": "/proc/sys/kernel/arch",
+    "virtualization": "/proc/cpuinfo",
+    "memory_bytes": "/proc/meminfo",
+    "machine_id": "/etc/machine-id",
+    "boot_id": "/proc/sys/kernel/random/boot_id",
+}
+_RELEASE_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+class Cloud(msgspec.Struct, frozen=True):
+    """``provider`` is aws, azure or gcp; ``instance_type`` None where the firmware does not tell it."""
+
+    provider: str
+    instance_type: str | None
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """``memory_bytes`` is MemTotal; ``machine_id`` ties a rollback script to its host.
+
+    ``virtualization`` is in the words of systemd-detect-virt(1), ``none`` for bare metal.
+    """
+
+    hostname: str | None
+    kernel: str | None
+    os: str | None
+    architecture: str | None
+    virtualization: str | None
+    vendor: str | None
+    product: str | None
+    memory_bytes: int | None
+    machine_id: str | None
+    boot_id: str | None
+    cloud: Cloud | None
+
+
+def read_identity(host: Host, unknown: Unknowns) -> Identity:
+    """Who the host is. What every host has (a name, a kernel, memory …) is noted where it cannot be had."""
+    dmi = _read_dmi(host)
+    kernel = _kernel(host)
+    cpuinfo = _text(host, "/proc/cpuinfo") or ""
+    identity = Identity(
+        hostname=_text(host, "/proc/sys/kernel/hostname") or _text(host, "/etc/hostname"),
+        kernel=kernel,
+        os=_os(host),
+        architecture=_architecture(host, kernel, cpuinfo),
+        virtualization=_container(host) or _virtualization(host, dmi, cpuinfo),
+        vendor=dmi.get("sys_vendor"),
+        product=dmi.get("product_name") or _text(host, "/proc/device-tree/model"),
+        memory_bytes=parse_meminfo(_text(host, "/proc/meminfo") or "").get("MemTotal"),
+        machine_id=_text(host, "/etc/machine-id"),
+        boot_id=_text(host, "/proc/sys/kernel/random/boot_id"),
+        cloud=_cloud(host, dmi),
+    )
+    _note_what_is_missing(host, identity, unknown)
+    return identity
+
+
+def parse_os_release(text: str) -> dict[str, str]:
+    """Names and values of os-release(5), unquoted."""
+    values: dict[str, str] = {}
+    for name, value in re.findall(r"^[ \t]*(\w+)=(.*)$", text, re.MULTILINE | re.ASCII):
+        quoted = re.fullmatch(r"([\"'])(.*)\1", value.strip())
+        values[name] = re.sub(r"\\([\"$\\`'])", r"\1", quoted[2]) if quoted else value.strip()
+    return values
+
+
+def is_ec2_uuid(uuid: str) -> bool:
+    """Whether a Xen guest's UUID is Amazon's: it begins ``ec2``, or would if its first group were byte-swapped."""
+    first = uuid.strip().lower().partition("-")[0]
+    swapped = "".join(re.findall("..", first)[::-1])
+    return len(first) == 8 and (first.startswith("ec2") or swapped.startswith("ec2"))
+
+
+def _note_what_is_missing(host: Host, identity: Identity, unknown: Unknowns) -> None:
+    for name, path in _NEEDED.items():
+        if getattr(identity, name) is None:
+            text = host.read(path)
+            unknown.note(f"host.{name}", f"{path}: {text.why if isinstance(text, Missing) else 'does not tell it'}")
+    if identity.cloud and identity.cloud.instance_type is None:
+        unknown.note("host.cloud.instance_type", f"the firmware of {identity.cloud.provider} does not tell it")
+
+
+def _text(host: Host, path: str) -> str | None:
+    """A file's text; None where it is missing or blank."""
+    text = host.read(path)
+    return None if isinstance(text, Missing) else text.strip() or None
+
+
+def _dmi_place(host: Host) -> str:
+    return next((place for place in _DMI_PLACES if host.is_dir(place)), _DMI_PLACES[0])
+
+
+def _read_dmi(host: Host) -> dict[str, str]:
+    place = _dmi_place(host)
+    found = ((name, _text(host, f"{place}/{name}")) for name in _DMI_NAMES)
+    return {name: text for name, text in found if text}
+
+
+def _kernel(host: Host) -> str | None:
+    release = _text(host, "/proc/sys/kernel/osrelease")
+    if release is None and (found := re.match(r"Linux version (\S+)", _text(host, "/proc/version") or "")):
+        return found[1]
+    return release
+
+
+def _os(host: Host) -> str | None:
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        values = parse_os_release(_text(host, path) or "")
+        if name := values.get("PRETTY_NAME") or values.get("NAME"):
+            return name
+    # RHEL 6 and its kin.
+    return _text(host, "/etc/redhat-release")
+
+
+def _architecture(host: Host, kernel: str | None, cpuinfo: str) -> str | None:
+    """As ``uname -m`` says: from the kernel (6.1), its release, the command, or the processor's features."""
+    if told := _text(host, "/proc/sys/kernel/arch"):
+        return told
+    if found := re.search(r"[.-](x86_64|aarch64|ppc64le|ppc64|s390x|amd64|arm64)$", kernel or ""):
+        return _RELEASE_ARCHITECTURES.get(found[1], found[1])
+    done = host.run(["uname", "-m"])
+    if not isinstance(done, Missing) and done.ok and done.stdout.strip():
+        return done.stdout.strip()
+    return _architecture_of_cpu(cpuinfo)
+
+
+def _architecture_of_cpu(cpuinfo: str) -> str | None:
+    flags = parse_flags(cpuinfo[:16384])
+    if {"fpu", "cx8"} <= flags:
+        return "x86_64" if "lm" in flags else "i686"
+    if re.search(r"^vendor_id\s*: IBM/S390", cpuinfo, re.MULTILINE):
+        return "s390x"
+    if re.search(r"^arch\s*: IA-64", cpuinfo, re.MULTILINE):
+        return "ia64"
+    found = re.search(r"^CPU architecture\s*: (7|8|AArch64)", cpuinfo, re.MULTILINE)
+    return None if not found else "armv7l" if found[1] == "7" else "aarch64"
+
+
+def _container(host: Host) -> str | None:
+    if told := _text(host, "/run/systemd/container"):
+        return told
+    marks = (("/run/.containerenv", "podman"), ("/.dockerenv", "docker"))
+    found = next((name for mark, name in marks if host.exists(mark)), None)
+    # Machine images that were made from a container image keep its mark; their root is no overlay.
+    return found if found and _has_overlay_root(host) else None
+
+
+def _has_overlay_root(host: Host) -> bool:
+    mounts = _text(host, "/proc/self/mountinfo") or ""
+    return bool(re.search(r"^\d+ \d+ \S+ \S+ / .* - (?:fuse-)?overlay(?:fs)? ", mounts, re.MULTILINE))
+
+
+def _virtualization(host: Host, dmi: Mapping[str, str], cpuinfo: str) -> str | None:
+    """What it runs on; None where neither firmware nor processor says so, nor that it is bare metal."""
+    if _text(host, "/sys/hypervisor/type") == "xen":
+        return "none" if "control_d" in (_text(host, "/proc/xen/capabilities") or "") else "xen"
+    if told := _dmi_hypervisor(host, dmi) or _firmware_hypervisor(host):
+        return told
+    flags = parse_flags(cpuinfo[:16384])
+    if "hypervisor" in flags:
+        return _paravirtual(host, dmi)
+    # x86 processors set the flag under every hypervisor; elsewhere firmware tables that name none must do.
+    return "none" if {"fpu", "cx8"} <= flags or "sys_vendor" in dmi else None
+
+
+def _dmi_hypervisor(host: Host, dmi: Mapping[str, str]) -> str | None:
+    if dmi.get("sys_vendor") == "Amazon EC2" and dmi.get("product_name", "").partition(".")[2].startswith("metal"):
+        return "none"
+    # Microsoft sells bare metal too.
+    if dmi.get("sys_vendor") == "Microsoft Corporation" and dmi.get("product_name") == "Virtual Machine":
+        return "microsoft"
+    for name in ("product_name", "sys_vendor", "board_vendor", "bios_vendor"):
+        for start, hypervisor in _DMI_HYPERVISORS:
+            if dmi.get(name, "").startswith(start):
+                return _paravirtual(host, dmi) if hypervisor == "qemu" else hypervisor
+    return None
+
+
+def _paravirtual(host: Host, dmi: Mapping[str, str]) -> str:
+    """By the clock that a hypervisor offers: QEMU with KVM has one on x86, QEMU alone does not."""
+    clocks = _text(host, "/sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
+    if "kvm-clock" in clocks.split():
+        return "kvm"
+    if "hyperv_clocksource" in clocks:
+        return "microsoft"
+    return "qemu" if any(text.startswith("QEMU") for text in dmi.values()) else "vm-other"
+
+
+def _firmware_hypervisor(host: Host) -> str | None:
+    """From the device tree of ARM and POWER, or s390's /proc/sysinfo."""
+    compatible = _text(host, "/proc/device-tree/hypervisor/compatible")
+    if compatible:
+        return next((name for name in ("kvm", "xen", "vmware") if name in compatible), "vm-other")
+    if host.exists("/proc/device-tree/ibm,partition-name"):
+        return "kvm" if host.exists("/proc/device-tree/chosen/qemu,graphic-width") else "powervm"
+    sysinfo = _text(host, "/proc/sysinfo")
+    if sysinfo is None:
+        return None
+    found = re.search(r"^VM00 Control Program:\s*(\S+)", sysinfo, re.MULTILINE)
+    return "none" if not found else "zvm" if found[1].startswith("z/VM") else "kvm"
+
+
+def _cloud(host: Host, dmi: Mapping[str, str]) -> Cloud | None:
+    """From the firmware alone: nothing is asked over the network."""
+    if dmi.get("sys_vendor") == "Amazon EC2":
+        return Cloud("aws", dmi.get("product_name"))
+    if dmi.get("chassis_asset_tag") == _AZURE_ASSET_TAG:
+        return Cloud("azure", None)
+    if dmi.get("product_name") == "Google Compute Engine":
+        return Cloud("gcp", None)
+    return Cloud("aws", None) if _is_ec2_xen(host, dmi) else None
+
+
+def _is_ec2_xen(host: Host, dmi: Mapping[str, str]) -> bool:
+    if dmi.get("bios_version", "").lower().endswith("amazon"):
+        return True
+    uuid = _text(host, "/sys/hypervisor/uuid")
+    if uuid is None and dmi.get("sys_vendor") == "Xen":
+        # Root only.
+        uuid = _text(host, f"{_dmi_place(host)}/product_uuid")
+    return is_ec2_uuid(uuid or "")

@@ -1,0 +1,192 @@
+"""What ``ip -j -d addr show`` says of each link (iproute2): kind, MTU range, addresses, what it is stacked on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import msgspec
+
+Json: TypeAlias = Mapping[str, object]
+
+
+class BareLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A link by the kernel's netlink answer or by sysfs, before drivers are asked.
+
+    ``kind`` is None where it could not be told. ``below`` names the one link that this one is bound to (the parent
+    of a VLAN or macvlan, the underlay of a tunnel), ``master`` the one that it is enslaved to. ``mtu_min`` and
+    ``mtu_max`` are None where the kernel knows no bound or where nothing told.
+    """
+
+    name: str
+    ifindex: int | None = None
+    kind: str | None = None
+    mtu: int | None = None
+    mtu_min: int | None = None
+    mtu_max: int | None = None
+    state: str | None = None
+    carrier: bool | None = None
+    txqueuelen: int | None = None
+    mac: str | None = None
+    permanent_mac: str | None = None
+    below: str | None = None
+    master: str | None = None
+    addresses: tuple[str, ...] = ()
+    detail: Mapping[str, str] = {}
+
+
+# What ``detail`` holds for a kind; every scalar for a kind that is not listed.
+DETAILS: Mapping[str | None, tuple[str, ...]] = {
+    "bond": (
+        *("mode", "xmit_hash_policy", "miimon", "arp_interval", "active_slave", "primary", "min_links"),
+        *("ad_lacp_rate", "ad_select", "tlb_dynamic_lb", "updelay", "downdelay"),
+    ),
+    "bridge": ("stp_state", "forward_delay", "vlan_filtering", "bridge_id", "root_id", "mcast_snooping"),
+    "ethernet": (),
+    "infiniband": ("key", "mode", "umcast"),
+    "ipvlan": ("mode", "mode_flag"),
+    "macvlan": ("mode",),
+    "macvtap": ("mode",),
+    "tap": ("user", "group", "multi_queue", "numqueues", "persist", "vnet_hdr"),
+    "tun": ("user", "group", "multi_queue", "numqueues", "persist"),
+    "vlan": ("protocol", "id"),
+    "vxlan": (
+        *("id", "group", "group6", "remote", "remote6", "local", "local6", "link", "port", "ttl", "df"),
+        *("learning", "external", "udp_csum"),
+    ),
+}
+_OWN_NAMES = {"ad_lacp_rate": "lacp_rate", "key": "pkey"}
+_PORT_NAMES = {"state": "port_state", "mii_status": "port_mii_status", "hairpin": "port_hairpin"}
+_LINK_TYPES = {"ether": "ethernet", "ieee802.11": "wlan", "ipip": "ipip", "tunnel6": "ip6tnl"}
+# Their ``link`` is the other end, which they do not rest on.
+_PEERED = frozenset({"veth", "netkit", "vxcan"})
+_MAC = re.compile("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+")
+_LARGEST = (1 << 63) - 1
+# Never white space: no link name can hold that.
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f]")
+
+
+def parse_ip_links(text: str) -> dict[str, BareLink]:
+    """Links by name. Entries that say nothing (old iproute2 prints ``{}``) are passed over.
+
+    Raises ValueError where the text is not a JSON list.
+    """
+    entries = _decode(text)
+    if not isinstance(entries, list):
+        raise ValueError("not a list of links")
+    links = (bare_link(entry) for entry in entries if isinstance(entry, dict))
+    return {link.name: link for link in links if link is not None}
+
+
+def _decode(text: str) -> object:
+    # ip escapes quotes and backslashes in link names but prints other control characters as they are.
+    text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def bare_link(entry: Json) -> BareLink | None:
+    """One entry of ip's list; None where it names no link."""
+    name = _text(entry, "ifname")
+    if name is None:
+        return None
+    info = _mapping(entry, "linkinfo")
+    data = _mapping(info, "info_data")
+    kind = _kind(_text(info, "info_kind"), _text(entry, "link_type"), data)
+    flags = _flags(entry)
+    return BareLink(
+        name=name,
+        ifindex=_number(entry, "ifindex"),
+        kind=kind,
+        mtu=_number(entry, "mtu"),
+        mtu_min=_number(entry, "min_mtu") or None,
+        mtu_max=_number(entry, "max_mtu") or None,
+        state=_lower(_text(entry, "operstate")),
+        # The kernel tells of carrier on links that are set up only; sysfs answers EINVAL for the others.
+        carrier="LOWER_UP" in flags if "UP" in flags else None,
+        # ip leaves a length of 0 out.
+        txqueuelen=_number(entry, "txqlen") if "txqlen" in entry else 0,
+        mac=_mac(entry),
+        permanent_mac=_text(entry, "permaddr") or _text(_mapping(info, "info_slave_data"), "perm_hwaddr"),
+        below=None if kind in _PEERED else _text(entry, "link") or _text(data, "link"),
+        master=_text(entry, "master"),
+        addresses=_addresses(entry.get("addr_info")),
+        detail=_detail(kind, entry, info, data),
+    )
+
+
+def _mac(entry: Json) -> str | None:
+    # Of a tunnel, ip prints the IP address of this end in the same place.
+    address = _text(entry, "address")
+    return address if address and _MAC.fullmatch(address) else None
+
+
+def _kind(info_kind: str | None, link_type: str | None, data: Json) -> str | None:
+    if link_type == "infiniband":
+        return "infiniband"
+    if info_kind == "tun":
+        return _text(data, "type") or "tun"
+    return info_kind or (_LINK_TYPES.get(link_type, link_type) if link_type else None)
+
+
+def _detail(kind: str | None, entry: Json, info: Json, data: Json) -> dict[str, str]:
+    detail = _scalars(data, {name: _OWN_NAMES.get(name, name) for name in DETAILS.get(kind, tuple(data))})
+    if kind in _PEERED and (peer := _text(entry, "link")) is not None:
+        detail["peer"] = peer
+    if (namespace := _number(entry, "link_netnsid")) is not None:
+        detail["link_netnsid"] = str(namespace)
+    # As what it serves its master: the state of a bridge port, the role and health of a bond member.
+    return detail | _scalars(_mapping(info, "info_slave_data"), _PORT_NAMES)
+
+
+def _scalars(data: Json, names: Mapping[str, str]) -> dict[str, str]:
+    if not data:
+        return {}
+    return {own: text for name, own in names.items() if (text := _scalar(data.get(name))) is not None}
+
+
+def _addresses(entries: object) -> tuple[str, ...]:
+    if not isinstance(entries, list):
+        return ()
+    found: dict[str, list[str]] = {"inet": [], "inet6": []}
+    for entry in entries:
+        if not isinstance(entry, dict):
+            continue
+        local, length = _text(entry, "local"), _number(entry, "prefixlen")
+        family = entry.get("family")
+        if local and length is not None and isinstance(family, str) and family in found:
+            found[family].append(f"{local}/{length}")
+    return (*found["inet"], *found["inet6"])
+
+
+def _flags(entry: Json) -> frozenset[str]:
+    flags = entry.get("flags")
+    return frozenset(flag for flag in flags if isinstance(flag, str)) if isinstance(flags, list) else frozenset()
+
+
+def _mapping(entry: Json, key: str) -> Json:
+    value = entry.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(entry: Json, key: str) -> str | None:
+    value = entry.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _number(entry: Json, key: str) -> int | None:
+    value = entry.get(key)
+    return value if type(value) is int and 0 <= value <= _LARGEST else None
+
+
+def _scalar(value: object) -> str | None:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def _lower(text: str | None) -> str | None:
+    return text.lower() if text else None

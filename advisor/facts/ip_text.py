@@ -1,0 +1,117 @@
+"""What ``ip -d address`` prints, for an iproute2 without ``-j`` (before 4.14: RHEL 7) and for captured texts."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from advisor.facts.ip_json import DETAILS, BareLink, bare_link
+
+_HEAD = re.compile(r"(\d{1,9}): ([^:@\s]+)(?:@([^:\s]+))?: <([^>]*)>(.*)", re.ASCII)
+_NOT_DETAIL = ("link/", "inet", "valid_lft", "RX:", "TX:", "vf", "altname", "alias")
+# What ``detail`` holds of a kind that `ip_json` does not list: words, as here, do not tell names from values.
+_TUNNEL_NAMES = frozenset({"id", "remote", "local", "ttl", "mode", "table", "key", "ikey", "okey", "dstport"})
+
+
+def parse_ip_text(text: str) -> dict[str, BareLink]:
+    """Links by name; lines that do not fit are passed over."""
+    links: dict[str, BareLink] = {}
+    for block in _blocks(text):
+        link = bare_link(_entry(block))
+        if link is not None:
+            links[link.name] = link
+    return links
+
+
+def _blocks(text: str) -> list[list[str]]:
+    """The lines of each link, its head first."""
+    blocks: list[list[str]] = []
+    for line in text.splitlines():
+        if _HEAD.match(line):
+            blocks.append([line])
+        elif blocks and line[:1].isspace():
+            blocks[-1].append(line.strip())
+    return blocks
+
+
+def _entry(block: list[str]) -> dict[str, object]:
+    """A block in the form in which ``ip -j`` would have given it."""
+    head = _HEAD.match(block[0])
+    if head is None:
+        return {}
+    words = _values(head[5])
+    entry: dict[str, object] = {
+        "ifindex": int(head[1]),
+        "ifname": head[2],
+        "flags": head[4].split(","),
+        "operstate": words.get("state"),
+        "master": words.get("master"),
+        "addr_info": [_address(line) for line in block[1:] if line.startswith("inet")],
+        "linkinfo": _linkinfo(block[1:]),
+    }
+    if head[3] not in (None, "NONE") and not re.fullmatch(r"if\d+", head[3]):
+        entry["link"] = head[3]
+    _add_numbers(entry, words, {"mtu": "mtu", "qlen": "txqlen"})
+    _add_link_layer(entry, block[1:])
+    return entry
+
+
+def _add_link_layer(entry: dict[str, object], lines: list[str]) -> None:
+    line = next((line for line in lines if line.startswith("link/")), None)
+    if line is None:
+        return
+    kind, _, rest = line.removeprefix("link/").partition(" ")
+    # Without -d, a bridge and a card look alike.
+    if kind not in ("ether", "none", "[65534]") or "promiscuity" in rest:
+        entry["link_type"] = "none" if kind == "[65534]" else kind
+    if rest and not rest.startswith(("brd ", "promiscuity ")):
+        entry["address"] = rest.split()[0]
+    words = _values(rest)
+    if "permaddr" in words:
+        entry["permaddr"] = words["permaddr"]
+    _add_numbers(entry, words, {"minmtu": "min_mtu", "maxmtu": "max_mtu"})
+
+
+def _linkinfo(lines: list[str]) -> dict[str, object]:
+    """The lines that begin with a kind: ``vlan protocol 802.1Q id 5 …``, ``bond_slave state ACTIVE …``."""
+    info: dict[str, object] = {}
+    for line in lines:
+        kind, _, rest = line.partition(" ")
+        if line.startswith(_NOT_DETAIL) or not re.fullmatch("[a-z][a-z0-9_]*", kind):
+            continue
+        if kind.endswith("_slave"):
+            info["info_slave_data"] = _values(rest)
+        elif "info_kind" not in info:
+            info.update(info_kind=kind, info_data=_renamed(kind, _values(rest)))
+    return info
+
+
+def _renamed(kind: str, words: dict[str, str]) -> dict[str, str]:
+    if kind == "bond":
+        return {("ad_lacp_rate" if name == "lacp_rate" else name): value for name, value in words.items()}
+    if kind == "vxlan":
+        return {{"dstport": "port", "dev": "link"}.get(name, name): value for name, value in words.items()}
+    return words if kind in DETAILS else {name: value for name, value in words.items() if name in _TUNNEL_NAMES}
+
+
+def _values(text: str) -> dict[str, str]:
+    """Every word with the word after it: which of them are names, the caller knows."""
+    # Backwards, so that the first of a name counts.
+    return dict(reversed(list(pairwise(text.split()))))
+
+
+def _address(line: str) -> dict[str, object]:
+    family, _, rest = line.partition(" ")
+    address, slash, length = (rest.split() or [""])[0].partition("/")
+    words = _values(rest)
+    if not slash and "peer" in words:
+        # "inet 10.1.0.1 peer 10.1.0.2/32": the prefix length stands with the peer.
+        length = words["peer"].rpartition("/")[2]
+    return {"family": family, "local": address, "prefixlen": int(length) if re.fullmatch(r"\d{1,3}", length) else None}
+
+
+def _add_numbers(entry: dict[str, object], words: dict[str, str], names: dict[str, str]) -> None:
+    for printed, own in names.items():
+        value = words.get(printed, "")
+        if re.fullmatch(r"\d{1,10}", value, re.ASCII):
+            entry[own] = int(value)

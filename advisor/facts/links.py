@@ -1,0 +1,266 @@
+"""Links: what they are, what they are stacked on, what their driver allows, where their interrupts run.
+
+One ``ip -j -d addr show`` tells of all links at once; sysfs tells what they are stacked on and where they sit; drivers
+are asked over the ethtool ioctl. Where ip is missing, sysfs and /proc/net stand in for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+import msgspec
+
+from advisor.facts.infiniband import IbPort, read_ports
+from advisor.facts.ip_json import BareLink
+from advisor.facts.link_sources import Sources, driver_word, read_sources
+from advisor.facts.link_sysfs import LinkDirectory, number
+from advisor.facts.pci import PcieLink, read_place
+from advisor.facts.printable import printable
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+from advisor.host.ethtool import NOT_RECORDED, Answer
+
+# What drivers and kernels of all ages say for a speed that they do not know: -1 as 32, as 16 bits, and nothing.
+_NO_SPEED = frozenset({0, 65535, 4294967295})
+
+
+class Rings(msgspec.Struct, frozen=True):
+    """Descriptors per queue, now and at most."""
+
+    rx: int
+    rx_max: int
+    tx: int
+    tx_max: int
+
+
+class Channels(msgspec.Struct, frozen=True):
+    """Queues, now and at most."""
+
+    rx: int
+    rx_max: int
+    tx: int
+    tx_max: int
+    combined: int
+    combined_max: int
+    other: int
+    other_max: int
+
+
+class Link(msgspec.Struct, frozen=True):
+    """One network link. ``mtu`` in bytes, ``speed_mbps`` in Mbit/s; both None where unknown.
+
+    ``kind`` is ethernet, infiniband, wlan or loopback for what has no kind of its own in the kernel, else the kernel's
+    word (bond, vlan, bridge, macvlan, macvtap, ipvlan, vxlan, veth, dummy, team, tun, tap, ifb, gre …); ``virtual`` or
+    ``unknown`` where nothing told.
+    ``lower`` are the links it is stacked on (bond members, the parent of a VLAN or macvlan, a bridge's ports),
+    ``upper`` those stacked on it. ``mtu_min``/``mtu_max`` are the driver's range; 0 from the kernel means *no bound*
+    and is given as None. ``features`` are the offloads by the kernel's names. A link that is made of others, or of
+    nothing, has no PCI function and so no ``numa_node`` of its own; its speed is its driver's word (10000 for a veth).
+    """
+
+    name: str
+    kind: str
+    mtu: int | None
+    mtu_min: int | None
+    mtu_max: int | None
+    speed_mbps: int | None
+    state: str | None
+    carrier: bool | None
+    driver: str | None
+    firmware: str | None
+    pci: str | None
+    numa_node: int | None
+    local_cpus: str | None
+    pcie: PcieLink | None
+    mac: str | None
+    permanent_mac: str | None
+    ifindex: int | None
+    lower: tuple[str, ...]
+    upper: tuple[str, ...]
+    irqs: tuple[int, ...]
+    rings: Rings | None
+    channels: Channels | None
+    features: Mapping[str, bool] | None
+    txqueuelen: int | None
+    addresses: tuple[str, ...]
+    """Addresses with prefix length, IPv4 before IPv6."""
+    default_route: bool | None
+    """Whether a default route of the main table leaves by it; of several IPv4 next hops, the kernel lists the first."""
+    detail: Mapping[str, str]
+    """What only this kind has: vlan id, bond mode, macvlan mode, vxlan id, bridge state …"""
+
+
+class _Stack(msgspec.Struct, frozen=True):
+    """Which links rest on which, by name."""
+
+    lower: Mapping[str, tuple[str, ...]]
+    upper: Mapping[str, tuple[str, ...]]
+
+
+def read_links(host: Host, unknown: Unknowns) -> tuple[Link, ...]:
+    """Every link of the caller's network namespace, by name."""
+    sources = read_sources(host, unknown)
+    stack = _stack(sources)
+    return tuple(_read_link(host, name, sources, stack, unknown) for name in sorted(sources.bare))
+
+
+def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: Unknowns) -> Link:
+    bare, place = sources.bare[name], sources.directories.get(name)
+    device = f"{place.path}/device" if place and "device" in place.entries else None
+    pci = read_place(host, device, f"links.{name}", unknown) if device else None
+    port = _rdma_port(host, device, place) if device and place else None
+    driver = sources.answers[name, "driver"]
+    if device is None and bare.kind is None:
+        unknown.note(f"links.{name}.kind", "nothing told what kind of link it is")
+    return Link(
+        name=name,
+        kind=_kind(bare, place),
+        mtu=bare.mtu,
+        mtu_min=bare.mtu_min,
+        mtu_max=bare.mtu_max,
+        speed_mbps=_speed(host, bare, place, port, unknown),
+        state=bare.state,
+        carrier=bare.carrier,
+        driver=(_linked_driver(host, device) if device else None) or driver_word(driver, "driver"),
+        firmware=driver_word(driver, "firmware") if device or not place else None,
+        pci=pci.address if pci else None if place else _bus(driver),
+        numa_node=pci.numa_node if pci else None,
+        local_cpus=pci.local_cpus if pci else None,
+        pcie=pci.pcie if pci else None,
+        mac=bare.mac,
+        permanent_mac=bare.permanent_mac or (_assigned_mac(host, bare, place) if device else None),
+        ifindex=bare.ifindex,
+        lower=stack.lower.get(name, ()),
+        upper=stack.upper.get(name, ()),
+        irqs=pci.irqs if pci else (),
+        rings=_rings(_answer(sources, name, "rings", unknown)),
+        channels=_channels(_answer(sources, name, "channels", unknown)),
+        features=_features(_answer(sources, name, "features", unknown)),
+        txqueuelen=bare.txqueuelen,
+        addresses=bare.addresses if sources.addresses is None else sources.addresses.get(name, ()),
+        default_route=None if sources.default_routes is None else name in sources.default_routes,
+        detail={**bare.detail, **_rdma_detail(port)} if port else bare.detail,
+    )
+
+
+def _kind(bare: BareLink, place: LinkDirectory | None) -> str:
+    # To netlink a wireless card is an Ethernet card.
+    if bare.kind == "ethernet" and place and not place.entries.isdisjoint({"phy80211", "wireless"}):
+        return "wlan"
+    return bare.kind or "unknown"
+
+
+def _stack(sources: Sources) -> _Stack:
+    """The kernel's own lower_ and upper_ links, and what the links' parents and masters imply where it has none."""
+    lower: dict[str, set[str]] = {}
+    upper: dict[str, set[str]] = {}
+    for above, below in _pairs(sources):
+        lower.setdefault(above, set()).add(below)
+        upper.setdefault(below, set()).add(above)
+    return _Stack(
+        lower={name: tuple(sorted(names)) for name, names in lower.items()},
+        upper={name: tuple(sorted(names)) for name, names in upper.items()},
+    )
+
+
+def _pairs(sources: Sources) -> Iterator[tuple[str, str]]:
+    """Each link with one that it rests on."""
+    for name, place in sources.directories.items():
+        yield from ((name, below) for below in place.named("lower_"))
+        yield from ((above, name) for above in place.named("upper_"))
+    for name, link in sources.bare.items():
+        if link.below in sources.bare:
+            yield name, str(link.below)
+        if link.master in sources.bare:
+            yield str(link.master), name
+
+
+def _speed(
+    host: Host, bare: BareLink, place: LinkDirectory | None, port: IbPort | None, unknown: Unknowns
+) -> int | None:
+    """Mbit/s; not asked of a link that is down, whose driver answers nothing or what it had before."""
+    if bare.carrier is False or bare.state == "down":
+        return None
+    reading = number(host, f"{place.path}/speed") if place else None
+    if isinstance(reading, int) and reading not in _NO_SPEED:
+        return reading
+    speed = (port.speed_mbps if port else None) or _captured_speed(host, bare.name)
+    if speed is None and place and "device" in place.entries:
+        why = f": {reading.why}" if isinstance(reading, Missing) and not reading.is_absent else ""
+        unknown.note(f"links.{bare.name}.speed_mbps", f"the driver tells no speed{why}")
+    return speed
+
+
+def _captured_speed(host: Host, link: str) -> int | None:
+    if host.is_live:
+        return None
+    from advisor.facts.ethtool_text import parse_ethtool_settings, settings_speed_mbps
+
+    done = host.run(("ethtool", link))
+    settings = done if isinstance(done, Missing) else parse_ethtool_settings(done.stdout)
+    return None if isinstance(settings, Missing) else settings_speed_mbps(settings)
+
+
+def _rdma_port(host: Host, device: str, place: LinkDirectory) -> IbPort | None:
+    """The InfiniBand or RoCE port of a link; dev_port counts from 0, where several share one RDMA device."""
+    ports = [port for name in host.names(f"{device}/infiniband") for port in read_ports(host, name)]
+    if len(ports) < 2:
+        return ports[0] if ports else None
+    index = number(host, f"{place.path}/dev_port")
+    return next((port for port in ports if isinstance(index, int) and port.port == index + 1), None)
+
+
+def _rdma_detail(port: IbPort) -> dict[str, str]:
+    words = {"rdma_device": port.device, "rdma_port": str(port.port), "rdma_rate": port.rate, "rdma_state": port.state}
+    return {name: word for name, word in words.items() if word}
+
+
+def _bus(driver: Answer | Missing) -> str | None:
+    """The PCI address that the driver tells, for a host whose sysfs was not captured."""
+    bus = driver_word(driver, "bus") or ""
+    return bus if re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", bus) else None
+
+
+def _linked_driver(host: Host, device: str) -> str | None:
+    target = host.readlink(f"{device}/driver")
+    return None if isinstance(target, Missing) else printable(target.rstrip("/").rpartition("/")[2]) or None
+
+
+def _assigned_mac(host: Host, bare: BareLink, place: LinkDirectory | None) -> str | None:
+    """The address, where the kernel says that it is the permanent one (addr_assign_type 0)."""
+    assigned = number(host, f"{place.path}/addr_assign_type") if place else None
+    return bare.mac if assigned == 0 else None
+
+
+def _answer(sources: Sources, name: str, what: str, unknown: Unknowns) -> Answer | None:
+    answer = sources.answers[name, what]
+    if answer != NOT_RECORDED:
+        return unknown.value(f"links.{name}.{what}", answer)
+    place = sources.directories.get(name)
+    if place is None or "device" in place.entries:
+        unknown.note(f"links.{what}", NOT_RECORDED)
+    return None
+
+
+def _rings(answer: Answer | None) -> Rings | None:
+    counts = _counts(answer, ("rx", "rx_max", "tx", "tx_max"))
+    return Rings(**counts) if counts else None
+
+
+def _channels(answer: Answer | None) -> Channels | None:
+    names = ("rx", "rx_max", "tx", "tx_max", "combined", "combined_max", "other", "other_max")
+    counts = _counts(answer, names)
+    return Channels(**counts) if counts else None
+
+
+def _counts(answer: Answer | None, names: tuple[str, ...]) -> dict[str, int] | None:
+    """All of the counts, or None: half an answer is none."""
+    found = {name: value for name in names if answer and type(value := answer.get(name)) is int}
+    return found if len(found) == len(names) else None
+
+
+def _features(answer: Answer | None) -> Mapping[str, bool] | None:
+    # Not copied: links of one driver share one set.
+    return cast("Mapping[str, bool]", answer) if answer else None

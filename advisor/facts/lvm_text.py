@@ -1,0 +1,132 @@
+"""What ``lvs`` prints: JSON (also broken by warnings, or cut), ``--nameprefixes`` lines, and aligned columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+UNITS = {"": 1, "b": 1, "s": 512, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4, "p": 1024**5, "e": 1024**6}
+# Written so that its answer is exact: bytes, no suffix. Used for captured hosts only.
+LVS = (
+    "lvs",
+    "--all",
+    "--reportformat=json",
+    "--units=b",
+    "--nosuffix",
+    "--options=lv_name,vg_name,lv_attr,lv_size,segtype,stripes,data_stripes,stripe_size,chunk_size,devices",
+)
+_HIDDEN = re.compile(
+    r"_(?:rimage|rmeta|mimage)_\d+$|_(?:mlog|tdata|tmeta|cdata|cmeta|corig|wcorig|cvol|vdata|pmspare)$"
+)
+_COLUMNS = {"LV": "lv_name", "VG": "vg_name", "Attr": "lv_attr", "LSize": "lv_size"}
+
+
+class LogicalVolume(msgspec.Struct, frozen=True):
+    """One segment of a logical volume. ``size_bytes`` is None where lvs rounded it.
+
+    ``devices`` are kernel names of physical volumes, or names of hidden volumes. ``is_hidden`` is true of the volumes
+    that LVM keeps for itself.
+    """
+
+    group: str | None
+    name: str
+    attributes: str | None
+    level: str | None
+    size_bytes: int | None
+    stripes: int | None
+    stripe_bytes: int | None
+    chunk_bytes: int | None
+    devices: tuple[str, ...]
+    is_hidden: bool
+
+
+def parse_lvs(text: str) -> tuple[LogicalVolume, ...]:
+    """Segments of logical volumes in the order of the text; nothing for a text that holds none."""
+    text = text.replace("\0", " ")
+    rows = _json_rows(text) or _prefixed_rows(text) or _column_rows(text)
+    return tuple(_volume(row) for row in rows if row.get("lv_name"))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether LVM keeps this volume for itself (the images of a RAID volume, the parts of a pool)."""
+    return bool(_HIDDEN.search(name))
+
+
+def parse_size(text: str, *, exact: bool = False) -> int | None:
+    """Bytes of a size such as ``<6.59g``; None for what is no size or, if it must be exact, for a rounded one."""
+    found = re.fullmatch(r"<?(\d{1,15})(\.\d{1,6})?([bskmgtpe]?)", text.strip().lower(), re.ASCII)
+    if not found or (exact and (found[2] or "<" in text)):
+        return None
+    return round(float(found[1] + (found[2] or "")) * UNITS[found[3]]) if found[2] else int(found[1]) * UNITS[found[3]]
+
+
+def _json_rows(text: str) -> list[dict[str, str]]:
+    """Objects that name a volume. A warning in the middle breaks the document, not its objects: each is one line."""
+    rows: list[dict[str, str]] = []
+    for part in re.findall(r"\{[^{}]*\}", text):
+        try:
+            row = msgspec.json.decode(part)
+        except msgspec.DecodeError:
+            row = dict(re.findall(r'"(\w+)"\s*:\s*"((?:[^"\\]|\\.)*)"', part))
+        if isinstance(row, dict) and "lv_name" in row:
+            rows.append({str(key): value for key, value in row.items() if isinstance(value, str)})
+    return rows
+
+
+def _prefixed_rows(text: str) -> list[dict[str, str]]:
+    rows = (
+        {name.lower(): value for name, value in re.findall(r"LVM2_(\w+)='([^']*)'", line)} for line in text.splitlines()
+    )
+    return [row for row in rows if "lv_name" in row]
+
+
+def _column_rows(text: str) -> list[dict[str, str]]:
+    """Columns up to the size are never empty, and the devices come last; what lies between cannot be told apart."""
+    rows: list[dict[str, str]] = []
+    header: list[str] = []
+    for line in text.splitlines():
+        words = line.split()
+        if not header:
+            header = words if words[:1] == ["LV"] and "Attr" in words else []
+        elif len(words) >= 4:
+            rows.append(_column_row(header, words))
+    return rows
+
+
+def _column_row(header: list[str], words: list[str]) -> dict[str, str]:
+    # "LV Tags" further right is no second column LV.
+    row = {_COLUMNS[name]: word for name, word in zip(header[:4], words, strict=False) if name in _COLUMNS}
+    if header[-1] == "Devices" and re.fullmatch(r"\S+\(\d+\)", words[-1]):
+        row["devices"] = words[-1]
+    return row
+
+
+def _volume(row: Mapping[str, str]) -> LogicalVolume:
+    shown = row["lv_name"].strip()
+    name = shown.strip("[]")
+    stripes = re.fullmatch(r"\d{1,6}", row.get("data_stripes") or row.get("stripes") or "", re.ASCII)
+    return LogicalVolume(
+        group=row.get("vg_name", "").strip() or row.get("lv_full_name", "").rpartition("/")[0] or None,
+        name=name,
+        attributes=row.get("lv_attr") or None,
+        level=_level(row),
+        size_bytes=parse_size(row.get("lv_size", ""), exact=True),
+        stripes=int(stripes[0]) if stripes else None,
+        stripe_bytes=parse_size(row.get("stripe_size", "")) or None,
+        chunk_bytes=parse_size(row.get("chunk_size", "")) or None,
+        devices=_devices(row.get("devices", "")),
+        is_hidden=shown.startswith("[") or is_hidden(name),
+    )
+
+
+def _level(row: Mapping[str, str]) -> str | None:
+    """The segment type; for thin volumes and pools the first attribute says it too (lvs(8), Lv attributes)."""
+    marked = {"t": "thin-pool", "V": "thin"}.get(row.get("lv_attr", "")[:1])
+    return marked or row.get("segtype") or row.get("lv_layout", "").partition(",")[0] or None
+
+
+def _devices(text: str) -> tuple[str, ...]:
+    names = (re.sub(r"\(\d+\)$", "", part.strip()) for part in text.split(","))
+    return tuple(dict.fromkeys(name.removeprefix("/dev/") for name in names if name))

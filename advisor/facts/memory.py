@@ -1,0 +1,138 @@
+"""Memory: sizes, transparent huge pages, huge page pools, sockets in use."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+_MM = "/sys/kernel/mm"
+_AT_PAGESZ = 6  # getauxval(3)
+_BYTE_ORDERS: tuple[Literal["little"], Literal["big"]] = ("little", "big")
+_X86_PAGE_BYTES = 4096
+
+
+class HugePagePool(msgspec.Struct, frozen=True):
+    size_bytes: int
+    total: int
+    free: int | None
+
+
+class Sockets(msgspec.Struct, frozen=True):
+    """Sockets in use, IPv4 and IPv6 together (/proc/net/sockstat, sockstat6)."""
+
+    tcp: int | None
+    udp: int | None
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """``page_bytes`` is 4096, and noted as unknown, where the host does not show its page size."""
+
+    total_bytes: int | None
+    available_bytes: int | None
+    page_bytes: int
+    thp_enabled: str | None
+    thp_defrag: str | None
+    hugepages: tuple[HugePagePool, ...]
+    sockets: Sockets
+
+
+def read_memory(host: Host, unknown: Unknowns) -> Memory:
+    """Memory facts. Sources: /proc/meminfo in proc(5), Documentation/admin-guide/mm/{hugetlbpage,transhuge}.rst."""
+    text = host.read("/proc/meminfo")
+    sizes = {} if isinstance(text, Missing) else parse_meminfo(text)
+    if "MemTotal" not in sizes:
+        unknown.note("memory.total_bytes", text if isinstance(text, Missing) else "no MemTotal in /proc/meminfo")
+    return Memory(
+        total_bytes=sizes.get("MemTotal"),
+        available_bytes=sizes.get("MemAvailable"),
+        page_bytes=_page_bytes(host, unknown),
+        thp_enabled=_selected(host, "enabled", unknown),
+        thp_defrag=_selected(host, "defrag", unknown),
+        hugepages=_pools(host, unknown) or _default_pool(sizes),
+        sockets=_sockets(host, unknown),
+    )
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """Bytes (and plain counts such as HugePages_Total) by name, from /proc/meminfo or a node's meminfo."""
+    lines = re.findall(r"^(?:Node \d+ )?([\w()]+):[ \t]+(\d{1,18})( kB)?[ \t\r]*$", text, re.MULTILINE | re.ASCII)
+    return {name: int(number) * (1024 if unit else 1) for name, number, unit in lines}
+
+
+def parse_sockets(text: str) -> dict[str, int]:
+    """Sockets in use by protocol (``TCP``, ``UDP6`` …), from sockstat or sockstat6."""
+    lines = re.findall(r"^(\w+): inuse (\d{1,18})\b", text, re.MULTILINE | re.ASCII)
+    return {protocol: int(number) for protocol, number in lines}
+
+
+def parse_selected(text: str) -> str | None:
+    """The word in brackets of ``always [madvise] never``; None where there is none."""
+    found = re.search(r"\[([\w+-]+)\]", text)
+    return found[1] if found else None
+
+
+def parse_page_bytes(auxv: bytes) -> int | None:
+    """The page size in the auxiliary vector of a process (/proc/PID/auxv), of either word size and byte order."""
+    for width in (8, 4):
+        for order in _BYTE_ORDERS:
+            words = [int.from_bytes(auxv[at : at + width], order) for at in range(0, len(auxv), width)]
+            size = dict(zip(words[::2], words[1::2], strict=False)).get(_AT_PAGESZ, 0)
+            if 4096 <= size <= 1 << 20 and not size & (size - 1):
+                return size
+    return None
+
+
+def _page_bytes(host: Host, unknown: Unknowns) -> int:
+    auxv = host.read_bytes("/proc/self/auxv")
+    size = None if isinstance(auxv, Missing) else parse_page_bytes(auxv[:4096])
+    if size is None:
+        unknown.note("memory.page_bytes", f"no page size in /proc/self/auxv; {_X86_PAGE_BYTES} is that of x86 and s390")
+    return size or _X86_PAGE_BYTES
+
+
+def _selected(host: Host, name: str, unknown: Unknowns) -> str | None:
+    fact = f"memory.thp_{name}"
+    text = unknown.value(fact, host.read(f"{_MM}/transparent_hugepage/{name}"))
+    if text is None:
+        return None
+    if (value := parse_selected(text)) is None:
+        unknown.note(fact, f"no value is selected in brackets: {text[:40]!r}")
+    return value
+
+
+def _pools(host: Host, unknown: Unknowns) -> tuple[HugePagePool, ...]:
+    found = (re.fullmatch(r"hugepages-(\d{1,12})kB", name, re.ASCII) for name in host.names(f"{_MM}/hugepages"))
+    pools = (_pool(host, int(name[1]), unknown) for name in found if name)
+    return tuple(sorted((pool for pool in pools if pool), key=lambda pool: pool.size_bytes))
+
+
+def _pool(host: Host, size_kb: int, unknown: Unknowns) -> HugePagePool | None:
+    place = f"{_MM}/hugepages/hugepages-{size_kb}kB"
+    fact = f"memory.hugepages.{size_kb}kB"
+    total = unknown.value(fact, host.read_int(f"{place}/nr_hugepages"))
+    free = unknown.value(f"{fact}.free", host.read_int(f"{place}/free_hugepages"))
+    return None if total is None else HugePagePool(size_kb * 1024, total, free)
+
+
+def _default_pool(sizes: dict[str, int]) -> tuple[HugePagePool, ...]:
+    # Kernels before 2.6.27 know one size of huge page, in /proc/meminfo only.
+    size, total = sizes.get("Hugepagesize"), sizes.get("HugePages_Total")
+    return () if not size or total is None else (HugePagePool(size, total, sizes.get("HugePages_Free")),)
+
+
+def _sockets(host: Host, unknown: Unknowns) -> Sockets:
+    used: dict[str, int] = {}
+    for name in ("sockstat", "sockstat6"):
+        text = unknown.value("memory.sockets", host.read(f"/proc/net/{name}"))
+        used |= parse_sockets(text or "")
+    return Sockets(tcp=_both(used, "TCP"), udp=_both(used, "UDP"))
+
+
+def _both(used: dict[str, int], protocol: str) -> int | None:
+    """IPv4 and IPv6 together; a host without IPv6 has no second file."""
+    return used[protocol] + used.get(f"{protocol}6", 0) if protocol in used else None

@@ -1,0 +1,127 @@
+"""NUMA: the online nodes, their CPUs, memory and distances, and automatic balancing."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from advisor.facts.allowed import read_allowed
+from advisor.facts.cpu import online_cpus
+from advisor.facts.cpulist import format_list, read_ids, read_list
+from advisor.facts.memory import parse_meminfo
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+_NODES = "/sys/devices/system/node"
+
+
+class Node(msgspec.Struct, frozen=True):
+    """An online node. ``cpus`` is "" for one without CPUs, None where that is unknown; ``distances`` run over the
+    online nodes in order of id."""
+
+    id: int
+    cpus: str | None
+    memory_bytes: int | None
+    free_bytes: int | None
+    distances: tuple[int, ...]
+
+
+class Numa(msgspec.Struct, frozen=True):
+    """``nodes`` is empty where the kernel is built without NUMA; a kernel with it shows node 0 on any host."""
+
+    nodes: tuple[Node, ...]
+    balancing: int | None
+    """kernel.numa_balancing as it reads (0, 1, or 2 for memory tiering); None where the kernel has no such key."""
+    allowed_nodes: str | None
+    """Nodes that the calling process may allocate from (Mems_allowed_list); None where there are no nodes."""
+
+
+def read_numa(host: Host, unknown: Unknowns) -> Numa:
+    """The online nodes, sorted by id. Source: Documentation/ABI/stable/sysfs-devices-node."""
+    ids = online_nodes(host)
+    online = online_cpus(host)
+    cpus = None if isinstance(online, Missing) else frozenset(online)
+    return Numa(
+        nodes=tuple(_node(host, node, ids, cpus, unknown) for node in ids),
+        balancing=unknown.value("numa.balancing", host.read_int("/proc/sys/kernel/numa_balancing")),
+        allowed_nodes=_allowed(host, ids, unknown),
+    )
+
+
+def online_nodes(host: Host) -> tuple[int, ...]:
+    """Ids of the online nodes, which need not be 0 to n-1; none where the kernel is built without NUMA.
+
+    Old kernels (2.6.18 of RHEL 5) have no list; there each node that has a directory is online.
+    """
+    listed = read_list(host, f"{_NODES}/online")
+    if not isinstance(listed, Missing) and listed:
+        return listed
+    found = (re.fullmatch(r"node(\d{1,5})", name, re.ASCII) for name in host.names(_NODES))
+    return tuple(sorted(int(name[1]) for name in found if name))
+
+
+def node_cpus(host: Host, node: int) -> tuple[int, ...] | Missing:
+    """Ids of a node's CPUs as the kernel lists them, which on old kernels are more than there are."""
+    found = read_ids(host, f"{_NODES}/node{node}/cpulist", f"{_NODES}/node{node}/cpumap")
+    if not isinstance(found, Missing) or not found.is_absent:
+        return found
+    links = [re.fullmatch(r"cpu(\d{1,5})", name, re.ASCII) for name in host.names(f"{_NODES}/node{node}")]
+    return tuple(sorted(int(link[1]) for link in links if link)) or found
+
+
+def parse_distances(text: str) -> tuple[int, ...]:
+    """Distances of a node's ``distance`` file. Raises ValueError for text that is not numbers."""
+    return tuple(int(word) for word in text.split())
+
+
+def _node(host: Host, node: int, ids: tuple[int, ...], online: frozenset[int] | None, unknown: Unknowns) -> Node:
+    fact = f"numa.nodes.{node}"
+    memory = _meminfo(host, node, unknown)
+    return Node(
+        id=node,
+        cpus=_cpus(host, node, online, f"{fact}.cpus", unknown),
+        memory_bytes=memory.get("MemTotal"),
+        free_bytes=memory.get("MemFree"),
+        distances=_distances(host, node, ids, f"{fact}.distances", unknown),
+    )
+
+
+def _cpus(host: Host, node: int, online: frozenset[int] | None, fact: str, unknown: Unknowns) -> str | None:
+    found = node_cpus(host, node)
+    if isinstance(found, Missing):
+        unknown.note(fact, found)
+        return None
+    return format_list(found if online is None else online.intersection(found))
+
+
+def _meminfo(host: Host, node: int, unknown: Unknowns) -> dict[str, int]:
+    text = host.read(f"{_NODES}/node{node}/meminfo")
+    memory = {} if isinstance(text, Missing) else parse_meminfo(text)
+    if "MemTotal" not in memory:
+        unknown.note(f"numa.nodes.{node}.memory_bytes", text if isinstance(text, Missing) else "no MemTotal in meminfo")
+    return memory
+
+
+def _distances(host: Host, node: int, ids: tuple[int, ...], fact: str, unknown: Unknowns) -> tuple[int, ...]:
+    text = host.read(f"{_NODES}/node{node}/distance")
+    if isinstance(text, Missing):
+        unknown.note(fact, text)
+        return ()
+    try:
+        distances = parse_distances(text)
+    except ValueError:
+        unknown.note(fact, f"not distances: {text[:40]!r}")
+        return ()
+    if len(distances) != len(ids):
+        unknown.note(fact, f"{len(distances)} distances for {len(ids)} online nodes")
+        return ()
+    return distances
+
+
+def _allowed(host: Host, ids: tuple[int, ...], unknown: Unknowns) -> str | None:
+    found = read_allowed(host, "mems")
+    if isinstance(found, Missing) and not found.is_absent:
+        unknown.note("numa.allowed_nodes", found)
+        return None
+    return format_list(ids if isinstance(found, Missing) else set(ids).intersection(found)) or None

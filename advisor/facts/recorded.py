@@ -1,0 +1,129 @@
+"""Volumes and multipath maps of captures that hold no more of them than a tool's text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from advisor.facts.array import Array
+from advisor.facts.block import natural
+from advisor.facts.lvm_text import LVS, LogicalVolume, parse_lvs
+from advisor.facts.multipath_text import MultipathMap, parse_multipath
+from advisor.host import Host, Missing
+
+
+def path_state(failed: int, paths: int) -> str:
+    """The state of a multipath map; one without any path has failed."""
+    if failed >= paths:
+        return "failed"
+    return "degraded" if failed else "active"
+
+
+def read_maps(host: Host) -> tuple[MultipathMap, ...]:
+    """Maps in what ``multipath -ll`` answered."""
+    for argv in (["multipath", "-ll"], ["multipath", "-v4", "-ll"]):
+        done = host.run(argv)
+        if not isinstance(done, Missing):
+            return parse_multipath(done.stdout)
+    return ()
+
+
+def maps(host: Host) -> list[Array]:
+    """Multipath maps of a capture that holds a tool's text only."""
+    return [_map(one) for one in read_maps(host)]
+
+
+def _map(one: MultipathMap) -> Array:
+    failed = tuple(dict.fromkeys(path.device for path in one.paths if not path.is_usable))
+    texts = {"wwid": one.wwid, "vendor": one.vendor, "product": one.product, "features": one.features}
+    texts |= {"hwhandler": one.hwhandler, "policy": one.groups[0].policy if one.groups else None}
+    return _array(
+        name=one.name,
+        manager="dm-multipath",
+        device=one.device,
+        level="multipath",
+        state=path_state(len(failed), len(one.paths)),
+        missing=len(failed),
+        members=tuple(sorted({path.device for path in one.paths}, key=natural)),
+        failed=failed,
+        detail={key: value for key, value in texts.items() if value},
+    )
+
+
+def volumes(host: Host) -> list[Array]:
+    """Logical volumes of a capture that holds the output of lvs only; segments of one volume are put together."""
+    done = host.run(LVS)
+    rows = () if isinstance(done, Missing) else parse_lvs(done.stdout)
+    segments: dict[tuple[str | None, str], list[LogicalVolume]] = {}
+    for row in rows:
+        segments.setdefault((row.group, row.name), []).append(row)
+    return [_volume(those, segments) for those in segments.values() if not those[0].is_hidden]
+
+
+def _volume(segments: list[LogicalVolume], everything: Mapping[tuple[str | None, str], list[LogicalVolume]]) -> Array:
+    first = segments[0]
+    level = (first.level or "").partition("_")[0] if (first.level or "").startswith("raid") else first.level
+    return _array(
+        name=f"{first.group}/{first.name}" if first.group else first.name,
+        manager="lvm",
+        device=first.name,
+        level=level or None,
+        chunk_bytes=first.stripe_bytes or first.chunk_bytes,
+        data_disks=first.stripes if first.stripe_bytes else None,
+        members=_physical_volumes(segments, everything),
+        size_bytes=first.size_bytes,
+        detail={"attributes": first.attributes} if first.attributes else {},
+    )
+
+
+def _physical_volumes(
+    segments: list[LogicalVolume], everything: Mapping[tuple[str | None, str], list[LogicalVolume]]
+) -> tuple[str, ...]:
+    found: set[str] = set()
+    seen: set[str] = set()
+    pending = [(segments[0].group, device) for segment in segments for device in segment.devices]
+    while pending:
+        group, device = pending.pop()
+        below = everything.get((group, device)) or []
+        if not below:
+            found.add(device)
+        elif device not in seen:
+            seen.add(device)
+            pending += [(group, one) for segment in below for one in segment.devices]
+    return tuple(sorted(found, key=natural))
+
+
+def _array(
+    *,
+    name: str,
+    manager: Literal["lvm", "dm-multipath"],
+    device: str,
+    level: str | None,
+    members: tuple[str, ...],
+    detail: Mapping[str, str],
+    state: str | None = None,
+    missing: int | None = None,
+    failed: tuple[str, ...] = (),
+    chunk_bytes: int | None = None,
+    data_disks: int | None = None,
+    size_bytes: int | None = None,
+) -> Array:
+    return Array(
+        name=name,
+        manager=manager,
+        device=device,
+        level=level,
+        chunk_bytes=chunk_bytes,
+        data_disks=data_disks,
+        state=state,
+        missing=missing,
+        members=members,
+        spares=(),
+        failed=failed,
+        journal=(),
+        numa_nodes=(),
+        size_bytes=size_bytes,
+        progress_percent=None,
+        mountpoints=(),
+        detail=detail,
+    )

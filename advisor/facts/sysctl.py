@@ -1,0 +1,97 @@
+"""Sysctls that the rules and profiles name: the live value, and which file sets it at boot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from advisor.facts.printable import printable
+from advisor.facts.sysctl_files import SysctlSource, is_pattern, key_path, list_files, parse_sysctl_file
+from advisor.facts.sysctl_keys import KEYS
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+__all__ = ["KEYS", "SysctlOrigin", "SysctlSource", "origins", "read_sysctl", "read_sysctl_sources"]
+
+
+class SysctlOrigin(msgspec.Struct, frozen=True):
+    """Where a key is set at boot: the line that wins, and those that lose to it, in the order they are read.
+
+    The winner is the last line that the kernel accepts; where it refuses all of them, the last one (see its
+    ``rejected``). Refused lines are among the losers.
+    """
+
+    winner: SysctlSource
+    losers: tuple[SysctlSource, ...] = ()
+    voided_by: SysctlSource | None = None
+    """A later line because of which systemd-sysctl does not write the winner either: it keeps one line per key, and
+    that one is refused or takes the key out (``-key``). ``sysctl --system``, which writes each in turn, does."""
+    later: SysctlSource | None = None
+    """A line of /etc/sysctl.conf that boot does not read, and that ``sysctl --system`` would put in force."""
+
+
+def read_sysctl(host: Host, unknown: Unknowns) -> dict[str, str]:
+    """Live values by dotted key, white space folded to single blanks. A key the kernel lacks is left out."""
+    readings = ((key, unknown.value(f"sysctl.{key}", host.read(key_path(key)))) for key in KEYS)
+    return {key: " ".join(text.split()) for key, text in readings if text is not None}
+
+
+def read_sysctl_sources(host: Host, unknown: Unknowns) -> tuple[SysctlSource, ...]:
+    """Every line that sets or takes out a key, in the order in which boot and then ``sysctl --system`` read them.
+
+    See `advisor.facts.sysctl_files` for the order of the files.
+    """
+    sources: list[SysctlSource] = []
+    for path, at_boot in list_files(host):
+        text = host.read(path)
+        if not isinstance(text, Missing):
+            sources.extend(parse_sysctl_file(text, path, at_boot=at_boot))
+        elif not text.is_absent:
+            unknown.note(f"sysctl_origin.{printable(path)}", text)
+    return tuple(sources)
+
+
+def origins(sources: Iterable[SysctlSource], keys: Iterable[str]) -> Mapping[str, SysctlOrigin]:
+    """Who sets each key at boot; a key that no file sets, or that only a file unread at boot sets, is left out.
+
+    A line that names a key exactly goes before every pattern, wherever they stand (sysctl.d(5)).
+    """
+    exact: dict[str, list[SysctlSource]] = {}
+    patterns: list[SysctlSource] = []
+    for source in sources:
+        if is_pattern(source.key):
+            patterns.append(source)
+        else:
+            exact.setdefault(source.key, []).append(source)
+    found = {key: _origin(exact.get(key, []), [line for line in patterns if _covers(line, key)]) for key in keys}
+    return {key: origin for key, origin in found.items() if origin is not None}
+
+
+def _covers(pattern: SysctlSource, key: str) -> bool:
+    """glob(7) over the path, whose stars stop at slashes."""
+    wanted, names = key_path(pattern.key).split("/"), key_path(key).split("/")
+    return len(wanted) == len(names) and all(map(fnmatchcase, names, wanted))
+
+
+def _origin(exact: list[SysctlSource], patterns: list[SysctlSource]) -> SysctlOrigin | None:
+    lines = [line for line in exact if line.at_boot] or [
+        line for line in patterns if line.at_boot and not line.excludes
+    ]
+    assigned = [line for line in lines if not line.excludes]
+    if not assigned:
+        return None
+    winner = next((line for line in reversed(assigned) if line.rejected is None), assigned[-1])
+    last = lines[-1]
+    afterwards = [line for line in exact if not line.at_boot and not line.excludes and line.rejected is None]
+    return SysctlOrigin(
+        winner=winner,
+        losers=tuple(line for line in assigned if line is not winner),
+        voided_by=last if last is not winner and not is_pattern(last.key) else None,
+        later=afterwards[-1] if afterwards and _differ(afterwards[-1], winner) else None,
+    )
+
+
+def _differ(one: SysctlSource, other: SysctlSource) -> bool:
+    return one.value.split() != other.value.split()

@@ -1,0 +1,103 @@
+"""Counters since start: what the kernel's own tables say, and nothing where they say nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.counters import Counters, parse_paired, parse_snmp6, parse_softnet, read_counters
+from advisor.facts.unknown import Unknowns
+from advisor.host import tree_host
+
+SNMP = """\
+Ip: Forwarding DefaultTTL InReceives FragCreates ReasmFails
+Ip: 1 64 1000 12 3
+Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors
+Udp: 5000 0 7 94 7 2
+"""
+NETSTAT = """\
+TcpExt: SyncookiesSent PruneCalled TCPRcvCollapsed ListenOverflows ListenDrops
+TcpExt: 0 4 5 6 8
+"""
+SNMP6 = (
+    "Udp6InDatagrams                 \t100\nUdp6RcvbufErrors                \t1\nUdp6SndbufErrors                \t0\n"
+)
+SOFTNET = "00000011 00000002 00000001 00000000\n0000000f 00000000 00000003 00000000\n"
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return root
+
+
+def test_every_counter_is_read(tmp_path: Path) -> None:
+    net = {"snmp": SNMP, "netstat": NETSTAT, "snmp6": SNMP6, "softnet_stat": SOFTNET}
+    tree(tmp_path, {f"proc/net/{name}": text for name, text in net.items()})
+    unknown = Unknowns()
+    assert read_counters(tree_host(str(tmp_path)), unknown) == Counters(
+        udp_received=5100,
+        udp_receive_buffer_errors=8,
+        udp_send_buffer_errors=2,
+        ip_fragments_created=12,
+        ip_reassembly_failures=3,
+        tcp_pruned=4,
+        tcp_collapsed=5,
+        listen_overflows=6,
+        softnet_processed=32,
+        softnet_dropped=2,
+        softnet_squeezed=4,
+    )
+    assert unknown.listed() == ()
+
+
+def test_a_host_without_the_tables_has_no_counters(tmp_path: Path) -> None:
+    unknown = Unknowns()
+    assert read_counters(tree_host(str(tmp_path)), unknown) == Counters()
+    assert unknown.listed() == ()
+
+
+def test_a_host_without_ipv6_counts_ipv4(tmp_path: Path) -> None:
+    counters = read_counters(tree_host(str(tree(tmp_path, {"proc/net/snmp": SNMP}))), Unknowns())
+    assert (counters.udp_received, counters.udp_receive_buffer_errors) == (5000, 7)
+
+
+def test_an_unreadable_table_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "proc/net/snmp").mkdir(parents=True)
+    unknown = Unknowns()
+    assert read_counters(tree_host(str(tmp_path)), unknown).udp_received is None
+    assert [entry.fact for entry in unknown.listed()] == ["counters.snmp"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Udp: A B\nUdp: 1 2\n", {"Udp": {"A": 1, "B": 2}}),
+        ("Udp: A B\nUdp: 1\n", {}),
+        ("Udp: A\nTcp: 1\n", {}),
+        ("Udp: A B\nUdp: x 2\n", {"Udp": {"B": 2}}),
+        ("Udp: A\nUdp: -1\n", {"Udp": {}}),
+        ("", {}),
+    ],
+)
+def test_paired_lines(text: str, expected: dict[str, dict[str, int]]) -> None:
+    assert parse_paired(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "zz 0 0\n", "1\n", "\0\n"])
+def test_softnet_that_is_none(text: str) -> None:
+    assert parse_softnet(text) is None
+
+
+@given(st.text())
+def test_no_text_upsets_the_parsers(text: str) -> None:
+    for found in parse_paired(text).values():
+        assert all(value >= 0 for value in found.values())
+    assert all(value >= 0 for value in parse_snmp6(text).values())
+    parsed = parse_softnet(text)
+    assert parsed is None or all(value >= 0 for value in parsed)

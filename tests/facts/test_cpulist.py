@@ -1,0 +1,112 @@
+"""Kernel lists and masks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.cpulist import MAX_ID, format_list, parse_list, parse_mask, read_ids, read_list
+from advisor.host import Missing, tree_host
+from tests.trees import make_tree
+
+ids = st.frozensets(st.integers(0, 600))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("0", (0,)),
+        ("0-3,8", (0, 1, 2, 3, 8)),
+        ("8,0-3\n", (0, 1, 2, 3, 8)),
+        ("0-3,2-5", (0, 1, 2, 3, 4, 5)),
+        ("0-2\n\0", (0, 1, 2)),
+        ("0-7:2/4", (0, 1, 4, 5)),
+        ("0-575", tuple(range(576))),
+        (" 1 , 2 ", (1, 2)),
+    ],
+)
+def test_list(text: str, expected: tuple[int, ...]) -> None:
+    assert parse_list(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "-1", "3-1", "0-", "1 2", "0-3:0/4", "0-3:5/4", "0:1/2", "1_0", "٣", f"0-{MAX_ID}", "9" * 5000, "0x1"]
+)
+def test_what_is_no_list(text: str) -> None:
+    with pytest.raises(ValueError, match="not a kernel list"):
+        parse_list(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("0", ()),
+        ("03", (0, 1)),
+        ("0x5", (0, 2)),
+        ("00000000,0000000f\n", (0, 1, 2, 3)),
+        ("0000,00000000,00000000,00ff00ff", (*range(8), *range(16, 24))),
+        ("1,00000000", (32,)),
+        ("1,0", (32,)),
+        ("00000001\0\0", (0,)),
+    ],
+)
+def test_mask(text: str, expected: tuple[int, ...]) -> None:
+    assert parse_mask(text) == expected
+
+
+@pytest.mark.parametrize("text", ["g", "-1", "1_0", ",", "1,,2", "1,123456789", "ff ff"])
+def test_what_is_no_mask(text: str) -> None:
+    with pytest.raises(ValueError, match="not a kernel mask"):
+        parse_mask(text)
+
+
+def test_a_mask_beyond_any_kernel_is_refused() -> None:
+    with pytest.raises(ValueError, match="too wide"):
+        parse_mask("1" + ",00000000" * (MAX_ID // 32))
+
+
+@given(ids)
+def test_a_formatted_list_reads_back(numbers: frozenset[int]) -> None:
+    assert parse_list(format_list(numbers)) == tuple(sorted(numbers))
+
+
+@given(ids)
+def test_a_mask_reads_back(numbers: frozenset[int]) -> None:
+    digits = f"{sum(1 << number for number in numbers):0608x}"
+    groups = [digits[at : at + 8] for at in range(0, len(digits), 8)]
+    assert parse_mask(",".join(groups)) == tuple(sorted(numbers))
+
+
+@given(st.one_of(st.text(), st.text("0123456789-,:/ \0")))
+def test_any_text_is_a_list_or_a_value_error(text: str) -> None:
+    try:
+        numbers = parse_list(text)
+    except ValueError:
+        return
+    assert list(numbers) == sorted(set(numbers))
+    assert all(0 <= number < MAX_ID for number in numbers)
+
+
+@given(st.one_of(st.text(), st.text("0123456789abcdefABCDEF, x\0")))
+def test_any_text_is_a_mask_or_a_value_error(text: str) -> None:
+    try:
+        numbers = parse_mask(text)
+    except ValueError:
+        return
+    assert list(numbers) == sorted(set(numbers))
+
+
+def test_a_mask_stands_in_for_a_missing_list_only(tmp_path: Path) -> None:
+    host = tree_host(str(make_tree(tmp_path, {"/n/cpumap": "3", "/odd/cpulist": "x", "/odd/cpumap": "zz"})))
+    assert read_ids(host, "/n/cpulist", "/n/cpumap") == (0, 1)
+    odd = read_ids(host, "/odd/cpulist", "/odd/cpumap")
+    assert isinstance(odd, Missing)
+    assert "not a kernel list" in odd.why
+    absent = read_list(host, "/nowhere")
+    assert isinstance(absent, Missing)
+    assert absent.is_absent

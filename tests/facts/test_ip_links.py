@@ -1,0 +1,406 @@
+"""ip's JSON and text, and the tables below /proc/net."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Mapping
+from functools import cache
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.ip_json import parse_ip_links
+from advisor.facts.ip_text import parse_ip_text
+from advisor.facts.link_tables import (
+    parse_bonding,
+    parse_default_routes,
+    parse_default_routes6,
+    parse_inet6,
+    parse_local_addresses,
+    parse_vlan_config,
+    place_addresses,
+)
+from tests.captured import captured_file
+
+
+def entry(name: str, **more: object) -> dict[str, object]:
+    return {"ifindex": 7, "ifname": name, "flags": ["UP", "LOWER_UP"], "mtu": 1500, "link_type": "ether", **more}
+
+
+def info(kind: str, **data: object) -> dict[str, object]:
+    return {"info_kind": kind, "info_data": data}
+
+
+# --- ip -j ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ({}, "ethernet"),
+        ({"link_type": "loopback"}, "loopback"),
+        ({"link_type": "infiniband"}, "infiniband"),
+        ({"link_type": "infiniband", "linkinfo": info("ipoib", key="0x8001")}, "infiniband"),
+        ({"linkinfo": info("vlan", id=5)}, "vlan"),
+        ({"linkinfo": info("tun", type="tap")}, "tap"),
+        ({"link_type": "none", "linkinfo": info("tun", type="tun")}, "tun"),
+        ({"link_type": "gre", "linkinfo": info("gre")}, "gre"),
+        ({"link_type": "ipip", "linkinfo": info("ipip")}, "ipip"),
+        ({"linkinfo": {"info_slave_kind": "bond"}}, "ethernet"),
+        ({"linkinfo": info("something-new")}, "something-new"),
+    ],
+)
+def test_kind(more: Mapping[str, object], kind: str) -> None:
+    assert parse_ip_links(json.dumps([entry("x", **more)]))["x"].kind == kind
+
+
+def test_a_bond_and_its_member() -> None:
+    bond = info("bond", mode="802.3ad", miimon=100, xmit_hash_policy="layer3+4", ad_lacp_rate="fast", num_peer_notif=1)
+    member = {"info_slave_kind": "bond", "info_slave_data": {"state": "ACTIVE", "perm_hwaddr": "52:54:00:36:37:ea"}}
+    links = parse_ip_links(json.dumps([entry("bond0", linkinfo=bond), entry("e0", master="bond0", linkinfo=member)]))
+    assert links["bond0"].detail == {
+        "mode": "802.3ad",
+        "miimon": "100",
+        "xmit_hash_policy": "layer3+4",
+        "lacp_rate": "fast",
+    }
+    assert (links["e0"].master, links["e0"].permanent_mac) == ("bond0", "52:54:00:36:37:ea")
+    assert links["e0"].detail == {"port_state": "ACTIVE"}
+
+
+def test_what_a_link_is_bound_to() -> None:
+    vxlan = info("vxlan", id=42, port=4789, link="e0")
+    links = parse_ip_links(
+        json.dumps(
+            [
+                entry("e0.5", link="e0", linkinfo=info("vlan", id=5, protocol="802.1Q")),
+                entry("v0", link="v1", linkinfo=info("veth")),
+                entry("vx", linkinfo=vxlan),
+                entry("far", link=None, link_index=3, link_netnsid=0, linkinfo=info("macvlan", mode="bridge")),
+            ]
+        )
+    )
+    assert links["e0.5"].below == "e0"
+    assert links["vx"].below == "e0"
+    assert links["v0"].below is None
+    assert links["v0"].detail == {"peer": "v1"}
+    assert links["far"].below is None
+    assert links["far"].detail == {"mode": "bridge", "link_netnsid": "0"}
+
+
+def test_no_bound_is_none_and_a_length_of_0_is_0() -> None:
+    link = parse_ip_links(json.dumps([entry("lo", min_mtu=0, max_mtu=0)]))["lo"]
+    assert (link.mtu_min, link.mtu_max, link.txqueuelen) == (None, None, 0)
+
+
+def test_addresses_come_ipv4_first() -> None:
+    addresses = [
+        {"family": "inet6", "local": "fd00::1", "prefixlen": 64},
+        {"family": "inet", "local": "10.0.0.1", "prefixlen": 24},
+        {},
+        {"family": "inet", "local": "10.1.0.1", "address": "10.1.0.2", "prefixlen": 32},
+        {"family": "mpls", "local": "5", "prefixlen": 1},
+    ]
+    link = parse_ip_links(json.dumps([entry("x", addr_info=addresses)]))["x"]
+    assert link.addresses == ("10.0.0.1/24", "10.1.0.1/32", "fd00::1/64")
+
+
+def test_carrier_is_known_of_links_that_are_up() -> None:
+    up, idle, down = (["UP", "LOWER_UP"], ["NO-CARRIER", "UP"], ["BROADCAST"])
+    links = parse_ip_links(json.dumps([entry(str(at), flags=flags) for at, flags in enumerate((up, idle, down))]))
+    assert [link.carrier for link in links.values()] == [True, False, None]
+
+
+def test_empty_entries_of_old_versions_are_passed_over() -> None:
+    assert parse_ip_links('[{},{},{"ifname":"eth0"},"x",null]').keys() == {"eth0"}
+
+
+def test_a_tunnels_ip_address_is_no_mac() -> None:
+    assert parse_ip_links(json.dumps([entry("t", link_type="ipip", address="10.0.0.1")]))["t"].mac is None
+    assert parse_ip_links(json.dumps([entry("t", link_type="tunnel6", address="fd00::1")]))["t"].mac is None
+
+
+def test_a_control_character_that_ip_did_not_escape() -> None:
+    assert parse_ip_links('[{"ifname":"c\x01d","link":"a\\"b"}]').keys() == {"c\x01d"}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "not json", "[", '[{"ifname": "eth0"', "[" * 100_000, '"x"', "null"])
+def test_what_is_no_list_of_links_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_ip_links(text)
+
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+_NAMES = ("ifname", "mtu", "flags", "linkinfo", "addr_info", "link", "master", "address", "txqlen", "link_type")
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(_NAMES), _values), max_size=3))
+def test_no_content_of_the_list_raises_or_gives_what_json_cannot_hold(entries: list[dict[str, object]]) -> None:
+    try:
+        links = parse_ip_links(json.dumps(entries))
+    except ValueError:
+        return  # a number beyond what msgspec reads
+    msgspec.json.encode(links)
+
+
+@given(st.text())
+def test_arbitrary_text_raises_nothing_else(text: str) -> None:
+    try:
+        parse_ip_links(text)
+    except ValueError:
+        return
+
+
+# --- ip without -j --------------------------------------------------------------------------------------------------
+
+TEXT = """\
+2: eno1: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP qlen 1000
+    link/ether 00:90:fa:8d:36:1e brd ff:ff:ff:ff:ff:ff promiscuity 1
+    bond_slave state ACTIVE mii_status UP link_failure_count 0 perm_hwaddr 00:90:fa:8d:36:22 queue_id 0
+3: bond0.5@bond0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP
+    link/ether 00:90:fa:8d:36:1e brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535
+    vlan protocol 802.1Q id 5 <REORDER_HDR> addrgenmode eui64
+    inet 10.0.0.5/24 brd 10.0.0.255 scope global bond0.5
+       valid_lft forever preferred_lft forever
+    inet6 fe80::290:faff:fe8d:361e/64 scope link
+4: tun0: <POINTOPOINT> mtu 1500 qdisc noop state DOWN
+    link/none  promiscuity 0
+    tun type tap pi off vnet_hdr off
+    inet 10.1.0.1 peer 10.1.0.2/32 scope global tun0
+6: mv@if2: <BROADCAST> mtu 1500 qdisc noop state DOWN
+    link/ether 00:90:fa:8d:36:20 brd ff:ff:ff:ff:ff:ff link-netnsid 0 promiscuity 0
+    macvlan mode bridge addrgenmode eui64
+5: va@if6: <BROADCAST> mtu 1500 qdisc noop state DOWN
+    link/ether 00:90:fa:8d:36:1f brd ff:ff:ff:ff:ff:ff link-netnsid 0 promiscuity 0
+    veth
+"""
+
+
+def test_text_tells_what_json_tells() -> None:
+    links = parse_ip_text(TEXT)
+    assert {name: link.kind for name, link in links.items()} == {
+        "eno1": "ethernet",
+        "bond0.5": "vlan",
+        "tun0": "tap",
+        "mv": "macvlan",
+        "va": "veth",
+    }
+    vlan = links["bond0.5"]
+    assert (vlan.below, vlan.mtu, vlan.mtu_min, vlan.mtu_max) == ("bond0", 9000, None, 65535)
+    assert vlan.detail == {"protocol": "802.1Q", "id": "5"}
+    assert vlan.addresses == ("10.0.0.5/24", "fe80::290:faff:fe8d:361e/64")
+    assert (links["eno1"].master, links["eno1"].permanent_mac) == ("bond0", "00:90:fa:8d:36:22")
+    assert (links["eno1"].txqueuelen, links["eno1"].state, links["eno1"].carrier) == (1000, "up", True)
+    assert links["tun0"].addresses == ("10.1.0.1/32",)
+    assert (links["va"].below, links["mv"].below, links["mv"].detail) == (None, None, {"mode": "bridge"})
+
+
+def test_without_details_a_card_and_a_bridge_look_alike() -> None:
+    text = "2: br0: <UP> mtu 1500 state UP\n    link/ether 00:90:fa:8d:36:1e brd ff:ff:ff:ff:ff:ff\n"
+    assert parse_ip_text(text)["br0"].kind is None
+
+
+@given(st.text() | st.lists(st.sampled_from(TEXT.splitlines())).map("\n".join))
+def test_text_never_raises(text: str) -> None:
+    msgspec.json.encode(list(parse_ip_text(text).values()))
+
+
+# --- /proc/net ------------------------------------------------------------------------------------------------------
+
+ROUTE = """\
+Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0
+eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+eth1\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+eth2\t00000000\t00000000\t0201\t0\t0\t0\t00000000\t0\t0\t0
+eth3\t0000010A\t0500000A\t0003\t0\t0\t0\t0000FFFF\t0\t0\t0
+"""
+ZEROS = "0" * 32
+ROUTE6 = f"""\
+fd{"0" * 30} 40 {ZEROS} 00 {ZEROS} 00000100 00000001 00000000 00000001     eth0
+{ZEROS} 00 {ZEROS} 00 fd{"0" * 29}1 00000400 00000002 00000000 00000003     eth1
+{ZEROS} 00 {ZEROS} 00 {ZEROS} ffffffff 00000001 00000000 00200200       lo
+"""
+
+
+def test_default_routes() -> None:
+    assert parse_default_routes(ROUTE) == {"eth0"}
+    assert parse_default_routes6(ROUTE6) == {"eth1"}
+
+
+def test_addresses_are_placed_where_that_is_certain() -> None:
+    local = {"192.0.2.2", "127.0.0.1", "10.0.0.4", "10.0.0.9", "172.16.0.1", "10.1.0.7"}
+    placed, homeless = place_addresses(local, ROUTE)
+    assert placed == {"eth0": ("192.0.2.2/24",), "lo": ("127.0.0.1/8",)}
+    # Two in one network: the second may be a service address on lo. One behind a gateway, one that no network holds.
+    assert sorted(homeless) == ["10.0.0.4", "10.0.0.9", "10.1.0.7", "172.16.0.1"]
+
+
+def test_local_addresses() -> None:
+    trie = "Local:\n     |-- 10.0.0.0\n        /24 link UNICAST\n     |-- 10.0.0.4\n        /32 host LOCAL\n"
+    assert parse_local_addresses(trie) == {"10.0.0.4"}
+
+
+def test_inet6() -> None:
+    text = "fe800000000000001063befffef176dd 03 40 20 c0       va\nshort 1 2 3 4 va\n"
+    assert parse_inet6(text) == {"va": ("fe80::1063:beff:fef1:76dd/64",)}
+
+
+def test_vlan_config() -> None:
+    text = (
+        "VLAN Dev name    | VLAN ID\nName-Type: VLAN_NAME_TYPE_RAW_PLUS_VID_NO_PAD\n"
+        "bond0.10       | 10  | bond0\nv | x | y\n"
+    )
+    assert parse_vlan_config(text) == {"bond0.10": ("10", "bond0")}
+
+
+@given(st.text())
+def test_tables_never_raise(text: str) -> None:
+    parse_bonding(text)
+    parse_vlan_config(text)
+    parse_default_routes(text)
+    parse_default_routes6(text)
+    parse_inet6(text)
+    place_addresses(parse_local_addresses(text), text)
+    place_addresses({text}, ROUTE)
+
+
+# --- the captured texts ---------------------------------------------------------------------------------------------
+
+
+@cache
+def captured(folder: str) -> Mapping[str, str]:
+    found = {}
+    with tarfile.open(captured_file("cmd/insights_cmds.tar.xz")) as tar:
+        for member in tar:
+            opened = tar.extractfile(member) if f"/{folder}/" in f"/{member.name}" else None
+            if opened:
+                found[member.name.rpartition("/")[2]] = opened.read().decode()
+    return found
+
+
+@pytest.mark.captured
+@pytest.mark.parametrize(
+    ("file", "mode", "members", "detail"),
+    [
+        ("BONDINFO_1.txt", "balance-rr", {"eno1": 1000, "eno2": 1000}, {"miimon": "100"}),
+        ("BONDINFO_MODE_2.txt", "balance-xor", {"eno1": 1000, "eno2": 1000}, {"xmit_hash_policy": "layer2+3"}),
+        ("BONDINFO_MODE_4.txt", "802.3ad", {"eth1": 1000, "eth2": 1000}, {"lacp_rate": "slow", "miimon": "500"}),
+        (
+            "BONDINFO_MODE_5.txt",
+            "active-backup",
+            {"enp17s0f0": 10000, "enp17s0f1": 10000},
+            {"active_slave": "enp17s0f0"},
+        ),
+        (
+            "BONDINFO_MODE_7.txt",
+            "active-backup",
+            {"em3": 1000, "p2p3": 1000},
+            {"primary": "em3", "arp_interval": "1000"},
+        ),
+        ("BOND_MODE_4.txt", "802.3ad", {"enp0s9": 1000, "enp0s8": None}, {"ad_select": "stable", "updelay": "2000"}),
+        ("BONDINFO_CORRUPT.txt", None, {}, {}),
+    ],
+)
+def test_captured_bonds(
+    file: str, mode: str | None, members: Mapping[str, int | None], detail: Mapping[str, str]
+) -> None:
+    bond = parse_bonding(captured("bond")[file])
+    assert bond.mode == mode
+    assert {member.name: member.speed_mbps for member in bond.members} == members
+    assert detail.items() <= bond.detail.items()
+    assert all(member.permanent_mac for member in bond.members)
+
+
+@pytest.mark.captured
+def test_every_captured_bond_is_tested() -> None:
+    assert len(captured("bond")) == 7
+
+
+@pytest.mark.captured
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (
+            "IP_ADDR_TEST.txt",
+            {
+                "lo": ("loopback", 16436, None),
+                "eth7": (None, 1500, "bond1"),
+                "tunl0": ("ipip", 1480, None),
+                "tunl1": (None, 1480, None),
+                "bond1.57": (None, 1500, None),
+                "ip.tun2": ("ipip", 80, None),
+            },
+        ),
+        (
+            "IP_D_S_LINK_BOND_1.txt",
+            {
+                "lo": ("loopback", 65536, None),
+                "enp1s0": ("ethernet", 1500, "bond0"),
+                "enp2s0": ("ethernet", 1500, "bond0"),
+                "bond0": ("bond", 1500, None),
+            },
+        ),
+        ("IP_D_S_LINK_MALFORMED_BOND_SLAVE.txt", {"enp2s0": ("ethernet", 1500, "bond0")}),
+        (
+            "IP_S_LINK_ALL_3.txt",
+            {
+                "lo": ("loopback", 65536, None),
+                "eth0": ("ethernet", 1500, None),
+                "eth1": ("ethernet", 1500, None),
+                "eth0_1": ("ethernet", 9000, "bond0"),
+                "eth0_2": ("ethernet", 9000, "bond0"),
+                "ovs-system": ("openvswitch", 1500, None),
+                "vxlan_sys_4789": ("vxlan", 65520, "ovs-system"),
+                "br-tun": ("openvswitch", 1500, None),
+                "br-int": ("openvswitch", 8950, None),
+                "gre0": ("gre", 1476, None),
+                "gretap0": ("gretap", 1462, None),
+                "gre1": ("gre", 1476, None),
+                "geneve0": ("geneve", 1500, None),
+                "geneve1": ("geneve", 1500, None),
+            },
+        ),
+        (
+            "IP_S_LINK_ALL_4.txt",
+            {
+                "lo": ("loopback", 65536, None),
+                "ens1f0": ("ethernet", 1500, "bond1"),
+                "ens1f1": ("ethernet", 1500, None),
+                "ens1f1v64": ("ethernet", 1500, None),
+            },
+        ),
+        ("IP_NEIGH_SHOW.txt", {}),
+        ("IP_ROUTE_SHOW_TABLE_ALL_TEST.txt", {}),
+        ("BAD_NEIGH_CONTEXT.txt", {}),
+    ],
+)
+def test_captured_ip(file: str, expected: Mapping[str, tuple[str | None, int, str | None]]) -> None:
+    links = parse_ip_text(captured("ip")[file])
+    assert {name: (link.kind, link.mtu, link.master) for name, link in links.items()} == expected
+
+
+@pytest.mark.captured
+def test_captured_bond_in_ip_text() -> None:
+    links = parse_ip_text(captured("ip")["IP_D_S_LINK_BOND_1.txt"])
+    assert (links["bond0"].detail["mode"], links["bond0"].detail["lacp_rate"]) == ("active-backup", "slow")
+    assert (links["enp2s0"].mac, links["enp2s0"].permanent_mac) == ("52:54:00:36:37:ea", "52:54:00:c9:b9:47")
+    assert (links["enp2s0"].mtu_min, links["enp2s0"].mtu_max) == (68, 65535)
+
+
+@pytest.mark.captured
+def test_captured_addresses_in_ip_text() -> None:
+    links = parse_ip_text(captured("ip")["IP_ADDR_TEST.txt"])
+    assert links["bond1.57"].addresses == (
+        "10.192.4.171/27",
+        "fe80::211:3fff:fee2:f59e/64",
+        "2001::211:3fff:fee2:f59e/64",
+    )
+    assert links["tunl1"].addresses == ("172.30.0.1/32",)

@@ -1,0 +1,120 @@
+"""Memory facts."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.facts.memory import (
+    HugePagePool,
+    Memory,
+    Sockets,
+    parse_meminfo,
+    parse_page_bytes,
+    parse_selected,
+    parse_sockets,
+    read_memory,
+)
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, MemoryFiles, NoCommands, tree_host
+from tests import captured
+from tests.trees import make_tree
+
+THP = "/sys/kernel/mm/transparent_hugepage"
+POOLS = "/sys/kernel/mm/hugepages"
+AUXV = struct.pack("<6Q", 33, 0x7F00, 6, 65536, 0, 0)
+
+
+def look(files: Mapping[str, str | bytes], unreadable: Mapping[str, str] | None = None) -> tuple[Memory, set[str]]:
+    contents = {path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()}
+    unknown = Unknowns()
+    memory = read_memory(Host(MemoryFiles(contents, unreadable=unreadable), NoCommands()), unknown)
+    return memory, {entry.fact for entry in unknown.listed()}
+
+
+def test_memory_of_a_host(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "/proc/meminfo": "MemTotal:    16 kB\nMemAvailable:   8 kB\nHugePages_Total:    7\nHugepagesize:  2048 kB\n",
+        "/proc/self/auxv": AUXV,
+        f"{THP}/enabled": "always [madvise] never\n",
+        f"{THP}/defrag": "always defer [defer+madvise] madvise never\n",
+        f"{POOLS}/hugepages-1048576kB/nr_hugepages": "2\n",
+        f"{POOLS}/hugepages-1048576kB/free_hugepages": "1\n",
+        f"{POOLS}/hugepages-2048kB/nr_hugepages": "7\n",
+        "/proc/net/sockstat": "sockets: used 9\nTCP: inuse 35 orphan 0 tw 4 alloc 59 mem 22\nUDP: inuse 12 mem 62\n",
+        "/proc/net/sockstat6": "TCP6: inuse 17\nUDP6: inuse 9\n",
+    }
+    unknown = Unknowns()
+    memory = read_memory(tree_host(str(make_tree(tmp_path, files))), unknown)
+    assert memory == Memory(
+        total_bytes=16384,
+        available_bytes=8192,
+        page_bytes=65536,
+        thp_enabled="madvise",
+        thp_defrag="defer+madvise",
+        hugepages=(HugePagePool(2 << 20, 7, None), HugePagePool(1 << 30, 2, 1)),
+        sockets=Sockets(tcp=52, udp=21),
+    )
+    assert not unknown.listed()
+
+
+def test_an_empty_tree_is_unknown_and_not_zero() -> None:
+    memory, unknown = look({})
+    assert (memory.total_bytes, memory.thp_enabled, memory.hugepages) == (None, None, ())
+    assert memory.sockets == Sockets(None, None)
+    assert unknown == {"memory.total_bytes", "memory.page_bytes"}
+
+
+def test_the_pool_of_old_kernels_is_in_meminfo() -> None:
+    memory, _ = look({"/proc/meminfo": "HugePages_Total:    3\nHugePages_Free:    1\nHugepagesize:    2048 kB\n"})
+    assert memory.hugepages == (HugePagePool(2 << 20, 3, 1),)
+
+
+def test_what_cannot_be_read_or_understood_is_noted() -> None:
+    files: dict[str, str | bytes] = {"/proc/self/auxv": AUXV, f"{THP}/enabled": "always"}
+    files[f"{POOLS}/hugepages-64kB/nr_hugepages"] = "x"
+    memory, unknown = look(files, {"/proc/meminfo": "Permission denied", "/proc/net/sockstat": "Permission denied"})
+    assert (memory.thp_enabled, memory.hugepages) == (None, ())
+    assert unknown == {"memory.total_bytes", "memory.thp_enabled", "memory.hugepages.64kB", "memory.sockets"}
+
+
+@pytest.mark.parametrize("layout", ["<6Q", ">6Q", "<6I", ">6I"])
+def test_page_size_of_either_word_size_and_byte_order(layout: str) -> None:
+    assert parse_page_bytes(struct.pack(layout, 16, 1, 6, 65536, 0, 0)) == 65536
+    assert parse_page_bytes(struct.pack(layout, 16, 1, 6, 5000, 0, 0)) is None
+
+
+@pytest.mark.captured
+def test_sockets_of_a_captured_host() -> None:
+    memory = read_memory(captured.host("procfs/procfs-fixtures"), Unknowns())
+    assert memory.sockets == Sockets(tcp=52, udp=21)
+
+
+@given(st.text())
+def test_any_text(text: str) -> None:
+    assert all(number >= 0 for number in parse_meminfo(text).values())
+    assert all(number >= 0 for number in parse_sockets(text).values())
+    assert parse_selected(text) is None or f"[{parse_selected(text)}]" in text
+
+
+@given(st.binary(max_size=400))
+def test_any_auxiliary_vector(content: bytes) -> None:
+    size = parse_page_bytes(content)
+    assert size is None or size & (size - 1) == 0
+
+
+PATHS = [
+    *("/proc/meminfo", "/proc/self/auxv", "/proc/net/sockstat", "/proc/net/sockstat6", f"{THP}/enabled"),
+    *(f"{POOLS}/hugepages-{size}/{name}" for size in ("2048kB", "x") for name in ("nr_hugepages", "free_hugepages")),
+]
+
+
+@settings(max_examples=100)
+@given(st.dictionaries(st.sampled_from(PATHS), st.one_of(st.sampled_from(["-1", "0", "9" * 5000]), st.text())))
+def test_no_content_raises(files: dict[str, str]) -> None:
+    look(files)

@@ -1,0 +1,97 @@
+"""What multipath prints against what is known to be true of twelve captured maps."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.multipath_text import MultipathMap, parse_multipath
+from tests import captured
+from tests.facts.test_mdstat import command_texts
+
+TEXT = """\
+Oct 28 14:02:44 | sda: blacklisted
+===== paths list =====
+     3:0:0:1 sdb 8:16  -1  undef ready  IET,VIRTUAL-DISK    running
+mpatha (3600a0b) dm-2 NETAPP,LUN C-Mode
+size=54T features='3 queue_if_no_path pg_init_retries 50' hwhandler='1 alua' wp=rw
+|-+- policy='service-time 0' prio=50 status=active
+| `- 12:0:0:1 sdc 8:32   active ready running
+`-+- policy='service-time 0' prio=-10 status=enabled
+  |- 13:0:0:1 sdf 8:80   failed faulty offline
+  `- #:#:#:# -   #:#    failed undef unknown
+"""
+
+
+def test_a_map() -> None:
+    (one,) = parse_multipath(TEXT)
+    assert (one.name, one.wwid, one.device) == ("mpatha", "3600a0b", "dm-2")
+    assert (one.vendor, one.product, one.size) == ("NETAPP", "LUN C-Mode", "54T")
+    assert (one.features, one.hwhandler, one.access) == ("3 queue_if_no_path pg_init_retries 50", "1 alua", "rw")
+    assert [(group.policy, group.priority, group.state) for group in one.groups] == [
+        ("service-time 0", 50, "active"),
+        ("service-time 0", -10, "enabled"),
+    ]
+    assert [(path.device, path.is_usable) for path in one.paths] == [("sdc", True), ("sdf", False), ("-", False)]
+
+
+@pytest.mark.parametrize("end", range(0, len(TEXT), 11))
+def test_a_cut_text(end: int) -> None:
+    for one in parse_multipath(TEXT[:end]):
+        assert one.name == "mpatha"
+
+
+@given(st.text())
+def test_any_text_has_maps_or_none(text: str) -> None:
+    parse_multipath(text)
+
+
+@given(st.lists(st.sampled_from([*TEXT.split(" "), "dm-1", "(", ")", "\n"]), max_size=60))
+def test_any_order_of_words_has_maps_or_none(words: list[str]) -> None:
+    parse_multipath(" ".join(words))
+
+
+def map_rows() -> list[dict[str, str]]:
+    path = captured.FIXTURES / "truth/multipath_truth.csv"
+    rows = captured.truth_rows("multipath_truth") if path.is_file() else []
+    position: dict[str, int] = {}
+    for row in rows:
+        row["index"] = str(position.setdefault(row["file"], 0))
+        position[row["file"]] += 1
+    return rows
+
+
+@pytest.mark.captured
+@pytest.mark.parametrize("row", map_rows(), ids=lambda row: f"{row['file']}:{row['index']}")
+def test_captured_maps(row: dict[str, str]) -> None:
+    name = row["file"].removeprefix("insights-").removesuffix(".txt").upper()
+    maps = parse_multipath(command_texts()[f"multipath_v4_ll/{name}.txt"])
+    assert len(maps) == sum(other["file"] == row["file"] for other in map_rows())
+    assert printed(maps[int(row["index"])]) == {
+        key: value for key, value in row.items() if key not in ("file", "index")
+    }
+
+
+def printed(one: MultipathMap) -> dict[str, str]:
+    """The map in the words of the truth."""
+    policies = ";".join(f"{group.policy}/prio={group.priority}/{group.state}" for group in one.groups)
+    states = (f"{path.dm_state}/{path.check_state}/{path.device_state}" for path in one.paths)
+    paths = " ".join(f"{path.device}@{path.hctl}[{state}]" for path, state in zip(one.paths, states, strict=True))
+    values = {
+        "map": one.name,
+        "wwid": one.wwid,
+        "dm": one.device,
+        "vendor": one.vendor,
+        "product": one.product,
+        "size": one.size,
+        "features": one.features,
+        "hwhandler": one.hwhandler,
+        "n_groups": len(one.groups),
+        "policies": policies,
+        "n_paths": len(one.paths),
+        "paths": paths,
+        "n_failed": sum(not path.is_usable for path in one.paths),
+        "queue_if_no_path": int("queue_if_no_path" in (one.features or "")),
+    }
+    return {key: "" if value is None else str(value) for key, value in values.items()}

@@ -1,0 +1,477 @@
+"""Sysctls: the live values, the files that set them at boot, and what the kernel would refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_sysctl_sources
+from advisor.facts.sysctl_files import SysctlSource, dotted_key, key_path, list_files, parse_sysctl_file
+from advisor.facts.sysctl_keys import refusal
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, MemoryFiles, NoCommands
+from tests.captured import captured_file
+
+ROOT = Path(__file__).parents[2]
+RMEM = "net.ipv4.tcp_rmem"
+SYSTEMD = {"/usr/lib/systemd/systemd-sysctl": ""}
+
+
+def host(
+    files: dict[str, str], links: dict[str, str] | None = None, *, unreadable: dict[str, str] | None = None
+) -> Host:
+    contents = {path: text.encode("utf-8", "surrogateescape") for path, text in files.items()}
+    return Host(MemoryFiles(contents, links or {}, frozenset(), unreadable or {}), NoCommands())
+
+
+def origin(
+    files: dict[str, str], key: str = "vm.swappiness", links: dict[str, str] | None = None
+) -> SysctlOrigin | None:
+    return origins(read_sysctl_sources(host(files, links), Unknowns()), [key]).get(key)
+
+
+def winner(files: dict[str, str], key: str = "vm.swappiness", links: dict[str, str] | None = None) -> str | None:
+    found = origin(files, key, links)
+    return found.winner.value if found else None
+
+
+# --- live values ----------------------------------------------------------------------------------------------------
+
+
+def test_keys_are_sorted_and_named_once() -> None:
+    assert list(KEYS) == sorted(set(KEYS))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            "net.core.rmem_default",
+            "net.core.wmem_max",
+            "net.core.default_qdisc",
+            "net.ipv4.tcp_rmem",
+            "net.ipv4.udp_mem",
+        ),
+        *("net.ipv4.conf.all.arp_announce", "net.ipv4.ip_local_reserved_ports", "vm.dirty_background_bytes"),
+        *(
+            "vm.zone_reclaim_mode",
+            "kernel.numa_balancing",
+            "kernel.shmmax",
+            "dev.raid.speed_limit_max",
+            "fs.aio-max-nr",
+        ),
+    ],
+)
+def test_keys_hold_what_rules_and_profiles_name(key: str) -> None:
+    assert key in KEYS
+
+
+def test_live_values() -> None:
+    files = {"/proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n", "/proc/sys/vm/swappiness": "60\n\0"}
+    machine = host(files, unreadable={"/proc/sys/vm/dirty_ratio": "Permission denied"})
+    unknown = Unknowns()
+    values = read_sysctl(machine, unknown)
+    assert values == {RMEM: "4096 131072 6291456", "vm.swappiness": "60"}
+    assert [(one.fact, one.why) for one in unknown.listed()] == [("sysctl.vm.dirty_ratio", "Permission denied")]
+
+
+def test_an_empty_value_is_a_value() -> None:
+    key = "net.ipv4.ip_local_reserved_ports"
+    assert read_sysctl(host({"/proc/sys/net/ipv4/ip_local_reserved_ports": "\n"}), Unknowns()) == {key: ""}
+
+
+# --- the grammar ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("vm.swappiness=10", "vm.swappiness", "10"),
+        ("  vm.swappiness  =  10  ", "vm.swappiness", "10"),
+        ("vm/swappiness = 10\r", "vm.swappiness", "10"),
+        ("net.ipv4.conf.eth0/10.rp_filter=2", "net.ipv4.conf.eth0/10.rp_filter", "2"),
+        ("net/ipv4/conf/eth0.10/rp_filter=2", "net.ipv4.conf.eth0/10.rp_filter", "2"),
+        ("kernel.modprobe = /sbin/mod probe", "kernel.modprobe", "/sbin/mod probe"),
+        ("c = include an = sign", "c", "include an = sign"),
+        ("key.with.comment = 5 # five", "key.with.comment", "5 # five"),
+        ("empty.value =", "empty.value", ""),
+        ("net..core.somaxconn = 1", "net.core.somaxconn", "1"),
+    ],
+)
+def test_a_line(line: str, key: str, value: str) -> None:
+    (source,) = parse_sysctl_file(f"\n{line}\n", "/etc/sysctl.d/x.conf")
+    assert (source.key, source.value, source.line, source.path) == (key, value, 2, "/etc/sysctl.d/x.conf")
+
+
+@pytest.mark.parametrize(
+    "line", ["", "   ", "# vm.swappiness=1", "; vm.swappiness=1", "vm.swappiness 10", "=5", "-", "vm"]
+)
+def test_a_line_that_sets_nothing(line: str) -> None:
+    assert parse_sysctl_file(line, "x") == ()
+
+
+def test_dashes() -> None:
+    forgiving, excluding = parse_sysctl_file("- vm.swappiness = 5\n-net.ipv4.conf.lo.rp_filter\n", "x")
+    assert (forgiving.key, forgiving.value, forgiving.ignores_failure, forgiving.excludes) == (
+        "vm.swappiness",
+        "5",
+        True,
+        False,
+    )
+    assert (excluding.key, excluding.excludes) == ("net.ipv4.conf.lo.rp_filter", True)
+
+
+def test_a_dot_in_a_link_name_finds_its_file() -> None:
+    assert key_path(dotted_key("net/ipv4/conf/eth0.10/rp_filter")) == "/proc/sys/net/ipv4/conf/eth0.10/rp_filter"
+    assert key_path(dotted_key("net.ipv4.conf.eth0/10.rp_filter")) == "/proc/sys/net/ipv4/conf/eth0.10/rp_filter"
+
+
+@given(st.text())
+def test_no_file_makes_the_parser_raise(text: str) -> None:
+    sources = parse_sysctl_file(text, "x")
+    msgspec.json.encode(sources)
+    origins(sources, [*KEYS, *(source.key for source in sources)])
+
+
+@given(st.text(alphabet="ab./", min_size=1))
+def test_both_spellings_of_a_key_are_one(written: str) -> None:
+    assert dotted_key(dotted_key(written)) == dotted_key(written) or "/" in written
+
+
+# --- the order of the files -----------------------------------------------------------------------------------------
+
+
+def test_files_are_sorted_by_name_over_all_directories() -> None:
+    files = {"/etc/sysctl.d/10-a.conf": "vm.swappiness=1", "/usr/lib/sysctl.d/50-b.conf": "vm.swappiness=2"}
+    assert winner(files) == "2"
+    found = origin(files)
+    assert found is not None
+    assert [loser.value for loser in found.losers] == ["1"]
+
+
+def test_a_name_in_an_earlier_directory_hides_the_later_one() -> None:
+    later = {"/usr/lib/sysctl.d/50-b.conf": "vm.swappiness=2"}
+    assert winner({**later, "/run/sysctl.d/50-b.conf": "vm.swappiness=3"}) == "3"
+    assert winner({**later, "/etc/sysctl.d/50-b.conf": "", "/run/sysctl.d/50-b.conf": "vm.swappiness=3"}) is None
+    assert winner(later, links={"/etc/sysctl.d/50-b.conf": "/dev/null"}) is None
+
+
+def test_other_names_are_not_read() -> None:
+    files = {f"/etc/sysctl.d/{name}": "vm.swappiness=9" for name in ("README", "x.conf.bak", ".x.conf", "x.conf~")}
+    assert winner(files) is None
+
+
+def test_a_merged_lib_is_read_once() -> None:
+    sources = read_sysctl_sources(
+        host({"/usr/lib/sysctl.d/50-b.conf": "vm.swappiness=2"}, {"/lib": "usr/lib"}), Unknowns()
+    )
+    assert [source.path for source in sources] == ["/usr/lib/sysctl.d/50-b.conf"]
+
+
+def test_a_separate_lib_is_read_too() -> None:
+    assert (
+        winner({"/lib/sysctl.d/60-c.conf": "vm.swappiness=4", "/usr/lib/sysctl.d/50-b.conf": "vm.swappiness=2"}) == "4"
+    )
+
+
+def test_a_file_that_cannot_be_read_is_noted() -> None:
+    unknown = Unknowns()
+    read_sysctl_sources(host({}, unreadable={"/etc/sysctl.d/10-a.conf": "Permission denied"}), unknown)
+    assert [one.why for one in unknown.listed()] == ["Permission denied"]
+
+
+CONF = {"/etc/sysctl.conf": "vm.swappiness=7"}
+
+
+def test_without_systemd_sysctl_conf_is_read_last() -> None:
+    assert winner({**CONF, "/etc/sysctl.d/zz.conf": "vm.swappiness=1"}) == "7"
+
+
+def test_with_systemd_sysctl_conf_counts_only_through_a_link() -> None:
+    link = {"/etc/sysctl.d/99-sysctl.conf": "../sysctl.conf"}
+    assert winner({**CONF, **SYSTEMD}) is None
+    assert winner({**CONF, **SYSTEMD}, links=link) == "7"
+    assert winner({**CONF, **SYSTEMD, "/etc/sysctl.d/50-a.conf": "vm.swappiness=1"}, links=link) == "7"
+    assert winner({**CONF, **SYSTEMD, "/etc/sysctl.d/zz.conf": "vm.swappiness=1"}, links=link) == "1"
+
+
+def test_a_link_to_sysctl_conf_is_made_for_systemd() -> None:
+    link = {"/etc/sysctl.d/99-sysctl.conf": "../sysctl.conf"}
+    assert winner({**CONF, "/etc/sysctl.d/zz.conf": "vm.swappiness=1"}, links=link) == "1"
+
+
+def test_what_sysctl_system_would_change_is_told() -> None:
+    found = origin({**CONF, **SYSTEMD, "/etc/sysctl.d/50-a.conf": "vm.swappiness=1"})
+    assert found is not None
+    assert found.later is not None
+    assert (found.winner.value, found.later.value, found.later.at_boot) == ("1", "7", False)
+    same = origin({**CONF, **SYSTEMD, "/etc/sysctl.d/50-a.conf": "vm.swappiness=7"})
+    assert same is not None
+    assert same.later is None
+
+
+# --- who wins -------------------------------------------------------------------------------------------------------
+
+
+def conf(text: str) -> dict[str, str]:
+    return {"/etc/sysctl.d/50-a.conf": text}
+
+
+def test_the_last_line_that_the_kernel_accepts_wins() -> None:
+    found = origin(conf(f'{RMEM} = 4096 87380 1000000\n{RMEM} = "4096 87380 8388608"\n'), RMEM)
+    assert found is not None
+    assert found.winner.value == "4096 87380 1000000"
+    assert [loser.rejected for loser in found.losers] == ["the quotes become part of the value"]
+    # systemd-sysctl keeps one line per key and that one fails.
+    assert found.voided_by == found.losers[0]
+
+
+def test_where_all_are_refused_the_last_one_stands_for_them() -> None:
+    found = origin(conf(f"{RMEM} = \"1 2 3\"\n{RMEM} = '4 5 6'\n"), RMEM)
+    assert found is not None
+    assert (found.winner.value, found.winner.rejected is None, found.voided_by) == ("'4 5 6'", False, None)
+
+
+def test_a_pattern_gives_way_to_the_exact_key_wherever_it_stands() -> None:
+    key = "net.ipv4.conf.all.rp_filter"
+    assert winner(conf(f"{key}=1\nnet.ipv4.conf.*.rp_filter=2\n"), key) == "1"
+    assert winner(conf("net.ipv4.conf.*.rp_filter=2\nnet.ipv4.conf.a*.rp_filter=0"), key) == "0"
+    assert winner(conf(f"net.ipv4.conf.*.rp_filter=2\n-{key}\n"), key) is None
+    assert winner(conf("net.*.rp_filter=2\n"), key) is None
+
+
+def test_a_key_that_is_taken_out_later() -> None:
+    found = origin(conf("vm.swappiness=5\n-vm.swappiness\n"))
+    assert found is not None
+    assert found.winner.value == "5"
+    assert found.voided_by is not None
+    assert found.voided_by.excludes
+    assert winner(conf("-vm.swappiness\nvm.swappiness=5\n")) == "5"
+
+
+def test_a_dotted_link_name_in_a_pattern() -> None:
+    key = "net.ipv4.conf.eth0/10.rp_filter"
+    assert winner(conf("net/ipv4/conf/eth0.*/rp_filter=2\n"), key) == "2"
+
+
+# --- what the kernel refuses ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_refused"),
+    [
+        (RMEM, '"4096 87380 8388608"', True),
+        (RMEM, "4096 87380 8388608", False),
+        (RMEM, "4096\t87380  8388608 # comment", False),
+        (RMEM, "4096 '87380' 8388608", True),
+        (RMEM, "4096,87380,8388608", True),
+        (RMEM, "5000", False),
+        (RMEM, "5000 6000 7000 eight", False),
+        ("net.core.rmem_max", "8M", True),
+        ("net.core.rmem_max", "8388608#x", True),
+        ("net.core.rmem_max", "0x800000", False),
+        ("net.core.rmem_max", "010", False),
+        ("net.core.rmem_max", "089", True),
+        ("net.core.rmem_max", "+5", True),
+        ("net.core.rmem_max", "", True),
+        ("net.core.rmem_max", "2147483648", True),
+        ("net.core.rmem_max", "9" * 5000, True),
+        ("kernel.shmmax", "18446744073692774399", False),
+        ("net.ipv4.tcp_congestion_control", '"bbr"', True),
+        ("net.ipv4.tcp_congestion_control", "bbr", False),
+        ("net.ipv4.ip_local_reserved_ports", "50000,50001", False),
+        ("net.ipv4.ip_local_reserved_ports", "", False),
+        ("net.ipv4.conf.eth0/10.rp_filter", "'2'", True),
+        ("net.ipv4.conf.*.rp_filter", "2", False),
+        ("kernel.core_pattern", '"|/bin/x"', False),
+    ],
+)
+def test_refusal(key: str, value: str, *, is_refused: bool) -> None:
+    assert (refusal(key, value) is not None) == is_refused
+
+
+@given(st.sampled_from(KEYS), st.text())
+def test_refusal_never_raises(key: str, value: str) -> None:
+    refusal(key, value)
+
+
+# --- the captured texts ---------------------------------------------------------------------------------------------
+
+
+def _captured(name: str) -> str:
+    with tarfile.open(captured_file("cmd/insights_cmds.tar.xz")) as tar:
+        member = next(one for one in tar if one.name.endswith(f"sysctl/{name}"))
+        opened = tar.extractfile(member)
+        assert opened is not None
+        return opened.read().decode()
+
+
+@pytest.mark.captured
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("SYSCTL_CONF_TEST.txt", {"kernel.domainname": "example.com", "kernel.modprobe": "/sbin/mod probe"}),
+        ("SYSCTL_TEST.txt", {"a": "1", "b": "2", "c": "include an = sign"}),
+        ("SYSCTL_DOC_TEST.txt", {"kernel.domainname": "example.com", "kernel.modprobe": "/sbin/modprobe"}),
+    ],
+)
+def test_captured_files(name: str, expected: dict[str, str]) -> None:
+    assert {one.key: one.value for one in parse_sysctl_file(_captured(name), "x")} == expected
+
+
+@pytest.mark.captured
+def test_captured_initramfs_listing() -> None:
+    """lsinitrd wraps the file in rules and titles; what is between them reads as the file would."""
+    sources = parse_sysctl_file(_captured("SYSCTL_CONF_INITRAMFS_TEST.txt"), "x")
+    values = {one.key: one.value for one in sources}
+    assert {
+        "fs.inotify.max_user_watches": "524288",
+        "key2": "value2",
+        "key2_alt": "value2_alt",
+    }.items() <= values.items()
+    assert "key4" not in values
+
+
+@pytest.mark.captured
+@pytest.mark.parametrize("release", ["centos-7.7", "ubuntu-18.04"])
+def test_every_value_that_a_kernel_had_is_one_that_it_takes(release: str) -> None:
+    with tarfile.open(captured_file("cmd/jc_cmds.tar.xz")) as tar:
+        member = next(one for one in tar if one.name.endswith(f"{release}/sysctl-a.out"))
+        opened = tar.extractfile(member)
+        assert opened is not None
+        sources = parse_sysctl_file(opened.read().decode(), "x")
+    assert len(sources) > 500
+    assert [one for one in sources if one.rejected] == []
+    assert {"net.ipv4.tcp_rmem", "vm.swappiness", "fs.file-max"} <= {one.key for one in sources}
+
+
+# --- the real readers and the real kernel as judges ----------------------------------------------------------------
+
+
+def in_namespace(script: str) -> str:
+    """Standard output of a script in network and mount namespaces of its own."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to make namespaces")
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
+    if "unshare failed" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> str:
+    """Shell lines that put made-up directories over the host's own, in the namespace only."""
+    layout = {
+        "etc": {"10-a.conf": "a=1", "50-empty.conf": "", "zz.conf": "a=2", "Zz.conf": "a=3", "x.conf.bak": "a=4"},
+        "run": {"10-a.conf": "a=5", "99-x.conf": "a=6"},
+        "usr": {"20-b.conf": "a=7", "40-null.conf": "a=8", "50-empty.conf": "a=9", "99-x.conf": "a=10"},
+    }
+    for directory, files in layout.items():
+        (tmp_path / directory).mkdir()
+        for name, text in files.items():
+            (tmp_path / directory / name).write_text(f"{text}\n")
+    (tmp_path / "etc/40-null.conf").symlink_to("/dev/null")
+    for needed in ("/etc/sysctl.d", "/usr/lib/sysctl.d"):
+        if not Path(needed).is_dir():
+            pytest.skip(f"this host has no {needed}")
+    return (
+        f"set -e; mount -t tmpfs t /run; mkdir /run/sysctl.d; cp {tmp_path}/run/* /run/sysctl.d/\n"
+        f"mount --bind {tmp_path}/etc /etc/sysctl.d; mount --bind {tmp_path}/usr /usr/lib/sysctl.d\n"
+    )
+
+
+OURS = f"""{sys.executable} -c '
+import sys
+sys.path.insert(0, "{ROOT}")
+from advisor.facts.sysctl_files import list_files
+from advisor.host import live_host
+print(*(path for path, _ in list_files(live_host())), sep="\\n")'
+"""
+
+
+def test_the_order_is_that_of_systemd_sysctl(directories: str) -> None:
+    tool = next(
+        (path for path in ("/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl") if Path(path).exists()),
+        None,
+    )
+    if tool is None:
+        pytest.skip("systemd-sysctl is not installed")
+    ours = in_namespace(directories + OURS).split()
+    theirs = in_namespace(f"{directories}{tool} --cat-config")
+    assert ours[-1] == "/etc/sysctl.conf"
+    assert ours[:-1] == [line.removeprefix("# ") for line in theirs.splitlines() if line.startswith("# /")]
+
+
+def test_the_order_is_that_of_sysctl_system(directories: str) -> None:
+    if not any(Path(path).exists() for path in ("/usr/sbin/sysctl", "/sbin/sysctl")):
+        pytest.skip("sysctl is not installed")
+    theirs = in_namespace(f"{directories}sysctl --system --dry-run 2>&1 || true")
+    if "--dry-run" in theirs:
+        pytest.skip("this sysctl has no --dry-run")
+    applied = [line.split()[2] for line in theirs.splitlines() if line.startswith("* Applying")]
+    ours = in_namespace(directories + OURS).split()
+    assert applied in (ours, ours[:-1])
+
+
+_KERNEL = """
+import json, sys
+answers = []
+for value in json.load(sys.stdin):
+    try:
+        with open("/proc/sys/net/ipv4/conf/all/arp_ignore", "wb", buffering=0) as key:
+            key.write(value.encode() + b"\\n")
+        answers.append(True)
+    except OSError:
+        answers.append(False)
+print(json.dumps(answers))
+"""
+_WORDS = [
+    "0",
+    "1",
+    "-1",
+    "+1",
+    "010",
+    "08",
+    "0x1f",
+    "0x",
+    "1k",
+    "1#",
+    '"1"',
+    "'1'",
+    "1 # x",
+    "1 2",
+    '1 "2"',
+    "1,2",
+    "--1",
+]
+_WORDS += ["2147483647", "2147483648", "-2147483648", "-2147483649", "9" * 25, "-", "0b1", "1.5", "\t1", "1\t", "", " "]
+_WORDS += ["1\v2", "1\f", "0X1F", "00", "-0", "- 1", "1e3", "x", "1;", "١"]
+
+
+def test_the_kernel_refuses_what_we_say_it_does(tmp_path: Path) -> None:
+    """arp_ignore takes any int, so that it refuses exactly what it cannot read. In a network namespace of its own."""
+    (tmp_path / "values").write_text(json.dumps(_WORDS))
+    (tmp_path / "kernel.py").write_text(_KERNEL)
+    accepted = json.loads(in_namespace(f"{sys.executable} {tmp_path}/kernel.py < {tmp_path}/values"))
+    key = "net.ipv4.conf.all.arp_ignore"
+    # Both readers strip a value before they write it.
+    ours = [refusal(key, value.strip(" \t\r\n")) is None for value in _WORDS]
+    assert dict(zip(_WORDS, ours, strict=True)) == dict(zip(_WORDS, accepted, strict=True))
+
+
+def test_sources_are_records_of_what_stands_in_files() -> None:
+    source = SysctlSource("vm.swappiness", "1", "/etc/sysctl.d/a.conf", 1)
+    assert (source.at_boot, source.rejected) == (True, None)
+    assert list_files(host(SYSTEMD)) == (("/etc/sysctl.conf", False),)
