@@ -1,0 +1,424 @@
+"""Capture what a scan reads into an archive, and open an archive as a `Host`.
+
+A snapshot is a compressed tar: ``advisor-snapshot.json`` (links, directories, failed reads, command and ethtool
+answers) and the files below ``root/``. An archive that holds nothing but a captured ``/proc`` and ``/sys`` opens too.
+Archives are read into memory within bounds and never extracted, so no name in one can reach the file system.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Final, cast
+
+import msgspec
+
+from advisor.errors import InvalidInputError
+from advisor.host import Completed, FileSource, Host, MemoryFiles, Missing, NoCommands, RecordedCommands
+from advisor.host.commands import DEADLINE_SECONDS
+from advisor.host.ethtool import Answer
+from advisor.host.files import IS_DIRECTORY
+
+SCHEMA: Final = "advisor.snapshot/1"
+INDEX: Final = "advisor-snapshot.json"
+NOT_RECORDED: Final = "not recorded in this snapshot"
+MAX_MEMBERS: Final = 400_000
+MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
+MAX_MEMBER_BYTES: Final = 32 * 1024 * 1024
+MAX_DEPTH: Final = 64
+MAX_NAME_BYTES: Final = 4096
+
+
+class CommandAnswer(msgspec.Struct, frozen=True):
+    argv: tuple[str, ...]
+    answer: Completed | None
+    missing: Missing | None
+
+
+class EthtoolAnswer(msgspec.Struct, frozen=True):
+    link: str
+    what: str
+    answer: Answer | None
+    missing: Missing | None
+
+
+class Index(msgspec.Struct, frozen=True):
+    """What of a snapshot is not a file's content."""
+
+    schema: str
+    is_root: bool
+    links: dict[str, str]
+    directories: tuple[str, ...]
+    unreadable: dict[str, str]
+    commands: tuple[CommandAnswer, ...]
+    ethtool: tuple[EthtoolAnswer, ...]
+
+
+class _RecordingFiles:
+    """A file source that remembers every answer that it gives, by the path behind all links."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self.contents: dict[str, bytes] = {}
+        self.links: dict[str, str] = {}
+        self.directories: set[str] = set()
+        self.unreadable: dict[str, str] = {}
+        self.seen: set[str] = set()
+        """Files that were seen in a listing; those that nobody read are recorded as such, never as empty."""
+        self._walked: set[str] = set()
+
+    def read(self, path: str) -> bytes | Missing:
+        answer = self._source.read(path)
+        if answer == IS_DIRECTORY:
+            # Its listing is another matter.
+            self.real(path)
+            return answer
+        real = self._behind(path, answer)
+        if real is not None and isinstance(answer, bytes):
+            self.contents[real] = answer
+        return answer
+
+    def listdir(self, path: str) -> tuple[str, ...] | Missing:
+        answer = self._source.listdir(path)
+        real = self._behind(path, answer)
+        if real is not None and isinstance(answer, tuple):
+            self._keep_listing(real, answer)
+        return answer
+
+    def readlink(self, path: str) -> str | Missing:
+        answer = self._source.readlink(path)
+        parent, _, name = path.rstrip("/").rpartition("/")
+        real = self.real(parent or "/")
+        if not isinstance(answer, Missing) and not isinstance(real, Missing):
+            self.links[f"{real.rstrip('/')}/{name}"] = answer
+        return answer
+
+    def real(self, path: str) -> str | Missing:
+        answer = self._source.real(path)
+        self._walk(path)
+        if not isinstance(answer, Missing) and self._source.is_dir(answer):
+            self.directories.add(answer)
+        elif not isinstance(answer, Missing):
+            self.seen.add(answer)
+        return answer
+
+    def is_dir(self, path: str) -> bool:
+        return not isinstance(self.real(path), Missing) and self._source.is_dir(path)
+
+    def _behind(self, path: str, answer: object) -> str | None:
+        """The path behind all links that an answer belongs to; a failed read is noted there, an absent one nowhere."""
+        if isinstance(answer, Missing) and answer.is_absent:
+            return None
+        self._walk(path)
+        real = self._source.real(path)
+        if isinstance(real, Missing):
+            return None
+        if isinstance(answer, Missing):
+            self.unreadable[real] = answer.why
+        return real
+
+    def _keep_listing(self, real: str, names: tuple[str, ...]) -> None:
+        self.directories.add(real)
+        for name in names:
+            child = f"{real.rstrip('/')}/{name}"
+            target = self._source.readlink(child)
+            if not isinstance(target, Missing):
+                self.links[child] = target
+            elif self._source.is_dir(child):
+                self.directories.add(child)
+            else:
+                self.seen.add(child)
+
+    def _walk(self, path: str) -> None:
+        """Keep every symbolic link on the way to ``path``."""
+        pending = [path]
+        while pending:
+            here = pending.pop()
+            if here in ("", "/") or here in self._walked:
+                continue
+            self._walked.add(here)
+            parent, _, name = here.rstrip("/").rpartition("/")
+            pending.append(parent)
+            target = self._source.readlink(here)
+            if isinstance(target, Missing):
+                continue
+            real = self._source.real(parent or "/")
+            if isinstance(real, Missing):
+                continue
+            self.links[f"{real.rstrip('/')}/{name}"] = target
+            pending.append(os.path.normpath(target if target.startswith("/") else f"{real}/{target}"))
+
+
+class _RecordingHost(Host):
+    def __init__(self, host: Host) -> None:
+        self.recorded = _RecordingFiles(host.files)
+        super().__init__(self.recorded, host.commands, is_live=host.is_live, is_root=host.is_root)
+        self._host = host
+        self.answers: dict[tuple[str, ...], Completed | Missing] = {}
+        self.ethtool_asked: dict[tuple[str, str], Answer | Missing] = {}
+
+    def run(
+        self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
+    ) -> Completed | Missing:
+        answer = self._host.run(argv, timeout=timeout, stdin=stdin)
+        self.answers[tuple(argv)] = answer
+        return answer
+
+    def ethtool(self, link: str, what: str) -> Answer | Missing:
+        answer = self._host.ethtool(link, what)
+        self.ethtool_asked[link, what] = answer
+        return answer
+
+
+def capture(host: Host, read_all: Callable[[Host], object]) -> bytes:
+    """A snapshot archive of everything that ``read_all`` (the scan) reads from ``host``."""
+    recording = _RecordingHost(host)
+    read_all(recording)
+    files = recording.recorded
+    for path in files.seen - files.contents.keys() - files.directories:
+        files.unreadable.setdefault(path, NOT_RECORDED)
+    index = Index(
+        SCHEMA,
+        host.is_root,
+        dict(sorted(files.links.items())),
+        tuple(sorted(files.directories)),
+        dict(sorted(files.unreadable.items())),
+        tuple(_command_answer(argv, answer) for argv, answer in sorted(recording.answers.items())),
+        tuple(_ethtool_answer(*key, answer) for key, answer in sorted(recording.ethtool_asked.items())),
+    )
+    return _pack(index, files.contents)
+
+
+def _command_answer(argv: tuple[str, ...], answer: Completed | Missing) -> CommandAnswer:
+    return CommandAnswer(argv, None, answer) if isinstance(answer, Missing) else CommandAnswer(argv, answer, None)
+
+
+def _ethtool_answer(link: str, what: str, answer: Answer | Missing) -> EthtoolAnswer:
+    if isinstance(answer, Missing):
+        return EthtoolAnswer(link, what, None, answer)
+    return EthtoolAnswer(link, what, answer, None)
+
+
+def _pack(index: Index, contents: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=6) as archive:
+        # json, unlike msgspec, can write and read a file name that is not UTF-8 (a lone surrogate).
+        _add(archive, INDEX, json.dumps(msgspec.to_builtins(index), indent=1).encode())
+        for path, content in sorted(contents.items()):
+            _add(archive, f"root{path}", content)
+    return buffer.getvalue()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    member.mode = 0o644
+    archive.addfile(member, io.BytesIO(content))
+
+
+def save(data: bytes, path: Path) -> None:
+    """Write an archive; the file is readable by its owner alone, for it names the host's devices and addresses."""
+    from advisor.host.putfile import save_output
+
+    save_output(str(path), data, mode=0o600)
+
+
+def open_snapshot(path: Path) -> Host:
+    """The host that an archive holds. Raises InvalidInputError naming the member that is wrong."""
+    try:
+        with path.open("rb") as file, _decompressed(file) as stream:
+            return _read(_Bounded(stream), str(path))
+    except FileNotFoundError as error:
+        raise InvalidInputError(f"{path}: no such file", hint="advisor snapshot -o FILE makes one") from error
+    except OSError as error:
+        raise InvalidInputError(f"{path}: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise InvalidInputError(f"{path}: nested too deeply") from error
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        raise InvalidInputError(f"{path}: not a snapshot archive: {error}") from error
+    except _decompressor_errors() as error:
+        raise InvalidInputError(f"{path}: damaged archive: {error}") from error
+
+
+def _decompressor_errors() -> tuple[type[Exception], ...]:
+    import lzma
+    import zlib
+
+    return (zlib.error, lzma.LZMAError)
+
+
+def _decompressed(file: IO[bytes]) -> IO[bytes]:
+    import bz2
+    import gzip
+    import lzma
+
+    magic = file.read(6)
+    file.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
+    if magic.startswith(b"BZh"):
+        return bz2.BZ2File(file)
+    return lzma.LZMAFile(file) if magic == b"\xfd7zXZ\0" else file
+
+
+class _Bounded:
+    """A decompressed archive that ends in an error where it is larger than any captured host.
+
+    tarfile reads some headers whole, whatever size they claim, before it shows a member.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        self._check(size, self.tell() + size)
+        return self._stream.read(size)
+
+    def seek(self, offset: int) -> int:
+        self._check(0, offset)
+        return self._stream.seek(offset)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def _check(self, size: int, end: int) -> None:
+        if size > MAX_MEMBER_BYTES or end > MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES:
+            raise tarfile.ReadError("larger than any captured host")
+
+
+_HEADER_BYTES: Final = 2048  # of a member with a long name, its padding included
+
+
+def _read(stream: _Bounded, where: str) -> Host:
+    with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:") as archive:
+        found = _members(archive, where)
+        end = archive.offset
+    # tarfile takes a damaged header, or none, for the end; and checksums come with the last byte.
+    stream.seek(end)
+    mark = stream.read(tarfile.BLOCKSIZE)
+    if len(mark) < tarfile.BLOCKSIZE or any(mark):
+        raise InvalidInputError(f"{where}: damaged or cut off after {end} bytes of members")
+    while stream.read(1 << 16):
+        pass
+    return _open(found, where)
+
+
+def _open(found: _Members, where: str) -> Host:
+    contents, links, directories = found
+    index_bytes = contents.pop(f"/{INDEX}", None)
+    if index_bytes is None:
+        return _bare_tree(contents, links, directories, where)
+    index = _decoded(index_bytes, f"{where}: {INDEX}")
+    files = {name.removeprefix("/root"): data for name, data in contents.items() if name.startswith("/root/")}
+    source = MemoryFiles(files, index.links, frozenset(index.directories), index.unreadable)
+    commands = RecordedCommands({one.argv: one.answer or one.missing or _NOTHING for one in index.commands})
+    asked = {(one.link, one.what): one.missing if one.answer is None else one.answer for one in index.ethtool}
+    answers = {key: _NOTHING if answer is None else answer for key, answer in asked.items()}
+    return Host(source, commands, is_root=index.is_root, ethtool_answers=answers)
+
+
+def _decoded(data: bytes, where: str) -> Index:
+    try:
+        document = json.loads(data)
+        schema = document.get("schema") if isinstance(document, dict) else None
+        if schema != SCHEMA:
+            raise InvalidInputError(f"{where}: schema is {str(schema)[:80]!r}, this version reads {SCHEMA}")
+        index = msgspec.convert(document, Index)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise InvalidInputError(f"{where}: {error}") from error
+    except RecursionError as error:
+        raise InvalidInputError(f"{where}: nested too deeply") from error
+    for path in (*index.links, *index.directories, *index.unreadable):
+        if path != "/" and not _is_path(path):
+            raise InvalidInputError(f"{where}: {path[:80]!r}: no path of a captured host")
+    for path, target in index.links.items():
+        if len(target) > MAX_NAME_BYTES:
+            raise InvalidInputError(f"{where}: {path!r}: its link is longer than any path")
+    return index
+
+
+def _is_path(text: str) -> bool:
+    root, *names = text.split("/")
+    is_short = len(names) <= MAX_DEPTH and len(text) <= MAX_NAME_BYTES
+    return not root and is_short and not {"", ".", ".."}.intersection(names)
+
+
+_NOTHING = Missing("absent", "not recorded")
+
+_Members = tuple[dict[str, bytes], dict[str, str], set[str]]
+
+
+def _members(archive: tarfile.TarFile, where: str) -> _Members:
+    contents: dict[str, bytes] = {}
+    links: dict[str, str] = {}
+    directories: set[str] = set()
+    total = 0
+    for number, member in enumerate(archive):
+        if number >= MAX_MEMBERS:
+            raise InvalidInputError(f"{where}: more than {MAX_MEMBERS} members")
+        path = _checked_name(member.name, where)
+        if member.isdir():
+            directories.add(path)
+        elif member.issym():
+            if _keep_link(path, member.linkname, where):
+                links[path] = member.linkname
+        elif member.isreg():
+            total += member.size
+            if not 0 <= member.size <= MAX_MEMBER_BYTES or total > MAX_TOTAL_BYTES:
+                raise InvalidInputError(f"{where}: {member.name!r}: too large; a captured host is never so big")
+            file = archive.extractfile(member)
+            contents[path] = file.read() if file else b""
+        else:
+            raise InvalidInputError(f"{where}: {member.name!r}: neither a file, a directory nor a symbolic link")
+    return contents, links, directories
+
+
+def _checked_name(name: str, where: str) -> str:
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if name.startswith("/") or ".." in parts:
+        raise InvalidInputError(f"{where}: {name!r}: a name must lie inside the archive")
+    if len(parts) > MAX_DEPTH or len(name) > MAX_NAME_BYTES:
+        raise InvalidInputError(f"{where}: {name[:80]!r}: nested too deeply")
+    return "/" + "/".join(parts)
+
+
+def _keep_link(path: str, target: str, where: str) -> bool:
+    """Whether to keep a link. Those that leave the archive are refused, but for the kernel's own.
+
+    Links below /proc/PID are dropped. Those of the device tree are relative and clamped to the archive when they are
+    resolved; a capture that was moved climbs one step too far with them, which is no attack.
+    """
+    if "/sys/devices/" in f"/{path}" and not target.startswith("/"):
+        return True
+    if "/proc/" in path and (target.startswith("/") or ":[" in target):
+        return False
+    depth = path.count("/") - 1
+    for part in target.split("/"):
+        depth += -1 if part == ".." else part not in ("", ".")
+        if depth < 0:
+            break
+    if target.startswith("/") or depth < 0:
+        raise InvalidInputError(f"{where}: {path[1:]!r}: its link leads out of the archive to {target!r}")
+    return True
+
+
+def _tops(*names: Iterable[str]) -> set[str]:
+    return {name.split("/")[1] for some in names for name in some if name not in ("", "/")}
+
+
+def _bare_tree(contents: dict[str, bytes], links: dict[str, str], directories: set[str], where: str) -> Host:
+    """A tree of /proc and /sys, at the top of the archive or in its only folder."""
+    tops = _tops(contents, links, directories)
+    if not tops & {"proc", "sys"} and len(tops) == 1:
+        top = f"/{tops.pop()}"
+        contents = {name.removeprefix(top): data for name, data in contents.items()}
+        links = {name.removeprefix(top): target for name, target in links.items()}
+        directories = {name.removeprefix(top) or "/" for name in directories}
+        tops = _tops(contents, links, directories)
+    if not tops & {"proc", "sys"}:
+        raise InvalidInputError(f"{where}: holds neither {INDEX} nor a /proc or /sys tree")
+    return Host(MemoryFiles(contents, links, frozenset(directories)), NoCommands(), is_root=True)

@@ -1,0 +1,275 @@
+"""Archives that mean harm, or were harmed: one error that names what is wrong; nothing is read outside or written."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor import snapshot
+from advisor.errors import InvalidInputError
+from advisor.host import Host, MemoryFiles, NoCommands
+from advisor.snapshot import INDEX, SCHEMA, capture, open_snapshot
+
+GOOD: Mapping[str, Any] = {
+    **{"schema": SCHEMA, "is_root": True, "links": {}, "directories": []},
+    **{"unreadable": {}, "commands": [], "ethtool": []},
+}
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int | None = None) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, target, size or 0
+    return info
+
+
+def archive(*members: tarfile.TarInfo | tuple[str, bytes], form: str = "w:gz") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=form) as tar:  # type: ignore[call-overload]
+        for one in members:
+            if isinstance(one, tuple):
+                tar.addfile(member(one[0], size=len(one[1])), io.BytesIO(one[1]))
+            else:
+                tar.addfile(one, io.BytesIO(bytes(one.size)) if one.size > 0 else None)
+    return buffer.getvalue()
+
+
+def index(**parts: Any) -> tuple[str, bytes]:
+    return INDEX, json.dumps({**GOOD, **parts}).encode()
+
+
+def opened(data: bytes) -> Host:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        return open_snapshot(Path(file.name))
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(InvalidInputError) as caught:
+        opened(data)
+    return caught.value.message
+
+
+SYS = ("sys/x", b"1")
+
+
+@pytest.mark.parametrize("form", ["w:gz", "w:xz", "w:bz2", "w:"])
+def test_what_is_sound_opens(form: str) -> None:
+    host = opened(archive(index(links={"/l": "f"}), ("root/f", b"x"), form=form))
+    assert (host.read("/l"), host.exists("/root/f")) == ("x", False)
+    bare = opened(archive(("./host/proc/x", b"1"), member("./host/sys", tarfile.DIRTYPE), form=form))
+    assert (bare.read("/proc/x"), bare.listdir("/")) == ("1", ("proc", "sys"))
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        *(
+            member(name)
+            for name in ("../x", "sys/../../x", "/etc/passwd", "//x", "sys/" * 64 + "x", "sys/" + "x" * 4097)
+        ),
+        *(member("sys/link", tarfile.SYMTYPE, target) for target in ("/etc/passwd", "../../x", "../sys/../../x")),
+        *(member("sys/node", kind) for kind in (tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z")),
+        member("sys/hard", tarfile.LNKTYPE, "sys/x"),
+        member("sys/large", size=snapshot.MAX_MEMBER_BYTES + 1),
+    ],
+    ids=lambda one: f"{one.name[:20]}-{one.type.decode()}-{one.linkname}",
+)
+def test_a_member_that_is_refused_is_named(one: tarfile.TarInfo) -> None:
+    for first in (SYS, index()):
+        said = refusal(archive(first, one))
+        assert repr(one.name)[:60].rstrip("'") in said
+
+
+def test_links_of_the_kernels_own() -> None:
+    links = (member("proc/1/exe", tarfile.SYMTYPE, "/usr/bin/x"), member("proc/1/fd/3", tarfile.SYMTYPE, "socket:[7]"))
+    inside = member("sys/up", tarfile.SYMTYPE, "../proc/./1")
+    # Of a tree that was moved: one step too far, and no further than the top.
+    moved = member("sys/devices/up", tarfile.SYMTYPE, "../../../../proc/1")
+    host = opened(archive(("proc/1/x", b"1"), *links, inside, moved))
+    assert host.listdir("/proc/1") == ("x",)
+    assert host.read("/sys/up/x") == host.read("/sys/devices/up/x") == "1"
+
+
+def claiming(field: bytes) -> bytes:
+    """A header whose size is what it says."""
+    header = bytearray(member("sys/x").tobuf())
+    header[124:136] = field.ljust(12, b"\0")
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [b"\xff" * 12, b"\xff" * 11 + b"\0", b"\x80" + b"\xff" * 11, b"77777777777", b"-1", b"x"],
+)
+def test_a_size_that_cannot_be(field: bytes) -> None:
+    began = time.monotonic()
+    refusal(archive(SYS, form="w:")[:1024] + claiming(field) * 3 + bytes(1024))
+    assert time.monotonic() - began < 5
+
+
+def test_bombs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MAX_TOTAL_BYTES", 1 << 20)
+    monkeypatch.setattr(snapshot, "MAX_MEMBERS", 100)
+    monkeypatch.setattr(snapshot, "MAX_MEMBER_BYTES", 1 << 19)
+    parts = [member(f"sys/{number}", size=1 << 19) for number in range(3)]
+    assert "'sys/2': too large" in refusal(archive(*parts))
+    assert "more than 100 members" in refusal(archive(*(member(f"sys/{number}") for number in range(101))))
+    # Read whole by the library before a member is seen at all.
+    for kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME):
+        assert "larger than any captured host" in refusal(archive(SYS, member("sys/long", kind, size=1 << 23)))
+    headers = [member("sys/long", tarfile.GNUTYPE_LONGNAME, size=512)] * 3000
+    refusal(archive(*headers))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "not a snapshot archive: empty file"),
+        (b"not a tar at all", "not a snapshot archive"),
+        (bytes(10240), "holds neither"),
+        (gzip.compress(b"not a tar at all" * 100), "not a snapshot archive"),
+        (b"\x1f\x8b" + b"x" * 100, ""),
+        (b"\xfd7zXZ\0" + b"x" * 100, ""),
+        (b"BZh9" + b"x" * 100, ""),
+        (lzma.compress(b"x"), "not a snapshot archive"),
+        (archive(), "holds neither"),
+        (archive(("only", b"x")), "holds neither"),
+        (archive((".", b"x")), "holds neither"),
+        (archive(("a", b""), ("b", b"")), "holds neither"),
+        (archive((INDEX, b"")), f"{INDEX}: "),
+        (archive((INDEX, b"\xff")), f"{INDEX}: "),
+        (archive((INDEX, b"[]")), f"{INDEX}: "),
+        (archive((INDEX, b"[" * 200_000)), f"{INDEX}: "),
+        (archive((INDEX, b'{"a":' * 200_000)), f"{INDEX}: "),
+        (archive((INDEX, b"1" * 5000)), f"{INDEX}: "),
+        (archive(index(schema="advisor.snapshot/9")), f"{INDEX}: schema is 'advisor.snapshot/9'"),
+        (archive((INDEX, b'{"schema": "advisor.snapshot/9"}')), f"{INDEX}: schema is 'advisor.snapshot/9'"),
+        (archive(index(links=[])), f"{INDEX}: "),
+        (archive(index(links={"/a": 1})), f"{INDEX}: "),
+        (archive(index(links={"/a": "./" * 5000})), f"{INDEX}: '/a'"),
+        (archive(index(links={"/a" * 5000: "b"})), f"{INDEX}: '/a/a"),
+        (archive(index(directories=["relative"])), f"{INDEX}: 'relative'"),
+        (archive(index(directories=["/a/../b"])), f"{INDEX}: '/a/../b'"),
+        (archive(index(unreadable={"/x" * 65: "w"})), f"{INDEX}: '/x/x"),
+    ],
+)
+def test_what_is_no_snapshot(data: bytes, words: str) -> None:
+    assert words in refusal(data)
+
+
+def test_other_things_in_its_place(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "zip", "w") as zipped:
+        zipped.writestr("sys/x", "1")
+    for name, words in (("zip", "not a snapshot archive"), ("nowhere", "no such file"), ("", "Is a directory")):
+        with pytest.raises(InvalidInputError, match=words):
+            open_snapshot(tmp_path / name)
+
+
+SOURCE = MemoryFiles({f"/sys/{name}": name.encode() * 300 for name in "abcdefgh"})
+
+
+def read_all(host: Host) -> list[object]:
+    return [host.read(f"/sys/{name}") for name in host.names("/sys")]
+
+
+SMALL = capture(Host(SOURCE, NoCommands()), read_all)
+PLAIN = gzip.decompress(SMALL)
+WHOLE = read_all(Host(SOURCE, NoCommands()))
+
+
+def whole_or_refused(data: bytes) -> None:
+    try:
+        host = opened(data)
+    except InvalidInputError:
+        return
+    assert read_all(host) == WHOLE
+
+
+@pytest.mark.parametrize("data", [SMALL, PLAIN, lzma.compress(PLAIN)], ids=["gz", "tar", "xz"])
+def test_a_part_of_an_archive_is_none(data: bytes) -> None:
+    for end in {*range(0, len(data), max(1, len(data) // 60)), *range(0, len(data), 512)}:
+        whole_or_refused(data[:end])
+
+
+def test_a_checksum_that_comes_last_is_minded() -> None:
+    stored = gzip.compress(PLAIN, compresslevel=0)
+    assert refusal(stored.replace(b"eeee", b"eeEe", 1))
+
+
+@settings(deadline=None)
+@given(st.integers(0, len(SMALL) - 1), st.binary(min_size=1, max_size=9))
+def test_damage_to_a_compressed_archive(at: int, instead: bytes) -> None:
+    whole_or_refused(SMALL[:at] + instead + SMALL[at + len(instead) :])
+
+
+@settings(deadline=None)
+@given(st.integers(0, len(PLAIN) - 1), st.binary(min_size=1, max_size=9))
+def test_damage_to_an_archive(at: int, instead: bytes) -> None:
+    try:
+        host = opened(PLAIN[:at] + instead + PLAIN[at + len(instead) :])
+    except InvalidInputError:
+        return
+    read_all(host)
+
+
+@given(st.binary(max_size=2000))
+def test_any_bytes(data: bytes) -> None:
+    assert refusal(data)
+
+
+WATCH = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from advisor.errors import InvalidInputError
+from advisor.snapshot import open_snapshot
+import gzip, bz2, lzma, zlib
+seen = []
+def watch(event, words):
+    if event == "open" and (words[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        seen.append(words[0])
+    if event in ("os.mkdir", "os.symlink", "os.link", "os.rename", "os.chmod", "os.remove", "subprocess.Popen"):
+        seen.append(event)
+sys.addaudithook(watch)
+for path in sys.argv[2:]:
+    try:
+        open_snapshot(Path(path)).read("/l")
+    except InvalidInputError as error:
+        print(error.message)
+print(seen)
+"""
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    out = member("sys/link", tarfile.SYMTYPE, "../../etc/passwd")
+    parts = [
+        archive(index(links={"/l": "f"}), ("root/f", b"x")),
+        archive(SYS),
+        archive(SYS, out),
+        archive(member("../x")),
+    ]
+    paths = [tmp_path / str(number) for number in range(len(parts))]
+    for path, data in zip(paths, parts, strict=True):
+        path.write_bytes(data)
+    words = [sys.executable, "-c", WATCH, str(Path(__file__).parents[2]), *map(str, paths)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert len(done.stdout.splitlines()) == 3
