@@ -1,0 +1,43 @@
+"""Facts → findings: pure functions, each with its citation; one file per topic."""
+
+from __future__ import annotations
+
+from advisor.facts.whole import Facts
+from advisor.rules import arrays, boot, buffers, llt, locality, mtu, pcie, queues
+from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
+from advisor.rules.rule import Rule
+from advisor.rules.workload import WORKLOADS, Workload, parse_workload
+
+__all__ = [
+    "RULES",
+    "SEVERITIES",
+    "WORKLOADS",
+    "Evidence",
+    "Finding",
+    "Rule",
+    "Severity",
+    "Workload",
+    "judge",
+    "parse_workload",
+]
+
+RULES: tuple[Rule, ...] = (
+    *mtu.RULES,
+    *buffers.RULES,
+    *boot.RULES,
+    *llt.RULES,
+    *locality.RULES,
+    *arrays.RULES,
+    *pcie.RULES,
+    *queues.RULES,
+)
+
+
+def _importance(finding: Finding) -> tuple[int, bool, str, str]:
+    return -SEVERITIES.index(finding.severity), finding.intent, finding.id, repr(sorted(finding.evidence.items()))
+
+
+def judge(facts: Facts, workload: Workload | None = None) -> tuple[Finding, ...]:
+    """Every rule's findings: warnings first, matters of intent last among their like, then by id."""
+    found = (finding for rule in RULES for finding in rule.function(facts, workload))
+    return tuple(sorted(found, key=_importance))

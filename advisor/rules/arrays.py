@@ -1,0 +1,332 @@
+"""Arrays: their health, what they are spread over, and the file systems that stand on them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from advisor.facts.array import Array
+from advisor.facts.disks import FileSystem
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Finding
+from advisor.rules.lookup import has_several_nodes
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+_STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
+_PARITY = frozenset({"raid4", "raid5", "raid6"})
+_BUSY = frozenset({"recovering", "resyncing", "reshaping", "checking", "repairing"})
+_EBS_MODEL = "Amazon Elastic Block Store"
+_SECTOR_BYTES = 512
+
+
+def _is_degraded(array: Array) -> bool:
+    if array.state in ("degraded", "failed") or array.missing:
+        return True
+    # Whole again, with members marked as failed still listed, is another matter; unknown is taken as the worse.
+    return bool(array.failed) and array.missing is None
+
+
+def degraded(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    lost = tuple(_degraded(array) for array in facts.arrays if _is_degraded(array))
+    return (*lost, *(_leftover(array) for array in facts.arrays if array.failed and not _is_degraded(array)))
+
+
+def _leftover(array: Array) -> Finding:
+    return DEGRADED.found(
+        "info",
+        title=f"{array.name} is whole, but still lists failed members",
+        why="The array has all the members it needs; those marked as failed only take a place.",
+        evidence={"arrays": (array.name,), "state": array.state, "failed": array.failed},
+        advice=f"mdadm --manage /dev/{shlex.quote(array.name)} --remove failed"
+        if array.manager == "md"
+        else _inspect(array),
+    )
+
+
+def _degraded(array: Array) -> Finding:
+    is_multipath = array.manager == "dm-multipath"
+    return DEGRADED.found(
+        "warning",
+        title=f"{array.name} has {'failed' if array.state == 'failed' else 'lost part of its redundancy'}",
+        why="Paths to the device are down: the rest carry all of its load."
+        if is_multipath
+        else "Members are failed or missing. Reads may need reconstruction, and the loss of another may lose data.",
+        evidence={
+            "arrays": (array.name,),
+            "level": array.level,
+            "state": array.state,
+            "missing": array.missing,
+            "failed": array.failed,
+            "members": array.members,
+        },
+        advice=_inspect(array),
+    )
+
+
+def _inspect(array: Array) -> str:
+    name = shlex.quote(array.name)
+    match array.manager:
+        case "md":
+            return f"mdadm --detail /dev/{name}; replace the member, then mdadm --manage /dev/{name} --add DEVICE"
+        case "lvm":
+            return f"lvs -a -o +devices,lv_health_status {name}; then lvconvert --repair"
+        case "dm-multipath":
+            return f"multipath -ll {name}"
+        case _:
+            return "ask the controller's own tool for the state of its drives and battery"
+
+
+DEGRADED = Rule(
+    id="arrays.degraded",
+    title="An array is degraded",
+    what="State, missing and failed members of md and LVM arrays, failed paths of dm-multipath.",
+    why="A degraded array is slow, and one step from loss: no tuning is worth more than a new drive.",
+    helps_when="Always.",
+    hurts_when="A rebuild takes bandwidth from the service: limit it with dev.raid.speed_limit_max while that matters.",
+    sources=(sources.MD,),
+    function=degraded,
+)
+
+
+def rebuilding(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    busy = tuple(array for array in facts.arrays if array.state in _BUSY or array.progress_percent is not None)
+    if not busy:
+        return ()
+    return (
+        REBUILDING.found(
+            "info",
+            why="What is measured meanwhile is the rebuild as much as the service: do not benchmark or prove a "
+            "profile now.",
+            evidence={
+                "arrays": tuple(array.name for array in busy),
+                "detail": tuple(
+                    f"{array.name}: {array.state}"
+                    + ("" if array.progress_percent is None else f", {array.progress_percent:g} % done")
+                    for array in busy
+                ),
+            },
+            advice="wait until cat /proc/mdstat shows no progress line",
+        ),
+    )
+
+
+REBUILDING = Rule(
+    id="arrays.rebuilding",
+    title="An array is rebuilding or being checked",
+    what="Arrays that recover, resync, reshape or check.",
+    why="The members read and write for it at up to dev.raid.speed_limit_max.",
+    helps_when="Before measuring anything.",
+    hurts_when="Slowing a recovery down leaves the array longer without redundancy.",
+    sources=(sources.MD,),
+    function=rebuilding,
+)
+
+
+def spans_nodes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not has_several_nodes(facts):
+        return ()
+    wide = tuple(array for array in facts.arrays if len(array.numa_nodes) > 1)
+    striped = tuple(array for array in wide if array.level in _STRIPED)
+    mirrors = tuple(array for array in wide if array.level in ("raid1", "mirror"))
+    return (*_striped_wide(striped), *_mirrored_wide(mirrors))
+
+
+def _mirrored_wide(wide: tuple[Array, ...]) -> tuple[Finding, ...]:
+    if not wide:
+        return ()
+    return (
+        SPANS_NODES.found(
+            "info",
+            title="A mirror spans NUMA nodes",
+            why="Every write crosses the interconnect once, and reads are served by either half. The mirror then also "
+            "outlives a socket's drives, which may be what it is for.",
+            evidence=_wide_evidence(wide),
+            advice="leave it where it guards against the loss of a node's drives; else mirror within one node",
+            intent=True,
+        ),
+    )
+
+
+def _wide_evidence(wide: tuple[Array, ...]) -> dict[str, tuple[str, ...]]:
+    listed = {array.name: ", ".join(map(str, array.numa_nodes)) for array in wide}
+    return {
+        "arrays": tuple(listed),
+        "detail": tuple(f"{array.name} ({array.level}): nodes {listed[array.name]}" for array in wide),
+    }
+
+
+def _striped_wide(wide: tuple[Array, ...]) -> tuple[Finding, ...]:
+    if not wide:
+        return ()
+    return (
+        SPANS_NODES.found(
+            "advice",
+            why="Each stripe is read and written over the interconnect for the members on the other node, so no "
+            "service can sit near all of its disks.",
+            evidence=_wide_evidence(wide),
+            advice="when it is next made, build one array per node from that node's drives, each with its own service",
+        ),
+    )
+
+
+SPANS_NODES = Rule(
+    id="arrays.span-nodes",
+    title="An array spans NUMA nodes",
+    what="Arrays whose members sit on several nodes; stripes are advised against, mirrors only mentioned.",
+    why="A stripe is only as near as its farthest member.",
+    helps_when="Several targets per host, each served by a process on its own node.",
+    hurts_when="One file system must have all the bandwidth of the host; it means to make the arrays anew.",
+    sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE),
+    function=spans_nodes,
+)
+
+
+def redundant_on_ebs(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    volumes = {disk.name for disk in facts.disks if disk.model is not None and disk.model.strip() == _EBS_MODEL}
+    found = tuple(
+        array
+        for array in facts.arrays
+        if array.level in ("raid1", "mirror", "raid10", *_PARITY) and array.disks and volumes.issuperset(array.disks)
+    )
+    if not found:
+        return ()
+    return (
+        REDUNDANT_ON_EBS.found(
+            "advice",
+            why="EBS replicates each volume already; parity and mirrors spend the instance's EBS bandwidth a second "
+            "time.",
+            evidence={
+                "arrays": tuple(array.name for array in found),
+                "detail": tuple(f"{array.name}: {array.level} over {', '.join(array.disks)}" for array in found),
+            },
+            advice="use raid0 (or one larger volume) and snapshots when the array is next made",
+        ),
+    )
+
+
+REDUNDANT_ON_EBS = Rule(
+    id="arrays.redundant-on-ebs",
+    title="A mirror or parity array over EBS volumes",
+    what="raid1, raid10 and raid4 to 6 whose members are all EBS volumes.",
+    why="Parity costs 20 to 30 per cent of the IOPS; a mirror doubles what goes from the instance to EBS.",
+    helps_when="The instance's EBS limit binds.",
+    hurts_when="raid0 loses all when one volume is lost: keep snapshots. A mirror over two zones is another matter.",
+    sources=(sources.AWS_EBS_RAID,),
+    function=redundant_on_ebs,
+)
+
+
+def linear_over_many(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(a for a in facts.arrays if a.manager == "lvm" and a.level == "linear" and len(set(a.members)) > 1)
+    if not found:
+        return ()
+    return (
+        LINEAR_OVER_MANY.found(
+            "info",
+            why="A linear volume fills one device after the other, so a busy range has the speed of one of them.",
+            evidence={
+                "arrays": tuple(array.name for array in found),
+                "detail": tuple(f"{array.name}: {', '.join(dict.fromkeys(array.members))}" for array in found),
+            },
+            advice="lvcreate -i DEVICES -I 4m when the volume is next made",
+            intent=True,
+        ),
+    )
+
+
+LINEAR_OVER_MANY = Rule(
+    id="arrays.linear-over-many",
+    title="A logical volume is laid over several devices one after the other",
+    what="LVM volumes of type linear with more than one device.",
+    why="Only stripes use all devices at once.",
+    helps_when="Several EBS volumes or drives were bought for their speed together.",
+    hurts_when="Stripes need as many devices again to grow, and lose all with one; a linear volume grows by any "
+    "device.",
+    sources=(sources.IRIS_GP3,),
+    function=linear_over_many,
+)
+
+
+def _on_arrays(facts: Facts) -> Iterable[tuple[FileSystem, Array]]:
+    arrays = {array.device: array for array in facts.arrays if array.level in _STRIPED}
+    for filesystem in facts.filesystems:
+        array = arrays.get(filesystem.device)
+        if array is not None and array.chunk_bytes and array.data_disks:
+            yield filesystem, array
+
+
+def _is_misaligned(filesystem: FileSystem, array: Array) -> bool:
+    chunk, full = array.chunk_bytes or 0, (array.chunk_bytes or 0) * (array.data_disks or 0)
+    return filesystem.stripe_unit_bytes not in (None, chunk) or filesystem.stripe_width_bytes not in (None, full)
+
+
+def misaligned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(_misaligned(*pair) for pair in _on_arrays(facts) if _is_misaligned(*pair))
+
+
+def _misaligned(filesystem: FileSystem, array: Array) -> Finding:
+    chunk, disks = array.chunk_bytes or 0, array.data_disks or 0
+    made_without = not filesystem.stripe_unit_bytes and not filesystem.stripe_width_bytes
+    where = ", ".join(filesystem.mountpoints) or filesystem.device
+    return MISALIGNED.found(
+        "advice" if array.level in _PARITY or not made_without else "info",
+        title=f"{filesystem.kind} on {array.name} ({where}) "
+        + ("does not know the array's stripes" if made_without else "has another stripe than the array"),
+        why=f"The array has chunks of {chunk >> 10} KiB on {disks} data disks; "
+        + (
+            "the file system was made without a stripe unit"
+            if made_without
+            else f"the file system has {_stripe_text(filesystem)}"
+        )
+        + (
+            ", and a write that covers part of a stripe must read the rest for the parity."
+            if array.level in _PARITY
+            else "."
+        ),
+        evidence={
+            "arrays": (array.name,),
+            "device": filesystem.device,
+            "chunk_bytes": chunk,
+            "data_disks": disks,
+            "stripe_unit_bytes": filesystem.stripe_unit_bytes,
+            "stripe_width_bytes": filesystem.stripe_width_bytes,
+        },
+        advice=_align(filesystem, chunk, disks),
+    )
+
+
+def _stripe_text(filesystem: FileSystem) -> str:
+    parts = (("a unit", filesystem.stripe_unit_bytes), ("a stripe", filesystem.stripe_width_bytes))
+    return " and ".join(f"{what} of {size >> 10} KiB" for what, size in parts if size is not None)
+
+
+def _align(filesystem: FileSystem, chunk: int, disks: int) -> str:
+    device = shlex.quote(f"/dev/{filesystem.device}")
+    if filesystem.kind == "xfs":
+        return (
+            f"unmount, then once mount -o sunit={chunk // _SECTOR_BYTES},swidth={chunk // _SECTOR_BYTES * disks} "
+            f"{device} (XFS keeps it); at the next mkfs.xfs -d "
+            f"su={chunk >> 10}k,sw={disks}"
+        )
+    if filesystem.kind.startswith("ext"):
+        block = filesystem.block_bytes or 4096
+        return f"tune2fs -E stride={chunk // block},stripe_width={chunk // block * disks} {device}"
+    return f"make the file system with a stripe unit of {chunk >> 10} KiB and {disks} data disks"
+
+
+MISALIGNED = Rule(
+    id="filesystems.not-aligned",
+    title="A file system is not aligned to its array",
+    what="XFS sunit and swidth, ext4 stride and stripe width, against the array's chunk and its number of data disks.",
+    why="A file system that knows the stripe places large files and its own structures so that writes fill whole "
+    "stripes.",
+    helps_when="Streaming writes to parity arrays.",
+    hurts_when="XFS takes new values only where they fit its allocation groups. Data that is there already stays "
+    "where it is.",
+    sources=(sources.XFS, sources.MKE2FS, sources.BEEGFS_STORAGE),
+    function=misaligned,
+)
+
+RULES = (DEGRADED, REBUILDING, SPANS_NODES, REDUNDANT_ON_EBS, LINEAR_OVER_MANY, MISALIGNED)

@@ -1,0 +1,173 @@
+"""Sysctl files: lines that the kernel refuses, that lose to a later one, or that a boot would bring back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from advisor.facts.sysctl import SysctlSource
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Finding
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+# Writing one of a pair sets the other to 0, so what the files say of the other is not what a boot gives.
+_PAIRS: Mapping[str, str] = {
+    "vm.dirty_ratio": "vm.dirty_bytes",
+    "vm.dirty_background_ratio": "vm.dirty_background_bytes",
+}
+_COUNTERPART = {**_PAIRS, **{second: first for first, second in _PAIRS.items()}}
+
+
+def _words(value: str) -> str:
+    return " ".join(value.split())
+
+
+def _place(source: SysctlSource) -> str:
+    return f"{source.path}:{source.line}"
+
+
+def _refused(facts: Facts) -> Iterable[tuple[str, SysctlSource]]:
+    for key, origin in sorted(facts.sysctl_origin.items()):
+        lines = (*origin.losers, origin.winner, *([origin.voided_by] if origin.voided_by else []))
+        yield from ((key, line) for line in dict.fromkeys(lines) if line.rejected is not None)
+
+
+def _unquoted(value: str) -> str:
+    return _words(value.replace('"', " ").replace("'", " "))
+
+
+def rejected(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    refused = tuple(_refused(facts))
+    if not refused:
+        return ()
+    voided = tuple(
+        f"{key}: because of it systemd does not write {_place(origin.winner)} either"
+        for key, origin in sorted(facts.sysctl_origin.items())
+        if origin.voided_by is not None and origin.voided_by.rejected is not None
+    )
+    return (
+        REJECTED.found(
+            "warning",
+            title=f"{refused[0][1].path} sets a value that the kernel refuses" if len(refused) == 1 else None,
+            why="These lines have no effect at boot, and the tool that reads them reports an error: "
+            + "; ".join(dict.fromkeys(f"{key}: {line.rejected}" for key, line in refused))
+            + ".",
+            evidence={
+                "keys": tuple(dict.fromkeys(key for key, _ in refused)),
+                "detail": (*(f"{_place(line)}: {key} = {line.value}" for key, line in refused), *voided),
+            },
+            advice="; ".join(f"write {key} = {_unquoted(line.value)} in {line.path}" for key, line in refused),
+        ),
+    )
+
+
+REJECTED = Rule(
+    id="sysctl.rejected",
+    title="A sysctl file sets a value that the kernel refuses",
+    what="Lines of sysctl.d and sysctl.conf whose value cannot be written, such as tcp_rmem in quotes.",
+    why='In a shell the quotes of sysctl -w k="a b c" are the shell\'s; in a file they are part of the value.',
+    helps_when="Always: the line was meant to have an effect.",
+    hurts_when="The value takes effect from then on: make sure that it is still wanted.",
+    sources=(sources.MEASURED_QUOTES, sources.SYSCTL_D, sources.WHITE_PAPER),
+    function=rejected,
+)
+
+
+def _administrators(source: SysctlSource) -> bool:
+    return source.path.startswith(("/etc/", "/run/"))
+
+
+def _lost(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource, str]]:
+    """Key, the line without effect, the line that stands against it, and how."""
+    for key, origin in sorted(facts.sysctl_origin.items()):
+        for loser in origin.losers:
+            if _administrators(loser) and loser.rejected is None and _words(loser.value) != _words(origin.winner.value):
+                yield key, loser, origin.winner, "wins"
+        if origin.later is not None:
+            yield key, origin.later, origin.winner, "wins at boot; the first only under sysctl --system"
+
+
+def overridden(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    lost = tuple(_lost(facts))
+    if not lost:
+        return ()
+    return (
+        OVERRIDDEN.found(
+            "advice",
+            why="The files are read in the order of their names and the last line wins, so what the earlier lines say "
+            "does not hold.",
+            evidence={
+                "keys": tuple(dict.fromkeys(key for key, _, _, _ in lost)),
+                "detail": tuple(
+                    f"{key}: {_place(line)} says {line.value}, {_place(other)} says {other.value} and {how}"
+                    for key, line, other, how in lost
+                ),
+            },
+            advice="remove the line that is not meant: "
+            + ", ".join(dict.fromkeys(f"{_place(line)} or {_place(other)}" for _, line, other, _ in lost)),
+        ),
+    )
+
+
+OVERRIDDEN = Rule(
+    id="sysctl.overridden",
+    title="A sysctl setting loses to a later file",
+    what="Keys that the administrator's files set more than once, to different values.",
+    why="systemd-sysctl sorts the files of all directories by name; sysctl --system reads /etc/sysctl.conf last.",
+    helps_when="Somebody believes that the earlier line is in force.",
+    hurts_when="The later file is there to override on purpose.",
+    sources=(sources.SYSCTL_D,),
+    function=overridden,
+)
+
+
+def _is_moot(facts: Facts, key: str) -> bool:
+    counterpart = _COUNTERPART.get(key)
+    return counterpart is not None and facts.sysctl.get(counterpart, "0") != "0" and counterpart in facts.sysctl_origin
+
+
+def _differing(facts: Facts) -> Iterable[tuple[str, str, SysctlSource]]:
+    for key, origin in sorted(facts.sysctl_origin.items()):
+        live, line = facts.sysctl.get(key), origin.winner
+        is_written = line.rejected is None and origin.voided_by is None
+        if live is not None and is_written and _words(live) != _words(line.value) and not _is_moot(facts, key):
+            yield key, live, line
+
+
+def _tuned_text(facts: Facts) -> str:
+    profile = facts.owners.tuned_profile
+    return f" TuneD is active (profile {profile}) and sets values of its own after boot." if profile else ""
+
+
+def differs_at_boot(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(_differing(facts))
+    if not found:
+        return ()
+    return (
+        DIFFERS_AT_BOOT.found(
+            "advice",
+            title=f"The next boot would change {len(found)} sysctl value{'s' if len(found) > 1 else ''}",
+            why="The live value is not what the files say: either it was set by hand and will be lost, or the file was "
+            "changed and never loaded." + _tuned_text(facts),
+            evidence={
+                "keys": tuple(key for key, _, _ in found),
+                "detail": tuple(f"{key}: live {live}, {_place(line)} says {line.value}" for key, live, line in found),
+            },
+            advice="sysctl --system (the files are right), or correct the files (the live values are right)",
+        ),
+    )
+
+
+DIFFERS_AT_BOOT = Rule(
+    id="sysctl.differs-at-boot",
+    title="The next boot would change a sysctl value",
+    what="Live values against the line that wins at boot.",
+    why="A value set with sysctl -w lives until the next boot only.",
+    helps_when="The host must come back from a reboot as it ran before.",
+    hurts_when="A tuning daemon or the cluster software sets the live value on purpose after boot.",
+    sources=(sources.SYSCTL_D,),
+    function=differs_at_boot,
+)
+
+RULES = (REJECTED, OVERRIDDEN, DIFFERS_AT_BOOT)

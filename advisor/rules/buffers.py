@@ -1,0 +1,451 @@
+"""Socket buffers and queues of the receive path: too small for what is declared or counted, or too large for memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Evidence, Finding
+from advisor.rules.lookup import NETWORK_BUFFERS, is_physical, is_up, llt_links, numbers, plan
+from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+WHITE_PAPER_BYTES = 8 << 20
+LLT_WINDOW = 50
+LLT_WINDOW_BYTES = 851_968
+"""Four times the usual default: holds a window of 50 packets of 8 KiB."""
+# Memory that the kernel charges to a socket for one LLT packet: 8,192 and 1,400 bytes of payload.
+_CHARGED_BYTES = {True: 17_039, False: 2_315}
+_MEMORY_SHARE = 0.25
+_PROFILE_BYTES_MAX = 1 << 30
+_ERROR_SHARE = 1e-4
+_SQUEEZED_SHARE = 1e-3
+
+# key and which of its numbers is the limit
+_MAXIMA: Mapping[str, int] = {
+    "net.core.rmem_max": 0,
+    "net.core.wmem_max": 0,
+    "net.ipv4.tcp_rmem": 2,
+    "net.ipv4.tcp_wmem": 2,
+}
+
+
+def limit(facts: Facts, key: str) -> int | None:
+    """The largest buffer that a key allows, in bytes; None where it is unknown."""
+    values = numbers(facts, key)
+    position = _MAXIMA.get(key, 0)
+    return values[position] if position < len(values) else None
+
+
+def _below(facts: Facts, wanted_bytes: int, keys: tuple[str, ...]) -> dict[str, int]:
+    limits = {key: limit(facts, key) for key in keys}
+    return {key: value for key, value in limits.items() if value is not None and value < wanted_bytes}
+
+
+def _case_of_white_paper(workload: Workload) -> bool:
+    return workload.uses_network and (
+        workload.is_sequential or workload.transport == "udp" or (workload.is_write_heavy and workload.has_large_blocks)
+    )
+
+
+def below_profile(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    low = _below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
+    if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
+        return ()
+    wanted = workload is not None and _case_of_white_paper(workload)
+    return (
+        BELOW_PROFILE.found(
+            "advice" if wanted else "info",
+            why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). "
+            + ("The declared workload is one for which the white paper raises the limits." if wanted else _NO_SYMPTOM),
+            evidence={**low, "wanted_bytes": WHITE_PAPER_BYTES},
+            advice=plan(NETWORK_BUFFERS),
+            profile=NETWORK_BUFFERS,
+            intent=not wanted,
+        ),
+    )
+
+
+_NO_SYMPTOM = "No counter of this host asks for it, and Red Hat advises to keep the defaults until one does."
+
+BELOW_PROFILE = Rule(
+    id="buffers.below-profile",
+    title="Socket buffer limits below those of the socket-buffers-8m profile",
+    what="net.core.rmem_max and wmem_max and the third field of tcp_rmem and tcp_wmem against 8 MiB.",
+    why="The limits bound what a program may ask for with setsockopt(2) and how far TCP's own sizing may grow.",
+    helps_when="Batch work, heartbeats over UDP, or many writes in large blocks, replicated over the network.",
+    hurts_when="Many sockets on a host with little memory; latency where a deep buffer hides a slow receiver. Values "
+    "that are larger already are kept.",
+    sources=(sources.WHITE_PAPER, sources.KEEP_DEFAULTS, sources.SYSCTL_NET, sources.IP_SYSCTL),
+    function=below_profile,
+)
+
+
+def bandwidth_delay_bytes(speed_mbps: int, rtt_seconds: float) -> int:
+    """Bytes in flight on a link that is kept busy."""
+    return math.ceil(speed_mbps * 1e6 / 8 * rtt_seconds)
+
+
+def _fastest(facts: Facts) -> tuple[str, int] | None:
+    links = ((link.name, link.speed_mbps) for link in facts.links if is_physical(link) and is_up(link))
+    known = [(name, speed) for name, speed in links if speed is not None and speed > 0]
+    return max(known, key=lambda pair: pair[1], default=None)
+
+
+def below_bandwidth_delay(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    fastest = _fastest(facts)
+    if workload is None or workload.rtt_seconds is None or fastest is None or workload.transport in ("rdma", "local"):
+        return ()
+    name, speed = fastest
+    flight = bandwidth_delay_bytes(speed, workload.rtt_seconds)
+    wanted = 1 << max(0, 2 * flight - 1).bit_length()
+    keys = ("net.core.rmem_max", "net.core.wmem_max") if workload.transport == "udp" else _TCP
+    low = _below(facts, wanted, keys)
+    return (_too_small_for(name, speed, workload.rtt_seconds, flight, wanted, low),) if low else ()
+
+
+_TCP = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+
+
+def _too_small_for(
+    name: str, speed_mbps: int, rtt_seconds: float, flight: int, wanted: int, low: Mapping[str, int]
+) -> Finding:
+    return BELOW_BANDWIDTH_DELAY.found(
+        "advice",
+        why=f"At {speed_mbps:,} Mbit/s and a round trip of {rtt_seconds * 1e3:g} ms, {flight:,} bytes are in flight on "
+        f"{name}; one connection needs twice that to keep it busy, and the limits are lower.",
+        evidence={
+            "links": (name,),
+            "speed_mbps": speed_mbps,
+            "rtt_seconds": rtt_seconds,
+            "in_flight_bytes": flight,
+            "wanted_bytes": wanted,
+            **low,
+        },
+        advice=plan(NETWORK_BUFFERS, bytes=[str(min(wanted, _PROFILE_BYTES_MAX))]),
+        profile=NETWORK_BUFFERS,
+    )
+
+
+BELOW_BANDWIDTH_DELAY = Rule(
+    id="buffers.below-bandwidth-delay",
+    title="One connection cannot fill the link at the declared round-trip time",
+    what="The declared round-trip time times the speed of the fastest link, doubled and rounded up to a power of two, "
+    "against the buffer limits of the declared transport.",
+    why="A sender stops when as much is unacknowledged as the receiver's buffer holds.",
+    helps_when="Few connections over a long or fast path.",
+    hurts_when="Many connections at once (each may grow that far), or a network that caps a single flow below the "
+    "link's speed, as clouds do: then several connections help and buffers do not.",
+    sources=(sources.RFC_BDP, sources.IP_SYSCTL, sources.IRIS_GP3),
+    function=below_bandwidth_delay,
+)
+
+
+def _llt_packet_bytes(facts: Facts) -> int:
+    sizes = [link.mtu or LLT_UDP_MTU for link in facts.llt.links if link.type in ("udp", "udp6")] if facts.llt else []
+    return _CHARGED_BYTES[max(sizes, default=0) > ETHERNET_MTU]
+
+
+def below_llt_window(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    size = limit(facts, "net.core.rmem_default")
+    if facts.llt is None or not any(link.type in ("udp", "udp6") for link in facts.llt.links) or size is None:
+        return ()
+    window = facts.llt.flow_control.get("window", LLT_WINDOW)
+    need = window * _llt_packet_bytes(facts)
+    if size >= need:
+        return ()
+    return (
+        BELOW_LLT_WINDOW.found(
+            "advice",
+            why=f"LLT keeps up to {window} packets unacknowledged, which charge {need:,} bytes to the receiving "
+            f"socket; its default is {size:,}. That LLT's sockets take the default size is inferred, not "
+            "documented: watch RcvbufErrors in /proc/net/snmp.",
+            evidence={
+                "links": llt_links(facts, "udp", "udp6"),
+                "net.core.rmem_default": size,
+                "window": window,
+                "needed_bytes": need,
+                "udp_receive_buffer_errors": facts.counters.udp_receive_buffer_errors,
+            },
+            advice=plan(NETWORK_BUFFERS, bytes=[str(max(need, LLT_WINDOW_BYTES))]),
+            profile=NETWORK_BUFFERS,
+        ),
+    )
+
+
+BELOW_LLT_WINDOW = Rule(
+    id="buffers.below-llt-window",
+    title="The default receive buffer holds less than one LLT window",
+    what="net.core.rmem_default against LLT's window of unacknowledged packets, for LLT links over UDP.",
+    why="A window that arrives while the receiver is held up must fit into the socket's buffer; what does not fit is "
+    "dropped and sent again after a timeout.",
+    helps_when="LLT over UDP under bursts of writes. Four times the usual default (851,968 bytes) holds one window.",
+    hurts_when="Every socket but TCP's takes the new default, so a host with very many of them needs the memory. "
+    "LLT must be restarted for its sockets to have it.",
+    sources=(sources.MEASURED_UDP, sources.WHITE_PAPER, sources.SOCKET),
+    function=below_llt_window,
+)
+
+
+def _share(part: int, whole: int | None) -> float | None:
+    return part / (part + whole) if whole else None
+
+
+def _larger_default(facts: Facts) -> str:
+    size = limit(facts, "net.core.rmem_default")
+    is_enough = size is None or size >= LLT_WINDOW_BYTES
+    return plan(NETWORK_BUFFERS) if is_enough else plan(NETWORK_BUFFERS, bytes=[str(LLT_WINDOW_BYTES)])
+
+
+def udp_receive_errors(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    errors, received = facts.counters.udp_receive_buffer_errors, facts.counters.udp_received
+    if not errors:
+        return ()
+    share = _share(errors, received)
+    often = share is None or share >= _ERROR_SHARE
+    return (
+        UDP_RECEIVE_ERRORS.found(
+            "advice" if often else "info",
+            title=f"{errors:,} datagrams were dropped because a receive buffer was full",
+            why="The kernel counts them since the host started"
+            + (f"; they are {share:.3%} of what arrived." if share is not None else "."),
+            evidence={
+                "udp_receive_buffer_errors": errors,
+                "udp_received": received,
+                "net.core.rmem_default": limit(facts, "net.core.rmem_default"),
+                "net.core.rmem_max": limit(facts, "net.core.rmem_max"),
+            },
+            advice=_larger_default(facts),
+            profile=NETWORK_BUFFERS,
+        ),
+    )
+
+
+UDP_RECEIVE_ERRORS = Rule(
+    id="buffers.udp-receive-errors",
+    title="Datagrams were dropped because a receive buffer was full",
+    what="RcvbufErrors of /proc/net/snmp and snmp6 since the host started.",
+    why="A datagram that finds its socket's buffer full is gone; heartbeats and replication over UDP send it again "
+    "later.",
+    helps_when="The drops come in bursts that a larger buffer outlasts.",
+    hurts_when="The receiving program is too slow for good: a larger buffer then only adds delay. ss -um shows whose "
+    "socket it is.",
+    sources=(sources.SNMP_COUNTER, sources.SOCKET, sources.WHITE_PAPER),
+    function=udp_receive_errors,
+)
+
+
+def tcp_pruned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    pruned = facts.counters.tcp_pruned
+    if not pruned:
+        return ()
+    return (
+        TCP_PRUNED.found(
+            "info",
+            title=f"TCP threw queued data away {pruned:,} times because a receive buffer was full",
+            why="The kernel counts it since the host started; each time the sender had to send again.",
+            evidence={
+                "tcp_pruned": pruned,
+                "tcp_collapsed": facts.counters.tcp_collapsed,
+                "net.ipv4.tcp_rmem": facts.sysctl.get("net.ipv4.tcp_rmem"),
+            },
+            advice=plan(NETWORK_BUFFERS),
+            profile=NETWORK_BUFFERS,
+        ),
+    )
+
+
+TCP_PRUNED = Rule(
+    id="buffers.tcp-pruned",
+    title="TCP threw queued data away because a receive buffer was full",
+    what="PruneCalled of /proc/net/netstat since the host started.",
+    why="Before TCP drops data that it has already received, it collapses the queue; pruning means that this was not "
+    "enough.",
+    helps_when="It goes on counting under the workload that matters.",
+    hurts_when="It was one burst long ago, or the program does not read: then the buffer is not the cause.",
+    sources=(sources.SNMP_COUNTER, sources.IP_SYSCTL),
+    function=tcp_pruned,
+)
+
+
+def above_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    sockets, available = facts.memory.sockets.udp, facts.memory.available_bytes
+    sizes = (limit(facts, "net.core.rmem_default"), limit(facts, "net.core.wmem_default"))
+    if not sockets or not available or sizes[0] is None or sizes[1] is None:
+        return ()
+    need = sockets * (sizes[0] + sizes[1])
+    if need <= _MEMORY_SHARE * available:
+        return ()
+    evidence: Evidence = {
+        "udp_sockets": sockets,
+        "net.core.rmem_default": sizes[0],
+        "net.core.wmem_default": sizes[1],
+        "needed_bytes": need,
+        "available_bytes": available,
+    }
+    return (
+        ABOVE_MEMORY.found(
+            "warning",
+            why=f"{sockets:,} UDP sockets may hold {need:,} bytes, {need / available:.0%} of the memory that is "
+            "available.",
+            evidence=evidence,
+            advice="sysctl -w net.core.rmem_default=851968 net.core.wmem_default=212992, and the same in /etc/sysctl.d",
+        ),
+    )
+
+
+ABOVE_MEMORY = Rule(
+    id="buffers.above-memory",
+    title="Default socket buffers could take more memory than the host can spare",
+    what="UDP sockets in use times the default buffers, against a quarter of the available memory.",
+    why="Every socket but TCP's may fill its default buffers without having asked for any.",
+    helps_when="Many sockets share a host of modest memory.",
+    hurts_when="A program relies on the large default because it never asks for a buffer: raise it there instead.",
+    sources=(sources.WHITE_PAPER, sources.SOCKET),
+    function=above_memory,
+)
+
+
+def default_above_maximum(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    wrong: dict[str, int] = {}
+    raised = []
+    for end in ("rmem", "wmem"):
+        size, most = limit(facts, f"net.core.{end}_default"), limit(facts, f"net.core.{end}_max")
+        if size is not None and most is not None and size > most:
+            wrong |= {f"net.core.{end}_default": size, f"net.core.{end}_max": most}
+            raised.append(f"net.core.{end}_max={size}")
+    if not wrong:
+        return ()
+    return (
+        DEFAULT_ABOVE_MAXIMUM.found(
+            "advice",
+            why="A program that asks for a buffer gets less than one that does not ask.",
+            evidence=wrong,
+            advice=f"sysctl -w {' '.join(raised)}, and the same in /etc/sysctl.d",
+        ),
+    )
+
+
+DEFAULT_ABOVE_MAXIMUM = Rule(
+    id="buffers.default-above-maximum",
+    title="The default socket buffer is larger than the largest that may be asked for",
+    what="net.core.rmem_default against rmem_max, and wmem_default against wmem_max.",
+    why="setsockopt(2) is cut to the maximum, the default is not.",
+    helps_when="Programs set their own buffers, as most cluster and storage software does.",
+    hurts_when="Never: raising the maximum gives nobody memory who does not ask.",
+    sources=(sources.SOCKET, sources.SYSCTL_NET),
+    function=default_above_maximum,
+)
+
+
+def listen_overflows(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    overflows, backlog = facts.counters.listen_overflows, limit(facts, "net.core.somaxconn")
+    if not overflows:
+        return ()
+    return (
+        LISTEN_OVERFLOWS.found(
+            "advice" if backlog is not None and backlog < _BACKLOG else "info",
+            title=f"{overflows:,} connections were refused because a listen queue was full",
+            why="The kernel counts them since the host started. A queue is as long as the program asked for, at most "
+            "net.core.somaxconn.",
+            evidence={"listen_overflows": overflows, "net.core.somaxconn": backlog},
+            advice="ss -ltn (Recv-Q near Send-Q shows whose queue it is)"
+            + (f"; sysctl -w net.core.somaxconn={_BACKLOG}" if backlog is not None and backlog < _BACKLOG else ""),
+        ),
+    )
+
+
+_BACKLOG = 4096
+
+LISTEN_OVERFLOWS = Rule(
+    id="network.listen-overflows",
+    title="Connections were refused because a listen queue was full",
+    what="ListenOverflows of /proc/net/netstat since the host started.",
+    why="A connection that finds the accept queue full is dropped, and the client waits a second or more.",
+    helps_when="somaxconn still has the 128 of kernels before 5.4.",
+    hurts_when="The program accepts too slowly for good: a longer queue then only hides it.",
+    sources=(sources.IP_SYSCTL, sources.SNMP_COUNTER),
+    function=listen_overflows,
+)
+
+
+def softnet_drops(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    dropped, processed = facts.counters.softnet_dropped, facts.counters.softnet_processed
+    if not dropped:
+        return ()
+    share = _share(dropped, processed)
+    return (
+        SOFTNET_DROPS.found(
+            "advice" if share is None or share >= _ERROR_SHARE else "info",
+            title=f"{dropped:,} packets were dropped because a CPU's input queue was full",
+            why="The kernel counts them since the host booted (second column of /proc/net/softnet_stat).",
+            evidence={
+                "softnet_dropped": dropped,
+                "softnet_processed": processed,
+                "net.core.netdev_max_backlog": limit(facts, "net.core.netdev_max_backlog"),
+            },
+            advice="sysctl -w net.core.netdev_max_backlog=10000, and the same in /etc/sysctl.d if the counter then "
+            "rests",
+        ),
+    )
+
+
+SOFTNET_DROPS = Rule(
+    id="network.softnet-drops",
+    title="Packets were dropped because a CPU's input queue was full",
+    what="The second column of /proc/net/softnet_stat, over all CPUs.",
+    why="Packets that are steered to another CPU, or come from veth and the like, wait in a queue of "
+    "netdev_max_backlog packets.",
+    helps_when="Bursts; receive packet steering; traffic of containers.",
+    hurts_when="A queue of hundreds of thousands, as old guides have it, turns loss into seconds of delay.",
+    sources=(sources.SYSCTL_NET, sources.SCALING),
+    function=softnet_drops,
+)
+
+
+def softnet_squeezed(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    squeezed, processed = facts.counters.softnet_squeezed, facts.counters.softnet_processed
+    if not squeezed or not processed or squeezed / processed < _SQUEEZED_SHARE:
+        return ()
+    return (
+        SOFTNET_SQUEEZED.found(
+            "advice",
+            why=f"{squeezed:,} rounds for {processed:,} packets ended because the budget or the time was used up, with "
+            "packets still waiting.",
+            evidence={
+                "softnet_squeezed": squeezed,
+                "softnet_processed": processed,
+                "net.core.netdev_budget": limit(facts, "net.core.netdev_budget"),
+                "net.core.netdev_budget_usecs": limit(facts, "net.core.netdev_budget_usecs"),
+            },
+            advice="sysctl -w net.core.netdev_budget=600, and the same in /etc/sysctl.d if the counter then slows",
+        ),
+    )
+
+
+SOFTNET_SQUEEZED = Rule(
+    id="network.softnet-squeezed",
+    title="The receive path often stops with packets still waiting",
+    what="The third column of /proc/net/softnet_stat against the first, over all CPUs; one in a thousand and more.",
+    why="One round of receiving may take netdev_budget packets or netdev_budget_usecs, whichever ends first.",
+    helps_when="Links of 25 Gbit/s and more whose interrupts meet on few CPUs.",
+    hurts_when="Programs on those CPUs wait longer; spreading the interrupts may be the better cure.",
+    sources=(sources.SYSCTL_NET,),
+    function=softnet_squeezed,
+)
+
+RULES = (
+    BELOW_PROFILE,
+    BELOW_BANDWIDTH_DELAY,
+    BELOW_LLT_WINDOW,
+    UDP_RECEIVE_ERRORS,
+    TCP_PRUNED,
+    ABOVE_MEMORY,
+    DEFAULT_ABOVE_MAXIMUM,
+    LISTEN_OVERFLOWS,
+    SOFTNET_DROPS,
+    SOFTNET_SQUEEZED,
+)

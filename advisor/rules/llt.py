@@ -1,0 +1,251 @@
+"""LLT: flow control against the declared workload, its own order, and what /etc/llttab would set."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+from advisor.facts.llt import Llt
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Finding
+from advisor.rules.lookup import LLT_FLOW_CONTROL, by_name, numbers, plan
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+# Shipped values of highwater and rporthighwater: the documentation of 7.0 to 7.4, and what 7.4.2 prints.
+DEFAULT_HIGHWATER = frozenset({200, 1000})
+_PACKET_BYTES = 8192
+_LONG_RTT_SECONDS = 0.0005
+_HIGH = ("highwater", "rporthighwater")
+
+
+def _untouched(llt: Llt) -> dict[str, int]:
+    in_file = llt.llttab.flow if llt.llttab else {}
+    values = {name: llt.flow_control[name] for name in _HIGH if name in llt.flow_control and name not in in_file}
+    return {name: value for name, value in values.items() if value in DEFAULT_HIGHWATER}
+
+
+def _is_case(workload: Workload) -> bool:
+    far = workload.rtt_seconds is not None and workload.rtt_seconds > _LONG_RTT_SECONDS
+    return workload.is_replicated and (workload.is_write_heavy or far)
+
+
+def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    values = _untouched(facts.llt) if facts.llt else {}
+    if not values or (workload is not None and workload.replication == "none"):
+        return ()
+    wanted = workload is not None and _is_case(workload)
+    highest = max(values.values())
+    return (
+        FLOW_CONTROL_DEFAULT.found(
+            "advice" if wanted else "info",
+            why="LLT stops taking packets when a queue reaches its high-water mark and goes on at the low one. "
+            + (
+                "The declared workload replicates writes, or over a long round trip, which fills the queues in bursts."
+                if wanted
+                else "Whether that ever happens here cannot be told without a declared workload."
+            ),
+            evidence={
+                **values,
+                **{f"{name}_wanted": 2 * value for name, value in values.items()},
+                "queue_bytes_per_peer": 2 * highest * _PACKET_BYTES,
+                "rtt_seconds": workload.rtt_seconds if workload else None,
+            },
+            advice=plan(LLT_FLOW_CONTROL),
+            profile=LLT_FLOW_CONTROL,
+            intent=not wanted,
+        ),
+    )
+
+
+FLOW_CONTROL_DEFAULT = Rule(
+    id="llt.flow-control-default",
+    title="LLT flow control is at its default",
+    what="highwater and rporthighwater as lltconfig -F query prints them, where /etc/llttab sets neither.",
+    why="While flow control holds a queue back, the replicated write waits.",
+    helps_when="Write-heavy replication over a long round trip, such as between availability zones.",
+    hurts_when="Little memory (the queue may hold highwater × 8 KiB for each peer) or latency that matters more than "
+    "throughput: a deeper queue is a longer one. No gain where flow control never sets in.",
+    sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
+    function=flow_control_default,
+)
+
+# the smaller must stay below the larger
+_ORDER = (
+    ("lowwater", "highwater"),
+    ("rportlowwater", "rporthighwater"),
+    ("ackval", "window"),
+    ("sws", "window"),
+)
+
+
+def _out_of_order(values: Mapping[str, int], where: str) -> tuple[str, ...]:
+    pairs = ((low, high) for low, high in _ORDER if low in values and high in values and values[low] >= values[high])
+    return tuple(f"{where}: {low} {values[low]} is not below {high} {values[high]}" for low, high in pairs)
+
+
+def flow_control_order(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if facts.llt is None:
+        return ()
+    at_boot = {**facts.llt.flow_control, **(facts.llt.llttab.flow if facts.llt.llttab else {})}
+    wrong = _out_of_order(facts.llt.flow_control, "live")
+    if facts.llt.llttab is not None and facts.llt.llttab.flow:
+        wrong += _out_of_order(at_boot, "/etc/llttab")
+    if not wrong:
+        return ()
+    return (
+        FLOW_CONTROL_ORDER.found(
+            "warning",
+            why="A low-water mark that is not below its high one, or an acknowledgement that is due only after the "
+            "window is full, makes LLT start and stop by turns or wait for a timer.",
+            evidence={"detail": wrong},
+            advice="lltconfig -F NAME:VALUE for the value that is wrong, and the same set-flow line in /etc/llttab",
+        ),
+    )
+
+
+FLOW_CONTROL_ORDER = Rule(
+    id="llt.flow-control-order",
+    title="LLT flow control values contradict each other",
+    what="lowwater < highwater, rportlowwater < rporthighwater, ackval < window and sws < window, live and in "
+    "/etc/llttab.",
+    why="The marks are meant to lie apart so that a queue drains before it takes more.",
+    helps_when="Always.",
+    hurts_when="Set in the wrong order the values contradict each other for a moment: raise the high mark first.",
+    sources=(sources.VCS_FLOW, sources.LLTCONFIG),
+    function=flow_control_order,
+)
+
+
+def flow_control_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if facts.llt is None or facts.llt.llttab is None:
+        return ()
+    live, in_file = facts.llt.flow_control, facts.llt.llttab.flow
+    differing = tuple(name for name in sorted(in_file) if name in live and live[name] != in_file[name])
+    if not differing:
+        return ()
+    return (
+        FLOW_CONTROL_DRIFT.found(
+            "advice",
+            why="lltconfig -F holds until LLT restarts; from then on /etc/llttab counts.",
+            evidence={
+                "names": differing,
+                "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in differing),
+            },
+            advice="; ".join(f"lltconfig -F {name}:{in_file[name]}" for name in differing)
+            + " (the file is right), or correct set-flow in /etc/llttab (the live values are right)",
+        ),
+    )
+
+
+FLOW_CONTROL_DRIFT = Rule(
+    id="llt.flow-control-drift",
+    title="Live LLT flow control differs from /etc/llttab",
+    what="What lltconfig -F query prints against the set-flow lines.",
+    why="The next restart of LLT would change the behaviour of the cluster.",
+    helps_when="All nodes should come back as they ran.",
+    hurts_when="The live value is an experiment that is meant to end with the restart.",
+    sources=(sources.LLTCONFIG, sources.WHITE_PAPER),
+    function=flow_control_drift,
+)
+
+
+def _networks(addresses: tuple[str, ...]) -> frozenset[str]:
+    found = set()
+    for address in addresses:
+        try:
+            interface = ipaddress.ip_interface(address)
+        except ValueError:
+            continue
+        if not interface.ip.is_link_local and interface.network.num_addresses > 1:
+            found.add(str(interface.network))
+    return frozenset(found)
+
+
+def same_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    udp = [link for link in (facts.llt.links if facts.llt else ()) if link.type in ("udp", "udp6")]
+    carriers = tuple(dict.fromkeys(link.link for link in udp if link.link in links))
+    networks = {name: _networks(links[name].addresses) for name in carriers if name is not None}
+    shared = {
+        net: tuple(name for name in networks if net in networks[name]) for nets in networks.values() for net in nets
+    }
+    doubled = {net: names for net, names in sorted(shared.items()) if len(names) > 1}
+    if not doubled:
+        return ()
+    return (
+        SAME_SUBNET.found(
+            "warning",
+            why="With two links in one subnet the kernel may send both links' packets out of the same one, and "
+            "either may answer for the other's address: one failure can then take both.",
+            evidence={
+                "links": tuple(dict.fromkeys(name for names in doubled.values() for name in names)),
+                "detail": tuple(f"{net}: {', '.join(names)}" for net, names in doubled.items()),
+            },
+            advice="give each LLT link a subnet of its own and name it in its link line of /etc/llttab, on every node",
+        ),
+    )
+
+
+SAME_SUBNET = Rule(
+    id="llt.same-subnet",
+    title="Two LLT links over UDP are in one subnet",
+    what="The subnets of the kernel links that carry LLT links of type udp and udp6.",
+    why="Routing chooses one link for a subnet, whatever address LLT sends from.",
+    helps_when="Two links were set up so that one may fail.",
+    hurts_when="The change needs LLT down on the node: one node at a time.",
+    sources=(sources.VCS_UDP, sources.IP_SYSCTL),
+    function=same_subnet,
+)
+
+
+def _ports(text: str) -> frozenset[int]:
+    try:
+        spans = [
+            (int(low), int(high or low)) for low, _, high in (part.partition("-") for part in text.split(",")) if low
+        ]
+    except ValueError:
+        return frozenset()
+    return frozenset(port for low, high in spans for port in range(max(0, low), min(high, 65535) + 1))
+
+
+def port_not_reserved(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    span = numbers(facts, "net.ipv4.ip_local_port_range")
+    udp = [link for link in (facts.llt.links if facts.llt else ()) if link.type in ("udp", "udp6")]
+    if len(span) != 2 or "net.ipv4.ip_local_reserved_ports" not in facts.sysctl:
+        return ()
+    reserved = _ports(facts.sysctl["net.ipv4.ip_local_reserved_ports"])
+    used = sorted({int(link.port) for link in udp if link.port and link.port.isascii() and link.port.isdigit()})
+    open_ = tuple(port for port in used if span[0] <= port <= span[1] and port not in reserved)
+    if not open_:
+        return ()
+    ports = ",".join(str(port) for port in open_)
+    return (
+        PORT_NOT_RESERVED.found(
+            "advice",
+            why="The kernel hands out ports of this range to any program; one that comes first keeps an LLT link down "
+            "after a restart.",
+            evidence={
+                "ports": tuple(str(port) for port in open_),
+                "net.ipv4.ip_local_port_range": f"{span[0]} {span[1]}",
+                "net.ipv4.ip_local_reserved_ports": facts.sysctl["net.ipv4.ip_local_reserved_ports"],
+            },
+            advice=f"sysctl -w net.ipv4.ip_local_reserved_ports={ports} (with those reserved already), and the same in "
+            "/etc/sysctl.d",
+        ),
+    )
+
+
+PORT_NOT_RESERVED = Rule(
+    id="llt.port-not-reserved",
+    title="An LLT port lies in the range that the kernel hands out",
+    what="The UDP ports of LLT links against ip_local_port_range and ip_local_reserved_ports.",
+    why="Reserved ports are still free for a program that names them, and are not given to one that takes any.",
+    helps_when="LLT restarts on a host that has been up and busy.",
+    hurts_when="Never; but the key holds the whole list, so add to it.",
+    sources=(sources.VCS_UDP, sources.IP_SYSCTL),
+    function=port_not_reserved,
+)
+
+RULES = (FLOW_CONTROL_DEFAULT, FLOW_CONTROL_ORDER, FLOW_CONTROL_DRIFT, SAME_SUBNET, PORT_NOT_RESERVED)

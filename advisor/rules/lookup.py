@@ -1,0 +1,116 @@
+"""Questions that several rules ask of the facts: which link is physical, what is stacked on it, whose CPU is that."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+
+from advisor.facts.cpulist import parse_list
+from advisor.facts.links import Link
+from advisor.facts.whole import Facts
+
+JUMBO_FRAMES = "jumbo-frames"
+NETWORK_BUFFERS = "socket-buffers-8m"
+LLT_FLOW_CONTROL = "llt-highwater-doubled"
+NUMA_PINNING = "numa-pinning"
+
+# What a VPC carries: EC2 9001, Google 8896. Azure's own value is not documented well enough to name one.
+_CLOUD_MTU: Mapping[str, int | None] = {"aws": 9001, "gcp": 8896, "azure": None}
+_PARAVIRTUAL = frozenset({"vif", "xen_netfront", "hv_netvsc", "virtio_net"})
+_MASTERS = frozenset({"bond", "team", "bridge"})
+
+
+def plan(profile: str, **settings: Iterable[str]) -> str:
+    """The command that plans a profile, safe to paste into a shell whatever the names hold."""
+    given = (f"{name}={','.join(values)}" for name, values in settings.items())
+    return " ".join(["advisor plan", profile, *(f"--set {shlex.quote(pair)}" for pair in given)])
+
+
+def ids(text: str | None) -> frozenset[int]:
+    """The members of a kernel list string; none where it is unknown or no list."""
+    try:
+        return frozenset(parse_list(text or ""))
+    except ValueError:
+        return frozenset()
+
+
+def numbers(facts: Facts, key: str) -> tuple[int, ...]:
+    """The integers of a sysctl, none where the kernel lacks it or it holds anything else."""
+    words = facts.sysctl.get(key, "").split()
+    return tuple(map(int, words)) if words and all(word.isascii() and word.isdigit() for word in words) else ()
+
+
+def by_name(facts: Facts) -> dict[str, Link]:
+    return {link.name: link for link in facts.links}
+
+
+def is_physical(link: Link) -> bool:
+    """Whether a device of the machine, or of the hypervisor, stands behind the link."""
+    return link.pci is not None or (link.driver in _PARAVIRTUAL and not link.lower)
+
+
+def is_up(link: Link) -> bool:
+    return link.carrier is not False and link.state in ("up", "unknown") and link.name != "lo"
+
+
+def _reach(start: str, links: Mapping[str, Link], *, up: bool) -> tuple[Link, ...]:
+    seen: dict[str, Link] = {}
+    pending = [start]
+    while pending:
+        link = links.get(pending.pop())
+        if link is not None and link.name not in seen:
+            seen[link.name] = link
+            pending.extend(link.upper if up else link.lower)
+    return tuple(seen.values())
+
+
+def above(name: str, links: Mapping[str, Link]) -> tuple[Link, ...]:
+    """The link and everything stacked on it."""
+    return _reach(name, links, up=True)
+
+
+def below(name: str, links: Mapping[str, Link]) -> tuple[Link, ...]:
+    """The link and everything it is stacked on."""
+    return _reach(name, links, up=False)
+
+
+def has_master(link: Link, links: Mapping[str, Link]) -> bool:
+    """Whether it is a port of a bond, team or bridge, which then sets its MTU."""
+    return any(upper in links and links[upper].kind in _MASTERS for upper in link.upper)
+
+
+def carries_default_route(link: Link, links: Mapping[str, Link]) -> bool | None:
+    """Whether a default route leaves by it or by a link stacked on it; None where that is unknown."""
+    routes = [upper.default_route for upper in above(link.name, links)]
+    return True if True in routes else None if None in routes else False
+
+
+def largest_mtu(facts: Facts, link: Link) -> int | None:
+    """The jumbo MTU that the link's driver and the cloud's network carry, in bytes; None where that is unknown."""
+    cloud = facts.host.cloud
+    network = _CLOUD_MTU.get(cloud.provider) if cloud else 9000
+    return None if network is None or link.mtu_max is None else min(network, link.mtu_max)
+
+
+def node_of_cpu(facts: Facts) -> dict[int, int]:
+    return {cpu: node.id for node in facts.numa.nodes for cpu in ids(node.cpus)}
+
+
+def has_several_nodes(facts: Facts) -> bool:
+    return len(facts.numa.nodes) > 1
+
+
+def nodes_below(link: Link, links: Mapping[str, Link]) -> frozenset[int]:
+    """The nodes of the physical links that a link rests on."""
+    return frozenset(root.numa_node for root in below(link.name, links) if root.numa_node is not None)
+
+
+def is_virtual_machine(facts: Facts) -> bool:
+    return facts.host.virtualization not in (None, "", "none")
+
+
+def llt_links(facts: Facts, *types: str) -> tuple[str, ...]:
+    """The kernel links under LLT's links, of the given types or of all."""
+    found = facts.llt.links if facts.llt else ()
+    names = (link.link for link in found if not types or link.type in types)
+    return tuple(dict.fromkeys(name for name in names if name is not None))

@@ -1,0 +1,291 @@
+"""MTU: what links could carry, and where two ends of one path disagree about it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+
+from advisor.facts.links import Link
+from advisor.facts.llt import LltLink
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Finding
+from advisor.rules.lookup import (
+    JUMBO_FRAMES,
+    by_name,
+    carries_default_route,
+    has_master,
+    is_physical,
+    is_up,
+    largest_mtu,
+    plan,
+)
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+ETHERNET_MTU = 1500
+LLT_UDP_MTU = 8192  # the type's default where llttab says "-"
+_DATAGRAM_OVERHEAD = {"udp": 28, "udp6": 48}
+_IP_HEADERS = {"udp": 20, "udp6": 48}  # per fragment; IPv6 adds a fragment header of 8 bytes
+_VXLAN_OVERHEAD = {4: 50, 6: 70}
+_VXLAN_ENDS = frozenset({"local", "remote", "group", "local6", "remote6", "group6"})
+
+
+def _set_mtu(name: str, mtu: int | None) -> str:
+    return f"ip link set dev {shlex.quote(name)} mtu {mtu}"
+
+
+def _could_be_jumbo(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
+    return tuple(
+        link
+        for link in facts.links
+        if (is_physical(link) or link.kind in ("bond", "team"))
+        and link.kind not in ("infiniband", "loopback")
+        and link.mtu is not None
+        and link.mtu <= ETHERNET_MTU
+        and (largest_mtu(facts, link) or link.mtu + 1) > link.mtu
+        and is_up(link)
+        and not has_master(link, links)
+        and carries_default_route(link, links) is False
+    )
+
+
+def _range_text(facts: Facts, link: Link) -> str:
+    largest = largest_mtu(facts, link)
+    return f"{link.name}: {link.mtu}, " + (f"could be {largest}" if largest else "its largest MTU is unknown")
+
+
+def _gains_from_jumbo(workload: Workload) -> bool:
+    return workload.uses_network and (workload.is_sequential or workload.is_write_heavy)
+
+
+def _fits_one_frame(workload: Workload) -> bool:
+    return workload.block_bytes is not None and workload.block_bytes < ETHERNET_MTU
+
+
+def mtu_below_range(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = _could_be_jumbo(facts, by_name(facts))
+    if not found or (workload is not None and (workload.transport == "local" or _fits_one_frame(workload))):
+        return ()
+    wanted = workload is not None and _gains_from_jumbo(workload)
+    names = tuple(link.name for link in found)
+    return (
+        MTU_BELOW_RANGE.found(
+            "advice" if wanted else "info",
+            why="Each frame carries at most 1,500 bytes, so a block of 8 KiB crosses the network in six. "
+            + ("The declared workload writes or streams over the network. " if wanted else "")
+            + "What the peers and the switches carry cannot be seen from here: probe it before raising the MTU.",
+            evidence={"links": names, "detail": tuple(_range_text(facts, link) for link in found)},
+            advice=plan(JUMBO_FRAMES, links=names),
+            profile=JUMBO_FRAMES,
+            intent=not wanted,
+        ),
+    )
+
+
+MTU_BELOW_RANGE = Rule(
+    id="links.mtu-below-range",
+    title="MTU below what the link could carry",
+    what="Physical links and bonds that are up, carry no default route and run at an MTU of 1500 or less although "
+    "their driver allows more.",
+    why="A block larger than the MTU is cut into frames, each of which costs a header, a descriptor and a share of an "
+    "interrupt on both hosts.",
+    helps_when="Blocks larger than the MTU: sequential, batch or write-heavy replication inside one network segment in "
+    "which every host and switch carries the same MTU.",
+    hurts_when="One peer or switch port stays at 1500: TCP goes on, datagrams vanish without an error. Small writes "
+    "get a little slower. Not for links that lead to the Internet or over a VPN.",
+    sources=(sources.WHITE_PAPER, sources.AWS_MTU, sources.GCP_MTU, sources.MEASURED_MTU),
+    function=mtu_below_range,
+)
+
+
+def _ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
+    return tuple(links[name] for name in link.lower if name in links and links[name].mtu is not None)
+
+
+def mtu_differs_in_stack(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    masters = (link for link in facts.links if link.kind in ("bond", "team", "bridge"))
+    stacks = ((master, _ports(master, links)) for master in masters)
+    return tuple(_differing_ports(*stack) for stack in stacks if len({port.mtu for port in stack[1]}) > 1)
+
+
+def _differing_ports(master: Link, ports: tuple[Link, ...]) -> Finding:
+    names = tuple(port.name for port in ports)
+    detail = tuple(f"{port.name}: {port.mtu}" for port in (master, *ports) if port.mtu is not None)
+    smallest = min(port.mtu or 0 for port in ports)
+    lowered = "; ".join(_set_mtu(port.name, smallest) for port in ports if port.mtu != smallest)
+    return MTU_DIFFERS_IN_STACK.found(
+        "warning",
+        title=f"Ports of {master.kind} {master.name} have different MTUs",
+        why=f"A frame that one port of {master.name} takes in does not fit through another and is dropped there "
+        "without an error to the sender.",
+        evidence={"link": master.name, "links": names, "detail": detail},
+        advice=lowered if master.kind == "bridge" else plan(JUMBO_FRAMES, links=(master.name,)),
+        profile=None if master.kind == "bridge" else JUMBO_FRAMES,
+    )
+
+
+MTU_DIFFERS_IN_STACK = Rule(
+    id="links.mtu-differs-in-stack",
+    title="Ports of one bond or bridge have different MTUs",
+    what="Bonds, teams and bridges whose ports do not all have the same MTU.",
+    why="Neither a bridge nor a bond can fragment: what is too large for the port it leaves by is dropped.",
+    helps_when="Always: one broadcast domain has one MTU.",
+    hurts_when="The small MTU is the right one because a guest or a switch behind that port carries no more: then "
+    "lower the others instead.",
+    sources=(sources.BONDING, sources.MEASURED_MTU),
+    function=mtu_differs_in_stack,
+)
+
+
+def _vxlan_overhead(link: Link) -> int:
+    ends = (
+        value
+        for key, value in link.detail.items()
+        if key.rpartition("_")[2] in ("local", "remote", "group", "local6", "remote6", "group6")
+    )
+    return _VXLAN_OVERHEAD[6 if any(":" in end for end in ends) else 4]
+
+
+def _vxlan_excess(link: Link, links: Mapping[str, Link]) -> tuple[Link, int] | None:
+    """The underlay and the largest MTU it leaves to the VXLAN link, where that has more."""
+    lowest = min(_ports(link, links), key=lambda port: port.mtu or 0, default=None)
+    if link.kind != "vxlan" or link.mtu is None or lowest is None or lowest.mtu is None:
+        return None
+    room = lowest.mtu - _vxlan_overhead(link)
+    return (lowest, room) if link.mtu > room else None
+
+
+def vxlan_mtu_above_underlay(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    return tuple(_vxlan_finding(link, *excess) for link in facts.links if (excess := _vxlan_excess(link, links)))
+
+
+def _vxlan_finding(link: Link, underlay: Link, room: int) -> Finding:
+    return VXLAN_MTU_ABOVE_UNDERLAY.found(
+        "warning",
+        title=f"MTU of VXLAN link {link.name} does not fit its underlay {underlay.name}",
+        why=f"A full frame of {link.name} (MTU {link.mtu}) no longer fits into {underlay.name} (MTU {underlay.mtu}) "
+        "once the VXLAN headers are added; the kernel does not follow when the underlay shrinks.",
+        evidence={"link": link.name, "links": (underlay.name,), "mtu": link.mtu, "mtu_largest": room},
+        advice=_set_mtu(link.name, room),
+    )
+
+
+VXLAN_MTU_ABOVE_UNDERLAY = Rule(
+    id="links.vxlan-mtu-above-underlay",
+    title="MTU of a VXLAN link does not fit its underlay",
+    what="VXLAN links whose MTU exceeds that of the link below less the encapsulation (50 bytes over IPv4, 70 over "
+    "IPv6).",
+    why="VXLAN takes its MTU from the underlay once, when it is made, and keeps it.",
+    helps_when="Always: full-size frames inside the tunnel are lost or fragmented.",
+    hurts_when="Never inside the tunnel; connections that are open keep their segment size until they notice.",
+    sources=(sources.MEASURED_VXLAN,),
+    function=vxlan_mtu_above_underlay,
+)
+
+
+def fragments(payload_bytes: int, mtu: int, link_type: str) -> int:
+    """IP packets that one LLT datagram of ``payload_bytes`` becomes on a link of ``mtu`` (type udp or udp6)."""
+    if payload_bytes + _DATAGRAM_OVERHEAD[link_type] <= mtu:
+        return 1
+    per_fragment = max(8, (mtu - _IP_HEADERS[link_type]) // 8 * 8)
+    return -(-(payload_bytes + 8) // per_fragment)
+
+
+def _fragmented(facts: Facts, links: Mapping[str, Link]) -> Iterable[tuple[LltLink, Link, int]]:
+    for carried in facts.llt.links if facts.llt else ():
+        link = links.get(carried.link or "")
+        if link is not None and link.mtu is not None and carried.type in _DATAGRAM_OVERHEAD:
+            count = fragments(carried.mtu or LLT_UDP_MTU, link.mtu, carried.type)
+            if count > 1:
+                yield carried, link, count
+
+
+def llt_fragments(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    found = tuple(_fragmented(facts, links))
+    if not found:
+        return ()
+    names = tuple(dict.fromkeys(link.name for _, link, _ in found))
+    can_rise = all(_fits_datagram(facts, carried, link, links) for carried, link, _ in found)
+    most = max(count for _, _, count in found)
+    is_aws = facts.host.cloud is not None and facts.host.cloud.provider == "aws"
+    return (
+        LLT_FRAGMENTS.found(
+            "warning" if is_aws else "advice",
+            title=f"LLT packets become {most} IP fragments each",
+            why="The LLT links send datagrams that are larger than the links below them carry. The loss of one "
+            "fragment loses the packet, and each costs its own header and interrupt"
+            + (", and EC2 caps the fragments that a network interface may send per second." if is_aws else "."),
+            evidence={"links": names, "detail": tuple(_fragment_text(*each) for each in found)},
+            advice=plan(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found),
+            profile=JUMBO_FRAMES if can_rise else None,
+        ),
+    )
+
+
+def _fits_datagram(facts: Facts, carried: LltLink, link: Link, links: Mapping[str, Link]) -> bool:
+    need = (carried.mtu or LLT_UDP_MTU) + _DATAGRAM_OVERHEAD[carried.type]
+    return (largest_mtu(facts, link) or 0) >= need and carries_default_route(link, links) is not True
+
+
+def _fragment_text(carried: LltLink, link: Link, count: int) -> str:
+    size = f"{carried.mtu}" if carried.mtu else f"{LLT_UDP_MTU} (default)"
+    return f"LLT link {carried.tag} over {link.name}: MTU {size} on a link MTU of {link.mtu} = {count} fragments"
+
+
+def _lower_llt_mtu(found: tuple[tuple[LltLink, Link, int], ...]) -> str:
+    fields = ", ".join(
+        f"{carried.tag} {(link.mtu or 0) - _DATAGRAM_OVERHEAD[carried.type]}" for carried, link, _ in found
+    )
+    return f"set the MTU field of the link lines in /etc/llttab ({fields}) and restart LLT, on every node"
+
+
+LLT_FRAGMENTS = Rule(
+    id="llt.mtu-fragments",
+    title="LLT packets are cut into IP fragments",
+    what="LLT links of type udp or udp6 whose MTU field (8192 where it says -) with headers exceeds the MTU of the "
+    "kernel link that carries them.",
+    why="An LLT datagram of 8,192 bytes crosses a link of MTU 1500 as six IP fragments.",
+    helps_when="Replication over LLT with UDP: fewer packets, no reassembly, no fragment limit in the cloud.",
+    hurts_when="A jumbo MTU that not every node and switch carries: heartbeats vanish. A smaller LLT MTU means more "
+    "packets per block.",
+    sources=(sources.VCS_UDP, sources.ENA, sources.WHITE_PAPER, sources.MEASURED_MTU),
+    function=llt_fragments,
+)
+
+
+def llt_mtu_differs(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    private = tuple(link for link in (facts.llt.links if facts.llt else ()) if not link.low_priority)
+    pairs = tuple((each.tag, links[each.link]) for each in private if each.link in links)
+    sizes = {link.mtu for _, link in pairs if link.mtu is not None}
+    if len(sizes) < 2:
+        return ()
+    names = tuple(dict.fromkeys(link.name for _, link in pairs))
+    return (
+        LLT_MTU_DIFFERS.found(
+            "warning",
+            why="Traffic that moves from one LLT link to the other meets another packet size: what went whole over the "
+            "larger is fragmented or lost on the smaller.",
+            evidence={"links": names, "detail": tuple(f"{tag} over {link.name}: {link.mtu}" for tag, link in pairs)},
+            advice=plan(JUMBO_FRAMES, links=names),
+            profile=JUMBO_FRAMES,
+        ),
+    )
+
+
+LLT_MTU_DIFFERS = Rule(
+    id="llt.mtu-differs",
+    title="The private LLT links have different MTUs",
+    what="The kernel links under LLT's links, low-priority ones left out.",
+    why="LLT spreads packets over its links and moves them to the other when one fails, so all should carry the same.",
+    helps_when="Always, unless the difference is meant.",
+    hurts_when="The smaller link cannot be raised because its switch carries no more: then lower the other.",
+    sources=(sources.VCS_UDP, sources.MEASURED_MTU),
+    function=llt_mtu_differs,
+)
+
+RULES = (MTU_BELOW_RANGE, MTU_DIFFERS_IN_STACK, VXLAN_MTU_ABOVE_UNDERLAY, LLT_FRAGMENTS, LLT_MTU_DIFFERS)

@@ -1,0 +1,189 @@
+"""PCIe: links below their maximum, and slots that carry less than the device needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+
+from advisor.facts.links import Link
+from advisor.facts.pci import PcieLink
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Finding
+from advisor.rules.lookup import is_physical, is_virtual_machine
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+
+def _devices(facts: Facts) -> Iterable[tuple[str, str, PcieLink]]:
+    """Kind, name and PCIe link of what sits on PCI. A hypervisor's PCIe is make-believe and is left out."""
+    if is_virtual_machine(facts):
+        return
+    for link in facts.links:
+        if link.pcie is not None and is_physical(link) and not _is_make_believe(link):
+            yield "links", link.name, link.pcie
+    for disk in facts.disks:
+        if disk.pcie is not None:
+            yield "disks", disk.name, disk.pcie
+
+
+def _is_narrow(pcie: PcieLink) -> bool:
+    return pcie.width is not None and pcie.width_max is not None and 0 < pcie.width < pcie.width_max
+
+
+def _is_slow(pcie: PcieLink) -> bool:
+    return pcie.speed_gts is not None and pcie.speed_max_gts is not None and 0 < pcie.speed_gts < pcie.speed_max_gts
+
+
+def _shape(pcie: PcieLink) -> str:
+    now = f"x{pcie.width or '?'} at {_gts(pcie.speed_gts)}"
+    return f"{now} of x{pcie.width_max or '?'} at {_gts(pcie.speed_max_gts)}"
+
+
+def _gts(speed: float | None) -> str:
+    return "? GT/s" if speed is None else f"{speed:g} GT/s"
+
+
+def below_maximum(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    low = [entry for entry in _devices(facts) if _is_narrow(entry[2]) or _is_slow(entry[2])]
+    low.sort(key=lambda entry: (_shape(entry[2]), entry[2].limiting or ""))
+    groups = groupby(low, key=lambda entry: (_shape(entry[2]), entry[2].limiting))
+    return tuple(_low(shape, limiting, tuple(members)) for (shape, limiting), members in groups)
+
+
+def _low(shape: str, limiting: str | None, members: tuple[tuple[str, str, PcieLink], ...]) -> Finding:
+    narrow = _is_narrow(members[0][2])
+    names = tuple(name for _, name, _ in members)
+    return BELOW_MAXIMUM.found(
+        "advice" if narrow else "info",
+        title=f"PCIe link {shape}: {_some(names)}",
+        why=(
+            "Fewer lanes than the device has: a seat that is not firm, a slot with fewer lanes, or lanes shared with "
+            "another slot."
+            if narrow
+            else "A lower speed than the device's: an older slot or riser, or a port that sleeps while idle."
+        ),
+        evidence={
+            **{kind: tuple(name for of, name, _ in members if of == kind) for kind in ("links", "disks")},
+            "pcie": shape,
+            "limiting": limiting,
+            "bandwidth_mbps": members[0][2].bandwidth_mbps,
+        },
+        advice="read current_link_speed and current_link_width under /sys/bus/pci/devices again under load; if they "
+        "stay, reseat the device or move it to a faster slot",
+    )
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
+
+
+BELOW_MAXIMUM = Rule(
+    id="pcie.below-maximum",
+    title="A PCIe link runs below its maximum",
+    what="Current against maximum link speed and width of each network and storage device, on real hardware.",
+    why="Bandwidth is lanes times speed; half the lanes are half the bandwidth.",
+    helps_when="The device is asked for more than the slot carries.",
+    hurts_when="Idle links may lower their speed to save power and come back under load: that is no fault.",
+    sources=(sources.PCI_SYSFS, sources.PCIE_BANDWIDTH),
+    function=below_maximum,
+)
+
+
+def below_link_speed(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if is_virtual_machine(facts):
+        return ()
+    return tuple(_starved(link) for link in facts.links if is_physical(link) and _is_starved(link))
+
+
+def _is_starved(link: Link) -> bool:
+    bandwidth = link.pcie.bandwidth_mbps if link.pcie else None
+    return bool(bandwidth and link.speed_mbps and link.speed_mbps > bandwidth and not _is_make_believe(link))
+
+
+def _is_make_believe(link: Link) -> bool:
+    """Whether even the device's own maximum could not carry its link: ports inside a chipset tell such (Intel X722)."""
+    pcie = link.pcie
+    if pcie is None or not pcie.speed_max_gts or not pcie.width_max or not link.speed_mbps:
+        return False
+    return pcie.speed_max_gts * pcie.width_max * 1000 < link.speed_mbps
+
+
+def _starved(link: Link) -> Finding:
+    bandwidth = link.pcie.bandwidth_mbps if link.pcie else None
+    limiting = link.pcie.limiting if link.pcie else None
+    return BELOW_LINK_SPEED.found(
+        "warning",
+        title=f"PCIe carries less than link {link.name} is fast",
+        why=f"{link.name} runs at {link.speed_mbps:,} Mbit/s, and PCIe carries {bandwidth:,} Mbit/s at its narrowest"
+        + (f", the bridge {limiting}." if limiting else ", the device's own slot."),
+        evidence={
+            "links": (link.name,),
+            "speed_mbps": link.speed_mbps,
+            "bandwidth_mbps": bandwidth,
+            "pcie": _shape(link.pcie) if link.pcie else None,
+            "limiting": limiting,
+        },
+        advice="move the card to a slot with more or faster lanes; read the link under load first, for an idle one "
+        "may sleep",
+    )
+
+
+BELOW_LINK_SPEED = Rule(
+    id="pcie.below-link-speed",
+    title="PCIe carries less than a link is fast",
+    what="Usable bandwidth of the narrowest PCIe hop from the device to the root, against the link's speed.",
+    why="No setting can send more than the slot carries.",
+    helps_when="The link is driven near its speed.",
+    hurts_when="Nothing is lost where the link is never busy; moving a card costs downtime.",
+    sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
+    function=below_link_speed,
+)
+
+
+def _by_slot(facts: Facts) -> Mapping[str, tuple[Link, ...]]:
+    slots: dict[str, list[Link]] = {}
+    for link in facts.links:
+        if link.pci is not None and link.pcie is not None and is_physical(link):
+            slots.setdefault(link.pci.rpartition(".")[0], []).append(link)
+    return {slot: tuple(links) for slot, links in slots.items()}
+
+
+def shared_slot(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if is_virtual_machine(facts):
+        return ()
+    return tuple(
+        _shared(links, total, bandwidth)
+        for _, links in sorted(_by_slot(facts).items())
+        if len({link.pci for link in links}) > 1
+        and not any(_is_starved(link) for link in links)
+        and (total := sum({link.pci: link.speed_mbps or 0 for link in links}.values()))
+        > (bandwidth := min((link.pcie.bandwidth_mbps or 0 for link in links if link.pcie), default=0))
+        > 0
+    )
+
+
+def _shared(links: tuple[Link, ...], total: int, bandwidth: int) -> Finding:
+    names = tuple(link.name for link in links)
+    return SHARED_SLOT.found(
+        "info",
+        title=f"The ports {', '.join(names)} share a slot that cannot carry them all",
+        why=f"Together they run at {total:,} Mbit/s; their slot carries {bandwidth:,} Mbit/s.",
+        evidence={"links": names, "speed_mbps": total, "bandwidth_mbps": bandwidth},
+        advice="use ports of different cards where all must be busy at once",
+        intent=True,
+    )
+
+
+SHARED_SLOT = Rule(
+    id="pcie.shared-slot",
+    title="Ports of one card share a slot that cannot carry them all",
+    what="The speeds of a card's ports together, against the usable bandwidth of its slot.",
+    why="All functions of a card share the lanes of its slot.",
+    helps_when="A bond or two fabrics over both ports of one card are expected to double the bandwidth.",
+    hurts_when="The second port is there to survive a cable or a switch: then it need not carry anything more.",
+    sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
+    function=shared_slot,
+)
+
+RULES = (BELOW_MAXIMUM, BELOW_LINK_SPEED, SHARED_SLOT)

@@ -1,0 +1,54 @@
+"""A rule: a citation, the conditions under which it helps and hurts, and a pure function from facts to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from advisor.facts.whole import Facts
+from advisor.rules.finding import Evidence, Finding, Severity
+from advisor.rules.workload import Workload
+
+Judge = Callable[[Facts, Workload | None], tuple[Finding, ...]]
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """What ``advisor explain ID`` tells, and the function that judges a host by it.
+
+    ``what`` is what the rule looks at, ``why`` the mechanism behind it.
+    """
+
+    id: str
+    title: str
+    what: str
+    why: str
+    helps_when: str
+    hurts_when: str
+    sources: tuple[str, ...]
+    function: Judge
+
+    def found(
+        self,
+        severity: Severity,
+        *,
+        why: str,
+        evidence: Evidence,
+        advice: str,
+        profile: str | None = None,
+        title: str | None = None,
+        intent: bool = False,
+    ) -> Finding:
+        """A finding of this rule; its title may be made more precise."""
+        return Finding(
+            id=self.id,
+            severity=severity,
+            title=title or self.title,
+            why=why,
+            evidence=evidence,
+            advice=advice,
+            profile=profile,
+            hurts_when=self.hurts_when,
+            sources=self.sources,
+            intent=intent,
+        )

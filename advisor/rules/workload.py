@@ -1,0 +1,144 @@
+"""What a host is for, as its owner declares it: ``--workload NAME``, ``--workload K=V,…`` or a name with exceptions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Literal, cast, get_args
+
+import msgspec
+
+from advisor.errors import UsageError
+
+Access = Literal["sequential", "random"]
+Transport = Literal["tcp", "udp", "rdma", "local"]
+Replication = Literal["none", "sync", "async"]
+
+_LARGE_BLOCK_BYTES = 64 * 1024
+_BLOCK_BYTES = range(512, (1 << 30) + 1)
+_RTT_SECONDS_MAX = 10.0
+_BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_TIME = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A declared workload; None in a field means that nothing was said about it.
+
+    ``write_share`` runs from 0 to 1. ``transport`` is what carries the data between hosts, ``local`` where nothing
+    does. ``rtt_seconds`` is the round-trip time to the peers that wait for each other.
+    """
+
+    name: str | None = None
+    write_share: float | None = None
+    block_bytes: int | None = None
+    access: Access | None = None
+    transport: Transport | None = None
+    rtt_seconds: float | None = None
+    replication: Replication | None = None
+
+    @property
+    def is_write_heavy(self) -> bool:
+        return self.write_share is not None and self.write_share >= 0.5
+
+    @property
+    def is_sequential(self) -> bool:
+        return self.access == "sequential"
+
+    @property
+    def is_replicated(self) -> bool:
+        return self.replication in ("sync", "async")
+
+    @property
+    def has_large_blocks(self) -> bool:
+        return self.block_bytes is not None and self.block_bytes >= _LARGE_BLOCK_BYTES
+
+    @property
+    def uses_network(self) -> bool:
+        return self.is_replicated or self.transport in ("tcp", "udp", "rdma")
+
+
+WORKLOADS: Mapping[str, Workload] = {
+    named.name: named
+    for named in (
+        Workload("oltp", 0.3, 8 << 10, "random"),
+        Workload("replicated-writes", 1.0, 64 << 10, "sequential", "udp", None, "sync"),
+        Workload("backup", 1.0, 1 << 20, "sequential"),
+        Workload("streaming-read", 0.0, 1 << 20, "sequential"),
+        Workload("streaming-write", 1.0, 1 << 20, "sequential"),
+        Workload("small-files", 0.5, 4 << 10, "random"),
+    )
+    if named.name
+}
+
+
+def _share(text: str) -> float | None:
+    found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?)(%?)", text, re.ASCII)
+    share = float(found[1]) / (100 if found[2] else 1) if found else 2.0
+    return share if share <= 1 else None
+
+
+def _block(text: str) -> int | None:
+    found = re.fullmatch(r"(\d{1,10})([kmg]?)(?:i?b)?", text.lower(), re.ASCII)
+    size = int(found[1]) * _BINARY[found[2]] if found else 0
+    return size if size in _BLOCK_BYTES else None
+
+
+def _rtt(text: str) -> float | None:
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)(us|ms|s)", text, re.ASCII)
+    seconds = float(found[1]) * _TIME[found[2]] if found else 0.0
+    return seconds if 0 < seconds <= _RTT_SECONDS_MAX else None
+
+
+def _word(kind: object) -> Callable[[str], str | None]:
+    words = cast("tuple[str, ...]", get_args(kind))
+    return lambda text: text if text in words else None
+
+
+# key → field, how its text is read, what to write there
+_KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
+    "write": ("write_share", _share, "a share of writes, as 70% or 0.7"),
+    "block": ("block_bytes", _block, "a size from 512 to 1g, as 8k or 1m"),
+    "access": ("access", _word(Access), "sequential or random"),
+    "transport": ("transport", _word(Transport), "tcp, udp, rdma or local"),
+    "rtt": ("rtt_seconds", _rtt, "a time with its unit, as 1.16ms or 300us"),
+    "replication": ("replication", _word(Replication), "none, sync or async"),
+}
+
+
+def _hint() -> str:
+    return f"names: {', '.join(WORKLOADS)}; keys: {', '.join(f'{key} ({form})' for key, (_, _, form) in _KEYS.items())}"
+
+
+def _named(name: str) -> Workload:
+    if name not in WORKLOADS:
+        raise UsageError(f"--workload: no workload is named {name!r}", hint=_hint())
+    return WORKLOADS[name]
+
+
+def _setting(text: str) -> tuple[str, object]:
+    key, _, value = (part.strip() for part in text.partition("="))
+    if key not in _KEYS:
+        raise UsageError(f"--workload: unknown key {key!r}", hint=_hint())
+    field, read, form = _KEYS[key]
+    parsed = read(value)
+    if parsed is None:
+        raise UsageError(f"--workload: {key}={value}: expected {form}")
+    return field, parsed
+
+
+def parse_workload(text: str) -> Workload:
+    """A workload from ``NAME``, ``K=V,…`` or ``NAME,K=V,…``; a later key wins over the name.
+
+    Raises UsageError, which names the known workloads and keys.
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise UsageError("--workload: says nothing", hint=_hint())
+    named = Workload() if "=" in parts[0] else _named(parts.pop(0))
+    fields: dict[str, object] = {}
+    for part in parts:
+        field, value = _setting(part)
+        if field in fields:
+            raise UsageError(f"--workload: {part.partition('=')[0].strip()} is given twice")
+        fields[field] = value
+    return msgspec.structs.replace(named, **fields)

@@ -1,0 +1,92 @@
+"""``--workload``: names, keys and what is said about a word that is neither."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import UsageError
+from advisor.rules.workload import WORKLOADS, Workload, parse_workload
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("oltp", Workload("oltp", 0.3, 8192, "random")),
+        ("oltp,rtt=1.16ms", Workload("oltp", 0.3, 8192, "random", None, 0.00116)),
+        ("oltp, block=16k ,access=sequential", Workload("oltp", 0.3, 16384, "sequential")),
+        ("write=70%", Workload(write_share=0.7)),
+        ("write=0.7", Workload(write_share=0.7)),
+        ("write=0", Workload(write_share=0.0)),
+        ("block=8192", Workload(block_bytes=8192)),
+        ("block=1MiB,transport=udp", Workload(block_bytes=1 << 20, transport="udp")),
+        ("rtt=300us", Workload(rtt_seconds=0.0003)),
+        ("replication=sync", Workload(replication="sync")),
+    ],
+)
+def test_is_read(text: str, expected: Workload) -> None:
+    parsed = parse_workload(text)
+    assert parsed.rtt_seconds == pytest.approx(expected.rtt_seconds)
+    assert (parsed.name, parsed.write_share, parsed.block_bytes) == (
+        expected.name,
+        expected.write_share,
+        expected.block_bytes,
+    )
+    assert (parsed.access, parsed.transport, parsed.replication) == (
+        expected.access,
+        expected.transport,
+        expected.replication,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "says nothing"),
+        (",", "says nothing"),
+        ("database", "'database'"),
+        ("writes=70%", "'writes'"),
+        ("write=70", "70% or 0.7"),
+        ("write=101%", "70% or 0.7"),
+        ("write=nan", "70% or 0.7"),
+        ("block=0", "8k or 1m"),
+        ("block=2t", "8k or 1m"),
+        ("block=٨k", "8k or 1m"),
+        ("rtt=1.16", "with its unit"),
+        ("rtt=0ms", "with its unit"),
+        ("rtt=11s", "with its unit"),
+        ("access=both", "sequential or random"),
+        ("transport=", "tcp, udp, rdma or local"),
+        ("oltp,backup", "'backup'"),
+        ("block=8k,block=16k", "twice"),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, named: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_workload(text)
+    assert named in caught.value.message
+
+
+def test_an_unknown_word_names_those_that_are_known() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_workload("speed=fast")
+    assert caught.value.hint is not None
+    for word in (*WORKLOADS, "write", "block", "access", "transport", "rtt", "replication"):
+        assert word in caught.value.hint
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_named_workload_can_be_named(name: str) -> None:
+    assert parse_workload(name) == WORKLOADS[name]
+
+
+@given(st.text() | st.from_regex(r"(write|block|rtt|access)=[0-9a-z.%]{0,9}(,[a-z]+=[0-9a-z%]*)?", fullmatch=True))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        workload = parse_workload(text)
+    except UsageError:
+        return
+    assert workload.write_share is None or 0 <= workload.write_share <= 1
+    assert workload.block_bytes is None or workload.block_bytes >= 512
+    assert workload.rtt_seconds is None or workload.rtt_seconds > 0
