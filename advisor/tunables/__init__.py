@@ -1,0 +1,39 @@
+"""What can be set: one file per kind, and the catalogue that turns an id such as ``sysctl:vm.swappiness`` into one.
+
+A tunable is an address with four verbs: how it is read (`probe`), what to do now (`steps`), what to leave on disk
+(`edit`), and when it takes effect. Probe, steps and edit are data: apply, the dry run and the rollback script use
+the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.tunables.edits import FileEdit, edited, mentions
+from advisor.tunables.irq_affinity import IrqAffinity
+from advisor.tunables.link import LinkMtu
+from advisor.tunables.llt import LltFlow
+from advisor.tunables.sysctl import Sysctl
+from advisor.tunables.tunable import Effect, Risk, Tunable
+from advisor.tunables.unit_numa import UnitNuma
+
+__all__ = ["KINDS", "Effect", "FileEdit", "Risk", "Tunable", "edited", "mentions", "tunable"]
+
+KINDS: Final[dict[str, Callable[[str], Tunable]]] = {
+    "sysctl": Sysctl.parse,
+    "link": LinkMtu.parse,
+    "irq": IrqAffinity.parse,
+    "llt": LltFlow.parse,
+    "unit": UnitNuma.parse,
+}
+
+
+def tunable(identity: str) -> Tunable:
+    """The tunable with this id. Raises UsageError for a word or a form that no kind knows."""
+    kind, colon, rest = identity.partition(":")
+    if not colon or kind not in KINDS:
+        known = ", ".join(sorted(KINDS))
+        raise UsageError(f"{identity!r} is not a tunable", hint=f"an id begins with one of: {known}")
+    return KINDS[kind](rest)

@@ -1,0 +1,51 @@
+"""``llt:NAME`` — a Veritas LLT flow control value in packets (lltconfig -F), persisted as set-flow in /etc/llttab."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.tunable import Effect, Risk
+
+LLTTAB = "/etc/llttab"
+
+
+class LltFlow(msgspec.Struct, frozen=True):
+    name: str
+
+    @classmethod
+    def parse(cls, rest: str) -> LltFlow:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", rest):
+            raise UsageError(f"'llt:{rest}' is not a tunable", hint="write llt:highwater")
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"llt:{self.name}"
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def probe(self) -> Probe:
+        return ReadCommand(("lltconfig", "-F", "query"), f"flow:{self.name}")
+
+    def check(self, value: str) -> str | None:
+        return None if re.fullmatch(r"[0-9]{1,9}", value) else "is a number of packets"
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return (Run(("lltconfig", "-F", f"{self.name}:{value}")),)
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        if not host.exists(LLTTAB):
+            return Missing("absent", f"{LLTTAB} does not exist, so the value lasts until LLT is restarted")
+        return FileEdit(LLTTAB, "llttab-flow", self.name, value)
