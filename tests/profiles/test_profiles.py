@@ -1,0 +1,303 @@
+"""Profiles: what ships is sound, and what is broken is refused with the place of the fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import AdvisorError, InvalidInputError, UsageError
+from advisor.profiles import (
+    MAX_PROFILE_BYTES,
+    lint_profile,
+    load,
+    parameter_values,
+    parse_profile,
+    profile_paths,
+    shipped_directory,
+)
+from tests.profiles.build import NUMBER, document, toml, wanted, write
+
+SHIPPED = sorted(shipped_directory().glob("*.toml"))
+
+
+def parsed(**parts: Any) -> Any:
+    return parse_profile(toml(document(**parts)), "x.toml")
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(InvalidInputError) as caught:
+        parse_profile(data, "x.toml")
+    assert caught.value.message.startswith("x.toml: ")
+    return caught.value.message
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_shipped_profile_lints_and_cites(path: Path) -> None:
+    profile = lint_profile(path)
+    assert profile == load(path.stem)
+    assert profile.tunables
+    for one in profile.tunables:
+        assert len(one.why) > 20
+        assert len(one.hurts_when) > 20
+        assert all(len(source) > 5 for source in one.sources)
+    # Its own defaults are values that it takes.
+    parameter_values(profile, {})
+
+
+def test_what_ships() -> None:
+    assert {path.stem for path in SHIPPED} >= {
+        "jumbo-frames",
+        "llt-highwater-doubled",
+        "numa-pinning",
+        "socket-buffers-8m",
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'name = "a"\ntitle = = 1\n', "line 2: "),
+        (b'name = "a"\ntitle = """x\n', "line 2: "),
+        (b"a = 1\na = 2\n", "line 2: "),
+        (b"name = 'caf\xe9'", "not UTF-8 at byte 11"),
+        (b"", "missing required field `name`"),
+        (b"version = " + b"1" * 5000, "digits"),
+        (b"a = " + b"[" * 100_000, "nested too deeply"),
+        (b"a = " + b"{a = " * 20_000, "nested too deeply"),
+        # Dotted keys cost the decoder the square of their length.
+        (b"a = 1\n" + b"a." * 100_000 + b"a = 1", "line 2: nested too deeply"),
+    ],
+)
+def test_bytes_that_are_no_profile(data: bytes, words: str) -> None:
+    assert words in refusal(data)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"titel": "x"}, "unknown field `titel`"),
+        ({"name": "Über"}, "field name: "),
+        ({"name": "a/../b"}, "field name: "),
+        ({"name": "mine\n"}, "field name: "),
+        ({"title": ""}, "field title: "),
+        ({"title": 5}, "field title: "),
+        ({"sources": []}, "field sources: "),
+        ({"version": "one"}, "field version: "),
+        ({"guards": ["disk-space"]}, "field guards[0]: "),
+        ({"proof": {"toggle": "T9", "claims": ["c"], "where": "w"}}, "field proof.toggle: "),
+        ({"conditions": [{"fact": "llt", "op": "like", "reason": "r"}]}, "field conditions[0].op: "),
+        ({"conditions": [{"fact": "llt", "op": "at-least", "reason": "r", "value": "x"}]}, "field conditions[0].value"),
+        ({"conditions": [{"fact": "llt", "op": "count-at-least", "reason": "r"}]}, "field conditions[0].value"),
+    ],
+)
+def test_a_field_that_is_wrong_is_named(parts: dict[str, Any], words: str) -> None:
+    assert words in refusal(toml({**document(), **parts}))
+
+
+PARAMETERS = {
+    "n": NUMBER,
+    "w": {"type": "word", "about": "a", "default": "x"},
+    "l": {"type": "names", "about": "a", "default": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"value": 5}, "field tunables[0].value: "),
+        ({"value": True}, "field tunables[0].value: "),
+        ({"sources": []}, "field tunables[0].sources: "),
+        ({"why": ""}, "field tunables[0].why: "),
+        ({"sense": "more"}, "field tunables[0].sense: "),
+        ({"sense": ["within"]}, "field tunables[0].sense[0]: "),
+        ({"sense": ["at-least", "at-least"]}, "field tunables[0].sense: "),
+        ({"colour": "red"}, "unknown field `colour`"),
+        ({"tunable": "net.core.rmem_max"}, "field tunables[0].tunable: "),
+        ({"tunable": "disk:sda:speed"}, "field tunables[0].tunable: "),
+        ({"tunable": "sysctl:{n}/../../x"}, "field tunables[0].tunable: "),
+        ({"value": "{nix}"}, "field tunables[0]: {nix} is neither"),
+        ({"value": "{}"}, "field tunables[0]: {} is neither"),
+        ({"value": "{link}"}, "field tunables[0]: {link} is neither"),
+        ({"value": "{l}"}, "field tunables[0]: {l} is a list"),
+        ({"tunable": "sysctl:vm.{nix}"}, "field tunables[0]: {nix} is neither"),
+        ({"value": {"multiply": "{nix}", "of": "value-before-us"}}, "field tunables[0]: {nix} is neither"),
+        ({"value": {"multiply": "{w}", "of": "value-before-us"}}, "field tunables[0].value: "),
+        ({"value": {"multiply": "two", "of": "value-before-us"}}, "field tunables[0].value: "),
+        ({"value": {"multiply": 2}}, "field tunables[0].value: "),
+        ({"value": {}}, "field tunables[0].value: "),
+        ({"value": {"multiply": 2, "of": "value-before-us", "placement": "unit"}}, "field tunables[0].value: "),
+        ({"value": {"placement": "unit"}}, "field tunables[0].value: "),
+        ({"value": {"placement": "unit"}, "for_each": "irqs", "tunable": "irq:{irq}:affinity"}, "tunables[0].value: "),
+        ({"for_each": "units", "tunable": "unit:{unit}:numa"}, "field tunables[0].value: "),
+        ({"for_each": "links"}, "field tunables[0].tunable: "),
+        ({"for_each": "links", "tunable": "link:{link}:mtu", "value": "big"}, "field tunables[0].value: "),
+        ({"for_each": "links", "tunable": "link:{link}:mtu", "value": "{w}"}, "field tunables[0].value: "),
+    ],
+)
+def test_a_wanted_value_that_is_wrong_is_named(parts: dict[str, Any], words: str) -> None:
+    assert words in refusal(toml(document("mine", wanted(**parts), parameters=PARAMETERS)))
+
+
+def test_a_tunable_stands_once() -> None:
+    assert "field tunables[1].tunable: " in refusal(toml(document("mine", wanted(value="1"), wanted(value="2"))))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        ({**NUMBER, "default": 99}, "field parameters.n.default: 99 is outside the allowed range 2..9"),
+        ({**NUMBER, "default": "many"}, "field parameters.n.default: 'many' is not a whole number"),
+        ({**NUMBER, "default": ["x"]}, "field parameters.n.default: "),
+        ({"type": "names", "about": "a", "default": 5}, "field parameters.n.default: "),
+        ({"type": "word", "about": "a", "default": ["x"]}, "field parameters.n.default: "),
+        ({"type": "word", "about": "a", "default": "z", "choices": ["x", "y"]}, "'z' is not one of x, y"),
+        ({"type": "colour", "about": "a"}, "field parameters[...].type: "),
+        ({"type": "word"}, "missing required field `about`"),
+    ],
+)
+def test_a_parameter_that_is_wrong_is_named(parameter: dict[str, Any], words: str) -> None:
+    assert words in refusal(toml({**document(), "parameters": {"n": parameter}}))
+
+
+@pytest.mark.parametrize(("name", "type_"), [("links", "word"), ("units", "integer")])
+def test_the_parameters_that_select_are_lists(name: str, type_: str) -> None:
+    body = {**document(), "parameters": {name: {"type": type_, "about": "a"}}}
+    assert f"field parameters.{name}.type: " in refusal(toml(body))
+
+
+SETTINGS = parsed(parameters={**PARAMETERS, "w": {"type": "word", "about": "a", "choices": ["x", "y"]}})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n": "10"}, "--set n: 10 is outside the allowed range 2..9"),
+        ({"n": "1"}, "--set n: 1 is outside the allowed range 2..9"),
+        ({"n": "five"}, "--set n: 'five' is not a whole number"),
+        ({"n": ""}, "--set n: '' is not a whole number"),
+        ({"n": "1" * 5000}, "is not a whole number"),
+        ({"w": "z"}, "--set w: 'z' is not one of x, y"),
+        ({"nix": "1"}, "profile mine has no parameter 'nix'"),
+    ],
+)
+def test_a_setting_that_is_wrong(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parameter_values(SETTINGS, settings)
+    assert words in caught.value.message
+    assert len(caught.value.message) < 200
+    assert caught.value.exit_code == 2
+
+
+def test_settings() -> None:
+    asked = {"n": "9", "w": "y", "l": " eth1, eth2,,"}
+    assert parameter_values(SETTINGS, asked) == {"n": 9, "w": "y", "l": ("eth1", "eth2")}
+    assert parameter_values(SETTINGS, {}) == {"n": 5, "w": None, "l": ()}
+
+
+def test_a_child_has_what_its_parents_say_and_the_last_word(tmp_path: Path) -> None:
+    one = wanted(value="{n}")
+    own = wanted(tunable="sysctl:vm.dirty_ratio", value="{m}")
+    paths = write(
+        tmp_path,
+        document(
+            "base",
+            one,
+            wanted(tunable="sysctl:vm.dirty_ratio"),
+            parameters={"n": NUMBER, "m": NUMBER},
+            guards=["llt-memory"],
+        ),
+        document("child", own, inherits=["base"], parameters={"n": {**NUMBER, "default": 7}}),
+    )
+    child = load("child", paths)
+    assert [(each.tunable, each.value) for each in child.tunables] == [
+        ("sysctl:vm.swappiness", "{n}"),
+        ("sysctl:vm.dirty_ratio", "{m}"),
+    ]
+    assert parameter_values(child, {}) == {"n": 7, "m": 5}
+    assert child.guards == ("llt-memory",)
+
+
+def test_of_two_parents_the_later_one_wins(tmp_path: Path) -> None:
+    one, two = (document(name, wanted(value=name)) for name in ("one", "two"))
+    child = document("child", wanted(tunable="sysctl:vm.dirty_ratio"), inherits=["one", "two"])
+    assert [each.value for each in load("child", write(tmp_path, one, two, child)).tunables] == ["two", "10"]
+
+
+@pytest.mark.parametrize(
+    ("documents", "words"),
+    [
+        ([document("a", inherits=["b"]), document("b", inherits=["a"])], "inherits from itself: a → b → a"),
+        ([document("a", inherits=["a"])], "inherits from itself: a → a"),
+        ([document("a", inherits=["nowhere"])], "there is no profile 'nowhere' (inherited by a)"),
+        ([document("a", wanted(value="{nix}"), inherits=["b"]), document("b")], "{nix} is neither"),
+    ],
+)
+def test_inheritance_that_is_broken(documents: list[dict[str, Any]], words: str, tmp_path: Path) -> None:
+    paths = write(tmp_path, *documents)
+    with pytest.raises(AdvisorError) as caught:
+        load("a", paths)
+    assert words in caught.value.message
+    with pytest.raises(AdvisorError) as caught:
+        lint_profile(paths["a"])
+    assert words in caught.value.message
+    assert caught.value.exit_code == 2
+
+
+def test_a_name_that_is_not_there_has_a_suggestion(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load("jumbo-frame")
+    assert caught.value.hint == "did you mean jumbo-frames?"
+
+
+def test_a_file_is_named_as_its_profile(tmp_path: Path) -> None:
+    path = tmp_path / "yours.toml"
+    path.write_bytes(toml(document("mine")))
+    said = r"yours\.toml: name is 'mine', the file name says 'yours'"
+    with pytest.raises(InvalidInputError, match=said):
+        load("yours", {"yours": path})
+    with pytest.raises(InvalidInputError, match=said):
+        lint_profile(path)
+
+
+def test_a_local_profile_hides_a_shipped_one(tmp_path: Path) -> None:
+    write(tmp_path, document("jumbo-frames"), document("mine"))
+    paths = profile_paths(tmp_path)
+    assert paths["jumbo-frames"].parent == paths["mine"].parent == tmp_path
+    assert paths["numa-pinning"].parent == shipped_directory()
+
+
+@pytest.mark.parametrize("size", [MAX_PROFILE_BYTES + 1, 1 << 30])
+def test_a_huge_file(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.touch()
+    with path.open("r+b") as file:
+        file.truncate(size)
+    with pytest.raises(InvalidInputError, match="larger than 256 KiB"):
+        lint_profile(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"nix\.toml: No such file"):
+        lint_profile(tmp_path / "nix.toml")
+
+
+def only_documented(data: bytes) -> None:
+    try:
+        parse_profile(data, "x.toml")
+    except InvalidInputError:
+        return
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(data: bytes) -> None:
+    only_documented(data)
+
+
+@given(st.sampled_from(SHIPPED), st.integers(0, 6000), st.integers(0, 40), st.text(max_size=20) | st.just("[[a]]\n"))
+def test_any_damage_to_a_shipped_profile(path: Path, at: int, length: int, instead: str) -> None:
+    text = path.read_text()
+    only_documented((text[:at] + instead + text[at + length :]).encode())
