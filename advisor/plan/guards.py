@@ -1,0 +1,80 @@
+"""Guards: budgets that a plan must hold before anything of it is applied.
+
+The socket budget is the worst case, every socket filled to its limit: UDP sockets × (rmem_default + wmem_default), but
+never above udp_mem's maximum, plus TCP sockets × (tcp_rmem maximum + tcp_wmem maximum), but never above tcp_mem's.
+A quarter of the available memory is worth a warning, half of it a refusal (our choice of thresholds).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from advisor.errors import RefusedError
+from advisor.facts.whole import Facts
+from advisor.plan.records import Change
+
+WARN_SHARE = 0.25
+REFUSE_SHARE = 0.50
+LLT_SHARE = 0.05
+LLT_PACKET_BYTES = 8192
+MIB = 1 << 20
+
+
+def check_guards(guards: Iterable[str], changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
+    """Notes of the guards that hold with little to spare or cannot be judged. Raises RefusedError with the figures."""
+    after = {change.tunable: change.after for change in changes}
+    return tuple(note for guard in guards if after for note in _GUARDS[guard](after, facts))
+
+
+def socket_memory_bytes(sysctl: Mapping[str, str], *, tcp: int, udp: int, page_bytes: int) -> int:
+    """Worst case of memory in socket buffers, in bytes."""
+    udp_need = udp * (_number(sysctl, "net.core.rmem_default") + _number(sysctl, "net.core.wmem_default"))
+    udp_cap = _number(sysctl, "net.ipv4.udp_mem", 2) * page_bytes
+    tcp_need = tcp * (_number(sysctl, "net.ipv4.tcp_rmem", 2) + _number(sysctl, "net.ipv4.tcp_wmem", 2))
+    tcp_cap = _number(sysctl, "net.ipv4.tcp_mem", 2) * page_bytes
+    return min(udp_need, udp_cap or udp_need) + min(tcp_need, tcp_cap or tcp_need)
+
+
+def _number(sysctl: Mapping[str, str], key: str, field: int = 0) -> int:
+    fields = sysctl.get(key, "").split()
+    return int(fields[field]) if len(fields) > field and re.fullmatch(r"[0-9]{1,20}", fields[field]) else 0
+
+
+def _socket_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
+    sockets, available = facts.memory.sockets, facts.memory.available_bytes
+    if sockets.tcp is None or sockets.udp is None or available is None:
+        return ("memory budget unknown: the sockets in use or the available memory could not be read",)
+    wanted = {name.removeprefix("sysctl:"): value for name, value in after.items() if name.startswith("sysctl:")}
+    need = socket_memory_bytes(
+        {**facts.sysctl, **wanted}, tcp=sockets.tcp, udp=sockets.udp, page_bytes=facts.memory.page_bytes
+    )
+    figures = (
+        f"{sockets.tcp} TCP and {sockets.udp} UDP sockets could take {need // MIB} MiB "
+        f"of {available // MIB} MiB available ({100 * need // max(available, 1)} %)"
+    )
+    if need > REFUSE_SHARE * available:
+        raise RefusedError(
+            f"memory budget: {figures}; the limit is {REFUSE_SHARE:.0%}",
+            hint="ask for less, for example --set bytes=851968, which holds one LLT window",
+        )
+    return (f"memory budget: {figures}",) if need > WARN_SHARE * available else ()
+
+
+def _llt_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
+    available = facts.memory.available_bytes
+    packets = sum(int(after[name]) for name in ("llt:highwater", "llt:rporthighwater") if after.get(name, "").isdigit())
+    peers = max(1, len(facts.llt.llttab.peers) if facts.llt and facts.llt.llttab else 1)
+    need = packets * LLT_PACKET_BYTES * peers
+    if available is None:
+        return ("memory budget unknown: the available memory could not be read",)
+    figures = f"LLT queues for {peers} peer(s) could take {need // MIB} MiB of {available // MIB} MiB available"
+    if need > LLT_SHARE * available:
+        raise RefusedError(f"memory budget: {figures}; the limit is {LLT_SHARE:.0%}", hint="lower --set factor=")
+    return ()
+
+
+_GUARDS: dict[str, Callable[[Mapping[str, str], Facts], tuple[str, ...]]] = {
+    "socket-memory": _socket_memory,
+    "llt-memory": _llt_memory,
+}

@@ -1,0 +1,51 @@
+"""Which interrupts are moved to their own device's node, and which must be left."""
+
+from __future__ import annotations
+
+from advisor.facts.cpulist import format_list, parse_list
+from advisor.facts.irqs import Irq
+from advisor.facts.whole import Facts
+from advisor.plan.selection import Selected
+from advisor.profiles import Values
+
+IRQ_RANK = 50
+
+
+def select_irqs(values: Values, facts: Facts) -> tuple[Selected, ...]:
+    """IRQs of links and NVMe drives on a known node that may run outside that node's CPUs.
+
+    Those the kernel manages refuse every write (genirq managed affinity) and are already spread by it; they are
+    reported, not failed.
+    """
+    nodes = _device_nodes(facts)
+    cpus = {node.id: node.cpus for node in facts.numa.nodes}
+    chosen: list[Selected] = []
+    for irq in facts.irqs:
+        node = nodes.get(irq.number)
+        node_cpus = cpus.get(node) if node is not None else None
+        if node is None or not node_cpus:
+            continue
+        chosen.append(_selected(irq, node, node_cpus, is_balanced=facts.owners.irqbalance))
+    return tuple(chosen)
+
+
+def _device_nodes(facts: Facts) -> dict[int, int]:
+    places = [(link.numa_node, link.irqs) for link in facts.links]
+    places += [(disk.numa_node, disk.irqs) for disk in facts.disks if disk.kind == "nvme"]
+    return {irq: node for node, irqs in places if node is not None for irq in irqs}
+
+
+def _selected(irq: Irq, node: int, node_cpus: str, *, is_balanced: bool) -> Selected:
+    common = {"irq": str(irq.number)}
+    what = f"{', '.join(irq.actions) or 'a device'} on node {node}"
+    if irq.managed:
+        return Selected(
+            common,
+            node_cpus,
+            refusal=f"{what}: its affinity is managed by the kernel, which spreads it over the queues' own CPUs",
+            before=irq.affinity,
+        )
+    if is_balanced:
+        reason = f"{what}: irqbalance runs and would move it back; tell it to leave it with --banirq={irq.number}"
+        return Selected(common, node_cpus, refusal=reason, before=irq.affinity)
+    return Selected(common, format_list(parse_list(node_cpus)), why=f"It serves {what}.", rank=IRQ_RANK)

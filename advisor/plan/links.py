@@ -1,0 +1,40 @@
+"""The order of stacked links, and which of them move along when another changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from advisor.facts.links import Link
+
+
+def depth(name: str, links: dict[str, Link]) -> int:
+    """How many links lie below: 0 for a port. Raising goes from 0 upwards, lowering the other way."""
+    return _depth(name, links, frozenset())
+
+
+def _depth(name: str, links: dict[str, Link], above: frozenset[str]) -> int:
+    link = links.get(name)
+    if link is None or name in above:
+        return 0
+    return max((1 + _depth(lower, links, above | {name}) for lower in link.lower), default=0)
+
+
+def bystander_links(changed: Iterable[str], links: Iterable[Link]) -> tuple[Link, ...]:
+    """Links above or below a changed one that are not changed themselves, in order of depth then name.
+
+    The kernel moves them on its own: a bridge takes the least MTU of its ports, macvlan and VLAN follow their parent
+    down but not up again, a bond hands its MTU to its members.
+    """
+    by_name = {link.name: link for link in links}
+    own = set(changed)
+    related: set[str] = set()
+    pending = list(own)
+    while pending:
+        link = by_name.get(pending.pop())
+        for other in (*link.upper, *link.lower) if link else ():
+            if other not in related and other not in own:
+                related.add(other)
+                pending.append(other)
+    return tuple(
+        by_name[name] for name in sorted(related, key=lambda name: (depth(name, by_name), name)) if name in by_name
+    )

@@ -1,0 +1,112 @@
+"""Which links get a new MTU, in which order, and which cannot."""
+
+from __future__ import annotations
+
+from advisor.errors import UsageError
+from advisor.facts.links import Link
+from advisor.facts.whole import Facts
+from advisor.plan.links import depth
+from advisor.plan.selection import Selected
+from advisor.profiles import Values
+
+# A VXLAN packet carries another Ethernet frame: outer IP, UDP and VXLAN header, inner Ethernet (RFC 7348).
+VXLAN_OVERHEAD_BYTES = 50
+VXLAN6_OVERHEAD_BYTES = 70
+_VXLAN_ENDS = ("group", "group6", "remote", "remote6", "local", "local6")
+LINK_RANK = 100
+
+
+def select_links(values: Values, facts: Facts) -> tuple[Selected, ...]:
+    """The links of ``--set links=``, or those with a role: LLT links, and ports in use that carry no default route.
+
+    Every link below a selected one is selected with it, so that a stack is raised from the bottom. Raises UsageError
+    for a name that is no link of this host.
+    """
+    links = {link.name: link for link in facts.links}
+    mtu = int(str(values["mtu"]))
+    named = values.get("links") or ()
+    assert isinstance(named, tuple)
+    unknown = [name for name in named if name not in links]
+    if unknown:
+        raise UsageError(f"there is no link {unknown[0]!r} on this host", hint=f"links: {', '.join(links)}")
+    wanted = _with_lower(named or _by_role(facts), links, mtu)
+    return tuple(_selected(links[name], wanted[name], name in named, links) for name in sorted(wanted))
+
+
+def _by_role(facts: Facts) -> tuple[str, ...]:
+    """LLT links, else ports that are up with an address and carry no default route."""
+    cluster = {link.link for link in facts.llt.links if link.link} if facts.llt else set()
+    if cluster:
+        return tuple(sorted(name for name in cluster if name is not None))
+    return tuple(
+        link.name
+        for link in facts.links
+        if link.default_route is False and link.carrier and link.addresses and _is_port_or_bond(link)
+    )
+
+
+def _is_port_or_bond(link: Link) -> bool:
+    return link.kind in ("bond", "infiniband", "vlan") or (link.kind == "ethernet" and link.pci is not None)
+
+
+def _with_lower(names: tuple[str, ...], links: dict[str, Link], mtu: int) -> dict[str, int]:
+    """MTU per link: those named, and on all that lies below enough for them, never less than it has."""
+    wanted = dict.fromkeys(names, mtu)
+    for name, need in _needs(names, links, mtu).items():
+        # Only a link that was named itself is brought to just what is needed.
+        has = 0 if name in names else links[name].mtu or 0
+        wanted[name] = max(need, has, wanted.get(name, 0))
+    return wanted
+
+
+def _needs(names: tuple[str, ...], links: dict[str, Link], mtu: int) -> dict[str, int]:
+    """The least MTU that each link below some links must have for them to have ``mtu``."""
+    needs: dict[str, int] = {}
+    pending = [(name, mtu, frozenset((name,))) for name in names]
+    while pending:
+        name, carried, above = pending.pop()
+        need = carried + _overhead_bytes(links[name])
+        for lower in links[name].lower:
+            if lower in links and lower not in above and need > needs.get(lower, 0):
+                needs[lower] = need
+                pending.append((lower, need, above | {lower}))
+    return needs
+
+
+def _overhead_bytes(link: Link) -> int:
+    """What a link adds to each packet that it hands down."""
+    if link.kind != "vxlan":
+        return 0
+    is_ipv6 = any(":" in link.detail.get(end, "") for end in _VXLAN_ENDS)
+    return VXLAN6_OVERHEAD_BYTES if is_ipv6 else VXLAN_OVERHEAD_BYTES
+
+
+def _selected(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -> Selected:
+    refusal = _refusal(link, mtu, is_named=is_named)
+    is_lowered = link.mtu is not None and mtu < link.mtu
+    above = depth(link.name, links)
+    return Selected(
+        names={"link": link.name},
+        value=str(mtu),
+        why=f"Carried by {', '.join(link.lower)}." if link.lower else "",
+        # A stack is raised from the bottom and lowered from the top.
+        rank=LINK_RANK - above if is_lowered else LINK_RANK + above,
+        refusal=refusal,
+        state="blocked",
+        # Without a value before, the refusal stands however large the MTU is already.
+        before=None if link.mtu is None or link.kind == "loopback" else str(link.mtu),
+    )
+
+
+def _refusal(link: Link, mtu: int, *, is_named: bool) -> str | None:
+    if link.kind == "loopback":
+        return "the loopback link carries no frames on a wire"
+    if link.mtu_max is not None and mtu > link.mtu_max:
+        return f"its driver allows at most {link.mtu_max}"
+    if link.mtu_min is not None and mtu < link.mtu_min:
+        return f"its driver needs at least {link.mtu_min}"
+    if link.default_route is None and not is_named:
+        return "whether it carries the default route is unknown: name it with --set links= if it is meant"
+    if link.default_route and not is_named:
+        return "it carries the default route: name it with --set links= if it is meant"
+    return None

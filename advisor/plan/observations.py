@@ -1,0 +1,95 @@
+"""What is there now: the live value of every target, and the files that would carry it over a reboot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from advisor.host import Host, Missing, observe
+from advisor.host.files import MAX_FILE_BYTES
+from advisor.plan.records import Target
+from advisor.plan.senses import combine
+from advisor.tunables import FileEdit, tunable
+
+
+class FileState(msgspec.Struct, frozen=True):
+    """A file as it is: None for content where it does not exist."""
+
+    content: bytes | None
+    mode: int | None
+    uid: int
+    gid: int
+    missing_parents: tuple[str, ...] = ()
+    """Directories that do not exist yet, innermost first."""
+
+
+class Observed(msgspec.Struct, frozen=True):
+    """One target's live value, the value it would get, and the edit that would persist it.
+
+    ``ours`` says that an earlier transaction of this tool brought the live value about.
+    """
+
+    live: str | Missing
+    wanted: str
+    combined: str | None
+    edit: FileEdit | Missing
+    ours: bool = False
+
+
+class Observations(msgspec.Struct, frozen=True):
+    values: Mapping[str, Observed]
+    files: Mapping[str, FileState | Missing]
+
+
+def observe_targets(host: Host, targets: Iterable[Target], first_seen: Mapping[str, str] | None) -> Observations:
+    """Read the host for a plan.
+
+    ``first_seen`` is each tunable's value before this tool first changed it; None where only root can know, so that
+    a value that is a multiple of it cannot be told.
+    """
+    values = {target.tunable: _observe_one(host, target, first_seen) for target in targets}
+    paths = {seen.edit.path for seen in values.values() if isinstance(seen.edit, FileEdit)}
+    return Observations(values, {path: _file_state(host, path) for path in sorted(paths)})
+
+
+def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | None) -> Observed:
+    one = tunable(target.tunable)
+    live = observe(host, one.probe)
+    if isinstance(live, Missing):
+        return Observed(live, target.value, None, live)
+    wanted = target.value
+    if first_seen is None:
+        if target.multiply is not None:
+            why = Missing("unreadable", f"reads {live}, but whether it was raised already is known to root alone")
+            return Observed(why, wanted, None, why)
+        first_seen = {}
+    if target.multiply is not None:
+        base = first_seen.get(target.tunable, live)
+        wanted = str(target.multiply * int(base)) if base.isascii() and base.isdigit() else base
+    combined = combine(live, wanted, target.sense)
+    ours = first_seen.get(target.tunable, live) != live
+    return Observed(live, wanted, combined, one.edit(host, combined, profile=target.profile), ours)
+
+
+def _file_state(host: Host, path: str) -> FileState | Missing:
+    content = host.read_bytes(path)
+    if isinstance(content, Missing):
+        return FileState(None, None, 0, 0, _missing_parents(host, path)) if content.is_absent else content
+    if len(content) >= MAX_FILE_BYTES:
+        return Missing("unreadable", "larger than any configuration file")
+    owner = host.owner(path)
+    if isinstance(owner, Missing) and not owner.is_absent:
+        # A symbolic link: it would be replaced, and putting back would leave a file in its place.
+        return owner
+    mode, uid, gid = (0o644, 0, 0) if isinstance(owner, Missing) else owner
+    return FileState(content, mode, uid, gid)
+
+
+def _missing_parents(host: Host, path: str) -> tuple[str, ...]:
+    found: list[str] = []
+    parent = path.rpartition("/")[0]
+    while parent and not host.is_dir(parent):
+        found.append(parent)
+        parent = parent.rpartition("/")[0]
+    return tuple(found)

@@ -1,0 +1,145 @@
+"""The records of a plan; their JSON is ``advisor.plan/1`` of the command-line contract."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from advisor.host import Probe, PutFile, Run, Step
+from advisor.tunables import Effect, FileEdit, Risk
+from advisor.tunables.tunable import Sense
+
+SkipState = Literal["in-place", "would-lower", "not-applicable", "blocked", "overridden", "unknown"]
+
+# States in which a person asked for something that cannot be had: nothing at all is then applied.
+BLOCKING: frozenset[SkipState] = frozenset({"blocked", "overridden"})
+
+SATISFIED: frozenset[SkipState] = frozenset({"in-place", "would-lower"})
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A wanted value on this host: ``value``, or ``multiply`` times the value before us."""
+
+    tunable: str
+    value: str
+    sense: Sense | tuple[Sense, ...]
+    why: str
+    hurts_when: str
+    sources: tuple[str, ...]
+    profile: str
+    rank: int = 0
+    multiply: int | None = None
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """What will not be changed and why. ``state`` keeps *not applicable* apart from *blocked* and *already there*."""
+
+    tunable: str
+    before: str | None
+    wanted: str | None
+    reason: str
+    state: SkipState
+    profile: str
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One tunable, its value before and after. ``steps`` bring ``after`` about, ``undo`` brings ``before`` back.
+
+    ``persist`` is the file that carries it over a reboot; where it is None, ``persist_note`` says why.
+    """
+
+    tunable: str
+    before: str
+    after: str
+    persist: str | None
+    persist_note: str | None
+    risk: Risk
+    takes_effect: Effect
+    why: str
+    hurts_when: str
+    sources: tuple[str, ...]
+    profile: str
+    probe: Probe
+    steps: tuple[Step, ...]
+    undo: tuple[Step, ...]
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """A configuration file, whole, before and after (base64 in JSON); None before means that it is not there.
+
+    ``edits`` are what made the one of the other; ``new_directories``, innermost first, are made for it.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes
+    mode: int
+    uid: int
+    gid: int
+    mode_before: int | None
+    reload: tuple[Run, ...]
+    tunables: tuple[str, ...]
+    edits: tuple[FileEdit, ...]
+    new_directories: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return (PutFile(self.path, self.after, self.mode, self.uid, self.gid), *self.reload)
+
+    @property
+    def undo(self) -> PutFile:
+        """Puts the earlier content back; the reload steps follow once for all files."""
+        mode = self.mode if self.mode_before is None else self.mode_before
+        return PutFile(self.path, self.before, mode, self.uid, self.gid, self.new_directories)
+
+
+class Bystander(msgspec.Struct, frozen=True):
+    """A value that the kernel may move along with a change (a bridge follows its ports); rolled back if it did."""
+
+    tunable: str
+    before: str
+    probe: Probe
+    undo: tuple[Step, ...]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """An ordered list of changes. Nothing in it depends on the clock, on chance, or on the order of a set."""
+
+    profiles: tuple[str, ...]
+    machine_id: str | None
+    changes: tuple[Change, ...]
+    files: tuple[FileChange, ...]
+    bystanders: tuple[Bystander, ...]
+    skipped: tuple[Skipped, ...]
+    notes: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    """What was given by --set, so that the same plan can be asked for again."""
+    runtime_only: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.changes and not self.files
+
+    @property
+    def cannot_apply(self) -> bool:
+        """Whether something stands in the way, or nothing of it fits this host (other than: is all there already)."""
+        satisfied = any(one.state in SATISFIED for one in self.skipped)
+        return bool(self.blocking) or (self.is_empty and not satisfied)
+
+    @property
+    def blocking(self) -> tuple[Skipped, ...]:
+        return tuple(one for one in self.skipped if one.state in BLOCKING)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the canonical JSON of everything else."""
+        import hashlib
+
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+
+def plan_document(plan: Plan) -> dict[str, object]:
+    """``advisor.plan/1``."""
+    body: dict[str, object] = msgspec.to_builtins(plan)
+    return {"schema": "advisor.plan/1", "fingerprint": plan.fingerprint, **body}

@@ -1,0 +1,176 @@
+"""Profile and facts → targets: conditions, selection of links, units and IRQs, and the values they should get. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.facts.services import Service
+from advisor.facts.whole import Facts
+from advisor.plan.irqs import select_irqs
+from advisor.plan.mtu import select_links
+from advisor.plan.placement import select_units
+from advisor.plan.records import Skipped, Target
+from advisor.plan.selection import Selected
+from advisor.plan.senses import combine
+from advisor.profiles import Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A profile with the values of its parameters."""
+
+    profile: Profile
+    values: Values
+
+    @classmethod
+    def of(cls, profile: Profile, settings: Mapping[str, str]) -> Request:
+        """Raises UsageError for a setting that the profile does not take."""
+        return cls(profile, parameter_values(profile, settings))
+
+
+Outcome = tuple[tuple[Target, ...], tuple[Skipped, ...]]
+
+
+def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] = ()) -> Outcome:
+    """What the profile wants on this host, and what of it cannot apply here with the reason."""
+    failed = next((one for one in request.profile.conditions if not holds(one, facts)), None)
+    targets: list[Target] = []
+    skipped: list[Skipped] = []
+    for wanted in request.profile.tunables:
+        if failed:
+            skipped.append(_not_applicable(request, wanted, failed.reason))
+            continue
+        for outcome in _expand(request, wanted, facts, services):
+            (targets if isinstance(outcome, Target) else skipped).append(outcome)  # type: ignore[arg-type]
+    return tuple(targets), tuple(skipped)
+
+
+def _not_applicable(request: Request, wanted: Wanted, reason: str) -> Skipped:
+    value = wanted.value if isinstance(wanted.value, str) else None
+    value = _filled(value, request.values, {}) if value and not wanted.for_each else None
+    return Skipped(wanted.tunable, None, value, reason, "not-applicable", request.profile.name)
+
+
+def _expand(request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]) -> Iterator[Target | Skipped]:
+    if wanted.for_each is None:
+        yield _target(request, wanted, Selected({}))
+        return
+    chosen = _select(request, wanted, facts, services)
+    if not chosen:
+        yield Skipped(
+            wanted.tunable, None, None, _none_chosen(wanted.for_each, facts), "not-applicable", request.profile.name
+        )
+    for one in chosen:
+        if one.refusal is None or _is_met(one, wanted):
+            yield _target(request, wanted, one)
+        else:
+            identity = _filled(wanted.tunable, request.values, one.names)
+            yield Skipped(identity, one.before, one.value, one.refusal, one.state, request.profile.name)
+
+
+_NONE_CHOSEN: Mapping[ForEach, str] = {
+    "links": "no link has the role by itself (a link of LLT, or a port in use that carries no default route): "
+    "name those that are meant with --set links=; links here: ",
+    "units": "no units selected: name some with --set units=",
+    "irqs": "no link or NVMe drive with interrupts is on a known node",
+}
+
+
+def _none_chosen(each: ForEach, facts: Facts) -> str:
+    names = ", ".join(link.name for link in facts.links if link.kind != "loopback") or "none but loopback"
+    return _NONE_CHOSEN[each] + (names if each == "links" else "")
+
+
+def _is_met(one: Selected, wanted: Wanted) -> bool:
+    """Whether what stands in the way of a change is in nobody's way, as none is needed."""
+    if one.state != "blocked" or one.before is None or one.value is None:
+        return False
+    return combine(one.before, one.value, wanted.sense) == one.before
+
+
+def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]) -> tuple[Selected, ...]:
+    if wanted.for_each == "units":
+        return select_units(request.values, facts, services)
+    if wanted.for_each == "irqs":
+        return select_irqs(request.values, facts)
+    mtu = _filled(str(wanted.value), request.values, {})
+    return select_links({**request.values, "mtu": mtu}, facts)
+
+
+def _target(request: Request, wanted: Wanted, one: Selected) -> Target:
+    multiply = None
+    if one.value is not None:
+        value = one.value
+    elif isinstance(wanted.value, str):
+        value = _filled(wanted.value, request.values, one.names)
+    else:
+        multiply = _factor(wanted.value, request.values)
+        value = f"{multiply} × the value before"
+    return Target(
+        tunable=_filled(wanted.tunable, request.values, one.names),
+        value=value,
+        sense=wanted.sense,
+        why=f"{wanted.why} {one.why}".strip(),
+        hurts_when=wanted.hurts_when,
+        sources=wanted.sources,
+        profile=request.profile.name,
+        rank=one.rank,
+        multiply=multiply,
+    )
+
+
+def _factor(computed: Computed, values: Values) -> int | None:
+    factor = computed.multiply
+    return int(_filled(factor, values, {})) if isinstance(factor, str) else factor
+
+
+def _filled(template: str, values: Values, names: Mapping[str, str]) -> str:
+    """``{name}`` places filled in one pass, so that a value that itself holds braces stays as it is."""
+
+    def value_of(place: re.Match[str]) -> str:
+        name = place[1]
+        if name in names:
+            return names[name]
+        value = values.get(name)
+        if value is None:
+            raise UsageError(f"the profile needs a value: --set {name}=…")
+        return str(value)
+
+    return re.sub(r"\{(\w+)\}", value_of, template)
+
+
+def holds(condition: Condition, facts: Facts) -> bool:
+    """Whether the facts meet a condition; a fact that is unknown meets none but ``is-not``."""
+    value = _fact(facts, condition.fact)
+    wanted = condition.value
+    match condition.op:
+        case "exists":
+            return value is not None
+        case "is":
+            return value == wanted
+        case "is-not":
+            return value != wanted
+        case "count-at-least":
+            return isinstance(value, list | tuple | dict) and len(value) >= int(wanted or 0)
+    if not isinstance(value, int | float) or not isinstance(wanted, int):
+        return False
+    return value >= wanted if condition.op == "at-least" else value <= wanted
+
+
+def _fact(facts: Facts, path: str) -> object:
+    value: object = facts
+    while path:
+        if isinstance(value, Mapping) and path in value:
+            # A key that holds dots itself, as those of sysctl do.
+            return value[path]
+        part, _, path = path.partition(".")
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, msgspec.Struct) and part in value.__struct_fields__:
+            value = getattr(value, part)
+        else:
+            return None
+    return value
