@@ -1,0 +1,76 @@
+"""What has been applied, whether it is still in force, and putting it back: what the command line and other programs
+call once a transaction is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from advisor.errors import RefusedError, UsageError
+from advisor.host import Host
+from advisor.journal import Record, Store
+from advisor.signals import interruptible
+from advisor.transaction import Drift, Outcome, recover, roll_back, verify
+
+RolledBack = Sequence[tuple[Record, tuple[Outcome, ...]]]
+
+
+def as_set(records: Iterable[Record]) -> tuple[int, int]:
+    """Values and files that the transactions in force set, each counted once."""
+    plans = [record.plan for record in records if record.is_in_force]
+    values = {change.tunable for plan in plans for change in plan.changes}
+    return len(values), len({file.path for plan in plans for file in plan.files})
+
+
+class Status(msgspec.Struct, frozen=True):
+    records: tuple[Record, ...]
+    drift: tuple[Drift, ...]
+
+
+def host_status(host: Host, store: Store | None = None) -> Status:
+    """Every transaction, and the drift of those in force. Raises PermissionDeniedError without root."""
+    records = (store or Store()).records()
+    return Status(records, verify(host, records))
+
+
+def verify_transactions(host: Host, identity: str | None, store: Store | None = None) -> Status:
+    """Drift of one transaction or of all in force. Raises RefusedError where there is none to verify."""
+    kept = store or Store()
+    records = (kept.record(identity),) if identity else kept.records()
+    in_force = tuple(record for record in records if record.is_in_force)
+    if identity and not in_force:
+        raise RefusedError(f"transaction {records[0].id} is {records[0].state}, not in force")
+    return Status(in_force, verify(host, in_force))
+
+
+def rollback_transactions(
+    host: Host, identity: str | None, *, everything: bool, force: bool, store: Store | None = None
+) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
+    """Put back one transaction, the last one, or all; unfinished ones come first whatever was asked."""
+    if identity and everything:
+        raise UsageError("give a transaction or --all, not both")
+    kept = store or Store()
+    if not kept.records():
+        raise RefusedError("there is no transaction to put back", hint="advisor status lists what there is")
+    with kept.lock(), interruptible():
+        done = list(recover(host, kept))
+        for record in _chosen(kept, identity, everything=everything, force=force, has_recovered=bool(done)):
+            done.append((record, roll_back(host, record, kept, force=force)))
+        return tuple(done)
+
+
+def _chosen(
+    store: Store, identity: str | None, *, everything: bool, force: bool, has_recovered: bool
+) -> tuple[Record, ...]:
+    if identity:
+        record = store.record(identity)
+        return () if record.state == "rolled-back" else (record,)
+    states = ("applied", "partly-rolled-back") if force else ("applied",)
+    in_force = [record for record in reversed(store.records()) if record.state in states]
+    if everything:
+        return tuple(in_force)
+    if not in_force and not has_recovered:
+        raise RefusedError("no transaction is in force: there is nothing to put back")
+    # An interrupted transaction was what the user meant by the last one.
+    return () if has_recovered else tuple(in_force[:1])

@@ -1,0 +1,356 @@
+"""The write-ahead journal of a transaction, and the store that keeps all of them.
+
+A journal is a file of lines, each a CRC-32 and one JSON entry, fsynced before what it announces is done. A power cut
+can tear the last line only; it is then as if that entry had never been written. The first entry holds the whole plan,
+so every value before and after is on disk before the first step touches the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import stat
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.errors import BusyError, InvalidInputError, PermissionDeniedError, RefusedError, UsageError
+from advisor.host.putfile import put_file, sync_directory
+from advisor.plan.records import Plan
+
+STATE_DIRECTORY: Final = "/var/lib/advisor"
+
+State = Literal["applying", "applied", "rolling-back", "rolled-back", "partly-rolled-back"]
+
+
+class Begun(msgspec.Struct, frozen=True, tag="begun"):
+    """The plan, before anything is done. ``time`` is in seconds since the epoch."""
+
+    plan: Plan
+    boot_id: str | None
+    time: float
+    version: str
+
+
+class Doing(msgspec.Struct, frozen=True, tag="doing"):
+    """Written before a step: ``what`` is a tunable or the path of a file."""
+
+    what: str
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """Written after a step was read back: ``live`` is what was read (None for a file)."""
+
+    what: str
+    live: str | None
+
+
+class Left(msgspec.Struct, frozen=True, tag="left"):
+    """Written where the kernel keeps an interrupt's affinity to itself: the change is not made, and no failure."""
+
+    what: str
+    why: str
+
+
+class Applied(msgspec.Struct, frozen=True, tag="applied"):
+    """Every change is in force and read back. ``bystanders`` are the values that moved along."""
+
+    time: float
+    bystanders: Mapping[str, str]
+
+
+class Undoing(msgspec.Struct, frozen=True, tag="undoing"):
+    time: float
+    why: str
+
+
+class Undone(msgspec.Struct, frozen=True, tag="undone"):
+    """The end of a rollback. ``kept`` are the items that are not as they were before, with the reason."""
+
+    time: float
+    kept: tuple[tuple[str, str], ...]
+
+
+Entry = Begun | Doing | Done | Left | Applied | Undoing | Undone
+_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A transaction as its journal tells it."""
+
+    id: str
+    plan: Plan
+    state: State
+    began: float
+    ended: float | None
+    boot_id: str | None
+    done: tuple[str, ...]
+    bystanders_after: Mapping[str, str]
+    kept: tuple[tuple[str, str], ...]
+    why_undone: str | None
+    pending: str | None = None
+    """What a step had been announced for and not read back yet when the journal ends."""
+    left: tuple[tuple[str, str], ...] = ()
+    """Changes that were not made because the kernel keeps them to itself, with its words."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Interrupted between its first and its last entry, unless its process is still at it."""
+        return self.state in ("applying", "rolling-back")
+
+    @property
+    def is_in_force(self) -> bool:
+        return self.state == "applied"
+
+
+def sequence(identity: str) -> int:
+    """The running number that a transaction's id is; 0 for a name that is no id."""
+    return int(identity) if identity.isascii() and identity.isdigit() else 0
+
+
+def encode_entry(entry: Entry) -> bytes:
+    body = msgspec.json.encode(entry)
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def decode_journal(data: bytes, where: str) -> tuple[Entry, ...]:
+    """Entries of a journal; a torn last line is left out. Raises InvalidInputError for damage anywhere else."""
+    lines = data.split(b"\n")
+    entries: list[Entry] = []
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        entry = _decode_line(line)
+        if entry is None:
+            if any(lines[number:]):
+                raise InvalidInputError(f"{where}: line {number}: damaged")
+            break
+        entries.append(entry)
+    return tuple(entries)
+
+
+def _decode_line(line: bytes) -> Entry | None:
+    checksum, _, body = line.partition(b" ")
+    if not re.fullmatch(rb"[0-9a-f]{8}", checksum) or int(checksum, 16) != zlib.crc32(body):
+        return None
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return None
+
+
+def replay(identity: str, entries: tuple[Entry, ...]) -> Record | None:
+    """What the entries amount to; None where not even the first one is whole, so that nothing can have been done."""
+    if not entries or not isinstance(entries[0], Begun):
+        return None
+    begun = entries[0]
+    record = Record(identity, begun.plan, "applying", begun.time, None, begun.boot_id, (), {}, (), None)
+    for entry in entries[1:]:
+        record = _advance(record, entry)
+    return record
+
+
+def _advance(record: Record, entry: Entry) -> Record:
+    change = msgspec.structs.replace
+    match entry:
+        case Doing(what):
+            return change(record, pending=what)
+        case Done(what):
+            return change(record, done=(*record.done, what), pending=None)
+        case Left(what, why):
+            return change(record, left=(*record.left, (what, why)), pending=None)
+        case Applied(when, bystanders):
+            return change(record, state="applied", ended=when, bystanders_after=bystanders)
+        case Undoing(_, why):
+            return change(record, state="rolling-back", why_undone=why)
+        case Undone(when, kept):
+            return change(record, state="partly-rolled-back" if kept else "rolled-back", ended=when, kept=kept)
+    return record
+
+
+class Journal:
+    """One transaction's journal, open for appending."""
+
+    def __init__(self, directory: Path) -> None:
+        self.id = directory.name
+        self.directory = directory
+        self._fd = os.open(
+            directory / "journal", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+        sync_directory(str(directory))
+
+    def write(self, entry: Entry) -> None:
+        """Append and fsync; returns when the entry is on disk. Raises OSError."""
+        data = memoryview(encode_entry(entry))
+        while data:
+            data = data[os.write(self._fd, data) :]
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Store:
+    """All transactions of a host, below one directory that belongs to root alone."""
+
+    def __init__(self, directory: str | None = None) -> None:
+        self.directory = Path(directory or os.environ.get("ADVISOR_STATE_DIR") or STATE_DIRECTORY)
+
+    @property
+    def _transactions(self) -> Path:
+        return self.directory / "transactions"
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the store. Raises BusyError naming the holder, PermissionDeniedError or RefusedError if it cannot be."""
+        self._make_directories()
+        try:
+            fd = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or "another process"
+                raise BusyError(f"another transaction is under way ({holder})", hint="wait for it to end") from None
+            self._sign(fd)
+            yield
+        finally:
+            os.close(fd)
+
+    def _sign(self, fd: int) -> None:
+        """Leave the holder's name in the lock file, for the one who finds it taken."""
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"process {os.getpid()}, since {time.strftime('%F %T')}\n".encode(), 0)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> RefusedError:
+        return RefusedError(
+            f"{self.directory}: the journal cannot be written: {error.strerror}",
+            hint="make room there, or name another directory in ADVISOR_STATE_DIR",
+        )
+
+    def _make_directories(self) -> None:
+        try:
+            for directory in (self.directory, self._transactions):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._check_ownership(directory)
+        except PermissionError as error:
+            raise PermissionDeniedError(f"{self.directory}: {error.strerror}", hint="run it as root") from error
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    @staticmethod
+    def _check_ownership(directory: Path) -> None:
+        status = directory.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise RefusedError(
+                f"{directory}: not a directory that only its owner can write to",
+                hint=f"chown root {directory} && chmod 700 {directory}",
+            )
+
+    def begin(self, plan: Plan, *, boot_id: str | None, version: str, script: bytes | None) -> Journal:
+        """A new journal, its first entry and the rollback script on disk. Raises RefusedError, nothing left then."""
+        directory = self._transactions
+        try:
+            directory = directory / self._next_id()
+            directory.mkdir(mode=0o700)
+            sync_directory(str(self._transactions))
+            if script is not None:
+                put_file(str(directory / "rollback.sh"), script, mode=0o700, uid=0, gid=0)
+            journal = Journal(directory)
+            journal.write(Begun(plan, boot_id, time.time(), version))
+        except OSError as error:
+            self._discard(directory)
+            raise self._unwritable(error) from error
+        return journal
+
+    def _next_id(self) -> str:
+        # A running number, not the time: a clock that is set back must not reorder transactions.
+        last = max((sequence(name) for name in os.listdir(self._transactions)), default=0)
+        return f"{last + 1:04d}"
+
+    @staticmethod
+    def _discard(directory: Path) -> None:
+        if directory.name == "transactions":
+            return
+        with contextlib.suppress(OSError):
+            for path in directory.iterdir():
+                path.unlink()
+            directory.rmdir()
+
+    def reopen(self, identity: str) -> Journal:
+        return Journal(self._transactions / identity)
+
+    def write_script(self, identity: str, script: bytes) -> None:
+        """Replace a transaction's rollback script. Raises OSError."""
+        put_file(str(self.script_path(identity)), script, mode=0o700, uid=0, gid=0)
+
+    def script_path(self, identity: str) -> Path:
+        return self._transactions / identity / "rollback.sh"
+
+    def records(self) -> tuple[Record, ...]:
+        """Every transaction, oldest first. Raises PermissionDeniedError where only root can read them."""
+        try:
+            names = sorted(os.listdir(self._transactions), key=lambda name: (sequence(name), name))
+        except FileNotFoundError:
+            return ()
+        except PermissionError as error:
+            raise PermissionDeniedError(f"{self.directory}: only root can read it", hint="run it as root") from error
+        found = (self._record(name) for name in names)
+        return tuple(record for record in found if record is not None)
+
+    def _record(self, name: str) -> Record | None:
+        path = self._transactions / name / "journal"
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except PermissionError as error:
+            raise PermissionDeniedError(f"{path}: only root can read it", hint="run it as root") from error
+        try:
+            return replay(name, decode_journal(data, str(path)))
+        except InvalidInputError as error:
+            script = self.script_path(name)
+            error.hint = (
+                f"its rollback script is there: sh {script}" if script.is_file() else "no rollback script is left"
+            )
+            raise
+
+    def record(self, identity: str) -> Record:
+        """One transaction by its id; leading zeros may be left out. Raises UsageError."""
+        matching = [one for one in self.records() if sequence(identity) == sequence(one.id)]
+        if not matching:
+            raise UsageError(f"there is no transaction {identity!r}", hint="advisor status lists them")
+        return matching[0]
+
+    def first_seen(self) -> dict[str, str]:
+        """Each tunable's value before the oldest transaction that is still in force."""
+        seen: dict[str, str] = {}
+        for record in self.records():
+            if record.is_in_force:
+                for change in record.plan.changes:
+                    seen.setdefault(change.tunable, change.before)
+        return seen
+
+    def first_seen_if_readable(self) -> dict[str, str] | None:
+        """`first_seen`, or None where only root can tell."""
+        try:
+            return self.first_seen()
+        except PermissionDeniedError:
+            return None

@@ -1,0 +1,139 @@
+"""A plan's rollback as a self-contained POSIX ``sh`` script, rendered from the same probes and steps that apply uses.
+
+The script needs a shell and the base system's tools, no Python and no network. Every name that enters it is quoted by
+``shell_quote``; file contents are embedded byte for byte as ``printf`` lines, whatever they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from advisor.host import Probe, PutFile, ReadCommand, ReadFile, Run, SetMtu, Step, WriteFile
+from advisor.plan.records import Plan
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+_SPECIAL = re.compile(r"['$`]")
+_PRINTABLE = re.compile(rb"[\x20-\x7e]*")
+
+
+def shell_quote(text: str) -> str:
+    """``text`` as one shell word, whatever it holds."""
+    if _PLAIN.fullmatch(text):
+        return text
+    if _SPECIAL.search(text):
+        return '"' + re.sub(r'([\\"$`])', r"\\\1", text) + '"'
+    return f"'{text}'"
+
+
+def hand_command(step: Step) -> str:
+    """The command that a person would type for a step."""
+    match step:
+        case WriteFile(path, value):
+            return f"printf '%s\\n' {shell_quote(value)} > {shell_quote(path)}"
+        case SetMtu(link, mtu):
+            return f"ip link set dev {shell_quote(link)} mtu {mtu}"
+        case Run(argv):
+            return " ".join(shell_quote(word) for word in argv)
+        case PutFile(path, None):
+            return f"rm -f {shell_quote(path)}"
+        case PutFile(path):
+            return f"put the earlier content of {shell_quote(path)} back (the rollback script holds it)"
+
+
+def printf_lines(content: bytes) -> tuple[str, ...]:
+    """``printf`` commands that print exactly ``content``, one for each of its lines."""
+    return tuple(_printf(line) for line in content.splitlines(keepends=True)) if content else ("printf ''",)
+
+
+def _printf(line: bytes) -> str:
+    body = line[:-1]
+    if line.endswith(b"\n") and _PRINTABLE.fullmatch(body):
+        return f"printf '%s\\n' {shell_quote(body.decode('ascii')) if body else chr(39) * 2}"
+    # POSIX printf takes octal escapes in its format; digits and letters stay readable.
+    escaped = "".join(chr(byte) if chr(byte).isascii() and chr(byte).isalnum() else f"\\{byte:03o}" for byte in line)
+    return f"printf '{escaped}'"
+
+
+def _step(step: Step) -> str:
+    match step:
+        case WriteFile(path, value):
+            return f'write {shell_quote(value)} "$root"{shell_quote(path)}'
+        case SetMtu(link, mtu):
+            return f"set_mtu {shell_quote(link)} {mtu}"
+        case Run(argv):
+            return " ".join(shell_quote(word) for word in argv)
+        case PutFile():
+            raise AssertionError("files are put back by their number")
+
+
+def _probe(probe: Probe) -> str:
+    form = probe.form
+    reduction, _, name = form.partition(":")
+    reduce = f"{reduction.replace('-', '_')} {shell_quote(name)}".rstrip()
+    match probe:
+        case ReadFile(path):
+            return f'{reduce} < "$root"{shell_quote(path)}'
+        case ReadCommand(argv):
+            command = " ".join(shell_quote(word) for word in argv)
+            return f"output=$({command}) || return 1; printf '%s\\n' \"$output\" | {reduce}"
+
+
+def rollback_script(plan: Plan, bystanders_after: Mapping[str, str] | None = None) -> str:
+    """The script that puts ``plan`` back, with the exit codes of the command-line contract.
+
+    ``bystanders_after`` are the values that moved along, once they are known.
+    """
+    values = [
+        {
+            "name": one.tunable,
+            "before": one.before,
+            "after": one.after,
+            "probe": _probe(one.probe),
+            "undo": [_step(step) for step in one.undo],
+            "by_hand": "; ".join(hand_command(step) for step in one.undo),
+        }
+        for one in reversed(plan.changes)
+    ]
+    after = bystanders_after or {}
+    moved = [
+        {
+            "name": one.tunable,
+            "before": one.before,
+            "after": after.get(one.tunable, ""),
+            "probe": _probe(one.probe),
+            "undo": [_step(step) for step in one.undo],
+        }
+        for one in plan.bystanders
+    ]
+    files = [
+        {
+            "path": file.path,
+            "before": None if file.before is None else printf_lines(file.before),
+            "after": printf_lines(file.after),
+            "mode": f"{file.undo.mode:04o}",
+            "uid": file.uid,
+            "gid": file.gid,
+            "prune": file.new_directories,
+        }
+        for file in reversed(plan.files)
+    ]
+    reload = dict.fromkeys(step for file in plan.files for step in file.reload)
+    probes = [*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders)]
+    return _render(
+        profiles=", ".join(plan.profiles),
+        fingerprint=plan.fingerprint,
+        machine_id=plan.machine_id or "",
+        values=values,
+        moved=moved,
+        files=files,
+        reload=[_step(step) for step in reload],
+        forms=sorted({probe.form.partition(":")[0] for probe in probes}),
+        has_links=any(change.risk == "link" for change in plan.changes),
+    )
+
+
+def _render(**context: object) -> str:
+    from advisor.templating import environment
+
+    return environment(escape_html=False).get_template("rollback.sh.j2").render(context)

@@ -1,0 +1,42 @@
+"""Signals during a transaction: the first one stops it, and nothing stops the putting back."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """A signal asked us to stop. Not an Exception: only what puts a host back may catch it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"interrupted by {signal.Signals(number).name}")
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Turn the first SIGINT, SIGTERM or SIGHUP into `Interrupted`; ignore those that follow until the block ends.
+
+    SIGPIPE is ignored as well: a pager that goes away must not end a transaction half-way.
+    """
+    earlier = {number: signal.getsignal(number) for number in (*_STOPPING, signal.SIGPIPE)}
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        for one in _STOPPING:
+            signal.signal(one, signal.SIG_IGN)
+        raise Interrupted(number)
+
+    for number in _STOPPING:
+        # A signal that whoever started us chose to ignore (nohup) stays ignored.
+        if earlier[number] is not signal.SIG_IGN:
+            signal.signal(number, stop)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)

@@ -1,0 +1,183 @@
+"""The road from a profile's name to a host that is changed, verified or put back: what the command line and other
+programs call."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from advisor.errors import AdvisorError, RefusedError, UsageError
+from advisor.facts.services import Service, read_services
+from advisor.facts.unknown import Unknowns
+from advisor.facts.whole import Facts, scan
+from advisor.host import Host
+from advisor.journal import Record, Store
+from advisor.plan.compute import make_plan
+from advisor.plan.observations import observe_targets
+from advisor.plan.placement import unit_names
+from advisor.plan.records import Plan
+from advisor.plan.targets import Request, resolve_targets
+from advisor.profiles import Profile, load, profile_paths
+from advisor.script import rollback_script
+from advisor.signals import interruptible
+from advisor.transaction import Outcome, Progress, apply_plan, recover
+
+
+def _quiet(_: str) -> None:
+    return None
+
+
+def requests(names: Sequence[str], settings: Mapping[str, str]) -> tuple[Request, ...]:
+    """Profiles with their parameters; each setting goes to the profiles that take it. Raises UsageError."""
+    profiles = [load(name) for name in dict.fromkeys(names)]
+    known = {key for profile in profiles for key in profile.parameters}
+    for key in settings:
+        if key not in known:
+            listed = ", ".join(f"{one}=" for one in sorted(known)) or "none"
+            raise UsageError(f"--set {key}: no such parameter of {', '.join(names)}", hint=f"parameters: {listed}")
+    return tuple(Request.of(profile, _own(profile, settings)) for profile in profiles)
+
+
+def _own(profile: Profile, settings: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in settings.items() if key in profile.parameters}
+
+
+def plan_profiles(
+    host: Host,
+    names: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    runtime_only: bool = False,
+    store: Store | None = None,
+    facts: Facts | None = None,
+) -> Plan:
+    """What the profiles mean on this host, now. Changes nothing.
+
+    Raises UsageError for an unknown profile or a bad setting, RefusedError where a budget does not hold.
+    """
+    asked = requests(names, settings)
+    found = scan(host) if facts is None else facts
+    services = _services(host, asked)
+    outcomes = [resolve_targets(request, found, services) for request in asked]
+    targets = tuple(target for some, _ in outcomes for target in some)
+    skipped = tuple(one for _, some in outcomes for one in some)
+    first_seen = (store or Store()).first_seen_if_readable() if host.is_live or store else {}
+    seen = observe_targets(host, targets, first_seen)
+    guards = tuple(dict.fromkeys(guard for request in asked for guard in request.profile.guards))
+    return make_plan(
+        tuple(request.profile.name for request in asked),
+        targets,
+        skipped,
+        seen,
+        found,
+        guards=guards,
+        runtime_only=runtime_only,
+        notes=_notes(found),
+        settings=settings,
+    )
+
+
+def read_for_scan_and_plans(host: Host) -> None:
+    """Read what a scan and the plans of all profiles read, every link included, so that a snapshot can answer both."""
+    facts = scan(host)
+    links = ",".join(link.name for link in facts.links if link.kind != "loopback")
+    for name in profile_paths():
+        # A profile that does not fit or is broken leaves the others their turn.
+        with contextlib.suppress(AdvisorError):
+            settings = {"links": links} if links and "links" in load(name).parameters else {}
+            plan_profiles(host, [name], settings, facts=facts)
+
+
+def _services(host: Host, asked: Iterable[Request]) -> tuple[Service, ...]:
+    units = tuple(dict.fromkeys(unit for request in asked for unit in unit_names(request.values)))
+    if not units:
+        return ()
+    from advisor.facts.service_devices import with_devices
+
+    unknown = Unknowns()
+    return with_devices(host, read_services(host, units, unknown))
+
+
+def _notes(facts: Facts) -> tuple[str, ...]:
+    notes: list[str] = []
+    if facts.owners.tuned_profile:
+        notes.append(
+            f"TuneD is active with the profile {facts.owners.tuned_profile}: it may set some of these values again "
+            "when it starts"
+        )
+    return tuple(notes)
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What apply came to: no record where everything was there already."""
+
+    plan: Plan
+    record: Record | None
+
+
+def apply_profiles(
+    host: Host,
+    names: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    runtime_only: bool = False,
+    agree: Callable[[Plan], bool] = lambda _: True,
+    progress: Progress = _quiet,
+    store: Store | None = None,
+) -> Done:
+    """Plan and apply under the lock; a transaction that was left unfinished is put back first."""
+    requests(names, settings)  # a call that is wrong is told before anything is made for it
+    kept = store or Store()
+    with kept.lock():
+        for record, outcomes in recover(host, kept):
+            progress(f"{record.id} had been interrupted: {_summary(outcomes)}")
+        made = plan_profiles(host, names, settings, runtime_only=runtime_only, store=kept)
+        if made.is_empty and not made.cannot_apply:
+            return Done(made, None)
+        if not made.is_empty and not made.blocking and not agree(made):
+            raise RefusedError("not agreed to; nothing was changed")
+        with interruptible():
+            return Done(made, apply_plan(host, made, kept, progress=progress))
+
+
+def _summary(outcomes: Iterable[Outcome]) -> str:
+    listed = tuple(outcomes)
+    lost = [one for one in listed if not one.is_back]
+    return f"{len(lost)} item(s) could not be put back" if lost else "put back"
+
+
+def script_for(host: Host, name: str | None, settings: Mapping[str, str], store: Store | None = None) -> str:
+    """The rollback script of a transaction (by id, or the last in force), or of a profile applied to this host now."""
+    kept = store or Store()
+    if name in profile_paths():
+        assert name is not None
+        made = plan_profiles(host, (name,), settings, store=kept)
+        if made.is_empty:
+            raise RefusedError(f"{name} would change nothing here, so there is nothing to put back")
+        return rollback_script(made)
+    if name is None:
+        in_force = [record for record in kept.records() if record.is_in_force]
+        if not in_force:
+            raise RefusedError("no transaction is in force", hint="name a profile to get the script beforehand")
+        record = in_force[-1]
+    else:
+        record = _record_or_profile(kept, name)
+    return rollback_script(record.plan, record.bystanders_after)
+
+
+def _record_or_profile(store: Store, name: str) -> Record:
+    """A transaction by its id; what is neither that nor a profile is refused as a profile is. Raises UsageError."""
+    if name.isascii() and name.isdigit():
+        return store.record(name)
+    load(name)
+    raise AssertionError("a profile of that name was looked for first")
+
+
+def write_script(text: str, path: Path) -> None:
+    """Write a script that its owner alone may read and run. Raises UsageError."""
+    from advisor.host.putfile import save_output
+
+    save_output(str(path), text.encode("utf-8", "surrogateescape"), mode=0o700)

@@ -1,0 +1,202 @@
+"""The rollback script ends where ``advisor rollback`` ends, under every shell, with any name and any content."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.host import Missing, ReadFile
+from advisor.host.probes import reduce
+from advisor.plan.records import FileChange, Plan
+from advisor.script import _probe, printf_lines, rollback_script, shell_quote
+from advisor.transaction import apply_plan
+from tests.transaction.system import TARGETS, build, plan_of, store_of
+from tests.trees import listing
+
+SHELLS = [shell for shell in (["dash"], ["busybox", "sh"], ["bash", "--posix"]) if shutil.which(shell[0])]
+
+
+def run_script(
+    script: Path, where: Path, *options: str, shell: list[str] = SHELLS[0]
+) -> subprocess.CompletedProcess[str]:
+    path = f"{where / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"
+    return subprocess.run(
+        [*shell, str(script), "--root", str(where / "root"), *options],
+        capture_output=True,
+        text=True,
+        env={"PATH": path},
+        timeout=60,
+        check=False,
+    )
+
+
+def applied_script(where: Path, plan: Plan | None = None) -> Path:
+    host, store = build(where), store_of(where)
+    with store.lock():
+        record = apply_plan(host, plan or plan_of(host), store)
+    return store.script_path(record.id)
+
+
+def reload_stand_in(where: Path) -> None:
+    """With --root the script does not reload the running systemd; the stand-in is told by hand."""
+    subprocess.run([where / "bin/systemctl", "daemon-reload"], check=True)
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_the_script_leaves_every_byte_as_it_was_and_is_safe_to_run_twice(tmp_path: Path, shell: list[str]) -> None:
+    build(tmp_path)
+    before = listing(tmp_path / "root")
+    script = applied_script(tmp_path)
+    first = run_script(script, tmp_path, shell=shell)
+    reload_stand_in(tmp_path)
+    second = run_script(script, tmp_path, shell=shell)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "restored" in first.stdout
+    assert "restored" not in second.stdout
+    assert listing(tmp_path / "root") == before
+
+
+def test_the_script_says_a_line_for_each_item(tmp_path: Path) -> None:
+    done = run_script(applied_script(tmp_path), tmp_path)
+    for name, *_ in TARGETS:
+        assert name in done.stdout
+    for name in ("/etc/llttab", "/etc/sysctl.d/90-advisor-test.conf", "/etc/systemd/network/10-advisor-eth1.link"):
+        assert name in done.stdout
+
+
+def test_the_script_keeps_what_somebody_else_set_and_says_so_with_5(tmp_path: Path) -> None:
+    script = applied_script(tmp_path)
+    value = tmp_path / "root/proc/sys/net/core/rmem_max"
+    value.write_text("777\n")
+    (tmp_path / "root/etc/llttab").write_text("theirs\n")
+    reload_stand_in(tmp_path)
+    done = run_script(script, tmp_path)
+    assert done.returncode == 5
+    assert "kept      sysctl:net.core.rmem_max: somebody else set it to 777" in done.stdout
+    assert "by hand: printf" in done.stdout
+    assert (value.read_text(), (tmp_path / "root/etc/llttab").read_text()) == ("777\n", "theirs\n")
+    reload_stand_in(tmp_path)
+    forced = run_script(script, tmp_path, "--force")
+    assert forced.returncode == 0, forced.stdout
+    assert value.read_text() == "212992\n"
+
+
+def test_the_script_refuses_another_host_unless_told(tmp_path: Path) -> None:
+    script = applied_script(tmp_path)
+    (tmp_path / "root/etc/machine-id").write_text("e" * 32 + "\n")
+    before = listing(tmp_path / "root")
+    done = run_script(script, tmp_path)
+    assert done.returncode == 3
+    assert "machine-id" in done.stderr
+    assert listing(tmp_path / "root") == before
+    assert run_script(script, tmp_path, "--any-host").stdout.count("restored") >= 7
+
+
+def test_bad_arguments_and_no_root(tmp_path: Path) -> None:
+    script = applied_script(tmp_path)
+    assert run_script(script, tmp_path, "--nonsense").returncode == 2
+    if shutil.which("setpriv"):
+        unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "dash", "-s"]
+        done = subprocess.run(unprivileged, input=script.read_bytes(), capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (6, b"rollback: needs root\n")
+
+
+@pytest.mark.parametrize("only", [[number] for number in range(len(TARGETS))] + [list(range(len(TARGETS)))])
+def test_the_script_is_clean_under_shellcheck(tmp_path: Path, only: list[int]) -> None:
+    script = tmp_path / "rollback.sh"
+    script.write_text(rollback_script(plan_of(build(tmp_path), only)))
+    done = subprocess.run(["shellcheck", "--shell=sh", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+hostile = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(hostile)
+def test_any_text_stays_one_word(text: str) -> None:
+    done = subprocess.run(["dash", "-c", f"printf '%s' {shell_quote(text)}"], capture_output=True, check=True)
+    assert done.stdout == text.encode()
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_content_is_printed_byte_for_byte(content: bytes) -> None:
+    for shell in SHELLS:
+        done = subprocess.run([*shell, "-c", "\n".join(printf_lines(content))], capture_output=True, check=True)
+        assert done.stdout == content
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(before=st.one_of(st.none(), st.binary(max_size=60)), after=st.binary(max_size=60), name=hostile)
+def test_any_file_name_and_content_come_back(
+    tmp_path_factory: pytest.TempPathFactory, before: bytes | None, after: bytes, name: str
+) -> None:
+    where = tmp_path_factory.mktemp("file")
+    name = name.replace("/", "").strip(".") or "x"
+    if len(name.encode()) > 200 or before == after:
+        return
+    host = build(where)
+    path = where / "root/etc" / f"-{name}"
+    if before is not None:
+        path.write_bytes(before)
+        path.chmod(0o640)
+    mode = None if before is None else 0o640
+    change = FileChange(f"/etc/-{name}", before, after, 0o640, 0, 0, mode, (), (), ())
+    plan = msgspec.structs.replace(plan_of(host, [0]), files=(change,))
+    was = listing(where / "root")
+    script = applied_script_of(where, plan)
+    done = run_script(script, where)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert listing(where / "root") == was
+
+
+def applied_script_of(where: Path, plan: Plan) -> Path:
+    from tests.trees import host_of
+
+    store = store_of(where)
+    with store.lock():
+        record = apply_plan(host_of(where / "root", where / "bin"), plan, store)
+    return store.script_path(record.id)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.sampled_from("ab1 \t\n[]=-:"), max_size=40), st.sampled_from(["words", "flow:ab"]))
+def test_shell_and_python_read_the_same_value(text: str, form: str) -> None:
+    expected = reduce(text, form)
+    script = rollback_script_functions()
+    probe = _probe(ReadFile("/dev/stdin", form))
+    done = subprocess.run(
+        ["dash", "-c", f"root=\n{script}\n{probe}"], input=text.encode(), capture_output=True, check=False
+    )
+    found = done.stdout.decode().rstrip("\n")
+    assert found == ("" if isinstance(expected, Missing) else expected)
+
+
+def rollback_script_functions() -> str:
+    """The reducing functions of the template, as the scripts carry them."""
+    from advisor.templating import environment
+
+    text = (
+        environment(escape_html=False)
+        .get_template("rollback.sh.j2")
+        .render(
+            profiles="",
+            fingerprint="",
+            machine_id="",
+            values=[],
+            moved=[],
+            files=[],
+            reload=[],
+            has_links=False,
+            forms=["words", "flow", "unit-numa"],
+        )
+    )
+    start = text.index("words() {")
+    return text[start : text.index('if [ "$problems"')]

@@ -1,0 +1,371 @@
+"""A transaction over every kind of tunable: all or nothing, whatever fails, whoever dies, whoever else writes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.errors import BusyError, CommandError, NotRestoredError, RefusedError, RestoredError
+from advisor.host import Host, Step, WriteFile
+from advisor.journal import Record, Store
+from advisor.transaction import apply_plan, recover, roll_back, verify
+from tests.transaction.system import TARGETS, build, plan_of, store_of
+from tests.trees import listing
+
+ALL = range(len(TARGETS))
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def applied(where: Path, host: Host) -> tuple[Record, Store]:
+    store = store_of(where)
+    with store.lock():
+        return apply_plan(host, plan_of(host), store), store
+
+
+def test_every_kind_is_applied_read_back_and_persisted(where: Path) -> None:
+    host = build(where)
+    record, store = applied(where, host)
+    assert record.state == "applied"
+    assert {change.tunable for change in record.plan.changes} == {name for name, *_ in TARGETS}
+    root = where / "root"
+    assert (root / "proc/sys/net/ipv4/tcp_rmem").read_text().split() == ["4096", "131072", "8388608"]
+    assert (root / "sys/class/net/eth1.5/mtu").read_text() == "9000\n"
+    assert (root / "etc/llttab").read_text().endswith("set-flow highwater:2000\nset-flow rporthighwater:1800\n")
+    assert (root / "etc/sysctl.d/90-advisor-test.conf").read_text() == (
+        "# kept by hand\nnet.core.rmem_max = 8388608\nvm.swappiness = 30\nnet.ipv4.tcp_rmem = 4096 131072 8388608\n"
+    )
+    assert verify(host, store.records()) == ()
+    assert plan_of(host).is_empty, "a second plan finds nothing to do"
+
+
+def test_rollback_leaves_every_byte_as_it_was(where: Path) -> None:
+    host = build(where)
+    before = listing(where / "root")
+    record, store = applied(where, host)
+    assert listing(where / "root") != before
+    with store.lock():
+        outcomes = roll_back(host, record, store)
+    assert {one.state for one in outcomes} == {"restored"}
+    assert listing(where / "root") == before
+    assert store.record(record.id).state == "rolled-back"
+    with store.lock():
+        again = roll_back(host, store.record(record.id), store)
+    assert {one.state for one in again} == {"already"}
+
+
+class DyingHost(Host):
+    """Kills its own process, as a power cut would, at the step with this number (before it or right after it)."""
+
+    def __init__(self, host: Host, die_at: int, *, after: bool) -> None:
+        super().__init__(host.files, host.commands, is_root=True)
+        self._left = die_at
+        self._after = after
+
+    def do(self, step: Step) -> None:
+        self._left -= 1
+        if self._left == 0 and not self._after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().do(step)
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Run ``work`` in a forked process; its signal number, or 0 if it ended by itself."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) * -1
+
+
+def locked_apply(host: Host, where: Path) -> None:
+    store = store_of(where)
+    with store.lock():
+        apply_plan(host, plan_of(host), store)
+
+
+# 8 live values (one has no step of its own), 4 files and their reloads.
+@pytest.mark.parametrize("die_at", range(1, 14))
+@pytest.mark.parametrize("after", [False, True])
+def test_a_kill_at_any_step_is_put_back_by_the_next_run(where: Path, die_at: int, after: bool) -> None:
+    host = build(where)
+    before = listing(where / "root")
+    assert in_child(lambda: locked_apply(DyingHost(host, die_at, after=after), where)) == signal.SIGKILL
+    store = store_of(where)
+    (record,) = store.records()
+    assert record.state == "applying"
+    with store.lock():
+        ((recovered, outcomes),) = recover(host, store)
+    assert recovered.id == record.id
+    assert all(one.is_back for one in outcomes)
+    assert listing(where / "root") == before
+    with store.lock():
+        assert recover(host, store) == ()
+
+
+def test_a_kill_during_rollback_is_finished_by_the_next_run(where: Path) -> None:
+    host = build(where)
+    before = listing(where / "root")
+    record, store = applied(where, host)
+
+    def dying_rollback() -> None:
+        with store_of(where).lock():
+            roll_back(DyingHost(host, 4, after=True), record, store_of(where))
+
+    assert in_child(dying_rollback) == signal.SIGKILL
+    assert store.record(record.id).state == "rolling-back"
+    with store.lock():
+        recover(host, store)
+    assert listing(where / "root") == before
+    assert store.record(record.id).state == "rolled-back"
+
+
+class RefusingHost(Host):
+    """A kernel that answers EINVAL at one step, or a driver that clamps the value it is given."""
+
+    def __init__(self, host: Host, at: int, clamp: str | None = None) -> None:
+        super().__init__(host.files, host.commands, is_root=True)
+        self._left = at
+        self._clamp = clamp
+
+    def do(self, step: Step) -> None:
+        self._left -= 1
+        if self._left != 0:
+            super().do(step)
+        elif self._clamp is None:
+            raise CommandError("Invalid argument")
+        else:
+            (place,) = Path(self.locate("/sys/class/net/eth1/mtu")).parent.glob("mtu")
+            place.write_text(self._clamp)
+
+
+@pytest.mark.parametrize("at", range(1, 14))
+def test_one_refused_step_puts_everything_back(where: Path, at: int) -> None:
+    host = build(where)
+    before = listing(where / "root")
+    store = store_of(where)
+    with store.lock(), pytest.raises(RestoredError, match="Invalid argument"):
+        apply_plan(RefusingHost(host, at), plan_of(host), store)
+    assert listing(where / "root") == before
+    assert store.records()[0].state == "rolled-back"
+
+
+def test_a_value_that_a_driver_clamps_is_a_failure_and_is_put_back(where: Path) -> None:
+    host = build(where)
+    before = listing(where / "root")
+    store = store_of(where)
+    with store.lock(), pytest.raises(RestoredError, match="link:eth1:mtu: set to 9000, but reads 8000"):
+        apply_plan(RefusingHost(host, 6, clamp="8000\n"), plan_of(host), store)
+    assert listing(where / "root") == before
+
+
+def test_what_cannot_be_put_back_is_listed_with_the_command_to_do_by_hand(where: Path) -> None:
+    host = build(where)
+    plan = plan_of(host)
+    gone = where / "root/sys/class/net/eth1.5/mtu"
+
+    class VanishingHost(RefusingHost):
+        def do(self, step: Step) -> None:
+            if self._left == 93:
+                gone.unlink()
+            super().do(step)
+
+    store = store_of(where)
+    with store.lock(), pytest.raises(NotRestoredError) as caught:
+        apply_plan(VanishingHost(host, 99), plan, store)
+    assert caught.value.exit_code == 5
+    assert caught.value.items == (("link:eth1.5:mtu", "ip link set dev eth1.5 mtu 1500"),)
+    assert store.records()[0].kept[0][0] == "link:eth1.5:mtu"
+    assert (where / "root/sys/class/net/eth1/mtu").read_text() == "1500\n"
+
+
+def test_what_somebody_else_set_since_is_kept_unless_forced(where: Path) -> None:
+    host = build(where)
+    before = listing(where / "root")
+    record, store = applied(where, host)
+    (where / "root/proc/sys/net/core/rmem_max").write_text("777\n")
+    (where / "root/etc/llttab").write_text("theirs\n")
+    drift = {one.what: one for one in verify(host, store.records())}
+    assert set(drift) == {"sysctl:net.core.rmem_max", "/etc/llttab"}
+    assert drift["sysctl:net.core.rmem_max"].live == "777"
+    with store.lock():
+        outcomes = {one.what: one for one in roll_back(host, record, store)}
+    assert {what for what, one in outcomes.items() if one.state == "kept"} == set(drift)
+    assert (where / "root/proc/sys/net/core/rmem_max").read_text() == "777\n"
+    assert store.record(record.id).state == "partly-rolled-back"
+    with store.lock():
+        roll_back(host, store.record(record.id), store, force=True)
+    assert listing(where / "root") == before
+
+
+def test_foreign_lines_added_to_a_file_are_no_drift(where: Path) -> None:
+    host = build(where)
+    _, store = applied(where, host)
+    with (where / "root/etc/llttab").open("a") as llttab:
+        llttab.write("include 0-1\n")
+    assert verify(host, store.records()) == ()
+
+
+def test_an_earlier_transaction_waits_for_the_later_one(where: Path) -> None:
+    host = build(where)
+    first, store = applied(where, host)
+    root = where / "root"
+    (root / "proc/sys/net/core/rmem_max").write_text("1000\n")
+    with store.lock():
+        second = apply_plan(host, plan_of(host, [0]), store)
+        with pytest.raises(RefusedError, match=second.id):
+            roll_back(host, first, store)
+        roll_back(host, second, store)
+        outcomes = roll_back(host, first, store)
+    assert [one.what for one in outcomes if one.state == "kept"] == ["sysctl:net.core.rmem_max"]
+
+
+def test_a_host_that_changed_since_the_plan_is_refused_untouched(where: Path) -> None:
+    host = build(where)
+    plan = plan_of(host)
+    (where / "root/sys/class/net/eth1/mtu").write_text("1400\n")
+    before = listing(where / "root")
+    store = store_of(where)
+    with store.lock(), pytest.raises(RefusedError, match="link:eth1:mtu: changed since"):
+        apply_plan(host, plan, store)
+    assert listing(where / "root") == before
+    assert store.records() == ()
+
+
+def test_a_plan_of_another_host_is_refused(where: Path) -> None:
+    host = build(where)
+    plan = plan_of(host)
+    (where / "root/etc/machine-id").write_text("f" * 32)
+    with store_of(where).lock(), pytest.raises(RefusedError, match="another host"):
+        apply_plan(host, plan, store_of(where))
+
+
+def test_two_applies_at_once_one_is_refused_and_the_holder_named(where: Path) -> None:
+    store = store_of(where)
+    with store.lock(), pytest.raises(BusyError, match=f"process {os.getpid()}"), store_of(where).lock():
+        pass
+    with store_of(where).lock():
+        pass
+
+
+def test_a_journal_that_cannot_be_written_means_nothing_is_changed(where: Path) -> None:
+    host = build(where)
+    before = listing(where / "root")
+    store = store_of(where)
+    with store.lock():
+        (where / "state/transactions").rmdir()
+        (where / "state/transactions").symlink_to("/dev/full")
+        with pytest.raises(RefusedError, match="journal"):
+            apply_plan(host, plan_of(host), store)
+    assert listing(where / "root") == before
+
+
+def test_a_state_directory_that_others_can_write_to_is_refused(where: Path) -> None:
+    (where / "state").mkdir()
+    (where / "state").chmod(0o777)
+    with pytest.raises(RefusedError, match="only its owner"), store_of(where).lock():
+        pass
+
+
+def test_the_journal_filling_the_disk_half_way_puts_everything_back(
+    where: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = build(where)
+    before = listing(where / "root")
+    full = {"left": 5}
+    real_fsync = os.fsync
+
+    def fsync_of_a_full_disk(fd: int) -> None:
+        if os.readlink(f"/proc/self/fd/{fd}").endswith("/journal"):
+            full["left"] -= 1
+            if full["left"] < 0:
+                raise OSError(28, "No space left on device")
+        real_fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync_of_a_full_disk)
+    store = store_of(where)
+    with store.lock(), pytest.raises(RestoredError, match="No space left"):
+        apply_plan(host, plan_of(host), store)
+    assert listing(where / "root") == before
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(only=st.sets(st.sampled_from(list(ALL)), min_size=1), die_at=st.integers(1, 14), after=st.booleans())
+def test_any_subset_any_crash_point_the_baseline_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, only: set[int], die_at: int, after: bool
+) -> None:
+    where = tmp_path_factory.mktemp("any")
+    host = build(where)
+    before = listing(where / "root")
+    plan = plan_of(host, only)
+
+    def dying_apply() -> None:
+        with store_of(where).lock():
+            apply_plan(DyingHost(host, die_at, after=after), plan, store_of(where))
+
+    died = in_child(dying_apply)
+    store = store_of(where)
+    with store.lock():
+        recover(host, store)
+        for record in store.records():
+            if record.is_in_force:
+                assert died == 0
+                roll_back(host, record, store)
+    assert listing(where / "root") == before
+
+
+def test_history_remembers_the_value_before_the_first_transaction(where: Path) -> None:
+    host = build(where)
+    _, store = applied(where, host)
+    assert store.first_seen()["llt:highwater"] == "1000"
+    with store.lock():
+        roll_back(host, store.records()[0], store)
+    assert store.first_seen() == {}
+
+
+def test_journal_file_and_script_belong_to_their_owner_alone(where: Path) -> None:
+    host = build(where)
+    record, store = applied(where, host)
+    directory = where / "state/transactions" / record.id
+    assert [
+        oct(path.stat().st_mode & 0o7777) for path in (directory, directory / "journal", store.script_path(record.id))
+    ] == [
+        "0o700",
+        "0o600",
+        "0o700",
+    ]
+
+
+class ManagingHost(Host):
+    """A kernel that keeps an interrupt to itself, as it does with managed vectors."""
+
+    def do(self, step: Step) -> None:
+        if isinstance(step, WriteFile) and "/irq/" in step.path:
+            raise CommandError(f"{step.path}: Input/output error", errno=errno.EIO)
+        super().do(step)
+
+
+def test_an_interrupt_that_the_kernel_manages_is_left_and_no_failure(where: Path) -> None:
+    built = build(where)
+    host = ManagingHost(built.files, built.commands, is_root=True)
+    before = listing(where / "root")
+    record, store = applied(where, host)
+    assert [what for what, _ in record.left] == ["irq:40:affinity"]
+    assert (record.state, verify(host, store.records())) == ("applied", ())
+    with store.lock():
+        assert all(one.is_back for one in roll_back(host, record, store))
+    assert listing(where / "root") == before
