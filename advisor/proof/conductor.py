@@ -1,0 +1,509 @@
+"""The session itself, step by step: scratch file, warm-up, pairs and looks, restore. See ``protocol.prove``.
+
+The one mutable object of the room. It only ever measures and counts; what the figures mean is asked of
+``verdict`` at the looks fixed beforehand, and no figure is shown while the session runs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from advisor.errors import AdvisorError, CommandError, NotRestoredError, RefusedError
+from advisor.host import Host
+from advisor.proof import fio
+from advisor.proof.archive import save
+from advisor.proof.covariates import between, foreign_io, judge, read_counters, wait_for_writeback
+from advisor.proof.interrupt import Stop, StoppedError
+from advisor.proof.records import Arm, Ended, Pair, Proof, Run, Session, ToggleClass, measured_workloads
+from advisor.proof.schedule import CONTROL_EVERY, REPEAT_SHARE, RESERVE_SECONDS, WARM_UP_RUNS, ModeName, Schedule
+from advisor.proof.scratch import DEFAULT_KEEP, MIB, Keep, Scratch, make_scratch
+from advisor.proof.statistics import median
+from advisor.proof.target import Target
+from advisor.proof.verdict import decide, is_settled
+from advisor.proof.workloads import Workload, get
+
+WARM_UP_AGREEMENT = 0.20
+IDLE_SAMPLE_SECONDS = 1.0
+MINIMUM_TIMED_SECONDS = 0.02
+"""fio tells time in milliseconds: a shorter run is known to no better than 5 %."""
+CONTROL_SECONDS = 1.0
+MAX_PRESSED_PAIRS = 3
+SEQUENCE_RUNS = 8
+
+Stage = Literal["plan", "scratch", "warm-up", "pair", "restore"]
+
+
+class Toggle(Protocol):
+    """The change under test. ``settle_seconds`` is waited after each ``place``."""
+
+    @property
+    def toggle_class(self) -> ToggleClass: ...
+
+    @property
+    def settle_seconds(self) -> float: ...
+
+    def place(self, arm: Arm) -> None:
+        """Put the arm in force and read every tunable back. Raises AdvisorError on a mismatch."""
+
+
+@runtime_checkable
+class PlacesFio(Protocol):
+    """A toggle that also, or only, changes where fio runs: for what a profile does to a service's placement."""
+
+    def fio_options(self, arm: Arm) -> tuple[str, ...]:
+        """fio options of the arm, such as ``--numa_cpu_nodes=1``. Not given to the negative control."""
+
+
+Reconnect = Callable[[Arm], None]
+"""Makes sockets, sessions or mounts anew, so that the arm just placed acts. Raises AdvisorError if it cannot."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user chose.
+
+    ``budget_seconds`` always wins over the mode. ``byte_budget`` replaces both defaults (8 GiB and 1 % of the device),
+    ``seconds`` (0.1 to 2) the mode's length of a run. ``seed`` of the coin is drawn and recorded where none is given.
+    """
+
+    target: str
+    mode: ModeName = "default"
+    budget_seconds: float | None = None
+    byte_budget: int | None = None
+    scratch_bytes: int | None = None
+    seconds: float | None = None
+    seed: int | None = None
+    keep_if_gain: bool = False
+    force: bool = False
+    allow_link_flap: bool = False
+    keep: Keep = DEFAULT_KEEP
+    save_to: str | None = None
+    self_test: bool = False
+
+
+class ProgressEvent(msgspec.Struct, frozen=True):
+    """Where a session is: pair ``pair`` of ``pairs``, seconds left at most, contamination lamps of the last pair.
+
+    No figure and no effect, so that nobody stops at a lucky moment. ``schedule`` comes with the stage ``plan``.
+    """
+
+    stage: Stage
+    pair: int
+    pairs: int
+    seconds_left: float
+    lamps: tuple[str, ...] = ()
+    schedule: Schedule | None = None
+
+
+Progress = Callable[[ProgressEvent], None]
+
+
+def silent(_event: ProgressEvent) -> None:
+    """Show nothing."""
+
+
+class InterruptedProofError(StoppedError):
+    """A signal ended the session; arm A is back and the scratch file gone. ``proof`` is the partial result."""
+
+    def __init__(self, message: str, proof: Proof, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.proof = proof
+
+
+class ToggleError(CommandError):
+    """An arm could not be put in force, or did not read back."""
+
+    kind = "toggle"
+
+
+class Conductor:
+    """Conducts one session. Use once: ``Conductor(...).conduct()``."""
+
+    def __init__(
+        self,
+        host: Host,
+        target: Target,
+        toggle: Toggle,
+        settings: Settings,
+        session: Session,
+        runner: fio.FioRunner,
+        stop: Stop,
+        progress: Progress,
+        reconnect: Reconnect | None,
+    ) -> None:
+        self.host = host
+        self.target = target
+        self.toggle = toggle
+        self.settings = settings
+        self.schedule = session.schedule
+        self.runner = runner
+        self.stop = stop
+        self.progress = progress
+        self.reconnect = reconnect
+        self.workloads = [get(name) for name in measured_workloads(session.subject)]
+        self.control = get(session.subject.control) if session.subject.control else None
+        self.coin = random.Random(session.seed)
+        self.began = time.monotonic()
+        self.scratch: Scratch | None = None
+        self.placed: Arm | None = None
+        self.raw: dict[int, str] = {}
+        self.runs: list[Run] = []
+        self.unfinished: list[Run] = []
+        self.pair_seconds: list[float] = []
+        self.session = session
+
+    # -- the whole -----------------------------------------------------------------------------------------------
+
+    def conduct(self) -> Proof:
+        """Run the session to its end and restore the host. See ``protocol.prove`` for what is raised."""
+        early: StoppedError | RefusedError | None = None
+        is_foreseen = False
+        try:
+            with ExitStack() as stack:
+                # last in, first out: the host is restored before the scratch file goes
+                stack.callback(self._remove_scratch)
+                stack.callback(self._restore)
+                try:
+                    self._measure()
+                    self._keep_gain()
+                except (StoppedError, RefusedError) as error:
+                    early = error
+                    self._end("interrupted")
+                except AdvisorError as error:
+                    self._fault(error.message)
+            is_foreseen = True
+        finally:
+            # written also when something unforeseen goes past
+            if not is_foreseen:
+                self._end("fault")
+            self._update(seconds=time.monotonic() - self.began)
+            proof = self._write(None if isinstance(early, RefusedError) else self.settings.save_to)
+        if not self.session.restored:
+            raise self._not_restored()
+        if isinstance(early, RefusedError):
+            raise early
+        if early is not None:
+            raise self._interrupted(early, proof)
+        return proof
+
+    def _write(self, place: str | None) -> Proof:
+        if place is not None:
+            try:
+                save(place, decide(self.session), self.raw)
+            except CommandError as error:
+                self._note(f"the result was not saved: {error.message}")
+        return decide(self.session)
+
+    def _interrupted(self, stopped: StoppedError, proof: Proof) -> InterruptedProofError:
+        hint = f"the partial result is in {self.settings.save_to}" if self.settings.save_to else None
+        message = f"{stopped.message} after {self._done_pairs()} pairs; arm A is in place, the scratch file is gone"
+        return InterruptedProofError(message, proof, hint=hint)
+
+    def _measure(self) -> None:
+        idle_before = read_counters(self.host, self.target.device, time.monotonic())
+        self.stop.sleep(IDLE_SAMPLE_SECONDS if self.target.device else 0.0)
+        idle = between(idle_before, read_counters(self.host, self.target.device, time.monotonic()), None)
+        self._make_scratch()
+        self._warm_up("A")
+        self._check_warm_up(lambda rate: foreign_io(idle, rate))
+        if self.toggle.toggle_class == "T3":
+            self._measure_sequence()
+            return
+        self._warm_up("B")
+        self._measure_pairs()
+
+    # -- records -------------------------------------------------------------------------------------------------
+
+    def _update(self, **changes: object) -> None:
+        self.session = msgspec.structs.replace(self.session, **changes)
+
+    def _end(self, how: Ended) -> None:
+        self._update(ended=how)
+        if self.unfinished:
+            runs, self.unfinished = tuple(self.unfinished), []
+            pair = Pair(len(self.session.pairs), 0, "".join(dict.fromkeys(run.arm for run in runs)), runs, whole=False)
+            self._update(pairs=(*self.session.pairs, pair))
+
+    def _note(self, text: str) -> None:
+        if text not in self.session.notes:
+            self._update(notes=(*self.session.notes, text))
+
+    def _fault(self, text: str) -> None:
+        self._update(faults=(*self.session.faults, text))
+        self._end("fault")
+
+    def _show(self, stage: Stage, number: int | None = None, lamps: tuple[str, ...] = ()) -> None:
+        done = self._done_pairs() if number is None else number - 1
+        left = self.schedule.predicted_seconds - (time.monotonic() - self.began)
+        if stage == "pair" and self.pair_seconds:
+            left = (self.schedule.pairs - done) * self._expected_pair_seconds()
+        if self.settings.budget_seconds is not None:
+            left = min(left, self._deadline() - time.monotonic())
+        event = ProgressEvent(stage, number or done, self.schedule.pairs, max(0.0, left), lamps)
+        self.progress(event)
+
+    def _done_pairs(self) -> int:
+        return sum(1 for pair in self.session.pairs if pair.whole and not pair.superseded)
+
+    # -- scratch file --------------------------------------------------------------------------------------------
+
+    def _make_scratch(self) -> None:
+        if not self.schedule.scratch_bytes:
+            return
+        self._show("scratch")
+        self.scratch = make_scratch(
+            self.target, self.schedule.scratch_bytes, keep=self.settings.keep, check_stop=self.stop.check
+        )
+        self._update(bytes_written=self.session.bytes_written + self.schedule.scratch_bytes)
+        if not wait_for_writeback(self.host, self.stop.sleep):
+            self._note("much was still dirty or under writeback when the measurement began")
+
+    def _remove_scratch(self) -> None:
+        if self.scratch is None:
+            return
+        try:
+            self._find_scratch_again()
+            self.scratch.remove()
+        except AdvisorError as error:
+            self._note(f"the scratch file was not removed: {error.message}")
+
+    # -- arms ----------------------------------------------------------------------------------------------------
+
+    def _place(self, arm: Arm) -> None:
+        self.placed = arm
+        try:
+            self._toggle(arm)
+        except AdvisorError as error:
+            raise ToggleError(f"arm {arm} could not be put in place: {error.message}") from error
+        self._find_scratch_again()
+        self.stop.sleep(self.toggle.settle_seconds)
+
+    def _toggle(self, arm: Arm) -> None:
+        self.toggle.place(arm)
+        if self.reconnect is not None:
+            self.reconnect(arm)
+
+    def _find_scratch_again(self) -> None:
+        if self.reconnect is not None and self.scratch is not None:
+            self.scratch = self.scratch.after_remount()
+
+    def _restore(self) -> None:
+        """Arm A, or B where it is kept. Signals cannot reach in here: they are only noted."""
+        if self.placed is None or (self.session.kept and self.placed == "B"):
+            return
+        try:
+            self._show("restore")
+        finally:
+            # whatever became of the terminal that progress is shown on
+            self._put_back()
+
+    def _put_back(self) -> None:
+        try:
+            self._toggle("A")
+        except AdvisorError as error:
+            self._update(restored=False)
+            self._fault(f"arm A could not be put back: {error.message}")
+        except BaseException:
+            self._update(restored=False)
+            raise
+
+    def _keep_gain(self) -> None:
+        self.stop.check()
+        if not self.settings.keep_if_gain or not decide(self.session).is_gain:
+            return
+        self._place("B")
+        self._update(kept=True)
+
+    def _not_restored(self) -> NotRestoredError:
+        words = self.session.faults[-1] if self.session.faults else "arm A could not be put back"
+        items = ((f"profile {self.session.subject.profile}", "advisor rollback"),)
+        return NotRestoredError(words, hint="see advisor status, then advisor rollback", items=items)
+
+    # -- runs ----------------------------------------------------------------------------------------------------
+
+    def _run(self, arm: Arm, workload: Workload, seconds: float) -> Run:
+        self.stop.check()
+        job = fio.Job(
+            workload, seconds, self.schedule.scratch_bytes, self.schedule.run_write_bytes, self._options(arm, workload)
+        )
+        before = read_counters(self.host, self.target.device, time.monotonic())
+        scratch = self.scratch if workload.needs_scratch else None
+        figures, text = fio.run(self.runner, job, scratch, self.stop)
+        after = read_counters(self.host, self.target.device, time.monotonic())
+        covariates = between(before, after, figures)
+        history = [run.covariates for run in self.runs if (run.arm, run.workload) == (arm, workload.name)]
+        lamps = judge(covariates, history) if scratch is not None else ()
+        number = len(self.runs)
+        run = Run(number, arm, workload.name, before.at_seconds - self.began, figures, covariates, lamps)
+        self.runs.append(run)
+        self.raw[number] = text
+        self._update(bytes_written=self.session.bytes_written + figures.written_bytes)
+        return run
+
+    def _options(self, arm: Arm, workload: Workload) -> tuple[str, ...]:
+        if workload == self.control or not isinstance(self.toggle, PlacesFio):
+            return ()
+        return self.toggle.fio_options(arm)
+
+    # -- warm-up -------------------------------------------------------------------------------------------------
+
+    def _warm_up(self, arm: Arm) -> None:
+        self._show("warm-up")
+        self._place(arm)
+        for workload in self.workloads:
+            self._warm_up_workload(arm, workload)
+
+    def _warm_up_workload(self, arm: Arm, workload: Workload) -> None:
+        values: list[float] = []
+        for _ in range(WARM_UP_RUNS):
+            run = self._run(arm, workload, self.schedule.seconds_per_run)
+            self._update(warm_up=(*self.session.warm_up, run))
+            values.append(run.figures.value(workload.metric))
+            if len(values) > 1 and abs(math.log(values[-1] / values[-2])) <= math.log1p(WARM_UP_AGREEMENT):
+                return
+        self._note(f"{workload.name} was still changing by more than {WARM_UP_AGREEMENT:.0%} after the warm-up")
+
+    def _check_warm_up(self, foreign: Callable[[float], str | None]) -> None:
+        """Before arm B is ever placed: is the host calm enough for these rates, and are the runs long enough?"""
+        stored = [run for run in self.session.warm_up if get(run.workload).needs_scratch]
+        if not stored:
+            return
+        slowest = min(run.figures.bandwidth_bytes_per_s for run in stored)
+        reason = foreign(slowest)
+        if reason is not None:
+            self._refuse_or_force(reason)
+        shortest = min(stored, key=lambda run: run.figures.runtime_seconds)
+        if shortest.figures.runtime_seconds < MINIMUM_TIMED_SECONDS:
+            raise RefusedError(
+                f"{shortest.workload}: {self.schedule.run_write_bytes // MIB} MiB, all that the byte budget allows for"
+                f" a run, are written in {shortest.figures.runtime_seconds * 1000:.0f} ms: too short to be timed",
+                hint="raise the byte budget, or choose --quick",
+            )
+
+    def _refuse_or_force(self, reason: str) -> None:
+        if not self.settings.force:
+            raise RefusedError(f"the host is busy: {reason}", hint="try again later, or --force for an indication")
+        gate = msgspec.structs.replace(self.session.gate, busy=(*self.session.gate.busy, reason))
+        self._update(gate=gate, forced=True)
+
+    # -- pairs ---------------------------------------------------------------------------------------------------
+
+    def _measure_pairs(self) -> None:
+        repeats_left = int(self.schedule.pairs * REPEAT_SHARE)
+        index = 0
+        while index < self.schedule.pairs:
+            if not self._has_time():
+                self._end("budget")
+                return
+            if self.session.bytes_written + self._pair_bytes() > self.schedule.byte_budget:
+                self._end("bytes")
+                return
+            pair = self._run_pair(index, 0)
+            attempt = 0
+            while pair.contaminated and repeats_left > 0 and self._has_time() and self._has_bytes():
+                repeats_left -= 1
+                attempt += 1
+                repeated = self._run_pair(index, attempt)
+                # only now: a pair whose repeat never came to an end stays in
+                self._supersede(pair)
+                pair = repeated
+            index += 1
+            if self._is_under_pressure():
+                return
+            if index in self.schedule.looks[:-1] and is_settled(self.session):
+                self._end("settled")
+                return
+
+    def _run_pair(self, index: int, attempt: int) -> Pair:
+        began = time.monotonic()
+        self._show("pair", index + 1, self._last_lamps())
+        order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
+        runs: list[Run] = []
+        control_runs: list[Run] = []
+        self.unfinished = runs
+        for arm in order:
+            self._place(arm)
+            for workload in self.workloads:
+                runs.append(self._run(arm, workload, self.schedule.seconds_per_run))
+            if self.control is not None and index % CONTROL_EVERY == CONTROL_EVERY - 1:
+                control_runs.append(self._run(arm, self.control, min(CONTROL_SECONDS, self.schedule.seconds_per_run)))
+        contaminated = any(run.lamps for run in runs)
+        pair = Pair(index, attempt, "".join(order), tuple(runs), tuple(control_runs), contaminated)
+        self.unfinished = []
+        self._update(pairs=(*self.session.pairs, pair))
+        self.pair_seconds.append(time.monotonic() - began)
+        return pair
+
+    def _supersede(self, old: Pair) -> None:
+        pairs = tuple(
+            msgspec.structs.replace(pair, superseded=True) if pair is old else pair for pair in self.session.pairs
+        )
+        self._update(pairs=pairs)
+
+    def _last_lamps(self) -> tuple[str, ...]:
+        if not self.session.pairs:
+            return ()
+        return tuple(dict.fromkeys(lamp for run in self.session.pairs[-1].runs for lamp in run.lamps))
+
+    def _is_under_pressure(self) -> bool:
+        """Somebody else is waiting for this device again and again: leave it to them."""
+        latest = self.session.pairs[-MAX_PRESSED_PAIRS:]
+        pressed = [pair for pair in latest if any("io-pressure" in run.lamps for run in pair.runs)]
+        if len(pressed) < MAX_PRESSED_PAIRS:
+            return False
+        self._note("ended early: others were waiting for I/O in three pairs in a row")
+        self._end("io-pressure")
+        return True
+
+    def _measure_sequence(self) -> None:
+        """A-B-A for what cannot be toggled freely: a block of each, and the return to A as the check."""
+        count = min(SEQUENCE_RUNS, self.schedule.pairs)
+        if self.settings.budget_seconds is not None:
+            # three blocks where the layout reckoned with two arms
+            count = max(1, count * 2 // 3)
+        blocks: list[list[list[Run]]] = []
+        self.unfinished = unfinished = []
+        order: Sequence[Arm] = ("A", "B", "A")
+        for arm in order:
+            self._show("pair")
+            if self.placed != arm:
+                self._place(arm)
+            block = []
+            for _ in range(count):
+                block.append(self._run_block(arm))
+                unfinished.extend(block[-1])
+            blocks.append(block)
+        self.unfinished = []
+        for index, parts in enumerate(zip(*blocks, strict=True)):
+            runs = tuple(run for part in parts for run in part)
+            pair = Pair(index, 0, "ABA", runs, contaminated=any(run.lamps for run in runs))
+            self._update(pairs=(*self.session.pairs, pair))
+
+    def _run_block(self, arm: Arm) -> list[Run]:
+        return [self._run(arm, workload, self.schedule.seconds_per_run) for workload in self.workloads]
+
+    # -- budgets -------------------------------------------------------------------------------------------------
+
+    def _deadline(self) -> float:
+        return self.began + (self.settings.budget_seconds or math.inf)
+
+    def _expected_pair_seconds(self) -> float:
+        return median(self.pair_seconds[-4:]) if self.pair_seconds else self.schedule.pair_seconds
+
+    def _has_time(self) -> bool:
+        return time.monotonic() + self._expected_pair_seconds() + RESERVE_SECONDS <= self._deadline()
+
+    def _has_bytes(self) -> bool:
+        """Whether one more pair fits, beside those still to come: repeats live on what time-bound runs leave."""
+        to_come = self.schedule.pairs - self._done_pairs() + 1
+        return self.session.bytes_written + to_come * self._pair_bytes() <= self.schedule.byte_budget
+
+    def _pair_bytes(self) -> int:
+        writers = sum(1 for workload in self.workloads if workload.is_writing)
+        return 2 * writers * self.schedule.run_write_bytes

@@ -1,0 +1,254 @@
+"""What else the host was doing: the gate before a session, and the blind judgement on each run.
+
+A run is judged on these covariates only, never on its result, and against the median of its own arm: a change
+that itself costs CPU or adds I/O must not have its runs thrown away for it.
+
+Sources: Documentation/accounting/psi.rst, admin-guide/iostats.rst and admin-guide/md.rst of Linux; proc_stat(5).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import msgspec
+
+from advisor.host import Host, Missing
+from advisor.proof.metrics import Figures
+from advisor.proof.statistics import median
+
+SECTOR_BYTES = 512  # diskstats counts in these whatever the device's own block size
+MAX_PSI_CPU_PERCENT = 20.0
+MAX_PSI_IO_FULL_PERCENT = 20.0
+MAX_FOREIGN_SHARE = 0.05
+QUIET_BYTES_PER_S = 64 << 10
+"""What logging alone may write: not held against a host even beside one slow disk."""
+MAX_DIRTY_BYTES = 64 << 20
+
+BACKUP_COMMANDS = frozenset(
+    {
+        *("restic", "borg", "duplicity", "rsnapshot", "xfsdump", "bpbkar", "bpbkar32", "dsmc", "rdiff-backup"),
+        *("xfs_scrub", "e2scrub", "fstrim", "xfs_fsr", "btrfs-scrub"),
+    }
+)
+"""Commands that only exist while a backup or a maintenance pass runs; daemons that idle are left out."""
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """Running totals at one moment; ``None`` where the host does not have them. CPU in clock ticks of all CPUs,
+    pressure stalls in microseconds, ``at_seconds`` on the session's clock."""
+
+    at_seconds: float
+    disk_bytes: int | None = None
+    cpu_total_ticks: int | None = None
+    cpu_busy_ticks: int | None = None
+    cpu_steal_ticks: int | None = None
+    psi_cpu_some_us: int | None = None
+    psi_io_full_us: int | None = None
+
+
+class Covariates(msgspec.Struct, frozen=True):
+    """What happened beside one run; shares are 0 to 1 (``foreign_share`` may exceed 1), ``None`` is unknown.
+
+    ``foreign_share`` is the I/O of others on the target's device over fio's own; ``foreign_cpu_share`` the busy
+    CPU time that was not fio's, over all CPUs.
+    """
+
+    seconds: float
+    foreign_bytes: int | None = None
+    foreign_share: float | None = None
+    foreign_cpu_share: float | None = None
+    steal_share: float | None = None
+    psi_cpu_share: float | None = None
+    psi_io_full_share: float | None = None
+
+
+class Lamp(msgspec.Struct, frozen=True):
+    """One covariate that can spoil a run: by how much it may exceed its arm's own median."""
+
+    field: str
+    excess: float
+
+
+LAMPS: Mapping[str, Lamp] = MappingProxyType(
+    {
+        "disk": Lamp("foreign_share", MAX_FOREIGN_SHARE),
+        "cpu": Lamp("foreign_cpu_share", 0.10),
+        "steal": Lamp("steal_share", 0.05),
+        "cpu-pressure": Lamp("psi_cpu_share", MAX_PSI_CPU_PERCENT / 100),
+        "io-pressure": Lamp("psi_io_full_share", MAX_PSI_IO_FULL_PERCENT / 100),
+    }
+)
+"""Contamination lamps by the name under which progress shows them."""
+
+_ZERO_BASELINE = ("foreign_share", "steal_share")
+"""Expected to be nothing at all, so judged even before the arm has a median; the others include fio's own load."""
+
+
+def parse_pressure(text: str) -> dict[str, dict[str, float]]:
+    """``{"some": {"avg10": …, "total": …}, "full": …}`` of a PSI file."""
+    found: dict[str, dict[str, float]] = {}
+    for line in text.splitlines():
+        kind, *pairs = line.split()
+        values = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        found[kind] = {key: float(value) for key, value in values.items() if re.fullmatch(r"[\d.]+", value)}
+    return found
+
+
+def parse_disk_bytes(text: str, device: str) -> int | None:
+    """Bytes read and written by a device since boot; ``None`` where diskstats does not list it."""
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) >= 10 and fields[2] == device:
+            return (int(fields[5]) + int(fields[9])) * SECTOR_BYTES
+    return None
+
+
+def parse_cpu_ticks(text: str) -> tuple[int, int, int] | None:
+    """Total, busy and stolen ticks of all CPUs together. Guest time is contained in user time already."""
+    fields = text.split("\n", 1)[0].split()
+    if len(fields) < 9 or fields[0] != "cpu":
+        return None
+    user, nice, system, idle, iowait, irq, softirq, steal = (int(field) for field in fields[1:9])
+    busy = user + nice + system + irq + softirq
+    return busy + idle + iowait + steal, busy, steal
+
+
+def is_resyncing(mdstat: str) -> bool:
+    """Whether any md array resyncs, recovers, reshapes or is checked. A delayed or pending one counts too."""
+    return re.search(r"\b(resync|recovery|reshape|check)\s*=", mdstat) is not None
+
+
+def _pressure(host: Host, what: str, kind: str, field: str) -> float | None:
+    text = host.read(f"/proc/pressure/{what}")
+    return None if isinstance(text, Missing) else parse_pressure(text).get(kind, {}).get(field)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def read_counters(host: Host, device: str | None, at_seconds: float) -> Counters:
+    """The totals now. ``device`` is the kernel name of the target's block device."""
+    disk = host.read("/proc/diskstats")
+    stat = host.read("/proc/stat")
+    ticks = None if isinstance(stat, Missing) else parse_cpu_ticks(stat)
+    total, busy, steal = ticks or (None, None, None)
+    return Counters(
+        at_seconds=at_seconds,
+        disk_bytes=None if isinstance(disk, Missing) or device is None else parse_disk_bytes(disk, device),
+        cpu_total_ticks=total,
+        cpu_busy_ticks=busy,
+        cpu_steal_ticks=steal,
+        psi_cpu_some_us=_whole(_pressure(host, "cpu", "some", "total")),
+        psi_io_full_us=_whole(_pressure(host, "io", "full", "total")),
+    )
+
+
+def _delta(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else max(0, after - before)
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def between(before: Counters, after: Counters, figures: Figures | None) -> Covariates:
+    """What happened between two moments, beside fio's own work (``None``: fio did not run)."""
+    seconds = after.at_seconds - before.at_seconds
+    own_bytes = figures.read_bytes + figures.written_bytes if figures else 0
+    disk = _delta(before.disk_bytes, after.disk_bytes)
+    foreign = None if disk is None else max(0, disk - own_bytes)
+    ticks = _delta(before.cpu_total_ticks, after.cpu_total_ticks)
+    busy = _delta(before.cpu_busy_ticks, after.cpu_busy_ticks)
+    own_ticks = (figures.cpu_seconds if figures else 0.0) * os.sysconf("SC_CLK_TCK")
+    window_us = seconds * 1e6
+    return Covariates(
+        seconds=seconds,
+        foreign_bytes=foreign,
+        foreign_share=_share(foreign, own_bytes),
+        foreign_cpu_share=_share(None if busy is None else max(0.0, busy - own_ticks), ticks),
+        steal_share=_share(_delta(before.cpu_steal_ticks, after.cpu_steal_ticks), ticks),
+        psi_cpu_share=_share(_delta(before.psi_cpu_some_us, after.psi_cpu_some_us), window_us),
+        psi_io_full_share=_share(_delta(before.psi_io_full_us, after.psi_io_full_us), window_us),
+    )
+
+
+def judge(covariates: Covariates, history: Sequence[Covariates]) -> tuple[str, ...]:
+    """Names of the lamps that a run lights, against the earlier runs of the same arm and workload."""
+    return tuple(name for name, lamp in LAMPS.items() if _is_lit(lamp, covariates, history))
+
+
+def _is_lit(lamp: Lamp, covariates: Covariates, history: Sequence[Covariates]) -> bool:
+    value: float | None = getattr(covariates, lamp.field)
+    known = [seen for run in history if (seen := getattr(run, lamp.field)) is not None]
+    if value is None or not (known or lamp.field in _ZERO_BASELINE):
+        return False
+    return value > (median(known) if known else 0.0) + lamp.excess
+
+
+class Gate(msgspec.Struct, frozen=True):
+    """Why the host is not calm enough (``busy``), and what could not be told (``unknown``)."""
+
+    busy: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def read_gate(host: Host) -> Gate:
+    """The state of the host before a session: pressure, md resync, running backups."""
+    busy: list[str] = []
+    unknown: list[str] = []
+    for what, kind, limit in (("cpu", "some", MAX_PSI_CPU_PERCENT), ("io", "full", MAX_PSI_IO_FULL_PERCENT)):
+        stalled = _pressure(host, what, kind, "avg10")
+        if stalled is None:
+            unknown.append(f"{what} pressure (/proc/pressure/{what} is not there)")
+        elif stalled >= limit:
+            busy.append(f"{what} pressure: {stalled:g} % of the last 10 s ({kind}), limit {limit:g} %")
+    mdstat = host.read("/proc/mdstat")
+    if not isinstance(mdstat, Missing) and is_resyncing(mdstat):
+        busy.append("an md array is being resynced or checked (/proc/mdstat)")
+    running = sorted({name for name in _command_names(host) if name in BACKUP_COMMANDS})
+    busy.extend(f"{name} is running" for name in running)
+    return Gate(tuple(busy), tuple(unknown))
+
+
+def _command_names(host: Host) -> list[str]:
+    pids = (name for name in host.names("/proc") if name.isdecimal())
+    texts = (host.read(f"/proc/{pid}/comm") for pid in pids)
+    return [text for text in texts if not isinstance(text, Missing)]
+
+
+def foreign_io(idle: Covariates, expected_bytes_per_s: float) -> str | None:
+    """The reason to refuse where others already move more than 5 % of what fio is expected to move."""
+    if idle.foreign_bytes is None or idle.seconds <= 0:
+        return None
+    rate = idle.foreign_bytes / idle.seconds
+    if rate <= max(MAX_FOREIGN_SHARE * expected_bytes_per_s, QUIET_BYTES_PER_S):
+        return None
+    share = rate / expected_bytes_per_s if expected_bytes_per_s else 1.0
+    return f"others already move {rate / 1e6:.1f} MB/s on the device, {share:.0%} of what the workload moves"
+
+
+def wait_for_writeback(host: Host, sleep: Callable[[float], None], seconds: float = 10.0) -> bool:
+    """Wait until little is dirty or under writeback, at most that long. Whether it came to that."""
+    for _ in range(max(1, round(seconds / 0.5))):
+        text = host.read("/proc/meminfo")
+        if isinstance(text, Missing) or dirty_bytes(text) <= MAX_DIRTY_BYTES:
+            return True
+        sleep(0.5)
+    return False
+
+
+def dirty_bytes(meminfo: str) -> int:
+    """Dirty and Writeback of /proc/meminfo together."""
+    found = re.findall(r"^(?:Dirty|Writeback):\s+(\d+) kB", meminfo, re.MULTILINE)
+    return sum(int(kib) for kib in found) * 1024
+
+
+def memory_bytes(host: Host) -> int | None:
+    """MemTotal of the host."""
+    text = host.read("/proc/meminfo")
+    found = None if isinstance(text, Missing) else re.search(r"^MemTotal:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None

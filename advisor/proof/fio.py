@@ -1,0 +1,381 @@
+"""One fio micro-run: the command line, the process and how it is stopped, and the accepted figures.
+
+Source: fio(1) and fio 3.33's own behaviour. What a run must survive: text before the JSON, exit status 0 with an
+error inside, no I/O at all, whole JSON after SIGINT, workers that outlive a kill (hence ``--thread``: one process,
+one session of its own, so that one signal reaches everything).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from advisor.errors import CommandError, RefusedError
+from advisor.proof.interrupt import Stop
+from advisor.proof.metrics import Figures
+from advisor.proof.scratch import FILE_NAME, Scratch
+from advisor.proof.workloads import Section, Workload
+
+GRACE_SECONDS = 10.0
+"""What fio may take beyond the run itself before it is killed."""
+TERMINATION_SECONDS = 2.0
+POLL_SECONDS = 0.1
+MINIMUM_RUNTIME_SHARE = 0.9
+MINIMUM_BYTES_SHARE = 0.9
+NULL_BYTES = 1 << 30
+
+
+class FioMissingError(RefusedError):
+    """fio is not installed."""
+
+    kind = "fio-missing"
+
+
+class FioError(CommandError):
+    """A run that cannot be counted: fio failed, hung, or did not do what it was told."""
+
+    kind = "fio"
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """A process that ended, or was ended. ``cpu_seconds`` is user and system time together."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    timed_out: bool
+    cpu_seconds: float
+
+
+class FioRunner(Protocol):
+    """Runs one fio command to its end. Raises StoppedError (fio stopped first) when a signal came."""
+
+    def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed: ...
+
+
+class FioProcess:
+    """The real runner: the program on the search path, in a session of its own, with nothing on standard input."""
+
+    def __init__(self, *, search_path: str | None = None) -> None:
+        self._search_path = search_path
+
+    def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed:
+        """Run it. ``timeout`` in seconds is hard: SIGTERM, then SIGKILL to the whole group."""
+        program = shutil.which(argv[0], path=self._search_path)
+        if program is None:
+            raise FioMissingError(f"{argv[0]} is not installed", hint="install the package fio (3.1 or later)")
+        cpu_before = _children_cpu_seconds()
+        try:
+            process = subprocess.Popen(
+                [program, *argv[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=_environment(self._search_path),
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise FioError(f"{program} did not start: {os.strerror(error.errno or 0)}") from error
+        with process:
+            try:
+                out, err, timed_out = _wait(process, timeout, stop)
+            except BaseException:
+                _end(process)
+                raise
+        cpu_seconds = _children_cpu_seconds() - cpu_before
+        return Completed(process.returncode, _text(out), _text(err), timed_out, cpu_seconds)
+
+
+def _environment(search_path: str | None) -> dict[str, str]:
+    path = search_path if search_path is not None else os.environ.get("PATH", os.defpath)
+    return {"PATH": path, "LC_ALL": "C", "HOME": "/"}
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float, stop: Stop) -> tuple[bytes, bytes, bool]:
+    deadline = time.monotonic() + timeout
+    while True:
+        stop.check()
+        try:
+            out, err = process.communicate(timeout=POLL_SECONDS)
+            return out, err, False
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > deadline:
+                out, err = _end(process)
+                return out, err, True
+
+
+def _end(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """Stop the whole group, politely first, and reap it. Returns what it had written."""
+    _signal_group(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=TERMINATION_SECONDS)
+    # always, also after a polite end: a member of the group may have stayed behind and hold the pipes
+    _signal_group(process.pid, signal.SIGKILL)
+    try:
+        return process.communicate(timeout=TERMINATION_SECONDS)
+    except (subprocess.TimeoutExpired, ValueError):
+        process.kill()
+        return b"", b""
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _children_cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", "replace")
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One micro-run: a workload for ``seconds`` on ``size_bytes`` of scratch. ``write_limit_bytes`` bounds what a
+    writing run may write; such a run ends at the time or at the bytes, whichever comes first. ``options`` are added to
+    every section (where fio itself is placed, for instance)."""
+
+    workload: Workload
+    seconds: float
+    size_bytes: int
+    write_limit_bytes: int
+    options: tuple[str, ...] = ()
+
+    @property
+    def limited_bytes(self) -> int:
+        """Bytes, read and written, after which the bounded sections end by themselves."""
+        bounded = [section for section in self.workload.sections if section.write_share > 0]
+        return sum(self.section_limit(section) * section.jobs for section in bounded)
+
+    def section_limit(self, section: Section) -> int:
+        """fio's ``io_size`` for each job of a writing section: reads and writes together, whole blocks."""
+        writers = sum(other.jobs for other in self.workload.sections if other.write_share > 0)
+        share = self.write_limit_bytes / writers / section.write_share
+        return max(1, int(share) // section.block_bytes) * section.block_bytes
+
+
+def command(job: Job) -> list[str]:
+    """The argument vector of a run. The scratch file is named relatively: fio starts in its directory."""
+    argv = ["fio", "--output-format=json+", "--eta=never"]
+    for section in job.workload.sections:
+        argv += _section_options(job, section)
+    return argv
+
+
+def _section_options(job: Job, section: Section) -> Iterable[str]:
+    yield f"--name={section.name}"
+    # fio takes options before a --name as another job's: each section carries all of its own
+    yield from ("--thread", "--group_reporting", "--norandommap", "--randrepeat=0", "--allow_file_create=0")
+    yield f"--ioengine={section.engine}"
+    yield f"--rw={section.pattern}"
+    yield f"--bs={section.block_bytes}"
+    yield f"--iodepth={section.depth}"
+    yield f"--numjobs={section.jobs}"
+    if section.pattern in ("rw", "randrw"):
+        yield f"--rwmixread={section.read_percent}"
+    if section.random_percent is not None:
+        yield f"--percentage_random={section.random_percent}"
+    if section.end_fsync:
+        yield "--end_fsync=1"
+    yield from _place_options(job, section)
+    yield from job.options
+    yield f"--runtime={round(job.seconds * 1000)}ms"
+    yield "--time_based" if section.write_share == 0 else f"--io_size={job.section_limit(section)}"
+
+
+def _place_options(job: Job, section: Section) -> Iterable[str]:
+    if section.engine == "null":
+        yield f"--size={NULL_BYTES}"
+        return
+    start, length = (_blocks(job.size_bytes * percent // 100, section) for percent in section.region)
+    yield from (f"--filename={FILE_NAME}", "--direct=1", "--fallocate=none")
+    if section.own_regions:
+        own = _blocks(length // section.jobs, section)
+        yield from (f"--offset={start}", f"--size={own}", f"--offset_increment={own}")
+    else:
+        yield from (f"--offset={start}", f"--size={length}")
+
+
+def _blocks(size_bytes: int, section: Section) -> int:
+    return size_bytes // section.block_bytes * section.block_bytes
+
+
+def run(runner: FioRunner, job: Job, scratch: Scratch | None, stop: Stop) -> tuple[Figures, str]:
+    """One run, after the check that the scratch file is still ours: the figures and fio's own JSON text.
+
+    Raises FioError for a run that does not count, ScratchChangedError, FioMissingError and StoppedError.
+    """
+    timeout = job.seconds + GRACE_SECONDS
+    if scratch is None:
+        done = runner.run(command(job), timeout=timeout, cwd="/", stop=stop)
+    else:
+        with scratch.opened() as descriptor:
+            # the descriptor, not the path: whatever happens to the path meanwhile, fio works in our directory
+            cwd = f"/proc/self/fd/{descriptor}"
+            done = runner.run(command(job), timeout=timeout, cwd=cwd, stop=stop)
+    return figures(job, done), json_text(done.stdout)
+
+
+def read_version(runner: FioRunner, stop: Stop) -> str:
+    """What ``fio --version`` prints. Raises FioMissingError."""
+    done = runner.run(["fio", "--version"], timeout=GRACE_SECONDS, cwd="/", stop=stop)
+    if done.timed_out or done.returncode != 0:
+        raise FioMissingError(f"fio --version failed: {_last_line(done)}", hint="install the package fio again")
+    return done.stdout.strip()
+
+
+class _Latency(msgspec.Struct, frozen=True):
+    mean: float = 0.0
+    N: int = 0
+    bins: dict[str, int] = {}
+
+
+class _Direction(msgspec.Struct, frozen=True):
+    io_bytes: int
+    bw_bytes: float
+    iops: float
+    runtime: float
+    total_ios: int
+    short_ios: int = 0
+    drop_ios: int = 0
+    clat_ns: _Latency = _Latency()
+
+
+class _JobReport(msgspec.Struct, frozen=True):
+    jobname: str
+    error: int
+    read: _Direction
+    write: _Direction
+    usr_cpu: float = 0.0
+    sys_cpu: float = 0.0
+    job_runtime: float = 0.0
+
+
+class _Report(msgspec.Struct, frozen=True):
+    jobs: list[_JobReport]
+
+
+def json_text(stdout: str) -> str:
+    """fio's output from the first line that begins with a brace. Raises FioError where there is none."""
+    position = 0
+    for line in stdout.splitlines(keepends=True):
+        if line.startswith("{"):
+            return stdout[position:]
+        position += len(line)
+    raise FioError("fio printed no JSON")
+
+
+def parse_report(stdout: str) -> _Report:
+    """fio's JSON, typed. Raises FioError where it is missing, cut off or not of the known form."""
+    try:
+        # raw_decode: text may follow the document as it may precede it
+        document, _ = json.JSONDecoder().raw_decode(json_text(stdout))
+        return msgspec.convert(document, _Report)
+    except (ValueError, msgspec.ValidationError, RecursionError) as error:
+        raise FioError(f"fio's JSON cannot be read: {error}") from error
+
+
+def figures(job: Job, done: Completed) -> Figures:
+    """The figures of a run that may be counted. Raises FioError that says why it may not."""
+    if done.timed_out:
+        raise FioError(f"fio did not end within {job.seconds + GRACE_SECONDS:g} s and was killed")
+    report = _accepted_report(done)
+    directions = [direction for entry in report.jobs for direction in (entry.read, entry.write)]
+    ios = sum(direction.total_ios for direction in directions)
+    total_bytes = sum(direction.io_bytes for direction in directions)
+    runtime = max((direction.runtime for direction in directions), default=0.0) / 1000
+    _require_io(directions, ios)
+    _require_length(job, runtime, total_bytes)
+    bins = pooled_bins(direction.clat_ns.bins for direction in directions)
+    weighted = sum(direction.clat_ns.mean * direction.clat_ns.N for direction in directions)
+    samples = sum(direction.clat_ns.N for direction in directions)
+    io_cpu_ms = sum((entry.usr_cpu + entry.sys_cpu) / 100 * entry.job_runtime for entry in report.jobs)
+    p50, p95, p99, p999 = (percentile(bins, share) / 1000 for share in (0.5, 0.95, 0.99, 0.999))
+    return Figures(
+        iops=sum(direction.iops for direction in directions),
+        bandwidth_bytes_per_s=float(sum(direction.bw_bytes for direction in directions)),
+        latency_mean_us=weighted / samples / 1000 if samples else 0.0,
+        latency_p50_us=p50,
+        latency_p95_us=p95,
+        latency_p99_us=p99,
+        latency_p999_us=p999,
+        ios=ios,
+        read_bytes=sum(entry.read.io_bytes for entry in report.jobs),
+        written_bytes=sum(entry.write.io_bytes for entry in report.jobs),
+        runtime_seconds=runtime,
+        cpu_us_per_io=io_cpu_ms * 1000 / ios,
+        cpu_seconds=done.cpu_seconds,
+    )
+
+
+def _accepted_report(done: Completed) -> _Report:
+    try:
+        report = parse_report(done.stdout)
+    except FioError as error:
+        raise FioError(f"{error.message} (exit status {done.returncode}): {_last_line(done)}") from error
+    failed = [entry for entry in report.jobs if entry.error]
+    if failed:
+        words = os.strerror(abs(failed[0].error))
+        raise FioError(f"fio job {failed[0].jobname}: error {failed[0].error} ({words}): {_last_line(done)}")
+    if done.returncode != 0:
+        raise FioError(f"fio ended with status {done.returncode}: {_last_line(done)}")
+    return report
+
+
+def _require_io(directions: Sequence[_Direction], ios: int) -> None:
+    if ios <= 0:
+        raise FioError("fio ended well but did no I/O")
+    spoiled = sum(direction.short_ios + direction.drop_ios for direction in directions)
+    if spoiled:
+        raise FioError(f"fio had {spoiled} short or dropped I/Os")
+
+
+def _require_length(job: Job, runtime: float, total_bytes: int) -> None:
+    long_enough = runtime >= MINIMUM_RUNTIME_SHARE * job.seconds
+    # a run bounded by its bytes may end early, but not before it moved them
+    bounded = job.workload.is_writing and total_bytes >= MINIMUM_BYTES_SHARE * job.limited_bytes
+    if not (long_enough or bounded):
+        raise FioError(f"fio ran for {runtime:.3f} s instead of {job.seconds:g} s")
+    if runtime <= 0 or not math.isfinite(runtime):
+        raise FioError("the run was too short to be timed")
+
+
+def _last_line(done: Completed) -> str:
+    lines = [line.strip() for line in (done.stderr or done.stdout[:2000]).splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "no message"
+
+
+def pooled_bins(parts: Iterable[dict[str, int]]) -> dict[int, int]:
+    """Completion-latency bins of ``json+``, nanoseconds to number, of several directions taken together."""
+    pooled: dict[int, int] = {}
+    for bins in parts:
+        for key, number in bins.items():
+            if not key.isdecimal():
+                raise FioError(f"fio's JSON cannot be read: latency bin {key!r}")
+            pooled[int(key)] = pooled.get(int(key), 0) + number
+    return pooled
+
+
+def percentile(bins: dict[int, int], share: float) -> float:
+    """Latency in ns below or at which the share of the I/Os completed; 0 without bins."""
+    rank = math.ceil(share * sum(bins.values()))
+    passed = 0
+    for latency in sorted(bins):
+        passed += bins[latency]
+        if passed >= rank:
+            return float(latency)
+    return 0.0

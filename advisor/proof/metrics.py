@@ -1,0 +1,84 @@
+"""What one fio run yields, and the metrics that a claim can be made on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+import msgspec
+
+MetricName = Literal[
+    "iops", "bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p99", "latency_p999", "cpu_per_io"
+]
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """Name, unit as printed, and whether a higher or a lower value is better."""
+
+    name: MetricName
+    unit: str
+    better: Literal["higher", "lower"]
+
+    @property
+    def sign(self) -> int:
+        """+1 or -1: what turns a raw ln ratio into one where plus is better."""
+        return 1 if self.better == "higher" else -1
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        metric.name: metric
+        for metric in (
+            Metric("iops", "IOPS", "higher"),
+            Metric("bandwidth", "MB/s", "higher"),
+            Metric("latency_mean", "us", "lower"),
+            Metric("latency_p50", "us", "lower"),
+            Metric("latency_p95", "us", "lower"),
+            Metric("latency_p99", "us", "lower"),
+            # run-to-run noise of 33-68 %: for display, never for a claim
+            Metric("latency_p999", "us", "lower"),
+            Metric("cpu_per_io", "us", "lower"),
+        )
+    }
+)
+CLAIMABLE: tuple[MetricName, ...] = ("iops", "bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p99")
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """One accepted fio run, reads and writes and all jobs taken together. Latencies are completion latencies."""
+
+    iops: float
+    bandwidth_bytes_per_s: float
+    latency_mean_us: float
+    latency_p50_us: float
+    latency_p95_us: float
+    latency_p99_us: float
+    latency_p999_us: float
+    ios: int
+    read_bytes: int
+    written_bytes: int
+    runtime_seconds: float
+    cpu_us_per_io: float
+    cpu_seconds: float
+    """CPU time of the whole fio process, start-up included; ``cpu_us_per_io`` counts the I/O threads only."""
+
+    def value(self, metric: MetricName) -> float:
+        """The figure in the metric's printed unit."""
+        match metric:
+            case "iops":
+                return self.iops
+            case "bandwidth":
+                return self.bandwidth_bytes_per_s / 1e6
+            case "latency_mean":
+                return self.latency_mean_us
+            case "latency_p50":
+                return self.latency_p50_us
+            case "latency_p95":
+                return self.latency_p95_us
+            case "latency_p99":
+                return self.latency_p99_us
+            case "latency_p999":
+                return self.latency_p999_us
+            case "cpu_per_io":
+                return self.cpu_us_per_io

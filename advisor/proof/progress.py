@@ -1,0 +1,160 @@
+"""What a person sees while a session runs: the plan, where it is, what contaminates it. Never a figure or an effect.
+
+On a terminal one line rewrites itself; in a file or a pipe there is one line for each pair.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Final, TextIO
+
+from advisor.proof.conductor import Progress, ProgressEvent
+from advisor.proof.schedule import Schedule
+from advisor.proof.scratch import GIB, MIB
+
+Say = Callable[[str], None]
+
+SEQUENCE: Final = ("A", "B", "A again")
+"""The blocks of a change that cannot be toggled freely."""
+
+_FALLBACK_COLUMNS: Final = 80
+
+
+def show_progress(say: Say) -> Progress:
+    """Progress for a person: ``say`` takes whole lines; a terminal on standard error gets one line that is rewritten.
+
+    Never raises: a terminal or a pipe that has gone silences it, and the session goes on to its end.
+    """
+    return _Teller(say, _LiveLine(sys.stderr) if _can_rewrite(sys.stderr) else say)
+
+
+def _can_rewrite(stream: TextIO | None) -> bool:
+    # There is none where the descriptor was closed before the start.
+    return stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+class _Teller:
+    """Puts events in words; remembers the one before, as a pair that comes twice is a repeat."""
+
+    def __init__(self, say: Say, update: Say) -> None:
+        self._say = say
+        self._update = update
+        self._before: ProgressEvent | None = None
+        self._block = 0
+        self._is_heard = True
+
+    def __call__(self, event: ProgressEvent) -> None:
+        if event.stage == "plan":
+            for line in plan_lines(event):
+                self._tell(self._say, line)
+        else:
+            self._tell(self._update, self._words(event))
+        self._before = event
+
+    def _words(self, event: ProgressEvent) -> str:
+        if event.stage != "pair" or event.pair:
+            return stage_words(event, self._before)
+        self._block += 1
+        return f"{sequence_words(self._block)}, {time_left(event)}"
+
+    def _tell(self, tell: Say, text: str) -> None:
+        """A terminal that hung up or a reader that left must not keep the host from being put back."""
+        if not self._is_heard:
+            return
+        try:
+            tell(text)
+        except (OSError, ValueError):
+            self._is_heard = False
+
+
+class _LiveLine:
+    """One line of a terminal, written anew each time. The cursor rests below it, where an error message belongs."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._up = ""
+
+    def __call__(self, text: str) -> None:
+        # A line that wrapped would be two, and only the second would be rewritten.
+        self._stream.write(f"{self._up}{text[: columns_of(self._stream) - 1]}\n")
+        self._stream.flush()
+        self._up = "\x1b[A\r\x1b[K"
+
+
+def columns_of(stream: TextIO) -> int:
+    """Columns of the terminal behind a stream, 80 where it does not tell."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _FALLBACK_COLUMNS
+    except (OSError, ValueError):
+        return _FALLBACK_COLUMNS
+
+
+def plan_lines(event: ProgressEvent) -> tuple[str, ...]:
+    """What the session will do at most, before it does it: pairs, looks, seconds, bytes."""
+    plan = event.schedule
+    if plan is None:
+        return (f"Plan: at most {event.pairs} pairs, about {duration(event.seconds_left)}.",)
+    return (
+        f"Plan: at most {_pairs(plan.pairs)} of {plan.seconds_per_run:g} s runs, {_looks(plan.looks)}.",
+        f"Time: at most {duration(plan.predicted_seconds)}; repeats of contaminated pairs come on top.",
+        _bytes_line(plan),
+        "No figure is shown before the end, so that nobody stops at a lucky moment.",
+    )
+
+
+def _pairs(count: int) -> str:
+    return f"{count} pair" if count == 1 else f"{count} pairs"
+
+
+def _looks(looks: tuple[int, ...]) -> str:
+    if len(looks) == 1:
+        return "judged once, at the end"
+    return f"judged after {', '.join(map(str, looks[:-1]))} and {looks[-1]}"
+
+
+def _bytes_line(plan: Schedule) -> str:
+    if not plan.predicted_bytes:
+        return "Bytes: none will be written."
+    filling = f" (scratch file {_size(plan.scratch_bytes)})" if plan.scratch_bytes else ""
+    return f"Bytes: at most {_size(plan.predicted_bytes)} written{filling}, limit {_size(plan.byte_budget)}."
+
+
+def _size(count: int) -> str:
+    value, unit = (count / GIB, "GiB") if count >= GIB else (count / MIB, "MiB")
+    return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+
+
+def stage_words(event: ProgressEvent, before: ProgressEvent | None) -> str:
+    """One line on where the session is."""
+    match event.stage:
+        case "scratch":
+            return f"filling the scratch file, {time_left(event)}"
+        case "warm-up":
+            return f"warming up, {time_left(event)}"
+        case "restore":
+            return "putting the host back as it was"
+    again = " again" if before is not None and (before.stage, before.pair) == ("pair", event.pair) else ""
+    lamps = f"; the last one was contaminated: {', '.join(event.lamps)}" if event.lamps else ""
+    return f"pair {event.pair} of {event.pairs}{again}, {time_left(event)}{lamps}"
+
+
+def sequence_words(block: int) -> str:
+    """Which block of an A-B-A sequence runs; the first is 1."""
+    arm = SEQUENCE[min(block, len(SEQUENCE)) - 1]
+    return f"block {block} of {len(SEQUENCE)} (arm {arm})"
+
+
+def time_left(event: ProgressEvent) -> str:
+    """``at most 3 min 5 s left``."""
+    return f"at most {duration(event.seconds_left)} left"
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``3 min 5 s``, ``2 h 10 min``: whole seconds, from an hour on whole minutes."""
+    whole = round(max(0.0, seconds))
+    minutes, rest = divmod(whole, 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

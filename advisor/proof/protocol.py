@@ -1,0 +1,168 @@
+"""`prove`: the whole session, from the refusals to the restored host.
+
+Everything that can be refused is refused before the host is touched. After that the session always ends with arm A
+in place (or B, where a gain is to be kept), the scratch file gone and the result written, whatever happens between.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from advisor.errors import RefusedError, UsageError
+from advisor.host import Host
+from advisor.proof import schedule as scheduling
+from advisor.proof.conductor import Conductor, Progress, ProgressEvent, Reconnect, Settings, Toggle, silent
+from advisor.proof.covariates import Gate, memory_bytes, read_gate
+from advisor.proof.fio import FioProcess, FioRunner, read_version
+from advisor.proof.interrupt import caught_signals
+from advisor.proof.records import Arm, Proof, Session, Subject, ToggleClass, claims_for, measured_workloads, resolve
+from advisor.proof.schedule import MODES, Mode, Schedule
+from advisor.proof.scratch import require_space
+from advisor.proof.target import Target, read_target
+from advisor.proof.workloads import get
+
+__all__ = ["NullToggle", "Progress", "ProgressEvent", "Settings", "Toggle", "plan_session", "prove", "self_test"]
+
+MINIMUM_SECONDS, MAXIMUM_SECONDS = 0.1, 2.0
+PLACE_SECONDS = 0.2
+"""Assumed for the prediction: what putting an arm in place takes beside settling."""
+
+
+class NullToggle:
+    """A = A: both arms are the host as it is. For the self-test and for plain measuring."""
+
+    toggle_class: ToggleClass = "T0"
+    settle_seconds: float = 0.0
+
+    def place(self, arm: Arm) -> None:
+        """Nothing to put in place."""
+
+
+def require_measurable(
+    subject: Subject, toggle: Toggle, target: Target, settings: Settings, *, can_reconnect: bool
+) -> None:
+    """Raise RefusedError where pairs would show nothing: never let that be printed as "no difference"."""
+    if toggle.toggle_class == "T1" and not can_reconnect:
+        raise RefusedError(
+            f"{subject.profile} acts on new sockets, sessions or mounts only, and nothing reconnects them between the"
+            " arms: a measurement would compare the old state with itself",
+            hint="give a reconnect or remount command that may be run at every toggle",
+        )
+    if toggle.toggle_class == "T2" and not settings.allow_link_flap:
+        raise RefusedError(
+            f"{subject.profile} interrupts links each time it is toggled",
+            hint="--allow-link-flap permits that; not on a link that somebody needs now",
+        )
+    if subject.path == "network" and not target.is_network:
+        raise RefusedError(
+            f"{subject.profile} changes the network, and {target.path} ({target.file_system} on"
+            f" {target.device or target.source}) is local: its effect cannot show there",
+            hint="--target takes a directory that is mounted over the network in question",
+        )
+
+
+def plan_session(host: Host, subject: Subject, toggle: Toggle, settings: Settings) -> Schedule:
+    """What a session would do: pairs, looks, predicted seconds and bytes. Reads only, and raises as `prove` does."""
+    return _schedule(resolve(subject, MODES[settings.mode]), toggle, settings, read_target(host, settings.target))
+
+
+def _mode(settings: Settings) -> Mode:
+    mode = MODES[settings.mode]
+    if settings.seconds is None:
+        return mode
+    if not MINIMUM_SECONDS <= settings.seconds <= MAXIMUM_SECONDS:
+        raise UsageError(f"a run takes {MINIMUM_SECONDS:g} to {MAXIMUM_SECONDS:g} s, not {settings.seconds:g}")
+    return replace(mode, seconds=settings.seconds)
+
+
+def _schedule(subject: Subject, toggle: Toggle, settings: Settings, target: Target) -> Schedule:
+    return scheduling.make_schedule(
+        _mode(settings),
+        [get(name) for name in measured_workloads(subject)],
+        device_bytes=target.size_bytes,
+        place_seconds=PLACE_SECONDS + toggle.settle_seconds,
+        budget_seconds=settings.budget_seconds,
+        byte_budget=settings.byte_budget,
+        scratch_bytes=settings.scratch_bytes,
+    )
+
+
+def require_calm(gate: Gate, *, force: bool) -> None:
+    """Raise RefusedError on a busy host, unless forced."""
+    if gate.busy and not force:
+        raise RefusedError(
+            "the host is busy: " + "; ".join(gate.busy),
+            hint="try again later; --force measures all the same, and the verdict is then indicative at most",
+        )
+
+
+def prove(
+    host: Host,
+    subject: Subject,
+    toggle: Toggle,
+    settings: Settings,
+    *,
+    reconnect: Reconnect | None = None,
+    runner: FioRunner | None = None,
+    progress: Progress = silent,
+) -> Proof:
+    """Measure a change in interleaved pairs and judge it.
+
+    ``toggle`` puts the arms in force and reads every tunable back; ``reconnect`` is called after it for changes that
+    act on new sockets or mounts only. Raises RefusedError before anything is changed, InterruptedProofError with the
+    partial result after a signal, NotRestoredError where arm A could not be put back.
+    """
+    subject = resolve(subject, MODES[settings.mode])
+    runner = runner or FioProcess()
+    with caught_signals() as stop:
+        target = read_target(host, settings.target)
+        require_measurable(subject, toggle, target, settings, can_reconnect=reconnect is not None)
+        version = read_version(runner, stop)
+        plan = _schedule(subject, toggle, settings, target)
+        require_space(target, plan.scratch_bytes, settings.keep)
+        gate = read_gate(host)
+        require_calm(gate, force=settings.force)
+        session = Session(
+            subject=subject,
+            schedule=plan,
+            toggle_class=toggle.toggle_class,
+            seed=settings.seed if settings.seed is not None else secrets.randbits(32),
+            target=target.path,
+            file_system=target.file_system,
+            device=target.device,
+            fio_version=version,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            gate=gate,
+            forced=bool(gate.busy),
+            self_test=settings.self_test,
+            notes=tuple(_notes(host, target, plan)),
+        )
+        progress(ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan))
+        return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).conduct()
+
+
+def _notes(host: Host, target: Target, plan: Schedule) -> Iterable[str]:
+    memory = memory_bytes(host)
+    if plan.scratch_bytes and memory is not None and plan.scratch_bytes < 2 * memory:
+        # caches of the array, the hypervisor or the server are out of sight; its size can only be guessed
+        yield "cache-assisted: the scratch file is smaller than twice the memory, so caches below may answer"
+    if plan.scratch_bytes and target.device is None:
+        yield "other I/O on the target cannot be seen: it has no block device in /proc/diskstats"
+
+
+def self_test(
+    host: Host,
+    workloads: Iterable[str],
+    settings: Settings,
+    *,
+    runner: FioRunner | None = None,
+    progress: Progress = silent,
+) -> Proof:
+    """`prove` with A = A: shows the noise floor of this host, and that no gain is invented."""
+    subject = Subject(profile="self-test", claims=claims_for(workloads))
+    settings = replace(settings, self_test=True, keep_if_gain=False)
+    return prove(host, subject, NullToggle(), settings, runner=runner, progress=progress)

@@ -1,0 +1,233 @@
+"""The records of a session: what is claimed, what was run, and the result. All frozen, all with a JSON form.
+
+A `Session` is everything that was measured and decided *before* looking at the figures; a `Proof` is what follows
+from it. ``advisor.proof.verdict.decide`` leads from one to the other and nothing else does, so a saved session
+always gives the same verdict again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.proof.covariates import Covariates, Gate
+from advisor.proof.metrics import CLAIMABLE, METRICS, Figures, MetricName
+from advisor.proof.schedule import Mode, Schedule
+from advisor.proof.workloads import NULL_CONTROL, get
+
+Arm = Literal["A", "B"]
+ToggleClass = Literal["T0", "T1", "T2", "T3"]
+Ended = Literal["complete", "settled", "budget", "interrupted", "fault", "io-pressure", "bytes"]
+Verdict = Literal["gain", "loss", "gain-with-cost", "no-difference", "inconclusive", "invalid", "indicative"]
+
+MAX_CLAIMS = 3
+GUARDRAIL_LIMIT = 0.10
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What a profile promises: a workload, the metric that gets better, and the smallest change that matters.
+
+    Metric and margin default to the workload's and the mode's; ``direction`` may be given for readability.
+    ``margin`` is a fraction: 0.05 means 5 %.
+    """
+
+    workload: str
+    metric: MetricName | None = None
+    direction: Literal["higher", "lower"] | None = None
+    margin: float | None = None
+
+
+class Guardrail(msgspec.Struct, frozen=True):
+    """What must not get worse by more than ``limit`` (a fraction)."""
+
+    workload: str
+    metric: MetricName
+    limit: float = GUARDRAIL_LIMIT
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """What is put to the test. ``path`` is where the effect can show: ``network`` needs a target behind a network.
+
+    Without guardrails of its own each claimed workload is guarded by p99 and by CPU time for each I/O.
+    ``exploratory`` workloads are measured and shown, but never judged.
+    """
+
+    profile: str
+    claims: tuple[Claim, ...]
+    guardrails: tuple[Guardrail, ...] = ()
+    control: str | None = NULL_CONTROL
+    path: Literal["any", "network"] = "any"
+    exploratory: tuple[str, ...] = ()
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One fio run. ``number`` counts all runs of the session; ``lamps`` are the covariates that spoiled it."""
+
+    number: int
+    arm: Arm
+    workload: str
+    at_seconds: float
+    figures: Figures
+    covariates: Covariates
+    lamps: tuple[str, ...] = ()
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """The runs of both arms, as they were run. A contaminated pair that was repeated is ``superseded`` and kept."""
+
+    index: int
+    attempt: int
+    order: str
+    runs: tuple[Run, ...]
+    control_runs: tuple[Run, ...] = ()
+    contaminated: bool = False
+    superseded: bool = False
+    whole: bool = True
+
+
+class Session(msgspec.Struct, frozen=True):
+    """All that was measured, with the rules that were fixed beforehand. Claims carry their resolved margins."""
+
+    subject: Subject
+    schedule: Schedule
+    toggle_class: ToggleClass
+    seed: int
+    target: str
+    file_system: str
+    device: str | None
+    fio_version: str
+    started: str
+    gate: Gate = Gate()
+    forced: bool = False
+    self_test: bool = False
+    warm_up: tuple[Run, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    faults: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    ended: Ended = "complete"
+    seconds: float = 0.0
+    bytes_written: int = 0
+    kept: bool = False
+    restored: bool = True
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """One metric of one workload over all pairs that count.
+
+    ``ratio`` is after over before (Hodges-Lehmann), ``ci95`` its interval with the level ``confidence`` really
+    achieved. ``effect`` is the same as a fraction in the direction of better: +0.2 is 20 % more IOPS or 1/1.2 of
+    the latency. ``minimum_detectable_effect`` and ``margin`` are fractions. ``p_value`` is not adjusted, ``p_holm`` is.
+    """
+
+    name: str
+    metric: MetricName
+    unit: str
+    better: Literal["higher", "lower"]
+    before: float | None = None
+    after: float | None = None
+    ratio: float | None = None
+    ci95: tuple[float, float] | None = None
+    confidence: float | None = None
+    effect: float | None = None
+    p_value: float | None = None
+    pairs: int = 0
+    minimum_detectable_effect: float | None = None
+    needed_pairs: int | None = None
+    p_holm: float | None = None
+    margin: float | None = None
+    limit: float | None = None
+    verdict: Verdict | None = None
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """The result; its JSON is ``advisor.proof/1`` of the contract. ``tendency`` is the verdict that the claims
+    alone would have given, ``reasons`` why the verdict is not that one."""
+
+    profile: str
+    verdict: Verdict
+    workloads: tuple[Summary, ...]
+    kept: bool
+    tendency: Verdict
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    guardrails: tuple[Summary, ...]
+    exploratory: tuple[Summary, ...]
+    control: Summary | None
+    carry_over_p: float | None
+    contaminated_share: float
+    alpha: float
+    seed: int
+    order: tuple[str, ...]
+    gate: Gate
+    session: Session
+    schema: Literal["advisor.proof/1"] = "advisor.proof/1"
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether a gain is proven, without a cost."""
+        return self.verdict == "gain"
+
+
+def claims_for(workloads: Iterable[str]) -> tuple[Claim, ...]:
+    """One claim for each named workload, in its default metric. Raises UsageError above three, as all claims share
+    one error rate, and UnknownWorkloadError."""
+    claims = tuple(Claim(get(name).name) for name in dict.fromkeys(workloads))
+    if len(claims) > MAX_CLAIMS:
+        raise UsageError(
+            f"{len(claims)} workloads cannot all be claims: at most {MAX_CLAIMS}",
+            hint="name the ones that matter; the rest can be measured as exploratory",
+        )
+    return claims
+
+
+def resolve(subject: Subject, mode: Mode) -> Subject:
+    """The subject with every default filled in. Raises InvalidInputError or UnknownWorkloadError.
+
+    A quick session cannot resolve less than its own margin, so it widens narrower ones.
+    """
+    if not 1 <= len(subject.claims) <= MAX_CLAIMS:
+        raise InvalidInputError(f"{subject.profile}: {len(subject.claims)} claims; there must be 1 to {MAX_CLAIMS}")
+    claims = tuple(_resolve_claim(subject.profile, claim, mode) for claim in subject.claims)
+    if len({(claim.workload, claim.metric) for claim in claims}) < len(claims):
+        raise InvalidInputError(f"{subject.profile}: the same workload and metric are claimed twice")
+    for name in (*subject.exploratory, *([subject.control] if subject.control else [])):
+        get(name)
+    guardrails = subject.guardrails or tuple(_default_guardrails(claims))
+    for guardrail in guardrails:
+        get(guardrail.workload)
+        if guardrail.limit <= 0:
+            raise InvalidInputError(f"{subject.profile}: guardrail {guardrail.workload}: limit must be above 0")
+    return msgspec.structs.replace(subject, claims=claims, guardrails=guardrails)
+
+
+def _resolve_claim(profile: str, claim: Claim, mode: Mode) -> Claim:
+    metric = claim.metric or get(claim.workload).metric
+    if metric not in CLAIMABLE:
+        raise InvalidInputError(f"{profile}: claim {claim.workload}: no claim can be made on {metric}")
+    better = METRICS[metric].better
+    if claim.direction not in (None, better):
+        raise InvalidInputError(f"{profile}: claim {claim.workload}: a {claim.direction} {metric} is no gain")
+    margin = claim.margin if claim.margin is not None else mode.margin
+    if not (math.isfinite(margin) and 0 < margin < 1):
+        raise InvalidInputError(f"{profile}: claim {claim.workload}: margin must lie between 0 and 1")
+    margin = max(margin, mode.margin) if mode.name == "quick" else margin
+    return Claim(claim.workload, metric, better, margin)
+
+
+def _default_guardrails(claims: Sequence[Claim]) -> Iterable[Guardrail]:
+    metrics: tuple[MetricName, ...] = ("latency_p99", "cpu_per_io")
+    for workload in dict.fromkeys(claim.workload for claim in claims):
+        for metric in metrics:
+            if (workload, metric) not in {(claim.workload, claim.metric) for claim in claims}:
+                yield Guardrail(workload, metric)
+
+
+def measured_workloads(subject: Subject) -> tuple[str, ...]:
+    """The workloads that every pair runs, in order: claims, guardrails, exploratory; the control is apart."""
+    claimed = [claim.workload for claim in subject.claims]
+    guarded = [guardrail.workload for guardrail in subject.guardrails]
+    return tuple(dict.fromkeys([*claimed, *guarded, *subject.exploratory]))

@@ -1,0 +1,191 @@
+"""How a session is laid out before it starts: pairs, looks, significance level, bytes. Pure.
+
+Everything that bears on the error rate is fixed here, before the first figure is seen: the number of looks
+follows from the pairs that fit into the budget, and the level from the number of looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from advisor.errors import RefusedError, UsageError
+from advisor.proof.scratch import GIB, MIB
+from advisor.proof.statistics import POCOCK
+from advisor.proof.workloads import Workload
+
+ModeName = Literal["quick", "default", "deep"]
+
+WARM_UP_RUNS = 3
+CONTROL_EVERY = 4
+REPEAT_SHARE = 0.5
+DEFAULT_BYTE_BUDGET = 8 * GIB
+DEVICE_SHARE = 0.01
+MINIMUM_RUN_BYTES = 1 * MIB
+MINIMUM_BLOCKS = 8
+OVERSHOOT_SHARE = 0.03
+MINIMUM_SCRATCH_BYTES = 64 * MIB
+SCRATCH_BUDGET_SHARE = 1 / 16
+FILL_BYTES_PER_SECOND = 150 * MIB
+"""Assumed for the prediction only."""
+FIO_OVERHEAD_SECONDS = 0.5
+RESERVE_SECONDS = 3.0
+"""Kept back for restoring and removing the scratch file."""
+MINIMUM_LOOK_DISTANCE = 4
+
+
+class Mode(msgspec.Struct, frozen=True):
+    """How thorough: pairs, seconds for each run, looks, and the margin where a claim names none."""
+
+    name: ModeName
+    pairs: int
+    seconds: float
+    looks: tuple[int, ...]
+    margin: float
+    scratch_bytes: int
+
+
+MODES: dict[ModeName, Mode] = {
+    "quick": Mode("quick", 8, 1.0, (8,), 0.10, 128 * MIB),
+    "default": Mode("default", 24, 2.0, (8, 16, 24), 0.10, 512 * MIB),
+    "deep": Mode("deep", 48, 2.0, (48,), 0.05, 1024 * MIB),
+}
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """What a session will do at most. Predicted seconds and bytes are shown before it starts.
+
+    ``run_write_bytes`` bounds what each writing run may write; ``predicted_bytes`` is the sum of those bounds and
+    the filling of the scratch file, repeats excepted, which draw on what is left of ``byte_budget``.
+    """
+
+    mode: ModeName
+    pairs: int
+    looks: tuple[int, ...]
+    alpha: float
+    seconds_per_run: float
+    scratch_bytes: int
+    byte_budget: int
+    run_write_bytes: int
+    predicted_bytes: int
+    predicted_seconds: float
+    pair_seconds: float
+
+
+def looks_for(pairs: int, mode: Mode) -> tuple[int, ...]:
+    """The pair counts after which the data are looked at: the mode's own, cut to the pairs that fit."""
+    early = [look for look in mode.looks if look < pairs]
+    if early and pairs - early[-1] < MINIMUM_LOOK_DISTANCE:
+        early.pop()
+    return (*early, pairs)
+
+
+def level_for(looks: Sequence[int]) -> float:
+    """Two-sided level for each look that keeps the whole session at 5 %."""
+    return POCOCK[len(looks)]
+
+
+def pair_seconds(workloads: Sequence[Workload], mode: Mode, place_seconds: float) -> float:
+    """Predicted duration of one pair: two arms, every workload in each, and its share of the control."""
+    arm = place_seconds + len(workloads) * (mode.seconds + FIO_OVERHEAD_SECONDS)
+    control = (min(1.0, mode.seconds) + FIO_OVERHEAD_SECONDS) / CONTROL_EVERY
+    return 2 * (arm + control)
+
+
+def plan_bytes(device_bytes: int, byte_budget: int | None) -> int:
+    """The byte budget: what the user gave, or the smaller of 8 GiB and 1 % of the device."""
+    if byte_budget is not None:
+        return byte_budget
+    return min(DEFAULT_BYTE_BUDGET, int(device_bytes * DEVICE_SHARE))
+
+
+def make_schedule(
+    mode: Mode,
+    workloads: Sequence[Workload],
+    *,
+    device_bytes: int,
+    place_seconds: float,
+    budget_seconds: float | None = None,
+    byte_budget: int | None = None,
+    scratch_bytes: int | None = None,
+) -> Schedule:
+    """Lay a session out. ``place_seconds`` is what putting an arm in place and settling takes.
+
+    Raises RefusedError where the budget in seconds has no room for one pair, or the one in bytes none for the runs.
+    """
+    budget = plan_bytes(device_bytes, byte_budget)
+    size = scratch_bytes if scratch_bytes is not None else _scratch_size(mode, budget)
+    size = size if any(workload.needs_scratch for workload in workloads) else 0
+    _require_room(size, workloads)
+    each = pair_seconds(workloads, mode, place_seconds)
+    warm_up = 2 * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + FIO_OVERHEAD_SECONDS))
+    fixed = size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
+    pairs = _fitting_pairs(mode, each, fixed, budget_seconds)
+    writers = sum(1 for workload in workloads if workload.is_writing)
+    writing_runs = writers * (2 * WARM_UP_RUNS + 2 * pairs)
+    per_run = _run_bytes(budget, size, writing_runs, _smallest_run(workloads))
+    looks = looks_for(pairs, mode)
+    return Schedule(
+        mode=mode.name,
+        pairs=pairs,
+        looks=looks,
+        alpha=level_for(looks),
+        seconds_per_run=mode.seconds,
+        scratch_bytes=size,
+        byte_budget=budget,
+        run_write_bytes=per_run,
+        predicted_bytes=size + per_run * writing_runs,
+        predicted_seconds=fixed + pairs * each,
+        pair_seconds=each,
+    )
+
+
+def _scratch_size(mode: Mode, budget: int) -> int:
+    return max(MINIMUM_SCRATCH_BYTES, min(mode.scratch_bytes, int(budget * SCRATCH_BUDGET_SHARE) // MIB * MIB))
+
+
+def _require_room(scratch_bytes: int, workloads: Sequence[Workload]) -> None:
+    """Raise UsageError where a job's region of the scratch file would hold next to nothing (fio reads a size of 0
+    as the whole file)."""
+    for workload in workloads:
+        for section in workload.sections:
+            region = scratch_bytes * section.region[1] // 100 // (section.jobs if section.own_regions else 1)
+            if section.engine != "null" and region < MINIMUM_BLOCKS * section.block_bytes:
+                raise UsageError(f"{workload.name} needs more than {scratch_bytes // 1024} KiB of scratch file")
+
+
+def _fitting_pairs(mode: Mode, each: float, fixed: float, budget_seconds: float | None) -> int:
+    if budget_seconds is None:
+        return mode.pairs
+    pairs = min(mode.pairs, int((budget_seconds - fixed) / each))
+    if pairs < 1:
+        raise RefusedError(
+            f"a budget of {budget_seconds:g} s has no room for one pair: scratch file, warm-up and restoring take"
+            f" about {fixed:.0f} s, each pair {each:.0f} s",
+            hint="raise --budget, or measure fewer workloads",
+        )
+    return pairs
+
+
+def _smallest_run(workloads: Sequence[Workload]) -> int:
+    """Bytes below which a bounded run could not give each of its writing jobs a few blocks."""
+    needed = (
+        sum(section.jobs * section.block_bytes for section in workload.sections if section.write_share > 0)
+        for workload in workloads
+    )
+    return max(MINIMUM_RUN_BYTES, MINIMUM_BLOCKS * max(needed, default=0))
+
+
+def _run_bytes(budget: int, scratch_bytes: int, writing_runs: int, smallest: int) -> int:
+    left = budget - scratch_bytes
+    # fio finishes what is in flight: a little is kept back for that
+    per_run = int(left * (1 - OVERSHOOT_SHARE)) // writing_runs if writing_runs else 0
+    if left < 0 or (writing_runs and per_run < smallest):
+        raise RefusedError(
+            f"the byte budget of {budget // MIB} MiB has no room for a scratch file of {scratch_bytes // MIB} MiB"
+            f" and {writing_runs} writing runs",
+            hint="raise the byte budget, measure fewer writing workloads, or choose --quick",
+        )
+    return per_run

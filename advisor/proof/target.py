@@ -1,0 +1,182 @@
+"""The file system and the device behind ``--target``.
+
+Sources: proc_pid_mountinfo(5); Documentation/admin-guide/iostats.rst; sysfs-class-iscsi_session, sysfs nvme transport.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+import msgspec
+
+from advisor.errors import PermissionDeniedError, RefusedError
+from advisor.host import Host, Missing
+
+REFUSED_FILE_SYSTEMS = frozenset(
+    {
+        *("tmpfs", "devtmpfs", "ramfs", "rootfs", "hugetlbfs", "overlay", "overlayfs", "aufs", "squashfs", "iso9660"),
+        *("proc", "sysfs", "cgroup", "cgroup2", "devpts", "debugfs", "tracefs", "securityfs", "configfs", "pstore"),
+        *("efivarfs", "bpf", "fusectl", "mqueue", "autofs", "binfmt_misc", "nsfs", "rpc_pipefs", "erofs", "udf"),
+    }
+)
+"""Not storage, not writable, or (overlay) a file that would be copied up to a file system we did not look at."""
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {
+        *("nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "beegfs", "gpfs", "glusterfs", "fuse.glusterfs", "afs"),
+        *("9p", "orangefs", "fuse.sshfs", "fuse.ceph", "virtiofs", "gfs2", "ocfs2"),
+        # a VxFS cluster file system may or may not be mirrored over the private links; the user's word stands
+        "vxfs",
+    }
+)
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """One line of mountinfo."""
+
+    device_number: str
+    mount_point: str
+    file_system: str
+    source: str
+    options: tuple[str, ...]
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where the scratch file will be. ``device`` is the kernel name in diskstats, ``None`` where there is no
+    block device; ``size_bytes`` and ``free_bytes`` are the file system's, ``free_bytes`` as an ordinary user's."""
+
+    path: str
+    file_system: str
+    mount_point: str
+    source: str
+    device: str | None
+    is_network: bool
+    size_bytes: int
+    free_bytes: int
+
+
+def parse_mountinfo(text: str) -> tuple[Mount, ...]:
+    """Mounts in the order in which they were made; lines that are not whole are left out."""
+    mounts = []
+    for line in text.splitlines():
+        before, separator, after = line.partition(" - ")
+        fields, tail = before.split(" "), after.split(" ")
+        if separator and len(fields) >= 6 and len(tail) >= 3:
+            options = (*fields[5].split(","), *tail[2].split(","))
+            mounts.append(Mount(fields[2], _unescape(fields[4]), tail[0], _unescape(tail[1]), options))
+    return tuple(mounts)
+
+
+def _unescape(text: str) -> str:
+    # the kernel writes blank, tab, newline and backslash as three octal digits
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def mount_of(mounts: tuple[Mount, ...], path: str) -> Mount | None:
+    """The mount that an absolute path without symbolic links lies on: the longest mount point, the last one made."""
+    found: Mount | None = None
+    for mount in mounts:
+        prefix = mount.mount_point.rstrip("/") + "/"
+        if (path + "/").startswith(prefix) and (found is None or len(mount.mount_point) >= len(found.mount_point)):
+            found = mount
+    return found
+
+
+def diskstats_names(text: str) -> dict[str, str]:
+    """``major:minor`` to kernel name."""
+    rows = (line.split() for line in text.splitlines())
+    return {f"{row[0]}:{row[1]}": row[2] for row in rows if len(row) >= 3}
+
+
+def read_target(host: Host, path: str) -> Target:
+    """What ``--target`` stands on. Raises RefusedError for anything but a writable directory on real storage."""
+    real = os.path.realpath(path)
+    _require_directory(path, real)
+    mount = _require_mount(host, real)
+    if mount.file_system in REFUSED_FILE_SYSTEMS:
+        raise RefusedError(
+            f"{path} lies on {mount.file_system} (mounted at {mount.mount_point}), which is no storage to measure",
+            hint="choose a directory on the file system whose speed matters",
+        )
+    if "ro" in mount.options:
+        raise RefusedError(f"{path} lies on {mount.mount_point}, which is mounted read-only")
+    if not os.access(real, os.W_OK | os.X_OK):
+        raise PermissionDeniedError(
+            f"{path} is not writable for this user", hint="run as root or choose another directory"
+        )
+    space = os.statvfs(real)
+    device = _device_name(host, mount, os.stat(real).st_dev)
+    return Target(
+        path=real,
+        file_system=mount.file_system,
+        mount_point=mount.mount_point,
+        source=mount.source,
+        device=device,
+        is_network=mount.file_system in NETWORK_FILE_SYSTEMS or (device is not None and is_remote(host, device)),
+        size_bytes=space.f_blocks * space.f_frsize,
+        free_bytes=space.f_bavail * space.f_frsize,
+    )
+
+
+def _require_directory(path: str, real: str) -> None:
+    try:
+        mode = os.stat(real).st_mode
+    except OSError as error:
+        raise RefusedError(
+            f"{path}: {os.strerror(error.errno or 0)}", hint="--target takes an existing directory"
+        ) from None
+    if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
+        raise RefusedError(
+            f"{path} is a device: writing to it would destroy what is on it",
+            hint="--target takes a directory on a mounted file system; the scratch file is made inside it",
+        )
+    if not stat.S_ISDIR(mode):
+        raise RefusedError(f"{path} is not a directory", hint="the scratch file is made inside a directory")
+
+
+def _require_mount(host: Host, real: str) -> Mount:
+    text = host.read("/proc/self/mountinfo")
+    if isinstance(text, Missing):
+        raise RefusedError(f"/proc/self/mountinfo {text.why}: cannot tell on which file system {real} lies")
+    mount = mount_of(parse_mountinfo(text), real)
+    if mount is None:
+        raise RefusedError(f"no mount in /proc/self/mountinfo holds {real}")
+    return mount
+
+
+def _device_name(host: Host, mount: Mount, st_dev: int) -> str | None:
+    text = host.read("/proc/diskstats")
+    if isinstance(text, Missing):
+        return None
+    names = diskstats_names(text)
+    found = names.get(f"{os.major(st_dev)}:{os.minor(st_dev)}") or names.get(mount.device_number)
+    if found is None and mount.source.startswith("/dev/"):
+        # btrfs and others have an anonymous device number; the source names the block device
+        real = host.real(mount.source)
+        name = mount.source if isinstance(real, Missing) else real
+        found = next((known for known in names.values() if known == name.rpartition("/")[2]), None)
+    return found
+
+
+def is_remote(host: Host, device: str, depth: int = 8) -> bool:
+    """Whether a block device, or one that it is made of, is reached over a network (iSCSI, NVMe over fabrics)."""
+    real = host.real(f"/sys/class/block/{device}")
+    if not isinstance(real, Missing):
+        if re.search(r"/session\d+/", real):
+            return True
+        if any(_is_fabric(host, name) for name in _controllers(host, device, real)):
+            return True
+    members = host.names(f"/sys/class/block/{device}/slaves")
+    return depth > 0 and any(is_remote(host, member, depth - 1) for member in members)
+
+
+def _controllers(host: Host, device: str, real: str) -> set[str]:
+    """NVMe controllers of a namespace: the one it lies below, or all paths of a native multipath head."""
+    beside = host.names(f"/sys/class/block/{device}/device")
+    return {name for name in (*real.split("/"), *beside) if re.fullmatch(r"nvme\d+", name)}
+
+
+def _is_fabric(host: Host, controller: str) -> bool:
+    return host.read(f"/sys/class/nvme/{controller}/transport") in ("tcp", "rdma", "fc")

@@ -1,0 +1,342 @@
+"""From a session to a verdict. Pure: the same session gives the same proof, now and when it is analysed again.
+
+The rules, in order of precedence:
+
+==============  ==============================================================================================
+invalid         control moved, a fault (read-back failed, fio error), or more than half of the pairs contaminated
+indicative      tunables that cannot be toggled (T3), forced gate, interrupted, order effect, under 6 pairs
+gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference
+gain-with-cost  a gain, but a guardrail is significantly worse than its limit, or another claim is a loss
+no-difference   90 % interval inside the margin (two one-sided tests), 16 pairs or more
+inconclusive    everything else; the summary says what could have been seen and how many pairs it would take
+==============  ==============================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.records import Arm, Claim, Guardrail, Pair, Proof, Run, Session, Summary, Verdict, measured_workloads
+from advisor.proof.statistics import (
+    MINIMUM_PAIRS,
+    Interval,
+    hodges_lehmann,
+    holm,
+    is_equivalent,
+    median,
+    minimum_detectable_effect,
+    needed_pairs,
+    rank_sum,
+    signed_rank,
+    spread,
+)
+from advisor.proof.workloads import get
+
+EQUIVALENCE_PAIRS = 16
+CARRY_OVER_LEVEL = 0.01
+CONTROL_LEVEL = 0.05
+MAX_CONTAMINATED_SHARE = 0.5
+MAX_NEEDED_PAIRS = 10_000
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """One metric of one workload, pair by pair. ``effects`` are ln ratios B over A, plus is better."""
+
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    effects: tuple[float, ...]
+    orders: tuple[str, ...]
+
+
+def counted_pairs(session: Session) -> tuple[Pair, ...]:
+    """The pairs that enter the statistics: whole, and not repeated because of contamination."""
+    return tuple(pair for pair in session.pairs if pair.whole and not pair.superseded)
+
+
+def sample(pairs: Sequence[Pair], workload: str, metric: MetricName, *, control: bool = False) -> Sample:
+    """A metric's values over the pairs that have it; pairs with a value of zero or less are left out."""
+    rows = []
+    for pair in pairs:
+        runs = pair.control_runs if control else pair.runs
+        before, after = (_arm_value(runs, arm, workload, metric) for arm in ("A", "B"))
+        if before is not None and after is not None:
+            rows.append((before, after, METRICS[metric].sign * math.log(after / before), pair.order))
+    before_all, after_all, effects, orders = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return Sample(before_all, after_all, effects, orders)
+
+
+def _arm_value(runs: Sequence[Run], arm: Arm | str, workload: str, metric: MetricName) -> float | None:
+    """Geometric mean over an arm's runs in a pair: one run as a rule, two for A in an A-B-A sequence."""
+    values = [run.figures.value(metric) for run in runs if run.arm == arm and run.workload == workload]
+    if not values or min(values) <= 0:
+        return None
+    return math.exp(sum(math.log(value) for value in values) / len(values))
+
+
+def summarise(name: str, metric: MetricName, data: Sample) -> Summary:
+    """Medians, ratio, interval and p of one metric, not judged yet."""
+    described = METRICS[metric]
+    empty = Summary(name, metric, described.unit, described.better)
+    if not data.effects:
+        return empty
+    (interval,) = hodges_lehmann(data.effects, 0.95)
+    bounds = sorted(math.exp(described.sign * bound) for bound in (interval.low, interval.high))
+    return msgspec.structs.replace(
+        empty,
+        before=median(data.before),
+        after=median(data.after),
+        ratio=math.exp(described.sign * interval.estimate),
+        ci95=(bounds[0], bounds[1]),
+        confidence=interval.confidence,
+        effect=math.expm1(interval.estimate),
+        p_value=signed_rank(data.effects).p_value,
+        pairs=len(data.effects),
+    )
+
+
+class _Judged(msgspec.Struct, frozen=True):
+    """A claim or guardrail with its data, its Holm-adjusted p, and what it says."""
+
+    summary: Summary
+    data: Sample
+    interval: Interval | None
+    direction: int
+    """+1 significantly better, -1 significantly worse, 0 neither."""
+
+
+def _judge(named: Sequence[tuple[str, MetricName]], pairs: Sequence[Pair], alpha: float) -> list[_Judged]:
+    """Test a family of (workload, metric) together: Holm over the family."""
+    samples = [sample(pairs, name, metric) for name, metric in named]
+    summaries = [summarise(name, metric, data) for (name, metric), data in zip(named, samples, strict=True)]
+    adjusted = holm([1.0 if summary.p_value is None else summary.p_value for summary in summaries])
+    judged = []
+    for summary, data, p_holm in zip(summaries, samples, adjusted, strict=True):
+        interval = hodges_lehmann(data.effects, 0.95)[0] if data.effects else None
+        significant = p_holm <= alpha and interval is not None and interval.excludes_zero
+        direction = 0 if not significant or interval is None else (1 if interval.low > 0 else -1)
+        judged.append(_Judged(msgspec.structs.replace(summary, p_holm=p_holm), data, interval, direction))
+    return judged
+
+
+def judge_claims(session: Session) -> tuple[Summary, ...]:
+    """Each claim with its own verdict, from the pairs so far."""
+    claims = session.subject.claims
+    named = [_named(claim) for claim in claims]
+    judged = _judge(named, counted_pairs(session), session.schedule.alpha)
+    level = session.schedule.alpha / len(claims)
+    return tuple(_claim_summary(claim, found, level) for claim, found in zip(claims, judged, strict=True))
+
+
+def _named(claim: Claim) -> tuple[str, MetricName]:
+    return claim.workload, claim.metric or get(claim.workload).metric
+
+
+def _margin(claim: Claim) -> float:
+    assert claim.margin is not None, "claims are resolved before a session begins"
+    return claim.margin
+
+
+def _claim_summary(claim: Claim, found: _Judged, level: float) -> Summary:
+    margin = _margin(claim)
+    sigma = spread(found.data.effects)
+    return msgspec.structs.replace(
+        found.summary,
+        margin=margin,
+        verdict=_claim_verdict(found, margin),
+        minimum_detectable_effect=minimum_detectable_effect(found.data.effects, level),
+        needed_pairs=None if sigma is None else _bounded(needed_pairs(sigma, margin, level)),
+    )
+
+
+def _bounded(pairs: int) -> int | None:
+    """More pairs than anybody would run is no advice."""
+    return pairs if pairs <= MAX_NEEDED_PAIRS else None
+
+
+def _claim_verdict(found: _Judged, margin: float) -> Verdict:
+    if found.direction:
+        return "gain" if found.direction > 0 else "loss"
+    if len(found.data.effects) >= EQUIVALENCE_PAIRS and is_equivalent(found.data.effects, margin):
+        return "no-difference"
+    return "inconclusive"
+
+
+def is_settled(session: Session) -> bool:
+    """Whether a look may end the session: every claim is a gain or a loss already."""
+    return all(summary.verdict in ("gain", "loss") for summary in judge_claims(session))
+
+
+def _judge_guardrails(session: Session) -> tuple[Summary, ...]:
+    guardrails = session.subject.guardrails
+    named = [(item.workload, item.metric) for item in guardrails]
+    judged = _judge(named, counted_pairs(session), session.schedule.alpha)
+    return tuple(_guardrail_summary(item, found) for item, found in zip(guardrails, judged, strict=True))
+
+
+def _guardrail_summary(guardrail: Guardrail, found: _Judged) -> Summary:
+    worse = found.interval is not None and found.interval.estimate < -math.log1p(guardrail.limit)
+    verdict: Verdict | None = "loss" if found.direction < 0 and worse else None
+    return msgspec.structs.replace(found.summary, limit=guardrail.limit, verdict=verdict)
+
+
+def _explore(session: Session) -> tuple[Summary, ...]:
+    """Every metric of every measured workload that is neither claimed nor guarded: shown without a p value."""
+    judged = {_named(claim) for claim in session.subject.claims}
+    judged |= {(item.workload, item.metric) for item in session.subject.guardrails}
+    pairs = counted_pairs(session)
+    found = [
+        summarise(name, metric.name, sample(pairs, name, metric.name))
+        for name in measured_workloads(session.subject)
+        for metric in METRICS.values()
+        if (name, metric.name) not in judged
+    ]
+    return tuple(msgspec.structs.replace(summary, p_value=None) for summary in found if summary.pairs)
+
+
+def _judge_control(session: Session) -> Summary | None:
+    control = session.subject.control
+    if control is None:
+        return None
+    metric = get(control).metric
+    data = sample(counted_pairs(session), control, metric, control=True)
+    return summarise(control, metric, data)
+
+
+def has_moved(control: Summary, margin: float) -> bool:
+    """Whether the negative control shows an effect: significant, and half the smallest claimed margin or more."""
+    if control.p_value is None or control.effect is None or control.pairs < MINIMUM_PAIRS:
+        return False
+    return control.p_value <= CONTROL_LEVEL and abs(math.log1p(control.effect)) >= math.log1p(margin) / 2
+
+
+def carry_over(session: Session) -> float | None:
+    """Smallest Holm-adjusted p, over the claims, that pairs run AB and pairs run BA differ; ``None`` without both."""
+    p_values = []
+    for claim in session.subject.claims:
+        data = sample(counted_pairs(session), *_named(claim))
+        ab, ba = (_of_order(data, order) for order in ("AB", "BA"))
+        if ab and ba:
+            p_values.append(rank_sum(ab, ba))
+    return min(holm(p_values)) if p_values else None
+
+
+def _of_order(data: Sample, order: str) -> list[float]:
+    return [effect for effect, seen in zip(data.effects, data.orders, strict=True) if seen == order]
+
+
+def contaminated_share(session: Session) -> float:
+    """Share of all attempts at a pair that were flagged."""
+    whole = [pair for pair in session.pairs if pair.whole]
+    return sum(pair.contaminated for pair in whole) / len(whole) if whole else 0.0
+
+
+def _return_check(session: Session) -> str | None:
+    """For A-B-A: did the second A come back to the first? Otherwise something else changed between the blocks."""
+    drifts: list[float] = []
+    for claim in session.subject.claims:
+        name, metric = _named(claim)
+        effects = []
+        for pair in counted_pairs(session):
+            values = [run.figures.value(metric) for run in pair.runs if run.arm == "A" and run.workload == name]
+            if pair.order == "ABA" and len(values) == 2 and min(values) > 0:
+                effects.append(math.log(values[1] / values[0]))
+        if effects and abs(median(effects)) > math.log1p(_margin(claim)):
+            drifts.append(median(effects))
+    return f"arm A did not return to its first value ({math.expm1(drifts[0]):+.0%})" if drifts else None
+
+
+def _invalid_reasons(session: Session, control: Summary | None) -> list[str]:
+    reasons = list(session.faults)
+    margin = min(_margin(claim) for claim in session.subject.claims)
+    if control is not None and has_moved(control, margin):
+        reasons.append(
+            f"the negative control {control.name} moved by {control.effect:+.0%} (p = {control.p_value:.3f})"
+        )
+    share = contaminated_share(session)
+    if share > MAX_CONTAMINATED_SHARE:
+        reasons.append(f"{share:.0%} of the pairs were contaminated by other activity")
+    returned = _return_check(session)
+    if returned:
+        reasons.append(returned)
+    return reasons
+
+
+def _indicative_reasons(session: Session, carry_over_p: float | None) -> list[str]:
+    reasons = []
+    if session.toggle_class == "T3":
+        reasons.append("the change needs a reboot or a rebuild: it cannot be interleaved")
+    if session.forced:
+        reasons.append("measured on a busy host by --force")
+    if session.ended == "interrupted":
+        reasons.append("the session was interrupted")
+    if len(counted_pairs(session)) < MINIMUM_PAIRS:
+        reasons.append(f"{len(counted_pairs(session))} pairs; fewer than {MINIMUM_PAIRS} cannot be significant")
+    if carry_over_p is not None and carry_over_p < CARRY_OVER_LEVEL:
+        reasons.append(
+            f"the order within a pair matters (p = {carry_over_p:.3f}): an arm carries over into the next;"
+            " a longer settle time is needed"
+        )
+    return reasons
+
+
+def _tendency(claims: Sequence[Summary], guardrails: Sequence[Summary]) -> Verdict:
+    verdicts = [summary.verdict for summary in claims]
+    if "gain" in verdicts:
+        has_cost = "loss" in verdicts or any(summary.verdict == "loss" for summary in guardrails)
+        return "gain-with-cost" if has_cost else "gain"
+    if "loss" in verdicts:
+        return "loss"
+    return "no-difference" if all(verdict == "no-difference" for verdict in verdicts) else "inconclusive"
+
+
+def decide(session: Session) -> Proof:
+    """The proof that follows from a session."""
+    claims = judge_claims(session)
+    guardrails = _judge_guardrails(session)
+    control = _judge_control(session)
+    carry_over_p = carry_over(session)
+    tendency = _tendency(claims, guardrails)
+    invalid = _invalid_reasons(session, control)
+    indicative = _indicative_reasons(session, carry_over_p)
+    verdict: Verdict = "invalid" if invalid else "indicative" if indicative else tendency
+    return Proof(
+        profile=session.subject.profile,
+        verdict=verdict,
+        workloads=claims,
+        kept=session.kept,
+        tendency=tendency,
+        reasons=(*invalid, *indicative),
+        notes=(*session.notes, *_notes(session, control, tendency, guardrails)),
+        guardrails=guardrails,
+        exploratory=_explore(session),
+        control=control,
+        carry_over_p=carry_over_p,
+        contaminated_share=contaminated_share(session),
+        alpha=session.schedule.alpha,
+        seed=session.seed,
+        order=tuple(pair.order for pair in session.pairs),
+        gate=session.gate,
+        session=session,
+    )
+
+
+def _notes(session: Session, control: Summary | None, tendency: Verdict, guardrails: Sequence[Summary]) -> list[str]:
+    notes = []
+    if control is not None and 0 < control.pairs < MINIMUM_PAIRS:
+        notes.append(f"the negative control has {control.pairs} pairs: too few to judge it ({MINIMUM_PAIRS} needed)")
+    left = sum(1 for pair in counted_pairs(session) if pair.contaminated)
+    if left:
+        notes.append(f"{left} contaminated pairs are included: there was no room to repeat them")
+    if tendency == "gain-with-cost":
+        costs = [f"{item.metric} of {item.name} {(item.ratio or 1) - 1:+.0%}" for item in guardrails if item.verdict]
+        notes.append(f"cost: {', '.join(costs)}" if costs else "cost: another claim got worse")
+    if len(session.schedule.looks) > 1:
+        notes.append(
+            f"the data may be looked at {len(session.schedule.looks)} times, so significance is judged at"
+            f" {session.schedule.alpha:g} each time"
+        )
+    return notes

@@ -1,0 +1,244 @@
+"""The workload library: which I/O patterns can be measured, with which metric, and where each comes from.
+
+A workload is data; ``advisor.proof.fio`` turns it into a command line. The names are part of the contract with
+profiles. Patterns that need two hosts (``ioengine=net``) are not in this catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Literal
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.proof.metrics import METRICS, MetricName
+
+KIB = 1024
+SATURATION_DEPTH = 16
+
+Pattern = Literal["read", "write", "rw", "randread", "randwrite", "randrw"]
+
+
+class UnknownWorkloadError(UsageError):
+    """No workload of that name; the hint names the closest ones."""
+
+    kind = "unknown-workload"
+
+
+class Section(msgspec.Struct, frozen=True):
+    """One group of equal fio jobs. ``read_percent`` belongs to mixed patterns, ``random_percent`` is fio's
+    ``percentage_random``; ``region`` is the part of the scratch file in percent (start, length)."""
+
+    name: str
+    pattern: Pattern
+    block_bytes: int
+    depth: int = 1
+    jobs: int = 1
+    engine: Literal["libaio", "psync", "null"] = "libaio"
+    read_percent: int = 50
+    random_percent: int | None = None
+    region: tuple[int, int] = (0, 100)
+    own_regions: bool = False
+    end_fsync: bool = False
+
+    @property
+    def write_share(self) -> float:
+        """Share of the transferred bytes that is written, 0 to 1."""
+        if self.engine == "null" or self.pattern in ("read", "randread"):
+            return 0.0
+        return 1.0 if self.pattern in ("write", "randwrite") else 1 - self.read_percent / 100
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """A named pattern: its fio jobs, the metric that a claim uses unless it names another, and its origin."""
+
+    name: str
+    title: str
+    sections: tuple[Section, ...]
+    metric: MetricName
+    source: str
+
+    @property
+    def unit(self) -> str:
+        """Unit of the default metric."""
+        return METRICS[self.metric].unit
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a run of it writes to the scratch file."""
+        return any(section.write_share > 0 for section in self.sections)
+
+    @property
+    def needs_scratch(self) -> bool:
+        """Whether it touches storage at all."""
+        return any(section.engine != "null" for section in self.sections)
+
+    @property
+    def is_depth_one(self) -> bool:
+        """One outstanding I/O: the case in which the median completion latency is a sound metric."""
+        return sum(section.depth * section.jobs for section in self.sections) == 1
+
+
+def default_metric(block_bytes: int) -> MetricName:
+    """Total IOPS for blocks up to 16 KiB, bandwidth above."""
+    return "iops" if block_bytes <= 16 * KIB else "bandwidth"
+
+
+PAPER = "Veritas InfoScale 7.4.2 for RHEL on AWS, performance test results (2020), chapter 4"
+ISCSI = "Openfiler iSCSI tuning article, IOMETER table (VMware forum configuration)"
+IRIS = "InterSystems IRIS on gp3 and io2 article (2023), RANREAD and RANWRITE"
+BEEGFS = "Dell EMC Ready Solution for HPC BeeGFS High Performance Storage, benchmark section"
+
+
+def _single(name: str, title: str, source: str, section: Section) -> Workload:
+    return Workload(name, title, (section,), default_metric(section.block_bytes), source)
+
+
+def _infoscale() -> list[Workload]:
+    mixes: tuple[tuple[str, str, Pattern, Pattern], ...] = (
+        ("r100", "reads", "read", "randread"),
+        ("rw50", "half reads, half writes", "rw", "randrw"),
+        ("w100", "writes", "write", "randwrite"),
+    )
+    shapes = ((4, "rand", "random"), (4, "seq", "sequential"), (64, "seq", "sequential"))
+    found = []
+    for kib, order, word in shapes:
+        for mix, mix_word, sequential, scattered in mixes:
+            pattern = scattered if order == "rand" else sequential
+            for depth, suffix in ((1, ""), (SATURATION_DEPTH, "-qd16")):
+                name = f"infoscale.{kib}k-{order}-{mix}{suffix}"
+                title = f"{kib} KiB {word} {mix_word}, queue depth {depth}"
+                found.append(_single(name, title, PAPER, Section("io", pattern, kib * KIB, depth=depth)))
+    return found
+
+
+def _iometer() -> list[Workload]:
+    return [
+        _single(
+            "iometer.maxtp-r100",
+            "Max throughput, 100 % read: 32 KiB sequential, 64 outstanding",
+            ISCSI,
+            Section("io", "read", 32 * KIB, depth=64),
+        ),
+        _single(
+            "iometer.maxtp-rw50",
+            "Max throughput, 50 % read: 32 KiB sequential, 64 outstanding",
+            ISCSI,
+            Section("io", "rw", 32 * KIB, depth=64),
+        ),
+        _single(
+            "iometer.reallife",
+            "RealLife: 8 KiB, 60 % random, 65 % read, 64 outstanding",
+            ISCSI,
+            Section("io", "randrw", 8 * KIB, depth=64, read_percent=65, random_percent=60),
+        ),
+        _single(
+            "iometer.rnd8k-r70",
+            "Random 8 KiB, 70 % read, 64 outstanding",
+            ISCSI,
+            Section("io", "randrw", 8 * KIB, depth=64, read_percent=70),
+        ),
+    ]
+
+
+def _ranread(name: str, jobs: int) -> Workload:
+    section = Section("db", "randread", 8 * KIB, jobs=jobs, engine="psync")
+    return _single(name, f"RANREAD: 8 KiB random reads by {jobs} processes", IRIS, section)
+
+
+def _iris() -> list[Workload]:
+    # Asyncwij=16 outstanding journal writes; 16 write daemons; the image journal goes first through its own region.
+    journal = Section("wij", "write", 256 * KIB, depth=16, region=(0, 25))
+    database = Section("db", "randwrite", 8 * KIB, jobs=16, engine="psync", region=(25, 75))
+    return [
+        _ranread("iris.ranread", 20),
+        _ranread("iris.ranread-10", 10),
+        _ranread("iris.ranread-40", 40),
+        Workload(
+            "iris.ranwrite",
+            "RANWRITE: 256 KiB image-journal burst beside 8 KiB random writes by 16 write daemons",
+            (journal, database),
+            "iops",
+            IRIS,
+        ),
+        _single(
+            "iris.oltp-7030",
+            "8 KiB random, 70 % read, 16 processes",
+            IRIS,
+            Section("db", "randrw", 8 * KIB, jobs=16, engine="psync", read_percent=70),
+        ),
+    ]
+
+
+def _beegfs() -> list[Workload]:
+    # IOzone gives each thread a file of its own; here each job has a region of its own in the one scratch file.
+    sequential = Section("io", "write", 1024 * KIB, jobs=4, engine="psync", own_regions=True, end_fsync=True)
+    return [
+        _single("beegfs.iozone-seq", "IOzone -i 0: 1 MiB sequential writes by 4 threads", BEEGFS, sequential),
+        _single(
+            "beegfs.iozone-seq-read",
+            "IOzone -i 1: 1 MiB sequential reads by 4 threads",
+            BEEGFS,
+            Section("io", "read", 1024 * KIB, jobs=4, engine="psync", own_regions=True),
+        ),
+        _single(
+            "beegfs.iozone-rand",
+            "IOzone -i 2: 4 KiB random direct reads by 4 threads",
+            BEEGFS,
+            Section("io", "randread", 4 * KIB, jobs=4, engine="psync", own_regions=True),
+        ),
+        _single(
+            "beegfs.iozone-rand-write",
+            "IOzone -i 2: 4 KiB random direct writes by 4 threads",
+            BEEGFS,
+            Section("io", "randwrite", 4 * KIB, jobs=4, engine="psync", own_regions=True),
+        ),
+        _single(
+            "beegfs.dd",
+            "dd bs=1M oflag=direct: 1 MiB sequential writes, one at a time",
+            BEEGFS,
+            Section("io", "write", 1024 * KIB, engine="psync"),
+        ),
+        _single(
+            "beegfs.storagebench",
+            "StorageBench: 512 KiB sequential writes",
+            BEEGFS,
+            Section("io", "write", 512 * KIB, engine="psync"),
+        ),
+        _single(
+            "beegfs.storagebench-read",
+            "StorageBench: 512 KiB sequential reads",
+            BEEGFS,
+            Section("io", "read", 512 * KIB, engine="psync"),
+        ),
+    ]
+
+
+NULL_CONTROL = "null.4k"
+
+
+def _control() -> Workload:
+    section = Section("null", "randread", 4 * KIB, engine="null")
+    return _single(NULL_CONTROL, "fio's null engine: touches no storage (negative control)", "fio(1)", section)
+
+
+def _catalogue() -> Mapping[str, Workload]:
+    workloads = [*_infoscale(), *_iometer(), *_iris(), *_beegfs(), _control()]
+    return MappingProxyType({workload.name: workload for workload in workloads})
+
+
+WORKLOADS: Mapping[str, Workload] = _catalogue()
+"""Every workload by its name."""
+
+
+def get(name: str) -> Workload:
+    """The workload of that name. Raises UnknownWorkloadError, whose hint names close matches."""
+    try:
+        return WORKLOADS[name]
+    except KeyError:
+        close = get_close_matches(name, WORKLOADS, n=3, cutoff=0.5)
+        hint = f"did you mean {', '.join(close)}?" if close else f"known: {', '.join(sorted(WORKLOADS))}"
+        raise UnknownWorkloadError(f"no workload is named {name!r}", hint=hint) from None

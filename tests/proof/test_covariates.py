@@ -1,0 +1,195 @@
+"""The gate, and the blind judgement on each run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.host import live_host, tree_host
+from advisor.proof.covariates import (
+    Counters,
+    Covariates,
+    between,
+    dirty_bytes,
+    foreign_io,
+    is_resyncing,
+    judge,
+    memory_bytes,
+    parse_cpu_ticks,
+    parse_disk_bytes,
+    parse_pressure,
+    read_counters,
+    read_gate,
+    wait_for_writeback,
+)
+
+from .fakes import CALM, calm_host
+from .sessions import figures
+
+DISKSTATS = """\
+   8       0 sda 100 0 2000 10 50 0 1000 20 0 30 40
+   8       1 sda1 1 0 8 0 0 0 0 0 0 0 0
+ 253       0 dm-0 9 9
+"""
+BUSY_CPU = CALM.replace("avg10=0.00", "avg10=20.00", 1)
+
+
+def test_pressure_files() -> None:
+    found = parse_pressure("some avg10=1.50 avg60=0.10 avg300=0.00 total=123456\nfull avg10=0.25 total=99\n")
+    assert found["some"] == {"avg10": 1.5, "avg60": 0.1, "avg300": 0.0, "total": 123456}
+    assert found["full"]["avg10"] == 0.25
+    assert parse_pressure("") == {}
+
+
+def test_disk_bytes_are_reads_and_writes_in_512_byte_sectors() -> None:
+    assert parse_disk_bytes(DISKSTATS, "sda") == 3000 * 512
+    assert parse_disk_bytes(DISKSTATS, "sda1") == 8 * 512
+    assert parse_disk_bytes(DISKSTATS, "dm-0") is None, "a cut line is unknown"
+    assert parse_disk_bytes(DISKSTATS, "sd") is None
+
+
+def test_cpu_ticks_count_guest_time_once_and_keep_steal_apart() -> None:
+    # user nice system idle iowait irq softirq steal guest guest_nice
+    assert parse_cpu_ticks("cpu  10 1 5 100 4 2 3 7 9 0\ncpu0 1 2 3\n") == (132, 21, 7)
+    assert parse_cpu_ticks("cpu 1 2 3") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "resyncing"),
+    [
+        ("      [==>..]  resync = 12.6% (33/262) finish=5.0min", True),
+        ("      [=>...]  recovery =  1.1% (1/2)", True),
+        ("      [=>...]  check = 50.0% (1/2)", True),
+        ("        resync=DELAYED", True),
+        ("      [=>...]  reshape = 0.4% (1/2)", True),
+        ("md0 : active raid1 sdb1[1] sda1[0]\n      1 blocks [2/2] [UU]\n      bitmap: 0/1 pages", False),
+    ],
+)
+def test_resync_in_mdstat(line: str, resyncing: bool) -> None:
+    assert is_resyncing(f"Personalities : [raid1]\n{line}\n") is resyncing
+
+
+def test_a_calm_host_passes_the_gate(tmp_path: Path) -> None:
+    assert read_gate(calm_host(tmp_path)).busy == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "word"),
+    [
+        ({"proc__pressure__cpu": BUSY_CPU}, "cpu pressure: 20 %"),
+        ({"proc__pressure__io": CALM.replace("full avg10=0.00", "full avg10=31.50")}, "io pressure: 31.5 %"),
+        ({"proc__mdstat": "md0 : active raid5\n   [>..]  recovery =  0.5% (1/2)\n"}, "md array"),
+        ({"proc__4711__comm": "restic\n"}, "restic is running"),
+    ],
+)
+def test_a_busy_host_does_not(tmp_path: Path, files: dict[str, str], word: str) -> None:
+    gate = read_gate(calm_host(tmp_path, **files))
+    assert len(gate.busy) == 1
+    assert word in gate.busy[0]
+
+
+def test_an_idle_backup_daemon_is_no_backup(tmp_path: Path) -> None:
+    assert read_gate(calm_host(tmp_path, proc__4711__comm="bacula-fd\n")).busy == ()
+
+
+def test_pressure_that_the_kernel_does_not_tell_is_unknown_not_calm(tmp_path: Path) -> None:
+    host = calm_host(tmp_path)
+    (tmp_path / "proc/pressure/cpu").unlink()
+    gate = read_gate(host)
+    assert gate.busy == ()
+    assert "cpu pressure" in gate.unknown[0]
+
+
+def test_what_happened_beside_a_run() -> None:
+    own = figures(1000)  # 2000 I/Os of 4 KiB, 0.1 s of CPU
+    own_bytes = 2000 * 4096
+    before = Counters(10.0, 1_000_000, 1000, 500, 10, 0, 0)
+    after = Counters(12.0, 1_000_000 + own_bytes + own_bytes // 2, 1400, 610, 30, 200_000, 100_000)
+    found = between(before, after, own)
+    assert found.seconds == 2.0
+    assert found.foreign_bytes == own_bytes // 2
+    assert found.foreign_share == pytest.approx(0.5)
+    # 110 busy ticks of 10 ms, 10 of them fio's own, out of 400
+    assert found.foreign_cpu_share == pytest.approx(0.25)
+    assert found.steal_share == pytest.approx(0.05)
+    assert found.psi_cpu_share == pytest.approx(0.1)
+    assert found.psi_io_full_share == pytest.approx(0.05)
+
+
+def test_fio_s_own_bytes_are_never_foreign_and_unknown_stays_unknown() -> None:
+    found = between(Counters(0.0, 0), Counters(1.0, 100), figures(1000))
+    assert found.foreign_bytes == 0
+    assert found.foreign_cpu_share is None
+    assert between(Counters(0.0), Counters(1.0), figures(1000)).foreign_share is None
+
+
+def test_counters_of_this_machine() -> None:
+    found = read_counters(live_host(), None, 1.5)
+    assert found.at_seconds == 1.5
+    assert found.cpu_total_ticks is not None
+    assert found.cpu_busy_ticks is not None
+    assert 0 < found.cpu_busy_ticks < found.cpu_total_ticks
+
+
+def test_counters_of_a_host_without_any(tmp_path: Path) -> None:
+    assert read_counters(tree_host(str(tmp_path)), "sda", 0.0) == Counters(0.0)
+
+
+@pytest.mark.parametrize(
+    ("lamp", "field", "level"),
+    [
+        ("disk", "foreign_share", 0.05),
+        ("cpu", "foreign_cpu_share", 0.10),
+        ("steal", "steal_share", 0.05),
+        ("cpu-pressure", "psi_cpu_share", 0.20),
+        ("io-pressure", "psi_io_full_share", 0.20),
+    ],
+)
+def test_a_run_is_judged_against_the_median_of_its_own_arm(lamp: str, field: str, level: float) -> None:
+    history = [Covariates(2.0, **{field: value}) for value in (0.30, 0.31, 0.90)]  # type: ignore[arg-type]
+    assert judge(Covariates(2.0, **{field: 0.31 + level - 0.01}), history) == ()  # type: ignore[arg-type]
+    assert judge(Covariates(2.0, **{field: 0.31 + level + 0.01}), history) == (lamp,)  # type: ignore[arg-type]
+
+
+def test_the_first_run_is_judged_only_on_what_should_not_be_there_at_all() -> None:
+    first = Covariates(2.0, None, 0.2, 0.9, 0.2, 0.9, 0.9)
+    assert judge(first, []) == ("disk", "steal")
+
+
+def test_unknown_covariates_light_nothing() -> None:
+    assert judge(Covariates(2.0), [Covariates(2.0, foreign_share=0.0)]) == ()
+
+
+def test_foreign_io_is_measured_against_what_the_workload_moves() -> None:
+    idle = Covariates(2.0, foreign_bytes=2_000_000)
+    assert foreign_io(idle, 30e6) is None
+    reason = foreign_io(idle, 10e6)
+    assert reason is not None
+    assert "1.0 MB/s" in reason
+    assert "10%" in reason
+    assert foreign_io(Covariates(2.0), 1.0) is None
+
+
+def test_a_trickle_of_log_lines_is_no_foreign_io() -> None:
+    assert foreign_io(Covariates(1.0, foreign_bytes=60_000), 400_000) is None
+    assert foreign_io(Covariates(1.0, foreign_bytes=70_000), 400_000) is not None
+
+
+def test_waiting_for_writeback(tmp_path: Path) -> None:
+    full = "MemTotal: 2048 kB\nDirty:  200000 kB\nWriteback:  1 kB\nWritebackTmp: 999999 kB\n"
+    assert dirty_bytes(full) == 200001 * 1024
+    host = calm_host(tmp_path, proc__meminfo=full)
+    waited: list[float] = []
+    assert not wait_for_writeback(host, waited.append, seconds=2.0)
+    assert sum(waited) == 2.0
+
+    def drained(_: float) -> None:
+        (tmp_path / "proc/meminfo").write_text("Dirty: 0 kB\nWriteback: 0 kB\n")
+
+    assert wait_for_writeback(host, drained)
+
+
+def test_memory(tmp_path: Path) -> None:
+    assert memory_bytes(calm_host(tmp_path)) == 1024 * 1024
+    assert memory_bytes(tree_host(str(tmp_path / "none"))) is None

@@ -1,0 +1,590 @@
+"""Whole sessions: the real protocol against an fio on PATH, a captured host, and a toggle that writes a file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from advisor.errors import CommandError, InvalidInputError, NotRestoredError, RefusedError, UsageError
+from advisor.host import Host
+from advisor.proof.archive import load, reanalyse
+from advisor.proof.fio import Completed, FioMissingError, FioProcess
+from advisor.proof.interrupt import Stop
+from advisor.proof.protocol import ProgressEvent, Settings, plan_session, prove, self_test
+from advisor.proof.records import Arm, Claim, Proof, Subject
+from advisor.proof.scratch import GIB, MIB, Keep
+from advisor.proof.workloads import UnknownWorkloadError
+
+from .fakes import CALM, FakeFio, SpeedToggle, calm_host
+
+READ, WRITE = "infoscale.4k-rand-r100", "infoscale.4k-rand-w100"
+SUBJECT = Subject("storage", (Claim(READ),))
+
+
+def settings(disk: Path, **changes: object) -> Settings:
+    small = Settings(target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB)
+    return msgspec.structs.replace(small, **changes)
+
+
+SHORT: dict[str, object] = {"budget_seconds": 13.0, "seconds": 0.1}
+"""A layout of three pairs: for what does not need a verdict. The fake fio takes no time, so no budget is used up."""
+
+
+def settle(fake_fio: FakeFio, host: Host, disk: Path, factor: float, **changes: object) -> tuple[Proof, SpeedToggle]:
+    toggle = SpeedToggle(fake_fio, factor)
+    proof = prove(host, SUBJECT, toggle, settings(disk, **changes), runner=fake_fio.runner)
+    return proof, toggle
+
+
+def arms(proof: Proof) -> str:
+    """The order in which the counted runs really ran."""
+    return "".join(run.arm for pair in proof.session.pairs for run in pair.runs)
+
+
+def test_a_gain_is_proven_and_the_host_restored(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proof, toggle = settle(fake_fio, host, disk, 1.3)
+    assert proof.verdict == "gain"
+    assert proof.workloads[0].ratio == pytest.approx(1.3, rel=0.03)
+    assert toggle.in_force == "A"
+    assert not proof.kept
+    assert os.listdir(disk) == []
+
+
+def test_a_loss_is_a_loss(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    assert settle(fake_fio, host, disk, 0.7)[0].verdict == "loss"
+
+
+def test_nothing_is_no_difference_after_the_looks(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proof, toggle = settle(fake_fio, host, disk, 1.0, mode="default")
+    assert proof.verdict == "no-difference"
+    assert proof.workloads[0].pairs == 24
+    assert proof.session.schedule.looks == (8, 16, 24)
+    # warm-up of each arm, both arms of each pair, and the restoring
+    assert len(toggle.placed) == 2 + 2 * 24 + 1
+
+
+def test_a_clear_gain_ends_at_the_first_look(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proof, _ = settle(fake_fio, host, disk, 1.3, mode="default")
+    assert (proof.verdict, proof.workloads[0].pairs, proof.session.ended) == ("gain", 8, "settled")
+
+
+def test_a_gain_is_kept_only_where_it_was_asked_for(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proof, toggle = settle(fake_fio, host, disk, 1.3, keep_if_gain=True)
+    assert (proof.verdict, proof.kept, toggle.in_force) == ("gain", True, "B")
+    proof, toggle = settle(fake_fio, host, disk, 0.7, keep_if_gain=True)
+    assert (proof.verdict, proof.kept, toggle.in_force) == ("loss", False, "A")
+
+
+def test_the_order_is_the_seed_s_coin(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proofs = [settle(fake_fio, host, disk, 1.0, seed=seed, **SHORT)[0] for seed in (5, 5, 7)]
+    assert proofs[0].order == proofs[1].order != proofs[2].order
+    assert {order for proof in proofs for order in proof.order} == {"AB", "BA"}
+    assert arms(proofs[0]) == "".join(proofs[0].order)
+    assert proofs[2].seed == 7
+
+
+def test_a_seed_that_was_not_given_is_drawn_and_recorded(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    seeds = {settle(fake_fio, host, disk, 1.0, seed=None, **SHORT)[0].seed for _ in range(2)}
+    assert len(seeds) == 2
+
+
+def test_the_warm_up_is_not_counted(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proof, _ = settle(fake_fio, host, disk, 1.0, **SHORT)
+    assert [run.arm for run in proof.session.warm_up] == ["A", "A", "B", "B"]
+    numbers = [run.number for pair in proof.session.pairs for run in (*pair.runs, *pair.control_runs)]
+    assert min(numbers) == 4
+
+
+def test_a_warm_up_that_does_not_settle_is_noted(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    fake_fio.plan(noise=0.6, seed=3)
+    proof, _ = settle(fake_fio, host, disk, 1.0, **SHORT)
+    assert len(proof.session.warm_up) > 4
+    assert any("after the warm-up" in note for note in proof.notes)
+
+
+def test_every_fourth_pair_has_a_control(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proof, _ = settle(fake_fio, host, disk, 1.0, mode="default")
+    with_control = [pair.index for pair in proof.session.pairs if pair.control_runs]
+    assert with_control == [3, 7, 11, 15, 19, 23]
+    assert proof.control is not None
+    assert proof.control.pairs == 6
+
+
+def test_a_control_that_moves_makes_the_session_invalid(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    fake_fio.plan(control_factor=1.15)
+    proof, _ = settle(fake_fio, host, disk, 1.001, mode="default")
+    assert (proof.verdict, proof.tendency) == ("invalid", "no-difference")
+    assert "null.4k moved by +1" in proof.reasons[0]
+
+
+def test_fio_works_in_our_directory_only(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    settle(fake_fio, host, disk, 1.0, **SHORT)
+    stored = [
+        place
+        for words, place in zip(fake_fio.calls(), fake_fio.directories(), strict=True)
+        if "--filename=scratch" in words
+    ]
+    assert stored
+    assert {os.path.dirname(place) for place in stored} == {str(disk)}
+    assert len(set(stored)) == 1
+
+
+def test_a_session_is_saved_and_gives_the_same_verdict_again(
+    fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "result.proof"
+    proof, _ = settle(fake_fio, host, disk, 1.3, save_to=str(place))
+    saved = load(place)
+    assert saved.proof == proof
+    assert reanalyse(place) == reanalyse(saved) == reanalyse(proof) == proof
+    numbers = {run.number for pair in proof.session.pairs for run in (*pair.runs, *pair.control_runs)}
+    assert numbers <= set(saved.fio)
+    assert all(text.startswith("{") for text in saved.fio.values())
+
+
+def test_a_result_that_cannot_be_saved_is_still_given(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proof, toggle = settle(fake_fio, host, disk, 1.3, save_to="/proc/nowhere/result", **SHORT)
+    assert proof.workloads[0].pairs == 3
+    assert any("not saved" in note for note in proof.notes)
+    assert toggle.in_force == "A"
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 5])
+def test_an_arm_that_does_not_read_back_ends_in_invalid_with_a_in_force(
+    fake_fio: FakeFio, host: Host, disk: Path, at: int
+) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3)
+    toggle.fails_at = [at]
+    proof = prove(host, SUBJECT, toggle, settings(disk, **SHORT), runner=fake_fio.runner)
+    assert proof.verdict == "invalid"
+    assert "reads back 20 instead of 40" in proof.reasons[0]
+    assert toggle.placed[-1] == toggle.in_force == "A"
+    assert os.listdir(disk) == []
+
+
+def test_where_a_cannot_be_put_back_it_is_said_with_code_5(
+    fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path
+) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3)
+    toggle.fails_at = [2 + 6]
+    place = tmp_path / "result.proof"
+    with pytest.raises(NotRestoredError, match="could not be put back") as caught:
+        prove(host, SUBJECT, toggle, settings(disk, save_to=str(place), **SHORT), runner=fake_fio.runner)
+    assert caught.value.exit_code == 5
+    assert caught.value.items
+    assert os.listdir(disk) == []
+    assert load(place).proof.verdict == "invalid"
+
+
+def test_a_kept_gain_that_cannot_be_placed_again_falls_back_to_a(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3)
+    toggle.fails_at = [2 + 16]
+    proof = prove(host, SUBJECT, toggle, settings(disk, keep_if_gain=True), runner=fake_fio.runner)
+    assert toggle.placed[-2:] == ["B", "A"]
+    assert (proof.verdict, proof.kept, toggle.in_force) == ("invalid", False, "A")
+
+
+def test_something_unforeseen_still_restores_and_saves(
+    fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path
+) -> None:
+    class Broken(SpeedToggle):
+        def place(self, arm: Arm) -> None:
+            super().place(arm)
+            if len(self.placed) == 6:
+                raise ZeroDivisionError
+
+    toggle = Broken(fake_fio, 1.3)
+    place = tmp_path / "result.proof"
+    with pytest.raises(ZeroDivisionError):
+        prove(host, SUBJECT, toggle, settings(disk, save_to=str(place), **SHORT), runner=fake_fio.runner)
+    assert toggle.in_force == "A"
+    assert os.listdir(disk) == []
+    assert load(place).proof.session.ended == "fault"
+
+
+@pytest.mark.parametrize("stage", ["warm-up", "pair", "restore"])
+def test_a_terminal_that_is_gone_does_not_keep_the_host_changed(
+    fake_fio: FakeFio, host: Host, disk: Path, stage: str
+) -> None:
+    def progress(event: ProgressEvent) -> None:
+        if event.stage == stage and event.pair != 1:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    toggle = SpeedToggle(fake_fio, 1.3)
+    with pytest.raises(BrokenPipeError):
+        prove(host, SUBJECT, toggle, settings(disk, **SHORT), runner=fake_fio.runner, progress=progress)
+    assert not toggle.placed or toggle.placed[-1] == toggle.in_force == "A"
+    assert os.listdir(disk) == []
+
+
+def test_a_lost_scratch_file_is_no_unrestored_host(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    """After the last pair the remount brings up another file: arm A is in place all the same."""
+    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
+
+    def reconnect(arm: Arm) -> None:
+        if len(toggle.placed) == 2 + 6 + 1:
+            (made,) = disk.iterdir()
+            (made / "other").write_bytes(b"precious")
+            (made / "other").rename(made / "scratch")
+
+    proof = prove(host, SUBJECT, toggle, settings(disk, **SHORT), reconnect=reconnect, runner=fake_fio.runner)
+    assert proof.session.restored
+    assert any("not removed" in note for note in proof.notes)
+    (made,) = disk.iterdir()
+    assert (made / "scratch").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("hazard", ["zero-ios", "error-exit-0", "cut-off"])
+def test_an_fio_that_fails_midway_makes_it_invalid(fake_fio: FakeFio, host: Host, disk: Path, hazard: str) -> None:
+    fake_fio.plan(misbehave=hazard, after=8)
+    proof, toggle = settle(fake_fio, host, disk, 1.3, **SHORT)
+    assert (proof.verdict, proof.session.ended) == ("invalid", "fault")
+    assert toggle.in_force == "A"
+    assert os.listdir(disk) == []
+    # the runs of the broken pair are in the record, but count for nothing
+    assert all(pair.whole for pair in proof.session.pairs[:-1])
+
+
+def test_a_scratch_file_that_is_swapped_ends_the_session(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    class Swapping(SpeedToggle):
+        def place(self, arm: Arm) -> None:
+            super().place(arm)
+            if len(self.placed) == 5:
+                (made,) = disk.iterdir()
+                (made / "other").write_bytes(b"precious")
+                (made / "other").rename(made / "scratch")
+
+    toggle = Swapping(fake_fio, 1.3)
+    proof = prove(host, SUBJECT, toggle, settings(disk, **SHORT), runner=fake_fio.runner)
+    assert proof.verdict == "invalid"
+    assert "not the file that was made" in proof.reasons[0]
+    assert any("not removed" in note for note in proof.notes)
+    (made,) = disk.iterdir()
+    assert (made / "scratch").read_bytes() == b"precious"
+
+
+# -- refusals: before anything is changed -------------------------------------------------------------------------
+
+
+def refused(fake_fio: FakeFio, host: Host, subject: Subject, toggle: SpeedToggle, chosen: Settings) -> RefusedError:
+    with pytest.raises(RefusedError) as caught:
+        prove(host, subject, toggle, chosen, runner=fake_fio.runner)
+    assert caught.value.exit_code == 3
+    return caught.value
+
+
+def test_new_sockets_only_without_a_reconnect_is_refused(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
+    assert "new sockets" in refused(fake_fio, host, SUBJECT, toggle, settings(disk)).message
+    assert toggle.placed == []
+    assert fake_fio.calls() == []
+
+
+def test_with_a_reconnect_it_is_called_after_every_placing(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
+    seen: list[Arm] = []
+    proof = prove(host, SUBJECT, toggle, settings(disk, **SHORT), reconnect=seen.append, runner=fake_fio.runner)
+    assert proof.workloads[0].pairs == 3
+    assert seen == toggle.placed
+
+
+def test_a_reconnect_that_fails_makes_it_invalid(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
+
+    def reconnect(arm: Arm) -> None:
+        if len(toggle.placed) == 4:
+            raise CommandError("mount: device is busy")
+
+    proof = prove(host, SUBJECT, toggle, settings(disk, **SHORT), reconnect=reconnect, runner=fake_fio.runner)
+    assert proof.verdict == "invalid"
+    assert "device is busy" in proof.reasons[0]
+
+
+def test_link_flaps_need_permission(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T2")
+    error = refused(fake_fio, host, SUBJECT, toggle, settings(disk))
+    assert "--allow-link-flap" in (error.hint or "")
+    assert toggle.placed == []
+    allowed = settings(disk, allow_link_flap=True, **SHORT)
+    assert prove(host, SUBJECT, toggle, allowed, runner=fake_fio.runner).tendency != "loss"
+    assert "B" in toggle.placed
+
+
+def test_a_network_profile_is_not_measured_on_a_local_disk(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    subject = msgspec.structs.replace(SUBJECT, path="network")
+    toggle = SpeedToggle(fake_fio, 1.3)
+    assert "local" in refused(fake_fio, host, subject, toggle, settings(disk)).message
+    assert toggle.placed == []
+
+
+def test_a_network_profile_is_measured_on_a_network_mount(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    line = "27 1 0:99 / / rw - nfs4 server:/export rw\n"
+    host = calm_host(tmp_path / "nfs", proc__self__mountinfo=line)
+    subject = msgspec.structs.replace(SUBJECT, path="network")
+    proof = prove(host, subject, SpeedToggle(fake_fio, 1.3), settings(disk, **SHORT), runner=fake_fio.runner)
+    assert proof.workloads[0].pairs == 3
+
+
+def test_a_reboot_tunable_is_run_as_a_sequence_and_is_indicative(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T3")
+    proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
+    assert (proof.verdict, proof.tendency) == ("indicative", "gain")
+    assert toggle.placed == ["A", "B", "A", "A"]
+    assert set(proof.order) == {"ABA"}
+
+
+def test_a_busy_host_is_refused_and_forcing_it_is_indicative(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    busy = calm_host(tmp_path / "busy", proc__pressure__cpu=CALM.replace("avg10=0.00", "avg10=55.00", 1))
+    toggle = SpeedToggle(fake_fio, 1.3)
+    error = refused(fake_fio, busy, SUBJECT, toggle, settings(disk))
+    assert "cpu pressure" in error.message
+    assert "--force" in (error.hint or "")
+    assert toggle.placed == []
+    proof = prove(busy, SUBJECT, toggle, settings(disk, force=True), runner=fake_fio.runner)
+    assert (proof.verdict, proof.tendency) == ("indicative", "gain")
+    assert proof.gate.busy
+
+
+def test_forcing_a_calm_host_costs_nothing(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    assert settle(fake_fio, host, disk, 1.3, force=True)[0].verdict == "gain"
+
+
+def test_foreign_io_is_refused_before_arm_b_is_ever_placed(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    """Somebody writes to the device while the session takes its idle sample."""
+    import threading
+
+    row = "   8       0 sda 0 0 {} 0 0 0 0 0 0 0 0\n"
+    host = calm_host(
+        tmp_path / "tree",
+        proc__diskstats=row.format(0),
+        proc__self__mountinfo="27 1 8:0 / / rw - ext4 /dev/sda rw\n",
+    )
+    toggle = SpeedToggle(fake_fio, 1.3)
+    grow = threading.Timer(0.5, (tmp_path / "tree/proc/diskstats").write_text, (row.format(100_000),))
+    grow.start()
+    error = refused(fake_fio, host, SUBJECT, toggle, settings(disk))
+    grow.join()
+    assert "others already move" in error.message
+    assert set(toggle.placed) == {"A"}
+    assert os.listdir(disk) == []
+
+
+def test_a_missing_fio_is_refused_before_anything(host: Host, disk: Path, tmp_path: Path, fake_fio: FakeFio) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3)
+    with pytest.raises(FioMissingError):
+        prove(host, SUBJECT, toggle, settings(disk), runner=FioProcess(search_path=str(tmp_path)))
+    assert toggle.placed == []
+    assert os.listdir(disk) == []
+
+
+def test_a_full_disk_is_refused_before_anything(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3)
+    error = refused(fake_fio, host, SUBJECT, toggle, settings(disk, keep=Keep(1 << 60, 0.0)))
+    assert "stay free" in error.message
+    assert toggle.placed == []
+
+
+def test_bad_input_is_told_before_anything(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3)
+    with pytest.raises(UnknownWorkloadError):
+        prove(host, Subject("p", (Claim("nonsense"),)), toggle, settings(disk), runner=fake_fio.runner)
+    with pytest.raises(InvalidInputError):
+        prove(host, Subject("p", ()), toggle, settings(disk), runner=fake_fio.runner)
+    with pytest.raises(UsageError, match=r"0\.1 to 2 s"):
+        prove(host, SUBJECT, toggle, settings(disk, seconds=60.0), runner=fake_fio.runner)
+    assert toggle.placed == []
+
+
+# -- budgets ------------------------------------------------------------------------------------------------------
+
+
+def test_the_clock_ends_the_session_even_where_the_layout_was_too_hopeful(
+    fake_fio: FakeFio, host: Host, disk: Path
+) -> None:
+    # laid out for runs of 0.1 s and the usual overhead, but each takes twice as long as that
+    fake_fio.plan(sleep=1.2)
+    began = time.monotonic()
+    proof, toggle = settle(fake_fio, host, disk, 1.3, budget_seconds=11.0, seconds=0.1)
+    assert time.monotonic() - began < 11.0
+    assert proof.session.schedule.pairs == 2
+    assert len(proof.session.pairs) < 2
+    assert proof.session.ended == "budget"
+    assert toggle.in_force == "A"
+
+
+def test_fewer_than_six_pairs_are_indicative(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proof, _ = settle(fake_fio, host, disk, 1.3, **SHORT)
+    assert proof.workloads[0].pairs == 3
+    assert (proof.verdict, proof.session.ended) == ("indicative", "complete")
+
+
+def test_written_bytes_stay_in_the_budget_and_are_shown_before(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    fake_fio.plan(iops=20_000)
+    subject = Subject("storage", (Claim(WRITE),))
+    shown: list[ProgressEvent] = []
+    chosen = settings(disk, byte_budget=400 * MIB)
+    plan = plan_session(host, subject, SpeedToggle(fake_fio, 1.3), chosen)
+    proof = prove(host, subject, SpeedToggle(fake_fio, 1.3), chosen, runner=fake_fio.runner, progress=shown.append)
+    assert shown[0].schedule == plan == proof.session.schedule
+    assert plan.predicted_bytes <= 400 * MIB
+    assert 100 * MIB < proof.session.bytes_written <= plan.predicted_bytes
+    assert {run.figures.written_bytes for pair in proof.session.pairs for run in pair.runs} != {0}
+
+
+def test_writes_that_are_too_short_to_be_timed_are_refused(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    fake_fio.plan(iops=2_000_000, noise=0)
+    toggle = SpeedToggle(fake_fio, 1.3)
+    error = refused(fake_fio, host, Subject("s", (Claim(WRITE),)), toggle, settings(disk, byte_budget=100 * MIB))
+    assert "too short to be timed" in error.message
+    assert set(toggle.placed) == {"A"}
+
+
+# -- contamination ------------------------------------------------------------------------------------------------
+
+STAT = "cpu  {busy} 0 0 {idle} 0 0 0 {steal} 0 0\n"
+
+
+class StealingToggle(SpeedToggle):
+    """Between chosen placings the hypervisor takes the CPU away, as /proc/stat of the captured host tells."""
+
+    def __init__(self, fio: FakeFio, tree: Path, stolen: set[int]) -> None:
+        super().__init__(fio, 1.3)
+        self.stat = tree / "proc/stat"
+        self.stolen = stolen
+        self.fio = fio
+
+    def place(self, arm: Arm) -> None:
+        super().place(arm)
+        self.fio.plan(noise=0.02, stat=str(self.stat), steal=40 if len(self.placed) in self.stolen else 0)
+
+
+def stealing(fake_fio: FakeFio, tmp_path: Path, stolen: set[int]) -> tuple[Host, StealingToggle]:
+    host = calm_host(tmp_path / "stealing", proc__stat=STAT.format(busy=100, idle=1000, steal=0))
+    return host, StealingToggle(fake_fio, tmp_path / "stealing", stolen)
+
+
+def test_a_contaminated_pair_is_repeated_and_kept_on_record(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    host, toggle = stealing(fake_fio, tmp_path, {7})
+    proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
+    assert proof.verdict == "gain"
+    assert len(proof.session.pairs) == 9
+    (spoiled,) = [pair for pair in proof.session.pairs if pair.contaminated]
+    assert spoiled.superseded
+    assert {lamp for run in spoiled.runs for lamp in run.lamps} == {"steal"}
+    (repeated,) = [pair for pair in proof.session.pairs if pair.attempt == 1]
+    assert repeated.index == spoiled.index
+    assert proof.workloads[0].pairs == 8
+    assert 0 < proof.contaminated_share < 0.2
+
+
+def test_repeats_are_limited_and_what_remains_is_kept_in(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    # placings 3 and 4 are the first pair: it and every repeat of it is spoiled, the rest is not
+    host, toggle = stealing(fake_fio, tmp_path, {3, 5, 7, 9, 11})
+    proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
+    assert sum(pair.superseded for pair in proof.session.pairs) == 4
+    assert [pair.attempt for pair in proof.session.pairs[:5]] == [0, 1, 2, 3, 4]
+    assert proof.workloads[0].pairs == 8
+    assert any("1 contaminated pairs are included" in note for note in proof.notes)
+    assert proof.verdict == "gain"
+
+
+def test_a_session_of_which_most_is_contaminated_is_invalid(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    host, toggle = stealing(fake_fio, tmp_path, {3, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24})
+    proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
+    assert proof.verdict == "invalid"
+    assert "contaminated" in proof.reasons[0]
+
+
+def test_steal_that_an_arm_always_has_is_its_own(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    """Judged against the arm's own median: only the first warm-up run of it stands out."""
+    host, toggle = stealing(fake_fio, tmp_path, set(range(1, 100)))
+    proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
+    assert proof.contaminated_share == 0
+    assert proof.verdict == "gain"
+
+
+# -- progress -----------------------------------------------------------------------------------------------------
+
+
+def test_progress_shows_where_it_is_but_no_figure(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    shown: list[ProgressEvent] = []
+    prove(host, SUBJECT, SpeedToggle(fake_fio, 1.3), settings(disk), runner=fake_fio.runner, progress=shown.append)
+    assert [event.stage for event in shown] == ["plan", "scratch", "warm-up", "warm-up", *["pair"] * 8, "restore"]
+    assert [event.pair for event in shown if event.stage == "pair"] == list(range(1, 9))
+    assert all(event.pairs == 8 and event.seconds_left >= 0 for event in shown)
+    assert set(ProgressEvent.__struct_fields__) == {"stage", "pair", "pairs", "seconds_left", "lamps", "schedule"}
+
+
+def test_lamps_show_what_spoiled_the_last_pair(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    host, toggle = stealing(fake_fio, tmp_path, {7})
+    shown: list[ProgressEvent] = []
+    prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner, progress=shown.append)
+    assert [event.pair for event in shown if event.lamps == ("steal",)] == [3]
+
+
+# -- several workloads, self-test ---------------------------------------------------------------------------------
+
+
+def test_all_workloads_of_an_arm_share_one_placing(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    subject = Subject("storage", (Claim(READ), Claim(WRITE)), exploratory=("iris.ranread",))
+    toggle = SpeedToggle(fake_fio, 1.3)
+    proof = prove(host, subject, toggle, settings(disk), runner=fake_fio.runner)
+    assert len(toggle.placed) == 2 + 16 + 1
+    assert {run.workload for run in proof.session.pairs[0].runs} == {READ, WRITE, "iris.ranread"}
+    assert [item.name for item in proof.workloads] == [READ, WRITE]
+    assert {item.name for item in proof.exploratory} >= {"iris.ranread"}
+
+
+def test_the_self_test_invents_no_gain(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    fake_fio.plan(noise=0.05)
+    proof = self_test(host, [READ], settings(disk, mode="default", keep_if_gain=True), runner=fake_fio.runner)
+    assert proof.profile == "self-test"
+    assert proof.verdict in ("no-difference", "inconclusive")
+    assert not proof.kept
+    assert proof.session.self_test
+
+
+def test_a_workload_without_storage_makes_no_scratch_file(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    proof = self_test(host, ["null.4k"], settings(disk), runner=fake_fio.runner)
+    assert proof.workloads[0].pairs == 8
+    assert proof.session.bytes_written == 0
+    assert not [words for words in fake_fio.calls() if "--filename=scratch" in words]
+
+
+def test_a_toggle_may_place_fio_but_not_the_control(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    class Placing(SpeedToggle):
+        def fio_options(self, arm: Arm) -> tuple[str, ...]:
+            return ("--numa_cpu_nodes=0", "--numa_mem_policy=bind:0") if arm == "B" else ()
+
+    proof = prove(host, SUBJECT, Placing(fake_fio, 1.3), settings(disk), runner=fake_fio.runner)
+    placed = ["--numa_cpu_nodes=0" in words for words in fake_fio.calls()]
+    runs = [*proof.session.warm_up, *(run for pair in proof.session.pairs for run in (*pair.runs, *pair.control_runs))]
+    expected = [run.arm == "B" and run.workload == READ for run in sorted(runs, key=lambda run: run.number)]
+    assert placed == expected
+    assert True in placed
+
+
+def test_settling_is_waited_for(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    moments: list[tuple[str, float]] = []
+
+    class Timed(FioProcess):
+        def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed:
+            moments.append(("run", time.monotonic()))
+            return super().run(argv, timeout=timeout, cwd=cwd, stop=stop)
+
+    class TimedToggle(SpeedToggle):
+        def place(self, arm: Arm) -> None:
+            super().place(arm)
+            moments.append(("place", time.monotonic()))
+
+    runner = Timed(search_path=f"{fake_fio.directory}:/usr/bin:/bin")
+    prove(host, SUBJECT, TimedToggle(fake_fio, 1.3, settle=0.03), settings(disk, **SHORT), runner=runner)
+    gaps = [after[1] - before[1] for before, after in pairwise(moments) if (before[0], after[0]) == ("place", "run")]
+    assert len(gaps) == 2 + 2 * 3
+    assert min(gaps) >= 0.03

@@ -1,0 +1,167 @@
+"""The real fio on a scratch file of a real file system; short, but nothing is faked below the host's calm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.host import Host, live_host
+from advisor.proof.covariates import between, read_counters
+from advisor.proof.fio import Completed, FioError, FioProcess, Job, read_version, run
+from advisor.proof.interrupt import Stop
+from advisor.proof.protocol import Settings, prove, self_test
+from advisor.proof.records import Arm, Claim, Subject, ToggleClass
+from advisor.proof.scratch import MIB, Keep, Scratch, scratch_file
+from advisor.proof.target import Target, read_target
+from advisor.proof.workloads import WORKLOADS, Section, Workload, get
+
+pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed (package fio)")
+READ, MIXED = get("infoscale.4k-rand-r100"), get("infoscale.4k-rand-rw50")
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    place = Path("/var/tmp") / f"advisor-proof-real-{os.getpid()}"
+    place.mkdir(mode=0o700)
+    yield read_target(live_host(), str(place))
+    shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module")
+def scratch(target: Target) -> Iterator[Scratch]:
+    with scratch_file(target, 32 * MIB, keep=Keep(0, 0.0)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
+def test_fio_takes_every_workload(workload: Workload, scratch: Scratch) -> None:
+    job = Job(workload, 0.1, scratch.size_bytes, 8 * MIB)
+    found, _ = run(FioProcess(), job, scratch if workload.needs_scratch else None, Stop())
+    assert found.iops > 0
+    assert found.value(workload.metric) > 0
+    # what is in flight when the limit is reached is finished: at most the depth of every job
+    in_flight = sum(section.depth * section.jobs * section.block_bytes for section in workload.sections)
+    assert found.written_bytes <= 8 * MIB * 1.1 + in_flight
+    assert (found.written_bytes > 0) == workload.is_writing
+    if workload.needs_scratch:
+        assert found.latency_p50_us <= found.latency_p95_us <= found.latency_p99_us <= found.latency_p999_us
+    scratch.check()
+
+
+def test_fio_can_be_placed_on_a_node(scratch: Scratch) -> None:
+    where = ("--numa_cpu_nodes=0", "--numa_mem_policy=bind:0")
+    found, _ = run(FioProcess(), Job(READ, 0.1, scratch.size_bytes, 0, where), scratch, Stop())
+    assert found.iops > 0
+
+
+def test_our_percentiles_are_fio_s_own(scratch: Scratch) -> None:
+    import json
+
+    found, text = run(FioProcess(), Job(READ, 0.3, scratch.size_bytes, 0), scratch, Stop())
+    theirs = json.loads(text)["jobs"][0]["read"]["clat_ns"]["percentile"]
+    assert found.latency_p50_us * 1000 == pytest.approx(theirs["50.000000"], rel=0.02)
+    assert found.latency_p99_us * 1000 == pytest.approx(theirs["99.000000"], rel=0.02)
+
+
+def test_the_device_saw_what_fio_moved(scratch: Scratch, target: Target) -> None:
+    if target.device is None:
+        pytest.skip("no block device behind /var/tmp")
+    host = live_host()
+    before = read_counters(host, target.device, 0.0)
+    found, _ = run(FioProcess(), Job(READ, 0.5, scratch.size_bytes, 0), scratch, Stop())
+    after = read_counters(host, target.device, 1.0)
+    assert before.disk_bytes is not None
+    assert after.disk_bytes is not None
+    assert after.disk_bytes - before.disk_bytes >= 0.99 * found.read_bytes
+    assert between(before, after, found).foreign_cpu_share is not None
+
+
+def test_fio_creates_no_file(target: Target, tmp_path: Path) -> None:
+    """In a directory without the scratch file fio fails instead of making one."""
+    done = FioProcess().run(
+        ["fio", "--name=x", "--thread", "--filename=scratch", "--allow_file_create=0", "--rw=read", "--size=1M"],
+        timeout=10,
+        cwd=target.path,
+        stop=Stop(),
+    )
+    assert done.returncode != 0
+    assert not (Path(target.path) / "scratch").exists()
+
+
+def test_a_job_that_fio_refuses_is_an_error_in_its_own_words(scratch: Scratch) -> None:
+    odd = Workload("odd", "blocks that direct I/O cannot take", (Section("io", "randread", 4097),), "iops", "none")
+    with pytest.raises(FioError, match=r"error 22 \(Invalid argument\)"):
+        run(FioProcess(), Job(odd, 0.1, scratch.size_bytes, 0), scratch, Stop())
+
+
+def test_a_real_fio_is_stopped_without_leaving_a_thread(scratch: Scratch) -> None:
+    words = ["fio", "--name=endless-advisor-test", "--thread", "--ioengine=null", "--size=1g", "--time_based"]
+    done = FioProcess().run([*words, "--runtime=60", "--numjobs=2"], timeout=0.7, cwd="/", stop=Stop())
+    assert done.timed_out
+    found = subprocess.run(["pgrep", "-f", "endless-advisor-test"], capture_output=True, text=True, check=False)
+    assert found.stdout == ""
+
+
+class Throttle(FioProcess):
+    """The real fio, slowed by its own think time while the arm file says A: an effect that is really there."""
+
+    def __init__(self, arm: Path) -> None:
+        super().__init__()
+        self.arm = arm
+
+    def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed:
+        is_slow = self.arm.exists() and self.arm.read_text() == "A" and "--ioengine=null" not in argv
+        return super().run([*argv, "--thinktime=3ms"] if is_slow else argv, timeout=timeout, cwd=cwd, stop=stop)
+
+
+class FileToggle:
+    toggle_class: ToggleClass = "T0"
+    settle_seconds = 0.0
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def place(self, arm: Arm) -> None:
+        self.file.write_text(arm)
+
+
+def settings(target: Target) -> Settings:
+    return Settings(
+        target=target.path,
+        mode="quick",
+        seconds=0.1,
+        scratch_bytes=16 * MIB,
+        byte_budget=4096 * MIB,
+        keep=Keep(0, 0.0),
+    )
+
+
+def test_a_real_effect_is_a_proven_gain(target: Target, host: Host, tmp_path: Path) -> None:
+    arm = tmp_path / "arm"
+    subject = Subject("less think time", (Claim(MIXED.name),), control=None)
+    proof = prove(host, subject, FileToggle(arm), settings(target), runner=Throttle(arm))
+    assert proof.verdict in ("gain", "gain-with-cost"), proof.reasons
+    assert proof.workloads[0].ratio is not None
+    assert proof.workloads[0].ratio > 1.5
+    assert proof.session.fio_version == read_version(FioProcess(), Stop())
+    assert arm.read_text() == "A"
+
+
+def test_a_session_on_this_machine_as_it_is(target: Target) -> None:
+    """The live host's own covariates, whatever it is busy with; the few pairs that fit must prove nothing."""
+    before = set(os.listdir(target.path))
+    chosen = replace(settings(target), force=True, budget_seconds=12.0)
+    proof = self_test(live_host(), [READ.name], chosen)
+    assert proof.verdict in ("indicative", "invalid")
+    assert proof.tendency == "inconclusive"
+    assert proof.workloads[0].pairs < 6
+    measured = proof.session.warm_up[0].covariates
+    assert measured.foreign_cpu_share is not None
+    assert measured.steal_share is not None
+    assert set(os.listdir(target.path)) == before

@@ -1,0 +1,105 @@
+"""How a session is laid out: pairs, looks, level, time and bytes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import RefusedError, UsageError
+from advisor.proof.schedule import MODES, Schedule, level_for, looks_for, make_schedule
+from advisor.proof.scratch import GIB, MIB
+from advisor.proof.workloads import WORKLOADS, get
+
+READ, WRITE = get("infoscale.4k-rand-r100"), get("infoscale.4k-seq-w100")
+DEFAULT = MODES["default"]
+
+
+def plan(*names: str, mode: str = "default", device: int = 1000 * GIB, **options: float) -> Schedule:
+    workloads = [get(name) for name in names or (READ.name,)]
+    return make_schedule(MODES[mode], workloads, device_bytes=device, place_seconds=0.0, **options)  # type: ignore[index, arg-type]
+
+
+def test_the_modes_are_those_of_the_protocol() -> None:
+    quick, default, deep = MODES["quick"], MODES["default"], MODES["deep"]
+    assert (quick.pairs, quick.seconds, quick.margin) == (8, 1.0, 0.10)
+    assert (default.pairs, default.seconds, default.looks) == (24, 2.0, (8, 16, 24))
+    assert (deep.pairs, deep.margin, deep.looks) == (48, 0.05, (48,))
+
+
+def test_one_look_keeps_the_whole_level_and_three_share_it() -> None:
+    assert plan(mode="quick").alpha == plan(mode="deep").alpha == 0.05
+    assert plan().alpha == 0.0221
+    assert level_for((8, 20)) == 0.0294
+
+
+@pytest.mark.parametrize(
+    ("pairs", "looks"),
+    [(24, (8, 16, 24)), (20, (8, 16, 20)), (18, (8, 18)), (12, (8, 12)), (10, (10,)), (8, (8,)), (3, (3,))],
+)
+def test_looks_are_cut_to_the_pairs_that_fit(pairs: int, looks: tuple[int, ...]) -> None:
+    assert looks_for(pairs, DEFAULT) == looks
+
+
+def test_the_budget_in_seconds_wins_over_the_mode() -> None:
+    short = plan(budget_seconds=90.0)
+    assert short.pairs < plan().pairs == 24
+    assert short.predicted_seconds <= 90
+    assert plan(budget_seconds=1e6).pairs == 24
+
+
+def test_a_budget_without_room_for_a_pair_is_refused() -> None:
+    with pytest.raises(RefusedError, match="no room for one pair") as caught:
+        plan(budget_seconds=5.0)
+    assert "--budget" in (caught.value.hint or "")
+
+
+@given(
+    st.sampled_from(sorted(MODES)),
+    st.lists(st.sampled_from(sorted(WORKLOADS)), min_size=1, max_size=4, unique=True),
+    st.integers(20, 20_000),
+    st.one_of(st.none(), st.floats(30, 4000)),
+)
+def test_no_schedule_exceeds_its_budgets(mode: str, names: list[str], device_gib: int, budget: float | None) -> None:
+    try:
+        found = plan(*names, mode=mode, device=device_gib * GIB, **({"budget_seconds": budget} if budget else {}))
+    except (RefusedError, UsageError):
+        return
+    assert found.predicted_bytes <= found.byte_budget <= min(8 * GIB, device_gib * GIB // 100)
+    assert budget is None or found.predicted_seconds <= budget
+    assert found.looks[-1] == found.pairs
+
+
+def test_the_byte_budget_is_eight_gib_and_one_percent() -> None:
+    assert plan(WRITE.name, device=10_000 * GIB).byte_budget == 8 * GIB
+    assert plan(WRITE.name, device=200 * GIB).byte_budget == 2 * GIB
+    assert plan(WRITE.name, device=200 * GIB, byte_budget=20 * GIB).byte_budget == 20 * GIB
+
+
+def test_writing_runs_are_bounded_so_that_all_fit() -> None:
+    found = plan(WRITE.name, device=200 * GIB)
+    # two arms with up to three warm-up runs each, then 24 pairs
+    assert found.predicted_bytes == found.scratch_bytes + 54 * found.run_write_bytes
+    assert found.run_write_bytes > 20 * MIB
+
+
+def test_a_byte_budget_that_gives_no_sensible_run_is_refused() -> None:
+    with pytest.raises(RefusedError, match="byte budget of 128 MiB"):
+        plan(WRITE.name, byte_budget=128 * MIB, scratch_bytes=100 * MIB)
+    with pytest.raises(RefusedError, match="byte budget"):
+        plan(READ.name, byte_budget=32 * MIB)
+    with pytest.raises(RefusedError, match="byte budget"):
+        # 1 MiB a run would do for 4k blocks, but not for four threads that write 1 MiB each
+        plan("beegfs.iozone-seq", byte_budget=300 * MIB, scratch_bytes=64 * MIB)
+
+
+def test_a_scratch_file_too_small_for_its_blocks_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"beegfs\.iozone-seq-read needs more than 16384 KiB"):
+        plan("beegfs.iozone-seq-read", scratch_bytes=16 * MIB)
+    assert plan("beegfs.iozone-seq-read", scratch_bytes=32 * MIB).scratch_bytes == 32 * MIB
+
+
+def test_reading_needs_no_bytes_but_the_scratch_file() -> None:
+    found = plan(READ.name)
+    assert found.predicted_bytes == found.scratch_bytes == 512 * MIB
+    assert plan("null.4k").scratch_bytes == 0

@@ -1,0 +1,160 @@
+"""Signals in the midst of a session, sent to a real process that conducts one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.proof.archive import load, reanalyse
+from advisor.proof.interrupt import Stop, StoppedError, caught_signals
+
+from .fakes import FakeFio, calm_tree
+
+ROOT = Path(__file__).parents[2]
+SESSION = """
+import sys
+from pathlib import Path
+from advisor.errors import AdvisorError
+from advisor.host import tree_host
+from advisor.proof.protocol import Settings, prove
+from advisor.proof.records import Claim, Subject
+from advisor.proof.scratch import Keep, MIB
+from tests.proof.fakes import FakeFio, SpeedToggle
+
+bin, tree, disk, saved, megabytes = sys.argv[1:]
+fio = FakeFio.existing(Path(bin))
+toggle = SpeedToggle(fio, 1.3)
+settings = Settings(target=disk, mode="default", scratch_bytes=int(megabytes) * MIB, keep=Keep(0, 0.0),
+                    byte_budget=1 << 40, save_to=saved)
+try:
+    prove(tree_host(tree), Subject("storage", (Claim("infoscale.4k-rand-r100"),)), toggle, settings, runner=fio.runner,
+          progress=lambda event: print(event.stage, event.pair, flush=True))
+except AdvisorError as error:
+    print("ended:", error.message, flush=True)
+    raise SystemExit(error.exit_code)
+"""
+
+
+class Running:
+    """A session in a process of its own."""
+
+    def __init__(self, fake_fio: FakeFio, tmp_path: Path, disk: Path, megabytes: int = 1) -> None:
+        self.saved = tmp_path / "partial.proof"
+        self.fio = fake_fio
+        self.disk = disk
+        tree = calm_tree(tmp_path / "tree")
+        words = [fake_fio.directory, tree, disk, self.saved, megabytes]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SESSION, *map(str, words)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+
+    def wait_for(self, line: str) -> None:
+        assert self.process.stdout is not None
+        for seen in self.process.stdout:
+            if seen.strip() == line:
+                return
+        raise AssertionError(f"the session ended before {line!r}")
+
+    def end(self, number: signal.Signals) -> str:
+        self.process.send_signal(number)
+        output, _ = self.process.communicate(timeout=20)
+        return output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_fio_runs_restores_a_and_keeps_the_partial_result(
+    fake_fio: FakeFio, tmp_path: Path, disk: Path, number: signal.Signals
+) -> None:
+    fake_fio.plan(sleep=0.15)
+    running = Running(fake_fio, tmp_path, disk)
+    running.wait_for("pair 2")
+    time.sleep(0.1)
+    output = running.end(number)
+    assert running.process.returncode == 130
+    assert f"stopped by {number.name} after 1 pairs" in output
+    assert (fake_fio.directory / "speed").read_text() == "1.0", "arm A is in force"
+    assert os.listdir(disk) == []
+    partial = load(running.saved)
+    assert (partial.proof.verdict, partial.proof.session.ended) == ("indicative", "interrupted")
+    assert partial.proof.workloads[0].pairs == 1
+    assert reanalyse(partial) == partial.proof
+
+
+def test_a_signal_while_fio_hangs_leaves_no_process(fake_fio: FakeFio, tmp_path: Path, disk: Path) -> None:
+    fake_fio.plan(misbehave="hang", after=6)
+    running = Running(fake_fio, tmp_path, disk)
+    running.wait_for("pair 2")
+    time.sleep(0.3)
+    running.end(signal.SIGTERM)
+    assert running.process.returncode == 130
+    assert os.listdir(disk) == []
+    found = subprocess.run(["pgrep", "-f", str(fake_fio.directory)], capture_output=True, text=True, check=False)
+    assert found.stdout == ""
+
+
+def test_a_signal_while_the_scratch_file_is_filled(fake_fio: FakeFio, tmp_path: Path, disk: Path) -> None:
+    running = Running(fake_fio, tmp_path, disk, megabytes=2000)
+    running.wait_for("scratch 0")
+    time.sleep(0.1)
+    output = running.end(signal.SIGINT)
+    assert running.process.returncode == 130
+    assert "after 0 pairs" in output
+    assert os.listdir(disk) == []
+    assert not (fake_fio.directory / "speed").exists(), "no arm was ever placed"
+    assert load(running.saved).proof.workloads[0].pairs == 0
+
+
+def test_signals_sent_again_and_again_do_not_disturb_the_restoring(
+    fake_fio: FakeFio, tmp_path: Path, disk: Path
+) -> None:
+    fake_fio.plan(sleep=0.2)
+    running = Running(fake_fio, tmp_path, disk)
+    running.wait_for("pair 1")
+    for _ in range(40):
+        if running.process.poll() is not None:
+            break
+        running.process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    running.process.communicate(timeout=20)
+    # the last of them may come when the session is over and its handlers are gone
+    assert running.process.returncode in (130, -signal.SIGINT)
+    assert (fake_fio.directory / "speed").read_text() == "1.0"
+    assert os.listdir(disk) == []
+
+
+def test_handlers_are_put_back() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    with caught_signals() as stop:
+        assert signal.getsignal(signal.SIGTERM) == stop.request
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(StoppedError, match="SIGTERM") as caught:
+            stop.sleep(5)
+        assert caught.value.exit_code == 130
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def test_an_ignored_hang_up_stays_ignored() -> None:
+    """As under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with caught_signals() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            stop.sleep(0.1)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_the_first_signal_counts() -> None:
+    stop = Stop()
+    stop.check()
+    stop.request(signal.SIGHUP)
+    stop.request(signal.SIGINT)
+    with pytest.raises(StoppedError, match="SIGHUP"):
+        stop.check()

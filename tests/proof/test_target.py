@@ -1,0 +1,172 @@
+"""What ``--target`` may stand on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import PermissionDeniedError, RefusedError
+from advisor.host import Host, live_host
+from advisor.proof.target import is_remote, mount_of, parse_mountinfo, read_target
+
+from .fakes import calm_host
+
+MOUNTS = """\
+27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+28 27 0:25 / /srv ro,relatime shared:3 master:1 - xfs /dev/mapper/data rw
+29 27 0:26 / /mnt/with\\040blank rw - nfs4 server:/export rw,vers=4.2
+30 27 0:27 / /data rw - tmpfs tmpfs rw
+31 27 8:1 / /data rw - ext4 /dev/sda1 rw
+garbage
+32 27 0:44
+"""
+
+
+def test_mountinfo_with_optional_fields_escapes_and_garbage() -> None:
+    mounts = parse_mountinfo(MOUNTS)
+    assert [mount.file_system for mount in mounts] == ["ext4", "xfs", "nfs4", "tmpfs", "ext4"]
+    assert mounts[2].mount_point == "/mnt/with blank"
+    assert mounts[2].source == "server:/export"
+    assert "ro" in mounts[1].options
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("/", "/dev/vda"),
+        ("/srv", "/dev/mapper/data"),
+        ("/srv/sub/dir", "/dev/mapper/data"),
+        ("/srvother", "/dev/vda"),
+        ("/mnt/with blank/x", "server:/export"),
+        ("/data/x", "/dev/sda1"),
+    ],
+)
+def test_the_longest_and_last_mount_holds_a_path(path: str, source: str) -> None:
+    found = mount_of(parse_mountinfo(MOUNTS), path)
+    assert found is not None
+    assert found.source == source
+
+
+def mounted_as(tmp_path: Path, kind: str, **files: str) -> Host:
+    line = f"27 1 0:99 / / rw,relatime - {kind} /dev/mapper/data rw\n"
+    return calm_host(tmp_path / "tree", proc__self__mountinfo=line, **files)
+
+
+@pytest.mark.parametrize(
+    "kind", ["tmpfs", "devtmpfs", "overlay", "ramfs", "proc", "sysfs", "cgroup2", "squashfs", "hugetlbfs", "devpts"]
+)
+def test_what_is_no_storage_is_refused_by_name(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(RefusedError, match=kind) as caught:
+        read_target(mounted_as(tmp_path, kind), str(tmp_path))
+    assert caught.value.exit_code == 3
+
+
+def test_the_shared_memory_of_this_machine_is_refused() -> None:
+    with pytest.raises(RefusedError, match="tmpfs"):
+        read_target(live_host(), "/dev/shm")
+
+
+@pytest.mark.parametrize("path", ["/dev", "/proc", "/sys"])
+def test_the_kernel_s_own_file_systems_are_refused(path: str) -> None:
+    with pytest.raises(RefusedError):
+        read_target(live_host(), path)
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "nfs4", "beegfs", "vxfs"])
+def test_storage_is_taken(tmp_path: Path, kind: str) -> None:
+    found = read_target(mounted_as(tmp_path, kind), str(tmp_path))
+    assert (found.file_system, found.path) == (kind, str(tmp_path))
+    assert found.size_bytes > found.free_bytes > 0
+
+
+@pytest.mark.parametrize(("kind", "network"), [("nfs4", True), ("cifs", True), ("beegfs", True), ("xfs", False)])
+def test_network_file_systems_are_known(tmp_path: Path, kind: str, network: bool) -> None:
+    assert read_target(mounted_as(tmp_path, kind), str(tmp_path)).is_network is network
+
+
+def test_a_read_only_mount_is_refused(tmp_path: Path) -> None:
+    line = "27 1 254:0 / / ro,relatime - ext4 /dev/vda rw\n"
+    with pytest.raises(RefusedError, match="read-only"):
+        read_target(calm_host(tmp_path / "tree", proc__self__mountinfo=line), str(tmp_path))
+
+
+def test_devices_are_refused_with_the_reason(host: Host) -> None:
+    blocks = [place for name in os.listdir("/dev") if stat.S_ISBLK(os.stat(place := f"/dev/{name}").st_mode)]
+    for place in ("/dev/null", *blocks[:1]):
+        with pytest.raises(RefusedError, match=f"{place} is a device"):
+            read_target(host, place)
+
+
+def test_what_is_no_directory_is_refused(host: Host, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket"))
+        for place in (file, pipe, tmp_path / "socket"):
+            with pytest.raises(RefusedError, match="not a directory"):
+                read_target(host, str(place))
+    with pytest.raises(RefusedError, match="No such file"):
+        read_target(host, str(tmp_path / "missing"))
+
+
+def test_a_link_to_a_directory_is_followed_once_and_named_by_its_end(host: Host, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert read_target(host, str(tmp_path / "link")).path == str(tmp_path / "real")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_this_user_may_not_write_is_a_matter_of_permission(host: Host, tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0o500)
+    with pytest.raises(PermissionDeniedError) as caught:
+        read_target(host, str(tmp_path / "locked"))
+    assert caught.value.exit_code == 6
+
+
+def test_an_unreadable_mountinfo_is_refused_not_guessed(tmp_path: Path) -> None:
+    host = calm_host(tmp_path / "tree")
+    (tmp_path / "tree/proc/self/mountinfo").unlink()
+    with pytest.raises(RefusedError, match="mountinfo"):
+        read_target(host, str(tmp_path))
+
+
+def test_the_device_is_found_by_the_source_where_the_number_is_anonymous(tmp_path: Path) -> None:
+    host = mounted_as(tmp_path, "btrfs", proc__diskstats=" 253 7 dm-7 1 0 8 0 2 0 16 0 0 0 0\n")
+    mapper = tmp_path / "tree/dev/mapper"
+    mapper.mkdir(parents=True)
+    (tmp_path / "tree/dev/dm-7").touch()
+    (mapper / "data").symlink_to("../dm-7")
+    assert read_target(host, str(tmp_path)).device == "dm-7"
+
+
+def test_a_network_file_system_has_no_device(tmp_path: Path) -> None:
+    host = mounted_as(tmp_path, "nfs4", proc__diskstats="   8       0 sda 1 0 8 0 2 0 16 0 0 0 0\n")
+    assert read_target(host, str(tmp_path)).device is None
+
+
+def test_block_devices_behind_a_network_are_found_through_the_mapper(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    scsi = tree / "sys/devices/platform/host3/session1/target3:0:0/3:0:0:0/block/sdb"
+    local = tree / "sys/devices/pci0000:00/ata1/host0/target0:0:0/0:0:0:0/block/sda"
+    fabric = tree / "sys/devices/virtual/nvme-fabrics/ctl/nvme3/nvme3n1"
+    for place in (scsi, local, fabric, tree / "sys/class/block/dm-0/slaves", tree / "sys/class/nvme/nvme3"):
+        place.mkdir(parents=True)
+    for place in (scsi, local, fabric):
+        (tree / "sys/class/block" / place.name).symlink_to(place)
+    for place in (scsi, local, fabric):
+        link = tree / "sys/class/block" / place.name
+        link.unlink()
+        link.symlink_to("../../" + str(place.relative_to(tree / "sys")))
+    (tree / "sys/class/nvme/nvme3/transport").write_text("tcp\n")
+    (tree / "sys/class/block/dm-0/slaves/sdb").symlink_to("../../sdb")
+    host = calm_host(tree)
+    assert is_remote(host, "sdb")
+    assert is_remote(host, "dm-0")
+    assert is_remote(host, "nvme3n1")
+    assert not is_remote(host, "sda")

@@ -1,0 +1,396 @@
+"""From pairs to a verdict: each row of the table, and what a proof says besides."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import msgspec
+import pytest
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.proof.covariates import Gate
+from advisor.proof.metrics import Figures
+from advisor.proof.records import Claim, Guardrail, Pair, Proof, Run, Subject, claims_for, resolve
+from advisor.proof.schedule import MODES
+from advisor.proof.verdict import carry_over, decide, sample
+from advisor.proof.workloads import UnknownWorkloadError
+
+from .sessions import WORKLOAD, figures, pair, run, session
+
+OTHER = "infoscale.4k-rand-w100"
+replace = msgspec.structs.replace
+
+
+def noisy_pairs(
+    factor: float, count: int = 24, *, noise: float = 0.04, seed: int = 1, p99: float = 1.0, cpu: float = 1.0
+) -> list[Pair]:
+    """Pairs whose arm B has that factor; ``p99`` and ``cpu`` are those of arm B relative to A."""
+    source = random.Random(seed)
+    pairs = []
+    for index in range(count):
+        before = figures(1000 * math.exp(source.gauss(0, noise)), p99_us=500 * math.exp(source.gauss(0, noise)))
+        after = figures(
+            1000 * factor * math.exp(source.gauss(0, noise)),
+            p99_us=500 * p99 * math.exp(source.gauss(0, noise)),
+            cpu_us=20 * cpu * math.exp(source.gauss(0, noise)),
+        )
+        pairs.append(pair(index, before, after, order="AB" if source.getrandbits(1) else "BA"))
+    return pairs
+
+
+def test_gain() -> None:
+    proof = decide(session(noisy_pairs(1.2, seed=2)))
+    found = proof.workloads[0]
+    assert proof.verdict == "gain"
+    assert proof.is_gain
+    assert found.ratio == pytest.approx(1.2, rel=0.04)
+    assert found.ci95 is not None
+    assert 1 < found.ci95[0] < 1.2 < found.ci95[1]
+    assert found.p_value is not None
+    assert found.p_value < 0.001
+    assert found.pairs == 24
+
+
+def test_loss() -> None:
+    assert decide(session(noisy_pairs(0.8))).verdict == "loss"
+
+
+def test_no_difference_needs_sixteen_pairs() -> None:
+    assert decide(session(noisy_pairs(1.0))).verdict == "no-difference"
+    assert decide(session(noisy_pairs(1.0, 16))).verdict == "no-difference"
+    assert decide(session(noisy_pairs(1.0, 15))).verdict == "inconclusive"
+
+
+def test_inconclusive_says_what_could_have_been_seen_and_what_it_would_take() -> None:
+    proof = decide(session(noisy_pairs(1.02, noise=0.25, seed=4)))
+    found = proof.workloads[0]
+    assert proof.verdict == "inconclusive"
+    assert found.minimum_detectable_effect is not None
+    assert 0.1 < found.minimum_detectable_effect < 0.6
+    assert found.needed_pairs is not None
+    assert found.needed_pairs > 24
+
+
+def test_latency_falls_for_a_gain() -> None:
+    """A lower median latency is better: ratio below 1, effect above 0."""
+    proof = decide(session(noisy_pairs(1.25), Claim(WORKLOAD, "latency_p50")))
+    found = proof.workloads[0]
+    assert proof.verdict == "gain"
+    assert (found.metric, found.unit, found.better) == ("latency_p50", "us", "lower")
+    assert found.ratio == pytest.approx(0.8, rel=0.04)
+    assert found.ratio is not None
+    assert found.ci95 is not None
+    assert found.ci95[0] < found.ratio < found.ci95[1] < 1
+    assert found.effect == pytest.approx(0.25, rel=0.2)
+    assert found.before is not None
+    assert found.after is not None
+    assert found.after < found.before
+
+
+@pytest.mark.parametrize(("p99", "cpu", "metric"), [(1.4, 1.0, "latency_p99"), (1.0, 1.3, "cpu_per_io")])
+def test_a_gain_that_costs(p99: float, cpu: float, metric: str) -> None:
+    proof = decide(session(noisy_pairs(1.2, p99=p99, cpu=cpu)))
+    assert proof.verdict == "gain-with-cost"
+    assert not proof.is_gain
+    cost = next(item for item in proof.guardrails if item.verdict == "loss")
+    assert cost.metric == metric
+    assert any(cost.metric in note and "+" in note for note in proof.notes)
+
+
+def test_a_cost_within_its_limit_is_none() -> None:
+    assert decide(session(noisy_pairs(1.2, p99=1.07))).verdict == "gain"
+
+
+def test_a_cost_that_is_only_noise_is_none() -> None:
+    source = random.Random(7)
+    pairs = [
+        pair(index, figures(1000), figures(1200 + index, p99_us=500 * math.exp(source.gauss(0.2, 0.9))))
+        for index in range(24)
+    ]
+    proof = decide(session(pairs))
+    tail = next(item for item in proof.guardrails if item.metric == "latency_p99")
+    assert tail.ratio is not None
+    assert tail.ratio > 1.1
+    assert tail.p_value is not None
+    assert tail.p_value > 0.05
+    assert proof.verdict == "gain"
+
+
+def test_a_guardrail_alone_is_no_verdict() -> None:
+    assert decide(session(noisy_pairs(1.0, p99=1.5))).verdict == "no-difference"
+
+
+def with_second(pairs: list[Pair], factor: float) -> list[Pair]:
+    """The same pairs with a second workload of that factor."""
+    source = random.Random(9)
+    found = []
+    for item in pairs:
+        more = tuple(
+            run(arm, 500 * math.exp(source.gauss(0, 0.04)) * (factor if arm == "B" else 1.0), OTHER)
+            for arm in ("A", "B")
+        )
+        found.append(replace(item, runs=(*item.runs, *more)))
+    return found
+
+
+def test_several_claims_share_one_error_rate() -> None:
+    pairs = noisy_pairs(1.055, 24, noise=0.09, seed=3)
+    alone = decide(session(pairs))
+    together = decide(session(with_second(pairs, 1.0), Claim(WORKLOAD), Claim(OTHER)))
+    first = together.workloads[0]
+    assert first.p_value == alone.workloads[0].p_value
+    assert first.p_holm == pytest.approx(2 * (first.p_value or 0))
+    assert (alone.workloads[0].verdict, first.verdict) == ("gain", "no-difference")
+
+
+def test_a_gain_beside_a_loss_is_a_gain_with_cost() -> None:
+    proof = decide(session(with_second(noisy_pairs(1.3), 0.7), Claim(WORKLOAD), Claim(OTHER)))
+    assert [item.verdict for item in proof.workloads] == ["gain", "loss"]
+    assert proof.verdict == "gain-with-cost"
+
+
+def test_one_gain_is_enough_where_the_other_claim_shows_nothing() -> None:
+    proof = decide(session(with_second(noisy_pairs(1.3), 1.0), Claim(WORKLOAD), Claim(OTHER)))
+    assert proof.verdict == "gain"
+
+
+def controlled(pairs: list[Pair], factor: float) -> list[Pair]:
+    source = random.Random(2)
+    return [
+        replace(
+            item,
+            control_runs=(
+                run("A", 1e6, "null.4k"),
+                run("B", 1e6 * factor * math.exp(source.gauss(0, 0.01)), "null.4k"),
+            ),
+        )
+        if item.index % 4 == 3
+        else item
+        for item in pairs
+    ]
+
+
+def test_a_control_that_moves_makes_it_invalid() -> None:
+    moved = decide(session(controlled(noisy_pairs(1.2), 1.15), control="null.4k"))
+    assert moved.verdict == "invalid"
+    assert moved.tendency == "gain"
+    assert "null.4k" in moved.reasons[0]
+    still = decide(session(controlled(noisy_pairs(1.2), 1.0), control="null.4k"))
+    assert still.verdict == "gain"
+    assert still.control is not None
+    assert still.control.pairs == 6
+
+
+def test_a_tiny_shift_of_the_control_is_none() -> None:
+    assert decide(session(controlled(noisy_pairs(1.2), 1.03), control="null.4k")).verdict == "gain"
+
+
+def test_a_control_of_few_pairs_is_not_judged_but_named() -> None:
+    proof = decide(session(controlled(noisy_pairs(1.2, 8), 1.5), control="null.4k"))
+    assert proof.verdict == "gain"
+    assert any("control has 2 pairs" in note for note in proof.notes)
+
+
+def test_faults_make_it_invalid() -> None:
+    proof = decide(replace(session(noisy_pairs(1.2)), faults=("arm B could not be put in place: x",)))
+    assert proof.verdict == "invalid"
+    assert proof.reasons[0].startswith("arm B")
+
+
+def test_more_than_half_contaminated_is_invalid_and_half_is_not() -> None:
+    pairs = noisy_pairs(1.2)
+    half = [replace(item, contaminated=item.index < 12) for item in pairs]
+    more = [replace(item, contaminated=item.index < 13) for item in pairs]
+    assert decide(session(half)).verdict == "gain"
+    proof = decide(session(more))
+    assert proof.verdict == "invalid"
+    assert "54%" in proof.reasons[0]
+
+
+def test_contaminated_pairs_stay_in_unless_they_were_repeated() -> None:
+    pairs = noisy_pairs(1.2, 8)
+    spoiled = pair(8, 1000, 10, contaminated=True)
+    assert decide(session([*pairs, spoiled])).workloads[0].pairs == 9
+    assert decide(session([*pairs, replace(spoiled, superseded=True)])).workloads[0].pairs == 8
+    assert decide(session([*pairs, replace(spoiled, whole=False)])).workloads[0].pairs == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"toggle_class": "T3"}, "reboot"),
+        ({"forced": True, "gate": Gate(("busy",))}, "--force"),
+        ({"ended": "interrupted"}, "interrupted"),
+    ],
+)
+def test_what_caps_a_verdict_at_indicative(changes: dict[str, object], word: str) -> None:
+    proof = decide(replace(session(noisy_pairs(1.2)), **changes))
+    assert (proof.verdict, proof.tendency) == ("indicative", "gain")
+    assert word in proof.reasons[0]
+
+
+def test_under_six_pairs_is_indicative() -> None:
+    assert decide(session(noisy_pairs(2.0, 5))).verdict == "indicative"
+    assert decide(session(noisy_pairs(2.0, 8))).verdict == "gain"
+
+
+def test_no_pairs_at_all_is_indicative_and_has_no_figures() -> None:
+    proof = decide(session([]))
+    assert proof.verdict == "indicative"
+    assert proof.workloads[0].ratio is None
+    assert proof.workloads[0].pairs == 0
+    assert msgspec.json.decode(msgspec.json.encode(proof), type=Proof) == proof
+
+
+def test_an_order_effect_is_indicative() -> None:
+    source = random.Random(5)
+    pairs = []
+    for index in range(24):
+        order = "AB" if index % 2 else "BA"
+        # whatever runs second is slower: B second loses, B first wins
+        factor = 1.2 * (0.9 if order == "AB" else 1.1) * math.exp(source.gauss(0, 0.02))
+        pairs.append(pair(index, 1000, 1000 * factor, order=order))
+    proof = decide(session(pairs))
+    assert proof.verdict == "indicative"
+    assert "carries over" in proof.reasons[0]
+
+
+def test_order_does_not_matter_for_plain_noise() -> None:
+    source = random.Random(6)
+    flagged = sum((carry_over(session(noisy_pairs(1.1, seed=source.randrange(10**6)))) or 1) < 0.01 for _ in range(200))
+    assert flagged <= 8
+
+
+def test_invalid_wins_over_indicative() -> None:
+    proof = decide(replace(session(noisy_pairs(1.2)), forced=True, faults=("fio: x",)))
+    assert proof.verdict == "invalid"
+    assert len(proof.reasons) == 2
+
+
+def sequence(first: float, changed: float, last: float) -> list[Pair]:
+    """A-B-A blocks of eight."""
+    source = random.Random(8)
+
+    def block(arm: str, speed: float) -> list[Run]:
+        return [run(arm, speed * math.exp(source.gauss(0, 0.01))) for _ in range(8)]  # type: ignore[arg-type]
+
+    blocks = zip(block("A", first), block("B", changed), block("A", last), strict=True)
+    return [Pair(index, 0, "ABA", runs) for index, runs in enumerate(blocks)]
+
+
+def test_a_sequence_is_compared_with_the_mean_of_both_ends() -> None:
+    proof = decide(replace(session(sequence(1000, 1300, 1000)), toggle_class="T3"))
+    assert (proof.verdict, proof.tendency) == ("indicative", "gain")
+    assert proof.workloads[0].ratio == pytest.approx(1.3, rel=0.02)
+
+
+def test_a_sequence_that_does_not_return_is_invalid() -> None:
+    proof = decide(replace(session(sequence(1000, 1300, 1250)), toggle_class="T3"))
+    assert proof.verdict == "invalid"
+    assert "did not return" in proof.reasons[0]
+
+
+def test_a_value_of_zero_leaves_its_pair_out_of_that_metric() -> None:
+    pairs = [*noisy_pairs(1.2, 8), pair(8, figures(1000, p99_us=0.0), figures(1100))]
+    assert len(sample(pairs, WORKLOAD, "latency_p99").effects) == 8
+    assert len(sample(pairs, WORKLOAD, "iops").effects) == 9
+
+
+def test_json_is_the_contract_s() -> None:
+    proof = decide(session(noisy_pairs(1.2)))
+    document = msgspec.json.decode(msgspec.json.encode(proof))
+    assert document["schema"] == "advisor.proof/1"
+    assert {"profile", "verdict", "workloads", "kept"} <= set(document)
+    wanted = {
+        "name",
+        "metric",
+        "unit",
+        "before",
+        "after",
+        "ratio",
+        "ci95",
+        "p_value",
+        "pairs",
+        "minimum_detectable_effect",
+    }
+    (workload,) = document["workloads"]
+    assert wanted <= set(workload)
+    low, high = workload["ci95"]
+    assert low < workload["ratio"] < high
+    assert workload["after"] / workload["before"] == pytest.approx(workload["ratio"], rel=0.05)
+    assert document["kept"] is False
+
+
+def test_a_proof_survives_its_json() -> None:
+    proof = decide(session(controlled(noisy_pairs(1.2, p99=1.4), 1.0), control="null.4k"))
+    again = msgspec.json.decode(msgspec.json.encode(proof), type=Proof)
+    assert again == proof
+    assert decide(again.session) == proof
+
+
+def test_everything_else_is_explored_without_a_p_value() -> None:
+    proof = decide(session(noisy_pairs(1.2)))
+    assert {item.metric for item in proof.exploratory} == {
+        *("bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p999"),
+    }
+    assert all(item.p_value is None and item.verdict is None for item in proof.exploratory)
+
+
+def resolved(*claims: Claim, guardrails: tuple[Guardrail, ...] = (), mode: str = "default") -> Subject:
+    return resolve(Subject("p", claims, guardrails), MODES[mode])  # type: ignore[index]
+
+
+def test_defaults_of_a_claim() -> None:
+    found = resolved(Claim("infoscale.64k-seq-r100"))
+    assert found.claims[0] == Claim("infoscale.64k-seq-r100", "bandwidth", "higher", 0.10)
+    assert [guardrail.metric for guardrail in found.guardrails] == ["latency_p99", "cpu_per_io"]
+    assert resolved(Claim(WORKLOAD), mode="deep").claims[0].margin == 0.05
+
+
+def test_a_quick_session_widens_a_margin_that_it_cannot_resolve() -> None:
+    assert resolved(Claim(WORKLOAD, margin=0.02), mode="quick").claims[0].margin == 0.10
+    assert resolved(Claim(WORKLOAD, margin=0.2), mode="quick").claims[0].margin == 0.2
+    assert resolved(Claim(WORKLOAD, margin=0.02)).claims[0].margin == 0.02
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        ((), "0 claims"),
+        (tuple(Claim(f"beegfs.{name}") for name in ("dd", "iozone-seq", "iozone-rand", "storagebench")), "4 claims"),
+        ((Claim(WORKLOAD, direction="lower"),), "lower iops is no gain"),
+        ((Claim(WORKLOAD, "latency_p50", "higher"),), "higher latency_p50 is no gain"),
+        ((Claim(WORKLOAD, "latency_p999"),), "no claim can be made on latency_p999"),
+        ((Claim(WORKLOAD, margin=0.0),), "margin"),
+        ((Claim(WORKLOAD, margin=math.nan),), "margin"),
+        ((Claim(WORKLOAD, margin=1.0),), "margin"),
+        ((Claim(WORKLOAD), Claim(WORKLOAD)), "claimed twice"),
+    ],
+)
+def test_claims_that_cannot_be(claims: tuple[Claim, ...], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        resolved(*claims)
+
+
+def test_unknown_workloads_are_named_wherever_they_stand() -> None:
+    with pytest.raises(UnknownWorkloadError):
+        resolved(Claim("nonsense"))
+    with pytest.raises(UnknownWorkloadError):
+        resolved(Claim(WORKLOAD), guardrails=(Guardrail("nonsense", "iops"),))
+    with pytest.raises(UnknownWorkloadError):
+        resolve(Subject("p", (Claim(WORKLOAD),), exploratory=("nonsense",)), MODES["default"])
+
+
+def test_named_workloads_become_claims_up_to_three() -> None:
+    assert [claim.workload for claim in claims_for([WORKLOAD, OTHER, WORKLOAD])] == [WORKLOAD, OTHER]
+    with pytest.raises(UsageError, match="at most 3"):
+        claims_for(["iris.ranread", "iris.ranread-10", "iris.ranread-40", WORKLOAD])
+
+
+def test_every_figure_has_a_value_in_its_unit() -> None:
+    found: Figures = figures(1000)
+    assert found.value("bandwidth") == pytest.approx(4.096)
+    assert found.value("latency_p50") == pytest.approx(1000)
+    assert found.value("latency_p95") == pytest.approx(2000)
+    assert (found.value("latency_p99"), found.value("latency_p999"), found.value("cpu_per_io")) == (500, 2000, 20)

@@ -1,0 +1,67 @@
+"""The catalogue: what must be in it, and what each entry must say."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.proof.metrics import METRICS
+from advisor.proof.workloads import WORKLOADS, UnknownWorkloadError, Workload, default_metric, get
+
+PAPER = [f"infoscale.{shape}-{mix}" for shape in ("4k-rand", "4k-seq", "64k-seq") for mix in ("r100", "rw50", "w100")]
+EVERY = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_nine_patterns_of_the_paper_have_a_saturation_variant(name: str) -> None:
+    single, saturated = get(name), get(f"{name}-qd16")
+    assert single.is_depth_one
+    assert saturated.sections[0].depth == 16
+    assert single.sections[0].pattern == saturated.sections[0].pattern
+    assert single.sections[0].block_bytes == (65536 if "64k" in name else 4096)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("iometer.maxtp-r100", "iometer.maxtp-rw50", "iometer.reallife", "iometer.rnd8k-r70", "iris.ranread"),
+        *("iris.ranwrite", "iris.oltp-7030", "beegfs.iozone-seq", "beegfs.iozone-rand", "beegfs.dd"),
+        *("beegfs.storagebench", "null.4k"),
+    ],
+)
+def test_the_library_has(name: str) -> None:
+    assert get(name).name == name
+
+
+@EVERY
+def test_every_workload_is_whole(workload: Workload) -> None:
+    assert workload.title
+    assert workload.source
+    assert workload.unit == METRICS[workload.metric].unit
+    assert len(workload.sections) > 1 or workload.metric == default_metric(workload.sections[0].block_bytes)
+    assert sum(section.region[1] for section in workload.sections) <= 100
+
+
+def test_blocks_up_to_16k_are_counted_and_larger_ones_are_weighed() -> None:
+    assert [default_metric(kib * 1024) for kib in (4, 8, 16, 32, 64, 1024)] == ["iops"] * 3 + ["bandwidth"] * 3
+
+
+def test_write_shares() -> None:
+    assert not get("infoscale.4k-rand-r100").is_writing
+    assert get("infoscale.4k-rand-rw50").sections[0].write_share == 0.5
+    assert get("iometer.reallife").sections[0].write_share == pytest.approx(0.35)
+    assert get("iris.ranwrite").sections[0].write_share == 1.0
+    assert not get("null.4k").is_writing
+    assert not get("null.4k").needs_scratch
+
+
+def test_an_unknown_name_is_a_usage_error_with_the_closest_names() -> None:
+    with pytest.raises(UnknownWorkloadError, match=r"infoscale\.4k-rand-r50") as caught:
+        get("infoscale.4k-rand-r50")
+    assert caught.value.exit_code == 2
+    assert "infoscale.4k-rand-rw50" in (caught.value.hint or "")
+
+
+def test_a_name_like_no_other_gets_the_whole_list() -> None:
+    with pytest.raises(UnknownWorkloadError) as caught:
+        get("%%%")
+    assert "null.4k" in (caught.value.hint or "")
