@@ -1,0 +1,167 @@
+"""Links, disks and arrays as blocks of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.console import RenderableType
+
+from advisor.facts.array import Array
+from advisor.facts.disks import Disk, FileSystem
+from advisor.facts.links import Channels, Link
+from advisor.facts.pci import PcieLink
+from advisor.facts.whole import Facts
+from advisor.report.devices import Row, alike, folded, stacked
+from advisor.report.page import QUIET, UNKNOWN, Cell, grid, joined, label, said
+from advisor.report.units import binary, decimal, speed, times
+from advisor.report.words import natural, ranked, runs
+from advisor.rules.lookup import is_physical, is_up
+
+_DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate")
+_INDENT = 4
+
+
+def link_blocks(facts: Facts, links: Sequence[Link], *, shown: int, never: frozenset[str]) -> Iterator[RenderableType]:
+    """The first ``shown`` links and those ``never`` to be folded, each below what carries it."""
+    if not links:
+        return
+    rows, hidden = folded(stacked(links), shown, never)
+    here = frozenset(link.name for link in links)
+    ranks = ranked(link.name for link in facts.links)
+    yield label("links")
+    yield grid([_link_cells(row, here, ranks) for row in rows], indent=_INDENT)
+    if hidden:
+        yield grid([[said(f"… and {hidden} more like these; --json lists all", QUIET)]], indent=_INDENT)
+
+
+def _link_cells(row: Row, here: frozenset[str], ranks: Mapping[str, int]) -> list[Cell]:
+    link = row.link
+    return [
+        said("  " * row.depth + link.name),
+        _speed(link),
+        f"MTU {link.mtu}" if link.mtu is not None else "MTU unknown",
+        "no carrier" if link.carrier is False and link.state == "up" else link.state or UNKNOWN,
+        joined(_link_details(link, here, ranks)),
+    ]
+
+
+def _speed(link: Link) -> str:
+    if link.speed_mbps:
+        return speed(link.speed_mbps)
+    return "speed unknown" if is_physical(link) and is_up(link) else ""
+
+
+def _link_details(link: Link, here: frozenset[str], ranks: Mapping[str, int]) -> Iterator[str]:
+    if link.kind not in ("ethernet", "loopback"):
+        yield " ".join([link.kind, *(f"{key} {link.detail[key]}" for key in _DETAILS if link.detail.get(key))])
+    if len(link.lower) > 1 or not here.issuperset(link.lower):
+        yield f"over {runs(link.lower, ranks)}"
+    elsewhere = tuple(name for name in link.upper if name not in here)
+    yield f"carries {runs(elsewhere, ranks)}" if elsewhere else ""
+    yield from (address for address in link.addresses if not address.startswith("fe80:") or len(link.addresses) == 1)
+    yield "default route" if link.default_route else ""
+    if is_physical(link):
+        yield f"MTU up to {link.mtu_max}" if link.mtu_max and link.mtu_max != link.mtu else ""
+        yield link.driver or "driver unknown"
+        yield link.pci or ""
+        yield _pcie(link.pcie)
+        yield _channels(link.channels) if link.channels else ""
+        yield _of("ring", link.rings.rx, link.rings.rx_max) if link.rings else ""
+
+
+def _channels(channels: Channels) -> str:
+    now, most = channels.combined or channels.rx, channels.combined_max or channels.rx_max
+    return f"{now} of {most} channels" if most != now else times(now, "channel")
+
+
+def _of(what: str, now: int, most: int) -> str:
+    return f"{what} {now}" + (f" of {most}" if most != now else "")
+
+
+def _pcie(pcie: PcieLink | None) -> str:
+    if pcie is None or not pcie.width or not pcie.speed_gts:
+        return ""
+    now = f"PCIe x{pcie.width} {pcie.speed_gts:g} GT/s"
+    most = f"x{pcie.width_max or '?'} {pcie.speed_max_gts or 0:g} GT/s"
+    is_less = (pcie.width_max or 0) > pcie.width or (pcie.speed_max_gts or 0) > pcie.speed_gts
+    return f"{now} of {most}" if is_less else now
+
+
+def disk_blocks(facts: Facts, disks: Sequence[Disk]) -> Iterator[RenderableType]:
+    """A line per group of like disks."""
+    if not disks:
+        return
+    ranks = ranked(disk.name for disk in facts.disks)
+    yield label("disks")
+    yield grid([_disk_cells(facts, group, ranks) for group in alike(disks)], indent=_INDENT)
+
+
+def _disk_cells(facts: Facts, group: tuple[Disk, ...], ranks: Mapping[str, int]) -> list[Cell]:
+    first = group[0]
+    size = decimal(first.size_bytes) if first.size_bytes is not None else "size unknown"
+    return [
+        runs([disk.name for disk in group], ranks),
+        f"{len(group)} × {size}" if len(group) > 1 else size,
+        first.model or first.kind,
+        first.scheduler or "",
+        joined(_disk_details(facts, group)),
+    ]
+
+
+def _disk_details(facts: Facts, group: tuple[Disk, ...]) -> Iterator[str]:
+    first = group[0]
+    yield "rotational" if first.rotational else ""
+    yield from _mounts(facts, {name for disk in group for name in (disk.name, *disk.partitions)}, first.mountpoints)
+    holders = {name for disk in group for name in disk.holders}
+    yield f"in {runs(holders, ranked(holders))}" if holders else ""
+    yield first.pci or "" if len(group) == 1 else ""
+    yield _pcie(first.pcie)
+    yield times(len(first.paths), "path") if first.paths else ""
+
+
+def _mounts(facts: Facts, devices: Iterable[str], mountpoints: tuple[str, ...]) -> Iterator[str]:
+    """What is mounted from the devices, with kind and stripe where the file system is known."""
+    wanted = frozenset(devices)
+    found = [each for each in facts.filesystems if each.device in wanted and each.mountpoints]
+    yield from (f"{' '.join(each.mountpoints)} ({each.kind}{_stripe(each)})" for each in found)
+    told = {point for each in found for point in each.mountpoints}
+    yield from (point for point in mountpoints if point not in told)
+
+
+def _stripe(filesystem: FileSystem) -> str:
+    unit, width = filesystem.stripe_unit_bytes, filesystem.stripe_width_bytes
+    return f", su {binary(unit)} sw {width // unit}" if unit and width else ""
+
+
+def array_blocks(facts: Facts, arrays: Sequence[Array]) -> Iterator[RenderableType]:
+    """A line per array."""
+    if not arrays:
+        return
+    members = (name for array in facts.arrays for name in array.members)
+    ranks = ranked([*(disk.name for disk in facts.disks), *members])
+    ordered = sorted(arrays, key=lambda array: (natural(array.name), array.name))
+    yield label("arrays")
+    yield grid([_array_cells(facts, array, ranks) for array in ordered], indent=_INDENT)
+
+
+def _array_cells(facts: Facts, array: Array, ranks: Mapping[str, int]) -> list[Cell]:
+    return [
+        array.name,
+        array.level or UNKNOWN,
+        decimal(array.size_bytes) if array.size_bytes is not None else "size unknown",
+        array.state or UNKNOWN,
+        joined(_array_details(facts, array, ranks)),
+    ]
+
+
+def _array_details(facts: Facts, array: Array, ranks: Mapping[str, int]) -> Iterator[str]:
+    yield from _mounts(facts, [array.device], array.mountpoints)
+    yield f"{times(len(array.members), 'member')}: {runs(array.members, ranks)}" if array.members else ""
+    yield f"chunk {binary(array.chunk_bytes)}" if array.chunk_bytes else ""
+    yield times(array.data_disks, "data disk") if array.data_disks else ""
+    yield f"{array.missing} missing" if array.missing else ""
+    yield f"failed {runs(array.failed, ranks)}" if array.failed else ""
+    yield f"spare {runs(array.spares, ranks)}" if array.spares else ""
+    yield f"{array.progress_percent:g} % done" if array.progress_percent is not None else ""
+    yield f"nodes {', '.join(map(str, array.numa_nodes))}" if len(array.numa_nodes) > 1 else ""
+    yield array.manager if array.manager != "md" else ""

@@ -1,0 +1,118 @@
+"""The JSON documents of what changes a host. Keys and words are those of the command-line contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from advisor.history import RolledBack, Status, as_set
+from advisor.journal import Record, Store
+from advisor.plan.records import Plan, plan_document
+from advisor.transaction import Drift, Outcome
+
+Document = dict[str, object]
+
+
+def transaction_document(record: Record | None, plan: Plan) -> Document:
+    """``advisor.transaction/1``: the plan's own keys and what became of it.
+
+    Without a record nothing was changed: all was there already, or it was a dry run, and ``changes`` is what would be.
+    """
+    from advisor.report.plan import cannot_apply_reason
+    from advisor.report.steps import blocks
+
+    return {
+        "schema": "advisor.transaction/1",
+        "id": None if record is None else record.id,
+        "state": "unchanged" if record is None else record.state,
+        "deadline": None,
+        "dry_run": record is None and not plan.is_empty,
+        "cannot_apply": cannot_apply_reason(plan),
+        "began": None if record is None else _timestamp(record.began),
+        "ended": None if record is None else _timestamp(record.ended),
+        "rollback_script": None if record is None else str(Store().script_path(record.id)),
+        "steps": [{"what": block.what, "commands": list(block.commands)} for block in blocks(plan)],
+        **{key: value for key, value in plan_document(plan).items() if key != "schema"},
+    }
+
+
+def status_document(status: Status) -> Document:
+    """``advisor.status/1``: every transaction, oldest first, and the drift of those in force."""
+    return {
+        "schema": "advisor.status/1",
+        "transactions": [_transaction(record) for record in status.records],
+        "in_force": [record.id for record in status.records if record.is_in_force],
+        "awaiting_confirmation": [],
+        "drift": _drift(status.drift),
+    }
+
+
+def _transaction(record: Record) -> Document:
+    return {
+        "id": record.id,
+        "state": record.state,
+        "in_force": record.is_in_force,
+        "unfinished": record.is_unfinished,
+        "profiles": list(record.plan.profiles),
+        "fingerprint": record.plan.fingerprint,
+        "began": _timestamp(record.began),
+        "ended": _timestamp(record.ended),
+        "changes": [
+            {"tunable": change.tunable, "before": change.before, "after": change.after, "persist": change.persist}
+            for change in record.plan.changes
+        ],
+        "files": [file.path for file in record.plan.files],
+        "why_undone": record.why_undone,
+        "pending": record.pending,
+        "kept": [{"what": what, "reason": reason} for what, reason in record.kept],
+        "rollback_script": str(Store().script_path(record.id)),
+    }
+
+
+def verify_document(status: Status) -> Document:
+    """``advisor.verify/1``: ``ok`` where nothing has drifted; ``values`` and ``files`` are how many were looked at."""
+    values, files = as_set(status.records)
+    return {
+        "schema": "advisor.verify/1",
+        "ok": not status.drift,
+        "transactions": [record.id for record in status.records if record.is_in_force],
+        "values": values,
+        "files": files,
+        "drift": _drift(status.drift),
+    }
+
+
+def _drift(drift: Iterable[Drift]) -> list[object]:
+    return [msgspec.to_builtins(one) for one in drift]
+
+
+def rollback_document(found: RolledBack) -> Document:
+    """``advisor.rollback/1``: ``ok`` where every item is as it was before."""
+    transactions = [_rolled_back(record, outcomes) for record, outcomes in found]
+    return {
+        "schema": "advisor.rollback/1",
+        "ok": all(one["state"] == "rolled-back" for one in transactions),
+        "transactions": transactions,
+    }
+
+
+def _rolled_back(record: Record, outcomes: Sequence[Outcome]) -> Document:
+    is_back = all(one.is_back for one in outcomes)
+    return {
+        "id": record.id,
+        "state": "rolled-back" if is_back else "partly-rolled-back",
+        "profiles": list(record.plan.profiles),
+        "outcomes": [msgspec.to_builtins(one) for one in outcomes],
+    }
+
+
+def _timestamp(seconds: float | None) -> str | None:
+    """ISO 8601 in UTC, to the second; None for none, and for a time that no calendar has."""
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except (OverflowError, OSError, ValueError):
+        return None

@@ -1,0 +1,50 @@
+"""Documents as bytes of JSON, and the one that every command may print: an error. Same input, same bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from advisor.errors import AdvisorError, NotRestoredError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def error_document(error: AdvisorError) -> bytes:
+    """``{"error": {…}}``; what could not be put back is listed with the command to do by hand."""
+    body = {"code": error.exit_code, "kind": error.kind, "message": error.message, "hint": error.hint}
+    if isinstance(error, NotRestoredError):
+        items = [{"what": what, "by_hand": command} for what, command in error.items]
+        return encoded({"error": {**body, "items": items}})
+    return encoded({"error": body})
+
+
+def encoded(document: Mapping[str, object]) -> bytes:
+    """A document as indented JSON and a newline: records in the order of their fields, mappings by key.
+
+    A name that is not UTF-8 on disk reaches us with lone surrogates, which JSON cannot carry: they become U+FFFD.
+    """
+    try:
+        body = _members(document)
+    except UnicodeEncodeError:
+        body = _members(_valid(msgspec.to_builtins(document, order="deterministic")))
+    return msgspec.json.format(body, indent=2) + b"\n"
+
+
+def _members(document: Mapping[str, object]) -> bytes:
+    # The document's own keys keep their order (schema first); mappings inside it are sorted.
+    encode = msgspec.json.Encoder(order="deterministic").encode
+    return b"{" + b",".join(encode(key) + b":" + encode(value) for key, value in document.items()) + b"}"
+
+
+def _valid(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_valid(key): _valid(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_valid(inner) for inner in value]
+    return value

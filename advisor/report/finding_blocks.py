@@ -1,0 +1,56 @@
+"""Findings as blocks of a page: what, why, what was seen, what to do, when it would hurt, and who says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from advisor.report.page import COMMAND, QUIET, SEVERITY_STYLE, Cell, grid, joined, labelled, prose, said, section
+from advisor.report.words import ranked, runs
+from advisor.rules.finding import SEVERITIES, Finding
+
+_DETAIL_LINES = 12
+
+
+def finding_blocks(findings: Sequence[Finding]) -> Iterator[RenderableType]:
+    """A section with every finding, in the order given."""
+    counts = Counter(finding.severity for finding in findings)
+    summary = [f"{counts[severity]} {severity}" for severity in reversed(SEVERITIES) if counts[severity]]
+    yield section("Findings", joined(summary) if findings else "none: nothing that is known here asks for a change")
+    for finding in findings:
+        yield Text("")
+        yield grid([_title(finding)])
+        yield prose(labelled(_rows(finding), indent=4))
+
+
+def _title(finding: Finding) -> list[Cell]:
+    return [
+        said(finding.severity, SEVERITY_STYLE[finding.severity]),
+        joined([said(finding.title, "bold"), said(finding.id, QUIET)], "  "),
+    ]
+
+
+def _rows(finding: Finding) -> Iterator[tuple[str, Cell]]:
+    yield "why", finding.why
+    yield "seen", _evidence(finding.evidence)
+    yield "do", said(finding.advice, COMMAND)
+    yield "hurts when", finding.hurts_when
+    yield "source", said("; ".join(finding.sources), QUIET)
+
+
+def _evidence(evidence: Mapping[str, object]) -> Text:
+    """The sentences of ``detail`` line by line where there are some, else every name with its value."""
+    detail = evidence.get("detail")
+    if not isinstance(detail, tuple):
+        return joined(f"{key} {_value(value)}" for key, value in evidence.items() if value not in (None, ()))
+    lines = [said(line) for line in detail[:_DETAIL_LINES]]
+    if len(detail) > _DETAIL_LINES:
+        lines.append(said(f"… and {len(detail) - _DETAIL_LINES} more; --json lists all", QUIET))
+    return Text("\n").join(lines)
+
+
+def _value(value: object) -> str:
+    return runs(value, ranked(value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,15 @@
+"""The JSON document of a scan, after the command-line contract."""
+
+from __future__ import annotations
+
+from advisor.facts.whole import Facts
+from advisor.report.encode import encoded
+from advisor.rules.finding import Finding
+
+_SCHEMA = "advisor.scan/1"
+
+
+def scan_document(facts: Facts, findings: tuple[Finding, ...]) -> bytes:
+    """``advisor.scan/1``: every fact under its own name, the findings, and what is unknown."""
+    whole = {name: getattr(facts, name) for name in facts.__struct_fields__ if name != "unknown"}
+    return encoded({"schema": _SCHEMA, **whole, "findings": findings, "unknown": facts.unknown})

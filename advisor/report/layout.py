@@ -1,0 +1,264 @@
+"""Plain text for a terminal of a given width: cleaned, wrapped, and coloured by hand where colour is wanted.
+
+Whatever a host, a file or a profile says goes through `clean` before it is set, so no name can move the cursor, colour
+what follows it, or run over the end of a line. Nothing is cut off: what does not fit is wrapped. No library is loaded
+for this: a plan and its apply print little, and start quickly.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final, Literal, NamedTuple
+
+from advisor.report.words import clean
+
+Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
+
+MIN_WIDTH: Final = 40
+MIN_CELL: Final = 24
+PROSE_WIDTH: Final = 110
+TAB: Final = 8
+
+_SGR: Final[dict[Style, str]] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_BREAK_AFTER: Final = "/,;:=|"
+_SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^ ])+""")
+
+
+class Span(NamedTuple):
+    """A stretch of text in one style."""
+
+    text: str
+    style: Style = ""
+
+
+Piece = str | Span
+Word = tuple[Span, ...]
+
+
+def columns(text: str) -> int:
+    """Columns that cleaned text takes: two for a wide East Asian character, none for a combining one."""
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
+
+
+def _columns_of(char: str) -> int:
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def paint(text: str, style: Style, *, color: bool) -> str:
+    return f"\x1b[{_SGR[style]}m{text}\x1b[0m" if color and style and text else text
+
+
+def padded(piece: Piece, width: int) -> Span:
+    """A piece with blanks after it, up to ``width`` columns."""
+    span = _span(piece)
+    return Span(span.text + " " * (width - columns(span.text)), span.style)
+
+
+def width_of(pieces: Iterable[Piece]) -> int:
+    return sum(columns(_span(piece).text) for piece in pieces)
+
+
+def wrapped(
+    pieces: Sequence[Piece], width: int, *, first: Sequence[Piece] = (), indent: int = 0, color: bool = False
+) -> list[str]:
+    """The pieces as lines of at most ``width`` columns, broken at blanks; a word that is longer than a line is broken
+    after a slash or comma where there is one.
+
+    ``first`` stands before the first line as it is, ``indent`` blanks before the others.
+    """
+    head = [_span(piece) for piece in first]
+    lines: list[list[Span]] = [head]
+    used = width_of(head)
+    room = max(width - indent, 1)
+    has_words = False
+    for word in _words(pieces):
+        for part in _parts(word, room):
+            size = width_of(part)
+            if used + has_words + size > width and (has_words or used > indent):
+                lines.append([Span(" " * indent)])
+                used, has_words = indent, False
+            if has_words:
+                # A blank keeps the style of the words on both sides of it.
+                style = part[0].style if lines[-1][-1].style == part[0].style else ""
+                lines[-1].append(Span(" ", style))
+                used += 1
+            lines[-1].extend(part)
+            used, has_words = used + size, True
+    return [_emitted(line, color=color) for line in lines]
+
+
+def _span(piece: Piece) -> Span:
+    return Span(clean(piece)) if isinstance(piece, str) else Span(clean(piece.text), piece.style)
+
+
+def _words(pieces: Sequence[Piece]) -> list[Word]:
+    """Words at blanks; pieces that touch without a blank are one word of several styles."""
+    words: list[list[Span]] = [[]]
+    for span in map(_span, pieces):
+        for number, text in enumerate(span.text.split(" ")):
+            if number:
+                words.append([])
+            if text:
+                words[-1].append(Span(text, span.style))
+    return [tuple(word) for word in words if word]
+
+
+def _parts(word: Word, room: int) -> list[Word]:
+    """The word, or pieces of it that fit into ``room`` columns each."""
+    if width_of(word) <= room:
+        return [word]
+    chars = [Span(char, span.style) for span in word for char in span.text]
+    parts: list[Word] = []
+    while chars:
+        end = _break_at(chars, room)
+        parts.append(_merged(chars[:end]))
+        chars = chars[end:]
+    return parts
+
+
+def _break_at(chars: Sequence[Span], room: int) -> int:
+    end, used = 0, 0
+    while end < len(chars) and used + columns(chars[end].text) <= room:
+        used += columns(chars[end].text)
+        end += 1
+    end = max(end, 1)
+    if end == len(chars):
+        return end
+    good = (at + 1 for at in range(end - 1, end // 2, -1) if chars[at].text in _BREAK_AFTER)
+    return next(good, end)
+
+
+def _merged(spans: Iterable[Span]) -> Word:
+    runs = groupby(spans, key=lambda span: span.style)
+    return tuple(Span("".join(span.text for span in run), style) for style, run in runs)
+
+
+def _emitted(line: Iterable[Span], *, color: bool) -> str:
+    spans = list(_merged(line))
+    if not any(span.text.strip(" ") for span in spans):
+        # Nothing but blanks is an empty line, painted or not.
+        return ""
+    return "".join(paint(span.text, span.style, color=color) for span in spans).rstrip(" ")
+
+
+class Page:
+    """Lines of text, set one after the other. ``width`` below 40 columns counts as 40.
+
+    Running text stops at 110 columns, as longer lines are hard to read; commands and lines of files use all.
+    """
+
+    def __init__(self, width: int, *, color: bool) -> None:
+        self.width = max(width, MIN_WIDTH)
+        self.prose = min(self.width, PROSE_WIDTH)
+        self.color = color
+        self._lines: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self._lines).rstrip("\n") + "\n"
+
+    def blank(self) -> None:
+        """One empty line, never two, and none at the top."""
+        if self._lines and self._lines[-1]:
+            self._lines.append("")
+
+    def add(self, *pieces: Piece, indent: int = 0, hang: int = 0) -> None:
+        """A paragraph; lines after the first stand ``hang`` columns further in."""
+        first = (" " * indent,) if indent else ()
+        self._lines += wrapped(pieces, self.prose, first=first, indent=indent + hang, color=self.color)
+
+    def row(self, *pieces: Piece) -> None:
+        """One line, its blanks as they are; the caller knows that it fits."""
+        self._lines.append(_emitted(map(_span, pieces), color=self.color))
+
+    def heading(self, text: str, *more: Piece) -> None:
+        self.blank()
+        self.add(Span(text, "bold"), *more, hang=2)
+
+    def bullet(self, *pieces: Piece, indent: int = 2) -> None:
+        self.add("- ", *pieces, indent=indent, hang=2)
+
+    def labelled(self, rows: Iterable[tuple[str, Sequence[Piece]]], *, indent: int = 2) -> None:
+        """A label in a column of its own, its text beside it."""
+        listed = list(rows)
+        size = max((columns(label) for label, _ in listed), default=0)
+        for label, pieces in listed:
+            self.beside((padded(Span(label, "dim"), size),), pieces, indent=indent, gap=2)
+
+    def table(self, rows: Sequence[Sequence[Piece]], *, indent: int = 2) -> None:
+        """Aligned columns; the last one is wrapped. Where too little room is left for it, it goes below the first."""
+        if not rows:
+            return
+        sizes = [max(width_of((row[at],)) for row in rows) for at in range(len(rows[0]) - 1)]
+        room = self.prose - indent - sum(size + 2 for size in sizes)
+        if room < MIN_CELL and any(width_of((row[-1],)) > room for row in rows):
+            self._stacked(rows, indent)
+            return
+        for row in rows:
+            cells = [padded(cell, size + 2) for cell, size in zip(row[:-1], sizes, strict=True)]
+            self.beside(cells, (row[-1],), indent=indent, gap=0)
+
+    def _stacked(self, rows: Sequence[Sequence[Piece]], indent: int) -> None:
+        for row in rows:
+            self.add(row[0], indent=indent, hang=2)
+            for cell in row[1:]:
+                if _span(cell).text:
+                    self.add(cell, indent=indent + 4)
+
+    def beside(self, cells: Sequence[Piece], pieces: Sequence[Piece], *, indent: int = 2, gap: int = 0) -> None:
+        """Cells that are padded already, and wrapped text beside them; below them where too little room is left."""
+        first = (" " * indent, *cells, " " * gap)
+        hang = width_of(first)
+        if self.prose - hang < MIN_CELL // 2:
+            self.add(*cells, indent=indent)
+            self.add(*pieces, indent=indent + 4)
+            return
+        self._lines += wrapped(pieces, self.prose, first=first, indent=hang, color=self.color)
+
+    def verbatim(self, text: str, style: Style = "", *, indent: int = 0) -> None:
+        """A line of a file: its blanks are kept, and it is broken wherever the width ends."""
+        room = self.width - indent
+        chars = [Span(char, style) for char in clean(text.expandtabs(TAB))]
+        while True:
+            end = _fitting(chars, room)
+            line = [Span(" " * indent), *chars[:end]]
+            self._lines.append(_emitted(line, color=self.color))
+            chars = chars[end:]
+            if not chars:
+                return
+
+    def command(self, command: str, *, indent: int = 2) -> None:
+        """A command to type; broken at its blanks with a backslash, so that it can be pasted as it stands."""
+        lines = [""]
+        for word in _SHELL_WORD.findall(clean(command)):
+            joined = f"{lines[-1]} {word}" if lines[-1] else word
+            if columns(joined) + 2 > self.width - indent and lines[-1]:
+                lines.append("  " + word)
+            else:
+                lines[-1] = joined
+        for number, line in enumerate(lines):
+            self.verbatim(line + (" \\" if number < len(lines) - 1 else ""), "cyan", indent=indent)
+
+
+def _fitting(chars: Sequence[Span], room: int) -> int:
+    used = 0
+    for at, char in enumerate(chars):
+        used += columns(char.text)
+        if used > room and at:
+            return at
+    return len(chars)
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """``1 value``, ``7 values``."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def listed(parts: Sequence[str], *, last: str = "and") -> str:
+    """``a, b and c``."""
+    return f"{', '.join(parts[:-1])} {last} {parts[-1]}" if len(parts) > 1 else "".join(parts)

@@ -1,0 +1,344 @@
+"""A plan as text: what would change, read like a diff; what would not, and why; what to type next."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from advisor.plan.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
+from advisor.report.folding import Folded, fold
+from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded, width_of
+from advisor.report.terms import (
+    EFFECTS,
+    RISKS,
+    counted_kind,
+    human_change,
+    kind_of,
+    restart_commands,
+    short_name,
+    unit_word,
+)
+from advisor.script import hand_command, shell_quote
+
+FINGERPRINT_DIGITS: Final = 12
+
+# Titles in the order in which they are told: first what stands in the way.
+_STATES: Final[Mapping[SkipState, tuple[str, Style]]] = {
+    "blocked": ("Cannot be done", "red"),
+    "overridden": ("Would be overridden at the next boot", "red"),
+    "unknown": ("Unknown: could not be read", "yellow"),
+    "would-lower": ("Left as it is: better already", ""),
+    "not-applicable": ("Does not apply here", ""),
+    "in-place": ("In place already", ""),
+}
+_COUNTS: Final[Mapping[SkipState, str]] = {
+    "blocked": "in the way",
+    "overridden": "overridden",
+    "unknown": "unknown",
+    "would-lower": "better already",
+    "not-applicable": "not applicable",
+    "in-place": "in place already",
+}
+
+
+def plan_text(plan: Plan, *, width: int, color: bool) -> str:
+    """The whole plan for a person, in at most ``width`` columns; ends with what to type next or why not."""
+    page = Page(width, color=color)
+    _add_title(page, plan)
+    for (profile, kind), run in groupby(plan.changes, key=lambda change: (change.profile, kind_of(change.tunable))):
+        _add_block(page, profile, kind, tuple(run))
+    _add_files(page, plan.files)
+    _add_bystanders(page, plan)
+    _add_skipped(page, plan.skipped)
+    _add_notes(page, plan.notes)
+    _add_next(page, plan)
+    return page.text
+
+
+def skipped_counts(skipped: Iterable[Skipped]) -> str:
+    """``2 in place already, 200 not applicable``."""
+    states = [one.state for one in skipped]
+    return ", ".join(f"{states.count(state)} {words}" for state, words in _COUNTS.items() if state in states)
+
+
+def _add_title(page: Page, plan: Plan) -> None:
+    title = f"Plan of {listed(plan.profiles)}"
+    fingerprint = f"fingerprint {plan.fingerprint[:FINGERPRINT_DIGITS]}"
+    gap = page.width - columns(title) - columns(fingerprint)
+    if gap < 2:
+        page.add(Span(title, "bold"))
+        page.add(Span(fingerprint, "dim"))
+    else:
+        page.row(Span(title, "bold"), " " * gap, Span(fingerprint, "dim"))
+    amount = f"{counted(len(plan.changes), 'value')} and {counted(len(plan.files), 'file')} would change"
+    parts = ("Nothing would change" if plan.is_empty else amount, skipped_counts(plan.skipped))
+    page.add(f"{'; '.join(filter(None, parts))}.{'' if plan.is_empty else ' Nothing has been changed.'}")
+
+
+def _add_block(page: Page, profile: str, kind: str, changes: tuple[Change, ...]) -> None:
+    """Changes of one profile and kind: what they have in common once, then each of them."""
+    page.heading(profile, f": {counted_kind(kind, len(changes))}")
+    why, most = _shared_why(changes), {label: _most_common(changes, words) for label, words in _ATTRIBUTES.items()}
+    page.labelled([*_common_rows(changes, most), *([("why", [why])] if why else [])])
+    page.blank()
+    folded = folded_changes(changes)
+    size = max(columns(one.title) for one in folded)
+    for one in folded:
+        _add_change(page, one, size, shared_why=why, own=[label for label, text in most.items() if text is None])
+    _add_hurts(page, changes)
+
+
+def folded_changes(changes: Iterable[Change]) -> list[Folded[Change]]:
+    """Interrupts that move alike stand in one line; links and parameters are each a decision of their own."""
+    found: list[Folded[Change]] = []
+    for kind, run in groupby(changes, key=lambda change: kind_of(change.tunable)):
+        if kind == "irq":
+            found += fold(
+                run,
+                lambda change: change.tunable,
+                lambda change: change.why,
+                same=lambda change: (change.before, change.after),
+            )
+        else:
+            found += [Folded(change.tunable, change.why, (change,)) for change in run]
+    return found
+
+
+def _common_rows(changes: Sequence[Change], most: Mapping[str, str | None]) -> list[tuple[str, list[Piece]]]:
+    """Label and text of what most changes have in common, then the exceptions by name."""
+    rows: list[tuple[str, list[Piece]]] = []
+    for label, common in most.items():
+        if common is None:
+            continue
+        named: dict[str, list[str]] = {common: []}
+        for change in changes:
+            named.setdefault(_ATTRIBUTES[label](change), []).append(short_name(change.tunable))
+        texts = [common] if common else []
+        texts += [f"{', '.join(names)}: {text}" for text, names in named.items() if text and text != common]
+        rows += [(label if number == 0 else "", [text]) for number, text in enumerate(texts)]
+    return rows
+
+
+def _most_common(changes: Sequence[Change], words: Callable[[Change], str]) -> str | None:
+    """The text of more than half of the changes; None where there is none, so that each has its own beside it."""
+    text, count = Counter(map(words, changes)).most_common(1)[0]
+    return text if 2 * count > len(changes) else None
+
+
+def _takes_effect(change: Change) -> str:
+    commands = restart_commands((change,))
+    return f"{EFFECTS[change.takes_effect]}: {commands[0]}" if commands else EFFECTS[change.takes_effect]
+
+
+def _persists(change: Change) -> str:
+    return f"in {change.persist}" if change.persist else f"no: {change.persist_note or 'a reboot undoes it'}"
+
+
+def _risk(change: Change) -> str:
+    return RISKS[change.risk]
+
+
+_ATTRIBUTES: Final[Mapping[str, Callable[[Change], str]]] = {
+    "takes effect": _takes_effect,
+    "persists": _persists,
+    "risk": _risk,
+}
+
+
+def _shared_why(changes: Sequence[Change]) -> str:
+    """The sentences with which every why begins; empty for a single change, or where they have none in common."""
+    if len(changes) < 2:
+        return ""
+    sentences = [change.why.split(". ") for change in changes]
+    common: list[str] = []
+    for column in zip(*sentences, strict=False):
+        if len({part.removesuffix(".") for part in column}) > 1:
+            break
+        common.append(column[0].removesuffix("."))
+    return ". ".join(common) + "." if common else ""
+
+
+def _add_change(page: Page, one: Folded[Change], size: int, *, shared_why: str, own: Sequence[str]) -> None:
+    """One change, or several alike; ``own`` are the attributes that most of the block do not share."""
+    change = one.items[0]
+    add_values(page, Span(one.title, "bold"), change, size)
+    why = one.detail.removeprefix(shared_why).strip()
+    if why:
+        page.add(why, indent=6)
+    for label in own:
+        if text := _ATTRIBUTES[label](change):
+            page.add(Span(f"{label}: {text}", "dim"), indent=6, hang=2)
+
+
+def add_values(page: Page, name: Span, change: Change, size: int) -> None:
+    """One line ``name  before → after``; as two lines with - and + where that is too long."""
+    values, remark = _values(change)
+    hang = size + 4
+    if hang + width_of(values) > page.width:
+        page.add(name, indent=2, hang=2)
+        page.add(Span(f"- {change.before}", "red"), indent=6, hang=2)
+        page.add(Span(f"+ {change.after}", "green"), indent=6, hang=2)
+    elif hang + width_of(values) + 1 + width_of((remark,)) > page.width:
+        page.row("  ", padded(name, size + 2), *values)
+        page.add(remark, indent=hang)
+    else:
+        page.row("  ", padded(name, size + 2), *values, " " if remark.text else "", remark)
+
+
+def _values(change: Change) -> tuple[list[Piece], Span]:
+    """Before and after, and what they are in other words."""
+    if change.before == change.after:
+        return [Span(change.after, "green")], Span("is in force; the file makes it last", "dim")
+    human = human_change(change.tunable, change.before, change.after)
+    remark = f"({human})" if human else unit_word(change.tunable)
+    return [Span(change.before, "red"), " → ", Span(change.after, "green")], Span(remark, "dim")
+
+
+def _add_hurts(page: Page, changes: Sequence[Change]) -> None:
+    """When it hurts, each text once, with the tunables that it is about unless it is about all."""
+    texts: dict[str, list[str]] = {}
+    for change in changes:
+        texts.setdefault(change.hurts_when, []).append(short_name(change.tunable))
+    page.blank()
+    if len(texts) == 1:
+        page.labelled([("hurts when", [next(iter(texts))])])
+        return
+    page.add(Span("hurts when", "dim"), indent=2)
+    for text, tunables in texts.items():
+        page.bullet(f"{', '.join(tunables)}: {text}", indent=4)
+
+
+def _add_files(page: Page, files: Sequence[FileChange]) -> None:
+    if not files:
+        return
+    page.heading("Files")
+    for file in files:
+        for line, style in file_diff(file):
+            page.verbatim(line, style, indent=2)
+        for step in file.reload:
+            page.add("then ", Span(hand_command(step), "cyan"), indent=2, hang=2)
+        page.blank()
+
+
+def file_diff(file: FileChange) -> list[tuple[str, Style]]:
+    """A unified diff of the file (diff(1)), line by line with the style that each is shown in."""
+    before = _lines(file.before or b"")
+    after = _lines(file.after)
+    names = ("/dev/null" if file.before is None else file.path, file.path)
+    import difflib
+
+    diff = difflib.unified_diff(before, after, *names, n=3)
+    head: list[tuple[str, Style]] = []
+    if file.before is None:
+        head.append((f"new file, mode {file.mode:04o}", "dim"))
+    found = [(line, _diff_style(line)) for line in diff]
+    return head + [part for line, style in found for part in _terminated(line, style)]
+
+
+def _lines(content: bytes) -> list[str]:
+    lines = re.findall(rb"[^\n]*\n|[^\n]+", content)
+    return [line.decode("utf-8", "replace").replace("\r", "\N{SYMBOL FOR CARRIAGE RETURN}") for line in lines]
+
+
+def _terminated(line: str, style: Style) -> list[tuple[str, Style]]:
+    if line.endswith("\n"):
+        return [(line[:-1], style)]
+    return [(line, style), ("\\ No newline at end of file", "dim")]
+
+
+def _diff_style(line: str) -> Style:
+    if line.startswith(("--- ", "+++ ")):
+        return "bold"
+    first: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
+    return first.get(line[:1], "")
+
+
+def _add_bystanders(page: Page, plan: Plan) -> None:
+    if not plan.bystanders:
+        return
+    page.heading("May move along")
+    page.add("The kernel may change these with the ones above; a rollback puts them back too.", indent=2)
+    links = fold(plan.bystanders, lambda one: one.tunable, same=lambda one: one.before)
+    page.table([(one.title, f"{one.items[0].before} now") for one in links])
+
+
+def _add_skipped(page: Page, skipped: Sequence[Skipped]) -> None:
+    for state, (title, style) in _STATES.items():
+        items = [one for one in skipped if one.state == state]
+        if items:
+            _add_state(page, title, style, items)
+
+
+def _add_state(page: Page, title: str, style: Style, items: Sequence[Skipped]) -> None:
+    page.blank()
+    page.add(Span(title, style or "bold"), f" ({len(items)})" if len(items) > 1 else "")
+    by_reason: dict[str, list[Folded[Skipped]]] = {}
+    for one in fold(items, lambda one: one.tunable, lambda one: one.reason):
+        # The titles of what is satisfied say the reason.
+        by_reason.setdefault("" if items[0].state in SATISFIED else one.detail, []).append(one)
+    for reason, folded in by_reason.items():
+        _add_reason(page, reason, folded)
+
+
+def _add_reason(page: Page, reason: str, folded: Sequence[Folded[Skipped]]) -> None:
+    """A reason that several have in common stands above them, that of a single one beside it."""
+    if reason and len(folded) > 1:
+        page.add(f"{reason}:", indent=2)
+        page.table([(_open_name(one), _skipped_values(one.items)) for one in folded], indent=4)
+        return
+    texts = ((_open_name(one), ": ".join(filter(None, (_skipped_values(one.items), reason)))) for one in folded)
+    page.table(list(texts))
+
+
+def _open_name(one: Folded[Skipped]) -> str:
+    """The name; where a profile's line selected nothing, a star for what it would have selected."""
+    return re.sub(r"\{\w+\}", "*", one.title)
+
+
+def _skipped_values(items: Sequence[Skipped]) -> str:
+    """What is there and what was wanted, where that is the same for all."""
+    before = {one.before for one in items}
+    wanted = {one.wanted for one in items}
+    if len(before) > 1 or len(wanted) > 1:
+        return ""
+    is_there, asked = before.pop(), wanted.pop()
+    if items[0].state == "in-place":
+        return is_there or ""
+    return ", ".join([f"is {is_there}"] * (is_there is not None) + [f"wanted {asked}"] * (asked is not None))
+
+
+def _add_notes(page: Page, notes: Sequence[str]) -> None:
+    if notes:
+        page.heading("Notes")
+        for note in notes:
+            page.bullet(note)
+
+
+def _add_next(page: Page, plan: Plan) -> None:
+    page.blank()
+    reason = cannot_apply_reason(plan)
+    if reason:
+        page.add(Span("Cannot be applied: ", "red"), reason, hang=2)
+    elif plan.is_empty:
+        page.add("Nothing to do: everything is there already.")
+    else:
+        page.add("To apply it, as root:")
+        page.command(apply_command(plan))
+
+
+def cannot_apply_reason(plan: Plan) -> str | None:
+    """Why this plan cannot be applied; None where it can, or where there is nothing left to do."""
+    if plan.blocking:
+        first = plan.blocking[0]
+        more = f" (and {len(plan.blocking) - 1} more)" if len(plan.blocking) > 1 else ""
+        return f"{first.tunable}: {first.reason}{more}"
+    return "nothing of it fits this host" if plan.cannot_apply else None
+
+
+def apply_command(plan: Plan) -> str:
+    """The command that asks for this plan again."""
+    given = (f"--set {shell_quote(f'{name}={value}')}" for name, value in plan.settings)
+    return " ".join(("advisor apply", *plan.profiles, *given, *(("--runtime-only",) if plan.runtime_only else ())))

@@ -1,0 +1,109 @@
+"""What a profile declares, in words: wanted values, parameters, conditions, budgets and proof."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from advisor.plan.guards import LLT_SHARE, REFUSE_SHARE, WARN_SHARE
+from advisor.profiles import Computed, Condition, Parameter, Profile, Proof, Wanted
+from advisor.tunables.tunable import Sense
+
+_SENSES: Final[Mapping[Sense, str]] = {
+    "exactly": "",
+    "at-least": "at least ",
+    "at-most": "at most ",
+    "within": "within ",
+    "keep": "as it is: ",
+}
+
+GUARDS: Final[Mapping[str, str]] = {
+    "socket-memory": (
+        f"Refused where the sockets in use could fill more than {REFUSE_SHARE:.0%} of the available memory; "
+        f"the plan says so from {WARN_SHARE:.0%} on."
+    ),
+    "llt-memory": f"Refused where LLT's queues could take more than {LLT_SHARE:.0%} of the available memory.",
+}
+
+TOGGLES: Final[Mapping[str, str]] = {
+    "T0": "It is switched on and off freely between the measurements.",
+    "T1": "It acts on new sockets, sessions or mounts: something must connect or mount anew for each measurement.",
+    "T2": "Each switch interrupts the link, which needs --allow-link-flap.",
+    "T3": "It cannot be switched freely: measured before, with it, and after it.",
+}
+
+
+def wanted_value(profile: Profile, wanted: Wanted) -> str:
+    """``at least 8388608``: the value with the defaults of the parameters, in the sense that it is wanted."""
+    value = wanted.value if isinstance(wanted.value, str) else _computed(wanted.value)
+    return _sense(wanted) + filled(profile, value)
+
+
+def filled(profile: Profile, template: str) -> str:
+    """The template with the defaults of the parameters; a place without one stays, ``{link}``."""
+
+    def default(place: re.Match[str]) -> str:
+        parameter = profile.parameters.get(place[1])
+        return place[0] if parameter is None or parameter.default in (None, ()) else str(parameter.default)
+
+    return re.sub(r"\{(\w+)\}", default, template)
+
+
+def _computed(value: Computed) -> str:
+    if value.placement == "unit":
+        return "bound to the node of its own devices"
+    if value.placement == "cpus":
+        return "the CPUs of its device's node"
+    return f"{value.multiply} × the value before advisor first changed it"
+
+
+def _sense(wanted: Wanted) -> str:
+    if not isinstance(wanted.sense, tuple):
+        return _SENSES[wanted.sense]
+    if len(set(wanted.sense)) == 1:
+        return f"each field {_SENSES[wanted.sense[0]]}"
+    return f"({', '.join(wanted.sense)}) "
+
+
+def parameter_words(parameter: Parameter) -> str:
+    """``whole number from 1280 to 65535; default 9000``."""
+    kinds = {"integer": "whole number", "word": "word", "names": "names, separated by commas"}
+    parts = [kinds[parameter.type] + _bounds(parameter)]
+    if parameter.choices:
+        parts[0] = f"one of {', '.join(parameter.choices)}"
+    default = parameter.default
+    if default not in (None, ()):
+        parts.append(f"default {', '.join(default) if isinstance(default, tuple) else default}")
+    return "; ".join(parts)
+
+
+def _bounds(parameter: Parameter) -> str:
+    low, high = parameter.minimum, parameter.maximum
+    return ("" if low is None else f" from {low}") + ("" if high is None else f" to {high}")
+
+
+def condition_words(condition: Condition) -> str:
+    """``llt.running is-not false``: the fact and what must hold of it."""
+    value = condition.value
+    shown = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{condition.fact} {condition.op} {shown}".rstrip()
+
+
+def proof_words(proof: Proof) -> str:
+    """How a gain is measured, in sentences."""
+    sentences = [TOGGLES[proof.toggle]]
+    if proof.network:
+        sentences.append("A target that is not reached over a network is refused.")
+    if proof.place_fio:
+        sentences.append("fio then runs on the node of the target's device.")
+    if proof.settle_seconds:
+        sentences.append(f"{proof.settle_seconds:g} s are given to settle.")
+    return " ".join(sentences)
+
+
+def matches(wanted: Wanted, identity: str) -> bool:
+    """Whether a profile's line, its places filled somehow, is about this tunable."""
+    parts = re.split(r"(\{\w+\})", wanted.tunable)
+    pattern = "".join(".+" if part.startswith("{") else re.escape(part) for part in parts)
+    return bool(re.fullmatch(pattern, identity))

@@ -1,0 +1,197 @@
+"""The page of ``advisor scan``. Imports rich; `advisor.report.text` imports this when a page is wanted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+
+from advisor.facts.cpulist import format_list
+from advisor.facts.llt import Llt, LltLink, Llttab
+from advisor.facts.numa import Node
+from advisor.facts.whole import Facts
+from advisor.report.device_blocks import array_blocks, disk_blocks, link_blocks
+from advisor.report.devices import Shelf, named_by, shelves
+from advisor.report.finding_blocks import finding_blocks
+from advisor.report.page import QUIET, UNKNOWN, Cell, grid, joined, labelled, said, section
+from advisor.report.units import binary, times
+from advisor.rules.finding import Finding
+from advisor.rules.lookup import ids
+
+_BUFFERS = (
+    *("net.core.rmem_default", "net.core.rmem_max", "net.core.wmem_default", "net.core.wmem_max"),
+    *("net.core.optmem_max", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"),
+)
+_OF_INTEREST = frozenset(
+    {
+        *("net.core.somaxconn", "net.core.netdev_max_backlog", "net.core.netdev_budget", "net.core.default_qdisc"),
+        *("net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mtu_probing"),
+        *("vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes"),
+        *("vm.swappiness", "vm.min_free_kbytes", "vm.vfs_cache_pressure", "vm.zone_reclaim_mode"),
+        *("vm.nr_hugepages", "kernel.numa_balancing"),
+    }
+)
+_UNKNOWN_LINES = 8
+
+
+def scan_page(facts: Facts, findings: tuple[Finding, ...], *, links_shown: int) -> Iterator[RenderableType]:
+    """The blocks of the page, from the host down to what should be done."""
+    yield from _host(facts)
+    yield from _devices(facts, findings, links_shown)
+    yield from _sysctls(facts)
+    if facts.llt is not None:
+        yield _llt(facts.llt)
+    if facts.unknown:
+        yield _not_known(facts)
+    yield from finding_blocks(findings)
+
+
+def _host(facts: Facts) -> Iterator[RenderableType]:
+    host, cloud = facts.host, facts.host.cloud
+    machine = (host.vendor, host.product, host.virtualization if host.virtualization != "none" else None)
+    yield said(host.hostname or "host of unknown name", "bold")
+    yield labelled(
+        (
+            ("kernel", joined([host.kernel or UNKNOWN, host.architecture or ""])),
+            ("system", host.os or UNKNOWN),
+            ("machine", joined(part for part in machine if part)),
+            ("cloud", joined([cloud.provider, cloud.instance_type or "instance type unknown"]) if cloud else ""),
+            ("cpu", joined(_cpu(facts))),
+            ("memory", joined(_memory(facts))),
+            ("managed by", joined(_owners(facts))),
+        )
+    )
+
+
+def _cpu(facts: Facts) -> Iterator[str]:
+    cpu = facts.cpu
+    yield cpu.model or ""
+    counts = ((cpu.packages, "package"), (cpu.cores, "core"), (cpu.threads, "thread"))
+    yield ", ".join(times(count, noun) for count, noun in counts if count is not None) or UNKNOWN
+    # The kernel lists ids up to its bound as offline; those that no CPU has are nothing that is switched off.
+    there = format_list(ids(cpu.offline) & ids(cpu.present)) if cpu.present else cpu.offline
+    yield f"offline {there}" if there else ""
+
+
+def _memory(facts: Facts) -> Iterator[str]:
+    memory = facts.memory
+    yield binary(memory.total_bytes) if memory.total_bytes is not None else UNKNOWN
+    yield f"{binary(memory.available_bytes)} available" if memory.available_bytes is not None else ""
+    yield from (f"{pool.total} huge pages of {binary(pool.size_bytes)}" for pool in memory.hugepages if pool.total)
+    yield f"transparent huge pages {memory.thp_enabled}" if memory.thp_enabled else ""
+
+
+def _owners(facts: Facts) -> Iterator[str]:
+    owners = facts.owners
+    yield from owners.network_managers
+    yield f"TuneD profile {owners.tuned_profile}" if owners.tuned_profile else ""
+    yield "irqbalance" if owners.irqbalance else ""
+
+
+def _devices(facts: Facts, findings: tuple[Finding, ...], links_shown: int) -> Iterator[RenderableType]:
+    never = named_by(findings)
+    was_empty = False
+    for shelf in shelves(facts):
+        yield section(
+            shelf.title,
+            _shelf_note(shelf),
+            *link_blocks(facts, shelf.links, shown=links_shown, never=never),
+            *disk_blocks(facts, shelf.disks),
+            *array_blocks(facts, shelf.arrays),
+            tight=was_empty and not shelf.has_devices,
+        )
+        was_empty = not shelf.has_devices
+
+
+def _shelf_note(shelf: Shelf) -> Cell:
+    if shelf.node is not None:
+        return joined(_node(shelf.node))
+    return "" if shelf.has_devices else "none known"
+
+
+def _node(node: Node) -> Iterator[str]:
+    yield f"CPUs {node.cpus}" if node.cpus else "CPUs unknown" if node.cpus is None else "no CPUs"
+    memory = binary(node.memory_bytes) if node.memory_bytes is not None else "memory unknown"
+    yield memory + (f", {binary(node.free_bytes)} free" if node.free_bytes is not None else "")
+    yield f"distances {' '.join(map(str, node.distances))}" if len(node.distances) > 1 else ""
+
+
+def _sysctls(facts: Facts) -> Iterator[RenderableType]:
+    buffers = [key for key in _BUFFERS if key in facts.sysctl]
+    if buffers:
+        rows: list[list[Cell]] = [[key, _human(facts.sysctl[key]), said(facts.sysctl[key], QUIET)] for key in buffers]
+        yield section("Network buffers", "", grid(rows))
+    others = sorted(key for key in facts.sysctl if key not in _BUFFERS and _is_of_interest(facts, key))
+    if others:
+        settings = (joined([said(key, QUIET), facts.sysctl[key]], " ") for key in others)
+        rest = len(facts.sysctl) - len(others) - len(buffers)
+        note = f"{rest} more with --json" if rest else ""
+        yield section("Other sysctls", note, grid([[joined(settings, "   ")]]))
+
+
+def _is_of_interest(facts: Facts, key: str) -> bool:
+    origin = facts.sysctl_origin.get(key)
+    return key in _OF_INTEREST or (origin is not None and origin.winner.path.startswith("/etc/"))
+
+
+def _human(value: str) -> str:
+    words = value.split()
+    is_size = all(word.isascii() and word.isdigit() and len(word) < 20 for word in words)
+    return " / ".join(binary(int(word)) for word in words) if is_size else UNKNOWN
+
+
+def _llt(llt: Llt) -> RenderableType:
+    state = {True: "running", False: "not running", None: "whether it runs is unknown"}[llt.running]
+    flow = [f"{name} {value}" for name, value in sorted(llt.flow_control.items())]
+    return section(
+        "LLT",
+        joined([state, *(_llt_names(llt.llttab) if llt.llttab else ())]),
+        *([grid([_llt_link(link) for link in llt.links])] if llt.links else []),
+        labelled(
+            (
+                ("flow control", joined(flow) if flow else UNKNOWN),
+                ("/etc/llttab", joined(_llt_settings(llt.llttab)) if llt.llttab else ""),
+            )
+        ),
+    )
+
+
+def _llt_names(table: Llttab) -> Iterator[str]:
+    yield f"node {table.node}" if table.node else ""
+    yield f"cluster {table.cluster}" if table.cluster else ""
+
+
+def _llt_settings(table: Llttab) -> Iterator[str]:
+    yield from (f"set-flow {name}:{value}" for name, value in sorted(table.flow.items()))
+    yield from (f"set-timer {name}:{value}" for name, value in sorted(table.timers.items()))
+
+
+def _llt_link(link: LltLink) -> list[Cell]:
+    carrier = f"over {link.link}" if link.link else "kernel link unknown"
+    port = f"port {link.port}" if link.port else ""
+    details = [port, f"MTU {link.mtu}" if link.mtu else "default MTU", link.address or ""]
+    return [link.tag, f"{link.type}{', low priority' if link.low_priority else ''}", carrier, joined(details)]
+
+
+def _not_known(facts: Facts) -> RenderableType:
+    first: dict[tuple[str, str], str] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for entry in facts.unknown:
+        reason = entry.fact.partition(".")[0], entry.why
+        first.setdefault(reason, entry.fact)
+        counts[reason] += 1
+    ranked = sorted(counts, key=lambda reason: (-counts[reason], reason))
+    rest = sum(counts[reason] for reason in ranked[_UNKNOWN_LINES:])
+    is_denied = any("ermission" in entry.why or "not permitted" in entry.why for entry in facts.unknown)
+    note = [times(len(facts.unknown), "fact"), "root would see more" if is_denied else "", "--json lists all"]
+    rows: list[list[Cell]] = [
+        [_first_of(first[reason], counts[reason]), said(reason[1], QUIET)] for reason in ranked[:_UNKNOWN_LINES]
+    ]
+    if rest:
+        rows.append([said(f"… and {rest} more", QUIET), ""])
+    return section("Not known", joined(note), grid(rows))
+
+
+def _first_of(fact: str, count: int) -> str:
+    return fact if count == 1 else f"{fact} and {count - 1} more"

@@ -1,0 +1,125 @@
+"""A plan as the shell commands that do the same by hand: what ``advisor apply --dry-run`` prints.
+
+The text is itself a POSIX ``sh`` script: what is no command is a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from advisor.host import Step
+from advisor.plan.records import Change, FileChange, Plan
+from advisor.report.plan import FINGERPRINT_DIGITS, cannot_apply_reason
+from advisor.report.words import clean
+from advisor.script import hand_command, printf_lines, shell_quote
+
+ROOT: Final = (0, 0)
+
+
+def steps_text(plan: Plan) -> str:
+    """Every step in the order in which apply does them; only comments where nothing would be done."""
+    return "\n".join(_lines(plan)) + "\n"
+
+
+class Block(NamedTuple):
+    """What is done, in words, and the commands that do it; a here-document is one command."""
+
+    what: str
+    commands: tuple[str, ...]
+
+
+def blocks(plan: Plan) -> tuple[Block, ...]:
+    """Every step in order; none where the plan cannot be applied or nothing is left to do."""
+    if cannot_apply_reason(plan) is not None:
+        return ()
+    reloads = tuple(dict.fromkeys(step for file in plan.files for step in file.reload))
+    found = [*map(_change, plan.changes), *map(_file, plan.files)]
+    if reloads:
+        found.append(Block("so that the files are read", tuple(map(step_command, reloads))))
+    return tuple(found)
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    yield _comment(f"Plan {plan.fingerprint[:FINGERPRINT_DIGITS]} of {', '.join(plan.profiles)}")
+    reason = cannot_apply_reason(plan)
+    if reason:
+        yield _comment(f"Cannot be applied: {reason}")
+    elif plan.is_empty:
+        yield _comment("Nothing to do: everything is there already.")
+    else:
+        yield _comment(
+            "Every step in order, for root. advisor apply reads each value back, and puts all back if one fails."
+        )
+    for block in blocks(plan):
+        yield ""
+        yield _comment(block.what)
+        yield from block.commands
+
+
+def _comment(text: str) -> str:
+    return f"# {clean(text)}"
+
+
+def _change(change: Change) -> Block:
+    by_file = "" if change.steps else ", by the file below"
+    what = f"{change.tunable}: {change.before} → {change.after}{by_file}"
+    return Block(what, tuple(map(step_command, change.steps)))
+
+
+def _file(file: FileChange) -> Block:
+    path = visible(shell_quote(file.path))
+    commands = [_writes(file.after, path)]
+    if file.new_directories:
+        commands.insert(0, f"mkdir -p {visible(shell_quote(file.new_directories[0]))}")
+    if file.before is None:
+        commands.append(f"chmod {file.mode:04o} {path}")
+    if file.before is None and (file.uid, file.gid) != ROOT:
+        commands.append(f"chown {file.uid}:{file.gid} {path}")
+    state = "new" if file.before is None else "changed"
+    return Block(f"{file.path}: {state}, mode {file.mode:04o}", tuple(commands))
+
+
+def _writes(content: bytes, path: str) -> str:
+    """A here-document where the content is plain text, else ``printf`` lines, which hold any bytes."""
+    text = content.decode("utf-8", "replace")
+    is_plain = all(line.isprintable() and "\ufffd" not in line for line in text.split("\n"))
+    if not text.endswith("\n") or not is_plain:
+        return f"{{ {'; '.join(printf_lines(content))}; }} > {path}"
+    lines = text[:-1].split("\n")
+    end = next(word for word in ("EOF", *(f"EOF{n}" for n in range(len(lines)))) if word not in lines)
+    return "\n".join((f"cat > {path} <<'{end}'", *lines, end))
+
+
+def step_command(step: Step) -> str:
+    """The command for a step, with nothing in it that a terminal would obey."""
+    return visible(hand_command(step))
+
+
+def visible(command: str) -> str:
+    """The same command with what does not print as ``printf`` escapes, substituted inside the quotes around it.
+
+    A newline stays, as a substitution would drop it.
+    """
+    return command if command.isprintable() else _QUOTED.sub(_without_controls, command)
+
+
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|[^'"]+|.""", re.DOTALL)
+
+
+def _without_controls(found: re.Match[str]) -> str:
+    part = found[0]
+    # Nothing is substituted between single quotes: they are closed around it.
+    before, after = ("'\"", "\"'") if part.startswith("'") else ("", "")
+    runs = re.split(r"([^\n -~]+)", part)
+    return "".join(f"{before}{_escaped(run)}{after}" if _is_hidden(run) else run for run in runs)
+
+
+def _is_hidden(run: str) -> bool:
+    return not run.replace("\n", "").isprintable()
+
+
+def _escaped(run: str) -> str:
+    octal = "".join(f"\\{byte:03o}" for byte in run.encode("utf-8", "surrogateescape"))
+    return f"$(printf '{octal}')"

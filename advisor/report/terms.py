@@ -1,0 +1,86 @@
+"""The words for tunables: what a value counts, when it takes effect, and what a kind is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from advisor.host import Run
+from advisor.plan.records import Change
+from advisor.report.layout import counted
+from advisor.report.units import binary
+from advisor.script import hand_command
+from advisor.tunables import Effect, Risk, tunable
+from advisor.tunables.unit_numa import UnitNuma
+
+EFFECTS: Final[Mapping[Effect, str]] = {
+    "now": "at once",
+    "new-sockets": "for sockets made from now on; those that are open keep what they have",
+    "remount": "at the next mount",
+    "service-restart": "when the service is started again, which is left to you",
+    "reboot": "at the next boot",
+}
+
+RISKS: Final[Mapping[Risk, str]] = {
+    "none": "",
+    "link": "the link may lose frames for a moment while its driver takes the value up",
+    # When it takes effect says it already.
+    "restart": "",
+}
+
+_NOUNS: Final[Mapping[str, str]] = {
+    "sysctl": "kernel parameter",
+    "link": "link",
+    "irq": "interrupt",
+    "llt": "LLT value",
+    "unit": "service",
+}
+
+_BYTES = re.compile(
+    r"sysctl:(net\.core\.([rw]mem_(default|max)|optmem_max)|net\.ipv4\.(tcp_[rw]mem|udp_[rw]mem_min)|vm\.\w+_bytes)"
+)
+_PACKETS = re.compile(r"llt:\w*(water|window)")
+_FIELDS: Final = ("first", "second", "third", "fourth")
+
+
+def kind_of(identity: str) -> str:
+    return identity.partition(":")[0]
+
+
+def short_name(identity: str) -> str:
+    """The id without its kind, for where the kind is known."""
+    return identity.partition(":")[2]
+
+
+def counted_kind(kind: str, count: int) -> str:
+    """``7 kernel parameters``."""
+    return counted(count, _NOUNS.get(kind, "value"))
+
+
+def unit_word(identity: str) -> str:
+    """What a value counts, where a word says it: ``bytes`` of an MTU, ``packets`` of LLT; else empty."""
+    if identity.startswith("link:") and identity.endswith(":mtu"):
+        return "bytes"
+    return "packets" if _PACKETS.fullmatch(identity) else ""
+
+
+def human_change(identity: str, before: str, after: str) -> str:
+    """What changes of a value in bytes: ``208 KiB → 8 MiB``, of a triple the fields that differ; else empty."""
+    old, new = before.split(), after.split()
+    numbers = all(re.fullmatch(r"\d{1,18}", field, re.ASCII) for field in (*old, *new))
+    if not _BYTES.fullmatch(identity) or not numbers or len(old) != len(new) or len(new) > len(_FIELDS):
+        return ""
+    names = _FIELDS if len(new) > 1 else ("",)
+    return ", ".join(
+        f"{name} {binary(int(one))} → {binary(int(two))}".strip()
+        for name, one, two in zip(names, old, new, strict=False)
+        if one != two
+    )
+
+
+def restart_commands(changes: Iterable[Change]) -> tuple[str, ...]:
+    """What an administrator types so that services take their placement up."""
+    units = (tunable(change.tunable) for change in changes if change.takes_effect == "service-restart")
+    found = (Run(("systemctl", "restart", one.unit)) for one in units if isinstance(one, UnitNuma))
+    return tuple(hand_command(step) for step in dict.fromkeys(found))

@@ -1,0 +1,20 @@
+"""Pages for the terminal. rich is imported when a page is made, not before."""
+
+from __future__ import annotations
+
+from advisor.facts.whole import Facts
+from advisor.rules.finding import Finding
+
+LINKS_SHOWN = 24
+"""Links that are shown per node before the rest is counted; one that a finding names is always shown."""
+
+
+def scan_text(facts: Facts, findings: tuple[Finding, ...], *, width: int, color: bool) -> str:
+    """The page of ``advisor scan``: the host, each node with its devices, sysctls, LLT, what is unknown, findings.
+
+    ``width`` in columns. Without ``color`` the text holds no escape codes at all, in either case none of the host's.
+    """
+    from advisor.report.page import render
+    from advisor.report.scan_page import scan_page
+
+    return render(scan_page(facts, findings, links_shown=LINKS_SHOWN), width=width, color=color)

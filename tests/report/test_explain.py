@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from advisor.errors import UsageError
+from advisor.profiles import profile_paths
+from advisor.report.explain import Explanation, explain, explanation_text
+from advisor.report.handling import EXAMPLES, form_words, handling, kind_words
+from advisor.report.layout import columns
+from advisor.report.terms import EFFECTS, RISKS
+from advisor.rules import RULES
+from advisor.tunables import KINDS, tunable
+
+IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in EXAMPLES.values()))
+
+
+def details(identity: str) -> dict[str, str]:
+    return dict(explain(identity).details)
+
+
+@pytest.mark.parametrize("identity", IDS)
+def test_everything_that_has_an_id_can_be_explained(identity: str) -> None:
+    found = explain(identity)
+    assert found.id == identity
+    assert all((found.title, found.why, found.hurts_when, found.sources))
+    for width in (40, 80, 160):
+        text = explanation_text(found, width=width, color=False)
+        assert max(columns(line) for line in text.splitlines()) <= width
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Explanation) == found
+
+
+@pytest.mark.parametrize("identity", IDS)
+def test_an_explanation_says_all_that_it_holds(identity: str) -> None:
+    found = explain(identity)
+    text = " ".join(explanation_text(found, width=100, color=False).split())
+    texts = (found.title, found.what, found.why, found.helps_when, found.hurts_when, *found.sources)
+    assert [part for part in (*texts, *(text for _, text in found.details)) if " ".join(part.split()) not in text] == []
+
+
+def test_a_rule() -> None:
+    rule = RULES[0]
+    found = explain(rule.id)
+    assert (found.kind, found.title, found.what, found.sources) == ("rule", rule.title, rule.what, rule.sources)
+
+
+def test_a_profile() -> None:
+    found = explain("socket-buffers-8m")
+    assert found.kind == "profile"
+    assert ("sets", "sysctl:net.core.rmem_max: at least 8388608") in found.details
+    assert any(label == "budget" for label, _ in found.details)
+
+
+def test_a_tunable_that_a_profile_sets() -> None:
+    found = explain("sysctl:net.core.rmem_max")
+    assert (found.kind, found.why) == ("tunable", "The most that a program may ask for with SO_RCVBUF.")
+    assert details(found.id) == {
+        "profile": "socket-buffers-8m wants at least 8388608",
+        "takes effect": EFFECTS["new-sockets"],
+        "read by": "cat /proc/sys/net/core/rmem_max",
+        "set by": "printf '%s\\n' 8388608 > /proc/sys/net/core/rmem_max",
+        "persists": "in /etc/sysctl.d/90-advisor-socket-buffers-8m.conf, as: net.core.rmem_max = 8388608",
+    }
+
+
+def test_a_tunable_of_any_link_service_or_interrupt() -> None:
+    assert details("link:bond0.7:mtu")["set by"] == "ip link set dev bond0.7 mtu 9000"
+    assert details("unit:a@b.service:numa")["set by"] == "its file, then systemctl daemon-reload"
+    assert details("irq:7:affinity")["persists"].startswith("no: interrupt numbers are given anew")
+    assert details("llt:highwater")["persists"] == "in /etc/llttab, as: set-flow highwater:2000"
+
+
+def test_a_tunable_that_no_profile_sets() -> None:
+    found = explain("sysctl:net.core.rmem_mxa")
+    assert found.why == "No profile of this host sets it."
+    assert ("similar", "sysctl:net.core.rmem_max") in found.details
+    assert "similar" not in details("sysctl:vm.foo")
+    assert details("sysctl:vm.foo")["set by"] == "printf '%s\\n' VALUE > /proc/sys/vm/foo"
+
+
+@pytest.mark.parametrize(
+    ("identity", "hint"),
+    [
+        ("socket-bufers-8m", "did you mean socket-buffers-8m?"),
+        (RULES[0].id + "x", RULES[0].id),
+        ("systcl:net.core.rmem_max", "sysctl:net.core.rmem_max"),
+        ("zzzzzz", "a tunable begins with one of sysctl:"),
+        ("", "a tunable begins with one of sysctl:"),
+        ("link:eth1:speed", "write link:eth1:mtu"),
+    ],
+)
+def test_what_is_unknown_is_a_usage_error_with_the_closest_ids(identity: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        explain(identity)
+    assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_tunable_can_be_told(kind: str) -> None:
+    """A new kind needs an example, and a module that begins: id in double backticks, dash, what it is."""
+    identity, value = EXAMPLES[kind]
+    one = tunable(identity)
+    assert one.check(value) is None
+    assert re.fullmatch(rf"{kind}:[A-Z]\S*", form_words(one))
+    assert kind_words(one)
+    told = handling(identity, value=value)
+    assert told.read_by
+    assert told.set_by
+    assert bool(told.persists_in) != bool(told.persist_note)
+    assert one.takes_effect in EFFECTS
+    assert one.risk in RISKS
