@@ -1,0 +1,7 @@
+"""The command line: parse, call one function, print. No decisions are taken here."""
+
+from __future__ import annotations
+
+from advisor.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,94 @@
+"""``advisor profiles list|show|lint`` and ``advisor explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.cli.scan import Json
+from advisor.errors import AdvisorError
+
+profiles = typer.Typer(help="The profile library.", no_args_is_help=False, invoke_without_command=True)
+
+
+@profiles.callback()
+def default(context: typer.Context) -> int:
+    """The profile library; without a command, the list."""
+    return 0 if context.invoked_subcommand else list_profiles()
+
+
+@profiles.command("list")
+def list_profiles(as_json: Json = False) -> int:
+    """Every profile with its title."""
+    from advisor.profiles import load, profile_paths
+
+    found, code = [], 0
+    for name in profile_paths():
+        try:
+            found.append(load(name))
+        except AdvisorError as error:
+            # The others are still there to be had.
+            say(f"advisor: {error.message}")
+            code = error.exit_code
+    if as_json:
+        print_json({"schema": "advisor.profiles/1", "profiles": found})
+    else:
+        from advisor.report.library import profile_list_text
+
+        print_text(profile_list_text(found, width=terminal_width(), color=wants_color()))
+    return code
+
+
+@profiles.command("show")
+def show(name: str, as_json: Json = False) -> int:
+    """One profile whole: what it sets, why, when it helps and hurts, its parameters and sources."""
+    from advisor.profiles import load
+
+    profile = load(name)
+    if as_json:
+        print_json({"schema": "advisor.profile/1", **_document(profile)})
+    else:
+        from advisor.report.library import profile_text
+
+        print_text(profile_text(profile, width=terminal_width(), color=wants_color()))
+    return 0
+
+
+def _document(record: object) -> dict[str, object]:
+    import msgspec
+
+    document: dict[str, object] = msgspec.to_builtins(record)
+    return document
+
+
+@profiles.command("lint")
+def lint(files: Annotated[list[Path], typer.Argument(metavar="FILE…")]) -> int:
+    """Check profile files; the first error is named with file and line or field, exit code 2."""
+    from advisor.profiles import lint_profile
+
+    for path in files:
+        profile = lint_profile(path)
+        print_text(f"{path}: {profile.name}: no fault found")
+    return 0
+
+
+def explain(
+    identity: Annotated[str, typer.Argument(metavar="ID", help="A rule, a profile or a tunable.")],
+    as_json: Json = False,
+) -> int:
+    """What a rule, profile or tunable does, why, when it helps, when it hurts, and the sources."""
+    from advisor.report.explain import explain as look_up
+    from advisor.report.explain import explanation_text
+
+    found = look_up(identity)
+    if as_json:
+        print_json({"schema": "advisor.explanation/1", **_document(found)})
+    else:
+        print_text(explanation_text(found, width=terminal_width(), color=wants_color()))
+    return 0
+
+
+COMMANDS: Final = {"profiles": profiles, "explain": explain}

@@ -1,0 +1,105 @@
+"""Standard output and error: one JSON document, or text for the terminal that is there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from advisor.errors import AdvisorError, InvalidInputError, NotRestoredError, UsageError
+from advisor.host import Host, live_host, tree_host
+
+DEFAULT_WIDTH = 100
+MAX_WIDTH = 160
+
+
+def terminal_width() -> int:
+    """Columns of the terminal; 100 where there is none."""
+    return min(MAX_WIDTH, shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns)
+
+
+def wants_color() -> bool:
+    """Colour on a terminal, unless NO_COLOR is set (no-color.org) or the terminal is dumb."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def print_json(document: object) -> None:
+    """One JSON document (a record, or one already encoded), indented, on standard output and nothing else there."""
+    data = document if isinstance(document, bytes) else _encoded(document)
+    sys.stdout.buffer.write(data.rstrip(b"\n") + b"\n")
+
+
+def _encoded(document: object) -> bytes:
+    from advisor.report.encode import encoded
+
+    return encoded(msgspec.to_builtins(document))
+
+
+def print_text(text: str) -> None:
+    # A host's names may hold bytes that the terminal's encoding has no characters for.
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + ("" if text.endswith("\n") else "\n"))
+
+
+def say(message: str) -> None:
+    """Progress and messages: standard error. One that is gone (a hang-up) stops nothing."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(message + "\n")
+        sys.stderr.flush()
+
+
+def print_error(error: AdvisorError, *, as_json: bool) -> None:
+    """The error as a document on standard output under --json, else as two lines on standard error."""
+    if as_json:
+        from advisor.report.encode import error_document
+
+        print_json(error_document(error))
+        return
+    items = error.items if isinstance(error, NotRestoredError) else ()
+    say(f"advisor: {_clean(error.message)}")
+    for what, by_hand in items:
+        say(f"  {_clean(what)}: by hand: {_clean(by_hand)}")
+    if error.hint:
+        say(f"  hint: {_clean(error.hint)}")
+
+
+def _clean(text: str) -> str:
+    """Control characters of a host's or a file's own words must not reach the terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
+
+
+def the_host(root: Path | None, snapshot: Path | None) -> Host:
+    """The live host, a tree, or a snapshot. Raises UsageError or InvalidInputError."""
+    if root is not None and snapshot is not None:
+        raise UsageError("--root and --snapshot exclude each other")
+    if snapshot is not None:
+        from advisor.snapshot import open_snapshot
+
+        return open_snapshot(snapshot)
+    if root is None:
+        return live_host()
+    if not root.is_dir():
+        raise InvalidInputError(
+            f"{root}: not a directory", hint="--root takes a directory with a captured /proc and /sys"
+        )
+    if not any((root / name).is_dir() for name in ("proc", "sys")):
+        raise InvalidInputError(f"{root}: holds neither proc nor sys", hint="--root takes the top of a captured host")
+    return tree_host(str(root))
+
+
+def settings(pairs: list[str] | None) -> Mapping[str, str]:
+    """``K=V`` of each --set. Raises UsageError for one that has no ``=``."""
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--set {pair}: not of the form NAME=VALUE")
+        if key in found:
+            raise UsageError(f"--set {key}: given twice", hint="give it once; several names go into one, with commas")
+        found[key] = value
+    return found

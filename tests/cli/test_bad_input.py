@@ -1,0 +1,111 @@
+"""Bad input at the command line: each its own message and exit code, one document under --json, never a traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ADVISOR = [sys.executable, "-m", "advisor"]
+ROOT = Path(__file__).parent.parent.parent
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def advisor(*words: str, where: Path, nobody: bool = False) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(where / "state"), "PYTHONPATH": str(ROOT)}
+    command = [*(AS_NOBODY if nobody else []), *ADVISOR, *words]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    assert not (where / "state").exists(), "a call that is refused makes nothing"
+    return done
+
+
+def archive(path: Path, name: str, target: str = "") -> Path:
+    with tarfile.open(path, "w:gz") as made:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = (tarfile.SYMTYPE, target) if target else (tarfile.REGTYPE, "")
+        made.addfile(member, io.BytesIO())
+    return path
+
+
+CASES = [
+    (("plan", "jumbo"), 2, "there is no profile 'jumbo'"),
+    (("apply", "jumbo", "--yes"), 2, "there is no profile 'jumbo'"),
+    (("plan", "jumbo-frames", "--set", "mtu=70000"), 2, "1280..65535"),
+    (("plan", "jumbo-frames", "--set", "mtu=1_500"), 2, "not a whole number"),
+    (("plan", "jumbo-frames", "--set", "mtu"), 2, "NAME=VALUE"),
+    (("plan", "jumbo-frames", "--set", "mtu=9000", "--set", "mtu=8000"), 2, "given twice"),
+    (("plan", "jumbo-frames", "--set", "speed=1"), 2, "no such parameter"),
+    (("plan", "jumbo-frames", "--set", "links=none9"), 2, "there is no link 'none9'"),
+    (("scan", "--snapshot", "{tmp}/none.tar.gz"), 2, "no such file"),
+    (("scan", "--snapshot", "{tmp}/text"), 2, "not a snapshot archive"),
+    (("scan", "--snapshot", "{tmp}/up.tar.gz"), 2, "must lie inside"),
+    (("scan", "--snapshot", "{tmp}/absolute.tar.gz"), 2, "leads out of the archive"),
+    (("scan", "--root", "{tmp}"), 2, "neither proc nor sys"),
+    (("scan", "--fail-on", "loud"), 2, "info, advice, warning"),
+    (("scan", "--bogus"), 2, "--bogus"),
+    (("profiles", "lint", "{tmp}/broken.toml"), 2, "line 2"),
+    (("profiles", "show", "nothing"), 2, "no profile"),
+    (("explain", "nothing:here"), 2, "nothing:here"),
+    (("snapshot", "-o", "{tmp}/no/such/file"), 2, "no such directory"),
+    (("snapshot", "-o", "{tmp}/pipe"), 2, "no regular file"),
+    (("rollback-script", "nothing"), 2, "no profile"),
+    (("rollback",), 3, "no transaction"),
+    (("prove", "numa-pinning", "--target", "/no/such", "--workload", "none"), 2, "none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"), CASES, ids=lambda value: "-".join(value) if isinstance(value, tuple) else ""
+)
+def test_a_message_a_code_and_nothing_changed(words: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no archive")
+    (tmp_path / "broken.toml").write_text('name = "broken"\ntitle = \n')
+    os.mkfifo(tmp_path / "pipe")
+    archive(tmp_path / "up.tar.gz", "proc/../../etc/passwd")
+    archive(tmp_path / "absolute.tar.gz", "proc", "/etc")
+    filled = [word.format(tmp=tmp_path) for word in words]
+    done = advisor(*filled, where=tmp_path)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert message in done.stderr
+    if words[0] not in ("snapshot", "rollback-script") and words[:2] != ("profiles", "lint"):
+        document = json.loads(advisor(*filled, "--json", where=tmp_path).stdout)
+        assert document["error"]["code"] == code
+        assert message in document["error"]["message"] + str(document["error"]["hint"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="gives root's rights away, so needs them")
+@pytest.mark.parametrize(
+    "command", [("apply", "socket-buffers-8m", "--yes"), ("rollback",), ("prove", "numa-pinning", "--target", "/tmp")]
+)
+def test_without_root_it_says_so(command: tuple[str, ...], tmp_path: Path) -> None:
+    done = advisor(*command, where=tmp_path, nobody=True)
+    assert done.returncode == 6
+    assert "root" in done.stderr
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_standard_output_that_fails_is_told_once(form: list[str], tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*ADVISOR, "scan", *form], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "advisor: standard output: No space left on device\n"
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m advisor profiles show numa-pinning | head -n 1"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
