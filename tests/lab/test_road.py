@@ -1,0 +1,272 @@
+"""The whole road on a real kernel: scan, plan, apply, verify, rollback, rollback script, for each profile.
+
+Judged by ``ip``, ``sysctl``, ``systemctl``, ``mdadm`` and pytest-testinfra, never by our own readers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .guest import Machine, Result
+
+if TYPE_CHECKING:
+    from testinfra.host import Host
+
+# Everything a profile could touch, and all of /etc, as one text: what "as before" means.
+STATE = r"""
+cd /
+find etc -type f -print0 | sort -z | xargs -0 stat -c '%n %a %u %g'
+find etc -type f -print0 | sort -z | xargs -0 cksum
+find etc -type d | sort
+find etc -type l -printf '%p -> %l\n' | sort
+sysctl -a 2>/dev/null | grep -E '^(net\.(core|ipv4\.(tcp|udp))|vm\.|kernel\.numa|kernel\.sched)' |
+    grep -vE 'random|stat|numa_balancing_scan|tcp_fastopen_key|cookies'
+for file in /sys/class/net/*/mtu /proc/irq/*/smp_affinity_list; do echo "$file $(cat "$file")"; done
+lltconfig -F query
+systemctl show -p NUMAPolicy -p NUMAMask -p CPUAffinity demo-storage.service
+ip -o addr show | grep -v valid_lft | sort
+"""
+
+PROFILES = {
+    "jumbo-frames": ["--set", "links=eth0,eth1"],
+    "socket-buffers-8m": [],
+    "llt-highwater-doubled": [],
+    "numa-pinning": ["--set", "units=demo-storage=md0"],
+}
+
+
+def advisor(guest: Machine, *words: str, code: int = 0, user: str = "root") -> Result:
+    done = guest.run(["advisor", *words], timeout=120, user=user)
+    assert done.rc == code, f"advisor {' '.join(words)}: {done.rc}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def document(guest: Machine, *words: str, code: int = 0, user: str = "root") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(advisor(guest, *words, "--json", code=code, user=user).stdout)
+    return found
+
+
+def state(guest: Machine) -> list[str]:
+    return guest.run(STATE, timeout=120).stdout.splitlines()
+
+
+def out(guest: Machine, command: str) -> str:
+    return guest.run(command, timeout=60).check().stdout
+
+
+@pytest.fixture(scope="module")
+def storage(guest: Machine) -> Iterator[Machine]:
+    """The storage host with arrays, a service, LLT and site sysctl files."""
+    guest.run(["lab-setup", "md", "degraded", "service", "llt", "sysctl"], timeout=240).check()
+    guest.run("rm -rf /var/lib/advisor", timeout=30).check()
+    yield guest
+    guest.run("rm -rf /etc/systemd/system/demo-storage.service /var/lib/advisor", timeout=30)
+    guest.run(["lab-setup", "no-md", "no-llt"], timeout=120)
+
+
+def test_scan_agrees_with_ip_about_links(storage: Machine) -> None:
+    ours = {link["name"]: link for link in document(storage, "scan")["links"]}
+    theirs = {link["ifname"]: link for link in json.loads(out(storage, "ip -j -d addr show"))}
+    assert ours.keys() == theirs.keys()
+    for name, link in theirs.items():
+        assert ours[name]["mtu"] == link["mtu"]
+        assert ours[name]["mtu_max"] == (link["max_mtu"] or None)
+        assert {address.split("/")[0] for address in ours[name]["addresses"]} == {
+            one["local"] for one in link["addr_info"]
+        }
+    routes = json.loads(out(storage, "ip -j route show default"))
+    assert {name for name, link in ours.items() if link["default_route"]} == {route["dev"] for route in routes}
+    for name in ("eth0", "eth1", "eth2"):
+        node = int(out(storage, f"cat /sys/class/net/{name}/device/numa_node || echo -1") or -1)
+        assert ours[name]["numa_node"] == (None if node < 0 else node)
+
+
+def test_scan_agrees_with_numactl_mdadm_and_lsblk(storage: Machine) -> None:
+    found = document(storage, "scan")
+    hardware = out(storage, "numactl -H")
+    for node in found["numa"]["nodes"]:
+        cpus = hardware.split(f"node {node['id']} cpus:")[1].splitlines()[0].split()
+        assert node["cpus"] == f"{cpus[0]}-{cpus[-1]}"
+    disks = {disk["name"]: disk for disk in found["disks"]}
+    for disk in json.loads(out(storage, "lsblk -J -b -d -o NAME,SIZE,ROTA,SCHED,TYPE"))["blockdevices"]:
+        if disk["type"] == "disk":
+            assert disks[disk["name"]]["size_bytes"] == disk["size"]
+            assert disks[disk["name"]]["rotational"] == disk["rota"]
+            assert disks[disk["name"]]["scheduler"] == disk["sched"]
+    arrays = {array["name"]: array for array in found["arrays"]}
+    for name in ("md0", "md1", "md2"):
+        lines = out(storage, f"mdadm --detail --export /dev/{name}").splitlines()
+        detail = dict(line.split("=", 1) for line in lines)
+        assert arrays[name]["level"] == detail["MD_LEVEL"]
+        members = {value.removeprefix("/dev/") for key, value in detail.items() if key.endswith("_DEV")}
+        assert set(arrays[name]["members"]) == members
+    assert (arrays["md0"]["numa_nodes"], arrays["md1"]["numa_nodes"]) == ([0], [0, 1])
+    assert arrays["md2"]["state"] == "degraded"
+
+
+def test_scan_finds_what_is_wrong_with_this_host(storage: Machine) -> None:
+    findings = {finding["id"]: finding for finding in document(storage, "scan")["findings"]}
+    for finding in findings.values():
+        assert all(finding[key] for key in ("title", "why", "hurts_when", "sources"))
+    assert any("degraded" in identity for identity in findings), sorted(findings)
+    assert any("span" in identity for identity in findings), sorted(findings)
+
+
+def test_an_ordinary_user_scans_and_plans_and_changes_nothing(storage: Machine) -> None:
+    before = state(storage)
+    root, plain = document(storage, "scan"), document(storage, "scan", user="plain")
+    assert [link["name"] for link in plain["links"]] == [link["name"] for link in root["links"]]
+    for one in plain["unknown"]:
+        assert one["fact"]
+        assert one["why"]
+    document(storage, "plan", "socket-buffers-8m", user="plain")
+    refused = document(storage, "apply", "socket-buffers-8m", code=6, user="plain")
+    assert refused["error"]["code"] == 6
+    assert state(storage) == before
+
+
+def judge(lab: Host, guest: Machine, profile: str) -> None:
+    """Whether the profile is in force, by other eyes than ours."""
+    if profile == "jumbo-frames":
+        mtus = {link["ifname"]: link["mtu"] for link in json.loads(out(guest, "ip -j link"))}
+        assert (mtus["eth0"], mtus["eth1"], mtus["eth2"]) == (9000, 9000, 1500)
+        assert lab.file("/etc/systemd/network/10-advisor-eth0.link").contains("MTUBytes=9000")
+    elif profile == "socket-buffers-8m":
+        assert lab.sysctl("net.core.rmem_max") == 8388608
+        assert lab.sysctl("net.core.wmem_default") == 8388608
+        assert lab.sysctl("net.ipv4.tcp_rmem").split() == ["4096", "131072", "8388608"]
+        assert lab.file("/etc/sysctl.d/90-advisor-socket-buffers-8m.conf").mode == 0o644
+        out(guest, "sysctl -p /etc/sysctl.d/90-advisor-socket-buffers-8m.conf")
+    elif profile == "llt-highwater-doubled":
+        flow = out(guest, "lltconfig -F query")
+        assert "highwater = 2000" in flow
+        assert "lowwater = 800" in flow
+        assert lab.file("/etc/llttab").contains("^set-flow highwater:2000$")
+    else:
+        shown = out(guest, "systemctl show -p NUMAPolicy -p NUMAMask -p CPUAffinity demo-storage.service")
+        assert "NUMAPolicy=bind" in shown
+        assert "NUMAMask=0" in shown
+        assert lab.sysctl("kernel.numa_balancing") == 0
+        out(guest, "systemctl restart demo-storage.service")
+        pid = lab.service("demo-storage").systemd_properties["MainPID"]
+        assert lab.file(f"/proc/{pid}/status").contains("^Cpus_allowed_list:.0-1$")
+        assert lab.file(f"/proc/{pid}/numa_maps").contains("bind:0")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_profile_goes_in_and_out_without_a_trace(storage: Machine, lab: Host, profile: str) -> None:
+    before = state(storage)
+    planned = document(storage, "plan", profile, *PROFILES[profile])
+    assert planned == document(storage, "plan", profile, *PROFILES[profile]), "the plan is deterministic"
+    assert planned["changes"]
+    applied = document(storage, "apply", profile, *PROFILES[profile], "--yes")
+    assert (applied["schema"], applied["state"]) == ("advisor.transaction/1", "applied")
+    judge(lab, storage, profile)
+    advisor(storage, "verify")
+    again = document(storage, "apply", profile, *PROFILES[profile], "--yes")
+    assert (again["state"], again["changes"]) == ("unchanged", [])
+    advisor(storage, "rollback")
+    assert state(storage) == before
+    advisor(storage, "verify")
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox sh"])
+def test_the_script_puts_all_four_back_with_nothing_installed(storage: Machine, lab: Host, shell: str) -> None:
+    before = state(storage)
+    advisor(storage, "apply", *PROFILES, *(word for options in PROFILES.values() for word in options), "--yes")
+    for profile in PROFILES:
+        judge(lab, storage, profile)
+    directory = sorted(out(storage, "ls -d /var/lib/advisor/transactions/*").split())[-1]
+    # No Python on the way: the script has to do with the base system.
+    done = storage.run(f"PATH=/usr/sbin:/usr/bin:/sbin:/bin {shell} {directory}/rollback.sh", timeout=60)
+    assert done.rc == 0, done.stdout + done.stderr
+    assert state(storage) == before
+    advisor(storage, "verify", code=1)
+    advisor(storage, "rollback", "--all")
+    assert state(storage) == before
+
+
+def test_what_is_applied_outlasts_a_reboot_and_then_goes(storage: Machine, lab: Host) -> None:
+    before = state(storage)
+    lasting = ("jumbo-frames", "socket-buffers-8m", "llt-highwater-doubled")
+    advisor(storage, "apply", *lasting, *PROFILES["jumbo-frames"], "--yes")
+    storage.reboot()
+    for profile in lasting:
+        judge(lab, storage, profile)
+    advisor(storage, "verify")
+    advisor(storage, "rollback", "--all")
+    assert changed(before, state(storage)) == []
+
+
+def changed(before: list[str], after: list[str]) -> list[str]:
+    """Lines that differ, but for what a boot gives anew: interrupts, keys, and sizes reckoned from free memory."""
+    anew = (
+        "/proc/irq/",
+        "net.core.netdev_rss_key",
+        "net.ipv4.tcp_mem",
+        "net.ipv4.udp_mem",
+        "vm.min_free",
+        "vm.user_",
+        "vm.admin_",
+    )
+    return [line for line in sorted({*before} ^ {*after}) if not line.startswith(anew)]
+
+
+def test_a_client_that_is_killed_half_way_is_put_back_by_the_next_run(storage: Machine) -> None:
+    before = state(storage)
+    # The stand-in is slow for once, so that the kill comes between two steps.
+    storage.run("mv /sbin/lltconfig /sbin/lltconfig.real", timeout=30).check()
+    storage.put(
+        "/sbin/lltconfig", '#!/bin/sh\ncase $2 in rport*) sleep 600;; esac\nexec /sbin/lltconfig.real "$@"\n', 0o755
+    )
+    storage.run("setsid advisor apply llt-highwater-doubled --yes >/dev/null 2>&1 & sleep 1", timeout=30)
+    out(
+        storage,
+        "for i in $(seq 100); do lltconfig -F query | grep -q ' highwater = 2000' && exit; sleep 0.3; done; exit 1",
+    )
+    out(storage, "pkill -KILL -f 'm advisor appl[y]'; pkill -f 'sleep 60[0]'; mv /sbin/lltconfig.real /sbin/lltconfig")
+    status = document(storage, "status")
+    assert "applying" in json.dumps(status)
+    advisor(storage, "rollback")
+    assert state(storage) == before
+
+
+def test_refusals_change_nothing_and_say_what_to_do(storage: Machine) -> None:
+    before = state(storage)
+    for words, code, expected in [
+        (["plan", "jumbo-frames", "--set", "links=eth9"], 2, "eth9"),
+        (["apply", "jumbo-frames", "--set", "links=lo", "--yes"], 3, "loopback"),
+        (["apply", "jumbo-frames", "--set", "links=eth0", "--set", "mtu=9001", "--yes"], 3, "9000"),
+        (["apply", "jumbo-frames", "--set", "mtu=70000", "--yes"], 2, "1280..65535"),
+        (["apply", "no-such-profile", "--yes"], 2, "no profile"),
+        (["rollback"], 3, "no transaction"),
+        (["verify", "99"], 2, "99"),
+    ]:
+        done = advisor(storage, *words, code=code)
+        assert expected in done.stdout + done.stderr, done.stdout + done.stderr
+    assert state(storage) == before
+
+
+def test_a_full_disk_refuses_or_puts_back(storage: Machine) -> None:
+    before = state(storage)
+    out(storage, "mkdir -p /tmp/full && mount -t tmpfs -o size=16k,mode=700 tmpfs /tmp/full")
+    storage.run("head -c 14k /dev/zero > /tmp/full/x", timeout=30)
+    done = storage.run("ADVISOR_STATE_DIR=/tmp/full/state advisor apply socket-buffers-8m --yes", timeout=60)
+    assert done.rc in (3, 4), done.stdout + done.stderr
+    assert "space" in done.stderr.lower()
+    out(storage, "umount /tmp/full")
+    assert state(storage) == before
+
+
+def test_a_read_only_etc_is_refused_before_anything_is_touched(storage: Machine) -> None:
+    before = state(storage)
+    script = "mount --bind /etc /etc && mount -o remount,bind,ro /etc && advisor apply socket-buffers-8m --yes"
+    done = storage.run(["unshare", "-m", "sh", "-c", script], timeout=60)
+    assert done.rc == 3, done.stdout + done.stderr
+    assert "/etc/sysctl.d" in done.stderr
+    assert state(storage) == before
