@@ -1,0 +1,239 @@
+"""Writes docs/profiles/*.md and docs/tunables.md from the profiles and the tunables themselves.
+
+python docs/generate.py            writes what has changed
+python docs/generate.py --check    writes nothing; exit code 1 if a page is stale
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))
+
+from advisor.errors import UsageError  # noqa: E402
+from advisor.profiles import Profile, Wanted, load, profile_paths, shipped_directory  # noqa: E402
+from advisor.proof.workloads import WORKLOADS  # noqa: E402
+from advisor.report.handling import EXAMPLES, Handling, form_words, handling, kind_words, more_words  # noqa: E402
+from advisor.report.profile_words import (  # noqa: E402
+    GUARDS,
+    condition_words,
+    filled,
+    parameter_words,
+    proof_words,
+    wanted_value,
+)
+from advisor.report.terms import EFFECTS  # noqa: E402
+from advisor.tunables import KINDS, tunable  # noqa: E402
+
+GENERATED = "<!-- Written by docs/generate.py: change the source and run it again. -->\n"
+
+# What for-each fills into an id, so that the id of a profile's line is one that can be looked up.
+PLACES = {"{link}": "LINK", "{unit}": "UNIT.service", "{irq}": "42"}
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page by its path."""
+    shipped = shipped_directory()
+    paths = profile_paths(local=shipped)
+    profiles = [load(name, paths) for name in paths]
+    found = {DOCS / "profiles" / f"{profile.name}.md": profile_page(profile) for profile in profiles}
+    found[DOCS / "profiles" / "README.md"] = profiles_page(profiles)
+    found[DOCS / "tunables.md"] = tunables_page()
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    if set(arguments) - {"--check"}:
+        print(__doc__)
+        return 2
+    wanted = pages()
+    stale = stale_pages(wanted)
+    for path in stale:
+        done = "is stale" if arguments else "written" if path in wanted else "removed"
+        print(f"{path.relative_to(DOCS.parent)}: {done}")
+    if arguments:
+        return 1 if stale else 0
+    write(stale, wanted)
+    return 0
+
+
+def stale_pages(wanted: Mapping[Path, str]) -> list[Path]:
+    """Pages that differ or are missing, and those of profiles that are no more."""
+    changed = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
+    return sorted((*changed, *(path for path in (DOCS / "profiles").glob("*.md") if path not in wanted)))
+
+
+def write(stale: Iterable[Path], wanted: Mapping[Path, str]) -> None:
+    for path in stale:
+        if path in wanted:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(wanted[path], "utf-8")
+        else:
+            path.unlink()
+
+
+def profiles_page(profiles: Sequence[Profile]) -> str:
+    rows = [(f"[{one.name}]({one.name}.md)", one.title, one.helps_when, one.hurts_when) for one in profiles]
+    return "\n".join(
+        (
+            GENERATED,
+            "# Profiles\n",
+            "Each profile is a file of wanted values with conditions, reasons and sources. `advisor plan NAME` shows"
+            " what one means on a host; [the format](../profile-format.md) is one page.\n",
+            *table(("profile", "what", "helps when", "hurts when"), rows),
+            "",
+        )
+    )
+
+
+def profile_page(profile: Profile) -> str:
+    parts = [
+        GENERATED,
+        f"# {profile.name}\n",
+        f"**{profile.title}.** {profile.summary}\n",
+        f"**Helps when:** {profile.helps_when}\n",
+        f"**Hurts when:** {profile.hurts_when}\n",
+        *section("What it sets", _sets(profile)),
+        *section("Why, and when each value hurts", _reasons(profile)),
+        *section("Parameters", _parameters(profile)),
+        *section("Where it does not apply", _limits(profile)),
+        *section("How it is proven", _proof(profile)),
+        *section("Notes", [profile.notes] if profile.notes else []),
+        *section("Sources", [f"- {source}" for source in profile.sources]),
+        *section("On a host", _commands(profile)),
+    ]
+    return "\n".join(parts)
+
+
+def section(title: str, lines: Iterable[str]) -> list[str]:
+    listed = list(lines)
+    return [f"## {title}\n", *listed, ""] if listed else []
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def handled(profile: Profile, wanted: Wanted) -> Handling:
+    identity = re.sub(r"\{\w+\}", lambda place: PLACES.get(place[0], "X"), wanted.tunable)
+    value = filled(profile, wanted.value) if isinstance(wanted.value, str) else None
+    return handling(identity, profile=profile.name, value=value)
+
+
+def _sets(profile: Profile) -> list[str]:
+    rows = []
+    for wanted in profile.tunables:
+        one = handled(profile, wanted)
+        each = f" for each of the {wanted.for_each}" if wanted.for_each else ""
+        persists = f"`{one.persists_in}`" if one.persists_in else f"not: {one.persist_note}"
+        rows.append((f"`{wanted.tunable}`{each}", wanted_value(profile, wanted), one.takes_effect, persists))
+    return table(("tunable", "wanted", "takes effect", "persists in"), rows) if rows else []
+
+
+def _reasons(profile: Profile) -> list[str]:
+    return [
+        f"- `{one.tunable}`: {one.why}  \n  Hurts when: {one.hurts_when}  \n  Sources: {'; '.join(one.sources)}."
+        for one in profile.tunables
+    ]
+
+
+def _parameters(profile: Profile) -> list[str]:
+    rows = [(f"`{name}`", parameter_words(one), one.about) for name, one in profile.parameters.items()]
+    return table(("`--set`", "takes", "meaning"), rows) if rows else []
+
+
+def _limits(profile: Profile) -> list[str]:
+    conditions = [f"- {one.reason} (needs `{condition_words(one)}`)." for one in profile.conditions]
+    return conditions + [f"- {GUARDS[guard]}" for guard in profile.guards]
+
+
+def _proof(profile: Profile) -> list[str]:
+    if profile.proof is None:
+        return ["No workload is declared: name one with `advisor prove --workload`."]
+    claims = [
+        f"- `{name}`" + (f": {WORKLOADS[name].title}" if name in WORKLOADS else "") for name in profile.proof.claims
+    ]
+    return [f"{profile.proof.where} {proof_words(profile.proof)}", "", *claims]
+
+
+def _commands(profile: Profile) -> list[str]:
+    lines = (
+        (f"advisor plan {profile.name}", "what it means here; changes nothing, needs no root"),
+        (f"advisor apply {profile.name}", "one transaction, journalled and read back"),
+        ("advisor verify", "is it still as it was set?"),
+        ("advisor rollback", "as it was before"),
+    )
+    size = max(len(command) for command, _ in lines)
+    return ["```", *(f"{command:{size}}  # {about}" for command, about in lines), "```"]
+
+
+def tunables_page() -> str:
+    kinds = [EXAMPLES[kind] for kind in KINDS if kind in EXAMPLES]
+    parts = [
+        GENERATED,
+        "# Tunables\n",
+        "A tunable is one thing that can be set. Its id is stable: plans, journals and rollback scripts name it so. It"
+        " is read back after it is set; what cannot be read back cannot be planned. `advisor explain ID` tells of any"
+        " one.\n",
+        *table(("id", "what", "takes effect", "persists in"), [_kind_row(*example) for example in kinds]),
+        "",
+        *(part for example in kinds for part in _kind_section(*example)),
+        *section("How a value is kept", KEPT),
+    ]
+    return "\n".join(parts)
+
+
+KEPT = (
+    "- Live values are set first and files are written last, so a host that loses power in between boots as before.",
+    "- A file that exists already is edited: only the lines of this key change, the rest stays byte for byte. What the"
+    " file was before is in the journal, and a rollback puts it back.",
+    "- A sysctl that a later file sets to something else at boot is not planned, as ours would lose; the plan names"
+    " that file and line. `--runtime-only` sets the live value alone.",
+    "- A value that the host has by itself, at boot too, is left alone and gets no file.",
+)
+
+
+def _kind_row(identity: str, value: str) -> tuple[str, ...]:
+    form = form_words(tunable(identity))
+    one = handling(form if _is_tunable(form) else identity, value=value)
+    kept = f"`{one.persists_in}`" if one.persists_in else f"not: {one.persist_note}"
+    return f"`{form}`", one.what, effect_words(identity), kept
+
+
+def _is_tunable(form: str) -> bool:
+    """Whether the form's capital words could be names themselves, so that paths can be told with them."""
+    try:
+        tunable(form)
+    except UsageError:
+        return False
+    return True
+
+
+def effect_words(identity: str) -> str:
+    """When values of this kind take effect; of sysctls, those of sockets differ from the rest."""
+    if identity.startswith("sysctl:"):
+        return f"{EFFECTS['now']}; socket buffer sizes {EFFECTS['new-sockets']}"
+    return handling(identity).takes_effect
+
+
+def _kind_section(identity: str, value: str) -> list[str]:
+    one = handling(identity, value=value)
+    kept = f"in `{one.persists_in}`, with the line `{one.line}`" if one.persists_in else f"nowhere: {one.persist_note}"
+    lines = [
+        f"{kind_words(tunable(identity))} For example `{identity}` = `{value}`:\n",
+        f"- read by `{one.read_by}`",
+        f"- set by {'its file, then ' * one.by_file}`{one.set_by}`",
+        f"- takes effect {effect_words(identity)}" + (f"; {one.risk}" if one.risk else ""),
+        f"- persists {kept}",
+    ]
+    more = more_words(tunable(identity))
+    return section(f"`{form_words(tunable(identity))}`", [*lines, *([f"\n{more}"] if more else [])])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,70 @@
+"""The documentation says what the program does: generated pages are fresh, and no field is left out."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from advisor.plan.guards import _GUARDS
+from advisor.profiles import (
+    Computed,
+    Condition,
+    ForEach,
+    Operator,
+    Parameter,
+    Profile,
+    Proof,
+    Wanted,
+    parse_profile,
+)
+from advisor.tunables import KINDS
+from advisor.tunables.tunable import Sense
+
+DOCS = Path(__file__).parents[1] / "docs"
+FORMAT = (DOCS / "profile-format.md").read_text()
+RECORDS = (Profile, Parameter, Computed, Wanted, Condition, Proof)
+
+
+def generate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(DOCS / "generate.py"), *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_generated_pages_are_fresh() -> None:
+    done = generate("--check")
+    assert done.returncode == 0, f"run python docs/generate.py\n{done.stdout}{done.stderr}"
+
+
+def test_another_argument_is_a_usage_error_and_writes_nothing() -> None:
+    assert generate("--chek").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [(record, field.encode_name) for record in RECORDS for field in msgspec.structs.fields(record)],
+)
+def test_the_format_names_every_field(record: type, field: str) -> None:
+    assert f"`{field}`" in FORMAT, f"{record.__name__} has a field {field}"
+
+
+@pytest.mark.parametrize("word", [*get_args(Sense), *get_args(ForEach), *get_args(Operator), *_GUARDS])
+def test_the_format_names_every_word(word: str) -> None:
+    assert f"`{word}`" in FORMAT
+
+
+def test_the_example_of_the_format_is_a_profile() -> None:
+    example = re.search(r"```toml\n(.*?)```", FORMAT, re.DOTALL)
+    assert example is not None
+    assert parse_profile(example[1].encode(), "profile-format.md").name == "swap-late"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_of_tunables_has_every_kind(kind: str) -> None:
+    assert f"\n## `{kind}:" in (DOCS / "tunables.md").read_text()

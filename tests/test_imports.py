@@ -1,0 +1,66 @@
+"""Start-up is a feature: what a scan loads, and which way imports run."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "advisor"
+
+# What costs tens of milliseconds each and has no part in a scan that prints JSON.
+HEAVY = {"rich", "jinja2", "pyroute2", "psutil", "pydantic", "asyncio", "multiprocessing", "ssl", "scipy", "numpy"}
+
+# The rooms from the ground up: a room imports only from those before it (and from itself).
+ORDER = [
+    {"errors"},
+    {"host"},
+    {"facts", "tunables"},
+    {"rules"},
+    {"profiles"},
+    {"plan"},
+    {"script", "templating", "journal", "signals", "snapshot"},
+    {"transaction"},
+    {"workflow", "history"},
+    {"proof"},
+    {"report"},
+    {"cli"},
+]
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    code = (
+        "import sys\nfrom advisor.cli import main\nsys.argv = ['advisor', *sys.argv[1:]]\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "sys.stderr.write('\\nMODULES ' + ' '.join(sorted(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stderr.rpartition("MODULES ")[2].split())
+
+
+@pytest.mark.parametrize("arguments", [("scan", "--json"), ("plan", "socket-buffers-8m", "--json")])
+def test_heavy_libraries_stay_unloaded(arguments: tuple[str, ...]) -> None:
+    loaded = loaded_by(*arguments)
+    assert "advisor.facts" in loaded
+    assert not {module.partition(".")[0] for module in loaded} & HEAVY
+
+
+def room_of(module: str) -> int | None:
+    parts = module.split(".")
+    if parts[0] != "advisor" or len(parts) < 2:
+        return None
+    return next((number for number, rooms in enumerate(ORDER) if parts[1] in rooms), None)
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_run_downward_only(path: Path) -> None:
+    own = room_of(".".join(("advisor", *path.relative_to(PACKAGE).with_suffix("").parts)))
+    if own is None:
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            room = room_of(node.module)
+            assert room is None or room <= own, f"line {node.lineno} imports {node.module} from above"
