@@ -22,7 +22,7 @@ def storage(guest: Machine) -> Iterator[Machine]:
     guest.run(f"rm -rf /var/lib/advisor; {FAR} up", timeout=180).check()
     yield guest
     guest.run(f"{FAR} down; rm -rf /var/lib/advisor", timeout=120)
-    guest.run(["lab-setup", "no-md"], timeout=120)
+    guest.run(["lab-setup", "no-md"], timeout=120).check()
 
 
 def prove(guest: Machine, *words: str, timeout: float = 900) -> tuple[Result, dict[str, Any]]:

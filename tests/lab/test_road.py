@@ -66,7 +66,7 @@ def storage(guest: Machine) -> Iterator[Machine]:
     guest.run("rm -rf /var/lib/advisor", timeout=30).check()
     yield guest
     guest.run("rm -rf /etc/systemd/system/demo-storage.service /var/lib/advisor", timeout=30)
-    guest.run(["lab-setup", "no-md", "no-llt"], timeout=120)
+    guest.run(["lab-setup", "no-md", "no-llt"], timeout=120).check()
 
 
 def test_scan_agrees_with_ip_about_links(storage: Machine) -> None:

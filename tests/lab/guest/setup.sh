@@ -45,12 +45,23 @@ mount_array() { # DEVICE TYPE DIRECTORY
     mount "$3"
 }
 
+# udev assembles what it finds whenever a member's last writer closes it: between stopping an array and wiping its
+# members that would bring the array back, half of it at times. It may assemble what mdadm.conf lists and nothing else.
+only_listed_arrays() {
+    grep -qx 'AUTO -all' /etc/mdadm/mdadm.conf || echo 'AUTO -all' >>/etc/mdadm/mdadm.conf
+}
+
+is_running() { # ARRAY: a device node alone says nothing
+    case $(cat "/sys/block/$1/md/array_state" 2>/dev/null) in '' | clear | inactive) return 1 ;; esac
+}
+
 md() {
-    [ -b /dev/md0 ] || {
+    only_listed_arrays
+    is_running md0 || {
         make_array /dev/md0 raid0 --chunk=64 --raid-devices=2 "$(drive LAB-N0-1)" "$(drive LAB-N0-2)"
         mkfs.xfs -q -f -L node0 /dev/md0
     }
-    [ -b /dev/md1 ] || {
+    is_running md1 || {
         make_array /dev/md1 raid1 --raid-devices=2 "$(drive LAB-N0-0)" "$(drive LAB-N1-0)"
         mkfs.ext4 -q -F -L span -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/md1
     }
@@ -59,21 +70,26 @@ md() {
 }
 
 degraded() {
-    [ -b /dev/md2 ] || make_array /dev/md2 raid1 --raid-devices=2 "$(drive LAB-N1-1)" missing
+    only_listed_arrays
+    is_running md2 || make_array /dev/md2 raid1 --raid-devices=2 "$(drive LAB-N1-1)" missing
 }
 
 no_md() {
     for directory in /srv/node0 /srv/span; do
         if mountpoint -q "$directory"; then umount "$directory"; fi
     done
-    for device in /dev/md0 /dev/md1 /dev/md2; do
-        if [ -b "$device" ]; then mdadm --quiet --stop "$device"; fi
+    only_listed_arrays
+    sed -i '/^ARRAY /d' /etc/mdadm/mdadm.conf
+    udevadm settle
+    for array in /sys/block/md*/md; do
+        [ -e "$array" ] || continue
+        array=${array#/sys/block/}
+        mdadm --quiet --stop "/dev/${array%/md}"
     done
     udevadm settle
     for serial in LAB-N0-0 LAB-N0-1 LAB-N0-2 LAB-N1-0 LAB-N1-1; do
         wipefs --quiet --all "$(drive "$serial")"
     done
-    sed -i '/^ARRAY /d' /etc/mdadm/mdadm.conf
     sed -i '/^\/dev\/md[0-9]/d' /etc/fstab
     systemctl daemon-reload
 }
