@@ -1,0 +1,75 @@
+"""The other nodes of a Veritas cluster, over those LLT links that run over IP: llttab(4), lltstat(1M)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from advisor.facts.llt import LLTTAB, Llt, LltLink
+from advisor.host import Host, Missing
+from advisor.reach.addresses import parse_address
+from advisor.reach.found import Found
+from advisor.reach.records import Unprobeable
+
+_IP_TYPES = frozenset({"udp", "udp6", "rdma"})
+
+
+class NodeAddress(msgspec.Struct, frozen=True):
+    """A ``set-addr`` line: the address of a node on the link with this tag."""
+
+    node: str
+    tag: str
+    address: str
+
+
+def parse_set_addr(text: str) -> tuple[NodeAddress, ...]:
+    """The ``set-addr NODE TAG ADDRESS`` lines of /etc/llttab; a word that begins with # begins a comment."""
+    found = []
+    for line in text.replace("\0", "").splitlines():
+        words = line.split()
+        comment = next((at for at, word in enumerate(words) if word.startswith("#")), len(words))
+        match words[:comment]:
+            case ["set-addr", node, tag, address]:
+                found.append(NodeAddress(node, tag, address))
+    return tuple(found)
+
+
+def llt_peers(host: Host, llt: Llt | None) -> tuple[list[Found], list[Unprobeable]]:
+    """The addresses that /etc/llttab and the running LLT name, and the links that have none."""
+    if llt is None:
+        return [], []
+    text = host.read(LLTTAB)
+    known = [] if isinstance(text, Missing) else list(parse_set_addr(text))
+    known += _from_nodes(llt)
+    by_tag = {link.tag: link for link in llt.links if _is_over_ip(link)}
+    found = [_found(one, by_tag.get(one.tag)) for one in dict.fromkeys(known)]
+    tags = {one.tag for one in known}
+    left = [_unprobeable(link) for link in llt.links if not _is_over_ip(link) or link.tag not in tags]
+    return found, left
+
+
+def _from_nodes(llt: Llt) -> Iterator[NodeAddress]:
+    """The IP addresses in what lltstat -nvv shows of links over IP; hardware addresses are of no use here."""
+    tags = {link.tag for link in llt.links if _is_over_ip(link)}
+    for node in llt.nodes:
+        for link in node.links:
+            if not node.is_self and link.tag in tags and link.address and parse_address(link.address):
+                yield NodeAddress(str(node.id), link.tag, link.address)
+
+
+def _is_over_ip(link: LltLink) -> bool:
+    return link.type in _IP_TYPES
+
+
+def _found(one: NodeAddress, link: LltLink | None) -> Found:
+    why = f"LLT node {one.node} over {one.tag}"
+    return Found(one.address, "llt", why, link.link if link else None, link.address if link else None)
+
+
+def _unprobeable(link: LltLink) -> Unprobeable:
+    if _is_over_ip(link):
+        why = "LLT finds its peers by broadcast, and neither set-addr lines nor lltstat -nvv name any"
+    else:
+        why = "Ethernet without IP: not to be asked from here, but lltping(1M) can: -s there, -c NODE -m SIZE here"
+    return Unprobeable(f"LLT link {link.tag}", "llt", link.link, why)

@@ -1,0 +1,260 @@
+"""A socket that sends ICMP echoes to one peer, never fragmented, and tells what came back.
+
+``IP_MTU_DISCOVER`` is *probe*: don't-fragment is set and a path MTU that the kernel remembers is not heeded, so each
+size really goes out. ``IP_RECVERR`` has the kernel hand over who said *too big*, and which MTU (ip(7), ipv6(7)).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from advisor.errors import PermissionDeniedError
+from advisor.reach import icmp
+from advisor.reach.icmp import Said, Version
+from advisor.reach.records import Peer
+
+_MTU_DISCOVER: Final = {4: (socket.IPPROTO_IP, 10), 6: (socket.IPPROTO_IPV6, 23)}
+_PROBE: Final = 3
+_IPV6_DONTFRAG: Final = 62
+_SOL_RAW, _ICMP_FILTER = 255, 1
+_ICMP6_FILTER: Final = 1
+_TIMESTAMPNS: Final = 35
+_SOCKET_BYTES: Final = 1 << 19
+_PACKET_BYTES: Final = 1 << 16
+_ANCILLARY_BYTES: Final = 512
+_MAX_BURST: Final = 64
+_TRANSIENT: Final = frozenset({errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM})
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """The echo with this sequence number came back as it was sent.
+
+    ``fragment`` is None where it came whole, else the size in bytes of its largest fragment.
+    """
+
+    sequence: int
+    rtt_ms: float
+    fragment: int | None
+
+
+class _Sent(msgspec.Struct, frozen=True):
+    size: int
+    monotonic_ns: int
+    wall_ns: int
+
+
+class Echo:
+    """Echoes to one peer. Raises PermissionDeniedError where this process may open neither kind of socket, and OSError
+    for an address or link that cannot be used now."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._version: Version = icmp.version_of(peer.address)
+        host, _, scope = peer.address.partition("%")
+        self._peer = socket.inet_pton(_family(self._version), host)
+        self._token = icmp.new_token()
+        self._identifier = int.from_bytes(os.urandom(2), "big")
+        self._sequence = 0
+        self._pending: dict[int, _Sent] = {}
+        self._told: list[Said] = []
+        self._socket, self._is_raw = _open(self._version)
+        try:
+            self._prepare()
+            self._bind(peer, scope)
+            self._socket.connect(_sockaddr(self._version, host, scope))
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def _prepare(self) -> None:
+        s = self._socket
+        s.setblocking(False)
+        level, option = _MTU_DISCOVER[self._version]
+        s.setsockopt(level, option, _PROBE)
+        s.setsockopt(level, icmp.IPV6_RECVERR if self._version == 6 else icmp.IP_RECVERR, 1)
+        with contextlib.suppress(OSError):
+            # Linux 4.9 and 5.2; without it a reply in fragments passes for a whole one.
+            s.setsockopt(level, icmp.IPV6_RECVFRAGSIZE if self._version == 6 else icmp.IP_RECVFRAGSIZE, 1)
+        if self._version == 6:
+            s.setsockopt(level, _IPV6_DONTFRAG, 1)
+        s.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SOCKET_BYTES)
+        if self._is_raw:
+            _only_replies(s, self._version)
+
+    def _bind(self, peer: Peer, scope: str) -> None:
+        # This host's own addresses are routed over lo, but do not answer a socket that is bound to it.
+        link = scope or (peer.link if peer.link != "lo" else None)
+        if link:
+            # Refused to ordinary users before Linux 5.7; the route takes this link anyway.
+            with contextlib.suppress(PermissionError):
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, os.fsencode(link) + b"\0")
+        if peer.source:
+            self._socket.bind(_sockaddr(self._version, peer.source.partition("%")[0], scope))
+
+    def send(self, size: int) -> int | Said:
+        """Send an echo whose whole packet has ``size`` bytes: its sequence number, or why it did not leave.
+
+        An echo that the kernel had no room for counts as sent: it is lost, as on the way.
+        """
+        self._sequence = (self._sequence + 1) & 0xFFFF
+        sequence = self._sequence
+        data = icmp.echo_data(self._version, size, self._token_of(sequence))
+        packet = icmp.echo_request(self._version, self._identifier, sequence, data)
+        self._pending[sequence] = _Sent(size, time.monotonic_ns(), time.time_ns())
+        why_not = self._leave(packet)
+        if why_not is None:
+            return sequence
+        del self._pending[sequence]
+        return why_not
+
+    def _token_of(self, sequence: int) -> bytes:
+        # Another one for each: the answer to one echo is never taken for that to another.
+        return sequence.to_bytes(2, "big") + self._token
+
+    def _leave(self, packet: bytes, *, is_repeated: bool = False) -> Said | None:
+        """None once it is on its way, else why not.
+
+        The kernel also fails a send for an error about an earlier echo: that one is kept for `heard`.
+        """
+        try:
+            self._socket.send(packet)
+        except OSError as error:
+            if error.errno in _TRANSIENT:
+                return None
+            queued = self._queue()
+            told = [said for said in queued if said.by is not None]
+            self._told += told
+            if told and not is_repeated:
+                return self._leave(packet, is_repeated=True)
+            return _why_not_sent(error, queued)
+        return None
+
+    def heard(self) -> list[Reply | Said]:
+        """What has come since the last call: valid replies, and errors about echoes of ours."""
+        told, self._told = [*self._told, *self._queue()], []
+        found: list[Reply | Said] = [said for said in told if self._is_ours(said)]
+        for _ in range(_MAX_BURST):
+            try:
+                packet, ancillary, _, sender = self._socket.recvmsg(_PACKET_BYTES, _ANCILLARY_BYTES)
+            except OSError:
+                # Nothing more, or an error whose details are in the queue.
+                break
+            reply = self._reply(packet, ancillary, sender)
+            if reply is not None:
+                found.append(reply)
+        return found
+
+    def _queue(self) -> list[Said]:
+        """Everything in the error queue; reading it also clears the error that the next send would meet."""
+        found = []
+        for _ in range(_MAX_BURST):
+            try:
+                quoted, ancillary, _, _ = self._socket.recvmsg(
+                    _PACKET_BYTES, _ANCILLARY_BYTES, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT
+                )
+            except OSError:
+                break
+            said = icmp.parse_said(ancillary, quoted)
+            if said is not None:
+                found.append(said)
+        return found
+
+    def _is_ours(self, said: Said) -> bool:
+        if said.sequence not in self._pending:
+            return False
+        return not self._is_raw or said.identifier == self._identifier
+
+    def _reply(self, packet: bytes, ancillary: list[tuple[int, int, bytes]], sender: tuple[str, int]) -> Reply | None:
+        now = time.monotonic_ns()
+        parsed = icmp.parse_reply(self._version, packet, has_ip_header=self._is_raw and self._version == 4)
+        if parsed is None or not self._is_peer(sender[0]):
+            return None
+        identifier, sequence, data = parsed
+        sent = self._pending.get(sequence)
+        if sent is None or (self._is_raw and identifier != self._identifier):
+            return None
+        if data != icmp.echo_data(self._version, sent.size, self._token_of(sequence)):
+            return None
+        del self._pending[sequence]
+        return Reply(sequence, _elapsed_ms(sent, now, ancillary), icmp.fragment_size(ancillary))
+
+    def _is_peer(self, sender: str) -> bool:
+        return socket.inet_pton(_family(self._version), sender.partition("%")[0]) == self._peer
+
+
+def _why_not_sent(error: OSError, queued: Iterable[Said]) -> Said:
+    if error.errno == errno.EMSGSIZE:
+        known = next((said.mtu for said in queued if said.by is None and said.kind == "too-big"), None)
+        return Said("too-big", "too big for the link", None, known)
+    return Said("unreachable", words_of(error))
+
+
+def words_of(error: OSError) -> str:
+    """The kernel's words, in lower case as in the middle of a sentence."""
+    return os.strerror(error.errno or errno.EIO).lower()
+
+
+def _family(version: Version) -> socket.AddressFamily:
+    return socket.AF_INET6 if version == 6 else socket.AF_INET
+
+
+def _sockaddr(version: Version, host: str, scope: str) -> tuple[str, int] | tuple[str, int, int, int]:
+    if version == 4:
+        return host, 0
+    return host, 0, 0, socket.if_nametoindex(scope) if scope else 0
+
+
+def _open(version: Version) -> tuple[socket.socket, bool]:
+    """A ping socket where the user's group may have one, else a raw socket; and whether it is raw."""
+    protocol = socket.IPPROTO_ICMPV6 if version == 6 else socket.IPPROTO_ICMP
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+        try:
+            return socket.socket(_family(version), kind | socket.SOCK_CLOEXEC, protocol), kind == socket.SOCK_RAW
+        except PermissionError:
+            continue
+        except OSError as error:
+            # A kernel without ping sockets, as small ones are.
+            if kind == socket.SOCK_RAW or error.errno not in (errno.EPROTONOSUPPORT, errno.ESOCKTNOSUPPORT):
+                raise
+    raise PermissionDeniedError(
+        "sending ICMP echoes needs root, CAP_NET_RAW, or a group within net.ipv4.ping_group_range",
+        hint="run it with sudo, or allow it to everybody: sysctl -w net.ipv4.ping_group_range='0 2147483647'",
+    )
+
+
+def _only_replies(s: socket.socket, version: Version) -> None:
+    """A raw socket sees every ICMP packet of the host: let the kernel pass on echo replies alone."""
+    if version == 4:
+        s.setsockopt(_SOL_RAW, _ICMP_FILTER, struct.pack("=I", ~1 & 0xFFFFFFFF))
+        return
+    words = [0xFFFFFFFF] * 8
+    words[129 // 32] &= ~(1 << 129 % 32)
+    s.setsockopt(socket.IPPROTO_ICMPV6, _ICMP6_FILTER, struct.pack("=8I", *words))
+
+
+def _elapsed_ms(sent: _Sent, now_ns: int, ancillary: list[tuple[int, int, bytes]]) -> float:
+    """Until the kernel received it, or until we read it where the kernel's stamp cannot be (its clock was set)."""
+    read_ns = now_ns - sent.monotonic_ns
+    stamps = [data for level, kind, data in ancillary if (level, kind) == (socket.SOL_SOCKET, _TIMESTAMPNS)]
+    if stamps and len(stamps[0]) == 16:
+        seconds, nanoseconds = struct.unpack("=qq", stamps[0])
+        stamped_ns = seconds * 1_000_000_000 + nanoseconds - sent.wall_ns
+        if 0 < stamped_ns < read_ns:
+            return float(stamped_ns / 1e6)
+    return read_ns / 1e6

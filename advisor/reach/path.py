@@ -1,0 +1,206 @@
+"""How far away a peer is, and the largest packet that gets there and back whole.
+
+The search is a talk (`advisor.reach.talk`): it yields sizes and is told what was heard. A size counts as not passing
+only when every copy of it stayed unanswered, or somebody said that it is too big; the verdict is asked for again before
+it is given, so that lost packets do not make a path look narrow.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Generator, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.reach.icmp import LARGEST, Said, least_size, small_size, version_of
+from advisor.reach.records import Limit, Peer, Reach
+from advisor.reach.talk import Ask, Heard, Talk, hold
+
+DEFAULT_COUNT: Final = 5
+MAX_COUNT: Final = 100
+
+_FIRST_COPIES: Final = 5
+_FIRST_SPACING_SECONDS: Final = 0.25
+_FIRST_WAIT_SECONDS: Final = 1.0
+_ECHO_SPACING_SECONDS: Final = 0.1
+_LEAST_WAIT_SECONDS: Final = 0.2
+_LEAST_SPACING_SECONDS: Final = 0.05
+_MOST_WAIT_SECONDS: Final = 1.5
+_WAIT_ROUND_TRIPS: Final = 2
+_COPIES: Final = 3
+_MOST_COPIES: Final = 10
+_CHANCE_OF_ALL_LOST: Final = 0.001
+
+# Where paths end in practice: jumbo frames, FDDI, Ethernet, PPPoE, tunnels of several kinds, what IPv6 and IPv4 demand.
+_PLATEAUS: Final = (9216, 9000, 8900, 4352, 1500, 1492, 1480, 1460, 1450, 1430, 1420, 1400, 1380, 1280, 1006, 576)
+_ETHERNET: Final = 1500
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How to ask for one size, after what the small echoes have shown of this path."""
+
+    copies: int
+    wait_seconds: float
+
+    def ask(self, size: int) -> Ask:
+        # Many copies take no longer than the usual ones, so that a lossy path is not a slow one too.
+        spacing = max(self.wait_seconds * _COPIES / self.copies, _LEAST_SPACING_SECONDS)
+        return Ask(size, self.copies, spacing, 2 * self.wait_seconds)
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The end of a search: ``size`` passes, and ``beyond`` is what was heard of more; None where more cannot leave."""
+
+    size: int
+    beyond: Heard | None
+    is_gone: bool = False
+    """The peer answered no small echo either in the end."""
+
+
+def measure(peers: Sequence[Peer], *, count: int = DEFAULT_COUNT) -> tuple[Reach, ...]:
+    """Round-trip time from ``count`` small echoes, and the path MTU, of all peers at the same time.
+
+    Takes two seconds or so; some ten where large packets vanish without a word. Raises PermissionDeniedError where this
+    process may not send echoes.
+    """
+    return hold(peers, lambda peer: explore(peer, count))
+
+
+def explore(peer: Peer, count: int) -> Talk[Reach]:
+    """The talk behind `measure`."""
+    version = version_of(peer.address)
+    top = min(peer.mtu or LARGEST, LARGEST)
+    small = max(min(small_size(version), top), least_size(version))
+    # The first one also waits for the neighbour to be found; that is no part of the round trip.
+    heard = yield Ask(small, _FIRST_COPIES, _FIRST_SPACING_SECONDS, _FIRST_WAIT_SECONDS)
+    if heard.rtts_ms or count > _FIRST_COPIES:
+        heard = yield Ask(small, count, _ECHO_SPACING_SECONDS, _FIRST_WAIT_SECONDS, enough=count)
+    if not heard.rtts_ms:
+        return _unanswered(peer, heard)
+    found = yield from search(small, top, pace_for(heard))
+    return _reach(peer, heard, found)
+
+
+def pace_for(heard: Heard) -> Pace:
+    """More copies where small echoes were lost, so that losing all of them stays unlikely; longer waits where slow."""
+    lost = 1 - len(heard.rtts_ms) / heard.sent
+    copies = math.ceil(math.log(_CHANCE_OF_ALL_LOST) / math.log(lost)) if lost else _COPIES
+    wait = _LEAST_WAIT_SECONDS + _WAIT_ROUND_TRIPS * max(heard.rtts_ms) / 1000
+    return Pace(
+        copies=min(max(copies, _COPIES), _MOST_COPIES),
+        wait_seconds=min(wait, _MOST_WAIT_SECONDS),
+    )
+
+
+def search(small: int, top: int, pace: Pace) -> Generator[Ask, Heard, Found]:
+    """The largest size from ``small`` (which passes) to ``top`` that passes while one byte more does not."""
+    passing = small
+    failed: dict[int, Heard] = {}
+    while True:
+        end = min((size for size in failed if size > passing), default=top + 1)
+        if passing + 1 < end:
+            heard = yield pace.ask(next_size(passing, end, failed))
+        elif end > top or hinted(failed[end]):
+            return Found(passing, failed.get(end))
+        elif named := [one for size, one in failed.items() if size > passing and hinted(one) == passing]:
+            # Routers limit how often they say it; somebody did, and named this very size.
+            return Found(passing, named[0])
+        else:
+            # Silence is also what lost packets leave behind: ask again, and whether anybody is there at all.
+            alive = yield pace.ask(small)
+            heard = yield pace.ask(end)
+            if not alive.rtts_ms and not heard.rtts_ms:
+                return Found(passing, failed[end], is_gone=True)
+            if not heard.passed:
+                return Found(passing, heard)
+        if heard.passed:
+            passing = max(passing, heard.size)
+        else:
+            failed[heard.size] = heard
+
+
+def next_size(passing: int, end: int, failed: dict[int, Heard]) -> int:
+    """A size between one that passes and one that does not (``end``), both exclusive; the likeliest limit first."""
+    if not failed:
+        return end - 1
+    hint = hinted(failed[end]) if end in failed else None
+    if hint and passing < hint < end:
+        return hint
+    if passing == hint or passing in _PLATEAUS:
+        # Most paths end just there.
+        return passing + 1
+    between = [size for size in _PLATEAUS if passing < size < end]
+    if _ETHERNET in between:
+        return _ETHERNET
+    return between[len(between) // 2] if between else (passing + end) // 2
+
+
+def hinted(heard: Heard) -> int | None:
+    """The size that somebody named instead: a next-hop MTU, or the size of the fragments that came back."""
+    return heard.too_big.mtu if heard.too_big else heard.fragment
+
+
+def _unanswered(peer: Peer, heard: Heard) -> Reach:
+    return Reach(
+        peer=peer,
+        rtt_ms_min=None,
+        rtt_ms_median=None,
+        lost=heard.sent,
+        sent=heard.sent,
+        path_mtu=None,
+        limit="unknown",
+        limited_by=None,
+        answered=False,
+        why_not=why_silent(heard),
+    )
+
+
+def why_silent(heard: Heard) -> str:
+    """Why there was no reply: what somebody said, or that nobody said anything."""
+    said = heard.unreachable or heard.too_big
+    if said is None:
+        return f"no answer to {heard.sent} {'echo' if heard.sent == 1 else 'echoes'} of {heard.size} bytes"
+    return f"{said.words} ({said.by or 'this host'})"
+
+
+def _reach(peer: Peer, heard: Heard, found: Found) -> Reach:
+    limit = limit_of(found)
+    said = found.beyond.too_big if found.beyond else None
+    return Reach(
+        peer=peer,
+        rtt_ms_min=round(min(heard.rtts_ms), 3),
+        rtt_ms_median=round(statistics.median(heard.rtts_ms), 3),
+        lost=heard.sent - len(heard.rtts_ms),
+        sent=heard.sent,
+        path_mtu=None if limit == "unknown" else found.size,
+        limit=limit,
+        limited_by=_by(said) if limit == "too-big" else None,
+        answered=True,
+        why_not=_why_unknown(found) if limit == "unknown" else None,
+        said_mtu=hinted(found.beyond) if found.beyond and limit in ("too-big", "way-back") else None,
+    )
+
+
+def limit_of(found: Found) -> Limit:
+    """Which of the five ends a search found."""
+    beyond = found.beyond
+    if beyond is None or (beyond.too_big is not None and beyond.too_big.by is None):
+        return "link"
+    if beyond.too_big is not None:
+        return "too-big"
+    if beyond.fragment is not None:
+        return "way-back"
+    return "unknown" if found.is_gone or beyond.unreachable else "silent"
+
+
+def _by(said: Said | None) -> str | None:
+    return said.by if said else None
+
+
+def _why_unknown(found: Found) -> str:
+    beyond = found.beyond
+    if beyond is not None and beyond.unreachable is not None:
+        return f"{found.size} bytes pass; of {beyond.size}: {why_silent(beyond)}"
+    return f"stopped answering while it was asked; {found.size} bytes had passed"

@@ -1,0 +1,173 @@
+"""Whom this host talks to over its links: routers, cluster nodes, storage, and those whom the user names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, get_args
+
+import msgspec
+
+from advisor.facts.links import Link, read_links
+from advisor.facts.llt import Llt, read_llt
+from advisor.facts.mounts import read_mounts
+from advisor.facts.printable import printable
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+from advisor.reach.addresses import Address, parse_address, resolve, scope_of, why_not_askable, with_scope
+from advisor.reach.cluster import llt_peers
+from advisor.reach.found import Found
+from advisor.reach.records import Peer, Peers, Role, Unprobeable
+from advisor.reach.routes import Hop, gateways, route_to
+from advisor.reach.storage import iscsi_portals, nfs_servers, nvme_targets
+
+_ROLES: tuple[Role, ...] = get_args(Role)
+
+
+class Known(Protocol):
+    """What is needed of the facts; `advisor.facts.whole.Facts` has it, and so has `Surroundings`."""
+
+    @property
+    def links(self) -> tuple[Link, ...]: ...
+
+    @property
+    def llt(self) -> Llt | None: ...
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """The facts that peers are found by, without the rest of a scan."""
+
+    links: tuple[Link, ...]
+    llt: Llt | None
+
+
+def read_surroundings(host: Host) -> Surroundings:
+    """Links, and LLT where it is there."""
+    unknown = Unknowns()
+    links = read_links(host, unknown)
+    return Surroundings(links, read_llt(host, links, unknown))
+
+
+def peers_of(host: Host, facts: Known, *, links: Collection[str] | None = None, extra: Sequence[str] = ()) -> Peers:
+    """Everybody whom this host has reason to talk to, and those of ``extra`` (addresses or names).
+
+    With ``links``, only those whom a route leads to over one of them, or over a link stacked on one of them; the rest
+    are left out, ``extra`` ones with a word about it. Raises UsageError for an ``extra`` that means no host.
+    """
+    found, left = _sources(host, facts)
+    return _made(host, facts, [*_named(extra), *found], left, links)
+
+
+def named_peers(host: Host, facts: Known, names: Sequence[str]) -> Peers:
+    """Those whom the user names, and nobody else. Raises UsageError for one that means no host."""
+    return _made(host, facts, _named(names), [], None)
+
+
+def _named(names: Iterable[str]) -> list[Found]:
+    return [Found(str(resolve(name)), "named", _why_named(name)) for name in names]
+
+
+def _why_named(name: str) -> str:
+    return "named" if parse_address(name) else f"named {printable(name)}"
+
+
+def _sources(host: Host, facts: Known) -> tuple[list[Found], list[Unprobeable]]:
+    routers = [Found(str(address), "gateway", "default gateway", link) for address, link in gateways(host)]
+    nodes, left = llt_peers(host, facts.llt)
+    mounts = read_mounts(host)
+    servers = [] if isinstance(mounts, Missing) else nfs_servers(mounts)
+    return [*routers, *nodes, *iscsi_portals(host), *servers, *nvme_targets(host)], left
+
+
+def _made(
+    host: Host, facts: Known, found: Iterable[Found], left: Iterable[Unprobeable], links: Collection[str] | None
+) -> Peers:
+    by_name = {link.name: link for link in facts.links}
+    wanted = None if links is None else _with_upper(by_name, links)
+    asked: list[Peer] = []
+    unprobeable = [one for one in left if wanted is None or one.link is None or one.link in wanted]
+    for one in dict.fromkeys(found):
+        made = _peer(host, by_name, one)
+        outside = wanted is not None and made.link not in wanted
+        if isinstance(made, Peer) and outside and one.role == "named":
+            over = f"reached over {made.link}" if made.link else "no route leads there"
+            unprobeable.append(Unprobeable(made.address, "named", made.link, f"{over}: none of the links meant"))
+        elif isinstance(made, Peer) and not outside:
+            asked.append(made)
+        elif isinstance(made, Unprobeable) and (not outside or made.link is None):
+            unprobeable.append(made)
+    return Peers(_merged(asked), tuple(dict.fromkeys(unprobeable)))
+
+
+def _with_upper(by_name: Mapping[str, Link], links: Iterable[str]) -> frozenset[str]:
+    """The links and all that is stacked on them."""
+    found: set[str] = set()
+    pending = list(links)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending.extend(by_name[name].upper if name in by_name else ())
+    return frozenset(found)
+
+
+def _peer(host: Host, by_name: Mapping[str, Link], one: Found) -> Peer | Unprobeable:
+    address = parse_address(one.address)
+    if address is None:
+        return Unprobeable(printable(one.address[:80]), one.role, one.link, f"{one.why}: not an IP address")
+    address = with_scope(address, one.link)
+    why_not = why_not_askable(address)
+    if why_not is not None:
+        return Unprobeable(str(address), one.role, one.link, f"{one.why}: {why_not}")
+    source = _source(one.source, address)
+    hop = _hop(host, one, address, source)
+    link = hop.link if hop else None
+    if one.role != "named" and (address.packed in _own(by_name) or (hop and hop.is_local)):
+        return Unprobeable(str(address), one.role, link, f"{one.why}: an address of this host itself")
+    return Peer(
+        address=str(address),
+        role=one.role,
+        link=link,
+        why=printable(one.why),
+        source=str(source) if source else None,
+        mtu=by_name[link].mtu if link is not None and link in by_name else None,
+    )
+
+
+def _own(by_name: Mapping[str, Link]) -> frozenset[bytes]:
+    own = (parse_address(text.partition("/")[0]) for link in by_name.values() for text in link.addresses)
+    return frozenset(address.packed for address in own if address)
+
+
+def _source(text: str | None, address: Address) -> Address | None:
+    source = parse_address(text) if text else None
+    if source is None or source.version != address.version or source.is_unspecified:
+        return None
+    return with_scope(source, scope_of(address))
+
+
+def _hop(host: Host, one: Found, address: Address, source: Address | None) -> Hop | None:
+    """The link that the service is bound to where it is to one; else what the route says."""
+    if one.link is not None and one.role in ("gateway", "llt", "nvme"):
+        return Hop(one.link)
+    return route_to(host, address, source)
+
+
+def _merged(peers: Iterable[Peer]) -> tuple[Peer, ...]:
+    """One for each address and link, with every reason to ask it; by role, then by address."""
+    groups: dict[tuple[str, str | None], list[Peer]] = {}
+    for peer in sorted(peers, key=lambda peer: _ROLES.index(peer.role)):
+        groups.setdefault((peer.address, peer.link), []).append(peer)
+    merged = [_one(group) for group in groups.values()]
+    return tuple(sorted(merged, key=_order))
+
+
+def _one(group: Sequence[Peer]) -> Peer:
+    reasons: Iterator[str] = iter(dict.fromkeys(peer.why for peer in group))
+    source = next((peer.source for peer in group if peer.source), None)
+    return msgspec.structs.replace(group[0], why="; ".join(reasons), source=source)
+
+
+def _order(peer: Peer) -> tuple[int, int, int, str]:
+    address = parse_address(peer.address)
+    assert address is not None
+    return _ROLES.index(peer.role), address.version, int(address), peer.link or ""

@@ -1,0 +1,77 @@
+"""The storage that this host uses over the network: NFS servers, iSCSI portals, NVMe targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from advisor.facts.mounts import Mount
+from advisor.host import Host, Missing
+from advisor.reach.found import Found
+
+_NFS = frozenset({"nfs", "nfs4"})
+_NVME_OVER_IP = {"tcp": "NVMe/TCP", "rdma": "NVMe/RDMA"}
+_MOST_NAMED = 3
+
+
+def nfs_servers(mounts: Iterable[Mount]) -> list[Found]:
+    """The ``addr=`` of each NFS mount: the server's address as the kernel uses it (nfs(5))."""
+    targets: dict[str, list[str]] = {}
+    for mount in mounts:
+        address = _option(mount.options.split(","), "addr") if mount.kind in _NFS else None
+        if address:
+            targets.setdefault(address, []).append(mount.target)
+    return [Found(address, "nfs", f"NFS server of {_named(those)}") for address, those in targets.items()]
+
+
+def _option(options: Iterable[str], name: str) -> str | None:
+    return next((option.partition("=")[2] for option in options if option.startswith(f"{name}=")), None) or None
+
+
+def _named(names: Iterable[str]) -> str:
+    those = list(dict.fromkeys(names))
+    more = len(those) - _MOST_NAMED
+    return ", ".join(those[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def iscsi_portals(host: Host) -> list[Found]:
+    """Portals of the iSCSI connections that exist, and the address of this host that each uses (scsi_transport_iscsi).
+
+    ``address`` is where the connection leads now, ``persistent_address`` what it was made with.
+    """
+    found = []
+    base = "/sys/class/iscsi_connection"
+    for name in host.names(base):
+        address = _attribute(host, f"{base}/{name}/address") or _attribute(host, f"{base}/{name}/persistent_address")
+        port = _attribute(host, f"{base}/{name}/port") or _attribute(host, f"{base}/{name}/persistent_port")
+        if address:
+            why = f"iSCSI portal{f', port {port}' if port else ''}"
+            found.append(Found(address.strip("[]"), "iscsi", why, source=_iscsi_source(host, f"{base}/{name}")))
+    return list(dict.fromkeys(found))
+
+
+def _iscsi_source(host: Host, connection: str) -> str | None:
+    """The address of the SCSI host that the connection hangs below: ``…/host3/session1/connection1:0/…``."""
+    place = host.real(connection)
+    parts = [] if isinstance(place, Missing) else place.split("/")
+    scsi_host = next((part for part in parts if part.startswith("host") and part[4:].isdecimal()), None)
+    return _attribute(host, f"/sys/class/iscsi_host/{scsi_host}/ipaddress") if scsi_host else None
+
+
+def _attribute(host: Host, path: str) -> str | None:
+    text = host.read(path)
+    # The kernel prints a string that was never set in its own way.
+    return None if isinstance(text, Missing) or text in ("", "(null)", "<NULL>") else text
+
+
+def nvme_targets(host: Host) -> list[Found]:
+    """Targets of the NVMe controllers over TCP and RDMA (nvme-fabrics): ``traddr=…,trsvcid=…,host_traddr=…``."""
+    found = []
+    base = "/sys/class/nvme"
+    for name in host.names(base):
+        kind = _NVME_OVER_IP.get(_attribute(host, f"{base}/{name}/transport") or "")
+        options = (_attribute(host, f"{base}/{name}/address") or "").split(",")
+        address = _option(options, "traddr")
+        if kind and address:
+            source = _option(options, "host_traddr") or _option(options, "src_addr")
+            found.append(Found(address, "nvme", f"{kind} target {name}", _option(options, "host_iface"), source))
+    return found

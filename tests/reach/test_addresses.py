@@ -1,0 +1,108 @@
+"""Addresses and names as users and hosts give them."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import UsageError
+from advisor.reach.addresses import parse_address, resolve, scope_of, why_not_askable, with_scope
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("192.0.2.2", "192.0.2.2"),
+        ("2001:DB8::0:2", "2001:db8::2"),
+        ("::ffff:192.0.2.2", "192.0.2.2"),
+        ("fe80::1%eth1", "fe80::1%eth1"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("::1%lo", "::1%lo"),
+    ],
+)
+def test_an_address_is_an_address(text: str, canonical: str) -> None:
+    assert str(parse_address(text)) == canonical
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "192.0.2",
+        "192.0.2.02",
+        "192.0.2.2/24",
+        "192.0.2.2 ",
+        "192.0.2.٢",
+        "2001:db8::g",
+        "fe80::1%",
+        "[2001:db8::1]",
+        "-n",
+        "a;reboot",
+        "192.0.2.2\n",
+    ],
+)
+def test_nothing_else_is(text: str) -> None:
+    assert parse_address(text) is None
+
+
+@given(st.text(max_size=60))
+def test_no_text_breaks_it(text: str) -> None:
+    address = parse_address(text)
+    assert address is None or parse_address(str(address)) == address
+
+
+@given(st.ip_addresses())
+def test_every_address_is_read_back(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+    found = parse_address(str(address))
+    assert found is not None
+    assert found == address or found.version == 4
+
+
+def test_a_link_local_address_gets_its_link() -> None:
+    bare = ipaddress.ip_address("fe80::1")
+    assert str(with_scope(bare, "eth1")) == "fe80::1%eth1"
+    assert str(with_scope(ipaddress.ip_address("fe80::1%eth2"), "eth1")) == "fe80::1%eth2"
+    assert str(with_scope(ipaddress.ip_address("2001:db8::1"), "eth1")) == "2001:db8::1"
+    assert str(with_scope(ipaddress.ip_address("169.254.0.1"), "eth1")) == "169.254.0.1"
+    # A name that no address can carry is left off rather than cut up.
+    assert scope_of(with_scope(bare, "a%b")) is None
+    assert scope_of(with_scope(bare, "")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("224.0.0.1", "multicast"),
+        ("ff02::1", "multicast"),
+        ("ff02::1%lo", "multicast"),
+        ("0.0.0.0", "no address of a host"),
+        ("::", "no address of a host"),
+        ("255.255.255.255", "broadcast"),
+        ("fe80::1", "link-local address without its link"),
+    ],
+)
+def test_whom_nobody_can_ask(text: str, why: str) -> None:
+    assert why in str(why_not_askable(ipaddress.ip_address(text)))
+    with pytest.raises(UsageError, match=why):
+        resolve(text)
+
+
+def test_a_name_is_looked_up() -> None:
+    assert str(resolve("localhost")) in ("127.0.0.1", "::1")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a" * 70 + ".b", "a..b", ".", "with blank", "-n", "x\0y", "\ud800", "192.0.2.2/24", "é" * 300]
+)
+def test_names_that_nobody_has(name: str) -> None:
+    with pytest.raises(UsageError, match="neither an address nor a name"):
+        resolve(name)
+
+
+def test_a_link_that_is_not_there() -> None:
+    with pytest.raises(UsageError, match="there is no link 'none9'"):
+        resolve("fe80::1%none9")

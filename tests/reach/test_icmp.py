@@ -1,0 +1,142 @@
+"""Echoes as bytes, and what the kernel's error queue says of them, in every state of damage."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.reach.icmp import (
+    IP_RECVERR,
+    IP_RECVFRAGSIZE,
+    IPV6_RECVERR,
+    IPV6_RECVFRAGSIZE,
+    Said,
+    echo_data,
+    echo_request,
+    fragment_size,
+    least_size,
+    parse_reply,
+    parse_said,
+    small_size,
+)
+from tests.reach.wire import checksum
+
+V4 = (socket.IPPROTO_IP, IP_RECVERR)
+V6 = (socket.IPPROTO_IPV6, IPV6_RECVERR)
+LOCAL, ICMP, ICMP6 = 1, 2, 3
+NOBODY = struct.pack("=HHI", 0, 0, 0) + bytes(8)
+ROUTER = struct.pack("=HH", socket.AF_INET, 0) + socket.inet_aton("192.0.2.254") + bytes(8)
+ROUTER6 = struct.pack("=HHI", socket.AF_INET6, 0, 0) + socket.inet_pton(socket.AF_INET6, "2001:db8::1") + bytes(4)
+
+
+def extended(number: int, origin: int, kind: int, code: int, info: int) -> bytes:
+    return struct.pack("=IBBBBII", number, origin, kind, code, 0, info, 0)
+
+
+def test_sizes_are_those_of_the_whole_packet() -> None:
+    assert (small_size(4), small_size(6)) == (84, 104)
+    assert len(echo_data(4, 1500, b"token")) == 1500 - 28
+    assert len(echo_data(6, 9000, b"token")) == 9000 - 48
+    assert echo_data(4, least_size(4), b"token") == b""
+    assert len(echo_data(4, 65535, b"token")) == 65535 - 28
+
+
+@given(st.integers(0, 65535), st.integers(0, 65535), st.binary(max_size=200))
+def test_a_request_has_a_right_checksum(identifier: int, sequence: int, data: bytes) -> None:
+    assert checksum(echo_request(4, identifier, sequence, data)) == 0
+
+
+@given(st.integers(0, 65535), st.integers(0, 65535), st.binary(max_size=200), st.integers(5, 15))
+def test_a_reply(identifier: int, sequence: int, data: bytes, words: int) -> None:
+    head = struct.pack("!BBHHH", 0, 0, 0, identifier, sequence)
+    assert parse_reply(4, head + data, has_ip_header=False) == (identifier, sequence, data)
+    with_header = bytes([0x40 | words]) + bytes(words * 4 - 1) + head + data
+    assert parse_reply(4, with_header, has_ip_header=True) == (identifier, sequence, data)
+    head6 = struct.pack("!BBHHH", 129, 0, 0, identifier, sequence)
+    assert parse_reply(6, head6 + data, has_ip_header=False) == (identifier, sequence, data)
+
+
+@given(st.binary(max_size=80), st.sampled_from([4, 6]), st.booleans())
+def test_no_packet_breaks_it(packet: bytes, version: int, header: bool) -> None:
+    parsed = parse_reply(4 if version == 4 else 6, packet, has_ip_header=header)
+    assert parsed is None or parsed[2] in packet
+
+
+def test_too_big_by_a_router() -> None:
+    quoted = echo_request(4, 77, 9, b"x")
+    said = parse_said([(*V4, extended(errno.EMSGSIZE, ICMP, 3, 4, 1400) + ROUTER)], quoted)
+    assert said == Said("too-big", "too big", "192.0.2.254", 1400, 77, 9)
+    quoted6 = echo_request(6, 78, 10, b"x")
+    said6 = parse_said([(*V6, extended(errno.EMSGSIZE, ICMP6, 2, 0, 1280) + ROUTER6)], quoted6)
+    assert said6 == Said("too-big", "too big", "2001:db8::1", 1280, 78, 10)
+
+
+def test_too_big_without_an_mtu() -> None:
+    """As routers before RFC 1191 say it."""
+    said = parse_said([(*V4, extended(errno.EMSGSIZE, ICMP, 3, 4, 0) + ROUTER)], b"")
+    assert said == Said("too-big", "too big", "192.0.2.254")
+
+
+def test_too_big_for_the_own_link() -> None:
+    said = parse_said([(*V4, extended(errno.EMSGSIZE, LOCAL, 0, 0, 1500) + NOBODY)], b"")
+    assert said == Said("too-big", "too big for the link", None, 1500)
+
+
+def test_unreachable_in_words() -> None:
+    def words(pair: tuple[int, int], number: int, origin: int, kind: int, code: int) -> str | None:
+        said = parse_said([(*pair, extended(number, origin, kind, code, 0) + ROUTER)], b"")
+        assert said is not None
+        assert said.kind == "unreachable"
+        return said.words
+
+    assert words(V4, errno.EHOSTUNREACH, ICMP, 3, 1) == "host unreachable"
+    assert words(V4, errno.EHOSTUNREACH, ICMP, 3, 13) == "communication administratively prohibited"
+    assert words(V4, errno.EHOSTUNREACH, ICMP, 11, 0) == "time to live exceeded"
+    assert words(V6, errno.EACCES, ICMP6, 1, 1) == "communication administratively prohibited"
+    assert words(V6, errno.EHOSTUNREACH, ICMP6, 1, 3) == "address unreachable"
+    assert words(V6, errno.EHOSTUNREACH, ICMP6, 3, 0) == "time to live exceeded"
+    assert words(V4, errno.EHOSTUNREACH, ICMP, 3, 99) == "no route to host"
+
+
+def test_what_is_no_error_says_nothing() -> None:
+    timestamp = extended(errno.ENOMSG, 4, 0, 0, 0)
+    assert parse_said([(*V4, timestamp + NOBODY)], b"") is None
+    assert parse_said([(socket.SOL_SOCKET, 35, bytes(16))], b"") is None
+    assert parse_said([(*V4, timestamp[:8])], b"") is None
+    assert parse_said([], b"") is None
+
+
+@given(st.sampled_from([V4, V6]), st.binary(max_size=64), st.binary(max_size=40))
+def test_no_error_queue_breaks_it(pair: tuple[int, int], data: bytes, quoted: bytes) -> None:
+    said = parse_said([(*pair, data)], quoted)
+    assert said is None or said.kind in ("too-big", "unreachable")
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([LOCAL, ICMP, ICMP6]),
+    st.integers(0, 255),
+    st.integers(0, 255),
+    st.integers(0, 2**32 - 1),
+    st.binary(max_size=40),
+    st.binary(max_size=40),
+)
+def test_no_message_breaks_it(
+    number: int, origin: int, kind: int, code: int, info: int, offender: bytes, quoted: bytes
+) -> None:
+    said = parse_said([(*V4, extended(number, origin, kind, code, info) + offender)], quoted)
+    assert said is not None
+    assert said.words
+
+
+def test_the_size_of_fragments() -> None:
+    size = struct.pack("=i", 1496)
+    assert fragment_size([(socket.IPPROTO_IP, IP_RECVFRAGSIZE, size)]) == 1496
+    assert fragment_size([(socket.IPPROTO_IPV6, IPV6_RECVFRAGSIZE, size)]) == 1496
+    assert fragment_size([(socket.IPPROTO_IP, IP_RECVFRAGSIZE, bytes(4))]) is None
+    assert fragment_size([(socket.IPPROTO_IP, IP_RECVFRAGSIZE, b"\1")]) is None
+    assert fragment_size([(socket.SOL_SOCKET, 35, bytes(16))]) is None

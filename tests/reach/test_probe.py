@@ -1,0 +1,222 @@
+"""``advisor probe``: what it prints at every width, its document, and its exit codes on real paths."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from advisor.reach.records import Limit, Peer, Reach, Role, Unprobeable
+from advisor.reach.survey import Survey
+from advisor.report.encode import encoded
+from advisor.report.layout import columns
+from advisor.report.reach import probe_document, probe_text
+from tests.reach.space import Spaces
+from tests.reach.test_path import V4, V6, routed
+
+ROOT = Path(__file__).parents[2]
+EVIL = "eth$(reboot)\x1b[31m"
+
+
+def reach(
+    address: str,
+    limit: Limit,
+    path_mtu: int | None,
+    *,
+    role: Role = "named",
+    why: str = "named",
+    link: str | None = "eth1",
+    by: str | None = None,
+    said: int | None = None,
+    why_not: str | None = None,
+) -> Reach:
+    answered = why_not is None or path_mtu is not None or "stopped" in why_not
+    return Reach(
+        peer=Peer(address, role, link, why, mtu=9000),
+        rtt_ms_min=0.11 if answered else None,
+        rtt_ms_median=0.123456 if answered else None,
+        lost=0 if answered else 5,
+        sent=5,
+        path_mtu=path_mtu,
+        limit=limit,
+        limited_by=by,
+        answered=answered,
+        why_not=why_not,
+        said_mtu=said,
+    )
+
+
+LINK = reach("192.0.2.1", "link", 1500, role="gateway", why="default gateway", link="eth0")
+TOO_BIG = reach("192.0.2.130", "too-big", 1400, role="nfs", why="NFS server of /data", by="192.0.2.254", said=1400)
+SILENT = reach("2001:db8:1234:5678:9abc:def0:1234:5678", "silent", 1500, role="llt", why="LLT node 1 over link1")
+BACK = reach("fe80::fc:ff:fe00:1%eth1", "way-back", 1500, said=1496)
+NOBODY = reach("192.0.2.77", "unknown", None, why_not="no answer to 5 echoes of 84 bytes")
+GONE = reach("192.0.2.78", "unknown", None, why_not="stopped answering while it was asked; 1500 bytes had passed")
+HOSTILE = reach(f"fe80::1%{EVIL}", "too-big", 1400, by="192.0.2.254", said=1400, link=EVIL)
+ALL = (LINK, TOO_BIG, SILENT, BACK, NOBODY, GONE, HOSTILE)
+LEFT = (Unprobeable("LLT link link2", "llt", "eth2", "Ethernet without IP"), Unprobeable("\x1b[2J", "nfs", None, "bad"))
+
+
+def text(reaches: Sequence[Reach], mtu: int | None = None, width: int = 80, color: bool = False) -> str:
+    return probe_text(Survey(tuple(reaches), LEFT, mtu), width=width, color=color)
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 160])
+@pytest.mark.parametrize("mtu", [None, 1500, 9000])
+@pytest.mark.parametrize("reaches", [ALL, (LINK,), (LINK, TOO_BIG), (SILENT,), (NOBODY,), (GONE, BACK)])
+def test_every_line_fits_and_nothing_moves_the_cursor(reaches: tuple[Reach, ...], mtu: int | None, width: int) -> None:
+    lines = text(reaches, mtu, width).splitlines()
+    assert max(columns(line) for line in lines) <= width
+    assert not any("\x1b" in line for line in lines)
+    for one in reaches:
+        assert one.peer.address.partition("%")[0] in "".join(line.strip() for line in lines)
+
+
+def test_a_table_of_one_line_for_each_where_there_is_room() -> None:
+    lines = text((LINK, TOO_BIG), width=80).splitlines()
+    assert lines[0].split() == ["peer", "who", "link", "RTT", "ms", "lost", "path", "MTU", "limit"]
+    assert re.fullmatch(r"192\.0\.2\.1 +gateway +eth0 +0\.123 +0/5 +1500 +link", lines[1])
+    assert re.fullmatch(r"192\.0\.2\.130 +NFS +eth1 +0\.123 +0/5 +1400 +too big, says 192\.0\.2\.254", lines[2])
+    wide = text((LINK, TOO_BIG), width=160).splitlines()
+    assert "default gateway" in wide[1]
+    assert "NFS server of /data" in wide[2]
+
+
+@pytest.mark.parametrize(
+    ("one", "word", "command"),
+    [
+        (LINK, "link: nothing on the way is smaller", "advisor plan jumbo-frames --set links=eth0"),
+        (TOO_BIG, "too big: a router on the way says", "tracepath -n 192.0.2.130"),
+        (SILENT, "silent: small packets are answered", "ip link show"),
+        (BACK, "way back: the peer takes larger packets in", "ip link show"),
+        (NOBODY, "no answer: 192.0.2.77: no answer to 5 echoes", "ip neigh show 192.0.2.77"),
+        (GONE, "unsteady: 192.0.2.78: stopped answering", "advisor probe 192.0.2.78 --count 50"),
+    ],
+)
+def test_each_limit_is_explained_with_the_command_that_helps(one: Reach, word: str, command: str) -> None:
+    lines = [line.strip() for line in text([one], width=100).splitlines()]
+    assert command in lines
+    assert any(line.startswith(word[:40]) for line in lines)
+    others = {line for line in lines if line.startswith(("advisor ", "ip ", "tracepath "))} - {command}
+    assert not others
+
+
+def test_names_of_the_host_cannot_run_anything() -> None:
+    assert "tracepath -n 'fe80::1%eth$(reboot)" in text([HOSTILE], width=160)
+
+
+def test_one_command_for_each_router() -> None:
+    others = [reach(f"192.0.2.{number}", "too-big", 1400, by=f"203.0.113.{number % 2}") for number in range(10, 20)]
+    commands = [line.strip() for line in text(others).splitlines() if "tracepath" in line]
+    assert sorted(commands) == ["tracepath -n 192.0.2.10", "tracepath -n 192.0.2.11"]
+
+
+def test_the_own_link_is_named_where_it_is_too_small() -> None:
+    printed = " ".join(text([LINK, SILENT], 9000).split())
+    assert "No: packets of 9000 bytes do not get to 192.0.2.1 (1500) and 2001:db8" in printed
+    assert "Nothing so large leaves this host by eth0 (1500): raise the MTU there" in printed
+    assert "Yes: all 2 peers carry packets of 1500 bytes." in text([LINK, SILENT], 1500)
+
+
+def test_jumbo_frames_are_not_advised_to_links_that_have_them() -> None:
+    assert "jumbo-frames" not in text([reach("192.0.2.1", "link", 9000)])
+    assert "jumbo-frames" not in text([reach("127.0.0.1", "link", 1500, link="lo")])
+
+
+def test_who_cannot_be_asked_is_listed() -> None:
+    assert "- LLT link link2 (eth2): Ethernet without IP" in text([LINK])
+
+
+def test_the_document() -> None:
+    document = json.loads(encoded(probe_document(Survey(ALL, LEFT, 1500))))
+    assert (document["schema"], document["mtu"], document["carried"]) == ("advisor.probe/1", 1500, False)
+    assert [one["carries"] for one in document["peers"]] == [True, False, True, True, False, False, False]
+    fields = {field.name for field in msgspec.structs.fields(Reach)} - {"peer"}
+    fields |= {field.name for field in msgspec.structs.fields(Peer)}
+    assert all(set(one) == fields | {"carries"} for one in document["peers"])
+    assert [one["role"] for one in document["unprobeable"]] == ["llt", "nfs"]
+    free = json.loads(encoded(probe_document(Survey(ALL, (), None))))
+    assert (free["mtu"], free["carried"], free["peers"][0]["carries"]) == (None, None, None)
+
+
+def probe(spaces: Spaces, *words: str, nobody: bool = False) -> subprocess.CompletedProcess[str]:
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if nobody else []
+    command = ["ip", "netns", "exec", spaces.name("here"), *as_nobody, sys.executable, "-m", "advisor", "probe", *words]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"},
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_on_a_path_with_a_smaller_link(spaces: Spaces) -> None:
+    routed(spaces, near=9000, beyond=1400)
+    said = probe(spaces, V4, V6, "--mtu", "1400", "--count", "2", "--json")
+    assert said.returncode == 0, said.stderr
+    document = json.loads(said.stdout)
+    assert {one["address"]: (one["path_mtu"], one["limit"], one["link"]) for one in document["peers"]} == {
+        V4: (1400, "too-big", "h0"),
+        V6: (1400, "too-big", "h0"),
+    }
+    narrow = probe(spaces, V4, "--mtu", "1401", "--count", "1")
+    assert narrow.returncode == 1
+    assert f"No: packets of 1401 bytes do not get to {V4} (1400)" in narrow.stdout
+    assert "\x1b" not in narrow.stdout
+    assert max(len(line) for line in narrow.stdout.splitlines()) <= 80
+
+
+def test_without_a_word_the_gateways_are_asked(spaces: Spaces) -> None:
+    routed(spaces)
+    said = probe(spaces, "--json", "--count", "1")
+    assert said.returncode == 0, said.stderr
+    found = {one["address"]: (one["role"], one["path_mtu"]) for one in json.loads(said.stdout)["peers"]}
+    assert found == {"192.0.2.2": ("gateway", 9000), "2001:db8:a::2": ("gateway", 9000)}
+
+
+def test_nobody_to_ask(spaces: Spaces) -> None:
+    spaces.add("here")
+    said = probe(spaces)
+    assert said.returncode == 3
+    assert "nobody to ask" in said.stderr
+    assert "advisor probe ADDRESS" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("no such host",), "neither an address nor a name"),
+        (("224.0.0.1",), "multicast"),
+        (("192.0.2.2", "--mtu", "67"), "not within 68..65535"),
+        (("192.0.2.2", "--count", "0"), "not within 1..100"),
+        (("192.0.2.2", "--count", "many"), "is not a valid int"),
+    ],
+)
+def test_calls_that_make_no_sense(spaces: Spaces, words: tuple[str, ...], message: str) -> None:
+    spaces.add("here")
+    said = probe(spaces, *words, "--json")
+    assert said.returncode == 2
+    error = json.loads(said.stdout)["error"]
+    assert (error["code"], error["kind"]) == (2, "usage")
+    assert message in error["message"]
+
+
+def test_without_the_right_to_send_echoes(spaces: Spaces) -> None:
+    spaces.add("here")
+    spaces.set("here", "net/ipv4/ping_group_range", "1 0")
+    said = probe(spaces, "127.0.0.1", "--json", nobody=True)
+    assert said.returncode == 6
+    error = json.loads(said.stdout)["error"]
+    assert error["kind"] == "permission"
+    assert "ping_group_range" in error["hint"]

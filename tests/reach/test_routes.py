@@ -1,0 +1,208 @@
+"""Which link leads where: ip(8) and the tables of /proc/net, against each other and in every state of damage."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.reach.routes import (
+    Hop,
+    gateways,
+    lookup,
+    parse_default_routes,
+    parse_route_get,
+    parse_route_table,
+    parse_route_table6,
+    route_to,
+)
+from tests.reach.space import Spaces
+from tests.trees import host_of, make_command, make_tree
+
+TABLE = """\
+Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0
+eth0\t000200C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0
+eth1\t800200C0\t00000000\t0001\t0\t0\t0\t80FFFFFF\t0\t0\t0
+*\t006433C6\t00000000\t0200\t0\t0\t0\t00FFFFFF\t0\t0\t0
+eth2\tnonsense
+"""
+TABLE6 = """\
+20010db8000a00000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 1 0 00000001 eth0
+fe800000000000000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 1 0 00000001 eth0
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 1 0 00000003 eth0
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 20010db8000b00000000000000000001 00000800 1 0 00000003 eth1
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 1 0 00200200 lo
+cut
+"""  # noqa: E501
+BASE = {"/proc/version": "Linux\n", "/proc/net/route": TABLE, "/proc/net/ipv6_route": TABLE6}
+
+
+def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return ipaddress.ip_address(text)
+
+
+def test_a_table() -> None:
+    routes = parse_route_table(TABLE)
+    assert lookup(routes, address("192.0.2.5")) == Hop("eth0")
+    assert lookup(routes, address("192.0.2.200")) == Hop("eth1")
+    assert lookup(routes, address("203.0.113.1")) == Hop("eth0", address("192.0.2.1"))
+
+
+def test_a_table_of_ipv6() -> None:
+    routes = parse_route_table6(TABLE6)
+    assert lookup(routes, address("2001:db8:a::5")) == Hop("eth0")
+    # The lower metric of two default routes.
+    assert lookup(routes, address("2001:db8:f::5")) == Hop("eth0", address("fe80::1"))
+    assert lookup(parse_route_table6(TABLE6.partition("0000 00 ")[0]), address("2001:db8:f::5")) is None
+
+
+def test_gateways_without_ip(tmp_path: Path) -> None:
+    host = host_of(make_tree(tmp_path / "root", BASE), tmp_path / "empty")
+    make_command(tmp_path / "empty", "ip", "echo 'BusyBox: ip: -j: unknown' >&2; exit 1")
+    assert gateways(host) == (
+        (address("192.0.2.1"), "eth0"),
+        (address("fe80::1"), "eth0"),
+        (address("2001:db8:b::1"), "eth1"),
+    )
+
+
+def test_gateways_of_every_table_and_next_hop(tmp_path: Path) -> None:
+    routes = [
+        {"dst": "default", "gateway": "192.0.2.1", "dev": "eth0", "flags": []},
+        {"dst": "default", "gateway": "192.0.2.1", "dev": "eth0", "table": "100"},
+        {"dst": "default", "dev": "ppp0", "scope": "link"},
+        {
+            "dst": "default",
+            "nexthops": [
+                {"gateway": "192.0.2.3", "dev": "eth1"},
+                {"via": {"family": "inet6", "host": "fe80::3"}, "dev": "eth2"},
+                {"dev": "eth3"},
+                7,
+            ],
+        },
+        {"dst": "default", "gateway": "evil;reboot", "dev": "eth0"},
+        {"type": "unreachable", "dst": "default", "dev": "lo"},
+    ]
+    make_command(tmp_path / "bin", "ip", f"case \"$*\" in *-4*) echo '{json.dumps(routes)}' ;; *) echo '[]' ;; esac")
+    host = host_of(make_tree(tmp_path / "root", BASE), tmp_path / "bin")
+    assert gateways(host) == (
+        (address("192.0.2.1"), "eth0"),
+        (address("192.0.2.3"), "eth1"),
+        (address("fe80::3"), "eth2"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "hop"),
+    [
+        ("""echo '[{"dst":"198.51.100.9","gateway":"192.0.2.1","dev":"eth5"}]'""", Hop("eth5", address("192.0.2.1"))),
+        ("""echo '[{"type":"local","dst":"198.51.100.9","dev":"lo"}]'""", Hop("lo", is_local=True)),
+        ("echo 'RTNETLINK answers: Network is unreachable' >&2; exit 2", None),
+        ("echo '198.51.100.9 via 192.0.2.1 dev eth5'", Hop("eth0", address("192.0.2.1"))),
+        ("echo '[{}]'", Hop("eth0", address("192.0.2.1"))),
+    ],
+    ids=["router", "own address", "no route", "no JSON", "no link"],
+)
+def test_the_next_hop(tmp_path: Path, script: str, hop: Hop | None) -> None:
+    make_command(tmp_path / "bin", "ip", script)
+    host = host_of(make_tree(tmp_path / "root", BASE), tmp_path / "bin")
+    assert route_to(host, address("198.51.100.9")) == hop
+
+
+def test_the_address_that_it_is_asked_from(tmp_path: Path) -> None:
+    make_command(tmp_path / "bin", "ip", f"echo \"$*\" >> {tmp_path}/calls; echo '[]'")
+    host = host_of(make_tree(tmp_path / "root", BASE), tmp_path / "bin")
+    route_to(host, address("192.0.2.5"), address("192.0.2.1"))
+    route_to(host, address("192.0.2.5"), address("2001:db8::1"))
+    route_to(host, address("fe80::5%eth3"))
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls == ["-j route get 192.0.2.5 from 192.0.2.1", "-j route get 192.0.2.5"]
+    assert route_to(host, address("fe80::5%eth3")) == Hop("eth3")
+
+
+@given(st.text(max_size=200))
+def test_no_text_breaks_them(text: str) -> None:
+    assert parse_route_get(text) is None or text.lstrip().startswith("[")
+    assert isinstance(parse_default_routes(text), tuple)
+    assert isinstance(parse_route_table(text), tuple)
+    assert isinstance(parse_route_table6(text), tuple)
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["dev", "gateway", "via", "host", "nexthops", "type"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(_VALUES)
+def test_no_json_breaks_them(value: object) -> None:
+    text = json.dumps(value)
+    hop = parse_route_get(text)
+    assert hop is None or hop.link
+    assert all(link for _, link in parse_default_routes(text) if link)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["eth0", "*", ""]),
+            st.text("0123456789abcdefABCDEFx", min_size=0, max_size=9),
+            st.text("0123456789ABCDEF", min_size=8, max_size=8),
+            st.sampled_from(["0001", "0003", "0000", "0201", "zz"]),
+            st.sampled_from(["0", "100", "-1", "99999999999999999999"]),
+            st.text("0123456789ABCDEF", min_size=8, max_size=8),
+        )
+    ),
+    st.ip_addresses(v=4),
+)
+def test_no_table_breaks_the_lookup(
+    rows: list[tuple[str, str, str, str, str, str]], target: ipaddress.IPv4Address
+) -> None:
+    text = "\n".join(
+        f"{link}\t{network}\t{gateway}\t{flags}\t0\t0\t{metric}\t{mask}\t0\t0\t0"
+        for link, network, gateway, flags, metric, mask in rows
+    )
+    hop = lookup(parse_route_table(text), target)
+    assert hop is None or hop.link in ("eth0", "*")
+
+
+ROUTES = (
+    "192.0.2.0/26 dev a0",
+    "192.0.2.64/26 dev b0",
+    "198.51.100.0/24 via 192.0.2.1 dev a0",
+    "198.51.100.128/25 via 192.0.2.65 dev b0",
+    "198.51.100.130/32 via 192.0.2.1 dev a0",
+    "203.0.113.0/24 via 192.0.2.65 dev b0 metric 10",
+    "203.0.113.0/24 via 192.0.2.1 dev a0 metric 20",
+    "2001:db8:1::/48 via 2001:db8:a::9 dev a0",
+    "2001:db8:1:2::/64 via 2001:db8:b::9 dev b0",
+)
+
+
+def test_the_tables_say_what_ip_says(spaces: Spaces) -> None:
+    """The fallback against the kernel's own lookup, in a namespace with overlapping routes."""
+    spaces.add("here", "far")
+    for link, number in (("a0", 1), ("b0", 2)):
+        spaces.wire(("here", link), ("far", f"far{number}"))
+    spaces.address("here", "a0", "192.0.2.2/32", "2001:db8:a::1/64")
+    spaces.address("here", "b0", "192.0.2.66/32", "2001:db8:b::1/64")
+    for route in ROUTES:
+        version = "-6" if ":" in route.split()[0] else "-4"
+        spaces.run("here", f"ip {version} route add {route}")
+    four = parse_route_table(spaces.run("here", "cat /proc/net/route"))
+    six = parse_route_table6(spaces.run("here", "cat /proc/net/ipv6_route"))
+    targets = ["192.0.2.3", "192.0.2.70", "198.51.100.1", "198.51.100.129", "198.51.100.130", "203.0.113.5"]
+    for text in (*targets, "2001:db8:1::5", "2001:db8:1:2::5", "2001:db8:a::5"):
+        target = address(text)
+        told = parse_route_get(spaces.run("here", f"ip -j route get {text}"))
+        assert told is not None
+        assert lookup(four if target.version == 4 else six, target) == told
