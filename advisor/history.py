@@ -11,7 +11,7 @@ from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.journal import Record, Store
 from advisor.signals import interruptible
-from advisor.transaction import Drift, Outcome, recover, roll_back, verify
+from advisor.transaction import Drift, Outcome, confirm, recover, roll_back, verify
 
 RolledBack = Sequence[tuple[Record, tuple[Outcome, ...]]]
 
@@ -66,11 +66,28 @@ def _chosen(
     if identity:
         record = store.record(identity)
         return () if record.state == "rolled-back" else (record,)
-    states = ("applied", "partly-rolled-back") if force else ("applied",)
-    in_force = [record for record in reversed(store.records()) if record.state in states]
+    in_force = [
+        record
+        for record in reversed(store.records())
+        if record.is_in_force or (force and record.state == "partly-rolled-back")
+    ]
     if everything:
         return tuple(in_force)
     if not in_force and not has_recovered:
         raise RefusedError("no transaction is in force: there is nothing to put back")
     # An interrupted transaction was what the user meant by the last one.
     return () if has_recovered else tuple(in_force[:1])
+
+
+def confirm_transaction(
+    host: Host, identity: str | None, *, same_session: bool = False, store: Store | None = None
+) -> Record:
+    """Keep the transaction that waits for confirmation. Raises RefusedError where none does."""
+    kept = store or Store()
+    if identity is None and kept.waiting() is None:
+        raise RefusedError("no transaction waits for confirmation", hint="advisor status lists what there is")
+    with kept.lock(), interruptible():
+        record = kept.record(identity) if identity else kept.waiting()
+        if record is None:
+            raise RefusedError("too late: nothing waits any more", hint="advisor status shows what came of it")
+        return confirm(host, record, kept, same_session=same_session)

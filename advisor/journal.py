@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import os
 import re
-import stat
 import time
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,12 +20,16 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import BusyError, InvalidInputError, PermissionDeniedError, RefusedError, UsageError
+from advisor.host.own import check_own_directory, make_own_directory, open_own_file, read_own_file
 from advisor.host.putfile import put_file, sync_directory
 from advisor.plan.records import Plan
+from advisor.watchdog import Outcome as Watched
+from advisor.watchdog import Standing, Watchdog
 
 STATE_DIRECTORY: Final = "/var/lib/advisor"
+MAX_JOURNAL_BYTES: Final = 64 * 1024 * 1024
 
-State = Literal["applying", "applied", "rolling-back", "rolled-back", "partly-rolled-back"]
+State = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):
@@ -65,6 +68,19 @@ class Applied(msgspec.Struct, frozen=True, tag="applied"):
     bystanders: Mapping[str, str]
 
 
+class Awaiting(msgspec.Struct, frozen=True, tag="awaiting"):
+    """In force until ``seconds`` are over, and longer only if somebody confirms it. ``session`` is the ssh connection
+    that it was applied over."""
+
+    time: float
+    seconds: float
+    session: str | None
+
+
+class Confirmed(msgspec.Struct, frozen=True, tag="confirmed"):
+    time: float
+
+
 class Undoing(msgspec.Struct, frozen=True, tag="undoing"):
     time: float
     why: str
@@ -77,7 +93,7 @@ class Undone(msgspec.Struct, frozen=True, tag="undone"):
     kept: tuple[tuple[str, str], ...]
 
 
-Entry = Begun | Doing | Done | Left | Applied | Undoing | Undone
+Entry = Begun | Doing | Done | Left | Applied | Awaiting | Confirmed | Undoing | Undone
 _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
@@ -98,6 +114,13 @@ class Record(msgspec.Struct, frozen=True):
     """What a step had been announced for and not read back yet when the journal ends."""
     left: tuple[tuple[str, str], ...] = ()
     """Changes that were not made because the kernel keeps them to itself, with its words."""
+    seconds_left: float | None = None
+    """To confirm it; None where it does not wait for that."""
+    session: str | None = None
+    """The ssh connection over which a transaction that waits was applied."""
+    confirmed: float | None = None
+    by_watchdog: bool = False
+    """Put back by the watchdog, and not in the journal yet."""
 
     @property
     def is_unfinished(self) -> bool:
@@ -106,12 +129,12 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def is_in_force(self) -> bool:
-        return self.state == "applied"
+        return self.state in ("applied", "awaiting-confirmation")
 
 
 def sequence(identity: str) -> int:
     """The running number that a transaction's id is; 0 for a name that is no id."""
-    return int(identity) if identity.isascii() and identity.isdigit() else 0
+    return int(identity) if re.fullmatch(r"[0-9]{1,255}", identity) else 0
 
 
 def encode_entry(entry: Entry) -> bytes:
@@ -167,11 +190,49 @@ def _advance(record: Record, entry: Entry) -> Record:
             return change(record, left=(*record.left, (what, why)), pending=None)
         case Applied(when, bystanders):
             return change(record, state="applied", ended=when, bystanders_after=bystanders)
+        case Awaiting(_, _, session):
+            return change(record, session=session)
+        case Confirmed(when):
+            return change(record, confirmed=when)
         case Undoing(_, why):
             return change(record, state="rolling-back", why_undone=why)
         case Undone(when, kept):
             return change(record, state="partly-rolled-back" if kept else "rolled-back", ended=when, kept=kept)
     return record
+
+
+def with_standing(record: Record, standing: Standing) -> Record:
+    """The record as the files of its watchdog have it, which are later than the journal."""
+    change = msgspec.structs.replace
+    if standing.outcome is not None:
+        kept = kept_items(record.plan, standing.outcome)
+        state: State = "partly-rolled-back" if standing.outcome.code else "rolled-back"
+        outcome = standing.outcome
+        return change(
+            record, state=state, ended=outcome.time, kept=kept, why_undone=outcome.why, pending=None, by_watchdog=True
+        )
+    if standing.open is None:
+        return record
+    if standing.seconds_left is not None and record.state == "applied":
+        return change(record, state="awaiting-confirmation", seconds_left=standing.seconds_left)
+    is_undoing = standing.open != "pending" or record.state == "rolling-back"
+    return change(record, state="rolling-back" if is_undoing else "applying")
+
+
+def kept_items(plan: Plan, outcome: Watched) -> tuple[tuple[str, str], ...]:
+    """What the watchdog did not put back, with its reason, from the lines that the rollback script printed."""
+    values = [one.tunable for one in plan.changes] + [one.tunable for one in plan.bystanders]
+    names = sorted(values + [file.path for file in plan.files], key=len, reverse=True)
+    kept: list[tuple[str, str]] = []
+    for line in outcome.lines:
+        word, _, rest = line.partition(" ")
+        if word in ("kept", "failed"):
+            rest = rest.strip()
+            name = next((one for one in names if rest.startswith(one)), rest)
+            kept.append((name, f"{word}: {rest.removeprefix(name).lstrip(': ')}".rstrip(": ")))
+    if outcome.code and not kept:
+        kept.append(("rollback.sh", f"ended with {outcome.code}: {' '.join(outcome.lines) or 'no message'}"))
+    return tuple(kept)
 
 
 class Journal:
@@ -180,9 +241,7 @@ class Journal:
     def __init__(self, directory: Path) -> None:
         self.id = directory.name
         self.directory = directory
-        self._fd = os.open(
-            directory / "journal", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
+        self._fd = open_own_file(str(directory / "journal"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         sync_directory(str(directory))
 
     def write(self, entry: Entry) -> None:
@@ -248,21 +307,11 @@ class Store:
     def _make_directories(self) -> None:
         try:
             for directory in (self.directory, self._transactions):
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._check_ownership(directory)
+                make_own_directory(str(directory))
         except PermissionError as error:
             raise PermissionDeniedError(f"{self.directory}: {error.strerror}", hint="run it as root") from error
         except OSError as error:
             raise self._unwritable(error) from error
-
-    @staticmethod
-    def _check_ownership(directory: Path) -> None:
-        status = directory.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise RefusedError(
-                f"{directory}: not a directory that only its owner can write to",
-                hint=f"chown root {directory} && chmod 700 {directory}",
-            )
 
     def begin(self, plan: Plan, *, boot_id: str | None, version: str, script: bytes | None) -> Journal:
         """A new journal, its first entry and the rollback script on disk. Raises RefusedError, nothing left then."""
@@ -294,6 +343,13 @@ class Store:
                 path.unlink()
             directory.rmdir()
 
+    def watchdog(self, identity: str) -> Watchdog:
+        """The watchdog of a transaction, armed or not."""
+        # Another store counts from 0001 as well, and all units have one set of names.
+        own = str(self.directory)
+        store = "" if own == STATE_DIRECTORY else f"-{zlib.crc32(os.fsencode(own)):08x}"
+        return Watchdog(self._transactions.absolute() / identity, f"advisor-watchdog{store}-{identity}")
+
     def reopen(self, identity: str) -> Journal:
         return Journal(self._transactions / identity)
 
@@ -307,7 +363,9 @@ class Store:
     def records(self) -> tuple[Record, ...]:
         """Every transaction, oldest first. Raises PermissionDeniedError where only root can read them."""
         try:
-            names = sorted(os.listdir(self._transactions), key=lambda name: (sequence(name), name))
+            for directory in (self.directory, self._transactions):
+                check_own_directory(str(directory))
+            names = sorted(filter(sequence, os.listdir(self._transactions)), key=lambda name: (sequence(name), name))
         except FileNotFoundError:
             return ()
         except PermissionError as error:
@@ -318,19 +376,19 @@ class Store:
     def _record(self, name: str) -> Record | None:
         path = self._transactions / name / "journal"
         try:
-            data = path.read_bytes()
+            data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
+            record = replay(name, decode_journal(data, str(path)))
         except FileNotFoundError:
             return None
         except PermissionError as error:
             raise PermissionDeniedError(f"{path}: only root can read it", hint="run it as root") from error
-        try:
-            return replay(name, decode_journal(data, str(path)))
         except InvalidInputError as error:
             script = self.script_path(name)
             error.hint = (
                 f"its rollback script is there: sh {script}" if script.is_file() else "no rollback script is left"
             )
             raise
+        return None if record is None else with_standing(record, self.watchdog(name).standing())
 
     def record(self, identity: str) -> Record:
         """One transaction by its id; leading zeros may be left out. Raises UsageError."""
@@ -338,6 +396,10 @@ class Store:
         if not matching:
             raise UsageError(f"there is no transaction {identity!r}", hint="advisor status lists them")
         return matching[0]
+
+    def waiting(self) -> Record | None:
+        """The transaction that waits for confirmation."""
+        return next((one for one in self.records() if one.state == "awaiting-confirmation"), None)
 
     def first_seen(self) -> dict[str, str]:
         """Each tunable's value before the oldest transaction that is still in force."""

@@ -19,10 +19,27 @@ import msgspec
 from advisor import __version__
 from advisor.errors import AdvisorError, CommandError, NotRestoredError, RefusedError, RestoredError
 from advisor.host import Host, Missing, PutFile, observe
-from advisor.journal import Applied, Doing, Done, Entry, Journal, Left, Record, Store, Undoing, Undone, sequence
+from advisor.journal import (
+    Applied,
+    Awaiting,
+    Confirmed,
+    Doing,
+    Done,
+    Entry,
+    Journal,
+    Left,
+    Record,
+    Store,
+    Undoing,
+    Undone,
+    kept_items,
+    sequence,
+)
 from advisor.plan.records import Bystander, Change, FileChange, Plan
 from advisor.script import hand_command, rollback_script
 from advisor.tunables import edited
+from advisor.watchdog import Outcome as Watched
+from advisor.watchdog import Watchdog, session
 
 Progress = Callable[[str], None]
 
@@ -50,24 +67,101 @@ class Drift(msgspec.Struct, frozen=True):
     reason: str
 
 
-def apply_plan(host: Host, plan: Plan, store: Store, *, progress: Progress = lambda _: None) -> Record:
+Gate = Callable[[], None]
+"""Asked once the live values are in force and before anything is written to disk. Raises CommandError to have all of it
+put back."""
+
+
+def apply_plan(
+    host: Host,
+    plan: Plan,
+    store: Store,
+    *,
+    progress: Progress = lambda _: None,
+    gate: Gate | None = None,
+    confirm_within: float = 0,
+) -> Record:
     """Carry ``plan`` out; the caller holds ``store.lock()``.
 
-    Raises RefusedError with nothing changed, RestoredError when a change failed and all is back, NotRestoredError when
-    something could not be put back.
+    On the running host a watchdog puts it back should this process end half-way. With ``confirm_within`` seconds it
+    also does so unless `confirm` is called in that time, counted from the gate. Raises RefusedError with nothing
+    changed, RestoredError when a change failed and all is back, NotRestoredError when something could not be put back.
     """
     _preflight(host, plan)
-    boot = _boot_id(host)
-    with store.begin(plan, boot_id=boot, version=__version__, script=_encoded(rollback_script(plan))) as journal:
+    with _begin(host, plan, store) as (journal, watchdog):
         at = _Place()
         try:
-            _carry_out(host, plan, journal, at, progress)
+            _carry_out(host, plan, journal, watchdog, at, progress, gate)
+            store.write_script(journal.id, _encoded(rollback_script(plan, store.record(journal.id).bystanders_after)))
+            if watchdog is not None and confirm_within:
+                watchdog.await_confirmation(confirm_within)
+                journal.write(Awaiting(time.time(), confirm_within, session()))
         except BaseException as error:
-            _put_back_after(error, host, plan, journal, at)
+            _put_back_after(error, host, plan, journal, watchdog, at)
             raise
-    record = store.record(journal.id)
-    store.write_script(record.id, _encoded(rollback_script(plan, record.bystanders_after)))
-    return record
+        if watchdog is not None and not confirm_within and not watchdog.keep():
+            raise _taken_over(plan, watchdog)
+    return store.record(journal.id)
+
+
+@contextlib.contextmanager
+def _begin(host: Host, plan: Plan, store: Store) -> Iterator[tuple[Journal, Watchdog | None]]:
+    """Journal, rollback script and watchdog, all there before anything is changed. Raises RefusedError."""
+    script = _encoded(rollback_script(plan))
+    with store.begin(plan, boot_id=_boot_id(host), version=__version__, script=script) as journal:
+        watchdog = None
+        if host.is_live:
+            watchdog = store.watchdog(journal.id)
+            try:
+                watchdog.arm(persists=bool(plan.files))
+            except BaseException:
+                _note(journal, Undoing(time.time(), "the watchdog could not be started"))
+                _note(journal, Undone(time.time(), ()))
+                raise
+        yield journal, watchdog
+
+
+def confirm(host: Host, record: Record, store: Store, *, same_session: bool = False) -> Record:
+    """Keep a transaction that waits for it; the caller holds ``store.lock()``.
+
+    Raises RefusedError where it does not wait (any more), or where the ssh connection is the one that it was applied
+    over: that one was made under the old values and may live on where no new one can be made.
+    """
+    if record.state != "awaiting-confirmation":
+        said = record.why_undone or record.state
+        raise RefusedError(f"transaction {record.id} does not wait for confirmation: {said}", hint="advisor status")
+    if not same_session and record.session is not None and record.session == session():
+        raise RefusedError(
+            "this is the ssh connection that the change was made over; that it lives on proves nothing about new ones",
+            hint=f"log in anew and run: advisor confirm {record.id} (or add --same-session)",
+        )
+    watchdog = store.watchdog(record.id)
+    with store.reopen(record.id) as journal:
+        journal.write(Confirmed(time.time()))
+        if not watchdog.keep():
+            raise RefusedError(
+                f"too late: transaction {record.id} is being put back", hint="advisor status shows what came of it"
+            )
+    return store.record(record.id)
+
+
+def _taken_over(plan: Plan, watchdog: Watchdog) -> AdvisorError:
+    """What to tell a client whose transaction the watchdog has put back meanwhile."""
+    outcome = watchdog.await_outcome()
+    if outcome is None:
+        return NotRestoredError("the watchdog took over and has not said what came of it", hint="advisor status")
+    lost = tuple(one for one in watched_outcomes(plan, outcome) if not one.is_back)
+    if lost:
+        return _not_restored(f"the watchdog took over ({outcome.why})", lost)
+    return RestoredError(f"the watchdog took over ({outcome.why}); everything has been put back")
+
+
+def watched_outcomes(plan: Plan, outcome: Watched) -> tuple[Outcome, ...]:
+    """What the watchdog did, item by item."""
+    lost = dict(kept_items(plan, outcome))
+    names = [file.path for file in reversed(plan.files)] + [change.tunable for change in reversed(plan.changes)]
+    back = [Outcome(name, "restored", "by the watchdog") for name in names if name not in lost]
+    return (*back, *(Outcome(name, "kept" if why.startswith("kept") else "failed", why) for name, why in lost.items()))
 
 
 def _encoded(script: str) -> bytes:
@@ -114,8 +208,7 @@ def trial(host: Host, plan: Plan, store: Store) -> Iterator[Trial]:
     the rollback script. Raises RefusedError before anything is changed, NotRestoredError where something is not back.
     """
     _preflight(host, plan)
-    boot = _boot_id(host)
-    with store.begin(plan, boot_id=boot, version=__version__, script=_encoded(rollback_script(plan))) as journal:
+    with _begin(host, plan, store) as (journal, watchdog):
         for change in plan.changes:
             # From here on any of them may be in force, and is ours to put back.
             journal.write(Doing(change.tunable))
@@ -123,7 +216,11 @@ def trial(host: Host, plan: Plan, store: Store) -> Iterator[Trial]:
         try:
             yield running
         finally:
+            if watchdog is not None and not watchdog.claim():
+                raise _taken_over(plan, watchdog)
             outcomes = _restore(host, plan, journal, why="trial", force_one=running.pending)
+            if watchdog is not None:
+                watchdog.close()
     lost = tuple(one for one in outcomes if not one.is_back)
     if lost:
         raise _not_restored("the trial is over", lost)
@@ -174,8 +271,18 @@ def _content(host: Host, path: str) -> bytes | Missing | None:
     return None if isinstance(content, Missing) and content.is_absent else content
 
 
-def _carry_out(host: Host, plan: Plan, journal: Journal, at: _Place, progress: Progress) -> None:
+def _carry_out(
+    host: Host,
+    plan: Plan,
+    journal: Journal,
+    watchdog: Watchdog | None,
+    at: _Place,
+    progress: Progress,
+    gate: Gate | None,
+) -> None:
     for change in plan.changes:
+        if watchdog is not None:
+            watchdog.check()
         at.what = change.tunable
         journal.write(Doing(change.tunable))
         progress(f"{change.tunable}: {change.before} → {change.after}")
@@ -185,7 +292,13 @@ def _carry_out(host: Host, plan: Plan, journal: Journal, at: _Place, progress: P
             progress(f"{change.tunable}: left, the kernel manages it ({why})")
         elif change.steps:
             journal.write(Done(change.tunable, _read_back(host, change)))
+    at.what = None
+    _give_back(host, plan.bystanders)
+    if gate is not None:
+        gate()
     for file in plan.files:
+        if watchdog is not None:
+            watchdog.check()
         at.what = file.path
         journal.write(Doing(file.path))
         progress(f"{file.path}: {'written' if file.before is None else 'changed'}")
@@ -198,6 +311,16 @@ def _carry_out(host: Host, plan: Plan, journal: Journal, at: _Place, progress: P
             journal.write(Done(change.tunable, _read_back(host, change)))
     moved = {one.tunable: live for one in plan.bystanders if isinstance(live := observe(host, one.probe), str)}
     journal.write(Applied(time.time(), moved))
+
+
+def _give_back(host: Host, bystanders: Iterable[Bystander]) -> None:
+    """Addresses and routes that a link lost while it was changed. What cannot be had now (IPv6 below 1280 bytes of MTU)
+    comes back with the rollback."""
+    for one in bystanders:
+        if one.keeps and observe(host, one.probe) != one.before:
+            for step in one.undo:
+                with contextlib.suppress(CommandError):
+                    host.do(step)
 
 
 def _set(host: Host, change: Change) -> str | None:
@@ -228,16 +351,23 @@ def _reload(host: Host, files: Iterable[FileChange]) -> None:
         host.do(step)
 
 
-def _put_back_after(error: BaseException, host: Host, plan: Plan, journal: Journal, at: _Place) -> None:
+def _put_back_after(
+    error: BaseException, host: Host, plan: Plan, journal: Journal, watchdog: Watchdog | None, at: _Place
+) -> None:
     """Undo a transaction that failed, whatever the reason. Raises RestoredError for what a host or a tool refused,
     NotRestoredError; returns for an interrupt and for a fault of our own, which go on to the caller."""
     reason = str(error) or type(error).__name__
+    if watchdog is not None and not watchdog.claim():
+        raise _taken_over(plan, watchdog) from error
     outcomes = _restore(host, plan, journal, why=reason, force_one=at.what)
+    if watchdog is not None:
+        watchdog.close()
     lost = tuple(one for one in outcomes if not one.is_back)
     if lost:
         raise _not_restored(reason, lost) from error
     if isinstance(error, AdvisorError | OSError):
-        raise RestoredError(f"{reason}; everything has been put back") from error
+        hint = error.hint if isinstance(error, AdvisorError) else None
+        raise RestoredError(f"{reason}; everything has been put back", hint=hint) from error
 
 
 def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) -> tuple[Outcome, ...]:
@@ -248,14 +378,48 @@ def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) 
             f"transaction {later.id} came later and changed the same things",
             hint=f"roll it back first: advisor rollback {later.id}, or advisor rollback --all",
         )
-    with store.reopen(record.id) as journal:
+    with store.reopen(record.id) as journal, _watched(host, record, store, journal) as outcome:
+        if outcome is not None:
+            return watched_outcomes(record.plan, outcome)
         why = "interrupted" if record.is_unfinished else "asked for"
-        return _restore(host, record.plan, journal, why=why, force=force, bystanders_after=record.bystanders_after)
+        pending = record.pending if record.is_unfinished else None
+        return _restore(
+            host,
+            record.plan,
+            journal,
+            why=why,
+            force=force,
+            force_one=pending,
+            bystanders_after=record.bystanders_after,
+        )
+
+
+@contextlib.contextmanager
+def _watched(host: Host, record: Record, store: Store, journal: Journal) -> Iterator[Watched | None]:
+    """Put back under the eyes of a watchdog; gives its outcome instead where it was at it already."""
+    if not host.is_live:
+        yield None
+        return
+    watchdog = store.watchdog(record.id)
+    standing = watchdog.standing()
+    outcome = standing.outcome
+    if standing.open is not None and not watchdog.claim():
+        outcome = watchdog.await_outcome()
+    if outcome is not None:
+        _note(journal, Undoing(time.time(), outcome.why))
+        _note(journal, Undone(outcome.time, kept_items(record.plan, outcome)))
+        watchdog.forget_outcome()
+    if outcome is None:
+        watchdog.arm(persists=bool(record.plan.files), state="taken")
+    try:
+        yield outcome
+    finally:
+        watchdog.close()
 
 
 def _later_overlap(record: Record, records: Iterable[Record]) -> Record | None:
     own = _touched(record.plan)
-    later = [one for one in records if sequence(one.id) > sequence(record.id) and one.state == "applied"]
+    later = [one for one in records if sequence(one.id) > sequence(record.id) and one.is_in_force]
     return next((one for one in reversed(later) if own & _touched(one.plan)), None)
 
 
@@ -264,8 +428,11 @@ def _touched(plan: Plan) -> set[str]:
 
 
 def recover(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
-    """Put back every transaction that a crash, a kill or a power cut left unfinished; the caller holds the lock."""
-    unfinished = [record for record in store.records() if record.is_unfinished]
+    """Put back every transaction that a crash, a kill or a power cut left unfinished; the caller holds the lock.
+
+    One that a watchdog has put back since is among them, once: its outcome goes into the journal.
+    """
+    unfinished = [record for record in store.records() if record.is_unfinished or record.by_watchdog]
     return tuple((record, roll_back(host, record, store)) for record in reversed(unfinished))
 
 
@@ -285,18 +452,29 @@ def _restore(
     restored_files = {one.what for one in outcomes if one.state == "restored"}
     if restored_files:
         outcomes += _reload_again(host, plan.files)
+    after = bystanders_after or {}
+    standing = {one.tunable: observe(host, one.probe) for one in plan.bystanders}
     for change in reversed(plan.changes):
         outcome = _restore_value(host, change, force=force or change.tunable == force_one)
         if outcome.state == "already" and not change.undo and change.persist in restored_files:
             # The file and its reload were what brought the value about, and back.
             outcome = Outcome(change.tunable, "restored", f"{change.after} → {change.before}")
         outcomes.append(outcome)
-    after = bystanders_after or {}
-    moved = [_restore_bystander(host, one, after.get(one.tunable)) for one in plan.bystanders]
+    outcomes = _tried_again(host, plan, outcomes)
+    moved = [_restore_bystander(host, one, after.get(one.tunable), standing[one.tunable]) for one in plan.bystanders]
     outcomes += [one for one in moved if one is not None]
     kept = tuple((one.what, one.detail) for one in outcomes if not one.is_back)
     _note(journal, Undone(time.time(), kept))
     return tuple(outcomes)
+
+
+def _tried_again(host: Host, plan: Plan, outcomes: list[Outcome]) -> list[Outcome]:
+    """Values that did not go back while others were still changed: a ring's size fits one MTU and not another."""
+    failed = {one.what for one in outcomes if one.state == "failed"}
+    again = {
+        change.tunable: _restore_value(host, change, force=True) for change in plan.changes if change.tunable in failed
+    }
+    return [again.get(one.what, one) for one in outcomes]
 
 
 def _note(journal: Journal, entry: Entry) -> None:
@@ -352,10 +530,17 @@ def _restore_value(host: Host, change: Change, *, force: bool) -> Outcome:
     return Outcome(change.tunable, "restored", f"{change.after} → {change.before}")
 
 
-def _restore_bystander(host: Host, one: Bystander, after: str | None) -> Outcome | None:
-    """None where it is as it was. One that moved with the change is put back; one that somebody set since is left."""
+def _restore_bystander(host: Host, one: Bystander, after: str | None, standing: str | Missing) -> Outcome | None:
+    """None where it is as it was. One that moved with the change is put back; one that somebody set since is left.
+
+    ``after`` is its value once the change was in force (None where that is not known), ``standing`` the one just before
+    the change was put back.
+    """
     live = observe(host, one.probe)
-    if isinstance(live, Missing) or live == one.before or live != (after or live):
+    if isinstance(live, Missing) or live == one.before:
+        return None
+    has_changed_since = live == standing and after == one.before if one.keeps else bool(after) and live != after
+    if has_changed_since:
         return None
     by_hand = "; ".join(hand_command(step) for step in one.undo)
     try:

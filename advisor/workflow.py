@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -13,9 +14,11 @@ from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.facts.services import Service, read_services
 from advisor.facts.unknown import Unknowns
 from advisor.facts.whole import Facts, scan
+from advisor.gate import gate_for
 from advisor.host import Host
 from advisor.journal import Record, Store
 from advisor.plan.compute import make_plan
+from advisor.plan.neighbours import read_neighbours
 from advisor.plan.observations import observe_targets
 from advisor.plan.placement import unit_names
 from advisor.plan.records import Plan
@@ -24,6 +27,9 @@ from advisor.profiles import Profile, load, profile_paths
 from advisor.script import rollback_script
 from advisor.signals import interruptible
 from advisor.transaction import Outcome, Progress, apply_plan, recover
+
+CONFIRM_SECONDS: Final = 60
+"""How long a change that could cut the host off waits for somebody to say that it did not."""
 
 
 def _quiet(_: str) -> None:
@@ -77,6 +83,7 @@ def plan_profiles(
         runtime_only=runtime_only,
         notes=_notes(found),
         settings=settings,
+        neighbours=read_neighbours(host, (target.tunable for target in targets), found.links),
     )
 
 
@@ -127,20 +134,40 @@ def apply_profiles(
     agree: Callable[[Plan], bool] = lambda _: True,
     progress: Progress = _quiet,
     store: Store | None = None,
+    peers: Sequence[str] = (),
+    confirm_within: float = CONFIRM_SECONDS,
 ) -> Done:
-    """Plan and apply under the lock; a transaction that was left unfinished is put back first."""
+    """Plan and apply under the lock; a transaction that was left unfinished is put back first.
+
+    Where a link is at risk, ``peers`` and whoever else answers over it must answer again after the change, and the
+    transaction waits ``confirm_within`` seconds for `confirm`; 0 keeps it at once.
+    """
     requests(names, settings)  # a call that is wrong is told before anything is made for it
     kept = store or Store()
     with kept.lock():
+        refuse_while_one_waits(kept)
         for record, outcomes in recover(host, kept):
-            progress(f"{record.id} had been interrupted: {_summary(outcomes)}")
+            progress(f"{record.id} was not finished ({record.why_undone or 'interrupted'}): {_summary(outcomes)}")
         made = plan_profiles(host, names, settings, runtime_only=runtime_only, store=kept)
         if made.is_empty and not made.cannot_apply:
             return Done(made, None)
         if not made.is_empty and not made.blocking and not agree(made):
             raise RefusedError("not agreed to; nothing was changed")
         with interruptible():
-            return Done(made, apply_plan(host, made, kept, progress=progress))
+            gate = None if made.is_empty or made.blocking else gate_for(host, made, peers, progress)
+            window = confirm_within if made.has_link_risk else 0
+            record = apply_plan(host, made, kept, progress=progress, gate=gate, confirm_within=window)
+        return Done(made, record)
+
+
+def refuse_while_one_waits(store: Store) -> None:
+    """Raises RefusedError: what comes after a change that may yet be taken back would stand on sand."""
+    waiting = store.waiting()
+    if waiting is not None:
+        raise RefusedError(
+            f"transaction {waiting.id} waits for confirmation, {waiting.seconds_left or 0:.0f} s left",
+            hint=f"advisor confirm {waiting.id}, or advisor rollback {waiting.id}",
+        )
 
 
 def _summary(outcomes: Iterable[Outcome]) -> str:

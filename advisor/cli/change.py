@@ -50,6 +50,20 @@ def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every step and do none.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     runtime_only: RuntimeOnly = False,
+    peers: Annotated[
+        list[str] | None,
+        typer.Option("--peer", metavar="ADDR", help="Must answer before and after a change of links; may be repeated."),
+    ] = None,
+    confirm_within: Annotated[
+        int,
+        typer.Option(
+            "--confirm-within",
+            metavar="SECONDS",
+            min=0,
+            max=86400,
+            help="A change of links is put back unless `advisor confirm` comes in time; 0 keeps it at once.",
+        ),
+    ] = 60,
     as_json: Json = False,
 ) -> int:
     """Carry a plan out as one transaction: journalled, read back, all or nothing."""
@@ -73,7 +87,16 @@ def apply(
         print_text(plan_text(made, width=terminal_width(), color=wants_color()))
         return _asked("Apply this?")
 
-    done = apply_profiles(host, names, settings(pairs), runtime_only=runtime_only, agree=agree, progress=say)
+    done = apply_profiles(
+        host,
+        names,
+        settings(pairs),
+        runtime_only=runtime_only,
+        agree=agree,
+        progress=say,
+        peers=tuple(peers or ()),
+        confirm_within=confirm_within,
+    )
     if as_json:
         print_json(transaction_document(done.record, done.plan))
     else:
@@ -98,6 +121,28 @@ def _asked(question: str) -> bool:
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise RefusedError("not confirmed; nothing was changed")
     return True
+
+
+def confirm(
+    identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="The one that waits without it.")] = None,
+    same_session: Annotated[
+        bool, typer.Option("--same-session", help="Also over the ssh connection that the change was made over.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Keep a transaction that waits for confirmation; without it, all is put back when its time is up."""
+    from advisor.history import confirm_transaction
+    from advisor.host import live_host
+    from advisor.report.documents import transaction_document
+    from advisor.report.transaction import confirmed_text
+
+    need_root()
+    record = confirm_transaction(live_host(), identity, same_session=same_session)
+    if as_json:
+        print_json(transaction_document(record, record.plan))
+    else:
+        print_text(confirmed_text(record, width=terminal_width(), color=wants_color()))
+    return 0
 
 
 def status(as_json: Json = False) -> int:
@@ -187,6 +232,7 @@ def rollback_script(
 COMMANDS: Final = {
     "plan": plan,
     "apply": apply,
+    "confirm": confirm,
     "status": status,
     "verify": verify,
     "rollback": rollback,

@@ -19,8 +19,9 @@ from advisor.signals import Interrupted
 _ROOMS: dict[str, tuple[str, ...]] = {
     "scan": ("scan", "snapshot"),
     "library": ("profiles", "explain"),
-    "change": ("plan", "apply", "status", "verify", "rollback", "rollback-script"),
+    "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
     "prove": ("prove",),
+    "probe": ("probe",),
 }
 
 

@@ -101,6 +101,8 @@ class Bystander(msgspec.Struct, frozen=True):
     before: str
     probe: Probe
     undo: tuple[Step, ...]
+    keeps: bool = False
+    """Also while the plan is in force: what a link lost on the way is given back to it at once, where that can be."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -120,6 +122,11 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         return not self.changes and not self.files
+
+    @property
+    def has_link_risk(self) -> bool:
+        """Whether carrying it out could cut this host off."""
+        return any(change.risk == "link" for change in self.changes)
 
     @property
     def cannot_apply(self) -> bool:

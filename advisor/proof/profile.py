@@ -18,7 +18,7 @@ from advisor.proof.conductor import Progress, Reconnect, Settings, silent
 from advisor.proof.protocol import prove
 from advisor.proof.records import Arm, Proof, Subject, ToggleClass, claims_for
 from advisor.transaction import Trial, recover, trial
-from advisor.workflow import apply_profiles, plan_profiles
+from advisor.workflow import apply_profiles, plan_profiles, refuse_while_one_waits
 
 RECONNECT_SECONDS = 60.0
 
@@ -69,6 +69,7 @@ def prove_profile(
         raise UsageError(f"profile {name} does not say how it is proven", hint="it has no [proof] table")
     kept = store or Store()
     with kept.lock():
+        refuse_while_one_waits(kept)
         for record, _ in recover(host, kept):
             say(f"{record.id} had been interrupted and was put back")
         facts = scan(host)
@@ -86,7 +87,9 @@ def prove_profile(
             )
     if not (settings.keep_if_gain and proof.is_gain):
         return proof
-    apply_profiles(host, [name], values, progress=say, store=kept)
+    done = apply_profiles(host, [name], values, progress=say, store=kept)
+    if done.record is not None and done.record.seconds_left is not None:
+        say(f"{done.record.id} waits {done.record.seconds_left:.0f} s for: advisor confirm {done.record.id}")
     return msgspec.structs.replace(proof, kept=True)
 
 

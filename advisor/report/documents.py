@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -27,7 +28,7 @@ def transaction_document(record: Record | None, plan: Plan) -> Document:
         "schema": "advisor.transaction/1",
         "id": None if record is None else record.id,
         "state": "unchanged" if record is None else record.state,
-        "deadline": None,
+        "deadline": None if record is None else _deadline(record),
         "dry_run": record is None and not plan.is_empty,
         "cannot_apply": cannot_apply_reason(plan),
         "began": None if record is None else _timestamp(record.began),
@@ -44,9 +45,17 @@ def status_document(status: Status) -> Document:
         "schema": "advisor.status/1",
         "transactions": [_transaction(record) for record in status.records],
         "in_force": [record.id for record in status.records if record.is_in_force],
-        "awaiting_confirmation": [],
+        "awaiting_confirmation": [
+            {"id": record.id, "deadline": _deadline(record), "seconds_left": round(record.seconds_left)}
+            for record in status.records
+            if record.seconds_left is not None
+        ],
         "drift": _drift(status.drift),
     }
+
+
+def _deadline(record: Record) -> str | None:
+    return None if record.seconds_left is None else _timestamp(time.time() + record.seconds_left)
 
 
 def _transaction(record: Record) -> Document:
@@ -59,6 +68,8 @@ def _transaction(record: Record) -> Document:
         "fingerprint": record.plan.fingerprint,
         "began": _timestamp(record.began),
         "ended": _timestamp(record.ended),
+        "deadline": _deadline(record),
+        "confirmed": _timestamp(record.confirmed),
         "changes": [
             {"tunable": change.tunable, "before": change.before, "after": change.after, "persist": change.persist}
             for change in record.plan.changes

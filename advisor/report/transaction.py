@@ -22,6 +22,7 @@ _PROSE: Final = ("put the earlier content of ", "set it to ")
 _STATES: Final[Mapping[State, tuple[str, Style]]] = {
     "applying": ("interrupted while it was applied, or still at it", "red"),
     "applied": ("in force", "green"),
+    "awaiting-confirmation": ("in force, waits for confirmation", "yellow"),
     "rolling-back": ("interrupted while it was put back, or still at it", "red"),
     "rolled-back": ("put back", ""),
     "partly-rolled-back": ("put back in part", "yellow"),
@@ -49,7 +50,30 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
     _add_left(page, plan)
     _add_consequences(page, plan)
     _add_way_back(page, record)
+    _add_waiting(page, record)
     return page.text
+
+
+def confirmed_text(record: Record, *, width: int, color: bool) -> str:
+    """That a transaction stays, and how to put it back all the same."""
+    page = Page(width, color=color)
+    page.add(Span(f"Confirmed {record.id}", "green"), f" ({listed(record.plan.profiles)}): it stays in force.", hang=2)
+    _add_way_back(page, record)
+    return page.text
+
+
+def _add_waiting(page: Page, record: Record) -> None:
+    """Last of all, as it is what has to be done now."""
+    if record.seconds_left is None:
+        return
+    page.blank()
+    page.add(
+        Span("Not kept yet", "yellow"),
+        f": all of it is put back by itself in {counted(round(record.seconds_left), 'second')}, "
+        "unless you log in anew (a session that is open proves nothing about new ones) and run:",
+        hang=2,
+    )
+    page.command(f"advisor confirm {record.id}")
 
 
 def _add_changes(page: Page, changes: Sequence[Change], files: Iterable[FileChange]) -> None:
@@ -145,6 +169,9 @@ def _add_record(page: Page, record: Record) -> None:
         page.add(f"the last step announced: {record.pending}", indent=2, hang=2)
     for what, why in record.kept:
         page.add(Span(what, "yellow"), f" is not as before: {why}", indent=2, hang=2)
+    if record.seconds_left is not None:
+        page.add(f"put back in {counted(round(record.seconds_left), 'second')}, unless there comes:", indent=2)
+        page.command(f"advisor confirm {record.id}", indent=4)
     if record.is_unfinished:
         page.add("to put it back:", indent=2)
         page.command("advisor rollback", indent=4)
@@ -154,7 +181,9 @@ def _last_event(record: Record) -> str:
     """What happened to it last, and when; of one that never ended, when it began."""
     if record.ended is None:
         return f"begun {when(record.began)}"
-    return f"{'applied' if record.state in ('applied', 'rolling-back') else 'put back'} {when(record.ended)}"
+    if record.confirmed is not None and record.is_in_force:
+        return f"applied {when(record.ended)}, confirmed {when(record.confirmed)}"
+    return f"{'put back' if record.state.endswith('rolled-back') else 'applied'} {when(record.ended)}"
 
 
 # The two reasons that are no error's message.

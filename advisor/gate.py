@@ -1,0 +1,95 @@
+"""Asking the other ends before and after a change of links, and nothing else than what passed before.
+
+Joins a plan (which links it puts at risk) with ``advisor.reach`` (who is there, and who answers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from advisor.errors import CommandError, RefusedError
+from advisor.host import Host
+from advisor.plan.records import Plan
+
+if TYPE_CHECKING:
+    from advisor.reach import NotPassed, Unprobeable
+
+WINDOW_SECONDS: Final = 10.0
+"""For everybody to answer again, from the links being up."""
+
+_LARGEST_PACKET_BYTES: Final = 65535
+
+Ask = Callable[[], None]
+
+
+def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], None]) -> Ask | None:
+    """Ask everybody beyond the links that ``plan`` puts at risk now; gives what asks those who answered once more.
+
+    ``named`` are addresses that must answer. None where no link is at risk. Raises UsageError for a name that means no
+    host, RefusedError where a named peer does not answer even before the change.
+    """
+    links = _links_at_risk(plan)
+    if not links:
+        if named:
+            raise RefusedError("--peer: this plan changes no link", hint="leave --peer out")
+        return None
+    from advisor.reach import await_gate, gate, peers_of, read_surroundings, up_links
+
+    peers = peers_of(host, read_surroundings(host), links=links, extra=named)
+    _refuse_unasked(peers.unprobeable)
+    before = gate(peers)
+    _refuse_silent(before.failing)
+    up = up_links(host, links)
+    say(_summary([one.peer.address for one in before.passing], [one.why for one in before.failing]))
+
+    def ask() -> None:
+        # As large as each link now carries.
+        after = await_gate(host, up, before.passing, _LARGEST_PACKET_BYTES, window_seconds=WINDOW_SECONDS)
+        for link, seconds in sorted(after.link_seconds.items()):
+            if seconds:
+                say(f"{link}: up after {seconds:.1f} s")
+        if not after.held:
+            raise CommandError(
+                "; ".join(one.why for one in after.failing) or "somebody who answered before does not answer any more",
+                hint="advisor probe shows what each path carries",
+            )
+        if after.passing:
+            sizes = sorted({one.size for one in after.passing})
+            say(f"{len(after.passing)} of {len(before.passing)} answer again, at {_listed(sizes)} bytes")
+
+    return ask
+
+
+def _links_at_risk(plan: Plan) -> frozenset[str]:
+    return frozenset(change.tunable.split(":")[1] for change in plan.changes if change.risk == "link")
+
+
+def _refuse_unasked(unprobeable: Iterable[Unprobeable]) -> None:
+    for one in unprobeable:
+        if one.role == "named":
+            raise RefusedError(f"--peer {one.what}: {one.why}", hint="name one that these links lead to, or none")
+
+
+def _refuse_silent(failing: Iterable[NotPassed]) -> None:
+    for one in failing:
+        if one.peer.role == "named":
+            raise RefusedError(
+                f"--peer: {one.why}, and that before anything was changed",
+                hint="leave it out, or mend the path first: advisor probe shows what it carries",
+            )
+
+
+def _summary(answering: Sequence[str], silent: Sequence[str]) -> str:
+    said = f"{len(answering)} answer{'s' if len(answering) == 1 else ''} over these links"
+    if answering:
+        said += f" ({_listed(answering[:6])}{', …' if len(answering) > 6 else ''})"
+    if silent:
+        said += f"; {len(silent)} not, and will not be asked again: {'; '.join(silent[:6])}"
+    if not answering:
+        said += ": nobody can be asked afterwards whether the path still carries"
+    return said
+
+
+def _listed(words: Sequence[object]) -> str:
+    return ", ".join(str(word) for word in words)

@@ -1,0 +1,63 @@
+"""Addresses and routes of the links that a plan changes, and of those stacked on them: recorded, so that they come
+back.
+
+An MTU below 1280 takes all IPv6 addresses of a link away for good (RFC 8200 section 5), and a driver that takes its
+link down to set an MTU or a ring takes those with it that nobody keeps (``net.ipv6.conf.*.keep_addr_on_down``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from advisor.facts.links import Link
+from advisor.host import Host, Probe, ReadCommand, Run, observe
+from advisor.plan.links import bystander_links
+from advisor.plan.records import Bystander
+
+Neighbours = Mapping[str, tuple[Bystander, ...]]
+"""By the name of the link."""
+
+
+def read_neighbours(host: Host, tunables: Iterable[str], links: Iterable[Link]) -> Neighbours:
+    """Lasting addresses and routes of the links that these tunables name, and of those above and below them."""
+    known = tuple(links)
+    named = {one.split(":")[1] for one in tunables if one.startswith("link:")} & {link.name for link in known}
+    related = {link.name for link in bystander_links(named, known)} | named if named else set()
+    return {name: tuple(_recorded(host, name)) for name in sorted(related)}
+
+
+def _recorded(host: Host, link: str) -> Iterator[Bystander]:
+    # A name that begins with a dash would be an option to ip(8).
+    if link.startswith("-"):
+        return
+    for what, probe, undo in (
+        ("addresses", _addresses(link), _address_steps),
+        ("routes4", _routes(link, 4), _route_steps),
+        ("routes6", _routes(link, 6), _route_steps),
+    ):
+        before = observe(host, probe)
+        if isinstance(before, str) and before:
+            yield Bystander(f"link:{link}:{what}", before, probe, tuple(undo(link, before)), keeps=True)
+
+
+def _addresses(link: str) -> Probe:
+    # Those with a lifetime come and go by themselves.
+    return ReadCommand(("ip", "-o", "address", "show", "dev", link, "permanent"), "addresses")
+
+
+def _routes(link: str, version: int) -> Probe:
+    return ReadCommand(("ip", "-o", f"-{version}", "route", "show", "table", "all", "dev", link), f"routes:{version}")
+
+
+def _address_steps(link: str, addresses: str) -> Iterator[Run]:
+    for word in addresses.split(" "):
+        address, _, flag = word.partition("+")
+        # A kernel route to its own prefix goes with an address, unless it was made without.
+        yield Run(("ip", "address", "replace", address, "dev", link, *((flag,) if flag else ())))
+
+
+def _route_steps(link: str, routes: str) -> Iterator[Run]:
+    for route in routes.split("; "):
+        words = re.sub(r"^(\d):", r"\1 ", route).split(" ")
+        yield Run(("ip", f"-{words[0]}", "route", "replace", *words[1:], "dev", link))

@@ -1,0 +1,378 @@
+"""The watchdog of a transaction: a shell script beside its journal that puts it back when nobody else will.
+
+It runs outside the client's process and session: as a transient unit where systemd runs, detached elsewhere. While a
+client works, the watchdog looks whether that process lives; once the transaction waits for a person, whether its time
+is up. A unit for the next boot is there for just as long, for a power cut or a restart in between.
+
+Who may decide is settled by the file ``pending``, which one process alone can rename or remove: keeping the transaction
+removes it, the watchdog renames it to ``reverting``, a client that puts back renames it to ``taken``. The script's head
+(``templates/watch.sh.j2``) lists all files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from advisor.errors import CommandError, RefusedError
+from advisor.host.putfile import put_file, sync_directory
+
+_UNIT_DIRECTORY: Final = "/etc/systemd/system"
+_BOOT_TARGET: Final = f"{_UNIT_DIRECTORY}/sysinit.target.wants"
+_START_SECONDS: Final = 20.0
+_REVERT_SECONDS: Final = 120.0
+_OPEN: Final = ("pending", "taken", "reverting")
+_MAX_OUTCOME_BYTES: Final = 1 << 20
+_ENVIRONMENT: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+
+_BOOT_UNIT: Final = """\
+# Here for as long as a transaction of advisor is open; goes with it.
+[Unit]
+Description=Put back what advisor had not finished changing ({identity})
+DefaultDependencies=no
+Wants=network-pre.target
+After=local-fs.target systemd-sysctl.service systemd-udev-trigger.service systemd-tmpfiles-setup.service
+Before=sysinit.target network-pre.target shutdown.target
+Conflicts=shutdown.target
+RequiresMountsFor={directory}
+
+[Service]
+Type=oneshot
+TimeoutStartSec=120
+ExecStart=/bin/sh {script} --boot
+"""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What the watchdog did: the rollback script's exit code, seconds since the epoch, the reason, a line each item."""
+
+    code: int
+    time: float
+    why: str
+    lines: tuple[str, ...]
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """How far a transaction is by the files beside its journal.
+
+    ``open`` is ``pending``, ``taken`` or ``reverting``, None once it is closed. ``seconds_left`` is the time to confirm
+    it, None where it does not wait for that, or waited in an earlier boot.
+    """
+
+    open: str | None
+    seconds_left: float | None
+    outcome: Outcome | None
+
+
+CLOSED: Final = Standing(None, None, None)
+
+
+class Watchdog:
+    """The watchdog of the transaction in ``directory``; ``unit`` is the name of its transient unit."""
+
+    def __init__(self, directory: Path, unit: str) -> None:
+        self.directory = directory
+        self._name = unit
+        self._script = directory / "watch.sh"
+
+    # -- what the client does ------------------------------------------------------------------------------------
+
+    def arm(self, *, persists: bool, state: str = "pending") -> None:
+        """Start watching this process; returns when the watchdog is seen to run.
+
+        ``persists`` asks for the unit that acts at the next boot. ``state`` is ``pending`` for a transaction that
+        begins, ``taken`` for one that is put back. Raises RefusedError with nothing left where it cannot be.
+        """
+        try:
+            self._lay_out(state, with_boot_unit=persists and _systemd_runs())
+            self._start()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError | subprocess.SubprocessError):
+                raise RefusedError(
+                    f"the watchdog that would put everything back cannot be started: {error}",
+                    hint=f"nothing was changed; see {self.directory}",
+                ) from error
+            raise
+
+    def check(self) -> None:
+        """Raises CommandError where the transaction is no longer this client's to carry on with."""
+        if not (self.directory / "pending").exists():
+            raise CommandError("the watchdog has taken over: this client was thought to be gone")
+
+    def await_confirmation(self, seconds: float) -> None:
+        """From now on the watchdog waits for a person, not for this process."""
+        self._write("deadline", f"{_uptime() + seconds:.0f}\n")
+
+    def keep(self) -> bool:
+        """Close the transaction as it is. False where the watchdog was faster and puts it back."""
+        try:
+            os.unlink(self.directory / "pending")
+        except FileNotFoundError:
+            return False
+        sync_directory(str(self.directory))
+        self.close()
+        return True
+
+    def claim(self) -> bool:
+        """Take the putting back upon this process. False where the watchdog is at it or has done it."""
+        self._sign()
+        for name in ("pending", "taken"):
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(self.directory / name, self.directory / "taken")
+                break
+        else:
+            if not self._is_abandoned():
+                return False
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(self.directory / "reverting", self.directory / "taken")
+        (self.directory / "deadline").unlink(missing_ok=True)
+        sync_directory(str(self.directory))
+        return True
+
+    def close(self) -> None:
+        """Nothing is open any more: the watchdog ends by itself, the boot unit goes."""
+        for name in ("pending", "taken", "reverting", "deadline", "client", "watching", "boot"):
+            (self.directory / name).unlink(missing_ok=True)
+        self._remove_boot_unit()
+        self._script.unlink(missing_ok=True)
+        sync_directory(str(self.directory))
+
+    def await_outcome(self) -> Outcome | None:
+        """What the watchdog made of it, once it is done; None where it ended without a word or took too long."""
+        end = time.monotonic() + _REVERT_SECONDS
+        while time.monotonic() < end:
+            outcome = self._outcome()
+            if outcome is not None or self._is_abandoned():
+                return outcome
+            time.sleep(0.2)
+        return None
+
+    def forget_outcome(self) -> None:
+        """From here on the journal tells it."""
+        (self.directory / "outcome").unlink(missing_ok=True)
+        sync_directory(str(self.directory))
+
+    def standing(self) -> Standing:
+        """How far the transaction is."""
+        outcome = self._outcome()
+        if outcome is not None:
+            return Standing(None, None, outcome)
+        opened = next((name for name in _OPEN if (self.directory / name).exists()), None)
+        return Standing(opened, self._seconds_left() if opened == "pending" else None, None)
+
+    @property
+    def place(self) -> str | None:
+        """Where the watchdog runs, in words for a person; None where it does not."""
+        number = self._watching()
+        if number is None:
+            return None
+        with contextlib.suppress(OSError):
+            if f"{self._name}.service" in Path(f"/proc/{number}/cgroup").read_text():
+                return f"unit {self._name}.service"
+        return f"process {number}"
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _boot_unit(self) -> str:
+        return f"{_UNIT_DIRECTORY}/{self._name}-boot.service"
+
+    @property
+    def _boot_link(self) -> str:
+        return f"{_BOOT_TARGET}/{self._name}-boot.service"
+
+    def _lay_out(self, state: str, *, with_boot_unit: bool) -> None:
+        (self.directory / "outcome").unlink(missing_ok=True)
+        self._write("boot", _boot_id())
+        self._sign()
+        made = with_boot_unit and not os.path.isdir(_BOOT_TARGET)
+        self._write("watch.sh", self._rendered(with_boot_unit=with_boot_unit, made_directory=made), mode=0o700)
+        if with_boot_unit:
+            self._write_boot_unit()
+        self._write(state, "")
+
+    def _rendered(self, *, with_boot_unit: bool, made_directory: bool) -> str:
+        from advisor.templating import environment
+
+        return (
+            environment(escape_html=False)
+            .get_template("watch.sh.j2")
+            .render(
+                directory=str(self.directory),
+                boot_files=[self._boot_link, self._boot_unit] if with_boot_unit else [],
+                boot_directories=[_BOOT_TARGET] if made_directory else [],
+            )
+        )
+
+    def _write_boot_unit(self) -> None:
+        text = _BOOT_UNIT.format(
+            identity=self.directory.name,
+            directory=_unit_escaped(str(self.directory)),
+            script=_unit_escaped(str(self._script)),
+        )
+        put_file(self._boot_unit, text.encode("utf-8", "surrogateescape"), mode=0o644, uid=0, gid=0)
+        os.makedirs(_BOOT_TARGET, mode=0o755, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.symlink(f"../{self._name}-boot.service", self._boot_link)
+        sync_directory(_BOOT_TARGET)
+
+    def _remove_boot_unit(self) -> None:
+        for path in (self._boot_link, self._boot_unit):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+                sync_directory(os.path.dirname(path))
+        if f"rmdir {_BOOT_TARGET}" in self._script_text():
+            with contextlib.suppress(OSError):
+                os.rmdir(_BOOT_TARGET)
+
+    def _script_text(self) -> str:
+        try:
+            return self._script.read_text("utf-8", "surrogateescape")
+        except FileNotFoundError:
+            return ""
+
+    def _write(self, name: str, text: str, *, mode: int = 0o600) -> None:
+        content = text.encode("utf-8", "surrogateescape")
+        put_file(str(self.directory / name), content, mode=mode, uid=os.geteuid(), gid=os.getegid())
+
+    def _read(self, name: str) -> str | None:
+        try:
+            with open(self.directory / name, "rb") as file:
+                return file.read(_MAX_OUTCOME_BYTES).decode("utf-8", "surrogateescape")
+        except FileNotFoundError:
+            return None
+
+    def _sign(self) -> None:
+        self._write("client", f"{os.getpid()} {_start_time(os.getpid())}\n")
+
+    def _seconds_left(self) -> float | None:
+        limit = self._read("deadline")
+        if limit is None or self._read("boot") != _boot_id():
+            return None
+        return max(0.0, float(limit) - _uptime())
+
+    def _outcome(self) -> Outcome | None:
+        text = self._read("outcome")
+        found = re.match(r"(\d{1,3}) (\d{1,12}) ([^\n]*)\n", text or "")
+        if text is None or found is None:
+            return None
+        return Outcome(int(found[1]), float(found[2]), found[3], tuple(text[found.end() :].splitlines()))
+
+    # -- the process ----------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        words = ["/bin/sh", str(self._script)]
+        if not (_is_in_the_hosts_namespaces() and _systemd_runs() and self._start_unit(words)):
+            # The shell in between ends at once, so that the watchdog is nobody's child that we would have to reap.
+            subprocess.run(
+                ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *words],
+                check=True,
+                start_new_session=True,
+                cwd="/",
+                env=_ENVIRONMENT,
+                timeout=_START_SECONDS,
+            )
+        end = time.monotonic() + _START_SECONDS
+        while self._watching() is None:
+            if time.monotonic() > end:
+                raise subprocess.SubprocessError(f"{self._script} does not start")
+            time.sleep(0.01)
+
+    def _start_unit(self, words: list[str]) -> bool:
+        command = ["systemd-run", "--quiet", "--collect", f"--unit={self._name}"]
+        command += ["--property=Restart=on-failure", "--property=TimeoutStopSec=60", "--", *words]
+        try:
+            done = subprocess.run(
+                command, check=False, capture_output=True, timeout=_START_SECONDS, env=_ENVIRONMENT, cwd="/"
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
+
+    def _watching(self) -> int | None:
+        """The number of the process that runs the script, if it does."""
+        text = self._read("watching") or ""
+        if not re.fullmatch(r"\d{1,10}\n", text):
+            return None
+        try:
+            argv = Path(f"/proc/{int(text)}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return None
+        return int(text) if os.fsencode(self._script) in argv else None
+
+    def _is_abandoned(self) -> bool:
+        return self._watching() is None
+
+
+def session() -> str | None:
+    """The ssh connection that this process was started over, as the number and start time of its sshd; None else."""
+    number = os.getpid()
+    for _ in range(64):
+        fields = _stat(number)
+        if fields is None or number <= 1:
+            return None
+        name, rest = fields
+        if name in ("sshd", "sshd-session"):
+            return f"{number} {rest[19]}"
+        number = int(rest[1])
+    return None
+
+
+def _stat(number: int) -> tuple[str, list[str]] | None:
+    """A process's name, and the fields from its state on (proc_pid_stat(5))."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    name = text[text.find("(") + 1 : text.rfind(")")]
+    return name, text[text.rfind(")") + 2 :].split()
+
+
+def _start_time(number: int) -> str:
+    """Clock ticks after boot at which a process started."""
+    found = _stat(number)
+    if found is None:
+        raise FileNotFoundError(f"/proc/{number}/stat")
+    return found[1][19]
+
+
+def _uptime() -> float:
+    """Seconds since boot, suspended ones included: a clock that is set does not move it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _systemd_runs() -> bool:
+    """sd_booted(3)."""
+    return os.path.isdir("/run/systemd/system")
+
+
+def _is_in_the_hosts_namespaces() -> bool:
+    """Whether a unit that PID 1 starts would see the same links, files and processes as this process does."""
+    try:
+        return all(os.readlink(f"/proc/self/ns/{one}") == os.readlink(f"/proc/1/ns/{one}") for one in _NAMESPACES)
+    except OSError:
+        return False
+
+
+_NAMESPACES: Final = ("net", "mnt", "pid")
+
+
+def _unit_escaped(text: str) -> str:
+    """A word of a unit file, whatever it holds (systemd.syntax(7), systemd.unit(5) for %)."""
+
+    def escaped(found: re.Match[str]) -> str:
+        return "".join(f"\\x{byte:02x}" for byte in os.fsencode(found[0]))
+
+    return re.sub(r"[^\w./-]", escaped, text, flags=re.ASCII)

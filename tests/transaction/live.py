@@ -1,0 +1,61 @@
+"""Plans, applies and puts back on the network namespace that it is started in; what tests run by ``ip netns exec``.
+
+usage: python -m tests.transaction.live STORE apply [--confirm SECONDS] [--fail-gate] TUNABLE=VALUE…
+       python -m tests.transaction.live STORE rollback
+"""
+
+from __future__ import annotations
+
+import sys
+
+from advisor.errors import AdvisorError, CommandError
+from advisor.facts.whole import scan
+from advisor.history import rollback_transactions
+from advisor.host import live_host
+from advisor.journal import Store
+from advisor.plan.compute import make_plan
+from advisor.plan.neighbours import read_neighbours
+from advisor.plan.observations import observe_targets
+from advisor.plan.records import Plan, Target
+from advisor.signals import interruptible
+from advisor.transaction import apply_plan
+
+
+def made_plan(pairs: list[tuple[str, str]]) -> Plan:
+    """A plan for these values of the running host, live values only: this machine's files are not for tests."""
+    host = live_host()
+    facts = scan(host)
+    targets = tuple(
+        Target(tunable, value, "exactly", "test", "test", ("test",), "test", rank=place)
+        for place, (tunable, value) in enumerate(pairs)
+    )
+    neighbours = read_neighbours(host, (tunable for tunable, _ in pairs), facts.links)
+    seen = observe_targets(host, targets, {})
+    return make_plan(("test",), targets, (), seen, facts, runtime_only=True, neighbours=neighbours)
+
+
+def refuse() -> None:
+    raise CommandError("the gate says no")
+
+
+def main(words: list[str]) -> None:
+    store, verb, *rest = words
+    kept = Store(store)
+    if verb == "rollback":
+        for _, outcomes in rollback_transactions(live_host(), None, everything=False, force=False, store=kept):
+            for one in outcomes:
+                print(one.what, one.state, one.detail)
+        return
+    window = float(rest[rest.index("--confirm") + 1]) if "--confirm" in rest else 0
+    pairs = [(word.partition("=")[0], word.partition("=")[2]) for word in rest if "=" in word]
+    with kept.lock(), interruptible():
+        gate = refuse if "--fail-gate" in rest else None
+        apply_plan(live_host(), made_plan(pairs), kept, progress=print, gate=gate, confirm_within=window)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except AdvisorError as error:
+        print(error.message, file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
