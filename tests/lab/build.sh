@@ -23,8 +23,9 @@ generation=1
 # The order follows what a storage host is made of: base, disks, links, NUMA, observation.
 guest_packages="
     systemd-sysv udev dbus kmod procps util-linux python3 dash busybox-static ca-certificates passwd less
-    e2fsprogs xfsprogs mdadm lvm2 dmsetup nvme-cli fio open-iscsi hdparm
-    iproute2 ethtool iputils-ping iperf3 openssh-server openssh-client
+    e2fsprogs xfsprogs mdadm lvm2 dmsetup multipath-tools nvme-cli fio open-iscsi hdparm
+    iproute2 ethtool nftables iputils-ping iperf3 openssh-server openssh-client
+    network-manager netplan.io ifupdown
     numactl pciutils lshw strace
 "
 # In the initramfs: what mounts the root disk, and link drivers in a fixed order, because with net.ifnames=0 the
@@ -167,6 +168,9 @@ configure_tree() { # TREE
     install -m 0755 "$here/guest/files/advisor" "$1/usr/local/bin/advisor"
     install -m 0755 "$here/guest/files/lab-setup" "$1/usr/local/sbin/lab-setup"
     cp "$here"/guest/files/*.network "$1/etc/systemd/network/"
+    cp "$here/guest/files/unmanaged.conf" "$1/etc/NetworkManager/conf.d/10-lab.conf"
+    # udev would assemble whatever array it finds, also between stopping one and wiping its members.
+    echo 'AUTO -all' >>"$1/etc/mdadm/mdadm.conf"
     mkdir -p "$1/src"
     echo lab >"$1/etc/hostname"
     printf '127.0.0.1 localhost\n127.0.1.1 lab\n::1 localhost\n' >"$1/etc/hosts"
@@ -176,9 +180,11 @@ configure_tree() { # TREE
     chroot "$1" useradd --create-home --shell /bin/bash plain
     chroot "$1" ssh-keygen -A >&2
     chroot "$1" systemctl --quiet enable lab-agent.service src.mount systemd-networkd.service >&2
-    # Installed for the cases that ask for them, idle for the others; timers and consoles have no reader here.
+    # Installed for the cases that ask for them, idle for the others (the links are systemd-networkd's); timers and
+    # consoles have no reader here.
     chroot "$1" systemctl --quiet disable ssh.service open-iscsi.service iscsid.service iscsid.socket iperf3.service \
-        nvmf-autoconnect.service nvmefc-boot-connections.service \
+        nvmf-autoconnect.service nvmefc-boot-connections.service multipathd.service multipathd.socket \
+        NetworkManager.service NetworkManager-dispatcher.service NetworkManager-wait-online.service networking.service \
         systemd-networkd-wait-online.service getty@tty1.service e2scrub_reap.service e2scrub_all.timer \
         apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer fstrim.timer >&2 || true
     # shellcheck disable=SC2086  # a list of words

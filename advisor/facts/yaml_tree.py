@@ -1,0 +1,62 @@
+"""A YAML document as a tree of nodes that know where in the text they stand; nothing is constructed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from advisor.host import Missing
+
+if TYPE_CHECKING:
+    from yaml import MappingNode, Node, ScalarNode
+
+# No network is described by more; what is larger would take minutes to read.
+MAX_CHARACTERS: Final = 1 << 20
+
+
+def compose(text: str) -> Node | Missing | None:
+    """The root of the only document in ``text``; None where it is empty. Missing says what is wrong with it."""
+    import yaml
+
+    if len(text) > MAX_CHARACTERS:
+        return Missing("unreadable", "larger than any description of a network")
+    try:
+        root: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        return Missing("unreadable", f"not YAML: {' '.join(str(error).split())[:120]}")
+    except RecursionError:
+        return Missing("unreadable", "nested too deeply")
+    return root
+
+
+def as_mapping(node: Node | None) -> MappingNode | None:
+    from yaml import MappingNode
+
+    return node if isinstance(node, MappingNode) else None
+
+
+def as_scalar(node: Node | None) -> ScalarNode | None:
+    from yaml import ScalarNode
+
+    return node if isinstance(node, ScalarNode) else None
+
+
+def pairs(node: Node) -> Iterator[tuple[str, Node]]:
+    """Keys that are plain text, with their values, in the order of the file. None for what is no mapping."""
+    mapping = as_mapping(node)
+    for key, value in mapping.value if mapping else ():
+        name = as_scalar(key)
+        if name is not None:
+            yield name.value, value
+
+
+def child(node: Node, name: str) -> Node | None:
+    """The last value of a key: netplan takes that of one that is given twice."""
+    return next((value for key, value in reversed(list(pairs(node))) if key == name), None)
+
+
+def descend(node: Node | None, path: tuple[str, ...]) -> Node | None:
+    """The node at the end of a path of keys."""
+    for name in path:
+        node = None if node is None else child(node, name)
+    return node

@@ -1,0 +1,83 @@
+"""A systemd .link file that gives one link its MTU and hides nothing from it (systemd.link(5))."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.facts.link_claim import udev_property
+from advisor.host import Host, Missing, Run
+from advisor.tunables.edits import FileEdit
+
+_RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
+_DIRECTORY: Final = "/etc/systemd/network"
+_DEFAULT_LINK_FILE: Final = "/usr/lib/systemd/network/99-default.link"
+# Of the files that match a link only the first is read.
+_PREFIXES: Final = ("10", "05", "00")
+
+
+def link_file_edit(host: Host, link: str, value: str) -> FileEdit | Missing:
+    """A .link file that matches this link alone and keeps what its present one says.
+
+    One that carried the MTU alone would take the naming and MAC policies of the file it hides from the link, and
+    rename it at the next boot.
+    """
+    match = _match_section(host, link)
+    if isinstance(match, Missing):
+        return match
+    present = udev_property(host, link, "ID_NET_LINK_FILE")
+    path = _path(link, present)
+    if isinstance(path, Missing):
+        return path
+    fresh = f"[Match]\n{match}\n\n[Link]\n{_link_section(host, present)}".encode()
+    return FileEdit(path, "section", "Link/", f"MTUBytes={value}", fresh, reload=_RELOAD)
+
+
+def _match_section(host: Host, link: str) -> str | Missing:
+    base = f"/sys/class/net/{link}"
+    if not host.exists(f"{base}/device"):
+        # A virtual link keeps the name that it is made with.
+        if re.fullmatch(r"[\w.-]+", link, re.ASCII):
+            return f"OriginalName={link}"
+        return Missing("unreadable", "its name cannot be written as a match of a .link file")
+    # A bond member shows the bond's address; its own one is kept aside.
+    member = host.read(f"{base}/bonding_slave/perm_hwaddr")
+    own = host.read(f"{base}/address") if host.read(f"{base}/addr_assign_type") == "0" else member
+    address = member if isinstance(own, Missing) else own
+    if not isinstance(address, Missing) and re.fullmatch(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}", address):
+        driver = host.readlink(f"{base}/device/driver")
+        # A VLAN or macvlan on top shows the same address: the driver tells the port from its children.
+        more = "" if isinstance(driver, Missing) else f"\nDriver={driver.rpartition('/')[2]}"
+        return f"MACAddress={address}{more}"
+    path = udev_property(host, link, "ID_PATH")
+    return f"Path={path}" if path else Missing("unreadable", "it has no lasting address or path to be known by at boot")
+
+
+def _path(link: str, present: str | None) -> str | Missing:
+    """A place before the file that the link has now, by name: the directory does not count."""
+    first = present.rpartition("/")[2] if present else ""
+    for prefix in _PREFIXES:
+        name = f"{prefix}-advisor-{_file_name(link)}.link"
+        if not first or name <= first:
+            return f"{_DIRECTORY}/{name}"
+    return Missing("unreadable", f"{present} comes before any other .link file: set MTUBytes= there")
+
+
+def _link_section(host: Host, present: str | None) -> str:
+    text = host.read(present or _DEFAULT_LINK_FILE)
+    if isinstance(text, Missing):
+        return ""
+    lines: list[str] = []
+    section = ""
+    # A line that ends in a backslash goes on in the next one (systemd.syntax(7)).
+    for line in text.replace("\\\n", " ").splitlines():
+        stripped = " ".join(line.split())
+        if stripped.startswith("["):
+            section = stripped
+        elif section == "[Link]" and "=" in stripped and stripped[0] not in "#;":
+            lines.append(stripped)
+    return "".join(line + "\n" for line in lines if not line.startswith("MTUBytes"))
+
+
+def _file_name(link: str) -> str:
+    return re.sub(r"[^\w.-]", lambda found: "".join(f"_{byte:02x}" for byte in found[0].encode()), link, flags=re.ASCII)

@@ -1,0 +1,232 @@
+"""Where a link's MTU is kept: in the file of the network manager that sets the link up at boot.
+
+A second place, a .link file beside a manager's own settings, would be undone by the manager as soon as it sets the link
+up after udev. So a manager's file is written or, where that cannot be, nothing is, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.facts.ifupdown import Placed, brought_up, read_stanzas
+from advisor.facts.ini_text import last_value
+from advisor.facts.link_claim import LinkOwner, is_plain, is_stopped
+from advisor.facts.link_owner import read_link_owner
+from advisor.facts.netplan import list_files, read_definitions
+from advisor.facts.network_manager import KEYFILES, UNIT, VENDOR_KEYFILES
+from advisor.facts.networkd import read_network_mtu
+from advisor.facts.sysconfig import parse_assignments
+from advisor.host import Host, Missing, Run
+from advisor.tunables.assignment_edit import is_one_value_a_line
+from advisor.tunables.edits import FileEdit, edited, mentions
+from advisor.tunables.link_file import link_file_edit
+from advisor.tunables.netplan_edit import netplan_edited
+
+_HEADING: Final = 1000  # characters in which a program says that a file is its own
+_DROP_IN: Final = "50-advisor-mtu.conf"
+_NETPLAN_FILE: Final = "/etc/netplan/90-advisor.yaml"
+# What netplan finds rather than makes: a definition in our own file may outlast the one that it amends, and do no harm.
+_PHYSICAL: Final = frozenset({"ethernets", "modems", "wifis"})
+_WITH_MTU: Final = _PHYSICAL | {"bonds", "bridges", "dummy-devices", "tunnels", "virtual-ethernets", "vlans"}
+_ETHERNET_PROFILES: Final = frozenset(
+    {
+        *("ethernet", "802-3-ethernet", "bond", "bridge", "team", "vlan", "vxlan", "macvlan", "veth", "dummy", "tun"),
+        *("macsec", "ovs-interface", "vrf"),
+    }
+)
+_OWN_MTU_PROFILES: Final = frozenset({"infiniband", "ip-tunnel", "wireguard"})
+
+
+def persist_mtu(host: Host, link: str, value: str) -> FileEdit | Missing:
+    """The edit that makes the MTU last, in the owner's own file. Missing says why there is none."""
+    edit = _edit(host, link, value)
+    if isinstance(edit, FileEdit) and not is_plain(edit.path):
+        return Missing("unreadable", "the name of the file that holds it cannot be written")
+    return edit
+
+
+def _edit(host: Host, link: str, value: str) -> FileEdit | Missing:
+    owner = read_link_owner(host, link)
+    if isinstance(owner, Missing):
+        return owner
+    if owner.shared_with:
+        others = " and ".join(owner.shared_with)
+        return Missing("unreadable", f"{owner.evidence}, with {others} alike: give it settings of its own")
+    match owner.manager:
+        case "NetworkManager":
+            return _in_profile(host, owner, value)
+        case "systemd-networkd":
+            return _for_networkd(host, link, owner, value)
+        case "netplan":
+            return _in_netplan(host, owner, value)
+        case "ifupdown":
+            return _in_interfaces(host, link, owner, value)
+        case "network-scripts" | "wicked":
+            return _in_ifcfg(host, str(owner.file), value, reload=())
+        case "udev":
+            return link_file_edit(host, link, value)
+
+
+def persistence_notes(host: Host, link: str, value: str) -> tuple[str, ...]:
+    """What a reader of the plan should know of the place: whose it is, and who else writes it."""
+    owner = read_link_owner(host, link)
+    edit = persist_mtu(host, link, value)
+    if isinstance(owner, Missing) or isinstance(edit, Missing) or edit.path.endswith(".link"):
+        return ()
+    text = host.read(edit.path)
+    is_made = not isinstance(text, Missing) and "cloud-init" in text[:_HEADING]
+    made = (f"{edit.path} says that cloud-init made it: it may be made anew, without this MTU",) if is_made else ()
+    return (f"{link}: {owner.evidence}", *made)
+
+
+def _in_profile(host: Host, owner: LinkOwner, value: str) -> FileEdit | Missing:
+    file = str(owner.file)
+    directory, _, name = file.rpartition("/")
+    path = f"{KEYFILES}/{name}" if directory == VENDOR_KEYFILES else file
+    reload = _loaded(host, path)
+    if directory not in (KEYFILES, VENDOR_KEYFILES):
+        return _in_ifcfg(host, file, value, reload=reload)
+    content = host.read_bytes(file)
+    if isinstance(content, Missing):
+        return Missing("unreadable", f"{file}: {content.why}")
+    if path != file and host.exists(path):
+        return Missing("unreadable", f"{path} is another profile than {file}, which it would have to stand in for")
+    section = _profile_section(content.decode("utf-8", "replace"))
+    if isinstance(section, Missing):
+        return Missing("unreadable", f"{file}: {section.why}")
+    fresh = content if path != file else b""
+    return FileEdit(path, "section", f"{section}/", f"mtu={value}", fresh, mode=0o600, reload=reload)
+
+
+def _loaded(host: Host, profile: str) -> tuple[Run, ...]:
+    """What makes NetworkManager read a profile again. It is not activated again: the live value is set already."""
+    return () if is_stopped(host, UNIT) else (Run(("nmcli", "connection", "load", profile)),)
+
+
+def _profile_section(text: str) -> str | Missing:
+    """The section that holds the MTU: that of Ethernet for most kinds of link, under either of its names."""
+    kind = last_value(text, "connection", "type", continued=False) or ""
+    if kind in _OWN_MTU_PROFILES:
+        return kind
+    if kind not in _ETHERNET_PROFILES:
+        return Missing("unreadable", f"a profile of type {kind!r} has no MTU that could be set")
+    return "802-3-ethernet" if re.search(r"^[ \t]*\[802-3-ethernet\]", text, re.MULTILINE) else "ethernet"
+
+
+def _for_networkd(host: Host, link: str, owner: LinkOwner, value: str) -> FileEdit | Missing:
+    file = str(owner.file)
+    said = read_network_mtu(host, file)
+    if isinstance(said, Missing):
+        return said
+    if not said.files and not said.from_dhcp:
+        return link_file_edit(host, link, value)
+    path = f"/etc/systemd/network/{file.rpartition('/')[2]}.d/{_DROP_IN}"
+    last = said.files[-1] if said.files else file
+    if last != file and last.rpartition("/")[2] > _DROP_IN:
+        if not last.startswith("/etc/"):
+            return Missing("unreadable", f"{last} is read after any file of ours and sets MTUBytes=")
+        path = last
+    # Nothing to reload: networkd would set the link up anew.
+    return FileEdit(path, "section", "Link/", f"MTUBytes={value}")
+
+
+def _in_netplan(host: Host, owner: LinkOwner, value: str) -> FileEdit | Missing:
+    kind, _, identity = owner.name.partition("/")
+    if kind not in _WITH_MTU:
+        return Missing("unreadable", f"{owner.evidence}; {kind} have no MTU in netplan")
+    if not re.fullmatch(r"[!-~]+", identity):
+        return Missing("unreadable", f"{identity!r} cannot be written as an ID of netplan")
+    path = _netplan_path(host, kind, identity)
+    if isinstance(path, Missing):
+        return path
+    # Its generated files would else bring the old value back when the renderer sets the link up again.
+    reload = (Run(("netplan", "generate")), *(_loaded(host, owner.profile) if owner.profile else ()))
+    edit = FileEdit(path, "netplan", owner.name, value, mode=0o600, reload=reload)
+    content = host.read(path)
+    if not isinstance(content, Missing) and netplan_edited(content, owner.name, value) is None:
+        return Missing("unreadable", f"{path} cannot be edited as it is laid out")
+    return edit
+
+
+def _netplan_path(host: Host, kind: str, identity: str) -> str | Missing:
+    """Our own file for what netplan finds, if it is read last; the file that defines it for what netplan makes."""
+    definitions = read_definitions(host, identity)
+    if isinstance(definitions, Missing):
+        return definitions
+    found = [one for one in definitions if one.kind == kind]
+    setting = [one for one in found if one.sets_mtu]
+    own = _NETPLAN_FILE.rpartition("/")[2]
+    if kind in _PHYSICAL and not (setting and setting[-1].path.rpartition("/")[2] > own):
+        hiding = next((path for path in list_files(host) if path.endswith(f"/{own}")), _NETPLAN_FILE)
+        return hiding if hiding == _NETPLAN_FILE else Missing("unreadable", f"{hiding} hides {_NETPLAN_FILE}")
+    last = (setting or found)[-1].path
+    if not last.startswith("/etc/netplan/"):
+        return Missing("unreadable", f"{last}, which is not the administrator's, has the last word on it in netplan")
+    return last
+
+
+def _in_interfaces(host: Host, link: str, owner: LinkOwner, value: str) -> FileEdit | Missing:
+    placed = read_stanzas(host)
+    if isinstance(placed, Missing):
+        return placed
+    name = _stanza_with_mtu(placed, owner.name)
+    if isinstance(name, Missing):
+        return name
+    own = [one for one in placed if one.stanza.interface == name]
+    key = name if name == link else f"{name} {link}"
+    edits = [FileEdit(path, "interfaces", key, value) for path in dict.fromkeys(one.path for one in own)]
+    contents = [host.read_bytes(edit.path) for edit in edits]
+    setting = [
+        edit
+        for edit, content in zip(edits, contents, strict=True)
+        if not isinstance(content, Missing) and mentions(content, edit)
+    ]
+    if len(setting) > 1:
+        return Missing("unreadable", f"{setting[0].path} and {setting[1].path} both give 'iface {name}' an MTU")
+    best = min(own, key=lambda one: (not one.stanza.takes_mtu, one.stanza.family != "inet"))
+    return setting[0] if setting else next(edit for edit in edits if edit.path == best.path)
+
+
+def _stanza_with_mtu(placed: tuple[Placed, ...], name: str) -> str | Missing:
+    """The logical interface whose stanza has the MTU: its own, or the only one that it inherits one from.
+
+    ifup joins a value that is inherited and one of the stanza itself to one that is no number.
+    """
+    inherited = _inherited(placed, name)
+    giving = [one for one in placed if one.stanza.interface in inherited and _has_mtu(one)]
+    if not giving:
+        return name
+    template = str(giving[0].stanza.interface)
+    heirs = {one.stanza.interface for one in placed if template in one.stanza.inherits}
+    if len(giving) > 1 or heirs - inherited - {name} or template in brought_up(placed):
+        return Missing("unreadable", f"it has its MTU from 'iface {template}' in {giving[0].path}, and so have others")
+    return template
+
+
+def _inherited(placed: tuple[Placed, ...], name: str) -> frozenset[str]:
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        heir = pending.pop()
+        for one in placed:
+            if one.stanza.interface == heir:
+                new = set(one.stanza.inherits) - found
+                found |= new
+                pending += new
+    return frozenset(found)
+
+
+def _has_mtu(placed: Placed) -> bool:
+    return any(option.words[0] == "mtu" for option in placed.stanza.options)
+
+
+def _in_ifcfg(host: Host, path: str, value: str, *, reload: tuple[Run, ...]) -> FileEdit | Missing:
+    content = host.read_bytes(path)
+    if isinstance(content, Missing):
+        return Missing("unreadable", f"{path}: {content.why}")
+    edit = FileEdit(path, "shell", "MTU", value, reload=reload)
+    after = edited(content, edit).decode("utf-8", "replace")
+    if not is_one_value_a_line(content.decode("latin-1")) or parse_assignments(after).get("MTU") != value:
+        return Missing("unreadable", f"{path} holds a value over several lines, or more than values")
+    return edit

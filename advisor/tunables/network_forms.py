@@ -1,0 +1,61 @@
+"""The forms of edit that files of network managers take, beyond sections of ``KEY=VALUE``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from advisor.tunables.assignment_edit import assignment_edited, assignment_mentions
+from advisor.tunables.interfaces_edit import interfaces_edited, interfaces_mention
+from advisor.tunables.netplan_edit import netplan_edited, netplan_mentions
+
+NetworkForm = Literal["shell", "interfaces", "netplan"]
+
+
+def network_edited(old: bytes, form: NetworkForm, key: str, value: str) -> bytes:
+    """``shell``: the variable ``key``. ``interfaces``: ``key`` is a logical interface and, after a blank, the link
+    where that is called otherwise; ``value`` its MTU. ``netplan``: ``key`` is TYPE/ID, ``value`` its MTU.
+
+    A netplan file that cannot be edited (no YAML, aliases in the way) is begun anew: who plans the edit looks first.
+    """
+    match form:
+        case "shell":
+            return assignment_edited(old.decode("latin-1"), _latin(key), _latin(value)).encode("latin-1")
+        case "interfaces":
+            return interfaces_edited(old.decode("latin-1"), _latin(key), _latin(value)).encode("latin-1")
+        case "netplan":
+            new = netplan_edited(text, key, value) if (text := _utf8(old)) is not None else None
+            return (new or netplan_edited("", key, value) or "").encode()
+
+
+def network_mentions(content: bytes, form: NetworkForm, key: str) -> bool:
+    """Whether the file sets this key, whatever the value."""
+    match form:
+        case "shell":
+            return assignment_mentions(content.decode("latin-1"), _latin(key))
+        case "interfaces":
+            return interfaces_mention(content.decode("latin-1"), _latin(key))
+        case "netplan":
+            text = _utf8(content)
+            return text is not None and netplan_mentions(text, key)
+
+
+def network_line(form: NetworkForm, key: str, value: str) -> str:
+    """The setting in words of its file."""
+    match form:
+        case "shell":
+            return f"{key}={value}"
+        case "interfaces":
+            return f"iface {key.partition(' ')[0]}: mtu {value}"
+        case "netplan":
+            return f"network: {{{key.replace('/', ': {')}: {{mtu: {value}}}}}}}"
+
+
+def _latin(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _utf8(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,142 @@
+"""A link's MTU, kept where the link's own network manager keeps it.
+
+Judged by each manager's own parser, by what it does with its links afterwards, and by a start of the host.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from .guest import Machine
+
+# A link for each manager; NetworkManager, netplan and ifupdown are installed on the lab host and idle.
+FILES = {
+    "/etc/NetworkManager/system-connections/lab.nmconnection": (
+        "[connection]\nid=lab\nuuid=11111111-1111-4111-8111-111111111111\ntype=dummy\ninterface-name=keyfile0\n\n"
+        "[ethernet]\n# as the switch has it\nmtu = 1500\n\n[ipv4]\nmethod=manual\naddress1=198.51.100.1/28\n\n"
+        "[ipv6]\nmethod=disabled\n"
+    ),
+    "/etc/netplan/50-lab.yaml": (
+        "# storage network\nnetwork:\n  version: 2\n  ethernets:\n"
+        "    lan0:\n      match: {name: planned0}\n      addresses: [198.51.100.17/28]\n"
+        "    lan1:\n      renderer: NetworkManager\n      match: {name: planned1}\n"
+        "      addresses: [198.51.100.33/28]\n      mtu: 1500\n"
+        "  bridges:\n    planned2:\n      addresses: [198.51.100.49/28]   # no ports\n"
+    ),
+    "/etc/network/interfaces.d/lab": (
+        "iface static0 inet static\n\taddress 198.51.100.65/28\n"
+        "allow-hotplug dhcp0\niface dhcp0 inet dhcp\n  hostname lab\n"
+    ),
+    "/etc/sysconfig/network-scripts/ifcfg-script0": "DEVICE='script0'\nONBOOT='yes'   # always\nMTU=\n",
+}
+LINKS = ("keyfile0", "planned0", "planned1", "planned2", "static0", "dhcp0", "script0")
+START = """
+ip link add planned1 type veth peer name far1
+for name in keyfile0 planned0 static0 dhcp0 script0; do ip link add $name type dummy; done
+ip link set far1 up
+netplan generate && networkctl reload && ifup static0
+systemctl start NetworkManager && nm-online --quiet --wait-for-startup --timeout 30
+nmcli --wait 20 connection up lab && nmcli --wait 20 connection up netplan-lan1
+# What stands for Red Hat's script at boot.
+systemd-run --quiet --unit=network --remain-after-exit true
+for try in $(seq 50); do
+    grep -qs NETWORK_FILE "/run/systemd/netif/links/$(cat /sys/class/net/planned2/ifindex)" && exit 0
+    sleep 0.2
+done
+exit 1
+"""
+END = """
+ifdown static0
+systemctl stop NetworkManager network.service
+rm -rf /etc/sysconfig /run/NetworkManager /run/network/* /var/lib/NetworkManager/* /var/lib/advisor
+rm -f /etc/netplan/* /etc/network/interfaces.d/* /etc/NetworkManager/system-connections/*
+netplan generate
+for name in keyfile0 planned0 planned1 planned2 static0 dhcp0 script0; do ip link del $name; done
+networkctl reload
+"""
+FOLDERS = "/etc/NetworkManager /etc/netplan /etc/network /etc/sysconfig /etc/systemd/network /etc/udev"
+
+
+def out(guest: Machine, command: str) -> str:
+    return guest.run(command, timeout=90).check().stdout
+
+
+def state(guest: Machine) -> list[str]:
+    """Every file of every manager: its name, mode and content."""
+    return out(guest, f"find {FOLDERS} -type f -exec stat -c '%n %a %u' {{}} + -exec cksum {{}} + | sort").splitlines()
+
+
+def mtus(guest: Machine) -> dict[str, int]:
+    return {link["ifname"]: link["mtu"] for link in json.loads(out(guest, "ip -j link"))}
+
+
+def apply(guest: Machine, *links: str) -> None:
+    words = ["apply", "jumbo-frames", "--set", f"links={','.join(links)}", "--confirm-within", "0", "--yes"]
+    guest.run(["advisor", *words], timeout=180).check()
+
+
+@pytest.fixture
+def managed(guest: Machine) -> Iterator[Machine]:
+    """The lab host with a link for each manager."""
+    out(guest, "rm -rf /var/lib/advisor; mkdir -p /etc/netplan /etc/sysconfig/network-scripts")
+    for path, text in FILES.items():
+        guest.put(path, text, 0o600)
+    try:
+        guest.run(START, timeout=120).check()
+        yield guest
+    finally:
+        guest.run(END, timeout=120)
+
+
+def test_each_manager_reads_what_was_written_and_acts_on_it(managed: Machine) -> None:
+    before = state(managed)
+    apply(managed, *LINKS)
+    assert {name: mtu for name, mtu in mtus(managed).items() if name in LINKS} == dict.fromkeys(LINKS, 9000)
+    changed = {line.split()[-1] for line in {*before} ^ {*state(managed)} if not line.startswith("/")}
+    assert changed == {*FILES, "/etc/netplan/90-advisor.yaml"}
+    for profile in ("lab", "netplan-lan1"):
+        assert out(managed, f"nmcli -g 802-3-ethernet.mtu connection show {profile}") == "9000\n"
+    assert out(managed, "netplan get ethernets.lan0.mtu; netplan get bridges.planned2.mtu") == "9000\n9000\n"
+    assert "mtu: 9000" in out(managed, "ifquery static0").splitlines()
+    assert 'ip link set dev "$IFACE" mtu 9000' in managed.run("ifup --no-act -v dhcp0 2>&1", timeout=60).stdout
+    assert out(managed, '. /etc/sysconfig/network-scripts/ifcfg-script0; echo "$MTU $ONBOOT"') == "9000 yes\n"
+    # Each sets its links up anew: the MTU is its own now.
+    own = [name for name in LINKS if name not in ("dhcp0", "script0")]
+    out(managed, f"for name in {' '.join(own)}; do ip link set $name mtu 1500; done")
+    again = (
+        "nmcli --wait 20 connection up lab; nmcli --wait 20 connection up netplan-lan1; ifdown static0; ifup static0"
+    )
+    out(managed, f"{again}; networkctl reload; networkctl reconfigure planned0 planned2")
+    out(
+        managed,
+        "for try in $(seq 50); do ip link | grep -q ' planned[02]: .*mtu 1500' || exit 0; sleep 0.2; done; exit 1",
+    )
+    assert {name: mtu for name, mtu in mtus(managed).items() if name in own} == dict.fromkeys(own, 9000)
+    managed.run(["advisor", "rollback"], timeout=180).check()
+    assert state(managed) == before
+    assert out(managed, "nmcli -g 802-3-ethernet.mtu connection show lab") == "1500\n"
+    assert {name: mtu for name, mtu in mtus(managed).items() if name in LINKS} == dict.fromkeys(LINKS, 1500)
+
+
+def test_systemd_has_it_at_the_next_start_by_either_of_its_files(guest: Machine) -> None:
+    """A .link file for eth0; a drop-in for eth1, whose .network file would set another one after udev."""
+    site = "/etc/systemd/network/10-eth1.network.d/20-site.conf"
+    guest.put(site, "[Link]\nMTUBytes=1500\n")
+    try:
+        out(guest, "rm -rf /var/lib/advisor; networkctl reload; udevadm settle")
+        before = state(guest)
+        apply(guest, "eth0", "eth1")
+        new = {line.split()[-1] for line in {*state(guest)} - {*before} if not line.startswith("/")}
+        ours = {"/etc/systemd/network/10-advisor-eth0.link", f"{site.rpartition('/')[0]}/50-advisor-mtu.conf"}
+        assert new == ours
+        guest.reboot()
+        after = mtus(guest)
+        assert (after["eth0"], after["eth1"], after["eth2"]) == (9000, 9000, 1500)
+        assert out(guest, "networkctl --json=short status eth1 | grep -o '\"MTU\":[0-9]*'") == '"MTU":9000\n'
+        guest.run(["advisor", "rollback"], timeout=180).check()
+        assert state(guest) == before
+    finally:
+        out(guest, f"rm -rf {site.rpartition('/')[0]} /var/lib/advisor; networkctl reload")
