@@ -16,16 +16,20 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
+from advisor.host.given import open_given
+from advisor.toml_lines import Place, line_of
 from advisor.tunables.tunable import Sense
 
 MAX_PROFILE_BYTES: Final = 256 * 1024
 MAX_LINE_DOTS: Final = 256  # tomllib takes the square of a dotted key's length: minutes for one of 200 KiB
+MAX_GENERATIONS: Final = 16
 LOCAL_PROFILES: Final = Path("/etc/advisor/profiles")
 
 FieldSense = Literal["exactly", "at-least", "at-most", "keep"]
-ForEach = Literal["links", "units", "irqs"]
+ForEach = Literal["links", "units", "irqs", "disks", "arrays"]
 Operator = Literal["is", "is-not", "at-least", "at-most", "exists", "count-at-least"]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
+ParameterName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -48,8 +52,25 @@ class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     placement: Literal["unit", "cpus"] | None = None
 
 
+class Only(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Which disks or arrays a line is for; what is not said does not matter.
+
+    ``names`` are shell patterns, ``kinds`` as a scan has them (nvme, scsi …; md, lvm, dm-multipath), ``levels`` are
+    those of arrays. An array is rotational if one of its disks is.
+    """
+
+    names: tuple[Text, ...] = ()
+    kinds: tuple[Text, ...] = ()
+    levels: tuple[Text, ...] = ()
+    transports: tuple[Text, ...] = ()
+    rotational: bool | None = None
+    min_bytes: int | None = None
+    max_bytes: int | None = None
+
+
 class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One wanted value: which tunable (``for-each`` makes one of each selected link, unit or IRQ), what, why."""
+    """One wanted value: which tunable (``for-each`` makes one of each selected link, unit, IRQ, disk or array), what,
+    why. ``only`` bounds the disks or arrays."""
 
     tunable: Text
     value: str | Computed
@@ -58,6 +79,7 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     sources: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
     sense: Sense | tuple[FieldSense, ...] = "exactly"
     for_each: ForEach | None = None
+    only: Only | None = None
 
 
 class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,7 +116,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     hurts_when: Text
     sources: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
     tunables: tuple[Wanted, ...] = ()
-    parameters: dict[Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z")], Parameter] = {}
+    parameters: dict[ParameterName, Parameter] = {}
     conditions: tuple[Condition, ...] = ()
     guards: tuple[Literal["socket-memory", "llt-memory"], ...] = ()
     inherits: tuple[str, ...] = ()
@@ -120,21 +142,30 @@ def profile_paths(local: Path = LOCAL_PROFILES) -> dict[str, Path]:
 
 def load(name: str, paths: Mapping[str, Path] | None = None) -> Profile:
     """The profile of this name. Raises UsageError where there is none, InvalidInputError where its file is broken."""
-    return _resolved(name, profile_paths() if paths is None else paths, ())
+    return _resolved(name, profile_paths() if paths is None else paths, (), {})
 
 
-def _resolved(name: str, paths: Mapping[str, Path], heirs: tuple[str, ...]) -> Profile:
+def _resolved(name: str, paths: Mapping[str, Path], heirs: tuple[str, ...], known: dict[str, Profile]) -> Profile:
+    """``known`` keeps each profile that is resolved: where all inherit from several, there are endless ways to one."""
+    if name in known:
+        return known[name]
     if name not in paths:
         where = f" (inherited by {heirs[-1]})" if heirs else ""
         raise UsageError(f"there is no profile {name!r}{where}", hint=_suggestion(name, paths))
     if name in heirs:
         raise InvalidInputError(f"{paths[name]}: inherits from itself: {' → '.join((*heirs, name))}")
+    if len(heirs) >= MAX_GENERATIONS:
+        raise InvalidInputError(f"{paths[heirs[0]]}: inherits over more than {MAX_GENERATIONS} generations")
     profile = read_profile(paths[name])
     _check_file_name(profile, name, paths[name])
-    for parent in reversed(profile.inherits):
-        profile = _inherit(profile, _resolved(parent, paths, (*heirs, name)))
+    for parent in dict.fromkeys(reversed(profile.inherits)):
+        profile = _inherit(profile, _resolved(parent, paths, (*heirs, name), known))
     if profile.inherits:
-        _check(profile, f"{paths[name]} with what it inherits", is_whole=True)
+        try:
+            _check(profile, is_whole=True)
+        except _FieldError as error:
+            raise error.located(f"{paths[name]} with what it inherits") from error
+    known[name] = profile
     return profile
 
 
@@ -160,9 +191,9 @@ def _inherit(child: Profile, parent: Profile) -> Profile:
 
 
 def read_profile(path: Path) -> Profile:
-    """One file, inheritance not yet resolved. Raises InvalidInputError naming file and line, or file and field."""
+    """One file, inheritance not yet resolved. Raises InvalidInputError naming file, line and field."""
     try:
-        with path.open("rb") as file:
+        with open_given(path) as file:
             data = file.read(MAX_PROFILE_BYTES + 1)
     except OSError as error:
         raise InvalidInputError(f"{path}: {error.strerror}") from error
@@ -171,28 +202,47 @@ def read_profile(path: Path) -> Profile:
     return parse_profile(data, str(path))
 
 
+class _FieldError(Exception):
+    """What is wrong with a field, ``path`` as `advisor.toml_lines` has it."""
+
+    def __init__(self, path: Place, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+        self.hint = hint
+
+    def located(self, where: str, text: str | None = None) -> InvalidInputError:
+        """The error for the user; ``text`` is that of the file, where the fault lies in one."""
+        line = line_of(text, self.path) if text is not None and self.path else None
+        place = f"{where}: line {line}" if line else where
+        field = f"field {_field_words(self.path)}: " if self.path else ""
+        return InvalidInputError(f"{place}: {field}{self.message}", hint=self.hint)
+
+
 def parse_profile(data: bytes, where: str) -> Profile:
     """A profile from the bytes of its file; ``where`` is named in errors."""
     deep = next((n for n, line in enumerate(data.split(b"\n"), 1) if line.count(b".") > MAX_LINE_DOTS), None)
     if deep is not None:
         raise InvalidInputError(f"{where}: line {deep}: nested too deeply")
     try:
-        document = tomllib.loads(data.decode("utf-8"))
-        profile = msgspec.convert(document, Profile)
+        text = data.decode("utf-8")
+        document = tomllib.loads(text)
+        profile = _converted(document)
+        _check(profile, is_whole=not profile.inherits)
     except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{where}: not UTF-8 at byte {error.start}") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInputError(f"{where}: line {line}: not UTF-8 at byte {error.start}") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidInputError(
             f"{where}: {_with_line(str(error), data)}", hint="the file is not valid TOML"
         ) from error
-    except msgspec.ValidationError as error:
-        raise InvalidInputError(f"{where}: {_field_words(str(error))}") from error
+    except _FieldError as error:
+        raise error.located(where, text) from error
     except RecursionError as error:
-        raise InvalidInputError(f"{where}: nested too deeply") from error
+        raise InvalidInputError(f"{where}: line {_deepest_line(data)}: nested too deeply") from error
     except ValueError as error:
         # A number of thousands of digits: tomllib lets int() speak.
-        raise InvalidInputError(f"{where}: {error}") from error
-    _check(profile, where, is_whole=not profile.inherits)
+        raise InvalidInputError(f"{where}: line {_line_of_digits(data)}: {error}") from error
     return profile
 
 
@@ -204,76 +254,137 @@ def _with_line(message: str, data: bytes) -> str:
     return f"line {line}: {message[: found.start()].strip()}"
 
 
-def _field_words(message: str) -> str:
-    found = re.fullmatch(r"(.*) - at `\$\.?(.*)`", message)
-    return f"field {found[2]}: {found[1]}" if found and found[2] else message
+def _deepest_line(data: bytes) -> int:
+    """The line with most brackets open, those in strings and comments counted too."""
+    depth, deepest, found = 0, 0, 1
+    for number, line in enumerate(data.split(b"\n"), 1):
+        depth += sum(map(line.count, (b"[", b"{")))
+        if depth > deepest:
+            deepest, found = depth, number
+        depth -= sum(map(line.count, (b"]", b"}")))
+    return found
 
 
-def _check(profile: Profile, where: str, *, is_whole: bool) -> None:
-    """What the types cannot say; places only once the profile is whole. Raises InvalidInputError."""
+def _line_of_digits(data: bytes) -> int:
+    lines = data.split(b"\n")
+    return next((number for number, line in enumerate(lines, 1) if re.search(rb"[0-9_]{4300}", line)), 1)
+
+
+def _converted(document: dict[str, object]) -> Profile:
+    try:
+        return msgspec.convert(document, Profile)
+    except msgspec.ValidationError as error:
+        words, _, place = str(error).partition(" - at `")
+        path = _path(place, document)
+        unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words, re.DOTALL)
+        raise _FieldError((*path, unknown[1]) if unknown else path, words) from error
+
+
+def _path(place: str, document: Mapping[str, object]) -> Place:
+    """The keys and indices of a place as msgspec writes it: ``$.parameters[...].type`` and such like."""
+    found: list[str | int] = []
+    for key, index in re.findall(r"\.([\w-]+)|\[(\d+|\.\.\.)\]", place.partition("$")[2]):
+        found.append(key if key else int(index) if index.isdigit() else "")
+    if place.startswith("key`"):
+        found.append("")
+    # It does not say which: only the parameters have names of the author's choice.
+    return tuple(_faulty_parameter(document) if part == "" else part for part in found)
+
+
+def _faulty_parameter(document: Mapping[str, object]) -> str:
+    parameters = document["parameters"]
+    assert isinstance(parameters, dict)
+    for name, parameter in parameters.items():
+        try:
+            msgspec.convert({name: parameter}, dict[ParameterName, Parameter])
+        except msgspec.ValidationError:
+            return str(name)
+    raise AssertionError("one of them was refused")
+
+
+def _field_words(path: Place) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def _check(profile: Profile, *, is_whole: bool) -> None:
+    """What the types cannot say; places only once the profile is whole. Raises _FieldError."""
     for name, parameter in profile.parameters.items():
-        _check_parameter(name, parameter, f"{where}: field parameters.{name}")
+        _check_parameter(name, parameter)
     for number, condition in enumerate(profile.conditions):
         # bool is an int to Python.
         if condition.op.endswith(("at-least", "at-most")) and type(condition.value) is not int:
-            raise InvalidInputError(f"{where}: field conditions[{number}].value: {condition.op} needs a whole number")
-    seen: set[str] = set()
+            raise _FieldError(("conditions", number, "value"), f"{condition.op} needs a whole number")
+    seen: set[tuple[str, Only | None]] = set()
     for number, wanted in enumerate(profile.tunables):
-        field = f"{where}: field tunables[{number}]"
-        if wanted.tunable in seen:
-            raise InvalidInputError(f"{field}.tunable: {wanted.tunable} is set by an earlier one already")
-        seen.add(wanted.tunable)
+        field: Place = ("tunables", number)
+        if (wanted.tunable, wanted.only) in seen:
+            raise _FieldError((*field, "tunable"), f"{wanted.tunable} is set by an earlier one already")
+        seen.add((wanted.tunable, wanted.only))
         _check_tunable(wanted, field)
         if is_whole:
             _check_places(wanted, profile.parameters, field)
             _check_value(wanted, profile.parameters, field)
 
 
-def _check_parameter(name: str, parameter: Parameter, field: str) -> None:
+def _check_parameter(name: str, parameter: Parameter) -> None:
+    field: Place = ("parameters", name)
     if name in _SELECTING and parameter.type != "names":
-        raise InvalidInputError(f"{field}.type: {name} selects what for-each goes over, so it is of type names")
+        raise _FieldError((*field, "type"), f"{name} selects what for-each goes over, so it is of type names")
     try:
-        _checked(parameter, parameter.default, f"{field}.default")
+        _checked(parameter, parameter.default, "default")
     except UsageError as error:
-        raise InvalidInputError(error.message) from error
+        raise _FieldError((*field, "default"), error.message.removeprefix("default: ")) from error
 
 
-def _check_tunable(wanted: Wanted, field: str) -> None:
+def _check_tunable(wanted: Wanted, field: Place) -> None:
     from advisor.tunables import tunable
 
-    if wanted.for_each and wanted.tunable != _EACH[wanted.for_each]:
-        raise InvalidInputError(f"{field}.tunable: for-each {wanted.for_each} is for {_EACH[wanted.for_each]}")
+    if wanted.for_each and not re.fullmatch(_EACH[wanted.for_each], wanted.tunable):
+        shape = _EACH[wanted.for_each].replace("\\", "")
+        raise _FieldError((*field, "tunable"), f"for-each {wanted.for_each} is for {shape}")
+    if wanted.only is not None:
+        _check_only(wanted, wanted.only, (*field, "only"))
     try:
         tunable(re.sub(r"\{\w+\}", "1", wanted.tunable).replace("unit:1:", "unit:1.service:"))
     except UsageError as error:
-        raise InvalidInputError(f"{field}.tunable: {error.message}", hint=error.hint) from error
+        raise _FieldError((*field, "tunable"), error.message, error.hint) from error
 
 
-def _check_places(wanted: Wanted, parameters: Mapping[str, Parameter], field: str) -> None:
+def _check_only(wanted: Wanted, only: Only, field: Place) -> None:
+    if wanted.for_each not in _BOUNDED:
+        raise _FieldError(field, f"it bounds what for-each goes over: {' or '.join(_BOUNDED)}")
+    foreign = "levels" if wanted.for_each == "disks" else "transports"
+    if getattr(only, foreign):
+        raise _FieldError((*field, foreign), f"{wanted.for_each} have none")
+    if only == Only():
+        raise _FieldError(field, "says nothing")
+
+
+def _check_places(wanted: Wanted, parameters: Mapping[str, Parameter], field: Place) -> None:
     value = wanted.value.multiply if isinstance(wanted.value, Computed) else wanted.value
     for place in re.findall(r"\{(\w*)\}", f"{wanted.tunable} {value}"):
         if wanted.for_each and place == wanted.for_each[:-1]:
             continue
         if place not in parameters:
-            raise InvalidInputError(f"{field}: {{{place}}} is neither a parameter nor what for-each selects")
+            raise _FieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects")
         if parameters[place].type == "names":
-            raise InvalidInputError(f"{field}: {{{place}}} is a list of names, which is no part of a value")
+            raise _FieldError(field, f"{{{place}}} is a list of names, which is no part of a value")
 
 
-def _check_value(wanted: Wanted, parameters: Mapping[str, Parameter], field: str) -> None:
+def _check_value(wanted: Wanted, parameters: Mapping[str, Parameter], field: Place) -> None:
     value, placement = wanted.value, _PLACEMENTS.get(wanted.for_each or "")
+    at = (*field, "value")
     if placement and value != Computed(placement=placement):
-        raise InvalidInputError(
-            f'{field}.value: for-each {wanted.for_each} computes it: {{ placement = "{placement}" }}'
-        )
+        raise _FieldError(at, f'for-each {wanted.for_each} computes it: {{ placement = "{placement}" }}')
     if isinstance(value, Computed) and not placement:
-        is_product = value.of and value.multiply is not None and not value.placement and not wanted.for_each
+        is_product = value.of and value.multiply is not None and not value.placement
+        is_product = is_product and wanted.for_each in (None, *_BOUNDED)
         if not is_product or not _is_number(str(value.multiply), parameters):
-            raise InvalidInputError(f'{field}.value: write {{ multiply = NUMBER, of = "value-before-us" }}')
+            raise _FieldError(at, 'write { multiply = NUMBER, of = "value-before-us" }')
     if wanted.for_each == "links" and not _is_number(str(value), parameters):
-        raise InvalidInputError(f"{field}.value: an MTU is a whole number, or the place of a parameter that is one")
+        raise _FieldError(at, "an MTU is a whole number, or the place of a parameter that is one")
     if isinstance(wanted.sense, tuple) and (not isinstance(value, str) or len(wanted.sense) != len(value.split())):
-        raise InvalidInputError(f"{field}.sense: one is needed for each field of the value")
+        raise _FieldError((*field, "sense"), "one is needed for each field of the value")
 
 
 def _is_number(text: str, parameters: Mapping[str, Parameter]) -> bool:
@@ -282,12 +393,15 @@ def _is_number(text: str, parameters: Mapping[str, Parameter]) -> bool:
 
 
 _EACH: Final[Mapping[str, str]] = {
-    "links": "link:{link}:mtu",
-    "units": "unit:{unit}:numa",
-    "irqs": "irq:{irq}:affinity",
+    "links": r"link:\{link\}:mtu",
+    "units": r"unit:\{unit\}:numa",
+    "irqs": r"irq:\{irq\}:affinity",
+    "disks": r"block:\{disk\}:[a-z_]+",
+    "arrays": r"(block|md):\{array\}:[a-z_]+",
 }
 _PLACEMENTS: Final[Mapping[str, Literal["unit", "cpus"]]] = {"units": "unit", "irqs": "cpus"}
-_SELECTING: Final = frozenset({"links", "units"})
+_BOUNDED: Final = ("disks", "arrays")
+_SELECTING: Final = frozenset({"links", "units", "disks", "arrays"})
 
 Value = int | str | tuple[str, ...] | None
 Values = Mapping[str, Value]
@@ -346,7 +460,7 @@ def lint_profile(path: Path) -> Profile:
     profile = read_profile(path)
     _check_file_name(profile, path.stem, path)
     around = {one.stem: one for one in sorted(path.parent.glob("*.toml"))}
-    return _resolved(profile.name, {**profile_paths(), **around, profile.name: path}, ())
+    return _resolved(profile.name, {**profile_paths(), **around, profile.name: path}, (), {})
 
 
 def _check_file_name(profile: Profile, name: str, path: Path) -> None:

@@ -7,9 +7,24 @@ The script needs a shell and the base system's tools, no Python and no network. 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from advisor.host import Probe, PutFile, ReadCommand, ReadFile, Run, SetMtu, Step, WriteFile
+from advisor.host import (
+    Probe,
+    PutFile,
+    ReadCommand,
+    ReadEthtool,
+    ReadFile,
+    Run,
+    SetEthtool,
+    SetMtu,
+    SetQdisc,
+    SetTxqueuelen,
+    Step,
+    WriteFile,
+)
+from advisor.host.link_text import printed
+from advisor.host.steps import QDISC_HANDLES
 from advisor.plan.records import Plan
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
@@ -33,12 +48,18 @@ def hand_command(step: Step) -> str:
             return f"printf '%s\\n' {shell_quote(value)} > {shell_quote(path)}"
         case SetMtu(link, mtu):
             return f"ip link set dev {shell_quote(link)} mtu {mtu}"
+        case SetTxqueuelen() | SetEthtool() | SetQdisc():
+            return _words(step.argv)
         case Run(argv):
             return " ".join(shell_quote(word) for word in argv)
         case PutFile(path, None):
             return f"rm -f {shell_quote(path)}"
         case PutFile(path):
             return f"put the earlier content of {shell_quote(path)} back (the rollback script holds it)"
+
+
+def _words(argv: Iterable[str]) -> str:
+    return " ".join(shell_quote(word) for word in argv)
 
 
 def printf_lines(content: bytes) -> tuple[str, ...]:
@@ -57,10 +78,16 @@ def _printf(line: bytes) -> str:
 
 def _step(step: Step) -> str:
     match step:
-        case WriteFile(path, value):
+        case WriteFile(path, value, None):
             return f'write {shell_quote(value)} "$root"{shell_quote(path)}'
+        case WriteFile(path, value, identity):
+            return f'place=$(located {_words((path, *(identity or ())))}) && write {shell_quote(value)} "$place"'
         case SetMtu(link, mtu):
             return f"set_mtu {shell_quote(link)} {mtu}"
+        case SetTxqueuelen(link, packets):
+            return f'write {packets} "$root"{shell_quote(f"/sys/class/net/{link}/tx_queue_len")}'
+        case SetEthtool() | SetQdisc():
+            return f"on_link {_words(step.argv)}"
         case Run(argv):
             return " ".join(shell_quote(word) for word in argv)
         case PutFile():
@@ -72,11 +99,17 @@ def _probe(probe: Probe) -> str:
     reduction, _, name = form.partition(":")
     reduce = f"{reduction.replace('-', '_')} {shell_quote(name)}".rstrip()
     match probe:
-        case ReadFile(path):
-            return f'{reduce} < "$root"{shell_quote(path)}'
+        case ReadFile(path, _, identity):
+            if identity is None:
+                return f'{reduce} < "$root"{shell_quote(path)}'
+            return f'place=$(located {_words((path, *identity))}) && {reduce} < "$place"'
         case ReadCommand(argv):
             command = " ".join(shell_quote(word) for word in argv)
             return f"output=$({command}) || return 1; printf '%s\\n' \"$output\" | {reduce}"
+        case ReadEthtool(_, group, key):
+            place = _words(str(one) for one in printed(group, key))
+            output = f"output=$(on_link {_words(probe.argv)}) || return 1"
+            return f"{output}; printf '%s\\n' \"$output\" | ethtool_value {place}"
 
 
 def rollback_script(plan: Plan, bystanders_after: Mapping[str, str] | None = None) -> str:
@@ -101,6 +134,7 @@ def rollback_script(plan: Plan, bystanders_after: Mapping[str, str] | None = Non
             "name": one.tunable,
             "before": one.before,
             "after": after.get(one.tunable, ""),
+            "keeps": one.keeps,
             "probe": _probe(one.probe),
             "undo": [_step(step) for step in one.undo],
         }
@@ -120,6 +154,10 @@ def rollback_script(plan: Plan, bystanders_after: Mapping[str, str] | None = Non
     ]
     reload = dict.fromkeys(step for file in plan.files for step in file.reload)
     probes = [*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders)]
+    undo = [
+        *(step for one in plan.changes for step in one.undo),
+        *(step for one in plan.bystanders for step in one.undo),
+    ]
     return _render(
         profiles=", ".join(plan.profiles),
         fingerprint=plan.fingerprint,
@@ -128,9 +166,18 @@ def rollback_script(plan: Plan, bystanders_after: Mapping[str, str] | None = Non
         moved=moved,
         files=files,
         reload=[_step(step) for step in reload],
-        forms=sorted({probe.form.partition(":")[0] for probe in probes}),
+        forms=_forms(probes) + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in undo),
+        qdisc_handles=QDISC_HANDLES,
         has_links=any(change.risk == "link" for change in plan.changes),
     )
+
+
+def _forms(probes: Collection[Probe]) -> list[str]:
+    """The functions that the probes need, by what follows ``forms`` in the template."""
+    found = {probe.form.partition(":")[0] for probe in probes}
+    if any(isinstance(probe, ReadFile) and probe.identity for probe in probes):
+        found.add("identity")
+    return sorted(found)
 
 
 def _render(**context: object) -> str:

@@ -15,6 +15,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 from advisor.errors import UsageError  # noqa: E402
+from advisor.plan.devices import only_words  # noqa: E402
 from advisor.profiles import Profile, Wanted, load, profile_paths, shipped_directory  # noqa: E402
 from advisor.proof.workloads import WORKLOADS  # noqa: E402
 from advisor.report.handling import EXAMPLES, Handling, form_words, handling, kind_words, more_words  # noqa: E402
@@ -27,12 +28,12 @@ from advisor.report.profile_words import (  # noqa: E402
     wanted_value,
 )
 from advisor.report.terms import EFFECTS  # noqa: E402
-from advisor.tunables import KINDS, tunable  # noqa: E402
+from advisor.tunables import tunable  # noqa: E402
 
 GENERATED = "<!-- Written by docs/generate.py: change the source and run it again. -->\n"
 
 # What for-each fills into an id, so that the id of a profile's line is one that can be looked up.
-PLACES = {"{link}": "LINK", "{unit}": "UNIT.service", "{irq}": "42"}
+PLACES = {"{link}": "LINK", "{unit}": "UNIT.service", "{irq}": "42", "{disk}": "DISK", "{array}": "ARRAY"}
 
 
 def pages() -> dict[Path, str]:
@@ -129,7 +130,8 @@ def _sets(profile: Profile) -> list[str]:
     rows = []
     for wanted in profile.tunables:
         one = handled(profile, wanted)
-        each = f" for each of the {wanted.for_each}" if wanted.for_each else ""
+        bounds = only_words(wanted.only)
+        each = f" for each of the {wanted.for_each}{bounds and f' ({bounds})'}" if wanted.for_each else ""
         persists = f"`{one.persists_in}`" if one.persists_in else f"not: {one.persist_note}"
         rows.append((f"`{wanted.tunable}`{each}", wanted_value(profile, wanted), one.takes_effect, persists))
     return table(("tunable", "wanted", "takes effect", "persists in"), rows) if rows else []
@@ -173,7 +175,7 @@ def _commands(profile: Profile) -> list[str]:
 
 
 def tunables_page() -> str:
-    kinds = [EXAMPLES[kind] for kind in KINDS if kind in EXAMPLES]
+    kinds = list(EXAMPLES.values())
     parts = [
         GENERATED,
         "# Tunables\n",
@@ -227,7 +229,7 @@ def _kind_section(identity: str, value: str) -> list[str]:
     lines = [
         f"{kind_words(tunable(identity))} For example `{identity}` = `{value}`:\n",
         f"- read by `{one.read_by}`",
-        f"- set by {'its file, then ' * one.by_file}`{one.set_by}`",
+        f"- set by {one.setting('`')}",
         f"- takes effect {effect_words(identity)}" + (f"; {one.risk}" if one.risk else ""),
         f"- persists {kept}",
     ]

@@ -1,6 +1,8 @@
 """Driver facts over the ethtool ioctl (``ethtool -g -l -k -i -c -a``), without a process per link.
 
 Layouts follow linux/ethtool.h (ETHTOOL_GRINGPARAM and its siblings); all of these queries are open to ordinary users.
+The ioctl that sets a value stands in where the kernel is too old (before 5.7) for ethtool's netlink family, which
+`advisor.host.netlink` speaks and which says why it refuses.
 """
 
 from __future__ import annotations
@@ -10,19 +12,45 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 from advisor.host.missing import Missing, from_os_error
+from advisor.host.steps import DriverGroup
 
 SIOCETHTOOL: Final = 0x8946
-_GDRVINFO, _GCOALESCE, _GRINGPARAM, _GPAUSEPARAM = 0x03, 0x0E, 0x10, 0x12
-_GSTRINGS, _GSSET_INFO, _GFEATURES, _GCHANNELS = 0x1B, 0x37, 0x3A, 0x3C
+_GDRVINFO, _GSTRINGS, _GSSET_INFO, _GFEATURES, _SFEATURES = 0x03, 0x1B, 0x37, 0x3A, 0x3B
 _SS_FEATURES = 4
 _STRING_BYTES = 32
 _IFNAMSIZ = 16
 
 Answer = dict[str, int | str | bool]
+
+
+class _Layout(NamedTuple):
+    """A structure of 32-bit words after its command: the commands that get and set it, and the words that are told."""
+
+    get: int
+    set: int
+    length: int
+    words: Mapping[str, int]
+    switches: frozenset[str] = frozenset()
+
+
+_RINGS: Final = ("rx_max", "rx_mini_max", "rx_jumbo_max", "tx_max", "rx", "rx_mini", "rx_jumbo", "tx")
+_CHANNELS: Final = ("rx_max", "tx_max", "other_max", "combined_max", "rx", "tx", "other", "combined")
+_COALESCE: Final = {"rx-usecs": 0, "rx-frames": 1, "tx-usecs": 4, "tx-frames": 5, "adaptive-rx": 9, "adaptive-tx": 10}
+_PAUSE: Final = ("autoneg", "rx", "tx")
+
+_LAYOUTS: Final[Mapping[DriverGroup, _Layout]] = {
+    "rings": _Layout(0x10, 0x11, 8, {name: place for place, name in enumerate(_RINGS)}),
+    "channels": _Layout(0x3C, 0x3D, 8, {name: place for place, name in enumerate(_CHANNELS)}),
+    "coalesce": _Layout(0x0E, 0x0F, 22, _COALESCE, frozenset({"adaptive-rx", "adaptive-tx"})),
+    "pause": _Layout(0x12, 0x13, 3, {name: place for place, name in enumerate(_PAUSE)}, frozenset(_PAUSE)),
+}
+
+# Words of the answer about features, per block of 32.
+_CHANGEABLE, _REQUESTED, _ACTIVE = 0, 1, 2
 
 UNSUPPORTED: Final = Missing("absent", "the driver does not answer this query")
 NOT_RECORDED: Final = Missing("absent", "no recorded ethtool answer")
@@ -40,19 +68,37 @@ class Ethtool:
         self.feature_sets: dict[tuple[int, ...], Answer] = {}
 
     def query(self, link: str, what: str) -> Answer | Missing:
-        """One query. ``what``: rings, channels, driver, coalesce, pause or features.
+        """One query. ``what``: rings, channels, driver, coalesce, pause or features; of features also changeable (those
+        that are not ``[fixed]``) and requested (what was asked for, which another feature may stand in the way of).
 
         Absent where the driver does not know the query (EOPNOTSUPP) or the link is not there; unreadable with the
         kernel's words for everything else. An answer may be shared between links: do not change it.
         """
         try:
-            if self._fd is None:
-                import socket
-
-                self._fd = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC).detach()
-            return _QUERIES[what](_Device(self._fd, link, self))
+            return _QUERIES[what](self._device(link))
         except OSError as error:
             return UNSUPPORTED if error.errno == errno.EOPNOTSUPP else from_os_error(error)
+
+    def set(self, link: str, group: DriverGroup, key: str, value: int) -> None:
+        """Set one value, a switch as 0 or 1; a feature that the kernel does not change then reads as before.
+
+        Raises OSError.
+        """
+        device = self._device(link)
+        if group == "features":
+            _set_feature(device, key, on=bool(value))
+            return
+        layout = _LAYOUTS[group]
+        words = list(device.words(layout.get, layout.length))
+        words[layout.words[answer_key(group, key)]] = value
+        device.ask(struct.pack(f"{layout.length + 1}I", layout.set, *words))
+
+    def _device(self, link: str) -> _Device:
+        if self._fd is None:
+            import socket
+
+            self._fd = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC).detach()
+        return _Device(self._fd, link, self)
 
     def __del__(self) -> None:
         if self._fd is not None:
@@ -79,14 +125,22 @@ class _Device:
         return struct.unpack(f"{count + 1}I", self.ask(struct.pack("I", command).ljust(size, b"\0")))[1:]
 
 
-def _rings(device: _Device) -> Answer:
-    rx_max, _, _, tx_max, rx, _, _, tx = device.words(_GRINGPARAM, 8)
-    return {"rx": rx, "tx": tx, "rx_max": rx_max, "tx_max": tx_max}
+def answer_key(group: str, key: str) -> str:
+    """The name that an answer has for a key of ethtool(8): ``rx-jumbo`` → ``rx_jumbo``."""
+    return key.replace("-", "_") if group == "rings" else key
 
 
-def _channels(device: _Device) -> Answer:
-    names = ("rx_max", "tx_max", "other_max", "combined_max", "rx", "tx", "other", "combined")
-    return dict(zip(names, device.words(_GCHANNELS, 8), strict=True))
+def _group(group: DriverGroup) -> Callable[[_Device], Answer]:
+    layout = _LAYOUTS[group]
+
+    def read(device: _Device) -> Answer:
+        words = device.words(layout.get, layout.length)
+        return {
+            name: bool(words[place]) if name in layout.switches else words[place]
+            for name, place in layout.words.items()
+        }
+
+    return read
 
 
 def _driver(device: _Device) -> Answer:
@@ -96,35 +150,41 @@ def _driver(device: _Device) -> Answer:
     return {"driver": driver, "version": version, "firmware": firmware, "bus": bus}
 
 
-def _pause(device: _Device) -> Answer:
-    autoneg, rx, tx = device.words(_GPAUSEPARAM, 3)
-    return {"autoneg": bool(autoneg), "rx": bool(rx), "tx": bool(tx)}
+def _features(which: int) -> Callable[[_Device], Answer]:
+    def read(device: _Device) -> Answer:
+        control = device.control
+        names = _names(device)
+        blocks = (len(names) + 31) // 32
+        reply = device.ask(struct.pack("II", _GFEATURES, blocks).ljust(8 + blocks * 16, b"\0"))
+        words = struct.unpack_from(f"{blocks * 4}I", reply, 8)
+        # The fourth word of a block are features that nobody can change, whatever the driver says.
+        bits = tuple(
+            words[at + which] & ~(words[at + 3] if which == _CHANGEABLE else 0) for at in range(0, blocks * 4, 4)
+        )
+        if bits not in control.feature_sets:
+            switches = ((name, bool(bits[bit // 32] >> (bit % 32) & 1)) for bit, name in enumerate(names))
+            control.feature_sets[bits] = dict(sorted((name, on) for name, on in switches if name))
+        return control.feature_sets[bits]
+
+    return read
 
 
-def _coalesce(device: _Device) -> Answer:
-    words = device.words(_GCOALESCE, 22)
-    return {
-        "rx-usecs": words[0],
-        "rx-frames": words[1],
-        "tx-usecs": words[4],
-        "tx-frames": words[5],
-        "adaptive-rx": bool(words[9]),
-        "adaptive-tx": bool(words[10]),
-    }
+def _set_feature(device: _Device, name: str, *, on: bool) -> None:
+    names = _names(device)
+    if name not in names:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+    blocks = (len(names) + 31) // 32
+    words = [0] * blocks * 2
+    at, bit = divmod(names.index(name), 32)
+    words[2 * at], words[2 * at + 1] = 1 << bit, on << bit
+    device.ask(struct.pack(f"II{blocks * 2}I", _SFEATURES, blocks, *words))
 
 
-def _features(device: _Device) -> Answer:
+def _names(device: _Device) -> tuple[str, ...]:
     control = device.control
     if control.feature_names is None:
         control.feature_names = _feature_names(device)
-    blocks = (len(control.feature_names) + 31) // 32
-    reply = device.ask(struct.pack("II", _GFEATURES, blocks).ljust(8 + blocks * 16, b"\0"))
-    # Per block of 32 features: available, requested, active, never_changed.
-    active = struct.unpack_from(f"{blocks * 4}I", reply, 8)[2::4]
-    if active not in control.feature_sets:
-        bits = ((name, bool(active[bit // 32] >> (bit % 32) & 1)) for bit, name in enumerate(control.feature_names))
-        control.feature_sets[active] = dict(sorted((name, on) for name, on in bits if name))
-    return control.feature_sets[active]
+    return control.feature_names
 
 
 def _feature_names(device: _Device) -> tuple[str, ...]:
@@ -136,10 +196,9 @@ def _feature_names(device: _Device) -> tuple[str, ...]:
 
 
 _QUERIES: Final[dict[str, Callable[[_Device], Answer]]] = {
-    "rings": _rings,
-    "channels": _channels,
+    **{group: _group(group) for group in _LAYOUTS},
     "driver": _driver,
-    "pause": _pause,
-    "coalesce": _coalesce,
-    "features": _features,
+    "features": _features(_ACTIVE),
+    "changeable": _features(_CHANGEABLE),
+    "requested": _features(_REQUESTED),
 }

@@ -12,8 +12,9 @@ from advisor.errors import CommandError
 from advisor.host import ethtool as ethtool_ioctl
 from advisor.host.commands import DEADLINE_SECONDS, CommandRunner, Completed, LiveCommands, NoCommands
 from advisor.host.files import DirectoryFiles, FileSource
+from advisor.host.located import located
 from advisor.host.missing import ABSENT, Missing
-from advisor.host.steps import PutFile, Run, SetMtu, Step, WriteFile
+from advisor.host.steps import PutFile, Run, SetEthtool, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
 
 EthtoolAnswers = Mapping[tuple[str, str], "ethtool_ioctl.Answer | Missing"]
 
@@ -90,8 +91,13 @@ class Host:
         return self.commands.run(argv, timeout=timeout, stdin=stdin)
 
     def ethtool(self, link: str, what: str) -> ethtool_ioctl.Answer | Missing:
-        """Driver facts of a link: rings, channels, driver, coalesce, pause or features; not to be changed."""
+        """Driver facts of a link, as `ethtool.Ethtool.query` names them; not to be changed."""
         if self.is_live and self._ethtool is None:
+            if what == "coalesce":
+                # Nothing that a scan asks for: pyroute2 takes its time to load.
+                from advisor.host.netlink import read_coalesce
+
+                return read_coalesce(link)
             return self._drivers.query(link, what)
         return (self._ethtool or {}).get((link, what), ethtool_ioctl.NOT_RECORDED)
 
@@ -116,46 +122,61 @@ class Host:
     def do(self, step: Step) -> None:
         """Carry one step out. Raises CommandError with the kernel's or the tool's own words; nothing is retried."""
         match step:
-            case WriteFile(path, value):
-                self._write_attribute(path, value)
+            case WriteFile(path, value, identity):
+                place = located(self, path, identity)
+                if isinstance(place, Missing):
+                    raise CommandError(f"{path}: {place.why}")
+                self._write_attribute(place, value)
             case SetMtu(link, mtu):
-                self._set_mtu(link, mtu)
+                self._set_link(link, attribute="mtu", file="mtu", value=mtu)
+            case SetTxqueuelen(link, packets):
+                self._set_link(link, attribute="txqlen", file="tx_queue_len", value=packets)
+            case SetEthtool() | SetQdisc():
+                self._set_live(step)
             case Run(argv):
                 self._run_step(argv)
             case PutFile():
                 self._put_file(step)
 
+    def _root(self, path: str) -> str:
+        if not isinstance(self.files, DirectoryFiles):
+            raise CommandError(f"{path}: a snapshot cannot be changed")
+        return self.files.root
+
     def _write_attribute(self, path: str, value: str) -> None:
-        place = self.files.locate(path) if isinstance(self.files, DirectoryFiles) else self.locate(path)
-        if isinstance(place, Missing):
-            raise CommandError(f"{path}: {place.why}")
+        from advisor.host.walk import AstrayError, existing_file
+
+        # O_TRUNC and O_NONBLOCK matter in a captured tree only; without O_CREAT a mistyped path cannot become a file.
+        flags = os.O_WRONLY | os.O_TRUNC | os.O_NOCTTY | os.O_NONBLOCK
+        data = value.encode("utf-8", "surrogateescape") + b"\n"
         try:
-            # O_TRUNC and O_NONBLOCK (a FIFO) matter in a captured tree only; without O_CREAT a mistyped path cannot
-            # become a file.
-            fd = os.open(place, os.O_WRONLY | os.O_CLOEXEC | os.O_TRUNC | os.O_NOCTTY | os.O_NONBLOCK)
-            try:
-                os.write(fd, value.encode() + b"\n")
-            finally:
-                os.close(fd)
+            with existing_file(path, flags, root=self._root(path)) as fd:
+                os.write(fd, data)
+        except AstrayError as error:
+            raise CommandError(error.why, errno=error.errno) from error
+        except (FileNotFoundError, ValueError) as error:
+            raise CommandError(f"{path}: {ABSENT.why}") from error
         except OSError as error:
             why = os.strerror(error.errno or errno.EIO)
             raise CommandError(f"{path}: writing {value!r}: {why}", errno=error.errno) from error
 
-    def _set_mtu(self, link: str, mtu: int) -> None:
+    def _set_link(self, link: str, *, attribute: str, file: str, value: int) -> None:
         if not self.is_live:
-            self._write_attribute(f"/sys/class/net/{link}/mtu", str(mtu))
+            self._write_attribute(f"/sys/class/net/{link}/{file}", str(value))
             return
-        from pyroute2 import IPRoute
-        from pyroute2.netlink.exceptions import NetlinkError
+        from advisor.host.netlink import set_link
 
-        with IPRoute() as netlink:
-            found = netlink.link_lookup(ifname=link)
-            if not found:
-                raise CommandError(f"link {link}: does not exist")
-            try:
-                netlink.link("set", index=found[0], mtu=mtu)
-            except NetlinkError as error:
-                raise CommandError(f"link {link}: mtu {mtu}: {error.args[-1]}") from error
+        set_link(link, attribute, value)
+
+    def _set_live(self, step: SetEthtool | SetQdisc) -> None:
+        if not self.is_live:
+            raise CommandError(f"link {step.link}: only the running kernel can set this, and here is a captured host")
+        from advisor.host import netlink
+
+        if isinstance(step, SetQdisc):
+            netlink.set_qdisc(step)
+        else:
+            netlink.set_ethtool(step)
 
     def _run_step(self, argv: tuple[str, ...]) -> None:
         done = self.commands.run(argv, timeout=60.0)
@@ -165,15 +186,21 @@ class Host:
             raise CommandError(f"{' '.join(argv)}: returned {done.rc}: {done.stderr.strip() or 'no message'}")
 
     def _put_file(self, step: PutFile) -> None:
-        from advisor.host.putfile import put_file
+        from advisor.host.putfile import put_file, remove_empty
+        from advisor.host.walk import AstrayError
 
+        root = self._root(step.path)
         try:
-            put_file(self.locate(step.path), step.content, mode=step.mode, uid=step.uid, gid=step.gid)
+            put_file(step.path, step.content, mode=step.mode, uid=step.uid, gid=step.gid, root=root)
+        except AstrayError as error:
+            raise CommandError(f"{step.path}: the directory {error.why}", errno=error.errno) from error
         except OSError as error:
-            raise CommandError(f"{step.path}: {os.strerror(error.errno or errno.EIO)}") from error
+            raise CommandError(f"{step.path}: {os.strerror(error.errno or errno.EIO)}", errno=error.errno) from error
+        except ValueError as error:
+            raise CommandError(f"{step.path}: {error}") from error
         for directory in step.prune:
             with contextlib.suppress(OSError):
-                os.rmdir(self.locate(directory))
+                remove_empty(directory, root=root)
 
     def owner(self, path: str) -> tuple[int, int, int] | Missing:
         """Mode bits, uid and gid of a regular file."""

@@ -4,17 +4,31 @@ A probe names a file or a command, and a *form* that reduces what it gives to on
 
 ``words``      all white space folded to single blanks (``4096\\t131072\\t6291456`` → ``4096 131072 6291456``)
 ``flow:NAME``  the value of NAME in what ``lltconfig -F query`` prints, whatever the spacing
+``timer:NAME``  the same of ``lltconfig -T query``
 ``unit-numa``  NUMAPolicy, NUMAMask and CPUAffinity in what ``systemctl show`` prints
+``unit-setting:NAME``  one property there, and its soft limit
+``selected``   the word in brackets (``[mq-deadline] none``), or the only word
+``cpumask``    the CPUs of a mask as a kernel list (``0000000f`` → ``0-3``), or ``none``
+``qdisc``      a link's root qdisc, as `link_text.qdisc` tells it
+``md-speed``   ``1000 (local)`` → ``1000``, ``1000 (system)`` → ``system``
+``conf:KEY``, ``cpf:SECTION/KEY``, ``multipath:SECTION/KEY``, ``directive:NAME``  what a configuration file gives a key
+``addresses``, ``routes:4``, ``routes:6``  those of a link that last, in what ``ip`` prints (``ip_forms``)
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from advisor.host import config_text, ip_forms, link_text
+from advisor.host.config_text import UNSET
+from advisor.host.ethtool import NOT_RECORDED, answer_key
+from advisor.host.located import Identity, located
 from advisor.host.missing import Missing
+from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
 
 if TYPE_CHECKING:
     from advisor.host.machine import Host
@@ -24,10 +38,11 @@ FLOW_ALIASES = {"rporthiswater": "rporthighwater"}
 
 
 class ReadFile(msgspec.Struct, frozen=True, tag="file"):
-    """A kernel attribute."""
+    """A kernel attribute or a file; with an ``identity``, that of the device whatever its name is now."""
 
     path: str
     form: str = "words"
+    identity: Identity | None = None
 
 
 class ReadCommand(msgspec.Struct, frozen=True, tag="command"):
@@ -37,14 +52,32 @@ class ReadCommand(msgspec.Struct, frozen=True, tag="command"):
     form: str = "words"
 
 
-Probe = ReadFile | ReadCommand
+class ReadEthtool(msgspec.Struct, frozen=True, tag="ethtool"):
+    """A value of a link's driver, by ethtool's or the kernel's name: a number, or ``on`` or ``off``."""
+
+    link: str
+    group: DriverGroup
+    key: str
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return ("ethtool", ETHTOOL_OPTIONS[self.group], self.link)
+
+    @property
+    def form(self) -> str:
+        """The function that finds the value in what ethtool prints; `link_text.printed` tells how."""
+        return "ethtool"
+
+
+Probe = ReadFile | ReadCommand | ReadEthtool
 
 
 def observe(host: Host, probe: Probe) -> str | Missing:
     """The live value in canonical form, or why there is none."""
     match probe:
-        case ReadFile(path, form):
-            text = host.read(path)
+        case ReadFile(path, form, identity):
+            place = located(host, path, identity)
+            text = place if isinstance(place, Missing) else host.read(place)
         case ReadCommand(argv, form):
             done = host.run(argv)
             if isinstance(done, Missing):
@@ -52,21 +85,34 @@ def observe(host: Host, probe: Probe) -> str | Missing:
             if not done.ok:
                 return Missing("unreadable", f"{argv[0]} returned {done.rc}: {done.stderr.strip() or 'no message'}")
             text = done.stdout
+        case ReadEthtool():
+            return _driver_value(host, probe)
     if isinstance(text, Missing):
         return text
     # What it stood for is lost, so that it could not be put back.
     return Missing("unreadable", "not UTF-8") if "\ufffd" in text else reduce(text, form)
 
 
+def _driver_value(host: Host, probe: ReadEthtool) -> str | Missing:
+    answer = host.ethtool(probe.link, probe.group)
+    if isinstance(answer, Missing):
+        return Missing("unreadable", answer.why) if answer == NOT_RECORDED else answer
+    key = answer_key(probe.group, probe.key)
+    value = answer.get(key)
+    # A driver that has no such ring or channel says that there can be none.
+    if value is None or answer.get(f"{key}_max") == 0:
+        return Missing("absent", f"its driver has no {probe.key} among its {probe.group}")
+    return str(value) if not isinstance(value, bool) else "on" if value else "off"
+
+
 def reduce(text: str, form: str) -> str | Missing:
     """One canonical line from what a file or command gave."""
-    if form == "words":
-        return " ".join(text.split())
-    if form.startswith("flow:"):
-        return _flow_value(text, form.removeprefix("flow:"))
-    if form == "unit-numa":
-        return _unit_numa(text)
-    raise AssertionError(f"unknown probe form {form!r}")
+    name, _, argument = form.partition(":")
+    return _FORMS[name](text, argument)
+
+
+def _words(text: str, _: str) -> str:
+    return " ".join(text.split())
 
 
 def parse_flow(text: str) -> dict[str, int]:
@@ -82,13 +128,74 @@ def parse_flow(text: str) -> dict[str, int]:
     return values
 
 
-def _flow_value(text: str, name: str) -> str | Missing:
+def _named_number(text: str, name: str) -> str | Missing:
     value = parse_flow(text).get(name)
     return Missing("absent", f"{name} is not among the values that lltconfig prints") if value is None else str(value)
 
 
-def _unit_numa(text: str) -> str | Missing:
-    properties = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+def _timer_value(text: str, name: str) -> str | Missing:
+    # Some releases print the flow control values below the timers.
+    return _named_number(re.split(r"(?im)^.*flow control.*$", text, maxsplit=1)[0], name)
+
+
+def _selected(text: str, _: str) -> str | Missing:
+    words = text.split()
+    chosen = [word[1:-1] for word in words if re.fullmatch(r"\[.+\]", word)]
+    if len(chosen) == 1:
+        return chosen[0]
+    return words[0] if len(words) == 1 and not chosen else Missing("unreadable", "marks no single word as chosen")
+
+
+def _md_speed(text: str, _: str) -> str | Missing:
+    found = re.fullmatch(r"([0-9]+) \((system|local)\)", " ".join(text.split()))
+    if not found:
+        return Missing("unreadable", f"not a speed and where it comes from: {text[:40]!r}")
+    return "system" if found[2] == "system" else found[1]
+
+
+# What systemd has for "no limit", and for a weight that is not set, where it prints the number.
+_NO_LIMIT = "18446744073709551615"
+
+
+def _properties(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
+
+
+def _unit_setting(text: str, name: str) -> str | Missing:
+    properties = _properties(text)
+    if properties.get("LoadState") != "loaded":
+        return Missing("absent", "systemd knows no such unit")
+    if name not in properties:
+        return Missing("absent", f"this systemd has no property {name}")
+    value, soft = (_setting(name, properties.get(one, properties[name])) for one in (name, f"{name}Soft"))
+    if properties.get(f"{name}FromNUMA") == "yes":
+        return "numa"
+    if name == "CPUAffinity":
+        return _ranges(value)
+    return value if value == soft else f"{soft}:{value}"
+
+
+def _ranges(cpus: str) -> str:
+    """``0,1,2,3,8`` → ``0-3,8``: systemd before 243 shows each CPU."""
+    found: list[list[str]] = []
+    for part in cpus.split(","):
+        low, _, high = part.partition("-")
+        if found and low.isdecimal() and found[-1][1].isdecimal() and int(low) == int(found[-1][1]) + 1:
+            found[-1][1] = high or low
+        else:
+            found.append([low, high or low])
+    return ",".join(low if low == high else f"{low}-{high}" for low, high in found)
+
+
+def _setting(name: str, value: str) -> str:
+    words = value.split()
+    if words == [_NO_LIMIT]:
+        return UNSET if name.endswith("Weight") else "infinity"
+    return UNSET if words in ([], ["[not", "set]"]) else ",".join(words)
+
+
+def _unit_numa(text: str, _: str) -> str | Missing:
+    properties = _properties(text)
     if properties.get("LoadState") != "loaded":
         return Missing("absent", "systemd knows no such unit")
     from_node = properties.get("CPUAffinityFromNUMA") == "yes"
@@ -96,3 +203,22 @@ def _unit_numa(text: str) -> str | Missing:
     policy = properties.get("NUMAPolicy", "")
     policy = "default" if policy in ("", "n/a") else policy
     return f"NUMAPolicy={policy} NUMAMask={properties.get('NUMAMask', '').replace(' ', ',')} CPUAffinity={cpus}"
+
+
+_FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
+    "words": _words,
+    "flow": _named_number,
+    "timer": _timer_value,
+    "unit-numa": _unit_numa,
+    "unit-setting": _unit_setting,
+    "selected": _selected,
+    "md-speed": _md_speed,
+    "cpumask": link_text.cpulist,
+    "qdisc": link_text.qdisc,
+    "conf": config_text.key_value,
+    "cpf": config_text.section_value,
+    "multipath": config_text.multipath_value,
+    "directive": config_text.directive,
+    "addresses": ip_forms.addresses,
+    "routes": ip_forms.routes,
+}

@@ -5,14 +5,49 @@ Apply, dry run, rollback, the rollback script and the documentation all print or
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final, Literal
+
 import msgspec
+
+from advisor.host.located import Identity
+
+DriverGroup = Literal["rings", "channels", "coalesce", "pause", "features"]
+
+# The option of ethtool(8) that shows a group; the one that sets it is the same letter in capitals.
+ETHTOOL_OPTIONS: Final[Mapping[DriverGroup, str]] = {
+    "rings": "-g",
+    "channels": "-l",
+    "coalesce": "-c",
+    "pause": "-a",
+    "features": "-k",
+}
+
+# A qdisc under its handle here was attached by us, without parameters of its own. One for each kind: the kernel does
+# not replace one kind by another under the same handle.
+QDISC_HANDLES: Final[Mapping[str, str]] = {
+    "bfifo": "ad1:",
+    "cake": "ad2:",
+    "codel": "ad3:",
+    "fq": "ad4:",
+    "fq_codel": "ad5:",
+    "fq_pie": "ad6:",
+    "pfifo": "ad7:",
+    "pfifo_fast": "ad8:",
+    "pie": "ad9:",
+    "sfq": "ada:",
+}
 
 
 class WriteFile(msgspec.Struct, frozen=True, tag="write"):
-    """Write ``value`` and a newline into an existing kernel attribute; never creates a file."""
+    """Write ``value`` and a newline into an existing kernel attribute; never creates a file.
+
+    With an ``identity``, into that of the device whatever its name is now.
+    """
 
     path: str
     value: str
+    identity: Identity | None = None
 
 
 class SetMtu(msgspec.Struct, frozen=True, tag="mtu"):
@@ -20,6 +55,46 @@ class SetMtu(msgspec.Struct, frozen=True, tag="mtu"):
 
     link: str
     mtu: int
+
+
+class SetTxqueuelen(msgspec.Struct, frozen=True, tag="txqueuelen"):
+    """Set the length of a link's transmit queue in packets (``ip link set dev LINK txqueuelen PACKETS``)."""
+
+    link: str
+    packets: int
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return ("ip", "link", "set", "dev", self.link, "txqueuelen", str(self.packets))
+
+
+class SetEthtool(msgspec.Struct, frozen=True, tag="ethtool"):
+    """Set one value of a link's driver (``ethtool -G|-L|-C|-A|-K LINK KEY VALUE``), by ethtool's or the kernel's name.
+
+    ``value`` is a number, or ``on`` or ``off``.
+    """
+
+    link: str
+    group: DriverGroup
+    key: str
+    value: str
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return ("ethtool", ETHTOOL_OPTIONS[self.group].upper(), self.link, self.key, self.value)
+
+
+class SetQdisc(msgspec.Struct, frozen=True, tag="qdisc"):
+    """Attach a root qdisc of a kind of `QDISC_HANDLES`, without parameters; for None, the kernel's own again."""
+
+    link: str
+    kind: str | None
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        if self.kind is None:
+            return ("tc", "qdisc", "del", "dev", self.link, "root")
+        return ("tc", "qdisc", "replace", "dev", self.link, "root", "handle", QDISC_HANDLES[self.kind], self.kind)
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
@@ -42,4 +117,4 @@ class PutFile(msgspec.Struct, frozen=True, tag="put"):
     prune: tuple[str, ...] = ()
 
 
-Step = WriteFile | SetMtu | Run | PutFile
+Step = WriteFile | SetMtu | SetTxqueuelen | SetEthtool | SetQdisc | Run | PutFile

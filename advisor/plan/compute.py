@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.errors import UsageError
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
@@ -10,10 +10,13 @@ from advisor.facts.whole import Facts
 from advisor.host import Missing
 from advisor.plan.guards import check_guards
 from advisor.plan.links import bystander_links
+from advisor.plan.neighbours import Neighbours
 from advisor.plan.observations import FileState, Observations, Observed
 from advisor.plan.records import Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
 from advisor.plan.senses import combine, is_comparable, would_lower
+from advisor.plan.twins import reads_later, rivals, twin_notes, twin_obstacle
 from advisor.tunables import FileEdit, edited, mentions, tunable
+from advisor.tunables.circumstances import bound_probe, bound_steps
 from advisor.tunables.link import LinkMtu
 from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.tunable import Sense
@@ -30,12 +33,18 @@ def make_plan(
     runtime_only: bool = False,
     notes: tuple[str, ...] = (),
     settings: Mapping[str, str] | None = None,
+    neighbours: Neighbours | None = None,
 ) -> Plan:
     """The plan for these targets. Raises RefusedError where a guard (the memory budget) does not hold."""
     changes: list[Change] = []
     not_done = list(skipped)
+    opposed, reset = rivals(targets), _reset_by_others(seen)
     for target in sorted(_unique(targets), key=lambda one: (one.rank, one.tunable)):
-        outcome = _judge(target, seen, facts, runtime_only=runtime_only)
+        if target.tunable in opposed:
+            other = opposed[target.tunable]
+            not_done.append(_skip(target, seen.values[target.tunable], "blocked", f"{_OPPOSED} {other}: ask for one"))
+            continue
+        outcome = _judge(target, seen, facts, runtime_only=runtime_only, is_reset=target.tunable in reset)
         if isinstance(outcome, Change):
             changes.append(outcome)
         else:
@@ -47,9 +56,9 @@ def make_plan(
         machine_id=facts.host.machine_id,
         changes=tuple(changes),
         files=files,
-        bystanders=_bystanders(changes, facts),
+        bystanders=(*_bystanders(changes, facts), *_siblings(changes, seen), *_kept(changes, facts, neighbours or {})),
         skipped=tuple(sorted(not_done, key=lambda one: (one.tunable, one.reason))),
-        notes=(*notes, *guard_notes, *_link_notes(changes, facts)),
+        notes=tuple(dict.fromkeys((*notes, *guard_notes, *_link_notes(changes, facts), *_notes(changes, seen, facts)))),
         settings=tuple(sorted((settings or {}).items())),
         runtime_only=runtime_only,
     )
@@ -68,7 +77,7 @@ def _unique(targets: Iterable[Target]) -> list[Target]:
     return list(kept.values())
 
 
-def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bool) -> Change | Skipped:
+def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bool, is_reset: bool) -> Change | Skipped:
     observed = seen.values[target.tunable]
     if isinstance(observed.live, Missing):
         state: SkipState = "not-applicable" if observed.live.is_absent else "unknown"
@@ -83,8 +92,12 @@ def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bo
     if unreadable:
         return _skip(target, observed, "blocked", unreadable)
     persisted = runtime_only or _is_persisted(observed, seen)
-    if observed.live == observed.combined and persisted:
+    if observed.live == observed.combined and persisted and not is_reset:
         return _already(target, observed)
+    if observed.circumstances.refusal:
+        return _skip(target, observed, "blocked", observed.circumstances.refusal)
+    if runtime_only and not tunable(target.tunable).steps(observed.combined):
+        return _skip(target, observed, "not-applicable", "only its file brings it about, which --runtime-only leaves")
     obstacle = None if runtime_only else _overridden(target, observed, facts.sysctl_origin)
     if obstacle:
         return _skip(target, observed, "overridden", obstacle)
@@ -132,11 +145,16 @@ def _unreadable_file(observed: Observed, seen: Observations) -> str | None:
 
 def _overridden(target: Target, observed: Observed, origins: Mapping[str, SysctlOrigin]) -> str | None:
     one = tunable(target.tunable)
-    if not isinstance(one, Sysctl) or not isinstance(observed.edit, FileEdit) or one.key not in origins:
+    if observed.circumstances.overridden:
+        return observed.circumstances.overridden
+    if not isinstance(one, Sysctl) or not isinstance(observed.edit, FileEdit):
         return None
+    by_twin = twin_obstacle(one, observed.edit, origins)
+    if by_twin or one.key not in origins:
+        return by_twin
     origin = origins[one.key]
     for line in (origin.winner, origin.voided_by):
-        if line is not None and line.path != observed.edit.path and _reads_later(line.path, observed.edit.path):
+        if line is not None and line.path != observed.edit.path and reads_later(line.path, observed.edit.path):
             obstacle = _obstacle(line, target, observed)
             if obstacle:
                 return obstacle
@@ -159,16 +177,11 @@ def _satisfies(value: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> boo
     return combine(value, wanted, sense) == value
 
 
-def _reads_later(path: str, ours: str) -> bool:
-    """sysctl.d(5): sorted by file name across the directories; /etc/sysctl.conf comes last."""
-    name, own = path.rpartition("/")[2], ours.rpartition("/")[2]
-    return path == "/etc/sysctl.conf" or name > own
-
-
 def _change(target: Target, observed: Observed, *, runtime_only: bool) -> Change:
     one = tunable(target.tunable)
     assert isinstance(observed.live, str)
     assert observed.combined is not None
+    around = observed.circumstances
     note = observed.edit.why if isinstance(observed.edit, Missing) else None
     if runtime_only:
         note = "--runtime-only"
@@ -184,9 +197,9 @@ def _change(target: Target, observed: Observed, *, runtime_only: bool) -> Change
         hurts_when=target.hurts_when,
         sources=target.sources,
         profile=target.profile,
-        probe=one.probe,
-        steps=one.steps(observed.combined),
-        undo=one.steps(observed.live),
+        probe=bound_probe(one.probe, around.identity),
+        steps=bound_steps(one.steps(observed.combined), around.identity),
+        undo=bound_steps(one.steps(observed.live) if around.undo is None else around.undo, around.identity),
     )
 
 
@@ -223,26 +236,69 @@ def _file_change(path: str, edits: list[tuple[str, FileEdit]], state: FileState 
     )
 
 
-def _link_notes(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
-    changed = {change.tunable.split(":")[1] for change in changes if change.risk == "link"}
-    if not changed:
-        return ()
-    routes = sorted(link.name for link in facts.links if link.name in changed and link.default_route)
-    warnings = [
-        f"{name} carries the default route: a peer or router that does not carry the new MTU cuts this host off"
-        for name in routes
-    ]
+def _link_notes(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
+    at_risk = {change.tunable.split(":")[1] for change in changes if change.risk == "link"}
+    routes = sorted(link.name for link in facts.links if link.name in at_risk and link.default_route)
+    mtus = _mtu_links(changes)
+    warnings = [f"{name} carries the default route: {_CUT if name in mtus else _INTERRUPTED}" for name in routes]
+    if not mtus:
+        return tuple(warnings)
     return (
         *warnings,
-        "what peers and switches carry cannot be seen from here: probe with don't-fragment packets first",
+        "what peers and switches carry cannot be seen from here: apply asks those who answer before and after, and puts "
+        "all back where one no longer does; advisor probe asks them now",
     )
 
 
+_CUT = "a peer or router that does not carry the new MTU cuts this host off"
+_INTERRUPTED = "this host is cut off while its driver takes the value up"
+
+
+def _mtu_links(changes: Iterable[Change]) -> list[str]:
+    names = (change.tunable.split(":") for change in changes)
+    return [words[1] for words in names if words[0] == "link" and words[-1] == "mtu"]
+
+
+_OPPOSED = "cannot be set along with"
+
+
+def _reset_by_others(seen: Observations) -> set[str]:
+    """What the kernel sets anew when another target changes: it is written again even where it is as wanted now."""
+    return {one.tunable for observed in seen.values.values() for one in observed.circumstances.siblings}
+
+
+def _siblings(changes: Sequence[Change], seen: Observations) -> Iterator[Bystander]:
+    own = {change.tunable for change in changes}
+    for change in changes:
+        around = seen.values[change.tunable].circumstances
+        for one in around.siblings:
+            if one.tunable not in own:
+                own.add(one.tunable)
+                probe, undo = bound_probe(one.probe, around.identity), bound_steps(one.undo, around.identity)
+                yield Bystander(one.tunable, one.before, probe, undo)
+
+
+def _notes(changes: Sequence[Change], seen: Observations, facts: Facts) -> Iterator[str]:
+    reset = _reset_by_others(seen)
+    for change in changes:
+        yield from seen.values[change.tunable].circumstances.notes
+        if change.before == change.after and change.tunable in reset:
+            yield f"{change.tunable} is as wanted, but the kernel resets it with another change: it is set once more"
+    yield from twin_notes(changes, facts.sysctl_origin)
+
+
 def _bystanders(changes: Iterable[Change], facts: Facts) -> tuple[Bystander, ...]:
-    changed = [change.tunable.split(":")[1] for change in changes if change.tunable.startswith("link:")]
+    changed = _mtu_links(changes)
     found: list[Bystander] = []
     for link in bystander_links(changed, facts.links):
         if link.mtu is not None:
             one = LinkMtu(link.name)
             found.append(Bystander(one.id, str(link.mtu), one.probe, one.steps(str(link.mtu))))
     return tuple(found)
+
+
+def _kept(changes: Iterable[Change], facts: Facts, neighbours: Neighbours) -> Iterator[Bystander]:
+    """Addresses and routes of the links that could lose them."""
+    changed = {change.tunable.split(":")[1] for change in changes if change.risk == "link"}
+    for name in sorted(changed | {link.name for link in bystander_links(changed, facts.links)}):
+        yield from neighbours.get(name, ())

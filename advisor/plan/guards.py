@@ -3,6 +3,9 @@
 The socket budget is the worst case, every socket filled to its limit: UDP sockets × (rmem_default + wmem_default), but
 never above udp_mem's maximum, plus TCP sockets × (tcp_rmem maximum + tcp_wmem maximum), but never above tcp_mem's.
 A quarter of the available memory is worth a warning, half of it a refusal (our choice of thresholds).
+
+The stripe caches of md arrays are counted whether a profile asks for it or not: pages × members (kernel:
+admin-guide/md, stripe_cache_size).
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from advisor.errors import RefusedError
+from advisor.facts.arrays import Array
 from advisor.facts.whole import Facts
 from advisor.plan.records import Change
 
 WARN_SHARE = 0.25
 REFUSE_SHARE = 0.50
 LLT_SHARE = 0.05
+STRIPE_SHARE = 0.25
 LLT_PACKET_BYTES = 8192
 MIB = 1 << 20
 
@@ -24,7 +29,8 @@ MIB = 1 << 20
 def check_guards(guards: Iterable[str], changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
     """Notes of the guards that hold with little to spare or cannot be judged. Raises RefusedError with the figures."""
     after = {change.tunable: change.after for change in changes}
-    return tuple(note for guard in guards if after for note in _GUARDS[guard](after, facts))
+    notes = tuple(note for guard in guards if after for note in _GUARDS[guard](after, facts))
+    return (*notes, *_stripe_memory(after, facts))
 
 
 def socket_memory_bytes(sysctl: Mapping[str, str], *, tcp: int, udp: int, page_bytes: int) -> int:
@@ -72,6 +78,30 @@ def _llt_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
     if need > LLT_SHARE * available:
         raise RefusedError(f"memory budget: {figures}; the limit is {LLT_SHARE:.0%}", hint="lower --set factor=")
     return ()
+
+
+def _stripe_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
+    members = {one.device: _member_count(one) for one in facts.arrays}
+    pages = {name.split(":")[1]: int(value) for name, value in after.items() if name.endswith(":stripe_cache_size")}
+    if not pages:
+        return ()
+    unknown = sorted(pages.keys() - members.keys())
+    if unknown or facts.memory.available_bytes is None:
+        what = f"the members of {', '.join(unknown)}" if unknown else "the available memory"
+        return (f"memory budget unknown: {what} could not be read, so the size of the stripe caches is not known",)
+    need = sum(count * members[device] * facts.memory.page_bytes for device, count in pages.items())
+    available = facts.memory.available_bytes
+    listed = ", ".join(sorted(pages))
+    figures = f"the stripe caches of {listed} take {need // MIB} MiB of {available // MIB} MiB available"
+    if need > STRIPE_SHARE * available:
+        raise RefusedError(f"memory budget: {figures}; the limit is {STRIPE_SHARE:.0%}", hint="ask for fewer pages")
+    return (f"memory budget: {figures}",)
+
+
+def _member_count(array: Array) -> int:
+    # "4 (3)" while it grows from 3.
+    found = re.match(r"[0-9]{1,4}", array.detail.get("raid_disks", ""))
+    return int(found[0]) if found else len(array.members)
 
 
 _GUARDS: dict[str, Callable[[Mapping[str, str], Facts], tuple[str, ...]]] = {

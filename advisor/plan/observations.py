@@ -11,6 +11,7 @@ from advisor.host.files import MAX_FILE_BYTES
 from advisor.plan.records import Target
 from advisor.plan.senses import combine
 from advisor.tunables import FileEdit, tunable
+from advisor.tunables.circumstances import Circumstances, Circumstantial
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -35,6 +36,7 @@ class Observed(msgspec.Struct, frozen=True):
     combined: str | None
     edit: FileEdit | Missing
     ours: bool = False
+    circumstances: Circumstances = Circumstances()
 
 
 class Observations(msgspec.Struct, frozen=True):
@@ -69,7 +71,10 @@ def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | Non
         wanted = str(target.multiply * int(base)) if base.isascii() and base.isdigit() else base
     combined = combine(live, wanted, target.sense)
     ours = first_seen.get(target.tunable, live) != live
-    return Observed(live, wanted, combined, one.edit(host, combined, profile=target.profile), ours)
+    around = Circumstances()
+    if isinstance(one, Circumstantial) and one.check(combined) is None:
+        around = one.circumstances(host, live, combined, profile=target.profile)
+    return Observed(live, wanted, combined, one.edit(host, combined, profile=target.profile), ours, around)
 
 
 def _file_state(host: Host, path: str) -> FileState | Missing:

@@ -10,8 +10,10 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
+from advisor.plan.devices import none_chosen, select_arrays, select_disks
 from advisor.plan.irqs import select_irqs
 from advisor.plan.mtu import select_links
+from advisor.plan.order import rank_of
 from advisor.plan.placement import select_units
 from advisor.plan.records import Skipped, Target
 from advisor.plan.selection import Selected
@@ -60,9 +62,8 @@ def _expand(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
         return
     chosen = _select(request, wanted, facts, services)
     if not chosen:
-        yield Skipped(
-            wanted.tunable, None, None, _none_chosen(wanted.for_each, facts), "not-applicable", request.profile.name
-        )
+        reason = _none_chosen(request, wanted, wanted.for_each, facts)
+        yield Skipped(wanted.tunable, None, None, reason, "not-applicable", request.profile.name)
     for one in chosen:
         if one.refusal is None or _is_met(one, wanted):
             yield _target(request, wanted, one)
@@ -79,7 +80,9 @@ _NONE_CHOSEN: Mapping[ForEach, str] = {
 }
 
 
-def _none_chosen(each: ForEach, facts: Facts) -> str:
+def _none_chosen(request: Request, wanted: Wanted, each: ForEach, facts: Facts) -> str:
+    if each in ("disks", "arrays"):
+        return none_chosen(wanted, request.values, facts)
     names = ", ".join(link.name for link in facts.links if link.kind != "loopback") or "none but loopback"
     return _NONE_CHOSEN[each] + (names if each == "links" else "")
 
@@ -96,6 +99,10 @@ def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
         return select_units(request.values, facts, services)
     if wanted.for_each == "irqs":
         return select_irqs(request.values, facts)
+    if wanted.for_each == "disks":
+        return select_disks(wanted, request.values, facts)
+    if wanted.for_each == "arrays":
+        return select_arrays(wanted, request.values, facts)
     mtu = _filled(str(wanted.value), request.values, {})
     return select_links({**request.values, "mtu": mtu}, facts)
 
@@ -109,15 +116,16 @@ def _target(request: Request, wanted: Wanted, one: Selected) -> Target:
     else:
         multiply = _factor(wanted.value, request.values)
         value = f"{multiply} × the value before"
+    identity = _filled(wanted.tunable, request.values, one.names)
     return Target(
-        tunable=_filled(wanted.tunable, request.values, one.names),
+        tunable=identity,
         value=value,
         sense=wanted.sense,
         why=f"{wanted.why} {one.why}".strip(),
         hurts_when=wanted.hurts_when,
         sources=wanted.sources,
         profile=request.profile.name,
-        rank=one.rank,
+        rank=one.rank or rank_of(identity),
         multiply=multiply,
     )
 

@@ -11,22 +11,41 @@ from collections.abc import Callable
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.tunables.block import BlockQueue
 from advisor.tunables.edits import FileEdit, edited, mentions
+from advisor.tunables.file_key import FileKey
 from advisor.tunables.irq_affinity import IrqAffinity
-from advisor.tunables.link import LinkMtu
+from advisor.tunables.link_kinds import parse_link
 from advisor.tunables.llt import LltFlow
+from advisor.tunables.llt_timer import LltTimer
+from advisor.tunables.md import MdSetting
 from advisor.tunables.sysctl import Sysctl
+from advisor.tunables.thp import HugePages
 from advisor.tunables.tunable import Effect, Risk, Tunable
 from advisor.tunables.unit_numa import UnitNuma
+from advisor.tunables.unit_setting import UnitSetting
 
 __all__ = ["KINDS", "Effect", "FileEdit", "Risk", "Tunable", "edited", "mentions", "tunable"]
 
+
+def _llt(rest: str) -> Tunable:
+    return LltTimer.parse(rest) if rest.startswith("timer.") else LltFlow.parse(rest)
+
+
+def _unit(rest: str) -> Tunable:
+    return UnitNuma.parse(rest) if rest.endswith(":numa") else UnitSetting.parse(rest)
+
+
 KINDS: Final[dict[str, Callable[[str], Tunable]]] = {
     "sysctl": Sysctl.parse,
-    "link": LinkMtu.parse,
+    "link": parse_link,
     "irq": IrqAffinity.parse,
-    "llt": LltFlow.parse,
-    "unit": UnitNuma.parse,
+    "block": BlockQueue.parse,
+    "md": MdSetting.parse,
+    "thp": HugePages.parse,
+    "llt": _llt,
+    "unit": _unit,
+    "file": FileKey.parse,
 }
 
 

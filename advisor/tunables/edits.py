@@ -12,13 +12,21 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.host import Run
+from advisor.tunables.edit_forms import (
+    TO_THE_END,
+    WORD,
+    LineForm,
+    Setting,
+    line_setting,
+    multipath_edited,
+    multipath_mentions,
+)
+from advisor.tunables.network_forms import NetworkForm, network_edited, network_mentions
 
-Form = Literal["sysctl", "section", "llttab-flow"]
+Form = Literal["sysctl", "section", "llttab-flow", LineForm, "multipath", NetworkForm]
 
 # systemd ends a line at CR and at NUL too; no other byte ends one, whatever it may mean in some encoding.
 _LINE: Final = re.compile(r"[^\n\r\0]*(?:\r\n|[\n\r\0])|[^\n\r\0]+")
-_TO_THE_END: Final = r"(?:[^\n\r\0]*[^ \t\n\r\0])?"
-_WORD: Final = r"[^ \t#\n\r\0]*"
 _SWAPPED: Final = {ord("."): "/", ord("/"): "."}
 
 
@@ -26,8 +34,9 @@ class FileEdit(msgspec.Struct, frozen=True):
     """Set ``key`` to ``value`` in the file at ``path``.
 
     ``form``: ``sysctl`` (``key = value``), ``section`` (``key`` is "SECTION/" of a systemd file, ``value`` one or more
-    settings ``KEY=VALUE`` with blanks between), ``llttab-flow`` (``set-flow key:value``). ``fresh`` is the content a
-    file that is not there yet starts from; ``reload`` the steps that make the owner read it.
+    settings ``KEY=VALUE`` with blanks between), ``llttab-flow`` (``set-flow key:value``), or one of
+    `advisor.tunables.edit_forms` or `advisor.tunables.network_forms`. ``fresh`` is the content a file that is not
+    there yet starts from; ``reload`` the steps that make the owner read it.
     """
 
     path: str
@@ -39,20 +48,14 @@ class FileEdit(msgspec.Struct, frozen=True):
     reload: tuple[Run, ...] = ()
 
 
-class _Setting(msgspec.Struct, frozen=True):
-    """One setting: patterns of what stands before its value and of a value, and the line that is added for it."""
-
-    head: str
-    body: str
-    value: str
-    line: str
-    section: str | None = None
-
-
 def edited(old: bytes | None, edit: FileEdit) -> bytes:
     """The file's bytes after the edit: the last line of the key gets the value, earlier ones go, or one is added."""
     # latin-1 maps every byte to one character and back: what we do not touch stays byte for byte.
     text = (edit.fresh if old is None else old).decode("latin-1")
+    if edit.form in ("shell", "interfaces", "netplan"):
+        return network_edited(edit.fresh if old is None else old, edit.form, edit.key, edit.value)
+    if edit.form == "multipath":
+        return multipath_edited(text, _latin(edit.key), _latin(edit.value)).encode("latin-1")
     for setting in _settings(edit):
         text = _with(text, setting)
     return text.encode("latin-1")
@@ -60,43 +63,52 @@ def edited(old: bytes | None, edit: FileEdit) -> bytes:
 
 def mentions(content: bytes, edit: FileEdit) -> bool:
     """Whether the file sets this key (or one of them), whatever the value."""
+    if edit.form in ("shell", "interfaces", "netplan"):
+        return network_mentions(content, edit.form, edit.key)
+    if edit.form == "multipath":
+        return multipath_mentions(content.decode("latin-1"), _latin(edit.key))
     lines = _LINE.findall(content.decode("latin-1"))
     return any(_found(lines, setting) for setting in _settings(edit))
 
 
-def _settings(edit: FileEdit) -> Iterator[_Setting]:
+def _settings(edit: FileEdit) -> Iterator[Setting]:
     key, value = _latin(edit.key), _latin(edit.value)
     match edit.form:
         case "sysctl":
             # sysctl.d(5): where a slash is the first separator, dots and slashes stand for each other.
             spelt = f"{re.escape(key)}|{re.escape(key.translate(_SWAPPED))}"
             head = rf"[ \t]*(?:-[ \t]*)?(?:{spelt})[ \t]*=[ \t]*"
-            yield _Setting(head, _TO_THE_END, value, f"{key} = {value}")
+            yield Setting(head, TO_THE_END, value, f"{key} = {value}")
         case "llttab-flow":
             head = rf"[ \t]*set-flow[ \t]+{re.escape(key)}[ \t]*:[ \t]*"
-            yield _Setting(head, _WORD, value, f"set-flow {key}:{value}")
+            yield Setting(head, WORD, value, f"set-flow {key}:{value}")
         case "section":
             for setting in value.split(" "):
                 name, _, wanted = setting.partition("=")
                 head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
-                yield _Setting(head, _TO_THE_END, wanted, setting, key.partition("/")[0])
+                yield Setting(head, TO_THE_END, wanted, setting, key.partition("/")[0])
+        case "multipath" | "shell" | "interfaces" | "netplan":
+            raise AssertionError("a file with nested sections is edited whole")
+        case _:
+            yield line_setting(edit.form, key, value)
 
 
 def _latin(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def _with(text: str, setting: _Setting) -> str:
+def _with(text: str, setting: Setting) -> str:
     lines: list[str] = _LINE.findall(text)
     matching = _found(lines, setting)
     if not matching:
         return _added(lines, setting)
     last = max(matching)
-    lines[last] = matching[last][1] + setting.value + lines[last][matching[last].end() :]
+    end = lines[last][matching[last].end() :]
+    lines[last] = setting.line + end if setting.is_whole else matching[last][1] + setting.value + end
     return "".join(line for number, line in enumerate(lines) if number == last or number not in matching)
 
 
-def _found(lines: list[str], setting: _Setting) -> dict[int, re.Match[str]]:
+def _found(lines: list[str], setting: Setting) -> dict[int, re.Match[str]]:
     """The lines, by number, that give the setting."""
     pattern = re.compile(f"({setting.head}){setting.body}")
     places = range(len(lines)) if setting.section is None else _inside(lines, setting.section)
@@ -114,7 +126,7 @@ def _inside(lines: Iterable[str], section: str) -> Iterator[int]:
             yield number
 
 
-def _added(lines: list[str], setting: _Setting) -> str:
+def _added(lines: list[str], setting: Setting) -> str:
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     at = len(lines)
     new = [setting.line + end]
@@ -125,5 +137,7 @@ def _added(lines: list[str], setting: _Setting) -> str:
             at = max([headers[-1], *filled]) + 1
         else:
             new = [*([end] if lines else []), f"[{setting.section}]{end}", *new]
+    if setting.before is not None:
+        at = next((number for number, line in enumerate(lines) if re.match(setting.before, line)), at)
     before = "".join(lines[:at])
     return before + ("" if not before or before[-1] in "\n\r\0" else end) + "".join(new) + "".join(lines[at:])

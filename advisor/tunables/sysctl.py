@@ -7,7 +7,8 @@ import re
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
+from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
+from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
 
@@ -20,6 +21,14 @@ _AT_SOCKET_CREATION = re.compile(
 _RUNS_PROGRAMS = re.compile(
     r"kernel\.(core_pattern|modprobe|poweroff_cmd|hotplug|usermodehelper\..*)|fs\.binfmt_misc\..*"
 )
+
+# One limit in two units: the kernel zeroes the one when the other is written (admin-guide/sysctl/vm).
+_TWINS = {
+    "vm.dirty_bytes": "vm.dirty_ratio",
+    "vm.dirty_ratio": "vm.dirty_bytes",
+    "vm.dirty_background_bytes": "vm.dirty_background_ratio",
+    "vm.dirty_background_ratio": "vm.dirty_background_bytes",
+}
 
 
 def sysctl_path(key: str) -> str:
@@ -60,7 +69,14 @@ class Sysctl(msgspec.Struct, frozen=True):
     def probe(self) -> Probe:
         return ReadFile(sysctl_path(self.key))
 
+    @property
+    def twin(self) -> str | None:
+        """The key that says the same in another unit, and that is zero wherever this one is not."""
+        return _TWINS.get(self.key)
+
     def check(self, value: str) -> str | None:
+        if self.key.endswith("_bytes") and self.twin and value == "0":
+            return f"is refused by the kernel: {self.twin} is what to set instead"
         if '"' in value or "'" in value:
             return "quotes would be written into the kernel's value and refused there"
         return None if value and not re.search(r"[\0-\x1f\x7f]", value) else "needs one line of plain text"
@@ -71,3 +87,23 @@ class Sysctl(msgspec.Struct, frozen=True):
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         header = f"# Kernel parameters of the profile {profile}.\n"
         return FileEdit(f"/etc/sysctl.d/90-advisor-{profile}.conf", "sysctl", self.key, value, header.encode())
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        if self.twin is None or before == after:
+            return Circumstances()
+        twin = Sysctl(self.twin)
+        live = observe(host, twin.probe)
+        if isinstance(live, Missing):
+            return Circumstances(refusal=f"{twin.key} goes with it and cannot be read: {live.why}")
+        sibling = Sibling(twin.id, live, twin.probe, twin.steps(live))
+        return Circumstances(undo=self._back_to(before, twin, live), siblings=(sibling,))
+
+    def _back_to(self, before: str, twin: Sysctl, live: str) -> tuple[Step, ...]:
+        """The pair as it was: whichever of the two was in force is written, and the kernel zeroes the other."""
+        if before != "0":
+            return self.steps(before)
+        if live != "0":
+            return twin.steps(live)
+        ratio = twin if twin.key.endswith("_ratio") else self
+        # Both were zero. Bytes cannot be; a ratio can, but only one that changes zeroes the bytes.
+        return (*ratio.steps("1"), *ratio.steps("0"))

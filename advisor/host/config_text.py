@@ -1,0 +1,154 @@
+"""What the text of a configuration file gives one key, as one canonical line; the shell functions of the rollback
+script's template read the same.
+
+`UNSET` stands for a key that the text does not give, `EMPTY` for one without a value. Neither is a value that can be
+asked for: what they say is what a rollback compares with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from advisor.host.missing import Missing
+
+UNSET: Final = "(unset)"
+EMPTY: Final = "(empty)"
+
+_BLANKS: Final = " \t\r"
+# multipath.conf(5): a string in double quotes, a brace, or a word; text from # or ! on is a comment.
+_TOKEN: Final = re.compile(r'"(?P<string>[^"]*)"|(?P<brace>[{}])|(?P<word>[^ \t"{}#!]+)')
+
+
+def canonical(value: str) -> str:
+    """The value with its white space folded, or what stands for an empty one."""
+    return " ".join(re.split(r"[ \t\r]+", value.strip(_BLANKS))) or EMPTY
+
+
+def key_value(text: str, key: str) -> str:
+    """The last ``key = value`` line (BeeGFS, iscsid.conf); a comment is a line of its own."""
+    found = UNSET
+    for line in text.split("\n"):
+        name, equals, value = line.partition("=")
+        if equals and name.strip(_BLANKS) == key:
+            found = canonical(value)
+    return found
+
+
+def section_value(text: str, place: str) -> str:
+    """The last ``key=value`` line in the ``[section]`` of ``place``, SECTION/KEY (InterSystems' CPF)."""
+    section, _, key = place.partition("/")
+    own = "\n".join(_in_section(text, section))
+    return key_value(own, key)
+
+
+def _in_section(text: str, section: str) -> Iterator[str]:
+    is_inside = False
+    for line in text.split("\n"):
+        bare = line.strip(_BLANKS)
+        if bare.startswith("["):
+            is_inside = bare == f"[{section}]"
+        elif is_inside:
+            yield line
+
+
+def directive(text: str, name: str) -> str:
+    """What follows the word ``name`` where it begins a line, the last time it does (llttab); # begins a comment."""
+    found = UNSET
+    for line in text.split("\n"):
+        words = line.partition("#")[0].strip(_BLANKS)
+        first, *rest = re.split(r"[ \t\r]+", words, maxsplit=1)
+        if first == name:
+            found = canonical("".join(rest))
+    return found
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """One line of a multipath.conf that sets something: where its value stands in the line, and what it is."""
+
+    line: int
+    place: str
+    """Sections and keyword, ``devices/device/path_checker``."""
+    value: str
+    start: int
+    end: int
+
+
+class Section(msgspec.Struct, frozen=True):
+    """A section of a multipath.conf: the lines of its opening and of its closing brace."""
+
+    place: str
+    opened: int
+    closed: int
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """A multipath.conf as multipath reads it."""
+
+    sections: tuple[Section, ...]
+    attributes: tuple[Attribute, ...]
+
+    def ambiguous(self, place: str) -> bool:
+        """Whether the section of ``place``, below another, is there more than once: which one is meant is not said."""
+        section = place.rpartition("/")[0]
+        return "/" in section and sum(one.place == section for one in self.sections) > 1
+
+
+def multipath_layout(lines: list[str]) -> Layout | Missing:
+    """The sections and settings in the lines of a multipath.conf; Missing names the line that is not understood."""
+    opened: list[tuple[str, int]] = []
+    sections: list[Section] = []
+    attributes: list[Attribute] = []
+    for number, line in enumerate(lines):
+        tokens = _tokens(line)
+        if tokens is None:
+            return _odd(number)
+        shape = "".join(one["brace"] or "w" for one in tokens)
+        place = "/".join(name for name, _ in opened)
+        if shape == "w{":
+            opened.append((tokens[0][0], number))
+        elif shape == "}" and opened:
+            sections.append(Section(place, opened.pop()[1], number))
+        elif re.fullmatch("ww+", shape) and opened:
+            value = tokens[1]["word"] or tokens[1]["string"]
+            attributes.append(Attribute(number, f"{place}/{tokens[0][0]}", canonical(value), *tokens[1].span()))
+        elif shape not in ("", "w"):
+            return _odd(number)
+    return _odd(opened[-1][1]) if opened else Layout(tuple(sections), tuple(attributes))
+
+
+def _odd(number: int) -> Missing:
+    return Missing("unreadable", f"line {number + 1} is not laid out as multipath.conf(5) says")
+
+
+def _tokens(line: str) -> list[re.Match[str]] | None:
+    """The tokens of a line; None where a string does not end."""
+    found: list[re.Match[str]] = []
+    at = 0
+    line = line.rstrip(_BLANKS)
+    while at < len(line):
+        if line[at] in " \t":
+            at += 1
+        elif line[at] in "#!":
+            break
+        elif one := _TOKEN.match(line, at):
+            found.append(one)
+            at = one.end()
+        else:
+            return None
+    return found
+
+
+def multipath_value(text: str, place: str) -> str | Missing:
+    """The last value at ``place``, ``defaults/path_selector``."""
+    layout = multipath_layout(text.split("\n"))
+    if isinstance(layout, Missing):
+        return layout
+    if layout.ambiguous(place):
+        section = place.rpartition("/")[0]
+        return Missing("unreadable", f"{section} is there more than once, and which one is meant cannot be told")
+    values = [one.value for one in layout.attributes if one.place == place]
+    return values[-1] if values else UNSET

@@ -1,0 +1,123 @@
+"""Texts about links: CPU masks of queues and what ``tc qdisc show dev LINK`` prints, each as one canonical line, and
+where ethtool(8) prints a value. ``templates/rollback.sh.j2`` reads them in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from advisor.host.missing import Missing
+from advisor.host.steps import QDISC_HANDLES, DriverGroup
+
+NO_CPUS: Final = "none"
+"""The word for a mask without a CPU: an empty line could not be told from one that was not read."""
+
+DEFAULT: Final = "default"
+"""Begins the line for a qdisc that the kernel attached by itself."""
+
+_INGRESS_PLACE: Final = "ffff:fff1"
+_KERNELS_OWN: Final = "0:"
+
+
+def cpulist(text: str, _: str = "") -> str | Missing:
+    """``00000000,0000000f`` → ``0-3``; ``none`` for no CPU."""
+    digits = text.strip().replace(",", "")
+    if not re.fullmatch(r"[0-9a-fA-F]{1,16384}", digits):
+        return Missing("unreadable", f"not a CPU mask: {text[:40]!r}")
+    mask = int(digits, 16)
+    spans: list[str] = []
+    first = 0
+    while mask >> first:
+        if not mask >> first & 1:
+            first += 1
+            continue
+        end = first
+        while mask >> end & 1:
+            end += 1
+        spans.append(str(first) if end == first + 1 else f"{first}-{end - 1}")
+        first = end
+    return ",".join(spans) or NO_CPUS
+
+
+def qdisc(text: str, _: str = "") -> str | Missing:
+    """The root qdisc, in a form that can be put back.
+
+    ``fq`` for one that was attached under its handle of `QDISC_HANDLES`, which says that it has no parameters of its
+    own. ``default KIND PARAMETERS`` for one that the kernel attached (handle ``0:``), and ``default mq KIND
+    PARAMETERS`` for one in each queue: they come back when the root is deleted. Missing for everything else, as nobody
+    could bring it back.
+    """
+    roots: list[list[str]] = []
+    children: list[list[str]] = []
+    for line in text.split("\n"):
+        words = line.split()
+        if not words or (words[0] == "qdisc" and words[3:5] == ["parent", _INGRESS_PLACE]):
+            continue
+        if words[0] != "qdisc" or len(words) < 4 or words[3] not in ("root", "parent"):
+            return Missing("unreadable", f"its qdisc has parameters that could not be put back: {line.strip()[:60]}")
+        (roots if words[3] == "root" else children).append(words)
+    if len(roots) != 1:
+        return Missing("unreadable", "tc shows no root qdisc")
+    return _canonical(roots[0], children)
+
+
+def _canonical(root: list[str], children: list[list[str]]) -> str | Missing:
+    kind, handle = root[1], root[2]
+    if kind == "noop":
+        return Missing("unreadable", "the link is down and has no qdisc yet")
+    if QDISC_HANDLES.get(kind) == handle and not children:
+        return kind
+    if handle != _KERNELS_OWN:
+        return Missing("unreadable", f"somebody set up its qdisc {kind} {handle}, which could not be put back")
+    if not children:
+        return " ".join((DEFAULT, kind, *_parameters(root, 4)))
+    leaves = {" ".join((child[1], *_parameters(child, 5))) for child in children if child[2] == _KERNELS_OWN}
+    if kind != "mq" or len(leaves) != 1 or any(child[2] != _KERNELS_OWN for child in children):
+        return Missing("unreadable", f"its qdisc {kind} holds others that could not be put back")
+    return f"{DEFAULT} mq {leaves.pop()}"
+
+
+def _parameters(words: list[str], at: int) -> list[str]:
+    return words[at + 2 :] if words[at : at + 1] == ["refcnt"] else words[at:]
+
+
+_BELOW_MAXIMUMS: Final = "Current hardware settings"
+_PRINTED: Final[Mapping[DriverGroup, Mapping[str, str]]] = {
+    "rings": {"rx": "RX", "rx-mini": "RX Mini", "rx-jumbo": "RX Jumbo", "tx": "TX"},
+    "channels": {"rx": "RX", "tx": "TX", "other": "Other", "combined": "Combined"},
+    "coalesce": {"adaptive-rx": "Adaptive RX", "adaptive-tx": "Adaptive RX"},
+    "pause": {"autoneg": "Autonegotiate", "rx": "RX", "tx": "TX"},
+    # A feature that is the only one of its group is printed under the group's name.
+    "features": {
+        "rx-checksum": "rx-checksumming",
+        "tx-generic-segmentation": "generic-segmentation-offload",
+        "rx-gro": "generic-receive-offload",
+        "rx-lro": "large-receive-offload",
+        "rx-vlan-hw-parse": "rx-vlan-offload",
+        "tx-vlan-hw-insert": "tx-vlan-offload",
+        "rx-ntuple-filter": "ntuple-filters",
+        "rx-hashing": "receive-hashing",
+        "tx-udp-fragmentation": "udp-fragmentation-offload",
+    },
+}
+
+
+class Printed(NamedTuple):
+    """Where a value stands: in the ``field``-th word behind the colon of the last line of this name, below ``header``.
+
+    Where no line has the name, ``other`` is looked for.
+    """
+
+    name: str
+    field: int
+    header: str
+    other: str
+
+
+def printed(group: DriverGroup, key: str) -> Printed:
+    """Where ethtool(8) prints the value of a key."""
+    name = _PRINTED[group].get(key, key)
+    field = 3 if key == "adaptive-tx" else 1
+    return Printed(name, field, _BELOW_MAXIMUMS if group in ("rings", "channels") else "", key)

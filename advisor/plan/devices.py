@@ -1,0 +1,151 @@
+"""Which disks and arrays a line of a profile is for, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from advisor.errors import UsageError
+from advisor.facts.arrays import Array
+from advisor.facts.disks import Disk
+from advisor.facts.whole import Facts
+from advisor.plan.selection import Selected
+from advisor.profiles import Only, Values, Wanted
+from advisor.tunables.block_identity import is_device_name
+
+Device = TypeVar("Device", Disk, Array)
+
+
+def select_disks(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:
+    """The disks of ``--set disks=``, else all, as far as ``only`` lets them pass. Raises UsageError for a name that is
+    no disk of this host."""
+    only = wanted.only or Only()
+    chosen = _named(facts.disks, lambda disk: (disk.name,), values.get("disks"), "disk")
+    found = ((disk, _judge_disk(disk, only)) for disk in chosen)
+    return tuple(_selected("disk", disk.name, unclear) for disk, unclear in found if unclear is not None)
+
+
+def select_arrays(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:
+    """The arrays of ``--set arrays=``, by the kernel's name or their own, else all, as far as ``only`` lets them pass.
+
+    Raises UsageError for a name that is no array of this host.
+    """
+    only = wanted.only or Only()
+    chosen = _named(facts.arrays, lambda array: (array.name, array.device), values.get("arrays"), "array")
+    if wanted.tunable.startswith("md:"):
+        chosen = tuple(array for array in chosen if array.manager == "md")
+    found = ((array, _judge_array(array, only, facts)) for array in chosen)
+    return tuple(
+        _selected("array", array.device, unclear, "" if array.name == array.device else f"It is {array.name}.")
+        for array, unclear in found
+        if unclear is not None
+    )
+
+
+def none_chosen(wanted: Wanted, values: Values, facts: Facts) -> str:
+    """Why no disk or array is selected."""
+    what = "disk" if wanted.for_each == "disks" else "array"
+    here = [disk.name for disk in facts.disks] if what == "disk" else [array.name for array in facts.arrays]
+    if not here:
+        return f"this host has no {what}s that a scan knows"
+    asked = values.get(f"{what}s")
+    among = f" among --set {what}s={','.join(asked)}" if isinstance(asked, tuple) and asked else ""
+    wants = only_words(wanted.only) or ("md array" if wanted.tunable.startswith("md:") else "such")
+    return f"no {what}{among} fits ({wants}); {what}s here: {', '.join(here)}"
+
+
+def only_words(only: Only | None) -> str:
+    """``nvme, not rotational``: what a line's ``only`` asks for; empty where it asks for nothing."""
+    if only is None:
+        return ""
+    turning = {None: "", True: "rotational", False: "not rotational"}[only.rotational]
+    sizes = [f"at least {only.min_bytes} bytes"] if only.min_bytes is not None else []
+    sizes += [f"at most {only.max_bytes} bytes"] if only.max_bytes is not None else []
+    lists = [" or ".join(some) for some in (only.names, only.kinds, only.levels, only.transports) if some]
+    return ", ".join((*lists, *([turning] if turning else []), *sizes))
+
+
+def _named(
+    devices: Sequence[Device], names_of: Callable[[Device], Iterable[str]], asked: object, what: str
+) -> tuple[Device, ...]:
+    """Those that a pattern of ``asked`` fits; all where nothing is asked for."""
+    patterns = asked if isinstance(asked, tuple) else ()
+    if not patterns:
+        return tuple(devices)
+    for pattern in patterns:
+        is_there = any(_fits(names_of(device), (pattern,)) for device in devices)
+        if not is_there and not any(sign in pattern for sign in "*?["):
+            listed = ", ".join(next(iter(names_of(device))) for device in devices) or "none"
+            raise UsageError(f"there is no {what} {pattern!r} on this host", hint=f"{what}s: {listed}")
+    return tuple(device for device in devices if _fits(names_of(device), patterns))
+
+
+def _fits(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    wanted = tuple(patterns)
+    return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
+
+
+def _selected(place: str, name: str, unclear: str, why: str = "") -> Selected:
+    if not is_device_name(name):
+        return Selected({place: "DEVICE"}, refusal=f"{name[:80]!r} is no name that a setting could be given by")
+    if unclear:
+        return Selected({place: name}, refusal=f"whether it is meant is unknown: {unclear}", state="unknown")
+    return Selected({place: name}, why=why)
+
+
+def _judge_disk(disk: Disk, only: Only) -> str | None:
+    """None for a disk that is not meant, the reason where that cannot be told, else empty."""
+    return _verdict(
+        _name((disk.name,), only),
+        _word("kind", disk.kind, only.kinds),
+        _word("transport", disk.detail.get("transport") or ("pcie" if disk.pci else None), only.transports),
+        _size(disk.size_bytes, only),
+        _turning(disk.rotational, only),
+    )
+
+
+def _judge_array(array: Array, only: Only, facts: Facts) -> str | None:
+    by_name = {disk.name: disk.rotational for disk in facts.disks}
+    below = {by_name.get(name) for name in array.disks} or {None}
+    return _verdict(
+        _name((array.name, array.device), only),
+        _word("kind", array.manager, only.kinds),
+        _word("level", array.level, only.levels),
+        _size(array.size_bytes, only),
+        _turning(True if True in below else None if None in below else False, only),
+    )
+
+
+# What is judged, and whether it fits; None where that is unknown.
+Fit = tuple[str, bool | None]
+
+
+def _name(names: Iterable[str], only: Only) -> Fit:
+    return "its name", _fits(names, only.names) if only.names else True
+
+
+def _word(what: str, word: str | None, wanted: tuple[str, ...]) -> Fit:
+    return f"its {what}", True if not wanted else None if word is None else word in wanted
+
+
+def _size(size: int | None, only: Only) -> Fit:
+    low, high = only.min_bytes, only.max_bytes
+    if low is None and high is None:
+        return "its size", True
+    return "its size", None if size is None else (low or 0) <= size and (high is None or size <= high)
+
+
+def _turning(is_rotational: bool | None, only: Only) -> Fit:
+    what = "whether it is rotational"
+    return (
+        what,
+        True if only.rotational is None else None if is_rotational is None else is_rotational == only.rotational,
+    )
+
+
+def _verdict(*fits: Fit) -> str | None:
+    if any(fit is False for _, fit in fits):
+        return None
+    unknown = [what for what, fit in fits if fit is None]
+    return f"{', '.join(unknown)} could not be read" if unknown else ""

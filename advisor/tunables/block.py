@@ -1,0 +1,156 @@
+"""``block:DEV:ATTRIBUTE`` — a queue setting of a disk or an array, persisted in a udev rule that knows it by its
+serial number, WWN or UUID.
+
+DEV is the kernel's name, as /sys/block lists it: sda, nvme0n1, md0, dm-3. The attributes are those of the kernel's
+Documentation/ABI/stable/sysfs-block: scheduler, nr_requests, read_ahead_kb, max_sectors_kb, rq_affinity, nomerges,
+add_random, iostats, rotational, write_cache, wbt_lat_usec, io_timeout, io_poll. An array's settings are its own and do
+not follow from those of its members.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, ReadFile, Step, WriteFile, observe
+from advisor.tunables.block_identity import device_rule, identity_of, is_device_name, later_rules
+from advisor.tunables.circumstances import Circumstances, Sibling
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.tunable import Effect, Risk
+
+_SWITCH = ("0", "1")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+_SCHEDULER = re.compile(r"[a-z][a-z0-9-]{0,30}")
+
+# What a value must be, and the words for it; None where numbers are bounded below.
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "rq_affinity": ("0", "1", "2"),
+    "nomerges": ("0", "1", "2"),
+    "add_random": _SWITCH,
+    "iostats": _SWITCH,
+    "rotational": _SWITCH,
+    "io_poll": _SWITCH,
+    "write_cache": ("write back",),
+}
+_LEAST: Final[Mapping[str, int]] = {
+    "nr_requests": 4,  # BLKDEV_MIN_RQ: the kernel takes a smaller one for it
+    "read_ahead_kb": 0,
+    "max_sectors_kb": 4,
+    "wbt_lat_usec": 0,
+    "io_timeout": 1,
+}
+_IN_PAGES: Final = frozenset({"read_ahead_kb"})
+ATTRIBUTES: Final = ("scheduler", *_LEAST, *_WORDS)
+_MODULES: Final[Mapping[str, str]] = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
+
+
+class BlockQueue(msgspec.Struct, frozen=True):
+    device: str
+    attribute: str
+
+    @classmethod
+    def parse(cls, rest: str) -> BlockQueue:
+        device, _, attribute = rest.rpartition(":")
+        if attribute not in ATTRIBUTES or not is_device_name(device):
+            raise UsageError(
+                f"'block:{rest}' is not a tunable",
+                hint=f"write block:nvme0n1:ATTRIBUTE, one of {', '.join(ATTRIBUTES)}",
+            )
+        return cls(device, attribute)
+
+    @property
+    def id(self) -> str:
+        return f"block:{self.device}:{self.attribute}"
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def path(self) -> str:
+        return f"/sys/block/{self.device}/queue/{self.attribute}"
+
+    @property
+    def probe(self) -> ReadFile:
+        return ReadFile(self.path, "selected" if self.attribute == "scheduler" else "words")
+
+    def check(self, value: str) -> str | None:
+        if self.attribute == "scheduler":
+            return None if _SCHEDULER.fullmatch(value) else "is not the name of a scheduler"
+        if self.attribute == "write_cache" and value == "write through":
+            return "makes the kernel leave out flushes, which loses data where the device has a cache of its own"
+        if self.attribute in _WORDS:
+            words = _WORDS[self.attribute]
+            return None if value in words else f"is not {' or '.join(words)}"
+        least = _LEAST[self.attribute]
+        if not _NUMBER.fullmatch(value) or int(value) < least:
+            return f"is not a whole number from {least} on"
+        if self.attribute in _IN_PAGES and int(value) % 4:
+            return "is not a multiple of 4: the kernel counts in pages of 4 KiB"
+        return None
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return (WriteFile(self.path, value),)
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        return device_rule(host, self.device, f"queue/{self.attribute}", value)
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        refusal: str | None = None
+        note: tuple[str, ...] = ()
+        if self.attribute == "scheduler":
+            refusal, note = self._scheduler(host, after)
+        elif self.attribute == "max_sectors_kb":
+            refusal = self._above_hardware(host, after)
+        siblings = self._moving_along(host) if self.attribute == "scheduler" and before != after else ()
+        # Going back resets the length of the queue once more, to what the scheduler has by default.
+        again = [step for one in siblings if one.tunable.endswith(":nr_requests") for step in one.undo]
+        return Circumstances(
+            refusal=refusal,
+            undo=(*self.steps(before), *again),
+            identity=identity_of(host, self.device),
+            siblings=siblings,
+            notes=(*note, *later_rules(host, f"queue/{self.attribute}")),
+        )
+
+    def _scheduler(self, host: Host, wanted: str) -> tuple[str | None, tuple[str, ...]]:
+        """Why the device would not take a scheduler, and what is to be said of one that it would."""
+        text = host.read(self.path)
+        listed = [] if isinstance(text, Missing) else [word.strip("[]") for word in text.split()]
+        if wanted in listed:
+            return None, ()
+        known = f"it offers {', '.join(listed)}"
+        if listed == ["none"]:
+            return f"{known} alone, as it hands requests on as they come", ()
+        module = _MODULES.get(wanted)
+        release = host.read("/proc/sys/kernel/osrelease")
+        index = host.read(f"/lib/modules/{release}/modules.dep")
+        if isinstance(index, Missing):
+            return f"{known}; whether a module brings {wanted} cannot be told: modules.dep: {index.why}", ()
+        if module is None or not re.search(rf"(?m)^(?:\S*/)?{re.escape(module)}\.ko", index):
+            return f"{known}, and there is no module for {wanted}", ()
+        return None, (f"the scheduler {wanted} is in the module {module}, which the kernel loads when it is asked for",)
+
+    def _above_hardware(self, host: Host, wanted: str) -> str | None:
+        limit = host.read_int(f"/sys/block/{self.device}/queue/max_hw_sectors_kb")
+        if isinstance(limit, Missing) or int(wanted) <= limit:
+            return None
+        return f"its hardware takes at most {limit} (max_hw_sectors_kb)"
+
+    def _moving_along(self, host: Host) -> tuple[Sibling, ...]:
+        """What the kernel sets anew with the scheduler: the length of the queue, and its throttling (none with bfq)."""
+        found = []
+        for attribute in ("nr_requests", "wbt_lat_usec"):
+            one = BlockQueue(self.device, attribute)
+            live = observe(host, one.probe)
+            if not isinstance(live, Missing):
+                found.append(Sibling(one.id, live, one.probe, one.steps(live)))
+        return tuple(found)

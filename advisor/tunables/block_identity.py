@@ -1,0 +1,134 @@
+"""What a block device is known by for longer than its kernel name lasts: names such as sda are given anew at each boot.
+
+From udev's data (udev(7); its properties are set by 60-persistent-storage.rules, 63-md-raid-arrays.rules and
+10-dm.rules), else from attributes that the kernel gives.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.host import Host, Missing, Run
+from advisor.tunables.edits import FileEdit
+
+RULES: Final = "/etc/udev/rules.d/90-advisor-block.rules"
+_HEADER: Final = b"# Settings of block devices, one line for each device and attribute.\n"
+_RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
+
+# A pattern in quotes (udev(7)): no sign with a meaning of its own, and none that would end it.
+_SAFE: Final = re.compile(r"[\w#+.:=@/,-]+( +[\w#+.:=@/,-]+)*", re.ASCII)
+_PROPERTIES: Final = ("ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN")
+_ATTRIBUTES: Final = ("wwid", "device/wwid", "serial", "device/serial")
+_IDENTITIES: Final = ("dm/uuid", "md/uuid", *_ATTRIBUTES)
+_NAME: Final = re.compile(r"[\w!.-]+", re.ASCII)
+
+
+def is_device_name(name: str) -> bool:
+    """Whether the kernel could list a block device by it: ``sda``, ``nvme0n1``, ``cciss!c0d0``."""
+    return bool(_NAME.fullmatch(name)) and name not in (".", "..")
+
+
+def identity_of(host: Host, device: str) -> tuple[str, str] | None:
+    """A file that tells this device from others, and its words; None where the kernel gives no such thing."""
+    for attribute in _IDENTITIES:
+        path = f"/sys/block/{device}/{attribute}"
+        text = host.read(path)
+        words = "" if isinstance(text, Missing) or "\n" in text else " ".join(text.split())
+        if words and words.isascii() and words.isprintable():
+            return path, words
+    return None
+
+
+def device_rule(host: Host, device: str, attribute: str, value: str) -> FileEdit | Missing:
+    """The udev rule that gives ``attribute`` (``queue/scheduler``) of this device its value at boot and on plugging in;
+    Missing says why no rule can name the device."""
+    if not host.exists("/run/udev/data") and not host.exists("/run/udev/control"):
+        return Missing("absent", "udev does not run here, so no rule would be carried out")
+    match = _match(host, device)
+    if isinstance(match, Missing):
+        return match
+    rule = ('ACTION=="add|change"', 'SUBSYSTEM=="block"', 'ENV{DEVTYPE}=="disk"', *match)
+    return FileEdit(RULES, "udev-rule", ", ".join(rule), f'ATTR{{{attribute}}}="{value}"', _HEADER, reload=_RELOAD)
+
+
+def later_rules(host: Host, attribute: str) -> tuple[str, ...]:
+    """What is to be said of the site's own rule files that are read after ours and assign this attribute."""
+    said: list[str] = []
+    for directory in ("/etc/udev/rules.d", "/run/udev/rules.d"):
+        for name in host.names(directory):
+            if name.endswith(".rules") and name > RULES.rpartition("/")[2]:
+                text = host.read(f"{directory}/{name}")
+                if not isinstance(text, Missing) and re.search(rf"ATTR\{{{re.escape(attribute)}\}}\s*=[^=]", text):
+                    said.append(f"{directory}/{name} assigns {attribute} after {RULES}: see which devices it means")
+    return tuple(said)
+
+
+def _match(host: Host, device: str) -> tuple[str, ...] | Missing:
+    """The match keys of a rule that this device alone fits."""
+    own = _properties(host, device)
+    base = f"/sys/block/{device}"
+    if host.exists(f"{base}/md"):
+        return _array_match("MD_UUID", own.get("MD_UUID"), 'KERNEL=="md*"')
+    if host.exists(f"{base}/dm"):
+        uuid = own.get("DM_UUID") or _text(host, f"{base}/dm/uuid")
+        if uuid:
+            return _array_match("DM_UUID", uuid)
+        return _array_match("DM_NAME", own.get("DM_NAME") or _text(host, f"{base}/dm/name"))
+    others = [name for name in host.names("/sys/block") if name != device]
+    return _by_property(host, own, others) or _by_attribute(host, device, others) or _nameless(own)
+
+
+def _array_match(name: str, value: str | None, *more: str) -> tuple[str, ...] | Missing:
+    if not value:
+        return Missing("unreadable", f"udev has no {name} of it, so that a rule could not name it for good")
+    if not _SAFE.fullmatch(value):
+        return Missing("unreadable", f"its {name} holds signs that a udev rule could not carry: {value[:80]!r}")
+    return (*more, f'ENV{{{name}}}=="{value}"')
+
+
+def _properties(host: Host, device: str) -> Mapping[str, str]:
+    """What udev found out about a device."""
+    number = host.read(f"/sys/block/{device}/dev")
+    if isinstance(number, Missing) or not re.fullmatch(r"[0-9]+:[0-9]+", number):
+        return {}
+    text = host.read(f"/run/udev/data/b{number}")
+    return {} if isinstance(text, Missing) else dict(re.findall(r"(?m)^E:(\w+)=(.+)$", text))
+
+
+def _text(host: Host, path: str) -> str | None:
+    text = host.read(path)
+    return None if isinstance(text, Missing) else text
+
+
+def _by_property(host: Host, own: Mapping[str, str], others: list[str]) -> tuple[str, ...] | None:
+    """By one property that no other disk shares; paths to one unit share them, so that the way to it is added."""
+    for names in _candidates(own):
+        wanted = {name: own[name] for name in names}
+        if not any(wanted.items() <= _properties(host, other).items() for other in others):
+            return tuple(f'ENV{{{name}}}=="{value}"' for name, value in wanted.items())
+    return None
+
+
+def _candidates(own: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    names = [name for name in _PROPERTIES if _SAFE.fullmatch(own.get(name, ""))]
+    yield from ((name,) for name in names)
+    if _SAFE.fullmatch(own.get("ID_PATH", "")):
+        yield from ((name, "ID_PATH") for name in names)
+
+
+def _by_attribute(host: Host, device: str, others: list[str]) -> tuple[str, ...] | None:
+    for attribute in _ATTRIBUTES:
+        value = _text(host, f"/sys/block/{device}/{attribute}")
+        is_shared = any(_text(host, f"/sys/block/{other}/{attribute}") == value for other in others)
+        if value and _SAFE.fullmatch(value) and not is_shared:
+            return (f'ATTR{{{attribute}}}=="{value}"',)
+    return None
+
+
+def _nameless(own: Mapping[str, str]) -> Missing:
+    odd = [own[name] for name in _PROPERTIES if name in own and not _SAFE.fullmatch(own[name])]
+    if odd:
+        return Missing("unreadable", f"its serial number holds signs that a udev rule could not carry: {odd[0][:80]!r}")
+    return Missing("absent", "it has no serial number or WWN of its own, and the kernel's name for it may change")

@@ -1,0 +1,133 @@
+"""The forms that edits of configuration files take, beyond sysctl.d and the sections of systemd's files."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.host import Missing
+from advisor.host.config_text import Layout, multipath_layout
+
+LineForm = Literal["udev-rule", "udev-run", "tmpfiles", "llttab-timer", "llttab-directive", "conf", "cpf", "unit-list"]
+
+TO_THE_END: Final = r"(?:[^\n\r\0]*[^ \t\n\r\0])?"
+WORD: Final = r"[^ \t#\n\r\0]*"
+_FIELD: Final = r"[^ \t\n\r\0]+"
+_STRING: Final = r'"(?:[^"\\\n\r\0]|\\[^\n\r\0])*"'
+_PLAIN_VALUE: Final = re.compile(r"[\w.:+-]+", re.ASCII)
+
+# The kernel resets nr_requests with the scheduler, and refuses a threshold above the cache it is one of.
+_ASSIGNED_FIRST: Final = ("ATTR{queue/scheduler}", "ATTR{md/stripe_cache_size}")
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting: patterns of what stands before its value and of a value, and the line that is added for it.
+
+    ``section`` is that of a systemd file or of one like it. A line that is added stands before the first that
+    ``before`` fits, else at the end. With ``is_whole`` a line that is there is replaced by ``line`` as it stands.
+    """
+
+    head: str
+    body: str
+    value: str
+    line: str
+    section: str | None = None
+    before: str | None = None
+    is_whole: bool = False
+
+
+def line_setting(form: LineForm, key: str, value: str) -> Setting:
+    """The setting of a form that has one line for each (``unit-list``: two).
+
+    ``udev-rule``: the line ``key, value``; ``key`` is the rule's match part, ``value`` one assignment with its quotes,
+    by whose left side the line is found again. ``udev-run``: ``key`` is a rule that runs a program, up to the program's
+    last word, which ``value`` is. ``tmpfiles``: ``value`` is written into the file ``key`` at boot.
+    ``llttab-timer``: ``set-timer key:value``. ``llttab-directive``: ``key value``. ``conf``: ``key = value``. ``cpf``:
+    ``key`` is SECTION/KEY. ``unit-list``: SECTION/KEY of a unit's list, which is emptied first: what several lines give
+    is joined.
+    """
+    section, _, name = key.partition("/")
+    match form:
+        case "udev-rule":
+            return _udev_rule(key, value)
+        case "udev-run":
+            return Setting(rf"[ \t]*{re.escape(key)}[ \t]+", r'[^"\n\r\0]*"', f'{value}"', f'{key} {value}"')
+        case "tmpfiles":
+            head = rf"[ \t]*w[-+!=~^$]*[ \t]+{re.escape(key)}(?:[ \t]+{_FIELD}){{4}}[ \t]+"
+            return Setting(head, TO_THE_END, value, f"w {key} - - - - {value}")
+        case "llttab-timer":
+            head = rf"[ \t]*set-timer[ \t]+{re.escape(key)}[ \t]*:[ \t]*"
+            return Setting(head, WORD, value, f"set-timer {key}:{value}")
+        case "llttab-directive":
+            return Setting(rf"[ \t]*{re.escape(key)}[ \t]+", r"[^ \t#\n\r\0]+", value, f"{key} {value}")
+        case "conf":
+            return Setting(rf"[ \t]*{re.escape(key)}[ \t]*=[ \t]*", TO_THE_END, value, f"{key} = {value}")
+        case "cpf":
+            head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
+            return Setting(head, TO_THE_END, value, f"{name}={value}", section)
+        case "unit-list":
+            head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
+            return Setting(head, TO_THE_END, value, f"{name}=\n{name}={value}", section, is_whole=True)
+
+
+def _udev_rule(match: str, assignment: str) -> Setting:
+    left, _, right = assignment.partition("=")
+    own = rf"[ \t]*{re.escape(match)}[ \t]*,"
+    return Setting(
+        head=rf"{own}[ \t]*{re.escape(left)}[ \t]*=[ \t]*",
+        body=_STRING,
+        value=right,
+        line=f"{match}, {assignment}",
+        before=own if left in _ASSIGNED_FIRST else None,
+    )
+
+
+def multipath_edited(text: str, place: str, value: str) -> str:
+    """A multipath.conf that gives ``place``, SECTION/KEY, this value; as it was where its layout is not understood."""
+    lines = text.split("\n")
+    layout = _layout(lines, place)
+    if layout is None:
+        return text
+    found = [one for one in layout.attributes if one.place == place]
+    if not found:
+        return _multipath_added(lines, layout, place, value)
+    last = found[-1]
+    line = lines[last.line]
+    # Where no blank parts it from its neighbours, quotes do.
+    is_quoted = line[last.start] == '"' or line[last.end : last.end + 1].strip() != ""
+    lines[last.line] = line[: last.start] + _multipath_value(value, is_quoted=is_quoted) + line[last.end :]
+    return "\n".join(lines)
+
+
+def multipath_mentions(text: str, place: str) -> bool:
+    """Whether a multipath.conf sets ``place``."""
+    layout = _layout(text.split("\n"), place)
+    return layout is not None and any(one.place == place for one in layout.attributes)
+
+
+def _layout(lines: list[str], place: str) -> Layout | None:
+    layout = multipath_layout(lines)
+    return None if isinstance(layout, Missing) or layout.ambiguous(place) else layout
+
+
+def _multipath_value(value: str, *, is_quoted: bool) -> str:
+    return f'"{value}"' if is_quoted or not _PLAIN_VALUE.fullmatch(value) else value
+
+
+def _multipath_added(lines: list[str], layout: Layout, place: str, value: str) -> str:
+    section, _, key = place.rpartition("/")
+    new = f"{key} {_multipath_value(value, is_quoted=False)}"
+    homes = [one for one in layout.sections if one.place == section]
+    if homes:
+        home = homes[-1]
+        own = [one.line for one in layout.attributes if one.place.rpartition("/")[0] == section]
+        last = max([line for line in own if home.opened < line < home.closed], default=home.opened)
+        indent = re.match(r"[ \t]*", lines[last])
+        shift = (indent[0] if indent else "") + ("\t" if last == home.opened else "")
+        lines.insert(last + 1, shift + new + ("\r" if lines[last].endswith("\r") else ""))
+    elif "/" not in section:
+        has_end = lines[-1] == ""
+        lines[-1:] = [*([] if has_end else [lines[-1]]), f"{section} {{", f"\t{new}", "}", ""]
+    return "\n".join(lines)

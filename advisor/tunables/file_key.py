@@ -1,0 +1,191 @@
+"""``file:PATH:KEY`` — a key of a product's own configuration file; comments and all other lines stay.
+
+Known are BeeGFS (/etc/beegfs, ``tune…``, ``conn…`` and ``sys…`` keys), multipath.conf (``defaults/path_selector``; a
+subsection such as ``devices/device/…`` where there is one of it), iscsid.conf (``node.session…``, ``node.conn[0]…``),
+LLT's llttab (set-bcasthb, set-arp, set-strictsrc) and InterSystems' iris.cpf (``config/globals``). The file must be
+there. ``(unset)`` stands for a key that it does not give, so that the program's own default holds. Keys that name
+programs, files or secrets cannot be set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, Probe, ReadFile, Run, Step
+from advisor.host.config_text import Layout, multipath_layout
+from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.tunable import Effect, Risk
+
+_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
+_NODE_RECORDS: Final = ("/etc/iscsi/nodes", "/var/lib/iscsi/nodes")
+
+_MULTIPATH_KEYS: Final = (
+    r"path_selector|path_grouping_policy|path_checker|prio|prio_args|failback|no_path_retry|features|hardware_handler"
+    r"|rr_min_io(_rq)?|rr_weight|fast_io_fail_tmo|dev_loss_tmo|eh_deadline|polling_interval|max_polling_interval"
+    r"|checker_timeout|max_sectors_kb|max_fds|detect_\w+|retain_attached_hw_handler|deferred_remove|flush_on_last_del"
+    r"|(san_path_err|marginal_path|delay)_\w+|ghost_delay|skip_kpartx|queue_without_daemon|user_friendly_names"
+)
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """A kind of configuration file: where such files lie, which of their keys may be set, and how their lines look."""
+
+    product: str
+    path: re.Pattern[str]
+    key: re.Pattern[str]
+    probe: Literal["conf", "multipath", "directive", "cpf"]
+    edit: Literal["conf", "multipath", "llttab-directive", "cpf"]
+    risk: Risk
+    notes: Callable[[Host, str, str], tuple[str, ...]] = lambda *_: ()
+
+
+def _node_records(host: Host, key: str, value: str) -> tuple[str, ...]:
+    if not any(host.names(directory) for directory in _NODE_RECORDS):
+        return ()
+    return (
+        "iscsid.conf is for targets that are discovered from now on; node records that exist keep what they have: "
+        f"iscsiadm -m node -o update -n '{key}' -v '{value}', then log in again",
+    )
+
+
+def _drop_ins(host: Host, place: str, _: str) -> tuple[str, ...]:
+    """Files of conf.d are read after multipath.conf, and what they say of the same key holds."""
+    directory = "/etc/multipath/conf.d"
+    said = []
+    for name in host.names(directory):
+        text = host.read(f"{directory}/{name}")
+        layout = Missing("absent", "") if isinstance(text, Missing) else multipath_layout(text.split("\n"))
+        if isinstance(layout, Layout) and any(one.place == place for one in layout.attributes):
+            said.append(f"{directory}/{name} gives {place} too; it is read after multipath.conf")
+    return tuple(said)
+
+
+DIALECTS: Final = (
+    Dialect(
+        "BeeGFS",
+        re.compile(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII),
+        re.compile(r"(tune|conn(?!Auth|DisableAuth)|sys(?!Mgmtd))[A-Z]\w{0,60}(?<!File)", re.ASCII),
+        "conf",
+        "conf",
+        "restart",
+    ),
+    Dialect(
+        "multipath",
+        re.compile(r"/etc/multipath\.conf"),
+        re.compile(rf"(defaults|overrides|devices/device|multipaths/multipath)/({_MULTIPATH_KEYS})", re.ASCII),
+        "multipath",
+        "multipath",
+        "none",
+        _drop_ins,
+    ),
+    Dialect(
+        "open-iscsi",
+        re.compile(r"/etc/iscsi/iscsid\.conf"),
+        re.compile(r"node\.(session|conn\[0\])\.(?!auth)[A-Za-z][\w.]{0,80}", re.ASCII),
+        "conf",
+        "conf",
+        "none",
+        _node_records,
+    ),
+    Dialect(
+        "LLT",
+        re.compile(r"/etc/llttab"),
+        re.compile(r"set-(bcasthb|arp|strictsrc)"),
+        "directive",
+        "llttab-directive",
+        "restart",
+    ),
+    Dialect(
+        "InterSystems",
+        re.compile(r"(/(?!\.\.?/)[\w.-]+){1,20}/iris\.cpf", re.ASCII),
+        re.compile(r"config/(?!LibPath|Console)[A-Za-z]\w{0,60}", re.ASCII),
+        "cpf",
+        "cpf",
+        "restart",
+    ),
+)
+
+
+class FileKey(msgspec.Struct, frozen=True):
+    path: str
+    key: str
+
+    @classmethod
+    def parse(cls, rest: str) -> FileKey:
+        path, _, key = rest.rpartition(":")
+        known = next((one for one in DIALECTS if one.path.fullmatch(path)), None)
+        if known is None:
+            files = "/etc/beegfs/beegfs-*.conf, /etc/multipath.conf, /etc/iscsi/iscsid.conf, /etc/llttab, …/iris.cpf"
+            raise UsageError(f"'file:{rest}' is not a tunable", hint=f"write file:PATH:KEY with one of {files}")
+        if not known.key.fullmatch(key):
+            raise UsageError(
+                f"'file:{rest}' is not a tunable", hint=f"{key[:80]!r} is no key of {known.product} that is set here"
+            )
+        return cls(path, key)
+
+    @property
+    def dialect(self) -> Dialect:
+        """What kind of file it is."""
+        return next(one for one in DIALECTS if one.path.fullmatch(self.path))
+
+    @property
+    def id(self) -> str:
+        return f"file:{self.path}:{self.key}"
+
+    @property
+    def risk(self) -> Risk:
+        return self.dialect.risk
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "service-restart"
+
+    @property
+    def restart(self) -> Run | None:
+        """What makes the program read its file again; None where that is more than one command."""
+        if self.dialect.product == "multipath":
+            return Run(("multipathd", "reconfigure"))
+        found = re.fullmatch(r"/etc/beegfs/(?:([\w-]+)\.d/)?(beegfs-[\w-]+)\.conf", self.path)
+        if not found:
+            return None
+        return Run(("systemctl", "restart", f"{found[2]}@{found[1]}.service" if found[1] else f"{found[2]}.service"))
+
+    @property
+    def probe(self) -> Probe:
+        return ReadFile(self.path, f"{self.dialect.probe}:{self.key}")
+
+    def check(self, value: str) -> str | None:
+        if self.dialect.edit == "llttab-directive":
+            return None if value in ("0", "1") else "is not 0 or 1"
+        if _VALUE.fullmatch(value) and len(value) <= 400:
+            return None
+        return "holds signs that are set here in no configuration file: letters, digits, blanks and _.,:+*- are"
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return ()
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        return FileEdit(self.path, self.dialect.edit, self.key, value)
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        text = host.read(self.path)
+        refusal = None if isinstance(text, Missing) else _homeless(self.dialect, text, self.key)
+        return Circumstances(refusal=refusal, notes=self.dialect.notes(host, self.key, after))
+
+
+def _homeless(dialect: Dialect, text: str, key: str) -> str | None:
+    """Why the file has no place for a key that it does not give yet."""
+    section = key.rpartition("/")[0]
+    if dialect.edit == "cpf" and not any(line.strip() == f"[{section}]" for line in text.split("\n")):
+        return f"the file has no section [{section}]"
+    if dialect.edit == "multipath" and "/" in section:
+        layout = multipath_layout(text.split("\n"))
+        if isinstance(layout, Layout) and not any(one.place == section for one in layout.sections):
+            return f"the file has no section {section}, and what a new one would be for is not said"
+    return None

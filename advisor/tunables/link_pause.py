@@ -1,0 +1,20 @@
+"""``link:IFACE:pause.KEY`` — Ethernet flow control of a link, on or off (ethtool -a), persisted in a udev rule.
+
+KEY is autoneg, rx or tx. Most drivers negotiate the link anew.
+"""
+
+from __future__ import annotations
+
+from advisor.tunables.link_driver import DriverValue
+from advisor.tunables.tunable import Risk
+
+
+class LinkPause(DriverValue, frozen=True):
+    group = "pause"
+    word = "pause"
+    keys = ("autoneg", "rx", "tx")
+    switches = frozenset({"autoneg", "rx", "tx"})
+
+    @property
+    def risk(self) -> Risk:
+        return "link"

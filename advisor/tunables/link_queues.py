@@ -1,0 +1,97 @@
+"""What the values of a link's single queues have in common, which are files below /sys/class/net/IFACE/queues."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from advisor.facts.cpulist import format_list, parse_list
+from advisor.host import Host, Missing, ReadFile, Step, WriteFile
+from advisor.host.link_text import NO_CPUS
+from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.link_rules import QUEUE_RULES, run_rule
+from advisor.tunables.tunable import Effect, Risk
+
+_MASK_WORD_DIGITS = 8
+
+
+class QueueValue(msgspec.Struct, frozen=True):
+    """One file of one queue; a kind gives its word, the side that its queues are on, and the file's name."""
+
+    link: str
+    queue: int
+
+    word: ClassVar[str]
+    side: ClassVar[str]
+    file: ClassVar[str]
+
+    @property
+    def id(self) -> str:
+        return f"link:{self.link}:{self.word}.{self.side}-{self.queue}"
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def path(self) -> str:
+        return f"/sys/class/net/{self.link}/queues/{self.side}-{self.queue}/{self.file}"
+
+    @property
+    def probe(self) -> ReadFile:
+        return ReadFile(self.path)
+
+    def written(self, value: str) -> str:
+        """What is written into the file for a value."""
+        return value
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return (WriteFile(self.path, self.written(value)),)
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        # Not an assignment to the attribute, which would come before the program that sets the number of queues.
+        path = f"/sys/class/net/$$0/queues/{self.side}-{self.queue}/{self.file}"
+        return run_rule(host, self.link, "sh", f"-c 'echo $$1 > {path}' $name", self.written(value), path=QUEUE_RULES)
+
+
+class QueueCpus(QueueValue, frozen=True):
+    """The CPUs of a queue, as a kernel list such as ``0-3,8``, or ``none``."""
+
+    @property
+    def probe(self) -> ReadFile:
+        return ReadFile(self.path, "cpumask")
+
+    def check(self, value: str) -> str | None:
+        if value == NO_CPUS:
+            return None
+        try:
+            cpus = parse_list(value)
+        except ValueError:
+            cpus = ()
+        if not cpus:
+            return f"is not a list of CPUs such as 0-3,8, or {NO_CPUS}"
+        shortest = format_list(cpus)
+        return None if value == shortest else f"is written {shortest}"
+
+    def written(self, value: str) -> str:
+        mask = 0 if value == NO_CPUS else sum(1 << cpu for cpu in parse_list(value))
+        digits = f"{mask:x}"
+        words = [digits[max(end - _MASK_WORD_DIGITS, 0) : end] for end in range(len(digits), 0, -_MASK_WORD_DIGITS)]
+        return ",".join(reversed(words))
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        wrong = self.check(value)
+        return Missing("absent", f"{value} {wrong}") if wrong else super().edit(host, value, profile=profile)
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        online = host.read("/sys/devices/system/cpu/online")
+        if before == after or after == NO_CPUS or isinstance(online, Missing):
+            return Circumstances()
+        absent = sorted(set(parse_list(after)) - set(parse_list(online)))
+        return Circumstances(refusal=f"CPU {absent[0]} is not online; {online} are" if absent else None)

@@ -1,0 +1,69 @@
+"""udev rules that give a link its values when it appears (udev(7)): at boot, and when its driver is loaded again.
+
+One mechanism for all of them: of .link files only the first that matches a link counts, and it knows a part of them
+only (systemd.link(5)). The rules stand behind 80-net-setup-link.rules, which names the link; what belongs to a queue
+stands in a second file, behind the number of queues.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.facts.link_claim import udev_property
+from advisor.host import Host, Missing, Run
+from advisor.tunables.edits import FileEdit
+
+RULES: Final = "/etc/udev/rules.d/91-advisor-link.rules"
+QUEUE_RULES: Final = "/etc/udev/rules.d/92-advisor-link-queues.rules"
+
+_FRESH: Final = b"# Values of links that last over a reboot. udev(7) tells how to write a rule.\n"
+_RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
+_FOLDERS: Final = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
+_PLAIN: Final = re.compile(r"[\w.:-]+", re.ASCII)
+_ADDRESS: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
+
+
+def run_rule(host: Host, link: str, program: str, words: str, value: str, *, path: str = RULES) -> FileEdit | Missing:
+    """A rule that runs ``PROGRAM WORDS VALUE``, where ``$name`` is the link. Missing says why there can be none."""
+    place = next((f"{folder}/{program}" for folder in _FOLDERS if host.exists(f"{folder}/{program}")), None)
+    if place is None:
+        return Missing("absent", f"{program} is not installed, so that nothing could set it at boot")
+    match = _match(host, link)
+    if isinstance(match, Missing):
+        return match
+    return FileEdit(path, "udev-run", f'{match}, RUN+="{place} {words}', value, _FRESH, reload=_RELOAD)
+
+
+def attribute_rule(host: Host, link: str, attribute: str, value: str) -> FileEdit | Missing:
+    """A rule that writes an attribute of the link."""
+    match = _match(host, link)
+    if isinstance(match, Missing):
+        return match
+    return FileEdit(RULES, "udev-rule", match, f'ATTR{{{attribute}}}="{value}"', _FRESH, reload=_RELOAD)
+
+
+def _match(host: Host, link: str) -> str | Missing:
+    """The rule's match part: a port by its own address and driver or by its place, a virtual link by its name."""
+    if not host.exists("/run/udev/data") and not host.exists("/run/udev/control"):
+        return Missing("absent", "udev does not run here, so that no rule would be read")
+    if not _PLAIN.fullmatch(link):
+        return Missing("unreadable", "its name cannot be written into a udev rule")
+    base = f"/sys/class/net/{link}"
+    if not host.exists(f"{base}/device"):
+        # A virtual link may be made under one name and get its own afterwards.
+        return f'ACTION=="add|move", SUBSYSTEM=="net", KERNEL=="{link}"'
+    # A bond member shows the bond's address; its own one is kept aside.
+    member = host.read(f"{base}/bonding_slave/perm_hwaddr")
+    own = host.read(f"{base}/address") if host.read(f"{base}/addr_assign_type") == "0" else member
+    address = member if isinstance(own, Missing) else own
+    if not isinstance(address, Missing) and _ADDRESS.fullmatch(address):
+        driver = host.readlink(f"{base}/device/driver")
+        word = "" if isinstance(driver, Missing) else driver.rpartition("/")[2]
+        # A VLAN or macvlan on top shows the same address: it has no driver above it.
+        more = f', DRIVERS=="{word}"' if _PLAIN.fullmatch(word) else ', DRIVERS=="?*"'
+        return f'ACTION=="add", SUBSYSTEM=="net", ATTR{{address}}=="{address}"{more}'
+    place = udev_property(host, link, "ID_PATH")
+    if place and _PLAIN.fullmatch(place):
+        return f'ACTION=="add", SUBSYSTEM=="net", ENV{{ID_PATH}}=="{place}"'
+    return Missing("unreadable", "it has no lasting address or path to be known by at boot")

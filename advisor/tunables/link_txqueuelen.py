@@ -1,0 +1,44 @@
+"""``link:IFACE:txqueuelen`` — the length of a link's transmit queue in packets (ip-link(8)), persisted in a udev rule.
+
+It bounds the qdiscs that have no limit of their own, such as pfifo_fast.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from advisor.host import Host, Missing, Probe, ReadFile, SetTxqueuelen, Step
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.link_rules import attribute_rule
+from advisor.tunables.tunable import Effect, Risk
+
+
+class LinkTxqueuelen(msgspec.Struct, frozen=True):
+    link: str
+
+    @property
+    def id(self) -> str:
+        return f"link:{self.link}:txqueuelen"
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def probe(self) -> Probe:
+        return ReadFile(f"/sys/class/net/{self.link}/tx_queue_len")
+
+    def check(self, value: str) -> str | None:
+        return None if re.fullmatch(r"[1-9][0-9]{0,6}", value) else "is not a number of packets from 1 to 9999999"
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return (SetTxqueuelen(self.link, int(value)),)
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        return attribute_rule(host, self.link, "tx_queue_len", value)

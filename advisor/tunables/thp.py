@@ -1,0 +1,124 @@
+"""``thp:NAME`` — a setting of transparent huge pages, persisted in a line of tmpfiles.d (tmpfiles.d(5)).
+
+NAME is a file below /sys/kernel/mm/transparent_hugepage: enabled, defrag, shmem_enabled, use_zero_page, or one of
+khugepaged/. What is mapped already keeps its pages.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
+from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.tunable import Effect, Risk
+
+_BASE: Final = "/sys/kernel/mm/transparent_hugepage"
+_CHOICES: Final = ("enabled", "defrag", "shmem_enabled")
+_SWITCHES: Final = ("use_zero_page", "khugepaged/defrag")
+_NUMBERS: Final = (
+    *("khugepaged/alloc_sleep_millisecs", "khugepaged/scan_sleep_millisecs", "khugepaged/pages_to_scan"),
+    *("khugepaged/max_ptes_none", "khugepaged/max_ptes_swap", "khugepaged/max_ptes_shared"),
+)
+_DIRECTORIES: Final = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
+
+
+class HugePages(msgspec.Struct, frozen=True):
+    name: str
+
+    @classmethod
+    def parse(cls, rest: str) -> HugePages:
+        known = (*_CHOICES, *_SWITCHES, *_NUMBERS)
+        if rest not in known:
+            raise UsageError(f"'thp:{rest}' is not a tunable", hint=f"write thp:NAME, one of {', '.join(known)}")
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"thp:{self.name}"
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def path(self) -> str:
+        return f"{_BASE}/{self.name}"
+
+    @property
+    def probe(self) -> Probe:
+        return ReadFile(self.path, "selected" if self.name in _CHOICES else "words")
+
+    def check(self, value: str) -> str | None:
+        if self.name in _CHOICES:
+            return None if re.fullmatch(r"[a-z_]+(\+[a-z_]+)?", value) else "is not a word such as madvise"
+        if self.name in _SWITCHES:
+            return None if value in ("0", "1") else "is not 0 or 1"
+        return None if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) else "is not a whole number"
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return (WriteFile(self.path, value),)
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        if not any(host.is_dir(directory) for directory in _DIRECTORIES):
+            return Missing("absent", "there is no tmpfiles.d here, so nothing would write it at boot")
+        header = f"# Transparent huge pages of the profile {profile}.\n"
+        return FileEdit(_file(profile), "tmpfiles", self.path, value, header.encode())
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        return Circumstances(
+            refusal=self._not_offered(host, after),
+            overridden=self._written_first(host, after, _file(profile)),
+            notes=self._command_line(host),
+        )
+
+    def _not_offered(self, host: Host, wanted: str) -> str | None:
+        text = host.read(self.path)
+        if self.name not in _CHOICES or isinstance(text, Missing):
+            return None
+        offered = [word.strip("[]") for word in text.split()]
+        return None if wanted in offered else f"this kernel offers {', '.join(offered)}"
+
+    def _command_line(self, host: Host) -> tuple[str, ...]:
+        text = host.read("/proc/cmdline")
+        words = [] if isinstance(text, Missing) or self.name != "enabled" else text.split()
+        said = [word for word in words if word.startswith("transparent_hugepage=")]
+        after = "which holds from boot until systemd-tmpfiles carries our line out"
+        return (f"the kernel's command line says {said[-1]}, {after}",) if said else ()
+
+    def _written_first(self, host: Host, wanted: str, ours: str) -> str | None:
+        """The line of tmpfiles.d that hides ours: of those for one path, the first in order of file names counts."""
+        for path in _earlier_files(host, ours):
+            text = host.read(path)
+            for number, line in enumerate([] if isinstance(text, Missing) else text.split("\n"), 1):
+                value = self._written(line)
+                if value not in (None, wanted):
+                    return f"{path} line {number} writes {value} at boot instead of ours: remove that line"
+        return None
+
+    def _written(self, line: str) -> str | None:
+        words = line.split(None, 6)
+        is_ours = len(words) == 7 and words[0].startswith("w") and words[1] == self.path
+        return words[6].strip() if is_ours else None
+
+
+def _file(profile: str) -> str:
+    return f"/etc/tmpfiles.d/advisor-{profile}.conf"
+
+
+def _earlier_files(host: Host, ours: str) -> list[str]:
+    """Files of tmpfiles.d that are read before ours; a name in one directory hides the same name in those after it."""
+    by_name: dict[str, str] = {}
+    for directory in _DIRECTORIES:
+        for name in host.names(directory):
+            if name.endswith(".conf"):
+                by_name.setdefault(name, f"{directory}/{name}")
+    return [by_name[name] for name in sorted(by_name) if name < ours.rpartition("/")[2]]

@@ -1,0 +1,106 @@
+"""``unit:NAME.service:DIRECTIVE`` — a limit, weight or priority of a systemd service (systemd.exec(5)).
+
+Also systemd.resource-control(5): LimitNOFILE, LimitMEMLOCK, LimitNPROC, LimitSTACK, LimitCORE, CPUAffinity, CPUWeight,
+IOWeight, TasksMax, Nice and OOMScoreAdjust. Limits are in bytes or a number, ``infinity`` for none, ``1024:4096`` where
+the soft one differs. Like ``numa`` it is a drop-in that a running service takes up when it is restarted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.facts.cpulist import format_list, parse_list
+from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.tunable import Effect, Risk
+
+UNIT: Final = re.compile(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
+_RELOAD: Final = (Run(("systemctl", "daemon-reload")),)
+_LIMITS: Final = ("LimitNOFILE", "LimitMEMLOCK", "LimitNPROC", "LimitSTACK", "LimitCORE")
+_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
+    "CPUWeight": (1, 10000),
+    "IOWeight": (1, 10000),
+    "Nice": (-20, 19),
+    "OOMScoreAdjust": (-1000, 1000),
+}
+DIRECTIVES: Final = (*_LIMITS, *_BOUNDS, "TasksMax", "CPUAffinity")
+_COUNT = re.compile(r"0|[1-9][0-9]{0,17}")
+
+
+class UnitSetting(msgspec.Struct, frozen=True):
+    unit: str
+    directive: str
+
+    @classmethod
+    def parse(cls, rest: str) -> UnitSetting:
+        unit, _, directive = rest.rpartition(":")
+        if directive not in DIRECTIVES or not UNIT.fullmatch(unit):
+            known = f"numa, {', '.join(DIRECTIVES)}"
+            raise UsageError(
+                f"'unit:{rest}' is not a tunable", hint=f"write unit:NAME.service:DIRECTIVE, one of {known}"
+            )
+        return cls(unit, directive)
+
+    @property
+    def id(self) -> str:
+        return f"unit:{self.unit}:{self.directive}"
+
+    @property
+    def risk(self) -> Risk:
+        return "restart"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "service-restart"
+
+    @property
+    def probe(self) -> Probe:
+        more = (f"{self.directive}Soft",) if self.directive in _LIMITS else ()
+        more = ("CPUAffinityFromNUMA",) if self.directive == "CPUAffinity" else more
+        properties = ",".join(("LoadState", self.directive, *more))
+        words = ("systemctl", "show", f"--property={properties}", "--", self.unit)
+        return ReadCommand(words, f"unit-setting:{self.directive}")
+
+    def check(self, value: str) -> str | None:
+        if self.directive == "CPUAffinity":
+            return _wrong_list(value)
+        if self.directive in _BOUNDS:
+            low, high = _BOUNDS[self.directive]
+            fits = re.fullmatch(r"0|-?[1-9][0-9]{0,4}", value) and low <= int(value) <= high
+            return None if fits else f"is not a whole number from {low} to {high}"
+        return _wrong_limit(value, has_soft=self.directive in _LIMITS)
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return ()
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        path = f"/etc/systemd/system/{self.unit}.d/50-advisor.conf"
+        if self.directive == "CPUAffinity":
+            return FileEdit(path, "unit-list", f"Service/{self.directive}", value, reload=_RELOAD)
+        return FileEdit(path, "section", "Service/", f"{self.directive}={value}", reload=_RELOAD)
+
+
+def _wrong_list(value: str) -> str | None:
+    try:
+        is_canonical = bool(value) and format_list(parse_list(value)) == value
+    except ValueError:
+        is_canonical = False
+    return None if is_canonical else "is not a list of CPUs such as 0-3,8"
+
+
+def _wrong_limit(value: str, *, has_soft: bool) -> str | None:
+    """As systemd shows it again: plain numbers, and one alone where both limits are the same."""
+    soft, colon, hard = value.partition(":")
+    if not all(one == "infinity" or _COUNT.fullmatch(one) for one in ((soft, hard) if colon else (soft,))):
+        return "is not a whole number or infinity"
+    if not colon:
+        return None
+    if not has_soft:
+        return "has no soft limit beside it"
+    is_lower = soft != "infinity" and (hard == "infinity" or int(soft) < int(hard))
+    return None if is_lower else "has a soft limit that is not below the hard one"

@@ -1,0 +1,246 @@
+"""Rings, channels, coalescing, pause, offloads, qdiscs and queues of real drivers, judged by ethtool, ip and tc."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from .conftest import refuse_to_run
+from .guest import CannotRunError, Guest, Machine, Result
+from .hardware import Hardware, Link
+
+HARDWARE = Hardware(
+    nodes=1,
+    cpus=2,
+    memory_mib=1024,
+    nvme=(),
+    links=(Link(node=0), Link("e1000e", node=0), Link("virtio-net-pci", wire="user")),
+)
+
+STATE = r"""
+for link in eth0 eth1 eth2 va; do
+  for option in -g -l -c -a -k; do ethtool $option $link 2>&1; done
+  tc qdisc show dev $link
+  ip -d link show $link | sed 's/<[^>]*>//; s/state [A-Z]*//'
+  cd /sys/class/net/$link
+  grep -s . tx_queue_len queues/*/rps_cpus queues/*/rps_flow_cnt queues/*/xps_cpus
+done
+find /etc -type f -print0 | sort -z | xargs -0 cksum
+find /etc -type d | sort
+"""
+
+# vmxnet3, e1000e and veth: between them they have one of each kind.
+VALUES = {
+    "link:eth0:feature.rx-lro": "off",
+    "link:eth0:feature.tx-checksum-ip-generic": "off",
+    "link:eth0:qdisc": "fq",
+    "link:eth0:ring.rx": "2048",
+    "link:eth0:ring.rx-jumbo": "1024",
+    "link:eth0:ring.tx": "1024",
+    "link:eth0:rps-flow-cnt.rx-1": "256",
+    "link:eth0:rps.rx-0": "0-1",
+    "link:eth0:txqueuelen": "5000",
+    "link:eth0:xps.tx-1": "1",
+    "link:eth1:coalesce.rx-usecs": "50",
+    "link:eth1:pause.autoneg": "off",
+    "link:eth1:qdisc": "fq_codel",
+    "link:eth1:ring.rx": "512",
+    "link:va:channels.rx": "2",
+    "link:va:feature.rx-gro": "on",
+}
+RENAMED = {"link:eth2:txqueuelen": "77", "link:eth2:feature.rx-gro": "off"}
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    """A guest of its own, thrown away afterwards."""
+    if os.environ.get("ADVISOR_LAB") == "off":
+        pytest.skip("the lab is switched off (ADVISOR_LAB=off)")
+    guest = Guest(HARDWARE)
+    try:
+        guest.boot()
+    except CannotRunError as error:
+        refuse_to_run(error)
+    make_veth(guest)
+    yield guest
+    guest.stop()
+
+
+def make_veth(guest: Machine) -> None:
+    queues = "numtxqueues 4 numrxqueues 4"
+    out(guest, f"ip link add va {queues} type veth peer name vb {queues} && ip link set va up && ip link set vb up")
+
+
+def out(guest: Machine, line: str) -> str:
+    return guest.run(line, timeout=60).check().stdout
+
+
+def state(guest: Machine) -> list[str]:
+    # e1000e negotiates anew when its pause settings change.
+    out(
+        guest,
+        "udevadm settle; for n in 1 2 3 4 5 6 7 8 9; do grep -q 1 /sys/class/net/eth1/carrier && break; sleep 1; done",
+    )
+    return out(guest, STATE).splitlines()
+
+
+def advisor(guest: Machine, *words: str, code: int = 0, user: str = "root") -> Result:
+    done = guest.run(["advisor", *words], timeout=180, user=user)
+    assert done.rc == code, f"advisor {' '.join(words)}: {done.rc}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def profile(guest: Machine, values: Mapping[str, str], name: str = "links") -> str:
+    said = 'summary = "S."\nhelps-when = "H."\nhurts-when = "U."\nsources = ["s"]\n'
+    text = f'name = "{name}"\ntitle = "Links"\n{said}'
+    for tunable, value in values.items():
+        text += f'\n[[tunables]]\ntunable = "{tunable}"\nvalue = "{value}"\nwhy = "W."\nhurts-when = "U."\n'
+        text += 'sources = ["s"]\n'
+    out(guest, "mkdir -p /etc/advisor/profiles")
+    guest.put(f"/etc/advisor/profiles/{name}.toml", text.encode())
+    return name
+
+
+def apply(guest: Machine, values: Mapping[str, str], *, code: int = 0, name: str = "links") -> str:
+    done = advisor(guest, "apply", profile(guest, values, name), "--yes", "--confirm-within", "0", code=code)
+    return done.stdout + done.stderr
+
+
+def judge(guest: Machine, *, virtual: bool = True) -> None:
+    """Whether `VALUES` are in force, by other eyes than ours."""
+    rings = out(guest, "ethtool -g eth0").partition("Current hardware settings:")[2].split()
+    assert (rings[1], rings[7], rings[9]) == ("2048", "1024", "1024"), rings
+    assert out(guest, "ethtool -g eth1").partition("Current hardware settings:")[2].split()[1] == "512"
+    features = out(guest, "ethtool -k eth0")
+    for line in (
+        "large-receive-offload: off\n",
+        "tx-checksum-ip-generic: off\n",
+        "tx-tcp-segmentation: off [requested on]\n",
+    ):
+        assert line in features
+    qdiscs = {one["dev"]: one for one in json.loads(out(guest, "tc -j qdisc show")) if one.get("root")}
+    assert (qdiscs["eth0"]["kind"], qdiscs["eth1"]["kind"]) == ("fq", "fq_codel")
+    links = {one["ifname"]: one for one in json.loads(out(guest, "ip -j -d link show"))}
+    assert (links["eth0"]["txqlen"], links["eth0"]["qdisc"]) == (5000, "fq")
+    queues = "/sys/class/net/eth0/queues"
+    assert out(guest, f"cat {queues}/rx-0/rps_cpus {queues}/rx-1/rps_flow_cnt {queues}/tx-1/xps_cpus").split() == [
+        *("3", "256", "2")
+    ]
+    assert "\nrx-usecs: 50\n" in out(guest, "ethtool -c eth1")
+    assert "Autonegotiate:\toff\n" in out(guest, "ethtool -a eth1")
+    if virtual:
+        assert out(guest, "ethtool -l va").partition("Current hardware settings:")[2].split()[1] == "2"
+        assert "generic-receive-offload: on\n" in out(guest, "ethtool -k va")
+
+
+def test_every_kind_goes_in_and_out_without_a_trace(machine: Machine) -> None:
+    profile(machine, VALUES)
+    before = state(machine)
+    planned = advisor(machine, "plan", "links", "--json", user="plain").stdout
+    assert {one["tunable"] for one in json.loads(planned)["changes"]} == set(VALUES)
+    assert state(machine) == before
+    apply(machine, VALUES)
+    judge(machine)
+    advisor(machine, "verify")
+    again = json.loads(advisor(machine, "apply", "links", "--yes", "--json").stdout)
+    assert (again["state"], again["changes"]) == ("unchanged", [])
+    advisor(machine, "rollback")
+    assert state(machine) == before
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox sh"])
+def test_the_script_puts_all_back_with_nothing_installed(machine: Machine, shell: str) -> None:
+    profile(machine, VALUES)
+    before = state(machine)
+    apply(machine, VALUES)
+    judge(machine)
+    directory = out(machine, "ls -d /var/lib/advisor/transactions/*").split()[-1]
+    done = machine.run(f"PATH=/usr/sbin:/usr/bin:/sbin:/bin {shell} {directory}/rollback.sh", timeout=120)
+    assert done.rc == 0, done.stdout + done.stderr
+    assert state(machine) == before
+    advisor(machine, "rollback", "--all")
+    assert state(machine) == before
+
+
+REFUSED = {
+    "link:eth0:ring.rx": ("8192", "its driver allows at most 4096"),
+    "link:eth0:ring.rx-jumbo": ("8192", "its driver allows at most 4096"),
+    "link:eth0:channels.combined": ("64", "its driver allows at most 2"),
+    "link:eth0:feature.rx-vlan-filter": ("off", "it is [fixed]"),
+    "link:eth2:feature.tx-generic-segmentation": ("on", "on is requested already"),
+    "link:eth0:qdisc": ("htb", "is none of"),
+    "link:eth0:rps.rx-0": ("0-63", "CPU 2 is not online"),
+}
+
+
+def test_what_a_driver_would_not_take_is_refused_beforehand(machine: Machine) -> None:
+    values = {"link:eth0:txqueuelen": "7"} | {name: value for name, (value, _) in REFUSED.items()}
+    profile(machine, values)
+    before = state(machine)
+    planned = json.loads(advisor(machine, "plan", "links", "--json", code=3).stdout)
+    skipped = {one["tunable"]: one for one in planned["skipped"]}
+    assert {name: one["state"] for name, one in skipped.items()} == dict.fromkeys(REFUSED, "blocked")
+    assert [name for name, (_, words) in REFUSED.items() if words not in skipped[name]["reason"]] == []
+    apply(machine, values, code=3)
+    assert state(machine) == before
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        # In the words of the kernel's extended acknowledgement.
+        ({"link:va:channels.rx": "0"}, "requested channel counts would result in no RX"),
+        ({"link:eth0:channels.combined": "1"}, "Operation not supported"),
+        ({"link:eth1:coalesce.rx-usecs": "20000"}, "Invalid argument"),
+        # e1000e takes rings of 8 and rounds without a word.
+        ({"link:eth1:ring.rx": "100"}, "set to 100, but reads 104"),
+    ],
+)
+def test_what_the_kernel_refuses_is_put_back_in_its_words(machine: Machine, values: dict[str, str], words: str) -> None:
+    both = {"link:eth0:qdisc": "pfifo", **values}
+    profile(machine, both)
+    before = state(machine)
+    said = apply(machine, both, code=4)
+    assert words in said
+    assert "everything has been put back" in said
+    assert state(machine) == before
+
+
+def test_what_a_link_does_not_have_or_somebody_set_up_is_left_alone(machine: Machine) -> None:
+    out(machine, "tc qdisc replace dev eth2 root fq maxrate 1gbit")
+    values = {"link:eth2:qdisc": "fq_codel", "link:eth1:ring.rx-jumbo": "5", "link:eth1:coalesce.tx-usecs": "5"}
+    profile(machine, values)
+    planned = json.loads(advisor(machine, "plan", "links", "--json", code=3).stdout)
+    out(machine, "tc qdisc del dev eth2 root")
+    reasons = {one["tunable"]: (one["state"], one["reason"]) for one in planned["skipped"]}
+    assert reasons["link:eth2:qdisc"][0] == "unknown"
+    assert "could not be put back" in reasons["link:eth2:qdisc"][1]
+    assert reasons["link:eth1:ring.rx-jumbo"][0] == "not-applicable"
+    assert reasons["link:eth1:coalesce.tx-usecs"][0] == "not-applicable"
+
+
+def test_what_is_applied_outlasts_a_reboot_and_then_goes(machine: Machine) -> None:
+    real = {name: value for name, value in VALUES.items() if ":va:" not in name}
+    profile(machine, real)
+    profile(machine, RENAMED, "renamed")
+    before = state(machine)
+    apply(machine, real)
+    apply(machine, RENAMED, name="renamed")
+    # The rules find a port by its own address, whatever its name is to be.
+    rename = '"[Match]\\nMACAddress=52:54:00:1a:b0:02\\nDriver=virtio_net\\n[Link]\\nName=mgmt0\\n"'
+    out(machine, f"printf {rename} > /etc/systemd/network/09-name.link")
+    machine.reboot()
+    make_veth(machine)
+    judge(machine, virtual=False)
+    (link,) = json.loads(out(machine, "ip -j link show mgmt0"))
+    assert link["txqlen"] == 77
+    assert "generic-receive-offload: off\n" in out(machine, "ethtool -k mgmt0")
+    out(machine, "rm /etc/systemd/network/09-name.link; ip link set mgmt0 down; ip link set mgmt0 name eth2 up")
+    advisor(machine, "verify")
+    advisor(machine, "rollback", "--all")
+    after = state(machine)
+    assert [line for line in after if line not in before] == []

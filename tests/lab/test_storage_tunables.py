@@ -1,0 +1,323 @@
+"""Block devices, md arrays, huge pages, paired sysctls, LLT timers, units and products' files on a real kernel.
+
+Judged by sysfs, ``sysctl``, ``udevadm``, ``systemctl``, ``/proc`` and the products' own readers (``iscsiadm``,
+``multipath``), never by our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from .guest import Machine
+from .test_road import advisor, document, out
+
+# A RAID 5 over the drives of node 0, a logical volume on one of node 1, each with what tells it from others.
+SETUP = r"""
+set -eu
+drive() { echo "/dev/$(grep -lx "$1 *" /sys/block/*/device/serial | cut -d / -f 4)"; }
+lab-setup service llt
+grep -qx 'AUTO -all' /etc/mdadm/mdadm.conf || echo 'AUTO -all' >>/etc/mdadm/mdadm.conf
+mdadm --quiet --create /dev/md5 --run --level=5 --raid-devices=3 --assume-clean --metadata=1.2 --homehost=lab \
+    $(drive LAB-N0-0) $(drive LAB-N0-1) $(drive LAB-N0-2)
+udevadm settle
+mdadm --detail --brief /dev/md5 >>/etc/mdadm/mdadm.conf
+pvcreate -q -y $(drive LAB-N1-0)
+vgcreate -q vg0 $(drive LAB-N1-0)
+lvcreate -q -y -n data -L 1G vg0
+udevadm settle
+mkdir -p /etc/beegfs /opt/iris /etc/iscsi
+printf '# workers\ntuneNumWorkers = 12\n\n# interfaces\nconnInterfacesFile =\n' >/etc/beegfs/beegfs-storage.conf
+printf '[Startup]\nglobals=1\n\n[config]\nglobals=0,0,512,0,0,0\n' >/opt/iris/iris.cpf
+"""
+TEAR_DOWN = r"""
+advisor rollback --all --force >/dev/null 2>&1
+vgremove -f -q vg0
+wipefs -qa /dev/$(grep -lx "LAB-N1-0 *" /sys/block/*/device/serial | cut -d / -f 4)
+lab-setup no-md no-llt
+rm -rf /etc/systemd/system/demo-storage.service /etc/beegfs /opt/iris /var/lib/advisor /etc/advisor
+systemctl daemon-reload
+"""
+
+# What "as before" means; devices by what does not change with a boot.
+STATE = r"""
+cd /
+find etc opt/iris -type f -print0 | sort -z | xargs -0 stat -c '%n %a %u %g'
+find etc opt/iris -type f -print0 | sort -z | xargs -0 cksum
+find etc -type d | sort
+for disk in /sys/block/nvme*; do
+    serial=$(tr -d ' ' <"$disk/device/serial")
+    for name in scheduler nr_requests read_ahead_kb max_sectors_kb rq_affinity nomerges iostats wbt_lat_usec; do
+        echo "$serial $name $(cat "$disk/queue/$name")"
+    done
+done | sort
+for device in md5 dm-0; do echo "$device $(cat "/sys/block/$device/queue/read_ahead_kb")"; done
+for name in stripe_cache_size group_thread_cnt preread_bypass_threshold skip_copy sync_speed_min sync_speed_max; do
+    echo "$name $(cat "/sys/block/md5/md/$name")"
+done
+grep -r . /sys/kernel/mm/transparent_hugepage --include=enabled --include=defrag --include='*_enabled' --include='*scan'
+sysctl -a 2>/dev/null | grep '^vm\.dirty'
+lltconfig -F query
+lltconfig -T query
+systemctl show -p LimitNOFILE,LimitNOFILESoft,CPUAffinity,IOWeight,Nice,OOMScoreAdjust demo-storage.service
+"""
+
+LINES: tuple[tuple[str, str, str], ...] = (
+    ("block:{disk}:scheduler", "mq-deadline", 'for-each = "disks"\nonly = { kinds = ["nvme"] }'),
+    ("block:{disk}:nr_requests", "64", 'for-each = "disks"\nonly = { kinds = ["nvme"] }'),
+    ("block:{disk}:max_sectors_kb", "128", 'for-each = "disks"\nonly = { kinds = ["nvme"] }'),
+    ("block:{disk}:rq_affinity", "2", 'for-each = "disks"\nonly = { kinds = ["nvme"] }'),
+    ("block:{array}:read_ahead_kb", "4096", 'for-each = "arrays"'),
+    ("md:{array}:stripe_cache_size", "1024", 'for-each = "arrays"\nonly = { levels = ["raid5", "raid6"] }'),
+    ("md:{array}:group_thread_cnt", "2", 'for-each = "arrays"'),
+    ("md:{array}:preread_bypass_threshold", "512", 'for-each = "arrays"'),
+    ("md:{array}:skip_copy", "1", 'for-each = "arrays"'),
+    ("md:{array}:sync_speed_min", "5000", 'for-each = "arrays"'),
+    ("md:{array}:sync_speed_max", "100000", 'for-each = "arrays"'),
+    ("thp:enabled", "madvise", ""),
+    ("thp:defrag", "defer+madvise", ""),
+    ("thp:khugepaged/pages_to_scan", "8192", ""),
+    ("sysctl:vm.dirty_bytes", "268435456", ""),
+    ("sysctl:vm.dirty_background_bytes", "67108864", ""),
+    ("llt:timer.peerinact", "3200", ""),
+    ("llt:timer.peertrouble", "350", ""),
+    ("unit:demo-storage.service:LimitNOFILE", "262144", ""),
+    ("unit:demo-storage.service:CPUAffinity", "1-2", ""),
+    ("unit:demo-storage.service:OOMScoreAdjust", "-500", ""),
+    ("unit:demo-storage.service:IOWeight", "200", ""),
+    ("file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers", "32", ""),
+    ("file:/etc/beegfs/beegfs-storage.conf:tuneTargetChooser", "roundrobin", ""),
+    ("file:/etc/iscsi/iscsid.conf:node.session.queue_depth", "64", ""),
+    ("file:/opt/iris/iris.cpf:config/globals", "0,0,1024,0,0,0", ""),
+    ("file:/etc/llttab:set-arp", "0", ""),
+)
+
+
+def profile(name: str, lines: tuple[tuple[str, str, str], ...]) -> str:
+    text = f'name = "{name}"\ntitle = "t"\nsummary = "s"\nhelps-when = "h"\nhurts-when = "h"\nsources = ["s"]\n'
+    for tunable, value, more in lines:
+        text += f'[[tunables]]\ntunable = "{tunable}"\nvalue = "{value}"\nwhy = "w"\nhurts-when = "h"\n'
+        text += f'sources = ["s"]\n{more}\n'
+    return text
+
+
+@pytest.fixture(scope="module")
+def storage(guest: Machine) -> Iterator[Machine]:
+    guest.run(SETUP, timeout=240).check()
+    lines = LINES
+    if guest.run("command -v multipath").rc == 0:
+        guest.put("/etc/multipath.conf", '# site\ndefaults {\n\tpath_selector "round-robin 0" # old\n}\n')
+        lines += (("file:/etc/multipath.conf:defaults/path_selector", "service-time 0", ""),)
+    guest.put("/etc/advisor/profiles/storage-lab.toml", profile("storage-lab", lines))
+    yield guest
+    guest.run(f"rm -f /etc/multipath.conf\n{TEAR_DOWN}", timeout=240)
+
+
+def state(guest: Machine) -> list[str]:
+    return guest.run(STATE, timeout=120).stdout.splitlines()
+
+
+def live(guest: Machine) -> dict[str, str]:
+    """Attribute and value of everything that is set at once; devices by what does not change with a boot."""
+    return dict(line.rsplit(" ", 1) for line in out(guest, LIVE).splitlines())
+
+
+LIVE = r"""
+for disk in /sys/block/nvme*; do
+    serial=$(tr -d ' ' <"$disk/device/serial")
+    echo "$serial scheduler $(sed 's/.*\[\(.*\)\].*/\1/' "$disk/queue/scheduler")"
+    for name in nr_requests max_sectors_kb rq_affinity; do echo "$serial $name $(cat "$disk/queue/$name")"; done
+done
+cd /sys/block
+echo "md5 ahead $(cat md5/queue/read_ahead_kb)"
+echo "dm ahead $(cat dm-0/queue/read_ahead_kb)"
+cd /sys/block/md5/md
+for name in stripe_cache_size group_thread_cnt preread_bypass_threshold skip_copy; do echo "$name $(cat $name)"; done
+for name in sync_speed_min sync_speed_max; do echo "$name $(tr -d ' ' <$name)"; done
+cd /sys/kernel/mm/transparent_hugepage
+for name in enabled defrag; do echo "$name $(sed 's/.*\[\(.*\)\].*/\1/' $name)"; done
+echo "pages_to_scan $(cat khugepaged/pages_to_scan)"
+sysctl vm.dirty_bytes vm.dirty_ratio vm.dirty_background_bytes vm.dirty_background_ratio | sed 's/ = / /'
+lltconfig -T query | sed -n 's/^  \(peer[a-z]*\) = /\1 /p'
+"""
+
+SERIALS = [f"LAB-N{node}-{index}" for node in (0, 1) for index in range(3)]
+IN_FORCE: Mapping[str, str] = {
+    **{
+        f"{serial} {name}": value
+        for serial in SERIALS
+        for name, value in {
+            "scheduler": "mq-deadline",
+            "nr_requests": "64",
+            "max_sectors_kb": "128",
+            "rq_affinity": "2",
+        }.items()
+    },
+    "md5 ahead": "4096",
+    "dm ahead": "4096",
+    "stripe_cache_size": "1024",
+    "group_thread_cnt": "2",
+    "preread_bypass_threshold": "512",
+    "skip_copy": "1",
+    "sync_speed_min": "5000(local)",
+    "sync_speed_max": "100000(local)",
+    "enabled": "madvise",
+    "defrag": "defer+madvise",
+    "pages_to_scan": "8192",
+    "vm.dirty_bytes": "268435456",
+    "vm.dirty_ratio": "0",
+    "vm.dirty_background_bytes": "67108864",
+    "vm.dirty_background_ratio": "0",
+    "peerinact": "3200",
+    "peertrouble": "350",
+    "peertroublelo": "400",
+}
+
+
+def judge(guest: Machine) -> None:
+    """Whether everything is in force, by other eyes than ours."""
+    assert live(guest).items() >= IN_FORCE.items()
+
+
+def judge_services(guest: Machine) -> None:
+    """What services and products make of their files."""
+    out(guest, "systemctl restart demo-storage.service")
+    pid = out(guest, "systemctl show -P MainPID demo-storage.service").strip()
+    limits = out(guest, f"grep 'Max open files' /proc/{pid}/limits").split()
+    assert limits[3:5] == ["262144", "262144"]
+    assert "Cpus_allowed_list:\t1-2\n" in out(guest, f"cat /proc/{pid}/status")
+    assert out(guest, f"cat /proc/{pid}/oom_score_adj") == "-500\n"
+    assert out(guest, "systemctl show -P IOWeight demo-storage.service") == "200\n"
+    # A node record takes its settings from iscsid.conf when it is made; nothing is contacted.
+    target = "-T iqn.2024-01.lab:x -p 127.0.0.1"
+    record = out(guest, f"iscsiadm -m node -o new {target} >/dev/null && iscsiadm -m node {target}")
+    out(guest, f"iscsiadm -m node -o delete {target}; rm -rf /etc/iscsi/nodes /etc/iscsi/send_targets")
+    assert "node.session.queue_depth = 64\n" in record
+    if guest.run("command -v multipath").rc == 0:
+        assert 'path_selector "service-time 0"' in out(guest, "multipath -t")
+
+
+def test_every_kind_goes_in_and_out_without_a_trace(storage: Machine) -> None:
+    before = state(storage)
+    planned = document(storage, "plan", "storage-lab")
+    assert {one["tunable"].split(":")[0] for one in planned["changes"]} == {
+        *("block", "md", "thp", "sysctl", "llt", "unit", "file"),
+    }
+    applied = document(storage, "apply", "storage-lab", "--yes")
+    assert applied["state"] == "applied"
+    judge(storage)
+    judge_services(storage)
+    advisor(storage, "verify")
+    again = document(storage, "apply", "storage-lab", "--yes")
+    assert (again["state"], again["changes"]) == ("unchanged", [])
+    advisor(storage, "rollback")
+    assert state(storage) == before
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox sh"])
+def test_the_script_puts_every_kind_back(storage: Machine, shell: str) -> None:
+    before = state(storage)
+    advisor(storage, "apply", "storage-lab", "--yes")
+    judge(storage)
+    directory = sorted(out(storage, "ls -d /var/lib/advisor/transactions/*").split())[-1]
+    done = storage.run(f"PATH=/usr/sbin:/usr/bin:/sbin:/bin {shell} {directory}/rollback.sh", timeout=60)
+    assert done.rc == 0, done.stdout + done.stderr
+    assert state(storage) == before
+    advisor(storage, "rollback", "--all")
+    assert state(storage) == before
+
+
+def test_udev_and_tmpfiles_bring_it_back_and_so_does_a_reboot(storage: Machine) -> None:
+    before = state(storage)
+    advisor(storage, "apply", "storage-lab", "--yes")
+    rules = out(storage, "cat /etc/udev/rules.d/90-advisor-block.rules")
+    assert 'KERNEL=="nvme' not in rules
+    # As a drive that is plugged in and an array that starts would have it.
+    out(
+        storage,
+        "for q in /sys/block/nvme*/queue; do echo none >$q/scheduler; echo 512 >$q/max_sectors_kb; done;"
+        "cd /sys/block/md5/md; echo 1 >preread_bypass_threshold; echo 256 >stripe_cache_size;"
+        "echo system >sync_speed_min; echo 0 >skip_copy; echo 128 >/sys/block/dm-0/queue/read_ahead_kb;"
+        "cd /sys/kernel/mm/transparent_hugepage; echo always >enabled; echo 1 >khugepaged/pages_to_scan;"
+        "udevadm trigger --action=change --subsystem-match=block; udevadm settle;"
+        "systemd-tmpfiles --create --prefix=/sys/kernel/mm",
+    )
+    judge(storage)
+    log = out(storage, "udevadm test --action=change /sys/block/md5 2>&1")
+    assert "90-advisor-block.rules" in log
+    assert not [line for line in log.splitlines() if "advisor" in line and ("nvalid" in line or "ailed" in line)]
+    storage.reboot()
+    out(storage, "udevadm settle")
+    judge(storage)
+    judge_services(storage)
+    # Whatever names the drives have now.
+    advisor(storage, "verify")
+    advisor(storage, "rollback", "--all")
+    assert sorted({*before} ^ {*state(storage)}) == []
+
+
+TIED = (
+    ("sysctl:vm.dirty_ratio", "15", ""),
+    ("block:nvme0n1:scheduler", "mq-deadline", ""),
+    ("md:md5:sync_speed_min", "system", ""),
+)
+
+
+def test_what_the_kernel_ties_together_comes_back_as_it_was(storage: Machine) -> None:
+    """Bytes against ratio the other way round, a queue length set by hand, a limit of the array's own."""
+    first = state(storage)
+    out(
+        storage,
+        "sysctl -q vm.dirty_bytes=134217728; echo 33 >/sys/block/nvme0n1/queue/nr_requests;"
+        "echo 1234 >/sys/block/md5/md/sync_speed_min",
+    )
+    storage.put("/etc/advisor/profiles/tied.toml", profile("tied", TIED))
+    before = state(storage)
+    for undo in ("dash $(ls -d /var/lib/advisor/transactions/* | tail -n 1)/rollback.sh", "true"):
+        advisor(storage, "apply", "tied", "--yes")
+        assert out(storage, "sysctl -n vm.dirty_bytes vm.dirty_ratio") == "0\n15\n"
+        assert "(system)" in out(storage, "cat /sys/block/md5/md/sync_speed_min")
+        assert out(storage, "cat /sys/block/nvme0n1/queue/nr_requests") != "33\n"
+        out(storage, undo)
+        assert (state(storage) == before) == undo.startswith("dash")
+        advisor(storage, "rollback", "--all")
+        assert state(storage) == before
+    out(
+        storage,
+        "rm /etc/advisor/profiles/tied.toml; sysctl -q vm.dirty_ratio=20;"
+        "echo 1023 >/sys/block/nvme0n1/queue/nr_requests; echo system >/sys/block/md5/md/sync_speed_min",
+    )
+    assert state(storage) == first
+
+
+def test_a_scheduler_in_a_module_and_a_value_that_the_kernel_refuses(storage: Machine) -> None:
+    path = "/etc/advisor/profiles/module.toml"
+    storage.put(path, profile("module", (("block:nvme0n1:scheduler", "bfq", ""),)))
+    advisor(storage, "apply", "module", "--yes")
+    assert "[bfq]" in out(storage, "cat /sys/block/nvme0n1/queue/scheduler")
+    advisor(storage, "rollback")
+    assert "[none]" in out(storage, "cat /sys/block/nvme0n1/queue/scheduler")
+    # Without a scheduler the queue is no longer than the drive's own: the kernel refuses, and all goes back.
+    storage.put(path, profile("module", (("block:nvme0n1:nr_requests", "2000", ""), ("thp:enabled", "never", ""))))
+    before = state(storage)
+    done = advisor(storage, "apply", "module", "--yes", code=4)
+    assert "nr_requests" in done.stderr
+    assert state(storage) == before
+    out(storage, f"rm {path}")
+
+
+def test_timers_of_the_stand_in(guest: Machine) -> None:
+    guest.run("lab-setup no-llt llt").check()
+    assert "  peerinact = 1600\n" in out(guest, "lltconfig -T query")
+    out(guest, "echo 'set-timer peertrouble:350 # slow' >>/etc/llttab && lltconfig -T peerinact:3200")
+    assert "  peerinact = 3200\n" in out(guest, "lltconfig -T query")
+    out(guest, "lltconfig -c")
+    shown = out(guest, "lltconfig -T query")
+    assert "  peerinact = 1600\n" in shown
+    assert "  peertrouble = 350\n" in shown
+    for setting in ("nonsense:1", "peerinact:0", "peerinact", "peerinact:-5"):
+        refused = guest.run(["lltconfig", "-T", setting])
+        assert (refused.rc, refused.stdout) == (1, "")
+        assert refused.stderr.startswith("lltconfig: ")
+    guest.run("lab-setup no-llt").check()

@@ -1,0 +1,201 @@
+"""Queue settings of block devices: the rule that keeps one, what it knows the device by, and what goes with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import CommandError
+from advisor.host import Missing, ReadFile, WriteFile, observe
+from advisor.tunables import FileEdit, edited, tunable
+from advisor.tunables.circumstances import Circumstances, Circumstantial
+from tests.trees import host_of, make_tree
+
+DEP = "kernel/block/bfq.ko.xz: kernel/x.ko\nkernel/block/kyber-iosched.ko:\n"
+HOST = {
+    "/run/udev/data/b8:0": "E:ID_SERIAL=36001\nE:ID_WWN=0x6001\nE:ID_PATH=pci-1-lun-0\n",
+    "/run/udev/data/b8:16": "E:ID_SERIAL=36002\n",
+    "/sys/block/sda/dev": "8:0\n",
+    "/sys/block/sda/device/wwid": "naa.6001  \n",
+    "/sys/block/sda/queue/scheduler": "none [mq-deadline]\n",
+    "/sys/block/sda/queue/nr_requests": "64\n",
+    "/sys/block/sda/queue/wbt_lat_usec": "75000\n",
+    "/sys/block/sda/queue/max_hw_sectors_kb": "1024\n",
+    "/sys/block/sda/queue/max_sectors_kb": "512\n",
+    "/sys/block/sdb/dev": "8:16\n",
+    "/proc/sys/kernel/osrelease": "6.1.0\n",
+    "/lib/modules/6.1.0/modules.dep": DEP,
+}
+RULE = 'ACTION=="add|change", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", '
+
+
+def written(root: Path, identity: str = "block:sda:scheduler", value: str = "none") -> str:
+    """The rule without what all of them begin with, or why there is none."""
+    edit = tunable(identity).edit(host_of(root), value, profile="p")
+    if isinstance(edit, Missing):
+        return edit.why
+    assert edit.path == "/etc/udev/rules.d/90-advisor-block.rules"
+    header, line = edited(None, edit).decode().splitlines()
+    assert header.startswith("# ")
+    return line.removeprefix(RULE)
+
+
+def around(root: Path, identity: str, before: str, after: str) -> Circumstances:
+    one = tunable(identity)
+    assert isinstance(one, Circumstantial)
+    return one.circumstances(host_of(root), before, after, profile="p")
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({}, 'ENV{ID_SERIAL}=="36001", ATTR{queue/scheduler}="none"'),
+        # The second way to one unit: its own path tells the two apart.
+        (
+            {"/run/udev/data/b8:16": "E:ID_SERIAL=36001\nE:ID_WWN=0x6001\nE:ID_PATH=pci-2-lun-0\n"},
+            'ENV{ID_SERIAL}=="36001", ENV{ID_PATH}=="pci-1-lun-0", ATTR{queue/scheduler}="none"',
+        ),
+        # Namespaces of one controller share its serial number.
+        (
+            {"/run/udev/data/b8:16": "E:ID_SERIAL=36001\nE:ID_WWN=0x6002\n"},
+            'ENV{ID_WWN}=="0x6001", ATTR{queue/scheduler}="none"',
+        ),
+        ({"/run/udev/data/b8:0": ""}, 'ATTR{device/wwid}=="naa.6001", ATTR{queue/scheduler}="none"'),
+        (
+            {"/run/udev/data/b8:0": "", "/sys/block/sda/device/wwid": "", "/sys/block/sda/serial": "LAB-V0\n"},
+            'ATTR{serial}=="LAB-V0", ATTR{queue/scheduler}="none"',
+        ),
+        # A sign that ends the quotes, and those with a meaning in a pattern.
+        (
+            {"/run/udev/data/b8:0": 'E:ID_SERIAL=a", RUN+="/x\n', "/sys/block/sda/device/wwid": ""},
+            "its serial number holds signs that a udev rule could not carry: 'a\", RUN+=\"/x'",
+        ),
+        *(
+            (
+                {"/run/udev/data/b8:0": f"E:ID_SERIAL={sign}\n", "/sys/block/sda/device/wwid": f"x{sign}"},
+                f"its serial number holds signs that a udev rule could not carry: {sign!r}",
+            )
+            for sign in ("a*", "a|b", "a[1]", "a\\x20", "$x", "%k")
+        ),
+        (
+            {"/run/udev/data/b8:0": "", "/sys/block/sda/device/wwid": ""},
+            "it has no serial number or WWN of its own, and the kernel's name for it may change",
+        ),
+    ],
+)
+def test_a_disk_is_known_by_what_it_alone_has(changed: dict[str, str], rule: str, tmp_path: Path) -> None:
+    assert written(make_tree(tmp_path, {**HOST, **changed})) == rule
+
+
+def test_arrays_are_known_by_their_uuid(tmp_path: Path) -> None:
+    files = {
+        **HOST,
+        "/sys/block/md0/dev": "9:0\n",
+        "/sys/block/md0/md/level": "raid5\n",
+        "/run/udev/data/b9:0": "E:MD_UUID=1:2:3:4\n",
+        "/sys/block/md1/dev": "9:1\n",
+        "/sys/block/md1/md/level": "raid5\n",
+        "/sys/block/dm-0/dev": "253:0\n",
+        "/sys/block/dm-0/dm/name": "vg-data\n",
+        "/sys/block/dm-0/dm/uuid": "LVM-abc\n",
+        "/run/udev/data/b253:0": "E:DM_NAME=vg-data\n",
+        "/sys/block/dm-1/dev": "253:1\n",
+        "/sys/block/dm-1/dm/name": "plain\n",
+        "/sys/block/dm-1/dm/uuid": "\n",
+        "/sys/block/dm-2/dm/name": "a b\\x22\n",
+    }
+    root = make_tree(tmp_path, files)
+    ahead = 'ATTR{queue/read_ahead_kb}="4096"'
+    assert written(root, "block:md0:read_ahead_kb", "4096") == f'KERNEL=="md*", ENV{{MD_UUID}}=="1:2:3:4", {ahead}'
+    cache = 'ATTR{md/stripe_cache_size}="4096"'
+    assert written(root, "md:md0:stripe_cache_size", "4096") == f'KERNEL=="md*", ENV{{MD_UUID}}=="1:2:3:4", {cache}'
+    assert written(root, "block:md1:read_ahead_kb", "4096").startswith("udev has no MD_UUID of it")
+    assert written(root, "block:dm-0:read_ahead_kb", "4096") == f'ENV{{DM_UUID}}=="LVM-abc", {ahead}'
+    assert written(root, "block:dm-1:read_ahead_kb", "4096") == f'ENV{{DM_NAME}}=="plain", {ahead}'
+    assert written(root, "block:dm-2:read_ahead_kb", "4096").startswith("its DM_NAME holds signs")
+
+
+def test_without_udev_nothing_would_carry_a_rule_out(tmp_path: Path) -> None:
+    assert written(make_tree(tmp_path, {"/sys/block/sda/serial": "x"})).startswith("udev does not run here")
+
+
+def test_the_scheduler_brings_the_queue_length_along(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, HOST)
+    found = around(root, "block:sda:scheduler", "mq-deadline", "none")
+    assert (found.refusal, found.notes) == (None, ())
+    assert found.undo == (
+        WriteFile("/sys/block/sda/queue/scheduler", "mq-deadline"),
+        WriteFile("/sys/block/sda/queue/nr_requests", "64"),
+    )
+    assert [(one.tunable, one.before) for one in found.siblings] == [
+        ("block:sda:nr_requests", "64"),
+        ("block:sda:wbt_lat_usec", "75000"),
+    ]
+    assert around(root, "block:sda:scheduler", "none", "none").siblings == ()
+    assert around(root, "block:sda:nr_requests", "64", "32").siblings == ()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "changed", "refusal", "note"),
+    [
+        ("none", {}, None, None),
+        # In a module that the kernel loads when it is asked for it.
+        ("bfq", {}, None, "the scheduler bfq is in the module bfq"),
+        ("kyber", {}, None, "the scheduler kyber is in the module kyber-iosched"),
+        ("deadline", {}, "it offers none, mq-deadline, and there is no module for deadline", None),
+        ("bfq", {"/lib/modules/6.1.0/modules.dep": ""}, "and there is no module for bfq", None),
+        ("bfq", {"/proc/sys/kernel/osrelease": "5\n"}, "whether a module brings bfq cannot be told", None),
+        ("bfq", {"/sys/block/sda/queue/scheduler": "none\n"}, "it offers none alone", None),
+    ],
+)
+def test_which_schedulers_a_device_takes(
+    scheduler: str, changed: dict[str, str], refusal: str | None, note: str | None, tmp_path: Path
+) -> None:
+    found = around(make_tree(tmp_path, {**HOST, **changed}), "block:sda:scheduler", "mq-deadline", scheduler)
+    assert (refusal or "") in (found.refusal or "")
+    assert bool(refusal) == bool(found.refusal)
+    assert [line for line in found.notes if note and line.startswith(note)] == list(found.notes)
+
+
+def test_no_request_is_larger_than_the_hardware_takes(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, HOST)
+    assert around(root, "block:sda:max_sectors_kb", "512", "1024").refusal is None
+    refusal = around(root, "block:sda:max_sectors_kb", "512", "1028").refusal
+    assert refusal == "its hardware takes at most 1024 (max_hw_sectors_kb)"
+
+
+def test_rules_of_the_site_that_come_later_are_told(tmp_path: Path) -> None:
+    files = {
+        "/etc/udev/rules.d/99-site.rules": 'KERNEL=="sd*", ATTR{queue/scheduler}="bfq"\n',
+        "/etc/udev/rules.d/98-match.rules": 'ATTR{queue/scheduler}=="bfq", RUN+="/x"\n',
+        "/etc/udev/rules.d/60-site.rules": 'ATTR{queue/scheduler}="bfq"\n',
+    }
+    (note,) = around(make_tree(tmp_path, {**HOST, **files}), "block:sda:scheduler", "mq-deadline", "none").notes
+    assert note.startswith("/etc/udev/rules.d/99-site.rules assigns queue/scheduler after")
+
+
+def test_a_device_is_found_again_under_another_name(tmp_path: Path) -> None:
+    root = make_tree(tmp_path, HOST)
+    host = host_of(root)
+    identity = around(root, "block:sda:scheduler", "mq-deadline", "none").identity
+    assert identity == ("/sys/block/sda/device/wwid", "naa.6001")
+    probe = ReadFile("/sys/block/sda/queue/nr_requests", identity=identity)
+    step = WriteFile("/sys/block/sda/queue/nr_requests", "32", identity)
+    assert observe(host, probe) == "64"
+    # The two changed places at a boot.
+    make_tree(root, {"/sys/block/sda/device/wwid": "naa.6002\n", "/sys/block/sdb/device/wwid": "naa.6001\n"})
+    make_tree(root, {"/sys/block/sdb/queue/nr_requests": "128\n"})
+    assert observe(host, probe) == "128"
+    host.do(step)
+    assert [(root / f"sys/block/{name}/queue/nr_requests").read_text() for name in ("sda", "sdb")] == ["64\n", "32\n"]
+    (root / "sys/block/sdb/device/wwid").unlink()
+    assert observe(host, probe) == Missing("unreadable", "the device that it was is not there, under any name")
+    with pytest.raises(CommandError, match="is not there, under any name"):
+        host.do(step)
+
+
+def test_an_edit_is_one_file_edit_whatever_the_value(tmp_path: Path) -> None:
+    edit = tunable("block:sda:write_cache").edit(host_of(make_tree(tmp_path, HOST)), "write back", profile="p")
+    assert isinstance(edit, FileEdit)
+    assert edit.value == 'ATTR{queue/write_cache}="write back"'

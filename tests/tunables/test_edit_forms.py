@@ -1,0 +1,231 @@
+"""Edits of udev rules, tmpfiles.d, llttab and products' files: the one setting, and not a byte of anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from advisor.host import Missing
+from advisor.host.config_text import multipath_layout
+from advisor.host.probes import reduce
+from advisor.tunables import FileEdit, edited, mentions
+
+DISK = 'ACTION=="add|change", ENV{ID_SERIAL}=="A+1.b"'
+RULE = FileEdit("/f", "udev-rule", DISK, 'ATTR{queue/read_ahead_kb}="4096"', b"# ours\n")
+SCHEDULER = FileEdit("/f", "udev-rule", DISK, 'ATTR{queue/scheduler}="none"')
+THP = FileEdit("/f", "tmpfiles", "/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
+TIMER = FileEdit("/f", "llttab-timer", "peerinact", "3200")
+ARP = FileEdit("/f", "llttab-directive", "set-arp", "0")
+BEEGFS = FileEdit("/f", "conf", "tuneNumWorkers", "32")
+ISCSI = FileEdit("/f", "conf", "node.conn[0].timeo.noop_out_interval", "5")
+CPF = FileEdit("/f", "cpf", "config/globals", "0,0,512,0,0,0")
+SELECTOR = FileEdit("/f", "multipath", "defaults/path_selector", "service-time 0")
+CHECKER = FileEdit("/f", "multipath", "devices/device/path_checker", "tur")
+CPUS = FileEdit("/f", "unit-list", "Service/CPUAffinity", "0-3,8")
+EDITS = (RULE, SCHEDULER, THP, TIMER, ARP, BEEGFS, ISCSI, CPF, SELECTOR, CPUS)
+
+# How each is read back: the form of its probe, which has its own tests against awk.
+FORMS = {
+    ARP: "directive:set-arp",
+    BEEGFS: "conf:tuneNumWorkers",
+    ISCSI: "conf:node.conn[0].timeo.noop_out_interval",
+    CPF: "cpf:config/globals",
+    SELECTOR: "multipath:defaults/path_selector",
+}
+
+
+@pytest.mark.parametrize(
+    ("edit", "before", "after"),
+    [
+        (RULE, None, f'# ours\n{DISK}, ATTR{{queue/read_ahead_kb}}="4096"\n'),
+        (RULE, "# c", f'# c\n{DISK}, ATTR{{queue/read_ahead_kb}}="4096"\n'),
+        (
+            RULE,
+            f'# c\n{DISK} ,ATTR{{queue/read_ahead_kb}} = "1\\"2", GOTO="x"\nLABEL="x"\n',
+            f'# c\n{DISK} ,ATTR{{queue/read_ahead_kb}} = "4096", GOTO="x"\nLABEL="x"\n',
+        ),
+        # Another device, another attribute, a match and not an assignment.
+        (
+            RULE,
+            f'{DISK}x, ATTR{{queue/read_ahead_kb}}="1"\n{DISK}, ATTR{{queue/read_ahead_kb}}=="1"\n',
+            f'{DISK}x, ATTR{{queue/read_ahead_kb}}="1"\n{DISK}, ATTR{{queue/read_ahead_kb}}=="1"\n'
+            f'{DISK}, ATTR{{queue/read_ahead_kb}}="4096"\n',
+        ),
+        # The scheduler comes before what it resets.
+        (
+            SCHEDULER,
+            f'# c\nKERNEL=="x"\n{DISK}, ATTR{{queue/nr_requests}}="64"\n',
+            f'# c\nKERNEL=="x"\n{DISK}, ATTR{{queue/scheduler}}="none"\n{DISK}, ATTR{{queue/nr_requests}}="64"\n',
+        ),
+        (THP, None, "w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n"),
+        (
+            THP,
+            "w!  /sys/kernel/mm/transparent_hugepage/enabled 0644 root root -\talways\nd /x\n",
+            "w!  /sys/kernel/mm/transparent_hugepage/enabled 0644 root root -\tmadvise\nd /x\n",
+        ),
+        (
+            THP,
+            "#w /sys/kernel/mm/transparent_hugepage/enabled - - - - x\nw /sys/kernel/mm/transparent_hugepage/enabled_ - - - - x",
+            "#w /sys/kernel/mm/transparent_hugepage/enabled - - - - x\nw /sys/kernel/mm/transparent_hugepage/enabled_ - - - - x\n"
+            "w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n",
+        ),
+        (TIMER, "set-timer  peerinact : 1600 # c\n", "set-timer  peerinact : 3200 # c\n"),
+        (TIMER, "set-flow peerinact:1\n", "set-flow peerinact:1\nset-timer peerinact:3200\n"),
+        (ARP, "set-arp 1 # c\nset-arpx 1\n", "set-arp 0 # c\nset-arpx 1\n"),
+        (ARP, "set-arp\n", "set-arp\nset-arp 0\n"),
+        (BEEGFS, "# tuneNumWorkers=1\ntuneNumWorkers   = 12 \n\n", "# tuneNumWorkers=1\ntuneNumWorkers   = 32 \n\n"),
+        (BEEGFS, "tuneNumWorkers=\nx=1", "tuneNumWorkers=32\nx=1"),
+        (BEEGFS, "x=1", "x=1\ntuneNumWorkers = 32\n"),
+        (
+            ISCSI,
+            "node.conn.0.timeo.noop_out_interval = 1\n",
+            "node.conn.0.timeo.noop_out_interval = 1\nnode.conn[0].timeo.noop_out_interval = 5\n",
+        ),
+        (
+            CPF,
+            "[a]\nglobals=1\n[config]\nglobals=2\n\n[z]\n",
+            "[a]\nglobals=1\n[config]\nglobals=0,0,512,0,0,0\n\n[z]\n",
+        ),
+        (CPF, "[config]\na=1\n\n[z]\nglobals=1\n", "[config]\na=1\nglobals=0,0,512,0,0,0\n\n[z]\nglobals=1\n"),
+        (SELECTOR, None, 'defaults {\n\tpath_selector "service-time 0"\n}\n'),
+        (SELECTOR, "x {\n}", 'x {\n}\ndefaults {\n\tpath_selector "service-time 0"\n}\n'),
+        (
+            SELECTOR,
+            '# path_selector\ndefaults {\n\tpath_selector  round-robin  # keep\n\tpath_selector_ "x"\n}\n',
+            '# path_selector\ndefaults {\n\tpath_selector  "service-time 0"  # keep\n\tpath_selector_ "x"\n}\n',
+        ),
+        (SELECTOR, "defaults {\n    a 1\n\n}\n", 'defaults {\n    a 1\n    path_selector "service-time 0"\n\n}\n'),
+        (SELECTOR, " defaults {\r\n }\r\n", ' defaults {\r\n \tpath_selector "service-time 0"\r\n }\r\n'),
+        (
+            CHECKER,
+            'devices {\n device {\n  path_checker"a"b\n }\n}\n',
+            'devices {\n device {\n  path_checker"tur"b\n }\n}\n',
+        ),
+        (
+            CHECKER,
+            "devices {\n device {\n  path_checker x# c\n }\n}\n",
+            'devices {\n device {\n  path_checker "tur"# c\n }\n}\n',
+        ),
+        # Which of two, and what a new one would be for, nobody said; and what is not understood is left.
+        (CHECKER, "devices {\n device {\n }\n device {\n }\n}\n", "devices {\n device {\n }\n device {\n }\n}\n"),
+        (CHECKER, "devices {\n}\n", "devices {\n}\n"),
+        (SELECTOR, "defaults {\n", "defaults {\n"),
+        (CPUS, None, "[Service]\nCPUAffinity=\nCPUAffinity=0-3,8\n"),
+        (
+            CPUS,
+            "[Service]\nCPUAffinity=1\nNice=1\nCPUAffinity = 2",
+            "[Service]\nNice=1\nCPUAffinity=\nCPUAffinity=0-3,8",
+        ),
+        (
+            CPUS,
+            "[Service]\nNice=1\n\n[X]\nCPUAffinity=1\n",
+            "[Service]\nNice=1\nCPUAffinity=\nCPUAffinity=0-3,8\n\n[X]\nCPUAffinity=1\n",
+        ),
+    ],
+)
+def test_only_its_own_line(edit: FileEdit, before: str | None, after: str) -> None:
+    assert edited(None if before is None else before.encode(), edit).decode() == after
+    assert edited(after.encode(), edit).decode() == after
+
+
+LINES = st.sampled_from(
+    [
+        *(f'{DISK}, ATTR{{queue/scheduler}}="x"', f'{DISK}, ATTR{{queue/read_ahead_kb}}="1"', 'KERNEL=="a", RUN+="b"'),
+        *(
+            "w /sys/kernel/mm/transparent_hugepage/enabled - - - - never",
+            "d /run/x",
+            "set-timer peerinact:1",
+            "set-arp 1",
+        ),
+        *("set-flow highwater:2000", "# c", "", "tuneNumWorkers = 1", "tuneNumWorkers =", "other = 1", "globals=1"),
+        *("node.conn[0].timeo.noop_out_interval = 9", "[config]", "[Service]", "[z]", "CPUAffinity=1", "CPUAffinity="),
+        *(
+            "defaults {",
+            "devices {",
+            "device {",
+            "}",
+            "path_selector x",
+            '  path_selector "x y" # c',
+            "path_checker tur",
+        ),
+        *("node.startup = manual", "Nice=5"),
+    ]
+)
+ENDS = st.sampled_from(["\n", "\n", "\n", "\r\n"])
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """Files of lines that mean something to one of the edits, and of a few that are noise."""
+    lines = draw(st.lists(LINES | st.text('ab =#!{}"[]\t\\é', max_size=8), max_size=10))
+    end = draw(ENDS)
+    text = end.join(lines) + draw(st.sampled_from(["", end]))
+    return text.encode("latin-1" if draw(st.booleans()) else "utf-8")
+
+
+def is_understood(content: bytes, edit: FileEdit) -> bool:
+    if edit.form != "multipath":
+        return True
+    return not isinstance(multipath_layout(content.decode("latin-1").split("\n")), Missing)
+
+
+@given(files() | st.binary(max_size=60), st.sampled_from((*EDITS, CHECKER)))
+def test_twice_is_once_and_what_was_written_is_found(content: bytes, edit: FileEdit) -> None:
+    after = edited(content, edit)
+    assert edited(after, edit) == after
+    assert mentions(after, edit) or edit is CHECKER or not is_understood(content, edit)
+
+
+@given(files(), st.sampled_from(tuple(FORMS)))
+@example(b'defaults {\npath_selector x\n}\ndefaults {\npath_selector "y"\n}', SELECTOR)
+def test_what_was_written_is_read_back(content: bytes, edit: FileEdit) -> None:
+    assume(is_understood(content, edit))
+    after = edited(content, edit).decode("latin-1").rstrip(" \t\r\n\0")
+    assert reduce(after, FORMS[edit]) == edit.value
+
+
+OWN: dict[FileEdit, Callable[[bytes], bool]] = {
+    RULE: lambda line: line.startswith(f'{DISK}, ATTR{{queue/read_ahead_kb}}="'.encode()),
+    SCHEDULER: lambda line: line.startswith(f'{DISK}, ATTR{{queue/scheduler}}="'.encode()),
+    THP: lambda line: line.startswith(f"w {THP.key} ".encode()),
+    TIMER: lambda line: bool(re.match(rb"[ \t]*set-timer[ \t]+peerinact[ \t]*:", line)),
+    ARP: lambda line: bool(re.match(rb"[ \t]*set-arp[ \t]+[^ \t#]", line)),
+    BEEGFS: lambda line: line.partition(b"=")[0].strip() == b"tuneNumWorkers" and b"=" in line,
+    ISCSI: lambda line: line.partition(b"=")[0].strip() == b"node.conn[0].timeo.noop_out_interval",
+}
+
+
+@given(files(), st.sampled_from(tuple(OWN)))
+def test_every_other_line_is_kept(content: bytes, edit: FileEdit) -> None:
+    before, after = (re.split(rb"\r?\n", text) for text in (content, edited(content, edit)))
+    foreign = [line for line in before if not OWN[edit](line)]
+    kept = [line for line in after if not OWN[edit](line)]
+    # The last line has no end: nothing stands for it where a line of ours was added after it.
+    assert [line for line in kept if line] == [line for line in foreign if line]
+    assert sum(map(OWN[edit], after)) == 1
+
+
+@given(files())
+def test_a_multipath_file_changes_in_one_line(content: bytes) -> None:
+    assume(is_understood(content, SELECTOR))
+    before = content.decode("latin-1").split("\n")
+    after = edited(content, SELECTOR).decode("latin-1").split("\n")
+    for number, line in enumerate(after):
+        if "service-time 0" in line:
+            rest = after[:number] + after[number + 1 :]
+            changed = before[:number] + before[number + 1 :]
+            is_added = rest == before or rest[:-2] + [""] == before or "\n".join(rest).startswith("\n".join(before))
+            assert rest == changed or is_added
+            return
+    raise AssertionError("it is nowhere")
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_long_line_of_blanks_takes_no_time(edit: FileEdit) -> None:
+    blanks = b" " * 100_000
+    for beginning in (b"", b"w " + edit.key.encode(), edit.key.encode(), b"set-timer", b"defaults {\n path_selector"):
+        edited(beginning + blanks + b"x\n" + blanks, edit)

@@ -1,0 +1,216 @@
+"""Links' values set, read back and put back in a network namespace, judged by ethtool, ip, tc and sysfs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tunables.link_shell import SHELLS
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
+
+STATE = """
+for link in a0 b0; do
+  ethtool -l $link 2>&1; ethtool -k $link; tc qdisc show dev $link; ip -d link show $link
+  cd /sys/class/net/$link; grep -s . tx_queue_len queues/*/rps_cpus queues/*/rps_flow_cnt queues/*/xps_cpus
+done
+"""
+VALUES = {
+    "link:a0:channels.rx": "2",
+    "link:a0:channels.tx": "2",
+    "link:a0:feature.tx-checksum-ip-generic": "off",
+    "link:a0:feature.rx-gro": "on",
+    "link:a0:txqueuelen": "555",
+    "link:a0:qdisc": "pfifo",
+    "link:a0:rps.rx-0": "0-1",
+    "link:a0:rps-flow-cnt.rx-1": "512",
+    "link:a0:xps.tx-1": "1",
+}
+
+
+class Namespace:
+    def __init__(self, name: str, store: Path) -> None:
+        self.name = name
+        self.store = store
+
+    def call(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        argv = ["ip", "netns", "exec", self.name, *words]
+        return subprocess.run(argv, capture_output=True, text=True, check=check, timeout=120)
+
+    def out(self, line: str) -> str:
+        return self.call("sh", "-c", line).stdout
+
+    def ours(self, *words: str, code: int = 0) -> str:
+        done = self.call(sys.executable, "-m", "tests.transaction.live", str(self.store), *words, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def apply(self, values: dict[str, str], *, code: int = 0) -> str:
+        return self.ours("apply", *(f"{name}={value}" for name, value in values.items()), code=code)
+
+    def script(self, shell: list[str]) -> subprocess.CompletedProcess[str]:
+        path = sorted(self.store.glob("transactions/*"))[-1] / "rollback.sh"
+        return self.call(*shell, str(path), "--any-host", check=False)
+
+    def state(self) -> list[str]:
+        return self.out(STATE).splitlines()
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+    one = Namespace(f"advisorlink{os.getpid()}", tmp_path_factory.mktemp("live") / "state")
+    subprocess.run(["ip", "netns", "add", one.name], check=True)
+    try:
+        queues = "numtxqueues 4 numrxqueues 4"
+        one.out(f"ip link add a0 {queues} type veth peer name b0 {queues}")
+        for link in ("lo", "a0", "b0"):
+            one.out(f"ip link set {link} up")
+        one.out("echo 1 > /sys/class/net/a0/queues/rx-3/rps_cpus")
+        yield one
+    finally:
+        subprocess.run(["ip", "netns", "delete", one.name], check=True)
+
+
+@pytest.fixture
+def namespace(built: Namespace, tmp_path: Path) -> Namespace:
+    return Namespace(built.name, tmp_path / "state")
+
+
+def judge(namespace: Namespace) -> None:
+    """Whether `VALUES` are in force, by other eyes than ours."""
+    channels = namespace.out("ethtool -l a0").partition("Current hardware settings")[2]
+    assert channels.split()[1:5] == ["RX:", "2", "TX:", "2"]
+    features = namespace.out("ethtool -k a0")
+    assert "tx-checksum-ip-generic: off\n" in features
+    assert "tx-tcp-segmentation: off [requested on]\n" in features, "what hangs on it went off along with it"
+    assert "generic-receive-offload: on\n" in features
+    (link,) = json.loads(namespace.out("ip -j -d link show a0"))
+    assert (link["txqlen"], link["qdisc"]) == (555, "pfifo")
+    (qdisc,) = json.loads(namespace.out("tc -j qdisc show dev a0"))
+    assert (qdisc["kind"], qdisc["root"], qdisc["options"]) == ("pfifo", True, {"limit": 555})
+    queues = "/sys/class/net/a0/queues"
+    found = namespace.out(f"cat {queues}/rx-0/rps_cpus {queues}/rx-1/rps_flow_cnt {queues}/tx-1/xps_cpus")
+    assert [line.lstrip("0,") for line in found.split()] == ["3", "512", "2"]
+
+
+def test_every_kind_goes_in_and_out_without_a_trace(namespace: Namespace, tmp_path: Path) -> None:
+    before = namespace.state()
+    namespace.apply(VALUES)
+    judge(namespace)
+    applied = namespace.state()
+    assert "nothing of this profile applies here" in namespace.apply(VALUES, code=3)
+    # The script reaches no driver where it was given a tree to work on.
+    (script,) = namespace.store.glob("transactions/*/rollback.sh")
+    done = namespace.call("dash", str(script), "--any-host", "--root", str(tmp_path), check=False)
+    assert (done.returncode, namespace.state()) == (5, applied)
+    said = namespace.ours("rollback")
+    assert namespace.state() == before
+    # It belonged to a queue that was gone in between.
+    assert "link:a0:rps.rx-3 restored" in said
+    checked = subprocess.run(["shellcheck", "--shell=sh", script], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_the_script_puts_all_back(namespace: Namespace, shell: list[str]) -> None:
+    before = namespace.state()
+    namespace.apply(VALUES)
+    done = namespace.script(shell)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert namespace.state() == before
+    assert all(f"restored  {name}: " in done.stdout for name in VALUES)
+    again = namespace.script(shell)
+    assert (again.returncode, "restored" in again.stdout) == (0, False)
+
+
+def test_more_than_a_driver_allows_is_refused_beforehand(namespace: Namespace) -> None:
+    before = namespace.state()
+    said = namespace.apply({"link:a0:txqueuelen": "7", "link:a0:channels.rx": "5"}, code=3)
+    assert "link:a0:channels.rx: its driver allows at most 4" in said
+    assert namespace.state() == before
+
+
+def test_the_kernels_own_words_are_shown_and_all_is_put_back(namespace: Namespace) -> None:
+    """A link without a channel to receive by is nothing that could be told beforehand."""
+    before = namespace.state()
+    said = namespace.apply({"link:a0:txqueuelen": "7", "link:a0:channels.rx": "0"}, code=4)
+    assert "everything has been put back" in said
+    assert "requested channel counts would result in no RX" in said
+    assert namespace.state() == before
+
+
+def test_what_somebody_else_set_up_is_left_alone(namespace: Namespace) -> None:
+    namespace.out("tc qdisc add dev b0 root tbf rate 1gbit burst 64k latency 50ms")
+    before = namespace.state()
+    said = namespace.apply({"link:b0:qdisc": "pfifo"}, code=3)
+    assert "could not be put back" in said
+    assert namespace.state() == before
+    namespace.out("tc qdisc del dev b0 root")
+
+
+def test_what_somebody_set_since_is_kept(namespace: Namespace) -> None:
+    namespace.apply({"link:a0:txqueuelen": "555", "link:a0:feature.rx-gro": "on"})
+    namespace.out("ip link set a0 txqueuelen 77")
+    assert "link:a0:txqueuelen kept somebody else set it to 77" in namespace.ours("rollback")
+    assert namespace.out("cat /sys/class/net/a0/tx_queue_len") == "77\n"
+    namespace.out("ip link set a0 txqueuelen 1000")
+    assert "generic-receive-offload: off" in namespace.out("ethtool -k a0")
+
+
+IOCTL = """
+from advisor.host.ethtool import Ethtool
+Ethtool().set("a0", "channels", "rx", 3)
+Ethtool().set("a0", "features", "tx-tcp-segmentation", 0)
+try:
+    Ethtool().set("a0", "channels", "rx", 300)
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_where_the_kernel_is_too_old_for_netlink_the_ioctl_does_the_same(namespace: Namespace) -> None:
+    done = namespace.call(sys.executable, "-c", IOCTL)
+    assert done.stdout == "Invalid argument\n"
+    assert "RX:\t\t3\n" in namespace.out("ethtool -l a0")
+    assert "tx-tcp-segmentation: off\n" in namespace.out("ethtool -k a0")
+    namespace.call("ethtool", "-L", "a0", "rx", "4")
+    namespace.call("ethtool", "-K", "a0", "tx-tcp-segmentation", "on")
+    namespace.out("echo 1 > /sys/class/net/a0/queues/rx-3/rps_cpus")
+
+
+SNAPSHOT = """
+import sys
+from pathlib import Path
+from advisor.host import live_host, observe
+from advisor.snapshot import capture, open_snapshot
+from advisor.tunables import tunable
+live = live_host()
+ones = [tunable(name) for name in sys.argv[2:]]
+def read(host):
+    for one in ones:
+        before = observe(host, one.probe)
+        one.circumstances(host, before, "2", profile="p") if "channels" in one.id or "feature" in one.id else None
+Path(sys.argv[1]).write_bytes(capture(live, read))
+replayed = open_snapshot(Path(sys.argv[1]))
+for one in ones:
+    print(one.id, observe(replayed, one.probe) == observe(live, one.probe), observe(replayed, one.probe), sep="|")
+channels, feature = tunable("link:a0:channels.rx"), tunable("link:a0:feature.loopback")
+print(channels.circumstances(replayed, "4", "9", profile="p").refusal)
+print(feature.circumstances(replayed, "off", "on", profile="p").refusal)
+"""
+
+
+def test_a_snapshot_answers_what_the_host_did(namespace: Namespace, tmp_path: Path) -> None:
+    names = (*VALUES, "link:a0:feature.loopback", "link:a0:coalesce.rx-usecs", "link:a0:pause.rx", "link:a0:ring.rx")
+    done = namespace.call(sys.executable, "-c", SNAPSHOT, str(tmp_path / "a.snapshot"), *names)
+    *lines, channels, feature = done.stdout.splitlines()
+    assert [line.split("|")[1] for line in lines] == ["True"] * len(names), done.stdout
+    assert lines[0].split("|")[2] == "4"
+    assert channels == "its driver allows at most 4"
+    assert feature.startswith("it is [fixed]")

@@ -1,0 +1,160 @@
+"""The udev rules that carry a link's values over a reboot: whom they match, and that nothing else can enter them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.host import Host, MemoryFiles, Missing, NoCommands
+from advisor.tunables import FileEdit, edited, mentions, tunable
+from advisor.tunables.link_rules import QUEUE_RULES, RULES
+from tests.trees import host_of, make_tree
+
+PORT = {
+    "/run/udev/data/n2": "E:ID_PATH=pci-0000:3b:00.0\n",
+    "/usr/sbin/ethtool": "",
+    "/usr/sbin/tc": "",
+    "/bin/sh": "",
+    "/sys/class/net/eth1/ifindex": "2\n",
+    "/sys/class/net/eth1/address": "02:00:00:00:00:01\n",
+    "/sys/class/net/eth1/addr_assign_type": "0\n",
+    "/sys/class/net/eth1/device/uevent": "",
+    "/sys/class/net/bond0/mtu": "1500",
+}
+DRIVER = {"/sys/class/net/eth1/device/driver": "../../../bus/pci/drivers/mlx5_core"}
+MATCH = 'ACTION=="add", SUBSYSTEM=="net", ATTR{address}=="02:00:00:00:00:01", DRIVERS=="mlx5_core"'
+FIRST = "# Values of links that last over a reboot. udev(7) tells how to write a rule.\n"
+LINES = {
+    "ring.rx": ("4096", RULES, 'RUN+="/usr/sbin/ethtool -G $name rx 4096"'),
+    "channels.combined": ("8", RULES, 'RUN+="/usr/sbin/ethtool -L $name combined 8"'),
+    "coalesce.adaptive-rx": ("off", RULES, 'RUN+="/usr/sbin/ethtool -C $name adaptive-rx off"'),
+    "feature.rx-gro": ("off", RULES, 'RUN+="/usr/sbin/ethtool -K $name rx-gro off"'),
+    "pause.tx": ("on", RULES, 'RUN+="/usr/sbin/ethtool -A $name tx on"'),
+    "txqueuelen": ("5000", RULES, 'ATTR{tx_queue_len}="5000"'),
+    "qdisc": ("fq", QUEUE_RULES, 'RUN+="/usr/sbin/tc qdisc replace dev $name root handle ad4: fq"'),
+    "rps.rx-0": (
+        "0-3",
+        QUEUE_RULES,
+        "RUN+=\"/bin/sh -c 'echo $$1 > /sys/class/net/$$0/queues/rx-0/rps_cpus' $name f\"",
+    ),
+    "rps-flow-cnt.rx-1": (
+        "64",
+        QUEUE_RULES,
+        "RUN+=\"/bin/sh -c 'echo $$1 > /sys/class/net/$$0/queues/rx-1/rps_flow_cnt' $name 64\"",
+    ),
+    "xps.tx-2": (
+        "none",
+        QUEUE_RULES,
+        "RUN+=\"/bin/sh -c 'echo $$1 > /sys/class/net/$$0/queues/tx-2/xps_cpus' $name 0\"",
+    ),
+}
+
+
+def edit_of(root: Path, attribute: str, value: str, link: str = "eth1") -> FileEdit | Missing:
+    return tunable(f"link:{link}:{attribute}").edit(host_of(root), value, profile="p")
+
+
+def edits_of(root: Path) -> dict[str, FileEdit]:
+    found = {attribute: edit_of(root, attribute, value) for attribute, (value, *_) in LINES.items()}
+    assert not [one for one in found.values() if isinstance(one, Missing)]
+    return {attribute: one for attribute, one in found.items() if isinstance(one, FileEdit)}
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Path:
+    return make_tree(tmp_path / "root", PORT, DRIVER)
+
+
+def test_each_value_is_one_line_that_names_the_port(port: Path) -> None:
+    for attribute, edit in edits_of(port).items():
+        _, path, assignment = LINES[attribute]
+        assert edit.path == path
+        assert edited(None, edit).decode() == f"{FIRST}{MATCH}, {assignment}\n"
+
+
+def test_a_line_is_changed_where_it_is_there_and_the_others_are_left(port: Path) -> None:
+    edits = edits_of(port)
+    content: bytes | None = None
+    for edit in edits.values():
+        assert content is None or not mentions(content, edit)
+        content = edited(content, edit)
+    assert content is not None
+    for edit in edits.values():
+        assert mentions(content, edit)
+        assert edited(content, edit) == content
+    other = edit_of(port, "ring.rx", "512")
+    assert isinstance(other, FileEdit)
+    assert edited(content, other) == content.replace(b"rx 4096", b"rx 512")
+    # ring.tx is another line than ring.rx, and feature.rx-gro another than feature.rx-gro-hw.
+    for attribute, value in (("ring.tx", "9"), ("feature.rx-gro-hw", "off"), ("rps.rx-00"[:-1], "0")):
+        one = edit_of(port, attribute, value)
+        assert isinstance(one, FileEdit)
+        assert mentions(content, one) == (attribute == "rps.rx-0")
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        # A bond member shows the bond's address.
+        (
+            {
+                "/sys/class/net/eth1/addr_assign_type": "3",
+                "/sys/class/net/eth1/bonding_slave/perm_hwaddr": "02:00:00:00:00:09",
+            },
+            'ATTR{address}=="02:00:00:00:00:09", DRIVERS=="?*"',
+        ),
+        ({"/sys/class/net/eth1/addr_assign_type": "1"}, 'ENV{ID_PATH}=="pci-0000:3b:00.0"'),
+        # Nobody's address can add an assignment.
+        ({"/sys/class/net/eth1/address": '02", RUN+="x'}, 'ENV{ID_PATH}=="pci-0000:3b:00.0"'),
+    ],
+)
+def test_an_address_that_will_not_last_is_no_match(changed: dict[str, str], match: str, tmp_path: Path) -> None:
+    edit = edit_of(make_tree(tmp_path, {**PORT, **changed}), "txqueuelen", "5")
+    assert isinstance(edit, FileEdit)
+    assert edit.key == f'ACTION=="add", SUBSYSTEM=="net", {match}'
+
+
+def test_a_virtual_link_is_known_by_its_name(port: Path) -> None:
+    edit = edit_of(port, "txqueuelen", "5", "bond0")
+    assert isinstance(edit, FileEdit)
+    assert edit.key == 'ACTION=="add|move", SUBSYSTEM=="net", KERNEL=="bond0"'
+
+
+@settings(deadline=None)
+@given(st.text(st.sampled_from("a.-_0\"'$%*?[|,{}\\=#;&"), min_size=1, max_size=9))
+def test_no_name_adds_anything_to_a_rule(name: str) -> None:
+    if name.strip(".") == "":
+        return
+    files = {path: text.encode() for path, text in PORT.items()}
+    port = files | {path.replace("/eth1/", f"/{name}/"): text for path, text in files.items()}
+    for machine in (Host(MemoryFiles(files), NoCommands()), Host(MemoryFiles(port), NoCommands())):
+        edit = tunable(f"link:{name}:rps.rx-0").edit(machine, "0", profile="p")
+        if set(name) <= set("a.-_0"):
+            assert isinstance(edit, FileEdit)
+        else:
+            assert isinstance(edit, Missing)
+            assert "cannot be written into a udev rule" in edit.why
+
+
+@pytest.mark.parametrize(
+    ("without", "words"),
+    [
+        (("/usr/sbin/ethtool",), "ethtool is not installed"),
+        (("/run/udev/data/n2",), "udev does not run here"),
+    ],
+)
+def test_without_what_would_set_it_nothing_is_written(without: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    files = {path: text for path, text in PORT.items() if path not in without}
+    found = edit_of(make_tree(tmp_path, files), "ring.rx", "4096")
+    assert isinstance(found, Missing)
+    assert words in found.why
+
+
+def test_a_port_with_nothing_to_be_known_by(tmp_path: Path) -> None:
+    files = {**PORT, "/sys/class/net/eth1/addr_assign_type": "1", "/run/udev/data/n2": ""}
+    found = edit_of(make_tree(tmp_path, files), "ring.rx", "4096")
+    assert isinstance(found, Missing)
+    assert not found.is_absent
