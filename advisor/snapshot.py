@@ -10,18 +10,23 @@ from __future__ import annotations
 import io
 import json
 import os
-import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, TYPE_CHECKING, Final
 
 import msgspec
 
+from advisor import tarball
 from advisor.errors import InvalidInputError
 from advisor.host import Completed, FileSource, Host, MemoryFiles, Missing, NoCommands, RecordedCommands
 from advisor.host.commands import DEADLINE_SECONDS
 from advisor.host.ethtool import Answer
 from advisor.host.files import IS_DIRECTORY
+from advisor.host.given import open_given
+from advisor.redaction import without_secrets
+
+if TYPE_CHECKING:
+    from tarfile import TarFile
 
 SCHEMA: Final = "advisor.snapshot/1"
 INDEX: Final = "advisor-snapshot.json"
@@ -31,6 +36,7 @@ MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
 MAX_MEMBER_BYTES: Final = 32 * 1024 * 1024
 MAX_DEPTH: Final = 64
 MAX_NAME_BYTES: Final = 4096
+MAX_PART: Final = 255
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
@@ -79,7 +85,7 @@ class _RecordingFiles:
             return answer
         real = self._behind(path, answer)
         if real is not None and isinstance(answer, bytes):
-            self.contents[real] = answer
+            self.contents[real] = without_secrets(real, answer)
         return answer
 
     def listdir(self, path: str) -> tuple[str, ...] | Missing:
@@ -204,6 +210,8 @@ def _ethtool_answer(link: str, what: str, answer: Answer | Missing) -> EthtoolAn
 
 
 def _pack(index: Index, contents: Mapping[str, bytes]) -> bytes:
+    import tarfile
+
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=6) as archive:
         # json, unlike msgspec, can write and read a file name that is not UTF-8 (a lone surrogate).
@@ -213,8 +221,8 @@ def _pack(index: Index, contents: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    member = tarfile.TarInfo(name)
+def _add(archive: TarFile, name: str, content: bytes) -> None:
+    member = archive.tarinfo(name)
     member.size = len(content)
     member.mode = 0o644
     archive.addfile(member, io.BytesIO(content))
@@ -230,25 +238,26 @@ def save(data: bytes, path: Path) -> None:
 def open_snapshot(path: Path) -> Host:
     """The host that an archive holds. Raises InvalidInputError naming the member that is wrong."""
     try:
-        with path.open("rb") as file, _decompressed(file) as stream:
-            return _read(_Bounded(stream), str(path))
+        with open_given(path) as file, _decompressed(file) as stream:
+            measured = tarball.Measured(stream, file, MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES)
+            return _open(_members(tarball.Reader(measured), str(path)), str(path))
     except FileNotFoundError as error:
         raise InvalidInputError(f"{path}: no such file", hint="advisor snapshot -o FILE makes one") from error
     except OSError as error:
         raise InvalidInputError(f"{path}: {error.strerror or error}") from error
     except RecursionError as error:
         raise InvalidInputError(f"{path}: nested too deeply") from error
-    except (tarfile.TarError, EOFError, ValueError) as error:
+    except (EOFError, ValueError) as error:
         raise InvalidInputError(f"{path}: not a snapshot archive: {error}") from error
-    except _decompressor_errors() as error:
+    except _damage() as error:
         raise InvalidInputError(f"{path}: damaged archive: {error}") from error
 
 
-def _decompressor_errors() -> tuple[type[Exception], ...]:
+def _damage() -> tuple[type[Exception], ...]:
     import lzma
     import zlib
 
-    return (zlib.error, lzma.LZMAError)
+    return (tarball.DamagedError, zlib.error, lzma.LZMAError)
 
 
 def _decompressed(file: IO[bytes]) -> IO[bytes]:
@@ -265,46 +274,7 @@ def _decompressed(file: IO[bytes]) -> IO[bytes]:
     return lzma.LZMAFile(file) if magic == b"\xfd7zXZ\0" else file
 
 
-class _Bounded:
-    """A decompressed archive that ends in an error where it is larger than any captured host.
-
-    tarfile reads some headers whole, whatever size they claim, before it shows a member.
-    """
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def read(self, size: int) -> bytes:
-        self._check(size, self.tell() + size)
-        return self._stream.read(size)
-
-    def seek(self, offset: int) -> int:
-        self._check(0, offset)
-        return self._stream.seek(offset)
-
-    def tell(self) -> int:
-        return self._stream.tell()
-
-    def _check(self, size: int, end: int) -> None:
-        if size > MAX_MEMBER_BYTES or end > MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES:
-            raise tarfile.ReadError("larger than any captured host")
-
-
 _HEADER_BYTES: Final = 2048  # of a member with a long name, its padding included
-
-
-def _read(stream: _Bounded, where: str) -> Host:
-    with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r:") as archive:
-        found = _members(archive, where)
-        end = archive.offset
-    # tarfile takes a damaged header, or none, for the end; and checksums come with the last byte.
-    stream.seek(end)
-    mark = stream.read(tarfile.BLOCKSIZE)
-    if len(mark) < tarfile.BLOCKSIZE or any(mark):
-        raise InvalidInputError(f"{where}: damaged or cut off after {end} bytes of members")
-    while stream.read(1 << 16):
-        pass
-    return _open(found, where)
 
 
 def _open(found: _Members, where: str) -> Host:
@@ -352,7 +322,7 @@ _NOTHING = Missing("absent", "not recorded")
 _Members = tuple[dict[str, bytes], dict[str, str], set[str]]
 
 
-def _members(archive: tarfile.TarFile, where: str) -> _Members:
+def _members(archive: tarball.Reader, where: str) -> _Members:
     contents: dict[str, bytes] = {}
     links: dict[str, str] = {}
     directories: set[str] = set()
@@ -361,28 +331,44 @@ def _members(archive: tarfile.TarFile, where: str) -> _Members:
         if number >= MAX_MEMBERS:
             raise InvalidInputError(f"{where}: more than {MAX_MEMBERS} members")
         path = _checked_name(member.name, where)
-        if member.isdir():
+        if path in contents or path in links or (path in directories and member.kind != "directory"):
+            raise InvalidInputError(f"{where}: {member.name!r}: is there twice")
+        if member.kind == "directory":
             directories.add(path)
-        elif member.issym():
-            if _keep_link(path, member.linkname, where):
-                links[path] = member.linkname
-        elif member.isreg():
+        elif member.kind == "link":
+            if _keep_link(path, member.target, where):
+                links[path] = member.target
+        elif member.kind == "file":
             total += member.size
-            if not 0 <= member.size <= MAX_MEMBER_BYTES or total > MAX_TOTAL_BYTES:
+            if member.size > MAX_MEMBER_BYTES or total > MAX_TOTAL_BYTES:
                 raise InvalidInputError(f"{where}: {member.name!r}: too large; a captured host is never so big")
-            file = archive.extractfile(member)
-            contents[path] = file.read() if file else b""
+            contents[path] = archive.content()
         else:
             raise InvalidInputError(f"{where}: {member.name!r}: neither a file, a directory nor a symbolic link")
+    _check_parents(contents, links, directories, where)
     return contents, links, directories
+
+
+def _check_parents(contents: Mapping[str, bytes], links: Mapping[str, str], directories: set[str], where: str) -> None:
+    """What lies below a file or a link has no place that a file system could have given it."""
+    checked: set[str] = {"", "/"}
+    for path in (*contents, *links, *directories):
+        parent = path.rpartition("/")[0]
+        while parent not in checked:
+            if parent in contents or parent in links:
+                raise InvalidInputError(f"{where}: {path[1:]!r}: lies below what is no directory")
+            checked.add(parent)
+            parent = parent.rpartition("/")[0]
 
 
 def _checked_name(name: str, where: str) -> str:
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts:
-        raise InvalidInputError(f"{where}: {name!r}: a name must lie inside the archive")
-    if len(parts) > MAX_DEPTH or len(name) > MAX_NAME_BYTES:
-        raise InvalidInputError(f"{where}: {name[:80]!r}: nested too deeply")
+        raise InvalidInputError(f"{where}: {name[:80]!r}: a name must lie inside the archive")
+    if len(parts) > MAX_DEPTH or len(name) > MAX_NAME_BYTES or any(len(part) > MAX_PART for part in parts):
+        raise InvalidInputError(f"{where}: {name[:80]!r}: nested too deeply, or too long a name")
+    if "\0" in name:
+        raise InvalidInputError(f"{where}: {name[:80]!r}: no file can have such a name")
     return "/" + "/".join(parts)
 
 
@@ -392,6 +378,8 @@ def _keep_link(path: str, target: str, where: str) -> bool:
     Links below /proc/PID are dropped. Those of the device tree are relative and clamped to the archive when they are
     resolved; a capture that was moved climbs one step too far with them, which is no attack.
     """
+    if len(target) > MAX_NAME_BYTES or "\0" in target:
+        raise InvalidInputError(f"{where}: {path[1:]!r}: its link is none that a file system can hold")
     if "/sys/devices/" in f"/{path}" and not target.startswith("/"):
         return True
     if "/proc/" in path and (target.startswith("/") or ":[" in target):

@@ -66,12 +66,13 @@ def _document(record: object) -> dict[str, object]:
 
 @profiles.command("lint")
 def lint(files: Annotated[list[Path], typer.Argument(metavar="FILE…")]) -> int:
-    """Check profile files; the first error is named with file and line or field, exit code 2."""
+    """Check profile files; the first error is named with its file, line and field, exit code 2."""
     from advisor.profiles import lint_profile
+    from advisor.report.words import clean
 
     for path in files:
         profile = lint_profile(path)
-        print_text(f"{path}: {profile.name}: no fault found")
+        print_text(clean(f"{path}: {profile.name}: no fault found"))
     return 0
 
 

@@ -49,7 +49,7 @@ def print_text(text: str) -> None:
 def say(message: str) -> None:
     """Progress and messages: standard error. One that is gone (a hang-up) stops nothing."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(message + "\n")
+        sys.stderr.write(_clean(message) + "\n")
         sys.stderr.flush()
 
 
@@ -61,16 +61,23 @@ def print_error(error: AdvisorError, *, as_json: bool) -> None:
         print_json(error_document(error))
         return
     items = error.items if isinstance(error, NotRestoredError) else ()
-    say(f"advisor: {_clean(error.message)}")
+    say(f"advisor: {_hanging(error.message)}")
     for what, by_hand in items:
-        say(f"  {_clean(what)}: by hand: {_clean(by_hand)}")
+        say(f"  {_hanging(what)}: by hand: {_hanging(by_hand)}")
     if error.hint:
-        say(f"  hint: {_clean(error.hint)}")
+        say(f"  hint: {_hanging(error.hint)}")
+
+
+def _hanging(text: str) -> str:
+    """Lines after the first stand further in, so that none of them passes for a message of its own."""
+    return text.replace("\n", "\n    ")
 
 
 def _clean(text: str) -> str:
     """Control characters of a host's or a file's own words must not reach the terminal."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
+    from advisor.report.words import clean
+
+    return "\n".join(map(clean, text.expandtabs().split("\n")))
 
 
 def the_host(root: Path | None, snapshot: Path | None) -> Host:

@@ -13,8 +13,8 @@ from advisor.host.commands import CommandRunner, Completed, LiveCommands, NoComm
 from advisor.host.files import DirectoryFiles, FileSource, MemoryFiles
 from advisor.host.machine import Host, live_host, tree_host
 from advisor.host.missing import Missing
-from advisor.host.probes import Probe, ReadCommand, ReadFile, observe
-from advisor.host.steps import PutFile, Run, SetMtu, Step, WriteFile
+from advisor.host.probes import Probe, ReadCommand, ReadEthtool, ReadFile, observe
+from advisor.host.steps import PutFile, Run, SetEthtool, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
 
 __all__ = [
     "CommandRunner",
@@ -29,10 +29,14 @@ __all__ = [
     "Probe",
     "PutFile",
     "ReadCommand",
+    "ReadEthtool",
     "ReadFile",
     "RecordedCommands",
     "Run",
+    "SetEthtool",
     "SetMtu",
+    "SetQdisc",
+    "SetTxqueuelen",
     "Step",
     "WriteFile",
     "live_host",

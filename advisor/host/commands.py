@@ -7,19 +7,20 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Protocol
 
 import msgspec
 
 from advisor.host.missing import Missing
+from advisor.host.walk import is_roots_alone
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
 DEADLINE_SECONDS = 10.0
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
-# A fixed search path and locale: what root's shell exports must not steer what we run or how it answers.
+# All of it, whatever root's shell exports: that must not steer what we run or how it answers.
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/VRTS/bin:/opt/VRTSllt"
 SAFE_ENVIRONMENT = {"PATH": SAFE_PATH, "LC_ALL": "C", "LANG": "C", "HOME": "/", "SYSTEMD_COLORS": "0"}
 
@@ -68,15 +69,15 @@ class RecordedCommands:
 class LiveCommands:
     """Real commands in a scrubbed environment. ``path`` replaces the search path (tests put stand-ins there)."""
 
-    def __init__(self, *, path: str = SAFE_PATH, environment: Mapping[str, str] | None = None) -> None:
-        self._environment = {**SAFE_ENVIRONMENT, **(environment or {}), "PATH": path}
+    def __init__(self, *, path: str = SAFE_PATH) -> None:
+        self._environment = {**SAFE_ENVIRONMENT, "PATH": path}
 
     def run(
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
     ) -> Completed | Missing:
-        program = self._find(argv[0])
-        if program is None:
-            return Missing("absent", f"{argv[0]} is not installed")
+        program = find_program(argv[0], self._environment["PATH"])
+        if isinstance(program, Missing):
+            return program
         try:
             process = self._start((program, *argv[1:]), stdin)
         except OSError as error:
@@ -117,16 +118,28 @@ class LiveCommands:
                 start_new_session=True,
             )
 
-    def _find(self, name: str) -> str | None:
-        if "\0" in name or not name.isprintable():
-            return None
-        if "/" in name:
-            return name if os.access(name, os.X_OK) else None
-        for directory in self._environment["PATH"].split(":"):
-            candidate = f"{directory}/{name}"
-            if directory and os.access(candidate, os.X_OK) and os.path.isfile(candidate):
-                return candidate
-        return None
+
+def find_program(name: str, path: str) -> str | Missing:
+    """Where a command lies: at its absolute name, or in the first directory of ``path`` that has it.
+
+    Relative names and directories are never used. Root does not use a program that somebody else could have put there.
+    """
+    found = Missing("absent", f"{name} is not installed")
+    if not name or "\0" in name or not name.isprintable():
+        return found
+    for candidate in _candidates(name, path):
+        if os.geteuid() != 0 or is_roots_alone(candidate):
+            return candidate
+        found = Missing("unreadable", f"{name} is not run: others than root can change {candidate}")
+    return found
+
+
+def _candidates(name: str, path: str) -> Iterator[str]:
+    if "/" in name:
+        places = [name] if name.startswith("/") else []
+    else:
+        places = [f"{directory}/{name}" for directory in path.split(":") if directory.startswith("/")]
+    return (place for place in places if os.access(place, os.X_OK) and os.path.isfile(place))
 
 
 def _collect(process: Popen[bytes], timeout: float) -> Completed | str:

@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
+from typing import Final
 
 from advisor.errors import UsageError
+from advisor.host import walk
+
+# They vouch for the content, which is another one now.
+_OF_THE_CONTENT: Final = frozenset({"security.ima", "security.evm", "security.capability"})
+_ACCESS_LIST: Final = "system.posix_acl_access"
+_NAME_BYTES: Final = 240  # of 255, so that there is room for what is put around it
 
 
-def put_file(path: str, content: bytes | None, *, mode: int, uid: int, gid: int) -> None:
+def put_file(path: str, content: bytes | None, *, mode: int, uid: int, gid: int, root: str = "/") -> None:
     """Make ``path`` hold ``content``, or remove it where that is None. Missing parent directories are made.
 
-    Temporary file in the same directory, fsync, rename, fsync of the directory. A symbolic link in the last
-    place is replaced, not followed. Raises OSError; the old file is then untouched.
+    Temporary file in the same directory, fsync, rename, fsync of the directory. What has the name is replaced, be it a
+    symbolic link or a FIFO, and neither followed nor opened; the access list and the extended attributes of a file that
+    is replaced are kept. ``path`` lies inside ``root`` and is walked as in `advisor.host.walk`.
+
+    Raises OSError; the old file is then untouched.
     """
-    parent, name = os.path.split(path)
+    parent, name = os.path.split(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
     if content is None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-            sync_directory(parent)
+        with contextlib.suppress(FileNotFoundError), walk.directory(parent, root=root) as here:
+            os.unlink(name, dir_fd=here)
+            walk.sync(here)
         return
-    _make_directory(parent)
-    temporary = f"{parent}/.{name}.{os.getpid()}.new"
+    with walk.directory(parent, root=root, make=True) as here:
+        _replace(name, here, content, mode=mode, uid=uid, gid=gid)
+
+
+def _replace(name: str, here: int, content: bytes, *, mode: int, uid: int, gid: int) -> None:
+    temporary = b".%b.%d.new" % (os.fsencode(name)[:_NAME_BYTES], os.getpid())
     with contextlib.suppress(FileNotFoundError):
         # Left by a process of this number that a crash ended.
-        os.unlink(temporary)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        os.unlink(temporary, dir_fd=here)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=here)
     try:
         try:
             view = memoryview(content)
@@ -33,28 +49,76 @@ def put_file(path: str, content: bytes | None, *, mode: int, uid: int, gid: int)
                 view = view[os.write(fd, view) :]
             if os.geteuid() == 0:
                 os.fchown(fd, uid, gid)
+            _keep_attributes(name, here, fd)
+            # Last: a change of owner takes set-user-ID away, and the mode bounds what an access list allows.
             os.fchmod(fd, mode)
             os.fsync(fd)
         finally:
             os.close(fd)
-        os.rename(temporary, path)
+        os.rename(temporary, name, src_dir_fd=here, dst_dir_fd=here)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=here)
         raise
-    sync_directory(parent)
+    walk.sync(here)
 
 
-def _make_directory(path: str) -> None:
-    """With its parents, each of mode 0755 whatever the umask, and durable."""
-    if os.path.isdir(path):
+def _keep_attributes(name: str, here: int, fd: int) -> None:
+    """Give ``fd`` the access list, the security label and the other attributes of the file that it will replace."""
+    try:
+        old = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+    except FileNotFoundError:
         return
-    parent = os.path.dirname(path)
-    _make_directory(parent)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path)
-        os.chmod(path, 0o755)
-        sync_directory(parent)
+    try:
+        if not stat.S_ISREG(os.fstat(old).st_mode):
+            return
+        wanted = _attributes(old)
+    finally:
+        os.close(old)
+    has = _attributes(fd)
+    if _ACCESS_LIST in has and _ACCESS_LIST not in wanted:
+        # Every new file of a directory may be given one.
+        os.removexattr(fd, _ACCESS_LIST)
+    for attribute, value in wanted.items():
+        if has.get(attribute) != value:
+            _set_attribute(fd, attribute, value)
+
+
+def _attributes(fd: int) -> dict[str, bytes]:
+    """Name and value of each; none where the file system has none."""
+    # By way of /proc, since a descriptor that was opened for looking only cannot be asked.
+    place = f"/proc/self/fd/{fd}"
+    try:
+        names = [name for name in os.listxattr(place) if name not in _OF_THE_CONTENT]
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:
+            return {}
+        raise
+    found: dict[str, bytes] = {}
+    for name in names:
+        try:
+            found[name] = os.getxattr(place, name)
+        except OSError as error:
+            # Taken away in the meantime.
+            if error.errno != errno.ENODATA:
+                raise
+    return found
+
+
+def _set_attribute(fd: int, name: str, value: bytes) -> None:
+    try:
+        os.setxattr(fd, name, value)
+    except OSError as error:
+        # A label that no security module of this kernel answers for.
+        if error.errno != errno.ENOTSUP or not name.startswith("security."):
+            raise
+
+
+def remove_empty(path: str, *, root: str = "/") -> None:
+    """Remove a directory if it is empty. Raises OSError where it is not, or is no directory."""
+    parent, name = os.path.split(path)
+    with walk.directory(parent, root=root) as here:
+        os.rmdir(name, dir_fd=here)
 
 
 def save_output(path: str, content: bytes, *, mode: int) -> None:

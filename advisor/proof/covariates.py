@@ -87,21 +87,24 @@ _ZERO_BASELINE = ("foreign_share", "steal_share")
 """Expected to be nothing at all, so judged even before the arm has a median; the others include fio's own load."""
 
 
+_COUNT = re.compile(r"[0-9]{1,20}")
+_NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
+
+
 def parse_pressure(text: str) -> dict[str, dict[str, float]]:
     """``{"some": {"avg10": …, "total": …}, "full": …}`` of a PSI file."""
     found: dict[str, dict[str, float]] = {}
-    for line in text.splitlines():
-        kind, *pairs = line.split()
+    for kind, *pairs in filter(None, map(str.split, text.splitlines())):
         values = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-        found[kind] = {key: float(value) for key, value in values.items() if re.fullmatch(r"[\d.]+", value)}
+        found[kind] = {key: float(value) for key, value in values.items() if _NUMBER.fullmatch(value)}
     return found
 
 
 def parse_disk_bytes(text: str, device: str) -> int | None:
-    """Bytes read and written by a device since boot; ``None`` where diskstats does not list it."""
+    """Bytes read and written by a device since boot; ``None`` where diskstats does not list it whole."""
     for line in text.splitlines():
         fields = line.split()
-        if len(fields) >= 10 and fields[2] == device:
+        if len(fields) >= 10 and fields[2] == device and all(map(_COUNT.fullmatch, (fields[5], fields[9]))):
             return (int(fields[5]) + int(fields[9])) * SECTOR_BYTES
     return None
 
@@ -109,7 +112,7 @@ def parse_disk_bytes(text: str, device: str) -> int | None:
 def parse_cpu_ticks(text: str) -> tuple[int, int, int] | None:
     """Total, busy and stolen ticks of all CPUs together. Guest time is contained in user time already."""
     fields = text.split("\n", 1)[0].split()
-    if len(fields) < 9 or fields[0] != "cpu":
+    if len(fields) < 9 or fields[0] != "cpu" or not all(map(_COUNT.fullmatch, fields[1:9])):
         return None
     user, nice, system, idle, iowait, irq, softirq, steal = (int(field) for field in fields[1:9])
     busy = user + nice + system + irq + softirq

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import time
@@ -22,6 +21,8 @@ from typing import Protocol
 import msgspec
 
 from advisor.errors import CommandError, RefusedError
+from advisor.host import Missing
+from advisor.host.commands import SAFE_ENVIRONMENT, find_program
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import Figures
 from advisor.proof.scratch import FILE_NAME, Scratch
@@ -68,13 +69,13 @@ class FioProcess:
     """The real runner: the program on the search path, in a session of its own, with nothing on standard input."""
 
     def __init__(self, *, search_path: str | None = None) -> None:
-        self._search_path = search_path
+        self._search_path = os.environ.get("PATH", os.defpath) if search_path is None else search_path
 
     def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed:
         """Run it. ``timeout`` in seconds is hard: SIGTERM, then SIGKILL to the whole group."""
-        program = shutil.which(argv[0], path=self._search_path)
-        if program is None:
-            raise FioMissingError(f"{argv[0]} is not installed", hint="install the package fio (3.1 or later)")
+        program = find_program(argv[0], self._search_path)
+        if isinstance(program, Missing):
+            raise FioMissingError(program.why, hint="install the package fio (3.1 or later)")
         cpu_before = _children_cpu_seconds()
         try:
             process = subprocess.Popen(
@@ -82,7 +83,7 @@ class FioProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=_environment(self._search_path),
+                env=dict(SAFE_ENVIRONMENT),
                 cwd=cwd,
                 start_new_session=True,
             )
@@ -96,11 +97,6 @@ class FioProcess:
                 raise
         cpu_seconds = _children_cpu_seconds() - cpu_before
         return Completed(process.returncode, _text(out), _text(err), timed_out, cpu_seconds)
-
-
-def _environment(search_path: str | None) -> dict[str, str]:
-    path = search_path if search_path is not None else os.environ.get("PATH", os.defpath)
-    return {"PATH": path, "LC_ALL": "C", "HOME": "/"}
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float, stop: Stop) -> tuple[bytes, bytes, bool]:

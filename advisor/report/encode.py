@@ -10,6 +10,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError
 
+_BEYOND_ASCII = re.compile(r"[^\n -~]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -25,13 +26,28 @@ def error_document(error: AdvisorError) -> bytes:
 def encoded(document: Mapping[str, object]) -> bytes:
     """A document as indented JSON and a newline: records in the order of their fields, mappings by key.
 
-    A name that is not UTF-8 on disk reaches us with lone surrogates, which JSON cannot carry: they become U+FFFD.
+    A name that is not UTF-8 on disk reaches us with lone surrogates, which JSON cannot carry: they become U+FFFD. What
+    a terminal would obey instead of show (controls of ISO 6429, marks of direction) is escaped, as those of ASCII are.
     """
     try:
         body = _members(document)
     except UnicodeEncodeError:
         body = _members(_valid(msgspec.to_builtins(document, order="deterministic")))
-    return msgspec.json.format(body, indent=2) + b"\n"
+    return _visible(msgspec.json.format(body, indent=2)) + b"\n"
+
+
+def _visible(body: bytes) -> bytes:
+    if body.isascii() and b"\x7f" not in body:
+        return body
+    return _BEYOND_ASCII.sub(_escaped, body.decode()).encode()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    char = found[0]
+    if char.isprintable():
+        return char
+    units = char.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _members(document: Mapping[str, object]) -> bytes:

@@ -146,7 +146,7 @@ def _tunable_details(identity: str, wanting: list[tuple[Profile, Wanted]]) -> tu
         ("takes effect", one.takes_effect),
         ("risk", one.risk),
         ("read by", one.read_by),
-        ("set by", f"{'its file, then ' * one.by_file}{one.set_by}"),
+        ("set by", one.setting()),
         *(("persists", _persists(each)) for each in handled),
     )
     return (*set_by, *similar, *((label, text) for label, text in rows if text))

@@ -10,21 +10,47 @@ from typing import Final
 
 import msgspec
 
-from advisor.host import Host, MemoryFiles, Missing, Probe, ReadCommand, ReadFile
+from advisor.host import Host, MemoryFiles, Missing, Probe, ReadCommand, ReadEthtool, ReadFile
 from advisor.host.commands import NoCommands
 from advisor.report.terms import EFFECTS, RISKS
 from advisor.script import hand_command, shell_quote
 from advisor.tunables import FileEdit, Tunable, tunable
+from advisor.tunables.block import BlockQueue
+from advisor.tunables.edit_forms import line_setting
+from advisor.tunables.link_driver import DriverValue
+from advisor.tunables.link_qdisc import LinkQdisc
+from advisor.tunables.link_queues import QueueValue
+from advisor.tunables.link_txqueuelen import LinkTxqueuelen
 from advisor.tunables.llt import LLTTAB
+from advisor.tunables.md import MdSetting
+from advisor.tunables.network_forms import network_line
 
-# One id and value per kind. A kind that is not named here is told without its example.
+# One id and value per kind, and more for a kind of several sorts. One that is not named is told without its example.
 EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
     "sysctl": ("sysctl:net.core.rmem_max", "8388608"),
     "link": ("link:eth1:mtu", "9000"),
+    "link ring": ("link:eth1:ring.rx", "4096"),
+    "link channels": ("link:eth1:channels.combined", "8"),
+    "link coalescing": ("link:eth1:coalesce.rx-usecs", "50"),
+    "link feature": ("link:eth1:feature.rx-gro", "on"),
+    "link pause": ("link:eth1:pause.rx", "off"),
+    "link txqueuelen": ("link:eth1:txqueuelen", "10000"),
+    "link qdisc": ("link:eth1:qdisc", "fq"),
+    "link RPS": ("link:eth1:rps.rx-0", "0-3"),
+    "link RFS": ("link:eth1:rps-flow-cnt.rx-0", "4096"),
+    "link XPS": ("link:eth1:xps.tx-0", "0-3"),
     "irq": ("irq:42:affinity", "0-3"),
+    "block": ("block:nvme0n1:scheduler", "mq-deadline"),
+    "md": ("md:md0:stripe_cache_size", "4096"),
+    "thp": ("thp:enabled", "madvise"),
     "llt": ("llt:highwater", "2000"),
+    "llt timer": ("llt:timer.peerinact", "3200"),
     "unit": ("unit:beegfs-storage.service:numa", "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa"),
+    "unit setting": ("unit:beegfs-storage.service:LimitNOFILE", "1048576"),
+    "file": ("file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers", "32"),
 }
+# Values of which each tunable takes one at least, for those of which no better one is known.
+_ANY: Final = ("64", "1", "0-3", "write back", "never", "on", "fq")
 
 
 class Handling(msgspec.Struct, frozen=True):
@@ -44,12 +70,19 @@ class Handling(msgspec.Struct, frozen=True):
     takes_effect: str
     risk: str
 
+    def setting(self, quote: str = "") -> str:
+        """How it is set, the commands in ``quote``."""
+        commands = f"{quote}{self.set_by}{quote}" if self.set_by else ""
+        if not self.by_file:
+            return commands
+        return f"its file, then {commands}" if commands else "its file alone"
+
 
 def handling(identity: str, *, profile: str = "PROFILE", value: str | None = None) -> Handling:
     """How this tunable is handled, told with ``value`` or an example. Raises UsageError for what is no tunable."""
     one = tunable(identity)
     shown = _example_value(one, value)
-    edit = one.edit(_example_host(), shown, profile=profile) if shown else Missing("absent", "unknown")
+    edit = one.edit(_example_host(one), shown, profile=profile) if shown else Missing("absent", "unknown")
     return Handling(
         what=kind_words(one),
         read_by=_read_by(one.probe),
@@ -65,7 +98,8 @@ def handling(identity: str, *, profile: str = "PROFILE", value: str | None = Non
 
 def _example_value(one: Tunable, value: str | None) -> str:
     """The first that the tunable takes at all; empty where none is known."""
-    candidates = (value, "VALUE", EXAMPLES.get(one.id.partition(":")[0], ("", None))[1])
+    alike = (shown for identity, shown in EXAMPLES.values() if type(tunable(identity)) is type(one))
+    candidates = (value, "VALUE", *alike, *_ANY)
     return next((each for each in candidates if each is not None and one.check(each) is None), "")
 
 
@@ -94,17 +128,26 @@ def _plain(text: str) -> str:
     return words[:1].upper() + words[1:] if " " in words else words
 
 
-def _example_host() -> Host:
-    """A host on which every kind can be kept: with LLT, and with a udev that reads .link files."""
-    return Host(MemoryFiles({LLTTAB: b"", "/etc/systemd/network/README": b""}), NoCommands())
+def _example_host(one: Tunable) -> Host:
+    """A host on which this one can be kept: with LLT, and with a udev that knows its device."""
+    udev = b"E:ID_SERIAL=SERIAL\nE:MD_UUID=UUID\n"
+    files = {LLTTAB: b"", "/usr/lib/tmpfiles.d/README": b"", "/run/udev/data/b8:0": udev}
+    if isinstance(one, BlockQueue | MdSetting):
+        files[f"/sys/block/{one.device}/dev"] = b"8:0"
+        files[one.path] = b""
+    if isinstance(one, DriverValue | QueueValue | LinkTxqueuelen | LinkQdisc):
+        files |= dict.fromkeys(("/usr/sbin/ethtool", "/usr/sbin/tc", "/usr/bin/sh"), b"")
+        address = {"address": b"52:54:00:12:34:56", "addr_assign_type": b"0", "device/uevent": b""}
+        files |= {f"/sys/class/net/{one.link}/{name}": text for name, text in address.items()}
+    return Host(MemoryFiles(files), NoCommands())
 
 
 def _read_by(probe: Probe) -> str:
     match probe:
         case ReadFile(path):
             return f"cat {shell_quote(path)}"
-        case ReadCommand(argv):
-            return " ".join(shell_quote(word) for word in argv)
+        case ReadCommand() | ReadEthtool():
+            return " ".join(shell_quote(word) for word in probe.argv)
 
 
 def _set_by(one: Tunable, value: str, edit: FileEdit | Missing) -> str:
@@ -121,3 +164,10 @@ def _line(edit: FileEdit) -> str:
             return f"set-flow {edit.key}:{edit.value}"
         case "section":
             return " ".join((f"[{edit.key.partition('/')[0]}]", edit.value))
+        case "multipath":
+            section, _, key = edit.key.rpartition("/")
+            return f"{section} {{ {key} {edit.value} }}"
+        case "shell" | "interfaces" | "netplan":
+            return network_line(edit.form, edit.key, edit.value)
+        case _:
+            return line_setting(edit.form, edit.key, edit.value).line.replace("\n", "; ")

@@ -257,12 +257,16 @@ def _diff_style(line: str) -> Style:
 
 
 def _add_bystanders(page: Page, plan: Plan) -> None:
-    if not plan.bystanders:
-        return
-    page.heading("May move along")
-    page.add("The kernel may change these with the ones above; a rollback puts them back too.", indent=2)
-    links = fold(plan.bystanders, lambda one: one.tunable, same=lambda one: one.before)
-    page.table([(one.title, f"{one.items[0].before} now") for one in links])
+    moving = [one for one in plan.bystanders if not one.keeps]
+    if moving:
+        page.heading("May move along")
+        page.add("The kernel may change these with the ones above; a rollback puts them back too.", indent=2)
+        links = fold(moving, lambda one: one.tunable, same=lambda one: one.before)
+        page.table([(one.title, f"{one.items[0].before} now") for one in links])
+    kept = sorted({one.tunable.split(":")[1] for one in plan.bystanders if one.keeps})
+    if kept:
+        page.blank()
+        page.add(f"Addresses and routes of {listed(kept)} are recorded, and given back if a link loses them.")
 
 
 def _add_skipped(page: Page, skipped: Sequence[Skipped]) -> None:

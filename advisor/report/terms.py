@@ -11,8 +11,10 @@ from advisor.plan.records import Change
 from advisor.report.layout import counted
 from advisor.report.units import binary
 from advisor.script import hand_command
-from advisor.tunables import Effect, Risk, tunable
+from advisor.tunables import Effect, Risk, Tunable, tunable
+from advisor.tunables.file_key import FileKey
 from advisor.tunables.unit_numa import UnitNuma
+from advisor.tunables.unit_setting import UnitSetting
 
 EFFECTS: Final[Mapping[Effect, str]] = {
     "now": "at once",
@@ -33,8 +35,12 @@ _NOUNS: Final[Mapping[str, str]] = {
     "sysctl": "kernel parameter",
     "link": "link",
     "irq": "interrupt",
+    "block": "setting of a block device",
+    "md": "setting of an md array",
+    "thp": "setting of huge pages",
     "llt": "LLT value",
     "unit": "service",
+    "file": "key of a configuration file",
 }
 
 _BYTES = re.compile(
@@ -80,7 +86,13 @@ def human_change(identity: str, before: str, after: str) -> str:
 
 
 def restart_commands(changes: Iterable[Change]) -> tuple[str, ...]:
-    """What an administrator types so that services take their placement up."""
-    units = (tunable(change.tunable) for change in changes if change.takes_effect == "service-restart")
-    found = (Run(("systemctl", "restart", one.unit)) for one in units if isinstance(one, UnitNuma))
-    return tuple(hand_command(step) for step in dict.fromkeys(found))
+    """What an administrator types so that services take their values up."""
+    waiting = (tunable(change.tunable) for change in changes if change.takes_effect == "service-restart")
+    found = (_restart(one) for one in waiting)
+    return tuple(hand_command(step) for step in dict.fromkeys(found) if step is not None)
+
+
+def _restart(one: Tunable) -> Run | None:
+    if isinstance(one, UnitNuma | UnitSetting):
+        return Run(("systemctl", "restart", one.unit))
+    return one.restart if isinstance(one, FileKey) else None

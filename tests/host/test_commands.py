@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def test_the_search_path(tmp_path: Path) -> None:
     commands = LiveCommands(path=f":{tmp_path / '1'}:{tmp_path / '2'}")
     assert commands.run(("tool",)) == Completed(0, "one\n", "")
     assert commands.run(("plain",)) == Completed(0, "two\n", "")
-    for name in ("folder", "nowhere", "", "nul\0", "\ud800", "/nowhere/x"):
+    for name in ("folder", "nowhere", "", "nul\0", "\ud800", "/nowhere/x", str(tmp_path / "1" / "folder")):
         missing = commands.run((name,))
         assert isinstance(missing, Missing)
         assert missing.is_absent
@@ -72,11 +72,54 @@ def test_the_search_path(tmp_path: Path) -> None:
 def test_what_does_not_start(tmp_path: Path) -> None:
     make_command(tmp_path, "tool", "")
     (tmp_path / "tool").write_text("#!/nowhere/interpreter\n")
-    (tmp_path / "folder").mkdir()
-    for words in (("tool",), (str(tmp_path / "folder"),), ("/bin/true", "nul\0"), ("/bin/true", "\ud800")):
+    for words in (("tool",), (str(tmp_path / "tool"),), ("/bin/true", "nul\0"), ("/bin/true", "\ud800")):
         missing = LiveCommands(path=str(tmp_path)).run(words)
         assert isinstance(missing, Missing)
         assert "did not start" in missing.why
+
+
+def test_nothing_is_found_by_way_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_command(tmp_path, "tool", "echo found")
+    monkeypatch.chdir(tmp_path)
+    for path in ("", ".", ":", "..", f"../{tmp_path.name}", "bin"):
+        for name in ("tool", "./tool", f"../{tmp_path.name}/tool"):
+            assert LiveCommands(path=path).run((name,)) == Missing("absent", f"{name} is not installed")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="asks what root does")
+@pytest.mark.parametrize(
+    "loosen",
+    [
+        lambda there: (there / "tool").chmod(0o775),
+        lambda there: (there / "tool").chmod(0o757),
+        lambda there: os.chown(there / "tool", 65534, 65534),
+        lambda there: there.chmod(0o777),
+        lambda there: there.chmod(0o1777),
+        lambda there: there.chmod(0o775),
+        lambda there: os.chown(there, 65534, 65534),
+        lambda there: there.parent.chmod(0o777),
+        lambda there: os.chown(there.parent, 65534, 65534),
+        lambda there: os.chown(there.parent.parent / "link", 65534, 65534, follow_symlinks=False),
+    ],
+)
+def test_root_runs_nothing_that_others_can_change(loosen: Callable[[Path], object], tmp_path: Path) -> None:
+    make_command(tmp_path / "opt" / "bin", "tool", "echo run")
+    make_command(tmp_path / "good", "tool", "echo good")
+    (tmp_path / "link").symlink_to("opt/bin")
+    tool = str(tmp_path / "link" / "tool")
+    path = str(tmp_path / "link")
+    for name in ("tool", tool):
+        assert LiveCommands(path=path).run((name,)) == Completed(0, "run\n", "")
+    loosen(tmp_path / "opt" / "bin")
+    for name in ("tool", tool):
+        why = f"{name} is not run: others than root can change {tool}"
+        assert LiveCommands(path=path).run((name,)) == Missing("unreadable", why)
+    assert LiveCommands(path=f"{path}:{tmp_path / 'good'}").run(("tool",)) == Completed(0, "good\n", "")
+
+
+def test_what_the_system_has_is_run() -> None:
+    for words in (("sh", "-c", "exit 0"), ("ip", "-V"), ("/bin/true",)):
+        assert isinstance(LiveCommands().run(words), Completed)
 
 
 def is_running(pid: int) -> bool:

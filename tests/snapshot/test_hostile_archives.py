@@ -6,13 +6,15 @@ import gzip
 import io
 import json
 import lzma
+import os
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor import snapshot
+from advisor import snapshot, tarball
 from advisor.errors import InvalidInputError
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.snapshot import INDEX, SCHEMA, capture, open_snapshot
@@ -125,6 +127,113 @@ def test_a_size_that_cannot_be(field: bytes) -> None:
     assert time.monotonic() - began < 5
 
 
+def header(name: str, kind: bytes, size: int) -> bytes:
+    """A header of this kind alone: the library's writer would turn it into something else."""
+    info = member(name, kind, size=size)
+    return info.create_ustar_header(info.get_info(), "utf-8", "surrogateescape")
+
+
+def padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 512)
+
+
+def record(key: str, value: bytes) -> bytes:
+    body = b" %s=%s\n" % (key.encode(), value)
+    length = len(body) + len(str(len(body)))
+    return b"%d" % (length + (len(str(length)) != len(str(len(body))))) + body
+
+
+def extended(kind: bytes, data: bytes) -> bytes:
+    return header("x", kind, len(data)) + padded(data)
+
+
+PLAIN_MEMBER = header("sys/x", b"0", 0)
+END = bytes(1024)
+
+
+@contextmanager
+def no_hang() -> Iterator[None]:
+    """The bombs below took from minutes to hours where they worked; no machine is so slow that this does not tell."""
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        # 280 bytes that keep the library's own reader busy for minutes: CVE-2024-6232.
+        (extended(b"x", b"1" * 500_000), "damaged pax records"),
+        (extended(b"x", b"6 a=b\n" * (8 << 18)), "larger than any captured host"),
+        (extended(b"L", b"x" * (8 << 20)), "larger than any captured host"),
+        (extended(b"g", b"x" * (8 << 20)), "larger than any captured host"),
+        (extended(b"x", b"6 a=b\n") * 20_000 + PLAIN_MEMBER * 2 + END, "'sys/x': is there twice"),
+        (PLAIN_MEMBER + bytes(200 << 20), "goes on after its end"),
+        (b"".join(header(f"sys/{number}", b"0", 32 << 20) + bytes(32 << 20) for number in range(4)), "grows to more"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_little_that_becomes_much(data: bytes, words: str) -> None:
+    small = gzip.compress(data)
+    with no_hang():
+        assert words in refusal(small)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (header("sys/s", b"S", 0), "'sys/s': neither a file"),
+        (extended(b"x", record("GNU.sparse.major", b"1")), "a sparse member"),
+        (extended(b"g", record("path", b"sys/z")), "one name or size for all members"),
+        (extended(b"x", record("size", b"-9")), "damaged pax records"),
+        (extended(b"x", b"99 a="), "damaged pax records"),
+        (extended(b"x", b"9 a=bcde\t"), "damaged pax records"),
+        (extended(b"x", b"\0\0\0"), "damaged pax records"),
+        (extended(b"x", record("path", b"a\0b")) + PLAIN_MEMBER, "no file can have such a name"),
+        (extended(b"x", record("path", b"../a")) + PLAIN_MEMBER, "must lie inside the archive"),
+        (header("sys/" + "x" * 90, b"0", 5) + b"12", "damaged or cut off after 'sys/xxxx"),
+        (header("sys/a", b"0", 0) + header("sys/a", b"0", 0) + END, "'sys/a': is there twice"),
+        (header("sys/a", b"5", 0) + header("sys/a", b"0", 0) + END, "'sys/a': is there twice"),
+        (header("sys/a", b"0", 0) + header("./sys//a", b"5", 0) + END, "'./sys//a/': is there twice"),
+        (header("sys/a", b"0", 0) + header("sys/a/b/c", b"0", 0) + END, "'sys/a/b/c': lies below what is no directory"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_tricks(data: bytes, words: str) -> None:
+    assert words in refusal(PLAIN_MEMBER + data)
+
+
+def test_a_link_and_what_lies_below_it() -> None:
+    link = member("sys/a", tarfile.SYMTYPE, "x")
+    assert "'sys/a/b': lies below what is no directory" in refusal(archive(SYS, link, ("sys/a/b", b"1")))
+    for target in ("y" * 5000, "y/../" * 1000):
+        assert "none that a file system can hold" in refusal(archive(SYS, member("sys/l", tarfile.SYMTYPE, target)))
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.text("abé/. \udcff", min_size=1, max_size=120), st.binary(max_size=1500), max_size=5),
+    st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]),
+)
+def test_what_the_librarys_reader_reads(files: dict[str, bytes], form: int) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form, errors="surrogateescape") as tar:
+        for name, data in files.items():
+            with suppress(ValueError):
+                tar.addfile(member(name, size=len(data)), io.BytesIO(data))
+        tar.addfile(member("link" * 30, tarfile.SYMTYPE, "target" * 30)) if form != tarfile.USTAR_FORMAT else None
+        tar.addfile(member("folder", tarfile.DIRTYPE))
+    theirs = []
+    with tarfile.open(fileobj=io.BytesIO(buffer.getvalue())) as tar:
+        for one in tar:
+            opened = tar.extractfile(one) if one.isreg() else None
+            theirs.append((one.name.rstrip("/"), one.linkname if one.issym() else "", opened.read() if opened else b""))
+    plain = io.BytesIO(buffer.getvalue())
+    reader = tarball.Reader(tarball.Measured(plain, plain, 1 << 30))
+    ours = [(one.name.rstrip("/"), one.target, reader.content()) for one in reader]
+    assert ours == theirs
+
+
 def test_bombs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "MAX_TOTAL_BYTES", 1 << 20)
     monkeypatch.setattr(snapshot, "MAX_MEMBERS", 100)
@@ -178,7 +287,15 @@ def test_what_is_no_snapshot(data: bytes, words: str) -> None:
 def test_other_things_in_its_place(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "zip", "w") as zipped:
         zipped.writestr("sys/x", "1")
-    for name, words in (("zip", "not a snapshot archive"), ("nowhere", "no such file"), ("", "Is a directory")):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zeros").symlink_to("/dev/zero")
+    others = {
+        "nowhere": "no such file",
+        "": "Is a directory",
+        "fifo": "not a regular file",
+        "zeros": "not a regular file",
+    }
+    for name, words in {"zip": "not a snapshot archive", **others}.items():
         with pytest.raises(InvalidInputError, match=words):
             open_snapshot(tmp_path / name)
 

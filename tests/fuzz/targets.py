@@ -1,0 +1,327 @@
+"""What is fuzzed: every public parser that the package has, found by introspection, and what else takes foreign bytes.
+
+A parser is a public function named ``parse_…``. One that takes a single text or byte string is a target as it is; any
+other needs an entry in `BY_HAND`, without which `tests/fuzz/test_fuzz.py` fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import importlib
+import inspect
+import io
+import json
+import pkgutil
+import re
+import socket
+import struct
+import tarfile
+import tempfile
+import typing
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final, NamedTuple, TypeGuard
+
+import advisor
+from advisor import snapshot, tarball
+from advisor.errors import AdvisorError, InvalidInputError, UsageError
+from advisor.facts.allowed import parse_allowed
+from advisor.facts.ini_text import parse_settings
+from advisor.facts.sysctl_files import parse_sysctl_file
+from advisor.host import Completed, Missing
+from advisor.host.probes import reduce
+from advisor.journal import (
+    Applied,
+    Begun,
+    Doing,
+    Done,
+    Entry,
+    Left,
+    Record,
+    Undoing,
+    Undone,
+    decode_journal,
+    encode_entry,
+    replay,
+)
+from advisor.plan.records import Plan
+from advisor.profiles import parse_profile
+from advisor.proof import archive
+from advisor.proof.covariates import parse_disk_bytes
+from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
+from advisor.toml_lines import lines_of
+from advisor.tunables import FileEdit, edited, mentions, tunable
+from tests.fuzz.conform import conforms
+
+TESTS: Final = Path(__file__).parents[1]
+
+
+class Target(NamedTuple):
+    """``run`` takes the input and gives the result, ``hint`` is the type that it must have; None for any."""
+
+    name: str
+    run: Callable[[Any], object]
+    takes: type[str] | type[bytes]
+    raises: tuple[type[Exception], ...] = ()
+    hint: Any = None
+
+
+def _sysctl_file(text: str) -> object:
+    return [parse_sysctl_file(text, "/etc/sysctl.d/x.conf", at_boot=at_boot) for at_boot in (True, False)]
+
+
+def _reduced(text: str) -> object:
+    return [reduce(text, form) for form in ("words", "flow:highwater", "unit-numa")]
+
+
+def _edited(data: bytes) -> object:
+    """An edit is idempotent, is found again, and keeps what it has no business with."""
+    edits = (
+        FileEdit("/x", "sysctl", "net.core.rmem_max", "1"),
+        FileEdit("/x", "section", "Link/", "MTUBytes=9000 RxChannels=4"),
+        FileEdit("/x", "llttab-flow", "highwater", "2000"),
+    )
+    for edit in edits:
+        once = edited(data, edit)
+        assert edited(once, edit) == once
+        assert mentions(once, edit)
+    return None
+
+
+def _journal(data: bytes) -> object:
+    """As it is, and with every line signed anew, so that what is in it is looked at."""
+    signed = b"\n".join(_signed(line) for line in data.split(b"\n"))
+    found = []
+    for one in (data, signed):
+        with suppress(InvalidInputError):
+            found.append(replay("0001", decode_journal(one, "journal")))
+    return found
+
+
+def _signed(line: bytes) -> bytes:
+    body = line.partition(b" ")[2]
+    return b"%08x %b" % (zlib.crc32(body), body) if line else b""
+
+
+def _said(data: bytes) -> object:
+    at = min(len(data), 36)
+    forms = ((socket.IPPROTO_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR), (1, 2))
+    return [parse_said([(level, kind, data[:at])], data[at:]) for level, kind in forms]
+
+
+def _snapshot(data: bytes) -> object:
+    """As it is, and with every header summed anew, so that what it says is looked at."""
+    for one in (data, _summed(data)):
+        with tempfile.NamedTemporaryFile() as file, suppress(InvalidInputError):
+            file.write(one)
+            file.flush()
+            host = snapshot.open_snapshot(Path(file.name))
+            for path in ("/", "/sys", "/sys/a", "/proc/self"):
+                host.read(path + "/f")
+                host.readlink(path)
+                assert conforms([*host.names(path)], list[str])
+            assert isinstance(host.run(("ip", "-j")), Completed | Missing)
+            host.ethtool("eth0", "rings")
+    return None
+
+
+def _proof(data: bytes) -> object:
+    for one in (data, gzip.compress(data)):
+        with tempfile.NamedTemporaryFile() as file, suppress(InvalidInputError):
+            file.write(one)
+            file.flush()
+            archive.load(file.name)
+    return None
+
+
+def _tar(data: bytes) -> object:
+    found = []
+    for one in (data, _summed(data)):
+        stream = io.BytesIO(one)
+        with suppress(ValueError, tarball.DamagedError):
+            reader = tarball.Reader(tarball.Measured(stream, stream, 1 << 24))
+            found.append([(member, reader.content()) for member in reader])
+    return found
+
+
+def _summed(data: bytes) -> bytes:
+    blocks = [data[at : at + 512] for at in range(0, len(data), 512)]
+    return b"".join(_with_sum(block) if block[257:262] == b"ustar" and len(block) == 512 else block for block in blocks)
+
+
+def _with_sum(block: bytes) -> bytes:
+    total = sum(block[:148]) + sum(block[156:]) + 8 * ord(" ")
+    return block[:148] + b"%06o\0 " % total + block[156:]
+
+
+BY_HAND: Final[tuple[Target, ...]] = (
+    Target("parse_allowed", lambda text: [parse_allowed(text, "cpus"), parse_allowed(text, "mems")], str),
+    Target("parse_settings", lambda text: [[*parse_settings(text, continued=one)] for one in (True, False)], str),
+    Target("parse_sysctl_file", _sysctl_file, str),
+    Target("parse_profile", lambda data: parse_profile(data, "x.toml"), bytes, (InvalidInputError,)),
+    Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
+    Target("parse_reply", lambda data: [parse_reply(4, data, has_ip_header=one) for one in (True, False)], bytes),
+    Target("parse_said", _said, bytes),
+    Target("reduce", _reduced, str),
+    Target("edited", _edited, bytes),
+    Target("decode_journal", _journal, bytes, hint=list[Record | None]),
+    Target("open_snapshot", _snapshot, bytes),
+    Target("proof_archive", _proof, bytes),
+    Target("tarball", _tar, bytes, hint=list[list[tuple[tarball.Member, bytes]]]),
+    Target("lines_of", lambda text: _lines(text), str),
+    Target("tunable", lambda text: tunable(text).id, str, (UsageError,)),
+)
+
+
+def _lines(text: str) -> object:
+    """The keys of what the decoder takes; what it does not take is none of its business."""
+    import tomllib
+
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return lines_of(text)
+
+
+def public_parsers() -> Iterator[tuple[str, FunctionType]]:
+    """Name and function of every public parser of the package."""
+    for module in pkgutil.walk_packages(advisor.__path__, "advisor."):
+        if module.name.endswith("__main__"):
+            continue
+        loaded = importlib.import_module(module.name)
+        for name, one in vars(loaded).items():
+            if isinstance(one, FunctionType) and one.__module__ == module.name and name.startswith("parse_"):
+                yield f"{module.name.removeprefix('advisor.')}.{name}", one
+
+
+@cache
+def targets() -> tuple[Target, ...]:
+    """All of them; a parser that two modules have under one name is named with its module."""
+    by_hand = {one.name for one in BY_HAND}
+    found = [_of(name, one) for name, one in public_parsers() if one.__name__ not in by_hand and _is_simple(one)]
+    return (*sorted(found), *BY_HAND)
+
+
+def uncovered() -> list[str]:
+    """Parsers that nothing fuzzes."""
+    covered = {one.name.rpartition(".")[2] for one in targets()}
+    return [name for name, _ in public_parsers() if name.rpartition(".")[2] not in covered]
+
+
+def _needed(function: FunctionType) -> list[inspect.Parameter]:
+    return [one for one in inspect.signature(function).parameters.values() if one.default is inspect.Parameter.empty]
+
+
+def _is_simple(function: FunctionType) -> bool:
+    needed = _needed(function)
+    return len(needed) == 1 and needed[0].annotation in ("str", "bytes")
+
+
+def _of(name: str, function: FunctionType) -> Target:
+    hint = typing.get_type_hints(function)["return"]
+    takes = bytes if _needed(function)[0].annotation == "bytes" else str
+    is_lazy = typing.get_origin(hint) in (Iterator, Iterable)
+    run: Callable[[Any], object] = (lambda data: [*function(data)]) if is_lazy else function
+    return Target(name, run, takes, _documented(function), hint)
+
+
+def _documented(function: FunctionType) -> tuple[type[Exception], ...]:
+    """What the docstring says that it raises."""
+    known: dict[str, type[Exception]] = {"ValueError": ValueError}
+    known |= {one.__name__: one for one in _all_errors(AdvisorError)}
+    module: dict[str, object] = vars(inspect.getmodule(function))
+    known |= {name: one for name, one in module.items() if _is_error(one)}
+    said = re.findall(r"Raises\s+(\w+)(?:(?:,| and| or)\s+(\w+))*", function.__doc__ or "")
+    return tuple(known[word] for words in said for word in words if word in known)
+
+
+def _all_errors(kind: type[AdvisorError]) -> Iterator[type[AdvisorError]]:
+    yield kind
+    for one in kind.__subclasses__():
+        yield from _all_errors(one)
+
+
+def _is_error(one: object) -> TypeGuard[type[Exception]]:
+    return isinstance(one, type) and issubclass(one, Exception)
+
+
+@cache
+def samples(name: str) -> tuple[bytes, ...]:
+    """Texts to begin with: what the tests of this parser hold as constants, and `MORE`."""
+    own = name.rpartition(".")[2]
+    wanted = SOUGHT.get(own, own)
+    found: dict[bytes, None] = dict.fromkeys(MORE.get(own, ()))
+    for path, source in _sources():
+        if re.search(rf"\b{wanted}\b", source) and path.parent != Path(__file__).parent:
+            found.update(dict.fromkeys(_constants(source)))
+    return tuple(found)
+
+
+# Parsers that tests reach by way of another function.
+SOUGHT: Final = {"parse_report": "read_version", "parse_link": "tunable", "parse_settings": "networkd", "tarball": "-"}
+
+_PLAN: Final = Plan(profiles=("a",), machine_id=None, changes=(), files=(), bystanders=(), skipped=(), notes=())
+_ENTRIES: Final[tuple[Entry, ...]] = (
+    Begun(_PLAN, None, 1.0, "0"),
+    Doing("sysctl:a"),
+    Done("sysctl:a", "1"),
+    Left("irq:1:affinity", "EIO"),
+    Applied(2.0, {"link:a:mtu": "1"}),
+    Undoing(3.0, "why"),
+    Undone(4.0, (("a", "b"),)),
+)
+_INDEX: Final = {
+    **{"schema": snapshot.SCHEMA, "is_root": True, "links": {"/l": "sys/a"}, "directories": ["/sys"]},
+    **{"unreadable": {"/sys/x": "why"}, "commands": [{"argv": ["ip", "-j"], "answer": None, "missing": None}]},
+    "ethtool": [{"link": "eth0", "what": "rings", "answer": {"rx": 1}, "missing": None}],
+}
+
+
+def _archive(form: int, **members: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+        link = tarfile.TarInfo("sys/" + "l" * 120)
+        link.type, link.linkname = tarfile.SYMTYPE, "a"
+        tar.addfile(link)
+    return buffer.getvalue()
+
+
+_ARCHIVES: Final = tuple(
+    _archive(form, **members)
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
+    for members in ({"sys/a/f": b"1"}, {snapshot.INDEX: json.dumps(_INDEX).encode(), "root/sys/a/f": b"1"})
+)
+
+MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "decode_journal": (b"".join(map(encode_entry, _ENTRIES)), *map(encode_entry, _ENTRIES)),
+    "open_snapshot": (*_ARCHIVES, *map(gzip.compress, _ARCHIVES)),
+    "tarball": _ARCHIVES,
+    "proof_archive": (
+        b'{"proof": {"session": 1}, "fio": {"1": "x"}, "schema": "advisor.proof-archive/1"}',
+        b"\x1f\x8b",
+    ),
+    "parse_port_state": (b"4: ACTIVE", b"1: DOWN"),
+    "parse_page_bytes": (struct.pack("6N", 6, 4096, 16, 1, 0, 0),),
+    "parse_settings": (b"[Match]\nName=eth0\n[Link]\nMTUBytes = 9000 \\\n1\n# c\n;d\n",),
+}
+
+
+@cache
+def _sources() -> tuple[tuple[Path, str], ...]:
+    return tuple((path, path.read_text()) for path in sorted(TESTS.rglob("test_*.py")))
+
+
+def _constants(source: str) -> Iterator[bytes]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and len(node.value) > 1:
+            yield node.value if isinstance(node.value, bytes) else node.value.encode("utf-8", "surrogatepass")

@@ -1,0 +1,170 @@
+"""The canonical line that configuration files and kernel attributes give, the same in Python and in the rollback script."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from advisor.host import Missing, ReadFile
+from advisor.host.probes import reduce
+from advisor.script import _forms, _probe
+
+BEEGFS = """# tuneNumWorkers = 99
+tuneNumWorkers               = 12
+connInterfacesFile           =
+\ttuneTargetChooser=  random   ized\t
+tuneNumWorkers=16
+"""
+CPF = """[Startup]
+globals=9
+
+[config]
+MaxServers=2
+ globals = 0,0,512 0
+globals16=1
+[ECP]
+globals=7
+"""
+LLTTAB = "set-node a\n#set-arp 1\n\tset-arp   0 # keep\nset-cluster\t7\nset-arpx 5\nset-strictsrc\n"
+MULTIPATH = """# defaults
+defaults {
+\tpath_selector "service-time  0" # "x"
+\trr_weight uniform! }
+    no_path_retry   12
+}
+devices { ! two of them
+  device {
+    vendor "A{}#!"
+    path_checker tur
+  }
+}
+multipaths {
+  multipath {
+    wwid 1
+  }
+  multipath {
+    wwid 2
+  }
+}
+"""
+UNIT = "LoadState=loaded\n{}\n"
+ABSENT, UNREADABLE = "absent", "unreadable"
+CASES = [
+    ("none [mq-deadline] bfq", "selected", "mq-deadline"),
+    ("always defer defer+madvise [madvise] never\n", "selected", "madvise"),
+    ("none\n", "selected", "none"),
+    ("a b", "selected", UNREADABLE),
+    ("[a] [b]", "selected", UNREADABLE),
+    ("[] b", "selected", UNREADABLE),
+    ("", "selected", UNREADABLE),
+    ("1000 (system)\n", "md-speed", "system"),
+    ("200000 (local)\n", "md-speed", "200000"),
+    ("200000\n", "md-speed", UNREADABLE),
+    ("x (local)\n", "md-speed", UNREADABLE),
+    ("1 (other)\n", "md-speed", UNREADABLE),
+    ("Timers:\n  peerinact = 1600\nCurrent LLT Flow Control values\n  peertrouble = 1\n", "timer:peerinact", "1600"),
+    ("Timers:\n  peerinact = 1600\nCurrent LLT Flow Control values\n  peertrouble = 1\n", "timer:peertrouble", ABSENT),
+    (BEEGFS, "conf:tuneNumWorkers", "16"),
+    (BEEGFS, "conf:connInterfacesFile", "(empty)"),
+    (BEEGFS, "conf:tuneTargetChooser", "random ized"),
+    (BEEGFS, "conf:tuneFileReadSize", "(unset)"),
+    ("node.conn[0].timeo.noop_out_interval = 5\r\n", "conf:node.conn[0].timeo.noop_out_interval", "5"),
+    (CPF, "cpf:config/globals", "0,0,512 0"),
+    (CPF, "cpf:config/wdparm", "(unset)"),
+    (CPF, "cpf:ECP/globals", "7"),
+    (CPF, "cpf:none/globals", "(unset)"),
+    (LLTTAB, "directive:set-arp", "0"),
+    (LLTTAB, "directive:set-strictsrc", "(empty)"),
+    (LLTTAB, "directive:set-bcasthb", "(unset)"),
+    (MULTIPATH, "multipath:defaults/path_selector", "service-time 0"),
+    (MULTIPATH, "multipath:defaults/rr_weight", "uniform"),
+    (MULTIPATH, "multipath:defaults/no_path_retry", "12"),
+    (MULTIPATH, "multipath:defaults/path_checker", "(unset)"),
+    (MULTIPATH, "multipath:devices/device/path_checker", "tur"),
+    (MULTIPATH, "multipath:devices/device/vendor", "A{}#!"),
+    (MULTIPATH, "multipath:multipaths/multipath/wwid", UNREADABLE),
+    ("defaults {\n a 1\n}\ndefaults {\n a 2\n}\n", "multipath:defaults/a", "2"),
+    ("defaults {\n a 1\n", "multipath:defaults/a", UNREADABLE),
+    ("defaults { a 1 }\n", "multipath:defaults/a", UNREADABLE),
+    ("}\n", "multipath:defaults/a", UNREADABLE),
+    ('defaults {\n a "1\n}\n', "multipath:defaults/a", UNREADABLE),
+    ('defaults {\n a ""\n}\n', "multipath:defaults/a", "(empty)"),
+    (UNIT.format("LimitNOFILE=524288\nLimitNOFILESoft=1024"), "unit-setting:LimitNOFILE", "1024:524288"),
+    (UNIT.format("LimitNOFILE=524288\nLimitNOFILESoft=524288"), "unit-setting:LimitNOFILE", "524288"),
+    (UNIT.format("LimitMEMLOCK=infinity\nLimitMEMLOCKSoft=infinity"), "unit-setting:LimitMEMLOCK", "infinity"),
+    (UNIT.format("LimitNOFILE=18446744073709551615"), "unit-setting:LimitNOFILE", "infinity"),
+    (UNIT.format("IOWeight=18446744073709551615"), "unit-setting:IOWeight", "(unset)"),
+    (UNIT.format("IOWeight=[not set]"), "unit-setting:IOWeight", "(unset)"),
+    (UNIT.format("Nice=-5"), "unit-setting:Nice", "-5"),
+    (UNIT.format("CPUAffinity=\nCPUAffinityFromNUMA=no"), "unit-setting:CPUAffinity", "(unset)"),
+    (UNIT.format("CPUAffinity=0-3\nCPUAffinityFromNUMA=yes"), "unit-setting:CPUAffinity", "numa"),
+    (UNIT.format("CPUAffinity=0 1 2 3 8"), "unit-setting:CPUAffinity", "0-3,8"),
+    (UNIT.format("CPUAffinity=0-1 2 4-5 6-9"), "unit-setting:CPUAffinity", "0-2,4-9"),
+    (UNIT.format("Nice=1"), "unit-setting:IOWeight", ABSENT),
+    ("LoadState=not-found\nNice=0\n", "unit-setting:Nice", ABSENT),
+]
+AWKS = [
+    [],
+    *([["busybox"]] if shutil.which("busybox") else []),
+]
+
+
+@functools.cache
+def functions() -> str:
+    """The reducing functions of the template, as the scripts carry them."""
+    from advisor.templating import environment
+
+    forms = _forms([ReadFile("/x", form) for form in ("words", *sorted({form for _, form, _ in CASES}))])
+    nothing: dict[str, Any] = {name: [] for name in ("values", "moved", "files", "reload")}
+    nothing |= dict.fromkeys(("profiles", "fingerprint", "machine_id"), "")
+    template = environment(escape_html=False).get_template("rollback.sh.j2")
+    text = template.render(**nothing, forms=forms, has_links=False)
+    return text[text.index("words() {") : text.index('if [ "$problems"')]
+
+
+def by_shell(text: str, form: str, awk: list[str]) -> str | None:
+    """What the script makes of it; None where it fails."""
+    own = f"awk() {{ {awk[0]} awk \"$@\"; }}\n" if awk else ""
+    body = f"root=\n{own}{functions()}\nlive_value() {{\n{_probe(ReadFile('/dev/stdin', form))}\n}}\nlive_value"
+    done = subprocess.run(["dash", "-c", body], input=text.encode(), capture_output=True, check=False, timeout=30)
+    assert done.stderr == b""
+    return done.stdout.decode().removesuffix("\n") if done.returncode == 0 else None
+
+
+@pytest.mark.parametrize(("text", "form", "value"), CASES)
+def test_one_line_in_both_languages(text: str, form: str, value: str) -> None:
+    found = reduce(text.rstrip(" \t\r\n"), form)
+    assert (found.state if isinstance(found, Missing) else found) == value
+    for awk in AWKS:
+        assert by_shell(text, form, awk) == (None if isinstance(found, Missing) else value)
+
+
+PIECES = st.sampled_from(
+    [
+        *("a", "b", "defaults", "path", "[", "]", "[a]", "[b]", "{", "}", '"', "#", "!", "=", ":", " ", "\t", "\n", "\r\n"),
+        *("a = 1\n", "[a]\na=2\n", "a {\n", "}\n", " a 1\n", ' a "2 3"\n', "1", "(system)", "(local)", "infinity"),
+        *("LoadState=loaded\n", "Nice=", "NiceSoft=", "CPUAffinity=", "0-3", " 4", "[not set]", "flow control", "é"),
+    ]
+)
+FORMS = st.sampled_from(
+    [
+        *("selected", "md-speed", "timer:a", "conf:a", "cpf:a/a", "directive:a", "multipath:a/a", "multipath:a/a/a"),
+        *("unit-setting:Nice", "unit-setting:CPUAffinity"),
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PIECES, max_size=14).map("".join), FORMS, st.sampled_from(AWKS))
+@example('a {\na {\na 1\n}\na {\n}\n}\n', "multipath:a/a/a", [])
+@example("LoadState=loaded\nCPUAffinity=0-3 4 4", "unit-setting:CPUAffinity", [])
+def test_python_and_the_script_agree_on_any_text(text: str, form: str, awk: list[str]) -> None:
+    # As a host reads a file: without trailing blanks.
+    found = reduce(text.rstrip(" \t\r\n\0"), form)
+    assert by_shell(text, form, awk) == (None if isinstance(found, Missing) else found)

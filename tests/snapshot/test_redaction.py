@@ -1,0 +1,59 @@
+"""No password leaves a host in a snapshot, and what a plan reads of the same files does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.link_owner import read_link_owner
+from advisor.redaction import without_secrets
+from advisor.snapshot import capture, open_snapshot
+from tests.managers import PROFILE, links, managed, profile
+from tests.trees import host_of, make_tree
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "kept"),
+    [
+        (PROFILE, "psk=top, secret", "psk=redacted"),
+        (PROFILE, "leap-password = top secret", "leap-password = redacted"),
+        (PROFILE, "wep-key0=topsecret", "wep-key0=redacted"),
+        (PROFILE, "private-key-password=topsecret", "private-key-password=redacted"),
+        (PROFILE, "[wireguard-peer.x]\npreshared-key=topsecret", "[wireguard-peer.x]\npreshared-key=redacted"),
+        (PROFILE, "key-mgmt=wpa-psk\nmethod=shared\nmtu=9000", "key-mgmt=wpa-psk\nmethod=shared\nmtu=9000"),
+        ("/etc/netplan/1.yaml", 'w: {password: "top, secret", mtu: 1}', "w: {password: redacted, mtu: 1}"),
+        ("/etc/netplan/1.yaml", "keys: {public: P, shared: topsecret}", "keys: {public: P, shared: redacted}"),
+        ("/run/netplan/1.yaml", "  key: topsecret\n  mtu: 1", "  key: redacted\n  mtu: 1"),
+        ("/etc/network/interfaces", "\twpa-psk top secret\n\tmtu 1", "\twpa-psk redacted\n\tmtu 1"),
+        ("/etc/network/interfaces.d/a", "# the shared network", "# the shared network"),
+        (
+            "/etc/iscsi/iscsid.conf",
+            "#node.session.auth.password_in = topsecret",
+            "#node.session.auth.password_in = redacted",
+        ),
+        ("/etc/sysconfig/network/ifcfg-w", "WIRELESS_KEY_0='topsecret'", "WIRELESS_KEY_0=redacted"),
+        ("/etc/sysconfig/network-scripts/ifcfg-w", "WPA_PSK=topsecret\nMTU=1", "WPA_PSK=redacted\nMTU=1"),
+        ("/etc/sysctl.conf", "net.ipv6.conf.all.stable_secret = x", "net.ipv6.conf.all.stable_secret = x"),
+    ],
+)
+def test_the_value_goes_and_the_line_stays(path: str, line: str, kept: str) -> None:
+    assert without_secrets(path, f"{line}\n".encode()) == f"{kept}\n".encode()
+
+
+@given(st.text(alphabet="pasword: k=ey\"'{},\n"))
+def test_twice_is_once(text: str) -> None:
+    once = without_secrets("/etc/netplan/1.yaml", text.encode())
+    assert without_secrets("/etc/netplan/1.yaml", once).count(b"\n") == text.count("\n")
+
+
+def test_a_snapshot_holds_none_and_tells_the_same(tmp_path: Path) -> None:
+    other = PROFILE.replace("storage", "wlan")
+    secret = profile("[wifi-security]\npsk=topsecret\n", uuid="2f", kind="wifi", link="wlan0")
+    here = host_of(make_tree(tmp_path / "root", links() | managed() | {PROFILE: profile(), other: secret}))
+    (tmp_path / "x").write_bytes(capture(here, lambda recording: read_link_owner(recording, "eth1")))
+    there = open_snapshot(tmp_path / "x")
+    assert "psk=redacted" in str(there.read(other))
+    assert read_link_owner(there, "eth1") == read_link_owner(here, "eth1")
