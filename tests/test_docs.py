@@ -16,6 +16,7 @@ from advisor.profiles import (
     Computed,
     Condition,
     ForEach,
+    Only,
     Operator,
     Parameter,
     Profile,
@@ -28,7 +29,7 @@ from advisor.tunables.tunable import Sense
 
 DOCS = Path(__file__).parents[1] / "docs"
 FORMAT = (DOCS / "profile-format.md").read_text()
-RECORDS = (Profile, Parameter, Computed, Wanted, Condition, Proof)
+RECORDS = (Profile, Parameter, Computed, Wanted, Only, Condition, Proof)
 
 
 def generate(*arguments: str) -> subprocess.CompletedProcess[str]:

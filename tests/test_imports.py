@@ -16,14 +16,15 @@ HEAVY = {"rich", "jinja2", "pyroute2", "psutil", "pydantic", "asyncio", "multipr
 
 # The rooms from the ground up: a room imports only from those before it (and from itself).
 ORDER = [
-    {"errors"},
+    {"errors", "tarball", "toml_lines"},
     {"host"},
     {"facts", "tunables"},
+    {"reach"},
     {"rules"},
     {"profiles"},
     {"plan"},
-    {"script", "templating", "journal", "signals", "snapshot"},
-    {"transaction"},
+    {"script", "templating", "journal", "signals", "snapshot", "watchdog"},
+    {"transaction", "gate"},
     {"workflow", "history"},
     {"proof"},
     {"report"},

@@ -13,6 +13,8 @@ import pytest
 
 from .guest import Machine, Result
 
+pytestmark = pytest.mark.alone
+
 FAR = "sh /src/tests/lab/guest/far-storage"
 
 

@@ -12,24 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .guest import Machine, Result
+from .state import STATE, changed
 
 if TYPE_CHECKING:
     from testinfra.host import Host
-
-# Everything a profile could touch, and all of /etc, as one text: what "as before" means.
-STATE = r"""
-cd /
-find etc -type f -print0 | sort -z | xargs -0 stat -c '%n %a %u %g'
-find etc -type f -print0 | sort -z | xargs -0 cksum
-find etc -type d | sort
-find etc -type l -printf '%p -> %l\n' | sort
-sysctl -a 2>/dev/null | grep -E '^(net\.(core|ipv4\.(tcp|udp))|vm\.|kernel\.numa|kernel\.sched)' |
-    grep -vE 'random|stat|numa_balancing_scan|tcp_fastopen_key|cookies'
-for file in /sys/class/net/*/mtu /proc/irq/*/smp_affinity_list; do echo "$file $(cat "$file")"; done
-lltconfig -F query
-systemctl show -p NUMAPolicy -p NUMAMask -p CPUAffinity demo-storage.service
-ip -o addr show | grep -v valid_lft | sort
-"""
 
 PROFILES = {
     "jumbo-frames": ["--set", "links=eth0,eth1"],
@@ -201,20 +187,6 @@ def test_what_is_applied_outlasts_a_reboot_and_then_goes(storage: Machine, lab: 
     advisor(storage, "verify")
     advisor(storage, "rollback", "--all")
     assert changed(before, state(storage)) == []
-
-
-def changed(before: list[str], after: list[str]) -> list[str]:
-    """Lines that differ, but for what a boot gives anew: interrupts, keys, and sizes reckoned from free memory."""
-    anew = (
-        "/proc/irq/",
-        "net.core.netdev_rss_key",
-        "net.ipv4.tcp_mem",
-        "net.ipv4.udp_mem",
-        "vm.min_free",
-        "vm.user_",
-        "vm.admin_",
-    )
-    return [line for line in sorted({*before} ^ {*after}) if not line.startswith(anew)]
 
 
 def test_a_client_that_is_killed_half_way_is_put_back_by_the_next_run(storage: Machine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -111,7 +112,8 @@ def test_bad_arguments_and_no_root(tmp_path: Path) -> None:
 def test_the_script_is_clean_under_shellcheck(tmp_path: Path, only: list[int]) -> None:
     script = tmp_path / "rollback.sh"
     script.write_text(rollback_script(plan_of(build(tmp_path), only)))
-    done = subprocess.run(["shellcheck", "--shell=sh", script], capture_output=True, text=True, check=False)
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    done = subprocess.run([shellcheck, "--shell=sh", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 

@@ -1,0 +1,364 @@
+"""What apply and rollback owe their user, case by case, on a real kernel (docs/safety.md names each test).
+
+The counts that are printed (``pytest -s``) say how many points, cuts and cases were tried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from .guest import Machine, Result
+from .state import NEAR, STATE, changed
+
+ENVIRONMENT = "PYTHONPATH=/src:/opt/advisor-deps PYTHONPYCACHEPREFIX=/run/pycache/0"
+FAULTS = f"{ENVIRONMENT} python3 /src/tests/lab/guest/faults.py"
+PROFILES = "/etc/advisor/profiles"
+
+# One tunable of every kind, as a profile of this host's own.
+EVERY_KIND = """
+name = "every-kind"
+title = "One tunable of every kind"
+summary = "For tests."
+helps-when = "never"
+hurts-when = "never"
+sources = ["test"]
+"""
+KINDS = (
+    ("sysctl:net.core.rmem_max", "8388608"),
+    ("sysctl:vm.dirty_bytes", "268435456"),
+    ("link:eth0:mtu", "9000"),
+    ("link:eth0:ring.rx", "960"),
+    ("link:eth0:feature.rx-gro", "off"),
+    ("link:eth0:txqueuelen", "2000"),
+    ("block:{disk}:scheduler", "mq-deadline"),
+    ("block:{disk}:read_ahead_kb", "1024"),
+    ("thp:enabled", "never"),
+    ("llt:highwater", "2000"),
+    ("llt:timer.peerinact", "3200"),
+    ("unit:demo-storage.service:numa", "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa"),
+    ("file:/etc/iscsi/iscsid.conf:node.session.cmds_max", "256"),
+)
+
+
+def profile(name: str, tunables: tuple[tuple[str, str], ...]) -> str:
+    head = EVERY_KIND.replace("every-kind", name)
+    for tunable, value in tunables:
+        head += f'\n[[tunables]]\ntunable = "{tunable}"\nvalue = "{value}"\nsense = "exactly"\nwhy = "test"\n'
+        head += 'hurts-when = "never"\nsources = ["test"]\n'
+    return head
+
+
+def advisor(guest: Machine, line: str, code: int | None = 0, timeout: float = 120) -> Result:
+    done = guest.run(f"advisor {line}", timeout=timeout)
+    if code is not None:
+        assert done.rc == code, f"advisor {line}: {done.rc}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def state(guest: Machine) -> list[str]:
+    return guest.run(STATE, timeout=120).stdout.splitlines()
+
+
+def out(guest: Machine, command: str, timeout: float = 60) -> str:
+    return guest.run(command, timeout=timeout).check().stdout
+
+
+def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.5)
+
+
+def mtu(guest: Machine, link: str = "eth0") -> int:
+    return int(out(guest, f"cat /sys/class/net/{link}/mtu"))
+
+
+@pytest.fixture(scope="module")
+def host(guest: Machine) -> Iterator[Machine]:
+    """LLT and a service; profiles of the host's own."""
+    guest.run(["lab-setup", "service", "llt"], timeout=240).check()
+    guest.run(f"rm -rf /var/lib/advisor; mkdir -p {PROFILES}", timeout=30).check()
+    disk = out(guest, "lsblk --nodeps -n -o NAME,SERIAL | awk '$2 == \"LAB-N1-2\" { print $1 }'").strip()
+    kinds = tuple((tunable.format(disk=disk), value) for tunable, value in KINDS)
+    guest.put(f"{PROFILES}/every-kind.toml", profile("every-kind", kinds))
+    guest.put(f"{PROFILES}/state-a.toml", profile("state-a", (("sysctl:vm.vfs_cache_pressure", "21"),)))
+    guest.put(f"{PROFILES}/state-b.toml", profile("state-b", (("sysctl:vm.vfs_cache_pressure", "42"),)))
+    middle = (
+        ("sysctl:net.core.rmem_max", "8388608"),
+        ("sysctl:net.ipv4.tcp_congestion_control", "no-such-algorithm"),
+        ("sysctl:vm.vfs_cache_pressure", "42"),
+    )
+    guest.put(f"{PROFILES}/refused-in-the-middle.toml", profile("refused-in-the-middle", middle))
+    guest.put(f"{PROFILES}/nothing-fits.toml", profile("nothing-fits", (("sysctl:net.no.such.key", "1"),)))
+    guest.put("/run/states/near", NEAR)
+    guest.put("/run/states/whole", STATE)
+    yield guest
+    guest.run(f"advisor rollback --all; rm -rf {PROFILES} /var/lib/advisor; rmdir /etc/advisor", timeout=60)
+    guest.run("rm -rf /etc/systemd/system/demo-storage.service", timeout=30)
+    guest.run(["lab-setup", "no-llt"], timeout=60).check()
+
+
+def test_killed_at_every_moment_it_is_as_before(host: Machine) -> None:
+    """Row 1: SIGKILL just before and just after each line of the journal, with a tunable of every kind."""
+    advisor(host, "apply every-kind --confirm-within 0 --yes")
+    advisor(host, "verify")
+    advisor(host, "rollback")
+    words = "apply every-kind --confirm-within 0 --yes"
+    done = host.run(f"{FAULTS} sweep /run/states -- {words}", timeout=900)
+    print(done.stdout)
+    assert done.rc == 0, done.stdout + done.stderr
+    found = re.search(r"points (\d+), last run ended with 0, wrong 0", done.stdout)
+    assert found, done.stdout
+    print(f"{found[1]} kill points × {len(KINDS)} kinds of tunable, in {done.seconds:.0f} emulated seconds")
+    assert int(found[1]) > 2 * len(KINDS)
+
+
+def journal_lines(guest: Machine, words: str) -> int:
+    """How many moments there are: two for each line that a whole run writes."""
+    advisor(guest, words)
+    lines = int(out(guest, "cat $(ls -d /var/lib/advisor/transactions/* | tail -n 1)/journal | wc -l"))
+    advisor(guest, "rollback")
+    return 2 * lines
+
+
+@pytest.mark.parametrize("phase", ["live values", "files", "waiting", "putting back"])
+def test_after_a_power_cut_the_next_boot_has_the_old_values_and_files(host: Machine, phase: str) -> None:
+    """Rows 2 and 10: the machine goes off in each phase; never a mixture, and nobody has to do anything."""
+    before = state(host)
+    words = "apply jumbo-frames socket-buffers-8m --set links=eth0 --yes"
+    if phase == "waiting":
+        assert json.loads(advisor(host, f"{words} --confirm-within 600 --json").stdout)["state"] == (
+            "awaiting-confirmation"
+        )
+        assert mtu(host) == 9000
+        out(host, "sync")
+    else:
+        begin = words + " --confirm-within 0"
+        moments = journal_lines(host, begin)
+        if phase == "putting back":
+            advisor(host, begin)
+            begin, point = "rollback", 3
+        else:
+            point = 8 if phase == "live values" else moments - 6
+        host.run(f"setsid {FAULTS} stop {point} -- {begin} >/dev/null 2>&1 &", timeout=30).check()
+        until(lambda: "T" in host.run("ps -o stat= -C python3", timeout=30).stdout)
+        assert state(host) != before, "the cut comes in between"
+    host.power_cut()
+    host.boot()
+    assert changed(before, state(host)) == []
+    said = json.loads(advisor(host, "status --json").stdout)
+    assert said["transactions"][-1]["state"] == "rolled-back"
+    assert "host" in said["transactions"][-1]["why_undone"]
+    assert out(host, "systemctl list-unit-files 'advisor*' --no-legend | wc -l").strip() == "0"
+
+
+def test_between_two_profiles_no_third_value_is_ever_seen(host: Machine) -> None:
+    """Row 3: a reader as fast as it can be, at least 1 kHz, while A gives way to B and back."""
+    reader = (
+        "import os,sys,time\n"
+        "fd = os.open('/proc/sys/vm/vfs_cache_pressure', os.O_RDONLY)\n"
+        "seen, count, end = {}, 0, time.monotonic() + float(sys.argv[1])\n"
+        "while not os.path.exists('/run/stop-reader'):\n"
+        "    for _ in range(100):\n"
+        "        value = os.pread(fd, 20, 0).strip().decode(); seen[value] = seen.get(value, 0) + 1; count += 1\n"
+        "print(count, time.monotonic() - end, *sorted(seen))\n"
+    )
+    advisor(host, "apply state-a --yes")
+    host.put("/run/reader.py", reader)
+    host.run("rm -f /run/stop-reader; setsid python3 /run/reader.py 0 > /run/seen 2>&1 &", timeout=30).check()
+    advisor(host, "apply state-b --yes")
+    assert out(host, "cat /proc/sys/vm/vfs_cache_pressure").strip() == "42"
+    advisor(host, "rollback")
+    out(host, "touch /run/stop-reader; for i in $(seq 50); do [ -s /run/seen ] && exit; sleep 0.2; done")
+    count, seconds, *values = out(host, "cat /run/seen").split()
+    print(f"{count} readings, {int(count) / float(seconds):.0f} in a second: {', '.join(values)}")
+    assert values == ["21", "42"]
+    assert int(count) / float(seconds) >= 1000
+    advisor(host, "rollback --all")
+
+
+def test_where_nothing_applies_each_item_says_why(host: Machine) -> None:
+    """Row 4."""
+    done = advisor(host, "apply nothing-fits --yes", code=3)
+    assert "net.no.such.key" in done.stderr or "nothing of this profile" in done.stderr
+    planned = json.loads(advisor(host, "plan nothing-fits --json", code=3).stdout)
+    assert planned["skipped"][0]["state"] == "not-applicable"
+    assert planned["skipped"][0]["reason"]
+
+
+def test_one_value_that_the_kernel_refuses_takes_all_back(host: Machine) -> None:
+    """Row 5."""
+    before = state(host)
+    done = advisor(host, "apply refused-in-the-middle --yes", code=4)
+    assert "tcp_congestion_control" in done.stderr
+    assert "No such file or directory" in done.stderr, "the kernel's own words for an algorithm that it has not"
+    assert state(host) == before
+
+
+def test_what_an_administrator_changed_since_is_kept(host: Machine) -> None:
+    """Row 6."""
+    before = state(host)
+    advisor(host, "apply socket-buffers-8m --yes")
+    out(host, "sysctl -w net.core.rmem_max=4194304")
+    assert "rmem_max" in advisor(host, "verify", code=1).stdout
+    done = advisor(host, "rollback", code=5)
+    assert "4194304" in done.stdout
+    assert out(host, "sysctl -n net.core.rmem_max").strip() == "4194304"
+    advisor(host, "rollback --force")
+    assert state(host) == before
+
+
+def test_of_two_at_once_one_is_refused(host: Machine) -> None:
+    """Row 7."""
+    both = "for i in 1 2; do (advisor apply socket-buffers-8m --yes >/dev/null 2>/run/two-$i; echo $?) & done; wait"
+    codes = sorted(out(host, both, timeout=120).split())
+    # The second may come so late that it finds all in place.
+    assert codes in (["0", "3"], ["0", "0"]), codes + out(host, "cat /run/two-1 /run/two-2").split()
+    said = out(host, "cat /run/two-1 /run/two-2")
+    if codes == ["0", "3"]:
+        assert "another transaction is under way (process " in said
+    assert out(host, "ls /var/lib/advisor/transactions | wc -l").strip() != "0"
+    in_force = json.loads(advisor(host, "status --json").stdout)["in_force"]
+    assert len(in_force) == 1, "one alone did it"
+    advisor(host, "rollback")
+
+
+def test_one_transaction_at_a_time_may_wait(host: Machine) -> None:
+    advisor(host, "apply jumbo-frames --set links=eth0 --yes --confirm-within 300")
+    refused = advisor(host, "apply socket-buffers-8m --yes", code=3)
+    assert "waits for confirmation" in refused.stderr
+    assert "advisor confirm" in refused.stderr
+    left = json.loads(advisor(host, "status --json").stdout)["awaiting_confirmation"]
+    assert 0 < left[0]["seconds_left"] <= 300
+    advisor(host, "rollback")
+    assert mtu(host) == 1500
+    assert "no transaction waits" in advisor(host, "confirm", code=3).stderr
+
+
+STACK = """
+set -e
+ip link add s0 type dummy; ip link add s1 type dummy
+ip link add bond9 type bond mode active-backup
+ip link set s0 master bond9; ip link set s1 master bond9
+for link in s0 s1 bond9; do ip link set $link up; done
+ip link add link bond9 name bond9.5 type vlan id 5
+ip link add link bond9.5 name mac9 type macvlan mode bridge
+ip link set bond9.5 up; ip link set mac9 up
+ip address add 203.0.113.1/24 dev bond9.5; ip address add 2001:db8:9::1/64 dev mac9 nodad
+ip route add 203.0.113.128/25 via 203.0.113.9 dev bond9.5 proto static
+"""
+
+
+def test_a_stack_of_links_rises_in_order_and_comes_down_in_order(host: Machine) -> None:
+    """Row 8: two links, a bond, a VLAN, a macvlan."""
+    out(host, STACK)
+    try:
+        until(lambda: "tentative" not in out(host, "ip -6 -o addr"))
+        before = state(host)
+        done = advisor(host, "apply jumbo-frames --set links=mac9 --yes --confirm-within 0 --runtime-only")
+        order = re.findall(r"^link:(\S+):mtu", done.stderr, re.MULTILINE)
+        assert order.index("bond9") < order.index("bond9.5") < order.index("mac9"), order
+        links = {one["ifname"]: one["mtu"] for one in json.loads(out(host, "ip -j link"))}
+        assert {links[name] for name in ("s0", "s1", "bond9", "bond9.5", "mac9")} == {9000}
+        back = advisor(host, "rollback").stdout
+        assert back.index("mac9") < back.index("bond9.5")
+        assert state(host) == before
+    finally:
+        out(host, "ip link del mac9; ip link del bond9.5; ip link del bond9; ip link del s0; ip link del s1")
+
+
+SSH = "ip netns exec peer ssh -i /root/.ssh/lab -o BatchMode=yes -o StrictHostKeyChecking=no -o ConnectTimeout=5"
+
+
+@pytest.fixture
+def ssh(host: Machine) -> Iterator[Machine]:
+    """The guest as reached over ssh from another namespace, whose end of the wire stays at 1500."""
+    host.run(["lab-setup", "peer"], timeout=60).check()
+    out(
+        host,
+        "mkdir -p /root/.ssh; [ -e /root/.ssh/lab ] || ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/lab;"
+        "cp /root/.ssh/lab.pub /root/.ssh/authorized_keys; systemctl start ssh",
+    )
+    until(lambda: host.run(f"{SSH} 192.0.2.1 true", timeout=30).rc == 0)
+    yield host
+    out(host, "touch /run/stop-switch; sleep 1; systemctl stop ssh; rm -rf /root/.ssh; pkill -f '[s]sh -i'; true")
+    host.run(["lab-setup", "no-peer"], timeout=60).check()
+
+
+# A switch port that goes down for a frame size that it does not know: the session hangs, and no new one can be made.
+SWITCH = """
+while [ ! -e /run/stop-switch ]; do
+    case $(cat /sys/class/net/eth0/mtu) in
+    9000) ip -n peer link set eth1 down; touch /run/was-cut ;;
+    *) ip -n peer link set eth1 up ;;
+    esac
+    sleep 0.2
+done
+"""
+
+
+def test_a_change_that_cuts_the_ssh_session_takes_itself_back(ssh: Machine) -> None:
+    """Row 9: over ssh, the path is cut, the terminal dies; within the window ssh works again."""
+    before = state(ssh)
+    ssh.put("/run/switch.sh", SWITCH)
+    out(ssh, "rm -f /run/stop-switch /run/was-cut; setsid sh /run/switch.sh >/dev/null 2>&1 &")
+    command = f"{SSH} -tt 192.0.2.1 'advisor apply jumbo-frames --set links=eth0 --yes --confirm-within 6'"
+    ssh.run(f"setsid {command} >/run/ssh.log 2>&1 &", timeout=30).check()
+    until(lambda: ssh.run("test -e /run/was-cut", timeout=30).rc == 0, 90)
+    out(ssh, "pkill -KILL -f '[s]sh -i /root/.ssh/lab'")
+    until(lambda: mtu(ssh) == 1500, 90)
+    until(lambda: ssh.run(f"{SSH} 192.0.2.1 true", timeout=30).rc == 0, 60)
+    out(ssh, "touch /run/stop-switch")
+    until(lambda: json.loads(advisor(ssh, "status --json").stdout)["transactions"][-1]["state"] == "rolled-back")
+    assert changed(before, state(ssh)) == []
+
+
+def test_over_ssh_only_a_new_session_can_confirm(ssh: Machine) -> None:
+    over = f"{SSH} 192.0.2.1"
+    one = "advisor apply jumbo-frames --set links=eth0 --yes --confirm-within 120; advisor confirm"
+    done = ssh.run(f"{over} '{one}'", timeout=120)
+    assert done.rc == 3, done.stdout + done.stderr
+    assert "log in anew" in done.stderr
+    confirmed = ssh.run(f"{over} 'advisor confirm'", timeout=60)
+    assert confirmed.rc == 0, confirmed.stdout + confirmed.stderr
+    assert mtu(ssh) == 9000
+    advisor(ssh, "rollback")
+    assert mtu(ssh) == 1500
+
+
+def test_a_peer_that_does_not_carry_it_stops_the_change(ssh: Machine) -> None:
+    """The peer answers at 1500 before; at 9000 its link drops the packet in silence."""
+    before = state(ssh)
+    done = advisor(ssh, "apply jumbo-frames --set links=eth0 --peer 192.0.2.2 --yes", code=4)
+    assert "192.0.2.2" in done.stderr
+    assert "vanish" in done.stderr
+    assert "everything has been put back" in done.stderr
+    assert state(ssh) == before
+    out(ssh, "ip -n peer link set eth1 mtu 9000")
+    advisor(ssh, "apply jumbo-frames --set links=eth0 --peer 192.0.2.2 --yes --confirm-within 0")
+    advisor(ssh, "rollback")
+    refused = advisor(ssh, "apply jumbo-frames --set links=eth0 --peer 192.0.2.9 --yes", code=3)
+    assert "before anything was changed" in refused.stderr
+    out(ssh, "ip -n peer link set eth1 mtu 1500")
+
+
+@pytest.mark.parametrize("number", ["HUP", "TERM", "KILL"])
+def test_a_client_that_is_ended_while_it_waits_for_peers_leaves_nothing(host: Machine, number: str) -> None:
+    """Hang-up, TERM and KILL in the middle: back without anybody."""
+    before = state(host)
+    host.run("mv /sbin/lltconfig /sbin/lltconfig.real", timeout=30).check()
+    host.put(
+        "/sbin/lltconfig", '#!/bin/sh\ncase $2 in rport*) sleep 77;; esac\nexec /sbin/lltconfig.real "$@"\n', 0o755
+    )
+    host.run("setsid advisor apply llt-highwater-doubled --yes >/dev/null 2>&1 &", timeout=30).check()
+    until(lambda: " highwater = 2000" in host.run("lltconfig -F query", timeout=30).stdout)
+    out(host, f"pkill -{number} -f 'm advisor appl[y]'; sleep 1; pkill -f 'sleep 7[7]'; true")
+    out(host, "mv /sbin/lltconfig.real /sbin/lltconfig")
+    until(lambda: state(host) == before)

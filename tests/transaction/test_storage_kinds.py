@@ -1,0 +1,193 @@
+"""Block devices, md arrays, huge pages, LLT timers, units and files: in with a transaction, out by either way back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.host import Host, observe
+from advisor.journal import Store
+from advisor.plan.compute import make_plan
+from advisor.plan.observations import observe_targets
+from advisor.plan.records import Plan, Target
+from advisor.transaction import apply_plan, roll_back, verify
+from tests.plan.system import llt
+from tests.transaction.system import bare_facts
+from tests.transaction.test_script import SHELLS, run_script
+from tests.trees import host_of, listing, make_command, make_tree
+
+SYSTEMCTL = """
+loaded="{root}/run/unit"
+case $1 in
+daemon-reload) cat "{root}"/etc/systemd/system/demo.service.d/*.conf > "$loaded" 2>/dev/null || : > "$loaded" ;;
+show)
+  value=$(sed -n 's/^LimitNOFILE=//p' "$loaded")
+  cpus=$(sed -n 's/^CPUAffinity=//p' "$loaded" | tail -n 1 | tr , ' ')
+  printf 'LoadState=loaded\\nLimitNOFILE=%s\\nLimitNOFILESoft=%s\\n' "${{value:-524288}}" "${{value:-1024}}"
+  printf 'CPUAffinity=%s\\nCPUAffinityFromNUMA=no\\n' "$cpus" ;;
+esac
+"""
+FILES: dict[str, str | bytes] = {
+    "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
+    "/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n",
+    "/run/udev/data/b8:0": "E:ID_SERIAL=36001\n",
+    "/run/udev/data/b9:0": "E:MD_UUID=1:2:3:4\n",
+    "/sys/block/sda/dev": "8:0\n",
+    "/sys/block/sda/device/wwid": "t10.ATA     DISK  1\n",
+    "/sys/block/sda/queue/scheduler": "mq-deadline\n",
+    "/sys/block/sda/queue/nr_requests": "64\n",
+    "/sys/block/sda/queue/read_ahead_kb": "128\n",
+    "/sys/block/md0/dev": "9:0\n",
+    "/sys/block/md0/md/stripe_cache_size": "256\n",
+    "/lib/modules/6.1.0/modules.dep": "kernel/block/bfq.ko:\n",
+    "/proc/sys/kernel/osrelease": "6.1.0\n",
+    "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan": "4096\n",
+    "/usr/lib/tmpfiles.d/x.conf": "",
+    "/etc/llttab": "set-node a\n# timers\nset-timer peertrouble:350\n",
+    "/etc/beegfs/beegfs-storage.conf": "# workers caf\u00e9\ntuneNumWorkers   = 12\n",
+    "/etc/multipath.conf": 'defaults {\n\tpath_selector "round-robin 0" # old\n}\n',
+    "/etc/iscsi/iscsid.conf": "node.session.queue_depth = 32\r\n",
+    "/opt/iris/iris.cpf": "[config]\nglobals=0,0,512,0,0,0\n[x]\n",
+    "/run/unit": "",
+}
+WANTED = {
+    "block:sda:scheduler": "bfq",
+    "block:sda:read_ahead_kb": "4096",
+    "md:md0:stripe_cache_size": "4096",
+    "thp:khugepaged/pages_to_scan": "8192",
+    "llt:timer.peerinact": "3200",
+    "llt:timer.peertrouble": "200",
+    "unit:demo.service:LimitNOFILE": "1048576",
+    "unit:demo.service:CPUAffinity": "0-3,8",
+    "file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers": "32",
+    "file:/etc/beegfs/beegfs-storage.conf:tuneTargetChooser": "randomized",
+    "file:/etc/multipath.conf:defaults/path_selector": "service-time 0",
+    "file:/etc/iscsi/iscsid.conf:node.session.queue_depth": "64",
+    "file:/etc/llttab:set-arp": "0",
+    "file:/opt/iris/iris.cpf:config/globals": "0,0,1024,0,0,0",
+}
+
+
+def build(where: Path) -> Host:
+    root, commands = make_tree(where / "root", FILES), where / "bin"
+    make_command(commands, "lltconfig", llt(where)["lltconfig"])
+    make_command(commands, "systemctl", SYSTEMCTL.format(root=root))
+    make_command(commands, "udevadm", "exit 0")
+    subprocess.run([commands / "lltconfig", "-c"], check=True)
+    return host_of(root, commands)
+
+
+def plan_of(host: Host) -> Plan:
+    targets = tuple(
+        Target(name, value, "exactly", "why", "hurts", ("source",), "test") for name, value in WANTED.items()
+    )
+    return make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts())
+
+
+def state(where: Path) -> dict[str, tuple[str, int, bytes]]:
+    return {**listing(where / "root"), **{f"llt/{name}": one for name, one in listing(where / "llt").items()}}
+
+
+def read(host: Host, plan: Plan) -> dict[str, object]:
+    return {one.tunable: observe(host, one.probe) for one in plan.changes}
+
+
+def test_in_and_out_again(tmp_path: Path) -> None:
+    host, store = build(tmp_path), Store(str(tmp_path / "state"))
+    before = state(tmp_path)
+    plan = plan_of(host)
+    assert {one.tunable: one.after for one in plan.changes} == WANTED
+    with store.lock():
+        record = apply_plan(host, plan, store)
+        assert read(host, plan) == WANTED
+        assert verify(host, [record]) == ()
+        assert plan_of(host).is_empty
+        outcomes = roll_back(host, record, store)
+    assert {one.what: one.detail for one in outcomes if not one.is_back} == {}
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_the_script_does_the_same(tmp_path: Path, shell: list[str]) -> None:
+    host, store = build(tmp_path), Store(str(tmp_path / "state"))
+    before = state(tmp_path)
+    plan = plan_of(host)
+    with store.lock():
+        record = apply_plan(host, plan, store)
+    script = store.script_path(record.id)
+    first = run_script(script, tmp_path, shell=shell)
+    subprocess.run([tmp_path / "bin/systemctl", "daemon-reload"], check=True)
+    second = run_script(script, tmp_path, shell=shell)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "restored" in first.stdout
+    assert "restored" not in second.stdout
+    assert state(tmp_path) == before
+
+
+def test_the_script_is_clean_under_shellcheck(tmp_path: Path) -> None:
+    from advisor.script import rollback_script
+
+    script = tmp_path / "rollback.sh"
+    script.write_text(rollback_script(plan_of(build(tmp_path))))
+    done = subprocess.run(
+        [Path(sys.executable).with_name("shellcheck"), "--shell=sh", script],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_disk_that_is_gone_is_told_and_nothing_else_is_written(tmp_path: Path) -> None:
+    host, store = build(tmp_path), Store(str(tmp_path / "state"))
+    with store.lock():
+        record = apply_plan(host, plan_of(host), store)
+    (tmp_path / "root/sys/block/sda/device/wwid").write_text("t10.ATA     DISK  2\n")
+    done = run_script(store.script_path(record.id), tmp_path)
+    assert done.returncode == 5
+    assert "failed    block:sda:scheduler cannot be read" in done.stdout
+    drifted = {one.what: one.reason for one in verify(host, [record])}
+    gone = "cannot be read: the device that it was is not there, under any name"
+    assert drifted["block:sda:scheduler"] == gone
+    with store.lock():
+        outcomes = {one.what: one.state for one in roll_back(host, record, store)}
+    assert outcomes["block:sda:scheduler"] == outcomes["block:sda:read_ahead_kb"] == "failed"
+    assert (tmp_path / "root/sys/block/sda/queue/scheduler").read_text() == "bfq\n"
+
+
+@pytest.mark.parametrize("way", ["rollback", *(shell[0] for shell in SHELLS)])
+def test_a_disk_that_has_another_name_since_is_put_back(tmp_path: Path, way: str) -> None:
+    host, store = build(tmp_path), Store(str(tmp_path / "state"))
+    with store.lock():
+        record = apply_plan(host, plan_of(host), store)
+    block = tmp_path / "root/sys/block"
+    (block / "sda").rename(block / "sdb")
+    other = {"/sys/block/sda/device/wwid": "other\n", "/sys/block/sda/queue/scheduler": "bfq\n"}
+    make_tree(tmp_path / "root", other)
+    assert {one.what for one in verify(host, [record])} == set()
+    if way == "rollback":
+        with store.lock():
+            assert all(one.is_back for one in roll_back(host, record, store))
+    else:
+        shell = next(shell for shell in SHELLS if shell[0] == way)
+        run_script(store.script_path(record.id), tmp_path, shell=shell)
+    live = [(block / f"sdb/queue/{name}").read_text() for name in ("scheduler", "nr_requests", "read_ahead_kb")]
+    assert live == ["mq-deadline\n", "64\n", "128\n"]
+    assert (block / "sda/queue/scheduler").read_text() == "bfq\n"
+
+
+def test_a_key_that_somebody_changed_since_is_kept(tmp_path: Path) -> None:
+    host, store = build(tmp_path), Store(str(tmp_path / "state"))
+    with store.lock():
+        record = apply_plan(host, plan_of(host), store)
+        conf = tmp_path / "root/etc/beegfs/beegfs-storage.conf"
+        conf.write_text(conf.read_text().replace("= 32", "= 64"))
+        drifted = {one.what for one in verify(host, [record])}
+        assert "file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers" in drifted
+        outcomes = {one.what: one.state for one in roll_back(host, record, store)}
+    assert outcomes["/etc/beegfs/beegfs-storage.conf"] == "kept"
+    assert "tuneNumWorkers   = 64" in conf.read_text()
+    assert (tmp_path / "root/etc/multipath.conf").read_text() == FILES["/etc/multipath.conf"]

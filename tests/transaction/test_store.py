@@ -1,0 +1,164 @@
+"""The store: nobody but its owner can have written what it gives, and leftovers of a power cut do no harm."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import AdvisorError, InvalidInputError, RefusedError, UsageError
+from advisor.journal import MAX_JOURNAL_BYTES, Record, Store
+from advisor.transaction import apply_plan
+from tests.transaction.system import build, plan_of, store_of
+from tests.trees import listing
+
+NOBODY = 65534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    """A transaction in force."""
+    host, store = build(tmp_path), store_of(tmp_path)
+    with store.lock():
+        return apply_plan(host, plan_of(host), store)
+
+
+def journal_of(where: Path) -> Path:
+    return where / "state/transactions/0001/journal"
+
+
+def others_may_write(path: Path) -> None:
+    path.chmod(0o660)
+
+
+def all_may_write(path: Path) -> None:
+    path.chmod(0o602)
+
+
+def belongs_to_another(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    os.chown(path, NOBODY, NOBODY)
+
+
+def is_a_link(path: Path) -> None:
+    path.rename(path.with_name("aside"))
+    path.symlink_to("aside")
+
+
+def is_a_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def is_a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+FORGED = (others_may_write, all_may_write, belongs_to_another, is_a_link, is_a_fifo, is_a_directory)
+
+
+@pytest.fixture
+def unbothered(tmp_path: Path) -> Iterator[None]:
+    yield
+    assert journal_of(tmp_path).lstat()
+
+
+@pytest.mark.usefixtures("record", "unbothered")
+@pytest.mark.parametrize("forge", FORGED, ids=lambda one: one.__name__)
+def test_a_journal_that_others_could_have_written_is_not_read(forge: Callable[[Path], None], tmp_path: Path) -> None:
+    forge(journal_of(tmp_path))
+    before = listing(tmp_path / "root")
+    for call in (store_of(tmp_path).records, lambda: store_of(tmp_path).reopen("0001")):
+        with pytest.raises((RefusedError, IsADirectoryError)) as caught:
+            call()
+        if isinstance(caught.value, RefusedError):
+            assert str(journal_of(tmp_path)) in caught.value.message
+            assert str(journal_of(tmp_path)) in (caught.value.hint or "")
+    assert listing(tmp_path / "root") == before
+
+
+@pytest.mark.usefixtures("record")
+@pytest.mark.parametrize("name", ["state", "state/transactions", "state/transactions/0001"])
+@pytest.mark.parametrize("forge", [others_may_write, belongs_to_another, is_a_link], ids=lambda one: one.__name__)
+def test_a_directory_that_others_could_write_to_is_not_used(
+    forge: Callable[[Path], None], name: str, tmp_path: Path
+) -> None:
+    forge(tmp_path / name)
+    with pytest.raises(RefusedError, match="not a directory that only its owner can write to") as caught:
+        store_of(tmp_path).records()
+    assert f"{tmp_path / name}" in caught.value.message
+
+
+@needs_root
+@pytest.mark.usefixtures("record")
+def test_the_command_in_the_hint_helps(tmp_path: Path) -> None:
+    for path in (journal_of(tmp_path), journal_of(tmp_path).parent, tmp_path / "state"):
+        path.chmod(0o777)
+        belongs_to_another(path)
+        with pytest.raises(RefusedError) as caught:
+            store_of(tmp_path).records()
+        said, _, command = (caught.value.hint or "").partition(": ")
+        assert said == "if you trust what it holds"
+        subprocess.run(["sh", "-c", command], check=True)
+        assert [one.id for one in store_of(tmp_path).records()] == ["0001"]
+
+
+def test_what_it_makes_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with Store(str(tmp_path / "a/b/state")).lock():
+            pass
+    finally:
+        os.umask(before)
+    assert {path: oct(mode) for path, (_, mode, _) in listing(tmp_path).items()} == {
+        "a": "0o755",
+        "a/b": "0o755",
+        "a/b/state": "0o700",
+        "a/b/state/transactions": "0o700",
+        "a/b/state/lock": "0o600",
+    }
+
+
+@pytest.mark.usefixtures("record")
+def test_a_journal_has_a_bound(tmp_path: Path) -> None:
+    os.truncate(journal_of(tmp_path), MAX_JOURNAL_BYTES + 1)
+    with pytest.raises(InvalidInputError, match="journal: larger than 64 MiB") as caught:
+        store_of(tmp_path).records()
+    assert caught.value.hint == f"its rollback script is there: sh {store_of(tmp_path).script_path('0001')}"
+
+
+def test_a_transaction_without_a_whole_first_line_is_none(tmp_path: Path, record: Record) -> None:
+    transactions = tmp_path / "state/transactions"
+    whole = journal_of(tmp_path).read_bytes()
+    first = whole[: whole.index(b"\n")]
+    for number, content in enumerate((b"", first[:1], first[:40], first[:-1], None), 2):
+        (transactions / f"{number:04d}").mkdir(mode=0o700)
+        if content is not None:
+            (transactions / f"{number:04d}" / "journal").write_bytes(content)
+            (transactions / f"{number:04d}" / "journal").chmod(0o600)
+    for name in ("lost+found", "x0007", "0008.old", ".hidden"):
+        (transactions / name).mkdir()
+        (transactions / name / "journal").write_bytes(whole)
+    (transactions / "note").write_bytes(b"x")
+    store = store_of(tmp_path)
+    assert [one.id for one in store.records()] == [record.id]
+    host = build(tmp_path / "again")
+    with store.lock():
+        assert apply_plan(host, plan_of(host, [0]), store).id == "0007"
+
+
+@pytest.mark.usefixtures("record")
+@pytest.mark.parametrize("identity", ["9" * 5000, "-1", "", "0", "²", "٣", "0x1", "1\n", "../0001"])
+def test_an_id_that_is_none(identity: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no transaction"):
+        store_of(tmp_path).record(identity)
+
+
+def test_errors_are_of_the_one_tree() -> None:
+    assert issubclass(RefusedError, AdvisorError)
