@@ -164,7 +164,7 @@ def _decode_line(line: bytes) -> Entry | None:
         return None
     try:
         return _DECODER.decode(body)
-    except (msgspec.ValidationError, msgspec.DecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more about the machine's other work than about the code.
+settings.register_profile("any-machine", deadline=None)
+settings.load_profile("any-machine")
 
 ETC = ("sysctl.d", "sysctl.conf", "systemd/network", "systemd/system", "llttab", "udev/rules.d", "tmpfiles.d")
 SYSCTLS = ("net/core", "net/ipv4", "vm", "kernel/numa_balancing")

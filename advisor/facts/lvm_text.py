@@ -68,7 +68,7 @@ def _json_rows(text: str) -> list[dict[str, str]]:
     for part in re.findall(r"\{[^{}]*\}", text):
         try:
             row = msgspec.json.decode(part)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             row = dict(re.findall(r'"(\w+)"\s*:\s*"((?:[^"\\]|\\.)*)"', part))
         if isinstance(row, dict) and "lv_name" in row:
             rows.append({str(key): value for key, value in row.items() if isinstance(value, str)})

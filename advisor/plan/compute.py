@@ -245,8 +245,8 @@ def _link_notes(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
         return tuple(warnings)
     return (
         *warnings,
-        "what peers and switches carry cannot be seen from here: apply asks those who answer before and after, and puts "
-        "all back where one no longer does; advisor probe asks them now",
+        "what peers and switches carry cannot be seen from here: apply asks those who answer before and after, and "
+        "puts all back where one no longer does; advisor probe asks them now",
     )
 
 

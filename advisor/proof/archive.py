@@ -55,7 +55,7 @@ def load(path: str | Path) -> Saved:
         if len(content) > MAX_BYTES:
             raise InvalidInputError(f"{path}: larger than a saved proof can be")
         return msgspec.json.decode(content, type=Saved)
-    except (OSError, EOFError, zlib.error, msgspec.DecodeError, RecursionError) as error:
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInputError(f"{path}: not a saved proof: {error}") from error
 
 

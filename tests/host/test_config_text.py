@@ -1,4 +1,4 @@
-"""The canonical line that configuration files and kernel attributes give, the same in Python and in the rollback script."""
+"""The canonical line of configuration files and kernel attributes: the same in Python and in the rollback script."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def functions() -> str:
 
 def by_shell(text: str, form: str, awk: list[str]) -> str | None:
     """What the script makes of it; None where it fails."""
-    own = f"awk() {{ {awk[0]} awk \"$@\"; }}\n" if awk else ""
+    own = f'awk() {{ {awk[0]} awk "$@"; }}\n' if awk else ""
     body = f"root=\n{own}{functions()}\nlive_value() {{\n{_probe(ReadFile('/dev/stdin', form))}\n}}\nlive_value"
     done = subprocess.run(["dash", "-c", body], input=text.encode(), capture_output=True, check=False, timeout=30)
     assert done.stderr == b""
@@ -147,7 +147,27 @@ def test_one_line_in_both_languages(text: str, form: str, value: str) -> None:
 
 PIECES = st.sampled_from(
     [
-        *("a", "b", "defaults", "path", "[", "]", "[a]", "[b]", "{", "}", '"', "#", "!", "=", ":", " ", "\t", "\n", "\r\n"),
+        *(
+            "a",
+            "b",
+            "defaults",
+            "path",
+            "[",
+            "]",
+            "[a]",
+            "[b]",
+            "{",
+            "}",
+            '"',
+            "#",
+            "!",
+            "=",
+            ":",
+            " ",
+            "\t",
+            "\n",
+            "\r\n",
+        ),
         *("a = 1\n", "[a]\na=2\n", "a {\n", "}\n", " a 1\n", ' a "2 3"\n', "1", "(system)", "(local)", "infinity"),
         *("LoadState=loaded\n", "Nice=", "NiceSoft=", "CPUAffinity=", "0-3", " 4", "[not set]", "flow control", "é"),
     ]
@@ -162,7 +182,7 @@ FORMS = st.sampled_from(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(PIECES, max_size=14).map("".join), FORMS, st.sampled_from(AWKS))
-@example('a {\na {\na 1\n}\na {\n}\n}\n', "multipath:a/a/a", [])
+@example("a {\na {\na 1\n}\na {\n}\n}\n", "multipath:a/a/a", [])
 @example("LoadState=loaded\nCPUAffinity=0-3 4 4", "unit-setting:CPUAffinity", [])
 def test_python_and_the_script_agree_on_any_text(text: str, form: str, awk: list[str]) -> None:
     # As a host reads a file: without trailing blanks.

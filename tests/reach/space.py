@@ -96,9 +96,12 @@ class Spaces:
                 outcome = True, function()
             except BaseException as error:  # noqa: BLE001  # it is raised again by the parent
                 outcome = False, error
-            with os.fdopen(writer, "wb") as pipe:
-                pickle.dump(outcome, pipe)
-            os._exit(0)
+            try:
+                with os.fdopen(writer, "wb") as pipe:
+                    pickle.dump(outcome, pipe)
+            finally:
+                # Whatever happens, the child must not go on as a second test runner.
+                os._exit(0)
         os.close(writer)
         with os.fdopen(reader, "rb") as pipe:
             data = pipe.read()

@@ -76,7 +76,6 @@ def test_the_other_end_stays_small(spaces: Spaces) -> None:
         (WIRED6, 9000, "silent"),
     ]
     assert awaited.failing[0].why == "192.0.2.2 answers 84 bytes, but not 9000: they vanish without a word"
-    assert awaited.rounds > 1
 
 
 def test_the_other_end_takes_it_but_cuts_its_answer(spaces: Spaces) -> None:
@@ -155,7 +154,7 @@ def test_a_link_that_comes_back_late(spaces: Spaces) -> None:
         time.sleep(60)
 
     with spaces.running("here", up_later):
-        awaited = after(spaces, found.passing, 1500, window=0.1, wait=20)
+        awaited = after(spaces, found.passing, 1500, window=0.9, wait=20)
     assert awaited.held
     assert (awaited.link_seconds["h0"] or 0) > 0.5
 

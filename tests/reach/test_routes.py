@@ -28,7 +28,7 @@ Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tI
 eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0
 eth0\t000200C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0
 eth1\t800200C0\t00000000\t0001\t0\t0\t0\t80FFFFFF\t0\t0\t0
-*\t006433C6\t00000000\t0200\t0\t0\t0\t00FFFFFF\t0\t0\t0
+*\t006433C6\t00000000\t0201\t0\t0\t0\t00FFFFFF\t0\t0\t0
 eth2\tnonsense
 """
 TABLE6 = """\
@@ -51,6 +51,7 @@ def test_a_table() -> None:
     assert lookup(routes, address("192.0.2.5")) == Hop("eth0")
     assert lookup(routes, address("192.0.2.200")) == Hop("eth1")
     assert lookup(routes, address("203.0.113.1")) == Hop("eth0", address("192.0.2.1"))
+    assert "*" not in {route.link for route in routes}, "a reject route leads nowhere"
 
 
 def test_a_table_of_ipv6() -> None:
@@ -58,7 +59,9 @@ def test_a_table_of_ipv6() -> None:
     assert lookup(routes, address("2001:db8:a::5")) == Hop("eth0")
     # The lower metric of two default routes.
     assert lookup(routes, address("2001:db8:f::5")) == Hop("eth0", address("fe80::1"))
-    assert lookup(parse_route_table6(TABLE6.partition("0000 00 ")[0]), address("2001:db8:f::5")) is None
+    assert "lo" not in {route.link for route in routes}, "a reject route leads nowhere"
+    on_link = tuple(route for route in routes if route.prefix)
+    assert lookup(on_link, address("2001:db8:f::5")) is None
 
 
 def test_gateways_without_ip(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import AdvisorError, InvalidInputError, RefusedError, UsageError
+from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.journal import MAX_JOURNAL_BYTES, Record, Store
 from advisor.transaction import apply_plan
 from tests.transaction.system import build, plan_of, store_of
@@ -158,7 +158,3 @@ def test_a_transaction_without_a_whole_first_line_is_none(tmp_path: Path, record
 def test_an_id_that_is_none(identity: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no transaction"):
         store_of(tmp_path).record(identity)
-
-
-def test_errors_are_of_the_one_tree() -> None:
-    assert issubclass(RefusedError, AdvisorError)

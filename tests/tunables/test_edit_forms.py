@@ -69,8 +69,10 @@ FORMS = {
         ),
         (
             THP,
-            "#w /sys/kernel/mm/transparent_hugepage/enabled - - - - x\nw /sys/kernel/mm/transparent_hugepage/enabled_ - - - - x",
-            "#w /sys/kernel/mm/transparent_hugepage/enabled - - - - x\nw /sys/kernel/mm/transparent_hugepage/enabled_ - - - - x\n"
+            "#w /sys/kernel/mm/transparent_hugepage/enabled - - - - x\n"
+            "w /sys/kernel/mm/transparent_hugepage/enabled_ - - - - x",
+            "#w /sys/kernel/mm/transparent_hugepage/enabled - - - - x\n"
+            "w /sys/kernel/mm/transparent_hugepage/enabled_ - - - - x\n"
             "w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n",
         ),
         (TIMER, "set-timer  peerinact : 1600 # c\n", "set-timer  peerinact : 3200 # c\n"),
@@ -218,7 +220,7 @@ def test_a_multipath_file_changes_in_one_line(content: bytes) -> None:
         if "service-time 0" in line:
             rest = after[:number] + after[number + 1 :]
             changed = before[:number] + before[number + 1 :]
-            is_added = rest == before or rest[:-2] + [""] == before or "\n".join(rest).startswith("\n".join(before))
+            is_added = rest == before or [*rest[:-2], ""] == before or "\n".join(rest).startswith("\n".join(before))
             assert rest == changed or is_added
             return
     raise AssertionError("it is nowhere")

@@ -1,4 +1,4 @@
-"""Ids and values of block devices, md arrays, huge pages, LLT timers, units and files: what each is, what is refused."""
+"""Ids and values of block devices, arrays, huge pages, LLT timers, units and files: what each is, what is refused."""
 
 from __future__ import annotations
 
@@ -137,14 +137,16 @@ def test_an_id_that_is_refused(identity: str) -> None:
         ("thp:use_zero_page", ["0", "1"], ["2"]),
         ("thp:khugepaged/pages_to_scan", ["4096"], ["", "-1", "01"]),
         ("llt:timer.peerinact", ["1", "3200"], ["0", "", "-1", "1.5", "٣"]),
-        ("unit:a.service:LimitNOFILE", ["1048576", "infinity", "1024:4096", "1024:infinity"], ["1M", "", "5:5", "infinity:5", "5:1", ":5", "1:2:3"]),
+        ("unit:a.service:LimitNOFILE",
+         ["1048576", "infinity", "1024:4096", "1024:infinity"], ["1M", "", "5:5", "infinity:5", "5:1", ":5", "1:2:3"]),
         ("unit:a.service:TasksMax", ["100", "infinity"], ["1:2", "10%"]),
         ("unit:a.service:Nice", ["-20", "0", "19"], ["20", "+5", "-0", ""]),
         ("unit:a.service:OOMScoreAdjust", ["-1000", "500"], ["1001"]),
         ("unit:a.service:IOWeight", ["1", "10000"], ["0", "10001", "(unset)"]),
         # As systemd shows it again.
         ("unit:a.service:CPUAffinity", ["0-3,8", "0"], ["", "0,1", "3-0", "0 1", "numa", "0-3,8\nExecStart=/x"]),
-        ("file:/etc/beegfs/beegfs-meta.conf:tuneNumWorkers", ["32", "2m", "randomized"], ["", "a\nb", "(unset)", "/x", "$(x)", "a  b", '"1"']),
+        ("file:/etc/beegfs/beegfs-meta.conf:tuneNumWorkers",
+         ["32", "2m", "randomized"], ["", "a\nb", "(unset)", "/x", "$(x)", "a  b", '"1"']),
         ("file:/etc/multipath.conf:defaults/path_selector", ["service-time 0"], ['a" b', "{", "#", "a/b"]),
         ("file:/etc/llttab:set-arp", ["0", "1"], ["2", "", "1 # x"]),
         ("file:/opt/iris/iris.cpf:config/globals", ["0,0,512,0,0,0"], ["[x]", "a=b", "x;y"]),

@@ -1,8 +1,8 @@
 """Runs ``advisor`` in the guest and ends it, or stops it, at a chosen moment: just before or just after it writes a
 line of its journal, which is just before or just after a step.
 
-usage: faults.py sweep STATES -- advisor words         kills at every such moment in turn, puts back, compares
-       faults.py stop POINT -- advisor words           stops there (SIGSTOP) and stays: for a power cut
+usage: faults.py sweep STATES EVERY -- advisor words   kills at every EVERY-th such moment, puts back, compares
+       faults.py stop POINT - -- advisor words         stops there (SIGSTOP) and stays: for a power cut
 
 STATES is a directory with two scripts that print what the host is: ``near``, what the words can change, is compared
 after each kill; ``whole`` after every twelfth and at the end.
@@ -94,7 +94,7 @@ def await_watchdog() -> bool:
     return False
 
 
-def sweep(states: str, words: Sequence[str]) -> int:
+def sweep(states: str, every: int, words: Sequence[str]) -> int:
     import pyroute2  # noqa: F401  # once, for all children
 
     import advisor.cli.change
@@ -105,29 +105,32 @@ def sweep(states: str, words: Sequence[str]) -> int:
 
     before = {name: state(states, name) for name in ("near", "whole")}
     wrong = 0
-    for point in range(1000):
+    tried = 0
+    for point in range(0, 1000, every):
         ended = run(words, point, die)
         if ended != -signal.SIGKILL:
-            print(f"points {point}, last run ended with {ended}, wrong {wrong}")
+            print(f"points {tried} of {point}, last run ended with {ended}, wrong {wrong}")
             run(["rollback", "--all"])
             return 1 if wrong or ended != 0 or state(states, "whole") != before["whole"] else 0
         # By turns: the watchdog on its own, and the next run of advisor at once.
-        way = "rollback" if point % 2 else "watchdog"
+        tried += 1
+        way = "rollback" if tried % 2 else "watchdog"
         if way == "rollback":
             run(["rollback"])
         settled = await_watchdog()
-        name = "whole" if point % 12 == 11 else "near"
+        name = "whole" if tried % 12 == 0 else "near"
         after = state(states, name)
         if after != before[name] or not settled:
             wrong += 1
+            before[name] = after
             print(f"point {point} by {way}: not as before", *sorted({*before[name]} ^ {*after}), sep="\n  ")
     return 1
 
 
 def main() -> int:
-    mode, first, _, *words = sys.argv[1:]
+    mode, first, every, _, *words = sys.argv[1:]
     if mode == "sweep":
-        return sweep(first, words)
+        return sweep(first, int(every), words)
     return run(words, int(first), lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
 
