@@ -156,6 +156,10 @@ class _RecordingFiles:
             if isinstance(real, Missing):
                 continue
             self.links[f"{real.rstrip('/')}/{name}"] = target
+            behind = self._source.real(here)
+            if not isinstance(behind, Missing) and self._source.is_dir(behind):
+                # A ".." behind the link leads out of it again.
+                self.directories.add(behind)
             pending.append(os.path.normpath(target if target.startswith("/") else f"{real}/{target}"))
 
 

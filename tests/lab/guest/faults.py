@@ -105,20 +105,18 @@ def sweep(states: str, every: int, words: Sequence[str]) -> int:
 
     before = {name: state(states, name) for name in ("near", "whole")}
     wrong = 0
-    tried = 0
-    for point in range(0, 1000, every):
+    for tried, point in enumerate(range(0, 1000, every)):
         ended = run(words, point, die)
         if ended != -signal.SIGKILL:
             print(f"points {tried} of {point}, last run ended with {ended}, wrong {wrong}")
             run(["rollback", "--all"])
             return 1 if wrong or ended != 0 or state(states, "whole") != before["whole"] else 0
         # By turns: the watchdog on its own, and the next run of advisor at once.
-        tried += 1
         way = "rollback" if tried % 2 else "watchdog"
         if way == "rollback":
             run(["rollback"])
         settled = await_watchdog()
-        name = "whole" if tried % 12 == 0 else "near"
+        name = "whole" if tried % 12 == 11 else "near"
         after = state(states, name)
         if after != before[name] or not settled:
             wrong += 1
