@@ -94,7 +94,7 @@ test)
     # A virtual machine keeps a core busy: two at once, and what measures runs alone.
     result=0
     .venv/bin/python -m pytest -n 2 -m "not lab" || result=$?
-    .venv/bin/python -m pytest -n 2 --dist loadgroup -m "lab and not alone" || result=$?
+    .venv/bin/python -m pytest -n 2 --dist loadfile -m "lab and not alone and not thorough" || result=$?
     .venv/bin/python -m pytest -m alone || result=$?
     exit "$result"
     ;;

@@ -12,6 +12,8 @@ from .conftest import refuse_to_run
 from .guest import CannotRunError, Guest, Machine, Result
 from .hardware import Hardware, Link
 
+pytestmark = pytest.mark.thorough
+
 HARDWARE = Hardware(
     nodes=1,
     cpus=2,

@@ -12,6 +12,8 @@ import pytest
 
 from .guest import Machine
 
+pytestmark = pytest.mark.thorough
+
 # A link for each manager; NetworkManager, netplan and ifupdown are installed on the lab host and idle.
 FILES = {
     "/etc/NetworkManager/system-connections/lab.nmconnection": (

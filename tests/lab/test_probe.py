@@ -13,6 +13,8 @@ import pytest
 
 from .guest import Machine
 
+pytestmark = pytest.mark.thorough
+
 PATH = """
 set -e
 for space in here router there; do ip netns add probe-$space; ip -n probe-$space link set lo up; done

@@ -13,6 +13,8 @@ import pytest
 from .guest import Machine
 from .test_road import advisor, document, out
 
+pytestmark = pytest.mark.thorough
+
 # A RAID 5 over the drives of node 0, a logical volume on one of node 1, each with what tells it from others.
 SETUP = r"""
 set -eu
