@@ -37,7 +37,7 @@ lltconfig -F query
 systemctl show -p NUMAPolicy -p NUMAMask -p CPUAffinity demo-storage.service
 ip -o addr show | grep -v valid_lft | sort
 ip route show table all proto static; ip -6 route show table all proto static
-systemctl list-unit-files 'advisor*' --no-legend
+systemctl list-unit-files 'advisor*' --no-legend | grep -v transient
 """
 
 

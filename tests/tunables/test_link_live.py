@@ -113,7 +113,8 @@ def test_every_kind_goes_in_and_out_without_a_trace(namespace: Namespace, tmp_pa
     assert namespace.state() == before
     # It belonged to a queue that was gone in between.
     assert "link:a0:rps.rx-3 restored" in said
-    checked = subprocess.run([str(Path(sys.executable).with_name("shellcheck")), "--shell=sh", script], capture_output=True, text=True, check=False)
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    checked = subprocess.run([str(shellcheck), "--shell=sh", script], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
 
