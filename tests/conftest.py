@@ -13,6 +13,15 @@ from hypothesis import settings
 settings.register_profile("any-machine", deadline=None)
 settings.load_profile("any-machine")
 
+_LONGEST_NAMED_BYTES = 24
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """A case of many bytes is named by their number: a compressed stream holds the time, and every process that
+    collects the tests must come to the same names."""
+    return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) and len(val) > _LONGEST_NAMED_BYTES else None
+
+
 ETC = ("sysctl.d", "sysctl.conf", "systemd/network", "systemd/system", "llttab", "udev/rules.d", "tmpfiles.d")
 SYSCTLS = ("net/core", "net/ipv4", "vm", "kernel/numa_balancing")
 # Counters and what the kernel itself moves; nothing of ours could set them.
