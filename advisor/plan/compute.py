@@ -91,7 +91,7 @@ def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bo
     unreadable = None if runtime_only else _unreadable_file(observed, seen)
     if unreadable:
         return _skip(target, observed, "blocked", unreadable)
-    persisted = runtime_only or _is_persisted(observed, seen)
+    persisted = runtime_only or _is_persisted(target, observed, seen, facts.sysctl_origin)
     if observed.live == observed.combined and persisted and not is_reset:
         return _already(target, observed)
     if observed.circumstances.refusal:
@@ -122,7 +122,9 @@ def _already(target: Target, observed: Observed) -> Skipped:
     return _skip(target, observed, "in-place", "is there already")
 
 
-def _is_persisted(observed: Observed, seen: Observations) -> bool:
+def _is_persisted(
+    target: Target, observed: Observed, seen: Observations, origins: Mapping[str, SysctlOrigin]
+) -> bool:
     """Whether a reboot would bring the value back as it is. A value that the kernel has by itself needs no file."""
     if isinstance(observed.edit, Missing):
         return True
@@ -130,7 +132,16 @@ def _is_persisted(observed: Observed, seen: Observations) -> bool:
     content = None if isinstance(state, Missing) else state.content
     if content is not None and mentions(content, observed.edit):
         return edited(content, observed.edit) == content
-    return not observed.ours
+    return not observed.ours and not _is_undone_at_boot(target, observed, origins)
+
+
+def _is_undone_at_boot(target: Target, observed: Observed, origins: Mapping[str, SysctlOrigin]) -> bool:
+    """Whether somebody set by hand what a file sets to less at the next boot."""
+    one = tunable(target.tunable)
+    if not isinstance(one, Sysctl) or one.key not in origins:
+        return False
+    line = origins[one.key].winner
+    return not line.rejected and not _satisfies(" ".join(line.value.split()), observed.wanted, target.sense)
 
 
 def _unreadable_file(observed: Observed, seen: Observations) -> str | None:

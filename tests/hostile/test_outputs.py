@@ -183,7 +183,6 @@ def run(script: str, where: Path, shell: list[str]) -> bytes:
     return done.stdout + done.stderr
 
 
-@pytest.mark.xfail(reason="the script's template prints names as they are", strict=False)
 def test_what_the_script_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "state"))
     text = NAMES["colour"]

@@ -137,6 +137,28 @@ def test_what_a_reboot_would_undo_is_not_in_place(tmp_path: Path) -> None:
     assert planned(tmp_path, BUFFERS, runtime_only="yes").is_empty
 
 
+@pytest.mark.parametrize(
+    ("path", "at_boot", "state"),
+    [
+        ("10-site.conf", "212992", "persisted"),
+        ("10-site.conf", "8388608", "in-place"),
+        ("10-site.conf", "16777216", "in-place"),
+        ("99-site.conf", "212992", "overridden"),
+        ("10-site.conf", '"212992"', "in-place"),  # refused by the kernel: boot leaves the default alone
+    ],
+)
+def test_set_by_hand_while_a_file_says_otherwise(path: str, at_boot: str, state: str, tmp_path: Path) -> None:
+    """What a reboot would take back is not in place."""
+    line = f"net.core.rmem_max = {at_boot}\n"
+    system(tmp_path, files={f"/etc/sysctl.d/{path}": line, "/proc/sys/net/core/rmem_max": "8388608\n"})
+    plan = planned(tmp_path, BUFFERS)
+    if state == "persisted":
+        found = change(plan, "sysctl:net.core.rmem_max")
+        assert (found.before, found.after, found.persist) == ("8388608", "8388608", OUR_FILE)
+    else:
+        assert skipped(plan, "sysctl:net.core.rmem_max").state == state
+
+
 def test_for_this_boot_only(tmp_path: Path) -> None:
     system(tmp_path)
     plan = planned(tmp_path, BUFFERS, runtime_only="yes")

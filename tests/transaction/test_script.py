@@ -17,6 +17,7 @@ from advisor.host.probes import reduce
 from advisor.plan.records import FileChange, Plan
 from advisor.script import _probe, printf_lines, rollback_script, shell_quote
 from advisor.transaction import apply_plan
+from tests.host.test_walk import ACCESS, attributes_of, for_nobody, set_or_skip
 from tests.transaction.system import TARGETS, build, plan_of, store_of
 from tests.trees import listing
 
@@ -61,6 +62,30 @@ def test_the_script_leaves_every_byte_as_it_was_and_is_safe_to_run_twice(tmp_pat
     assert "restored" in first.stdout
     assert "restored" not in second.stdout
     assert listing(tmp_path / "root") == before
+
+
+@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell[0] != "busybox"], ids=lambda shell: shell[0])
+def test_the_access_list_of_a_file_comes_back_with_it(tmp_path: Path, shell: list[str]) -> None:
+    """By coreutils' cp; that of busybox, which its shell takes, copies none."""
+    build(tmp_path)
+    table = tmp_path / "root/etc/llttab"
+    table.chmod(0o640)
+    set_or_skip(table, {"user.note": b"\0kept", ACCESS: for_nobody(6)})
+    before = listing(tmp_path / "root"), attributes_of(table), table.stat().st_mode
+    script = applied_script(tmp_path)
+    run_script(script, tmp_path, shell=shell)
+    reload_stand_in(tmp_path)
+    assert run_script(script, tmp_path, shell=shell).returncode == 0
+    assert (listing(tmp_path / "root"), attributes_of(table), table.stat().st_mode) == before
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_what_somebody_wrote_cannot_command_the_terminal(tmp_path: Path, shell: list[str]) -> None:
+    script = applied_script(tmp_path)
+    (tmp_path / "root/proc/sys/net/core/rmem_max").write_text("7\x1b]0;owned\x07\n")
+    done = run_script(script, tmp_path, shell=shell)
+    assert "somebody else set it to 7?]0;owned?\n" in done.stdout
+    assert "\x1b" not in done.stdout + done.stderr
 
 
 def test_the_script_says_a_line_for_each_item(tmp_path: Path) -> None:
