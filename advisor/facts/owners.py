@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from advisor.facts.link_claim import is_stopped
 from advisor.host import Host, Missing
 
 
@@ -22,14 +23,17 @@ def read_owners(host: Host) -> Owners:
     return Owners(
         irqbalance=any(name.startswith("irqbalance") for name in host.names("/run")),
         tuned_profile=profile if active and isinstance(profile, str) else None,
-        network_managers=tuple(name for name, sign in _MANAGERS if host.exists(sign)),
+        network_managers=tuple(
+            name for name, sign, unit in _MANAGERS if host.exists(sign) and not (unit and is_stopped(host, unit))
+        ),
     )
 
 
+# Name, what it makes when it starts, its unit. NetworkManager writes no pid file on every distribution.
 _MANAGERS = (
-    ("NetworkManager", "/run/NetworkManager/NetworkManager.pid"),
-    ("systemd-networkd", "/run/systemd/netif/state"),
-    ("netplan", "/run/systemd/generator/netplan.stamp"),
+    ("NetworkManager", "/run/NetworkManager/devices", "NetworkManager.service"),
+    ("systemd-networkd", "/run/systemd/netif/state", "systemd-networkd.service"),
+    ("netplan", "/run/systemd/generator/netplan.stamp", ""),
 )
 
 

@@ -1,0 +1,48 @@
+"""Which tuning daemons and network managers are at work, by what they leave in /run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from advisor.facts.owners import read_owners
+from advisor.host import Host, MemoryFiles, NoCommands
+
+INVOCATION = "/run/systemd/units/invocation:"
+
+
+def host(files: Mapping[str, bytes], links: Mapping[str, str] | None = None) -> Host:
+    return Host(MemoryFiles(files, links or {}, frozenset()), NoCommands(), is_root=True)
+
+
+@pytest.mark.parametrize(
+    ("files", "running", "managers"),
+    [
+        ({"/run/NetworkManager/devices/2": b""}, None, ("NetworkManager",)),
+        ({"/run/NetworkManager/devices/2": b""}, "NetworkManager.service", ("NetworkManager",)),
+        ({"/run/NetworkManager/devices/2": b""}, "ssh.service", ()),  # its state outlives it
+        ({"/run/systemd/netif/state": b""}, "systemd-networkd.service", ("systemd-networkd",)),
+        ({"/run/systemd/netif/state": b""}, "ssh.service", ()),
+        ({"/run/systemd/generator/netplan.stamp": b""}, "ssh.service", ("netplan",)),
+        ({}, "ssh.service", ()),
+    ],
+)
+def test_network_managers(files: Mapping[str, bytes], running: str | None, managers: tuple[str, ...]) -> None:
+    links = {} if running is None else {INVOCATION + running: "0123"}
+    assert read_owners(host(files, links)).network_managers == managers
+
+
+@pytest.mark.parametrize(("pid", "profile"), [("71", "throughput-performance"), ("72", None), ("x", None), ("", None)])
+def test_tuned_counts_while_it_runs(pid: str, profile: str | None) -> None:
+    files = {
+        "/etc/tuned/active_profile": b"throughput-performance\n",
+        "/run/tuned/tuned.pid": f"{pid}\n".encode(),
+        "/proc/71/stat": b"71",
+    }
+    assert read_owners(host(files)).tuned_profile == profile
+
+
+def test_irqbalance_by_its_socket() -> None:
+    assert read_owners(host({"/run/irqbalance/irqbalance71.sock": b""})).irqbalance
+    assert not read_owners(host({"/run/other": b""})).irqbalance
