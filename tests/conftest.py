@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,11 @@ from hypothesis import settings
 # How long an example takes says more about the machine's other work than about the code.
 settings.register_profile("any-machine", deadline=None)
 settings.load_profile("any-machine")
+
+# Below nohup, or as a shell's background job, signals come ignored; programs under test would inherit that.
+for _number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 _LONGEST_NAMED_BYTES = 24
 
