@@ -8,6 +8,7 @@ from typing import Final
 from advisor.facts.link_claim import udev_property
 from advisor.host import Host, Missing, Run
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.link_identity import ByAddress, ByName, ByPlace, link_identity
 
 _RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
 _DIRECTORY: Final = "/etc/systemd/network"
@@ -34,23 +35,17 @@ def link_file_edit(host: Host, link: str, value: str) -> FileEdit | Missing:
 
 
 def _match_section(host: Host, link: str) -> str | Missing:
-    base = f"/sys/class/net/{link}"
-    if not host.exists(f"{base}/device"):
-        # A virtual link keeps the name that it is made with.
-        if re.fullmatch(r"[\w.-]+", link, re.ASCII):
-            return f"OriginalName={link}"
-        return Missing("unreadable", "its name cannot be written as a match of a .link file")
-    # A bond member shows the bond's address; its own one is kept aside.
-    member = host.read(f"{base}/bonding_slave/perm_hwaddr")
-    own = host.read(f"{base}/address") if host.read(f"{base}/addr_assign_type") == "0" else member
-    address = member if isinstance(own, Missing) else own
-    if not isinstance(address, Missing) and re.fullmatch(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}", address):
-        driver = host.readlink(f"{base}/device/driver")
-        # A VLAN or macvlan on top shows the same address: the driver tells the port from its children.
-        more = "" if isinstance(driver, Missing) else f"\nDriver={driver.rpartition('/')[2]}"
-        return f"MACAddress={address}{more}"
-    path = udev_property(host, link, "ID_PATH")
-    return f"Path={path}" if path else Missing("unreadable", "it has no lasting address or path to be known by at boot")
+    match link_identity(host, link):
+        case ByName(name) if re.fullmatch(r"[\w.-]+", name, re.ASCII):
+            return f"OriginalName={name}"
+        case ByName():
+            return Missing("unreadable", "its name cannot be written as a match of a .link file")
+        case ByAddress(address, driver):
+            return f"MACAddress={address}" + (f"\nDriver={driver}" if driver else "")
+        case ByPlace(path):
+            return f"Path={path}"
+        case Missing() as missing:
+            return missing
 
 
 def _path(link: str, present: str | None) -> str | Missing:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from advisor.facts.link_claim import udev_property
 from advisor.host import Host, Missing, Run
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.link_identity import ByAddress, ByName, ByPlace, link_identity
 
 RULES: Final = "/etc/udev/rules.d/91-advisor-link.rules"
 QUEUE_RULES: Final = "/etc/udev/rules.d/92-advisor-link-queues.rules"
@@ -21,7 +21,6 @@ _FRESH: Final = b"# Values of links that last over a reboot. udev(7) tells how t
 _RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
 _FOLDERS: Final = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
 _PLAIN: Final = re.compile(r"[\w.:-]+", re.ASCII)
-_ADDRESS: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
 
 
 def run_rule(host: Host, link: str, program: str, words: str, value: str, *, path: str = RULES) -> FileEdit | Missing:
@@ -49,21 +48,16 @@ def _match(host: Host, link: str) -> str | Missing:
         return Missing("absent", "udev does not run here, so that no rule would be read")
     if not _PLAIN.fullmatch(link):
         return Missing("unreadable", "its name cannot be written into a udev rule")
-    base = f"/sys/class/net/{link}"
-    if not host.exists(f"{base}/device"):
-        # A virtual link may be made under one name and get its own afterwards.
-        return f'ACTION=="add|move", SUBSYSTEM=="net", KERNEL=="{link}"'
-    # A bond member shows the bond's address; its own one is kept aside.
-    member = host.read(f"{base}/bonding_slave/perm_hwaddr")
-    own = host.read(f"{base}/address") if host.read(f"{base}/addr_assign_type") == "0" else member
-    address = member if isinstance(own, Missing) else own
-    if not isinstance(address, Missing) and _ADDRESS.fullmatch(address):
-        driver = host.readlink(f"{base}/device/driver")
-        word = "" if isinstance(driver, Missing) else driver.rpartition("/")[2]
-        # A VLAN or macvlan on top shows the same address: it has no driver above it.
-        more = f', DRIVERS=="{word}"' if _PLAIN.fullmatch(word) else ', DRIVERS=="?*"'
-        return f'ACTION=="add", SUBSYSTEM=="net", ATTR{{address}}=="{address}"{more}'
-    place = udev_property(host, link, "ID_PATH")
-    if place and _PLAIN.fullmatch(place):
-        return f'ACTION=="add", SUBSYSTEM=="net", ENV{{ID_PATH}}=="{place}"'
-    return Missing("unreadable", "it has no lasting address or path to be known by at boot")
+    match link_identity(host, link):
+        case ByName(name):
+            # A virtual link may be made under one name and get its own afterwards.
+            return f'ACTION=="add|move", SUBSYSTEM=="net", KERNEL=="{name}"'
+        case ByAddress(address, driver):
+            known = driver if _PLAIN.fullmatch(driver) else "?*"
+            return f'ACTION=="add", SUBSYSTEM=="net", ATTR{{address}}=="{address}", DRIVERS=="{known}"'
+        case ByPlace(path) if _PLAIN.fullmatch(path):
+            return f'ACTION=="add", SUBSYSTEM=="net", ENV{{ID_PATH}}=="{path}"'
+        case ByPlace():
+            return Missing("unreadable", "the path that it is known by cannot be written into a udev rule")
+        case Missing() as missing:
+            return missing

@@ -1,31 +1,29 @@
-"""``llt:NAME`` — a Veritas LLT flow control value in packets (lltconfig -F), persisted as set-flow in /etc/llttab."""
+"""``llt:NAME`` and ``llt:timer.NAME`` — Veritas LLT's flow control (lltconfig -F, set-flow in /etc/llttab) and timers
+(lltconfig -T, set-timer)."""
 
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
-from advisor.tunables.edits import FileEdit
+from advisor.tunables.edits import FileEdit, Form
 from advisor.tunables.tunable import Effect, Risk
 
 LLTTAB = "/etc/llttab"
 
 
-class LltFlow(msgspec.Struct, frozen=True):
+class LltValue(msgspec.Struct, frozen=True):
+    """A number that lltconfig sets at once; a kind gives its option, its word in a probe's form, and its line of llttab."""
+
     name: str
 
-    @classmethod
-    def parse(cls, rest: str) -> LltFlow:
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", rest):
-            raise UsageError(f"'llt:{rest}' is not a tunable", hint="write llt:highwater")
-        return cls(rest)
-
-    @property
-    def id(self) -> str:
-        return f"llt:{self.name}"
+    option: ClassVar[str]
+    word: ClassVar[str]
+    line: ClassVar[Form]
 
     @property
     def risk(self) -> Risk:
@@ -37,15 +35,55 @@ class LltFlow(msgspec.Struct, frozen=True):
 
     @property
     def probe(self) -> Probe:
-        return ReadCommand(("lltconfig", "-F", "query"), f"flow:{self.name}")
-
-    def check(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[0-9]{1,9}", value) else "is a number of packets"
+        return ReadCommand(("lltconfig", self.option, "query"), f"{self.word}:{self.name}")
 
     def steps(self, value: str) -> tuple[Step, ...]:
-        return (Run(("lltconfig", "-F", f"{self.name}:{value}")),)
+        return (Run(("lltconfig", self.option, f"{self.name}:{value}")),)
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if not host.exists(LLTTAB):
             return Missing("absent", f"{LLTTAB} does not exist, so the value lasts until LLT is restarted")
-        return FileEdit(LLTTAB, "llttab-flow", self.name, value)
+        return FileEdit(LLTTAB, self.line, self.name, value)
+
+
+class LltFlow(LltValue, frozen=True):
+    """A flow control value, in packets."""
+
+    option: ClassVar[str] = "-F"
+    word: ClassVar[str] = "flow"
+    line: ClassVar[Form] = "llttab-flow"
+
+    @classmethod
+    def parse(cls, rest: str) -> LltFlow:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", rest):
+            raise UsageError(f"'llt:{rest}' is not a tunable", hint="write llt:highwater")
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"llt:{self.name}"
+
+    def check(self, value: str) -> str | None:
+        return None if re.fullmatch(r"[0-9]{1,9}", value) else "is a number of packets"
+
+
+class LltTimer(LltValue, frozen=True):
+    """A timer, in hundredths of a second."""
+
+    option: ClassVar[str] = "-T"
+    word: ClassVar[str] = "timer"
+    line: ClassVar[Form] = "llttab-timer"
+
+    @classmethod
+    def parse(cls, rest: str) -> LltTimer:
+        found = re.fullmatch(r"timer\.([a-z][a-z0-9_]*)", rest)
+        if not found:
+            raise UsageError(f"'llt:{rest}' is not a tunable", hint="write llt:timer.peerinact")
+        return cls(found[1])
+
+    @property
+    def id(self) -> str:
+        return f"llt:timer.{self.name}"
+
+    def check(self, value: str) -> str | None:
+        return None if re.fullmatch(r"[1-9][0-9]{0,8}", value) else "is not a number of hundredths of a second"
