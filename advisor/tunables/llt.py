@@ -17,7 +17,7 @@ LLTTAB = "/etc/llttab"
 
 
 class LltValue(msgspec.Struct, frozen=True):
-    """A number that lltconfig sets at once; a kind gives its option, its word in a probe's form, and its line of llttab."""
+    """A number that lltconfig sets at once; a kind gives its option, its word in a probe, and its line of llttab."""
 
     name: str
 
