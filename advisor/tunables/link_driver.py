@@ -13,6 +13,7 @@ from advisor.host.ethtool import answer_key
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.link_override import overriding_setting
 from advisor.tunables.link_rules import run_rule
 from advisor.tunables.tunable import Effect, Risk
 
@@ -62,7 +63,11 @@ class DriverValue(msgspec.Struct, frozen=True):
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
         if before == after:
             return Circumstances()
-        return Circumstances(refusal=self.refusal(host, after), siblings=tuple(self.siblings(host)))
+        return Circumstances(
+            refusal=self.refusal(host, after),
+            overridden=overriding_setting(host, self.link, self.group, self.key, after),
+            siblings=tuple(self.siblings(host)),
+        )
 
     def refusal(self, host: Host, value: str) -> str | None:
         """Why this driver would not take the value: it says how large rings and channels can be."""
