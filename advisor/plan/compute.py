@@ -122,9 +122,7 @@ def _already(target: Target, observed: Observed) -> Skipped:
     return _skip(target, observed, "in-place", "is there already")
 
 
-def _is_persisted(
-    target: Target, observed: Observed, seen: Observations, origins: Mapping[str, SysctlOrigin]
-) -> bool:
+def _is_persisted(target: Target, observed: Observed, seen: Observations, origins: Mapping[str, SysctlOrigin]) -> bool:
     """Whether a reboot would bring the value back as it is. A value that the kernel has by itself needs no file."""
     if isinstance(observed.edit, Missing):
         return True

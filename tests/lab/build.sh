@@ -158,7 +158,10 @@ install_dependencies() { # TREE
     "$python" -m pip --disable-pip-version-check --no-input install --quiet --target "$1/opt/advisor-deps" \
         --python-version "$version" --only-binary=:all: --no-compile -r "$work/requirements.txt" >&2
     # Compiled here, by the guest's own Python: under emulation it would cost seconds at each first import.
-    chroot "$1" python3 -m compileall -q -j 0 /opt/advisor-deps /usr/lib/python3.11 >&2 || true
+    # Where the `advisor` wrapper lets Python look for compiled modules, which any user may add to.
+    PYTHONPYCACHEPREFIX=/var/cache/pycache chroot "$1" python3 -m compileall -q -j 0 \
+        /opt/advisor-deps "/usr/lib/python$version" /usr/lib/python3/dist-packages >&2 || true
+    chmod -R a+rwX "$1/var/cache/pycache"
 }
 
 configure_tree() { # TREE

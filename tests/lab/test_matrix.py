@@ -18,7 +18,7 @@ from .state import NEAR, STATE, changed
 
 pytestmark = pytest.mark.thorough
 
-ENVIRONMENT = "PYTHONPATH=/src:/opt/advisor-deps PYTHONPYCACHEPREFIX=/run/pycache/0"
+ENVIRONMENT = "PYTHONPATH=/src:/opt/advisor-deps PYTHONPYCACHEPREFIX=/var/cache/pycache"
 FAULTS = f"{ENVIRONMENT} python3 /src/tests/lab/guest/faults.py"
 PROFILES = "/etc/advisor/profiles"
 
@@ -261,25 +261,31 @@ ip link add link bond9.5 name mac9 type macvlan mode bridge
 ip link set bond9.5 up; ip link set mac9 up
 ip address add 203.0.113.1/24 dev bond9.5; ip address add 2001:db8:9::1/64 dev mac9 nodad
 ip route add 203.0.113.128/25 via 203.0.113.9 dev bond9.5 proto static
+modprobe team
+ip link add s2 type dummy; ip link add team9 type team; ip link set s2 master team9
+for link in s2 team9; do ip link set $link up; done
+ip link add link team9 name team9.7 type vlan id 7; ip link set team9.7 up
 """
+STACKED = ("s0", "s1", "s2", "bond9", "bond9.5", "mac9", "team9", "team9.7")
 
 
 def test_a_stack_of_links_rises_in_order_and_comes_down_in_order(host: Machine) -> None:
-    """Row 8: two links, a bond, a VLAN, a macvlan."""
+    """Row 8: two links, a bond, a VLAN, a macvlan; beside it a team with a VLAN."""
     out(host, STACK)
     try:
         until(lambda: "tentative" not in out(host, "ip -6 -o addr"))
         before = state(host)
-        done = advisor(host, "apply jumbo-frames --set links=mac9 --yes --confirm-within 0 --runtime-only")
+        done = advisor(host, "apply jumbo-frames --set links=mac9,team9.7 --yes --confirm-within 0 --runtime-only")
         order = re.findall(r"^link:(\S+):mtu", done.stderr, re.MULTILINE)
         assert order.index("bond9") < order.index("bond9.5") < order.index("mac9"), order
         links = {one["ifname"]: one["mtu"] for one in json.loads(out(host, "ip -j link"))}
-        assert {links[name] for name in ("s0", "s1", "bond9", "bond9.5", "mac9")} == {9000}
+        assert order.index("team9") < order.index("team9.7"), order
+        assert {links[name] for name in STACKED} == {9000}
         back = advisor(host, "rollback").stdout
         assert back.index("mac9") < back.index("bond9.5")
         assert state(host) == before
     finally:
-        out(host, "ip link del mac9; ip link del bond9.5; ip link del bond9; ip link del s0; ip link del s1")
+        out(host, "; ".join(f"ip link del {name}" for name in reversed(STACKED)))
 
 
 SSH = "ip netns exec peer ssh -i /root/.ssh/lab -o BatchMode=yes -o StrictHostKeyChecking=no -o ConnectTimeout=5"

@@ -24,7 +24,7 @@ disks = read_disks(host, unknown)
 found = {"disks": disks, "filesystems": read_filesystems(host, unknown), "arrays": read_arrays(host, disks, unknown)}
 sys.stdout.buffer.write(msgspec.json.encode(found | {"unknown": unknown.listed()}))
 """
-ENVIRONMENT = "PYTHONPATH=/src:/opt/advisor-deps PYTHONPYCACHEPREFIX=/run/pycache/storage-$(id -u)"
+ENVIRONMENT = "PYTHONPATH=/src:/opt/advisor-deps PYTHONPYCACHEPREFIX=/var/cache/pycache"
 
 
 def scan(guest: Machine, user: str = "root") -> dict[str, dict[str, Any]]:
@@ -57,7 +57,8 @@ def arrays(guest: Machine, names: dict[str, str]) -> Iterator[dict[str, str]]:
     five = " ".join(f"/dev/{names[one]}" for one in ("LAB-N0-0", "LAB-N0-1", "LAB-N1-0"))
     group = " ".join(f"/dev/{names[one]}" for one in ("LAB-N0-2", "LAB-N1-1", "LAB-N1-2"))
     guest.run(
-        f"mdadm --quiet --create /dev/md5 --run --assume-clean --level=5 --chunk=128 --size=768M --raid-devices=3 {five}"
+        "mdadm --quiet --create /dev/md5 --run --assume-clean --level=5 --chunk=128 --size=768M"
+        f" --raid-devices=3 {five}"
         " && mkfs.xfs -q -f /dev/md5 && mkdir -p '/mnt/a b' /mnt/s && mount /dev/md5 '/mnt/a b'"
         f" && vgcreate -q vg-x {group}"
         " && lvcreate -q -y -n stri-ped -i 2 -I 256k -L 400m vg-x"

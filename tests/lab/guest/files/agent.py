@@ -143,19 +143,15 @@ def answer(line: bytes) -> dict[str, Any]:
         }
 
 
-def prepare() -> None:
-    """Make what commands expect to find."""
-    # Where the `advisor` wrapper lets Python keep compiled modules; any user may.
-    os.makedirs("/run/pycache", exist_ok=True)
-    os.chmod("/run/pycache", 0o1777)
-    # For who has to find out why a start failed: it came this far.
+def tell_console() -> None:
+    """For who has to find out why a start failed: it came this far."""
     with open("/dev/console", "w", encoding="ascii") as console:
         console.write("lab: agent\n")
 
 
 def main() -> None:
     """Serve the port named on the command line, for ever."""
-    prepare()
+    tell_console()
     # Commands must not inherit the port: two readers would share the requests between them.
     port = os.open(sys.argv[1], os.O_RDWR | os.O_CLOEXEC)
     with os.fdopen(port, "rb", buffering=0, closefd=False) as reader:
