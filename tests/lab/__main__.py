@@ -6,6 +6,7 @@ import argparse
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from .guest import ATTEMPTS, CannotRunError, Guest, LabError, Machine, build_image
@@ -59,7 +60,9 @@ def _act(options: argparse.Namespace) -> int:
         case "serve" if options.detach:
             return _serve_detached(options)
         case "serve":
-            serve(Guest(PRESETS[options.hardware]), options.socket)
+            # The tree may be edited while this guest is up; looking anew at every file makes it slower.
+            hardware = replace(PRESETS[options.hardware], kernel_arguments="lab.live-src")
+            serve(Guest(hardware), options.socket)
         case "exec":
             return _execute(ServedGuest(options.socket), options)
         case "put":

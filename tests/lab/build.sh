@@ -167,7 +167,7 @@ install_dependencies() { # TREE
 configure_tree() { # TREE
     cp "$here/guest/files/agent.py" "$1/usr/local/lib/lab-agent.py"
     cp "$here/guest/files/lab-agent.service" "$1/etc/systemd/system/lab-agent.service"
-    cp "$here/guest/files/src.mount" "$1/etc/systemd/system/src.mount"
+    cp "$here/guest/files/src.mount" "$here/guest/files/src-live.service" "$1/etc/systemd/system/"
     install -m 0755 "$here/guest/files/advisor" "$1/usr/local/bin/advisor"
     install -m 0755 "$here/guest/files/lab-setup" "$1/usr/local/sbin/lab-setup"
     cp "$here"/guest/files/*.network "$1/etc/systemd/network/"
@@ -182,7 +182,7 @@ configure_tree() { # TREE
     : >"$1/etc/fstab"
     chroot "$1" useradd --create-home --shell /bin/bash plain
     chroot "$1" ssh-keygen -A >&2
-    chroot "$1" systemctl --quiet enable lab-agent.service src.mount systemd-networkd.service >&2
+    chroot "$1" systemctl --quiet enable lab-agent.service src.mount src-live.service systemd-networkd.service >&2
     # Installed for the cases that ask for them, idle for the others (the links are systemd-networkd's); timers and
     # consoles have no reader here.
     chroot "$1" systemctl --quiet disable ssh.service open-iscsi.service iscsid.service iscsid.socket iperf3.service \
