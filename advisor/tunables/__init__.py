@@ -16,7 +16,8 @@ from advisor.tunables.edits import FileEdit, edited, mentions
 from advisor.tunables.file_key import FileKey
 from advisor.tunables.irq_affinity import IrqAffinity
 from advisor.tunables.link_kinds import parse_link
-from advisor.tunables.llt import LltFlow, LltTimer
+from advisor.tunables.llt import LltFlow
+from advisor.tunables.llt_timer import LltTimer
 from advisor.tunables.md import MdSetting
 from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.thp import HugePages

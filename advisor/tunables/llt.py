@@ -1,5 +1,4 @@
-"""``llt:NAME`` and ``llt:timer.NAME`` — Veritas LLT's flow control (lltconfig -F, set-flow in /etc/llttab) and timers
-(lltconfig -T, set-timer)."""
+"""``llt:NAME`` — a Veritas LLT flow control value in packets (lltconfig -F), persisted as set-flow in /etc/llttab."""
 
 from __future__ import annotations
 
@@ -65,25 +64,3 @@ class LltFlow(LltValue, frozen=True):
 
     def check(self, value: str) -> str | None:
         return None if re.fullmatch(r"[0-9]{1,9}", value) else "is a number of packets"
-
-
-class LltTimer(LltValue, frozen=True):
-    """A timer, in hundredths of a second."""
-
-    option: ClassVar[str] = "-T"
-    word: ClassVar[str] = "timer"
-    line: ClassVar[Form] = "llttab-timer"
-
-    @classmethod
-    def parse(cls, rest: str) -> LltTimer:
-        found = re.fullmatch(r"timer\.([a-z][a-z0-9_]*)", rest)
-        if not found:
-            raise UsageError(f"'llt:{rest}' is not a tunable", hint="write llt:timer.peerinact")
-        return cls(found[1])
-
-    @property
-    def id(self) -> str:
-        return f"llt:timer.{self.name}"
-
-    def check(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[1-9][0-9]{0,8}", value) else "is not a number of hundredths of a second"
