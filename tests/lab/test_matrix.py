@@ -19,7 +19,7 @@ from .state import NEAR, STATE, changed
 pytestmark = pytest.mark.thorough
 
 ENVIRONMENT = "PYTHONPATH=/src:/opt/advisor-deps PYTHONPYCACHEPREFIX=/var/cache/pycache"
-FAULTS = f"{ENVIRONMENT} python3 /src/tests/lab/guest/faults.py"
+FAULTS = f"env {ENVIRONMENT} python3 /src/tests/lab/guest/faults.py"
 PROFILES = "/etc/advisor/profiles"
 
 # One tunable of every kind, as a profile of this host's own.
