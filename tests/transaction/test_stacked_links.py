@@ -38,9 +38,9 @@ class Namespace:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def script(self, shell: str) -> str:
+    def script(self, shell: str, *options: str) -> str:
         path = sorted(self.store.glob("transactions/*"))[-1] / "rollback.sh"
-        words = ["ip", "netns", "exec", self.name, *shell.split(), str(path), "--any-host"]
+        words = ["ip", "netns", "exec", self.name, *shell.split(), str(path), "--any-host", *options]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -114,6 +114,17 @@ def test_addresses_and_routes_that_a_small_mtu_takes_come_back(namespace: Namesp
     said = namespace.run("rollback") if way == "rollback" else namespace.script(way)
     assert "addresses" in said
     assert namespace.settled() == before
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox sh"])
+def test_early_in_the_next_boot_addresses_and_routes_are_their_managers(namespace: Namespace, shell: str) -> None:
+    """The link is there with the kernel's own size, not up, and nobody has given it an address yet."""
+    namespace.run("apply", "link:a0:mtu=1400")
+    for line in ("link set a0 down", "link set a0 mtu 1500", "address flush dev a0"):
+        namespace.ip(line)
+    said = namespace.script(shell, "--after-boot")
+    assert "everything is as it was before" in said
+    assert namespace.state()["addresses"]["a0"] == []
 
 
 def test_a_failure_gives_them_back_at_once(namespace: Namespace) -> None:
