@@ -21,6 +21,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "library": ("profiles", "explain"),
     "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
     "prove": ("prove",),
+    "bench": ("bench", "compare"),
     "probe": ("probe",),
 }
 

@@ -1,23 +1,42 @@
-"""A proof on disk: its record and fio's own JSON of every run, in one compressed file, to be analysed again."""
+"""A proof or a series on disk: its record and fio's JSON of every run, in one compressed file, to be analysed again.
+
+What is read back is not trusted: whoever sends such a file must not be able to hold us up, fill the memory, or make
+the statistics stumble.
+"""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
-import tempfile
+import stat
 import zlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from advisor.errors import CommandError, InvalidInputError
-from advisor.proof.records import Proof
+from advisor.errors import AdvisorError, CommandError, InvalidInputError, PermissionDeniedError, UsageError
+from advisor.host.putfile import put_file
+from advisor.proof.kept import keep
+from advisor.proof.metrics import Figures
+from advisor.proof.records import Proof, Run, resolve
+from advisor.proof.schedule import MODES
+from advisor.proof.series import Bench, summarise_series
 from advisor.proof.verdict import decide
+from advisor.proof.workloads import get
 
 MAX_BYTES = 256 << 20
 """A saved proof is a few hundred kB; more than this, unpacked, is a bomb or no proof."""
+MAX_RUNS: Final = 1_000
+MAX_ROUNDS: Final = 80
+"""Pairs or rounds, and runs of a workload in them. The longest session has 72 with its repeats; the exact tests of a
+few hundred tied values take minutes."""
+_FIGURE: Final = (1e-9, 1e18)
+"""Within this lies whatever a run can yield, but for zero."""
 
 
 class Saved(msgspec.Struct, frozen=True):
@@ -28,35 +47,191 @@ class Saved(msgspec.Struct, frozen=True):
     schema: Literal["advisor.proof-archive/1"] = "advisor.proof-archive/1"
 
 
-def save(path: str | Path, proof: Proof, fio: Mapping[int, str]) -> None:
-    """Write a proof, whole or not at all. Raises CommandError with the kernel's words."""
-    content = gzip.compress(msgspec.json.encode(Saved(proof, fio)), mtime=0)
-    place = Path(path)
+class SavedBench(msgspec.Struct, frozen=True):
+    """A series with what fio printed, by run number."""
+
+    bench: Bench
+    fio: Mapping[int, str]
+    schema: Literal["advisor.bench-archive/1"] = "advisor.bench-archive/1"
+
+
+class _Head(msgspec.Struct, frozen=True):
+    schema: str
+
+
+Result = TypeVar("Result", Proof, Bench)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def save(path: str | Path, result: Proof | Bench, fio: Mapping[int, str]) -> None:
+    """Write a result, whole or not at all: mode 0600, or mode and owner of the regular file that it replaces.
+
+    Raises CommandError with the kernel's words, also for what is there and no regular file.
+    """
+    place = os.path.abspath(path)
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(descriptor)
-            os.replace(temporary, place)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        if not os.path.isdir(os.path.dirname(place)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        mode, uid, gid = _standing(place)
+        put_file(place, _packed(result, fio), mode=mode, uid=uid, gid=gid)
     except OSError as error:
-        raise CommandError(f"{place}: {error.strerror or error}") from error
+        raise CommandError(f"{path}: {error.strerror or error}") from error
+
+
+def check_place(path: str | Path) -> None:
+    """Raise UsageError where `save` could not write, so that it is known before anything is measured."""
+    place = os.path.abspath(path)
+    if not os.path.isdir(os.path.dirname(place)):
+        raise UsageError(f"--save {path}: there is no such directory", hint="make it first")
+    try:
+        _standing(place)
+    except OSError as error:
+        hint = "name a file that is new or may be replaced"
+        raise UsageError(f"--save {path}: {error.strerror}", hint=hint) from None
+
+
+def _standing(place: str) -> tuple[int, int, int]:
+    """Mode, owner and group for the file to be written."""
+    try:
+        found = os.lstat(place)
+    except FileNotFoundError:
+        return 0o600, os.geteuid(), os.getegid()
+    if not stat.S_ISREG(found.st_mode):
+        # replacing a link, a device or a pipe would take away something that is no earlier result
+        raise OSError(errno.EINVAL, "is there and is no regular file")
+    return stat.S_IMODE(found.st_mode) & 0o777, found.st_uid, found.st_gid
+
+
+def preserve(
+    result: Result, fio: Mapping[int, str], *, save_to: str | None, keep_result: bool
+) -> tuple[Result, str | None]:
+    """Save a result where it was asked for, or else keep it in the state directory if it is to be kept.
+
+    The result comes back with ``saved_to`` filled in; where saving failed as it was, with words on why. Never raises
+    for what the file system says: a result that cannot be written is still to be shown.
+    """
+    try:
+        if save_to is not None:
+            save(save_to, result, fio)
+            return msgspec.structs.replace(result, saved_to=save_to), None
+        if keep_result:
+            path = keep(_packed(result, fio), _what(result), _when(result))
+            return msgspec.structs.replace(result, saved_to=str(path)), None
+    except (OSError, AdvisorError) as error:
+        words = error.message if isinstance(error, AdvisorError) else f"{error.filename}: {error.strerror}"
+        how = "" if save_to is not None else "; --save FILE puts it elsewhere"
+        return result, f"the result was not saved: {words}{how}"
+    return result, None
+
+
+def _packed(result: Proof | Bench, fio: Mapping[int, str]) -> bytes:
+    # A file does not say where it is: it may be moved.
+    bare = msgspec.structs.replace(result, saved_to=None)
+    saved = Saved(bare, fio) if isinstance(bare, Proof) else SavedBench(bare, fio)
+    return gzip.compress(msgspec.json.encode(saved), mtime=0)
+
+
+def _what(result: Proof | Bench) -> str:
+    return result.profile if isinstance(result, Proof) else "bench"
+
+
+def _when(result: Proof | Bench) -> datetime:
+    started = result.session.started if isinstance(result, Proof) else result.series.started
+    return datetime.fromisoformat(started).astimezone(UTC)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def load(path: str | Path) -> Saved:
     """A saved proof. Raises InvalidInputError that names the file and what is wrong with it."""
+    saved = load_any(path)
+    if not isinstance(saved, Saved):
+        raise InvalidInputError(f"{path}: not a saved proof but a saved series (advisor bench)")
+    return saved
+
+
+def load_any(path: str | Path) -> Saved | SavedBench:
+    """A saved proof or series, with ``saved_to`` as the path given.
+
+    Raises InvalidInputError that names the file, PermissionDeniedError.
+    """
     try:
-        with gzip.open(path) as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise InvalidInputError(f"{path}: larger than a saved proof can be")
-        return msgspec.json.decode(content, type=Saved)
+        content = _unpacked(path)
+        schema = msgspec.json.decode(content, type=_Head).schema
+        kind: type[Saved] | type[SavedBench] = SavedBench if schema.startswith("advisor.bench-") else Saved
+        saved = msgspec.json.decode(content, type=kind)
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{path}: {error.strerror}", hint="run it as who saved it, or as root") from error
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInputError(f"{path}: not a saved proof: {error}") from error
+        words = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InvalidInputError(f"{path}: not a saved proof or series: {words}") from error
+    _check(path, saved)
+    change = msgspec.structs.replace
+    if isinstance(saved, Saved):
+        return change(saved, proof=change(saved.proof, saved_to=str(path)))
+    return change(saved, bench=change(saved.bench, saved_to=str(path)))
+
+
+def _unpacked(path: str | Path) -> bytes:
+    # O_NONBLOCK: a FIFO must not hold us up, nor a device do anything
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "no regular file")
+        with gzip.open(file) as packed:
+            content = packed.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise InvalidInputError(f"{path}: larger than a saved proof or series can be")
+    return content
+
+
+def _check(path: str | Path, saved: Saved | SavedBench) -> None:
+    """What the types do not say: that it is no longer than a session, and that every figure is one."""
+    try:
+        if isinstance(saved, Saved):
+            session = saved.proof.session
+            if resolve(session.subject, MODES[session.schedule.mode]) != session.subject:
+                raise InvalidInputError("its claims are not those of a session")
+            pairs = session.pairs
+            runs = [run for pair in pairs for run in (*pair.runs, *pair.control_runs)]
+            _require(len(pairs) <= MAX_ROUNDS, f"{len(pairs)} pairs are more than a session has")
+            level = session.schedule.alpha
+            _require(0 < level < 1, f"{level:g} is no level of significance")
+            extra = session.warm_up
+        else:
+            series = saved.bench.series
+            runs = [run for one in series.rounds for run in one.runs]
+            extra = series.warm_up
+            _require(len(series.rounds) <= MAX_ROUNDS, f"{len(series.rounds)} rounds are more than a series has")
+            for name in series.workloads:
+                get(name)
+        most = max(Counter((run.arm, run.workload) for run in runs).values(), default=0)
+        _require(most <= MAX_ROUNDS, f"{most} runs of a workload are more than a session has")
+        _require(len(extra) <= MAX_RUNS, f"{len(extra)} warm-up runs are more than a session has")
+        _check_runs([*runs, *extra])
+        _when(saved.proof if isinstance(saved, Saved) else saved.bench)
+    except AdvisorError as error:
+        raise InvalidInputError(f"{path}: {error.message}", hint=error.hint) from error
+    except ValueError as error:
+        raise InvalidInputError(f"{path}: not a saved proof or series: {error}") from error
+
+
+def _require(holds: bool, words: str) -> None:
+    if not holds:
+        raise InvalidInputError(words)
+
+
+def _check_runs(runs: Iterable[Run]) -> None:
+    low, high = _FIGURE
+    for run in runs:
+        get(run.workload)
+        for name in Figures.__struct_fields__:
+            value: float | None = getattr(run.figures, name)
+            if value and not low <= value <= high:
+                raise InvalidInputError(f"run {run.number}: {name} {value:g} is no figure of a run")
 
 
 def reanalyse(saved: Saved | Proof | str | Path) -> Proof:
@@ -64,4 +239,9 @@ def reanalyse(saved: Saved | Proof | str | Path) -> Proof:
     if isinstance(saved, str | Path):
         saved = load(saved)
     proof = saved.proof if isinstance(saved, Saved) else saved
-    return decide(proof.session)
+    return msgspec.structs.replace(decide(proof.session), saved_to=proof.saved_to)
+
+
+def reanalyse_series(saved: SavedBench) -> Bench:
+    """The figures that follow from a saved series."""
+    return msgspec.structs.replace(summarise_series(saved.bench.series), saved_to=saved.bench.saved_to)

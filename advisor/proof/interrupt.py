@@ -1,4 +1,4 @@
-"""Signals during a session: SIGINT, SIGTERM and SIGHUP ask it to stop, all in the same way.
+"""Signals during a session: whatever would end the process asks it to stop instead, all in the same way.
 
 A handler that raised could cut a change to the host in half, or the cleaning up itself. So the handlers only
 note the signal; the session asks at points where stopping is safe, and waits in short slices.
@@ -15,7 +15,11 @@ from types import FrameType
 
 from advisor.errors import AdvisorError
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
+    # what batch systems and resource limits send before they kill
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM),
+)
 SLICE_SECONDS = 0.05
 
 
@@ -52,7 +56,7 @@ class Stop:
 
 @contextmanager
 def caught_signals() -> Iterator[Stop]:
-    """Direct the three signals to a `Stop` for the time of the block. A signal that is ignored stays ignored
+    """Direct `SIGNALS` to a `Stop` for the time of the block. A signal that is ignored stays ignored
     (nohup), and outside the main thread, where Python cannot take signals, nothing is changed."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():

@@ -1,0 +1,268 @@
+"""`bench`: one measured series of the host as it is. Nothing is changed but for the scratch file, which goes again.
+
+As in `prove` everything that can be refused is refused first, and a signal, a failing fio or a terminal that has gone
+ends in the scratch file removed and the partial result written. In each round every workload runs once, in an order
+that is drawn anew, so that a drift or a periodic load falls on all alike.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from advisor.errors import AdvisorError, RefusedError, UsageError
+from advisor.host import Host
+from advisor.proof import schedule as scheduling
+from advisor.proof.archive import preserve
+from advisor.proof.conductor import Progress, ProgressEvent, Settings, Stage, silent
+from advisor.proof.covariates import read_gate
+from advisor.proof.fio import FioProcess, FioRunner, read_version
+from advisor.proof.identity import read_identity
+from advisor.proof.interrupt import Stop, StoppedError, caught_signals
+from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of
+from advisor.proof.protocol import chosen_mode, layout_notes, require_calm
+from advisor.proof.records import Ended, Run
+from advisor.proof.schedule import REPEAT_SHARE, Schedule
+from advisor.proof.scratch import require_space
+from advisor.proof.series import Bench, Round, Series, summarise_series
+from advisor.proof.target import Target, read_target
+from advisor.proof.workloads import get
+
+DEFAULT_WORKLOADS = ("infoscale.4k-rand-rw50", "iometer.maxtp-r100")
+"""Small random I/O one at a time, and large reads with many outstanding."""
+
+
+class InterruptedBenchError(StoppedError):
+    """A signal ended the series; the scratch file is gone. ``bench`` is the partial result."""
+
+    def __init__(self, message: str, bench: Bench, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.bench = bench
+
+
+def bench(
+    host: Host,
+    workloads: Sequence[str],
+    settings: Settings,
+    *,
+    runner: FioRunner | None = None,
+    progress: Progress = silent,
+) -> Bench:
+    """Measure workloads on the host as it is. Of the settings, those on arms and profiles mean nothing here.
+
+    Raises UnknownWorkloadError and RefusedError before anything is written, InterruptedBenchError with the partial
+    result after a signal.
+    """
+    names = require_workloads(workloads or DEFAULT_WORKLOADS)
+    runner = runner or FioProcess()
+    with caught_signals() as stop:
+        target = read_target(host, settings.target)
+        version = read_version(runner, stop)
+        plan = _schedule(names, settings, target)
+        require_space(target, plan.scratch_bytes, settings.keep)
+        gate = read_gate(host)
+        require_calm(gate, force=settings.force)
+        series = Series(
+            workloads=names,
+            schedule=plan,
+            seed=settings.seed if settings.seed is not None else secrets.randbits(32),
+            target=target.path,
+            file_system=target.file_system,
+            device=target.device,
+            fio_version=version,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            host=read_identity(host),
+            gate=gate,
+            forced=bool(gate.busy),
+            notes=tuple(layout_notes(host, target, plan)),
+        )
+        event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan, workloads=len(names))
+        progress(event)
+        return _Rounds(host, target, settings, series, runner, stop, progress).conduct()
+
+
+def require_workloads(workloads: Sequence[str]) -> tuple[str, ...]:
+    """The names, each once. Raises UnknownWorkloadError, and UsageError for one that needs a second host."""
+    found = {name: get(name) for name in workloads}
+    for name, workload in found.items():
+        if workload.is_network:
+            raise UsageError(f"{name} runs between two hosts; a series is measured on this one alone")
+    return tuple(found)
+
+
+def _schedule(names: Sequence[str], settings: Settings, target: Target) -> Schedule:
+    return scheduling.make_schedule(
+        chosen_mode(settings),
+        [get(name) for name in names],
+        device_bytes=target.size_bytes,
+        place_seconds=0.0,
+        budget_seconds=settings.budget_seconds,
+        byte_budget=settings.byte_budget,
+        scratch_bytes=settings.scratch_bytes,
+        arms=1,
+    )
+
+
+class _Rounds:
+    """Conducts one series. Use once."""
+
+    def __init__(
+        self,
+        host: Host,
+        target: Target,
+        settings: Settings,
+        series: Series,
+        runner: FioRunner,
+        stop: Stop,
+        progress: Progress,
+    ) -> None:
+        self.settings = settings
+        self.schedule = series.schedule
+        self.recorded = series
+        self.progress = progress
+        self.workloads = [get(name) for name in series.workloads]
+        self.order = random.Random(series.seed)
+        self.measurer = Measurer(host, target, series.schedule, settings.keep, runner, stop, series.notes)
+        self.pace = Pace(series.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
+        self.unfinished: list[Run] = []
+
+    # -- the whole -----------------------------------------------------------------------------------------------
+
+    def conduct(self) -> Bench:
+        """Measure to the end, and leave nothing but the result. See `bench` for what is raised."""
+        early: StoppedError | RefusedError | None = None
+        is_foreseen = False
+        try:
+            try:
+                self._measure()
+            except (StoppedError, RefusedError) as error:
+                early = error
+                self._end("interrupted")
+            except AdvisorError as error:
+                self._update(faults=(*self.recorded.faults, error.message))
+                self._end("fault")
+            finally:
+                self.measurer.remove_scratch()
+            is_foreseen = True
+        finally:
+            # written also when something unforeseen goes past
+            if not is_foreseen:
+                self._end("fault")
+            self._update(seconds=time.monotonic() - self.measurer.began)
+            # of a refusal there is nothing to keep
+            found = summarise_series(self.series) if isinstance(early, RefusedError) else self._write()
+        if isinstance(early, RefusedError):
+            raise early
+        if early is not None:
+            hint = f"the partial result is in {found.saved_to}" if found.saved_to else None
+            words = f"{early.message} after {self._done()} rounds; the scratch file is gone"
+            raise InterruptedBenchError(words, found, hint=hint)
+        return found
+
+    def _write(self) -> Bench:
+        settings = self.settings
+        found, problem = preserve(
+            summarise_series(self.series),
+            self.measurer.raw,
+            save_to=settings.save_to,
+            keep_result=settings.keep_result,
+        )
+        if problem is None:
+            return found
+        self.measurer.note(problem)
+        return summarise_series(self.series)
+
+    def _measure(self) -> None:
+        idle = self.measurer.sample_idle()
+        if self.schedule.scratch_bytes:
+            self._show("scratch")
+            self.measurer.make_scratch()
+        self._show("warm-up")
+        for workload in self.workloads:
+            self.measurer.warm_up_workload("A", workload)
+        reason = self.measurer.foreign_reason(idle)
+        if reason is not None:
+            gate = msgspec.structs.replace(self.recorded.gate, busy=(reason,))
+            require_calm(gate, force=self.settings.force)
+            self._update(gate=msgspec.structs.replace(gate, busy=(*self.recorded.gate.busy, reason)), forced=True)
+        self.measurer.require_timed()
+        self._measure_rounds()
+
+    # -- records -------------------------------------------------------------------------------------------------
+
+    @property
+    def series(self) -> Series:
+        """All that is recorded so far."""
+        done = self.measurer
+        return msgspec.structs.replace(
+            self.recorded, warm_up=tuple(done.warm_up), notes=tuple(done.notes), bytes_written=done.bytes_written
+        )
+
+    def _update(self, **changes: object) -> None:
+        self.recorded = msgspec.structs.replace(self.recorded, **changes)
+
+    def _end(self, how: Ended) -> None:
+        self._update(ended=how)
+        if self.unfinished:
+            runs, self.unfinished = tuple(self.unfinished), []
+            self._add(Round(len(self.recorded.rounds), 0, runs, whole=False))
+
+    def _add(self, one: Round) -> None:
+        self._update(rounds=(*self.recorded.rounds, one))
+
+    def _done(self) -> int:
+        return sum(1 for one in self.recorded.rounds if one.whole and not one.superseded)
+
+    def _show(self, stage: Stage, number: int = 0, lamps: tuple[str, ...] = ()) -> None:
+        left = self.pace.seconds_left(number - 1, is_under_way=stage == "round")
+        self.progress(ProgressEvent(stage, number, self.schedule.pairs, left, lamps))
+
+    # -- rounds --------------------------------------------------------------------------------------------------
+
+    def _measure_rounds(self) -> None:
+        repeats_left = int(self.schedule.pairs * REPEAT_SHARE)
+        for index in range(self.schedule.pairs):
+            if not self.pace.has_time():
+                self._end("budget")
+                return
+            if not self.pace.has_bytes(self.measurer.bytes_written, 1):
+                self._end("bytes")
+                return
+            one = self._run_round(index, 0)
+            while one.contaminated and repeats_left > 0 and self.pace.has_time() and self._has_bytes():
+                repeats_left -= 1
+                repeated = self._run_round(index, one.attempt + 1)
+                # only now: a round whose repeat never came to an end stays in
+                self._supersede(one)
+                one = repeated
+            if is_under_pressure([seen.runs for seen in self.recorded.rounds]):
+                self.measurer.note("ended early: others were waiting for I/O in three rounds in a row")
+                self._end("io-pressure")
+                return
+
+    def _run_round(self, index: int, attempt: int) -> Round:
+        began = time.monotonic()
+        rounds = self.recorded.rounds
+        self._show("round", index + 1, lamps_of(rounds[-1].runs) if rounds else ())
+        order = self.order.sample(self.workloads, len(self.workloads))
+        self.unfinished = runs = []
+        for workload in order:
+            runs.append(self.measurer.run("A", workload, self.schedule.seconds_per_run))
+        one = Round(index, attempt, tuple(runs), contaminated=bool(lamps_of(runs)))
+        self.unfinished = []
+        self._add(one)
+        self.pace.seconds.append(time.monotonic() - began)
+        return one
+
+    def _supersede(self, old: Round) -> None:
+        done = msgspec.structs.replace(old, superseded=True)
+        self._update(rounds=tuple(done if one is old else one for one in self.recorded.rounds))
+
+    def _has_bytes(self) -> bool:
+        """Whether one more round fits, beside those still to come: repeats live on what time-bound runs leave."""
+        return self.pace.has_bytes(self.measurer.bytes_written, self.schedule.pairs - self._done() + 1)

@@ -1,0 +1,45 @@
+"""Which host was measured: what tells a saved series of another machine, or of another kernel, from one of this.
+
+Source: machine-id(5), which asks that the id itself is not given away but a keyed hash of it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from advisor import __version__
+from advisor.host import Host, Missing
+
+_APPLICATION = b"advisor"
+
+
+class HostIdentity(msgspec.Struct, frozen=True):
+    """A host by its names; ``None`` is unknown. ``machine`` is a hash of /etc/machine-id, which stays when the host is
+    renamed; ``version`` is that of advisor, whose workloads were run."""
+
+    name: str | None = None
+    machine: str | None = None
+    kernel: str | None = None
+    version: str = __version__
+
+
+def read_identity(host: Host) -> HostIdentity:
+    """Who the host is."""
+    machine = _line(host, "/etc/machine-id")
+    return HostIdentity(
+        name=_line(host, "/proc/sys/kernel/hostname"),
+        machine=None if machine is None else _hashed(machine),
+        kernel=_line(host, "/proc/sys/kernel/osrelease"),
+    )
+
+
+def _line(host: Host, path: str) -> str | None:
+    text = host.read(path)
+    return None if isinstance(text, Missing) else text.strip() or None
+
+
+def _hashed(machine: str) -> str:
+    import hashlib
+    import hmac
+
+    return hmac.new(machine.encode("utf-8", "replace"), _APPLICATION, hashlib.sha256).hexdigest()[:32]

@@ -1,0 +1,198 @@
+"""What `prove` and `bench` share: fio runs in a scratch file of their own, the counters beside them, and the budgets.
+
+It measures and counts; which run comes when, and what follows from it, is its user's business.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+
+from advisor.errors import AdvisorError, RefusedError
+from advisor.host import Host
+from advisor.proof import fio
+from advisor.proof.covariates import Covariates, between, foreign_io, judge, read_counters, wait_for_writeback
+from advisor.proof.interrupt import Stop
+from advisor.proof.records import Arm, Run
+from advisor.proof.schedule import RESERVE_SECONDS, WARM_UP_RUNS, Schedule
+from advisor.proof.scratch import MIB, Keep, Scratch, make_scratch
+from advisor.proof.statistics import median
+from advisor.proof.target import Target
+from advisor.proof.workloads import Workload, get
+
+WARM_UP_AGREEMENT = 0.20
+IDLE_SAMPLE_SECONDS = 1.0
+MINIMUM_TIMED_SECONDS = 0.02
+"""fio tells time in milliseconds: a shorter run is known to no better than 5 %."""
+MAX_PRESSED = 3
+
+
+class Measurer:
+    """Runs fio and keeps what it printed. ``runs`` are all runs in order, ``raw`` fio's JSON by their numbers."""
+
+    def __init__(
+        self,
+        host: Host,
+        target: Target,
+        schedule: Schedule,
+        keep: Keep,
+        runner: fio.FioRunner,
+        stop: Stop,
+        notes: Iterable[str] = (),
+    ) -> None:
+        self._host = host
+        self._target = target
+        self._schedule = schedule
+        self._keep = keep
+        self._runner = runner
+        self._stop = stop
+        self.began = time.monotonic()
+        self.scratch: Scratch | None = None
+        self.raw: dict[int, str] = {}
+        self.runs: list[Run] = []
+        self.warm_up: list[Run] = []
+        self.notes = list(notes)
+        self.bytes_written = 0
+
+    def note(self, text: str) -> None:
+        """Remember something worth saying, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # -- scratch file --------------------------------------------------------------------------------------------
+
+    def make_scratch(self) -> None:
+        """The scratch file, where the layout has one, with its writeback waited for."""
+        size_bytes = self._schedule.scratch_bytes
+        if not size_bytes:
+            return
+        self.scratch = make_scratch(self._target, size_bytes, keep=self._keep, check_stop=self._stop.check)
+        self.bytes_written += size_bytes
+        if not wait_for_writeback(self._host, self._stop.sleep):
+            self.note("much was still dirty or under writeback when the measurement began")
+
+    def find_scratch_again(self) -> None:
+        """After a remount the file has another device number. Raises ScratchChangedError if it is another file."""
+        if self.scratch is not None:
+            self.scratch = self.scratch.after_remount()
+
+    def remove_scratch(self, *, after_remount: bool = False) -> None:
+        """Remove the scratch file if it is still ours; otherwise a note says what is left."""
+        if self.scratch is None:
+            return
+        try:
+            if after_remount:
+                self.find_scratch_again()
+            self.scratch.remove()
+        except AdvisorError as error:
+            self.note(f"the scratch file was not removed: {error.message}")
+
+    # -- runs ----------------------------------------------------------------------------------------------------
+
+    def run(self, arm: Arm, workload: Workload, seconds: float, options: tuple[str, ...] = ()) -> Run:
+        """One fio run with its covariates and the lamps that they light."""
+        self._stop.check()
+        schedule = self._schedule
+        job = fio.Job(workload, seconds, schedule.scratch_bytes, schedule.run_write_bytes, options)
+        before = read_counters(self._host, self._target.device, time.monotonic())
+        scratch = self.scratch if workload.needs_scratch else None
+        figures, text = fio.run(self._runner, job, scratch, self._stop)
+        after = read_counters(self._host, self._target.device, time.monotonic())
+        covariates = between(before, after, figures)
+        history = [run.covariates for run in self.runs if (run.arm, run.workload) == (arm, workload.name)]
+        lamps = judge(covariates, history) if scratch is not None or workload.is_network else ()
+        number = len(self.runs)
+        run = Run(number, arm, workload.name, before.at_seconds - self.began, figures, covariates, lamps)
+        self.runs.append(run)
+        self.raw[number] = text
+        self.bytes_written += figures.written_bytes
+        return run
+
+    def warm_up_workload(self, arm: Arm, workload: Workload, options: tuple[str, ...] = ()) -> None:
+        """Runs that do not count, until two in a row agree."""
+        values: list[float] = []
+        for _ in range(WARM_UP_RUNS):
+            run = self.run(arm, workload, self._schedule.seconds_per_run, options)
+            self.warm_up.append(run)
+            values.append(run.figures.value(workload.metric))
+            if len(values) > 1 and abs(math.log(values[-1] / values[-2])) <= math.log1p(WARM_UP_AGREEMENT):
+                return
+        self.note(f"{workload.name} was still changing by more than {WARM_UP_AGREEMENT:.0%} after the warm-up")
+
+    # -- is it worth going on ------------------------------------------------------------------------------------
+
+    def sample_idle(self) -> Covariates:
+        """What others do on the device while fio does nothing."""
+        before = read_counters(self._host, self._target.device, time.monotonic())
+        self._stop.sleep(IDLE_SAMPLE_SECONDS if self._target.device else 0.0)
+        return between(before, read_counters(self._host, self._target.device, time.monotonic()), None)
+
+    def foreign_reason(self, idle: Covariates) -> str | None:
+        """Why the device is not calm enough for the rates of the warm-up; ``None`` if it is."""
+        stored = self._stored_warm_up()
+        return foreign_io(idle, min(run.figures.bandwidth_bytes_per_s for run in stored)) if stored else None
+
+    def require_timed(self) -> None:
+        """Raise RefusedError where the byte budget makes runs too short to be timed."""
+        stored = self._stored_warm_up()
+        shortest = min(stored, key=lambda run: run.figures.runtime_seconds, default=None)
+        if shortest is not None and shortest.figures.runtime_seconds < MINIMUM_TIMED_SECONDS:
+            raise RefusedError(
+                f"{shortest.workload}: {self._schedule.run_write_bytes // MIB} MiB, all that the byte budget allows"
+                f" for a run, are written in {shortest.figures.runtime_seconds * 1000:.0f} ms: too short to be timed",
+                hint="raise the byte budget, or choose --quick",
+            )
+
+    def _stored_warm_up(self) -> list[Run]:
+        return [run for run in self.warm_up if get(run.workload).needs_scratch]
+
+
+class Pace:
+    """How long pairs (or rounds) take, and whether one more fits into what is left of time and bytes."""
+
+    def __init__(self, schedule: Schedule, workloads: Sequence[Workload], budget_seconds: float | None, began: float):
+        self._schedule = schedule
+        self._writers = sum(1 for workload in workloads if workload.is_writing)
+        self._budget_seconds = budget_seconds
+        self._began = began
+        self.seconds: list[float] = []
+
+    @property
+    def expected_seconds(self) -> float:
+        """Of the next one."""
+        return median(self.seconds[-4:]) if self.seconds else self._schedule.pair_seconds
+
+    def seconds_left(self, done: int, *, is_under_way: bool) -> float:
+        """At most, with ``done`` pairs behind; before the first one, what the layout predicted."""
+        left = self._schedule.predicted_seconds - (time.monotonic() - self._began)
+        if is_under_way and self.seconds:
+            left = (self._schedule.pairs - done) * self.expected_seconds
+        if self._budget_seconds is not None:
+            left = min(left, self._deadline() - time.monotonic())
+        return max(0.0, left)
+
+    def _deadline(self) -> float:
+        return self._began + (self._budget_seconds or math.inf)
+
+    def has_time(self) -> bool:
+        """Whether one more can end before the budget does."""
+        return time.monotonic() + self.expected_seconds + RESERVE_SECONDS <= self._deadline()
+
+    def has_bytes(self, bytes_written: int, pairs: int) -> bool:
+        """Whether that many more may be written."""
+        return bytes_written + pairs * self._bytes_each() <= self._schedule.byte_budget
+
+    def _bytes_each(self) -> int:
+        return self._schedule.arms * self._writers * self._schedule.run_write_bytes
+
+
+def lamps_of(runs: Iterable[Run]) -> tuple[str, ...]:
+    """The lamps that any of the runs lit, each once."""
+    return tuple(dict.fromkeys(lamp for run in runs for lamp in run.lamps))
+
+
+def is_under_pressure(attempts: Sequence[Sequence[Run]]) -> bool:
+    """Whether others waited for I/O in the latest attempts at a pair or round, again and again: leave it to them."""
+    latest = attempts[-MAX_PRESSED:]
+    return len(latest) == MAX_PRESSED and all("io-pressure" in lamps_of(runs) for runs in latest)

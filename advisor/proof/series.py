@@ -1,0 +1,224 @@
+"""One measured series of a host as it is: its records, and the figures that follow from them. Pure.
+
+A `Series` is what was measured, a `Bench` what is said about it; ``summarise_series`` leads from one to the other,
+so a saved series always gives the same figures again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from advisor.proof.covariates import Gate
+from advisor.proof.identity import HostIdentity
+from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.records import Ended, Run
+from advisor.proof.schedule import Schedule
+from advisor.proof.statistics import holm, median
+from advisor.proof.two_sample import (
+    MINIMUM_RUNS,
+    coefficient_of_variation,
+    mann_whitney,
+    median_absolute_deviation,
+    median_interval,
+    noise_floor,
+)
+from advisor.proof.workloads import get
+
+Quality = Literal["sound", "indicative", "invalid"]
+
+CONFIDENCE = 0.95
+MAX_CONTAMINATED_SHARE = 0.5
+DRIFT_LEVEL = 0.01
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One run of each workload, in the order of ``runs``, which was drawn. A contaminated round that was repeated is
+    ``superseded`` and kept."""
+
+    index: int
+    attempt: int
+    runs: tuple[Run, ...]
+    contaminated: bool = False
+    superseded: bool = False
+    whole: bool = True
+
+
+class Series(msgspec.Struct, frozen=True):
+    """All that was measured. ``schedule.pairs`` counts the rounds that were laid out; every run is of arm A."""
+
+    workloads: tuple[str, ...]
+    schedule: Schedule
+    seed: int
+    target: str
+    file_system: str
+    device: str | None
+    fio_version: str
+    started: str
+    host: HostIdentity | None = None
+    gate: Gate = Gate()
+    forced: bool = False
+    warm_up: tuple[Run, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    faults: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    ended: Ended = "complete"
+    seconds: float = 0.0
+    bytes_written: int = 0
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """One workload over all runs that count.
+
+    ``median`` and ``interval`` are of the workload's own metric in ``unit``; the interval holds the true median with
+    the probability ``confidence`` exactly, for independent runs. ``mad`` (median absolute deviation) is in ``unit``,
+    ``cv`` (coefficient of variation) a fraction, and so is ``noise_floor``: two single runs, nothing changed between
+    them, lie further apart than that in about 5 % of cases. The others are medians over the runs.
+    """
+
+    name: str
+    metric: MetricName
+    unit: str
+    better: Literal["higher", "lower"]
+    runs: int = 0
+    median: float | None = None
+    interval: tuple[float, float] | None = None
+    confidence: float | None = None
+    mad: float | None = None
+    cv: float | None = None
+    noise_floor: float | None = None
+    iops: float | None = None
+    bandwidth_mb_per_s: float | None = None
+    latency_p50_us: float | None = None
+    latency_p95_us: float | None = None
+    latency_p99_us: float | None = None
+    cpu_us_per_io: float | None = None
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """The result; its JSON is ``advisor.bench/1``. ``reasons`` say why the quality is not ``sound``, ``saved_to``
+    names the file that holds every run."""
+
+    quality: Quality
+    workloads: tuple[Measured, ...]
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    contaminated_share: float
+    gate: Gate
+    seed: int
+    series: Series
+    saved_to: str | None = None
+    schema: Literal["advisor.bench/1"] = "advisor.bench/1"
+
+
+def counted_rounds(series: Series) -> tuple[Round, ...]:
+    """The rounds that enter the figures: whole, and not repeated because of contamination."""
+    return tuple(one for one in series.rounds if one.whole and not one.superseded)
+
+
+def values_of(series: Series, workload: str, metric: MetricName) -> tuple[float, ...]:
+    """A metric of a workload, run by run in the order of time; values of zero are left out."""
+    runs = [run for one in counted_rounds(series) for run in one.runs if run.workload == workload]
+    values = (run.figures.value(metric) for run in runs)
+    return tuple(value for value in values if value > 0)
+
+
+def summarise_series(series: Series) -> Bench:
+    """The figures that follow from a series, and how far they can be relied on."""
+    invalid = _invalid_reasons(series)
+    indicative = _indicative_reasons(series)
+    return Bench(
+        quality="invalid" if invalid else "indicative" if indicative else "sound",
+        workloads=tuple(_measured(series, name) for name in series.workloads),
+        reasons=(*invalid, *indicative),
+        notes=(*series.notes, *_notes(series)),
+        contaminated_share=contaminated_share(series),
+        gate=series.gate,
+        seed=series.seed,
+        series=series,
+    )
+
+
+def _measured(series: Series, name: str) -> Measured:
+    workload = get(name)
+    described = METRICS[workload.metric]
+    values = values_of(series, name, workload.metric)
+    empty = Measured(name, workload.metric, described.unit, described.better)
+    if not values:
+        return empty
+    interval = median_interval(values, CONFIDENCE)
+    return msgspec.structs.replace(
+        empty,
+        runs=len(values),
+        median=interval.estimate,
+        interval=(interval.low, interval.high),
+        confidence=interval.confidence,
+        mad=median_absolute_deviation(values),
+        cv=coefficient_of_variation(values),
+        noise_floor=noise_floor([math.log(value) for value in values]),
+        iops=_median_of(series, name, "iops"),
+        bandwidth_mb_per_s=_median_of(series, name, "bandwidth"),
+        latency_p50_us=_median_of(series, name, "latency_p50"),
+        latency_p95_us=_median_of(series, name, "latency_p95"),
+        latency_p99_us=_median_of(series, name, "latency_p99"),
+        cpu_us_per_io=_median_of(series, name, "cpu_per_io"),
+    )
+
+
+def _median_of(series: Series, name: str, metric: MetricName) -> float | None:
+    values = values_of(series, name, metric)
+    return median(values) if values else None
+
+
+def contaminated_share(series: Series) -> float:
+    """Share of all attempts at a round that were flagged."""
+    whole = [one for one in series.rounds if one.whole]
+    return sum(one.contaminated for one in whole) / len(whole) if whole else 0.0
+
+
+def _invalid_reasons(series: Series) -> list[str]:
+    reasons = list(series.faults)
+    share = contaminated_share(series)
+    if share > MAX_CONTAMINATED_SHARE:
+        reasons.append(f"{share:.0%} of the rounds were contaminated by other activity")
+    return reasons
+
+
+def _indicative_reasons(series: Series) -> list[str]:
+    reasons = []
+    if series.forced:
+        reasons.append("measured on a busy host by --force")
+    if series.ended == "interrupted":
+        reasons.append("the series was interrupted")
+    count = len(counted_rounds(series))
+    if count < MINIMUM_RUNS:
+        reasons.append(f"{count} rounds; fewer than {MINIMUM_RUNS} give no 95 % interval")
+    return reasons
+
+
+def _notes(series: Series) -> list[str]:
+    notes = []
+    left = sum(1 for one in counted_rounds(series) if one.contaminated)
+    if left:
+        notes.append(f"{left} contaminated rounds are included: there was no room to repeat them")
+    return [*notes, *_drifts(series)]
+
+
+def _drifts(series: Series) -> list[str]:
+    """Workloads whose second half differs from the first: their runs are not independent, whatever moved them."""
+    halves = [_halves(values_of(series, name, get(name).metric)) for name in series.workloads]
+    adjusted = holm([mann_whitney(first, second) for first, second in halves])
+    return [
+        f"{name} changed by {median(second) / median(first) - 1:+.0%} from the first half of the series to the second"
+        f" (p = {p:.4f}): its interval takes the runs for independent, so it is too narrow"
+        for name, (first, second), p in zip(series.workloads, halves, adjusted, strict=True)
+        if p < DRIFT_LEVEL
+    ]
+
+
+def _halves(values: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+    middle = len(values) // 2
+    return values[:middle], values[middle:]

@@ -1,0 +1,277 @@
+"""A measured series as text: each workload's figures, how far they vary, and what a single pair of runs would be worth.
+
+The drawing shows the runs around their own median: better is to the right, as in the page of a proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from advisor.proof.metrics import METRICS
+from advisor.proof.progress import duration
+from advisor.proof.records import Ended
+from advisor.proof.series import Bench, Measured, Quality, Series, counted_rounds, values_of
+from advisor.proof.workloads import WORKLOADS
+from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, bars, labels, plot
+from advisor.report.layout import Page, Piece, Span, Style, counted
+from advisor.report.proof import METRIC_WORDS, percent
+from advisor.report.units import binary
+from advisor.script import shell_quote
+
+_QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
+    "sound": ("measured", "green"),
+    "indicative": ("indicative only", "yellow"),
+    "invalid": ("invalid", "red"),
+}
+_ENDED: Final[Mapping[Ended, str]] = {
+    "complete": "all rounds were run",
+    "settled": "early",
+    "budget": "the time budget was used up",
+    "interrupted": "interrupted by a signal",
+    "fault": "by a fault",
+    "io-pressure": "early: others were waiting for I/O",
+    "bytes": "the byte budget was used up",
+}
+_SCRATCH_LEFT: Final = "the scratch file was not removed"
+
+
+def bench_text(bench: Bench, *, width: int, color: bool) -> str:
+    """The whole result for a person, in at most ``width`` columns; its first words are how far it can be relied on."""
+    page = Page(width, color=color)
+    _add_head(page, bench)
+    _add_workloads(page, bench)
+    _add_floor(page, bench)
+    _add_notes(page, bench)
+    _add_series(page, bench)
+    _add_again(page, bench)
+    return page.text
+
+
+def _add_head(page: Page, bench: Bench) -> None:
+    words, style = _QUALITY[bench.quality]
+    series = bench.series
+    rounds = counted(len(counted_rounds(series)), "round")
+    what = {"sound": f"{rounds} of {counted(len(bench.workloads), 'workload')}"}.get(bench.quality, _why(bench))
+    page.add(Span(words, style), f": {what}", hang=2)
+    page.add(Span(_host(series), "bold"), f" on {place_words(series)}", hang=2)
+    if len(bench.reasons) > 1:
+        page.heading("Why")
+        for reason in bench.reasons:
+            page.bullet(reason)
+
+
+def _why(bench: Bench) -> str:
+    first = bench.reasons[0] if bench.reasons else "nothing was measured"
+    void = "nothing follows from these figures: " if bench.quality == "invalid" else ""
+    more = f" (and {len(bench.reasons) - 1} more)" if len(bench.reasons) > 1 else ""
+    return f"{void}{first}{more}"
+
+
+def _host(series: Series) -> str:
+    return series.host.name if series.host is not None and series.host.name else "this host as it is"
+
+
+def place_words(series: Series) -> str:
+    """``/srv (xfs on sda)``."""
+    device = f" on {series.device}" if series.device else ""
+    return f"{series.target} ({series.file_system}{device})"
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def _add_workloads(page: Page, bench: Bench) -> None:
+    axis = _axis(page, bench)
+    page.heading("Workloads", Span(": medians of the runs", "dim"))
+    for one in bench.workloads:
+        title = WORKLOADS[one.name].title if one.name in WORKLOADS else ""
+        page.add(Span(one.name, "bold"), Span(f": {title}" if title else "", "dim"), indent=2, hang=2)
+        if one.median is None:
+            page.add(Span("no run that counts", "yellow"), indent=4)
+            continue
+        _add_figures(page, one)
+        if axis is not None:
+            _add_drawing(page, bench.series, one, axis)
+    _add_legend(page, bench, is_drawn=axis is not None)
+
+
+def _add_figures(page: Page, one: Measured) -> None:
+    median = Span(_amount(one.median, one.unit), "bold")
+    rows: list[tuple[str, tuple[Piece, ...]]] = [
+        (METRIC_WORDS[one.metric], (median, f" {_interval_words(one)}")),
+        ("spread", (_spread_words(one),)),
+        ("latency", (_latency_words(one),)),
+    ]
+    if one.cpu_us_per_io is not None:
+        rows.append(("CPU per I/O", (_amount(one.cpu_us_per_io, "us"),)))
+    page.labelled(rows, indent=4)
+
+
+def _interval_words(one: Measured) -> str:
+    if one.interval is None or one.confidence is None:
+        return ""
+    low, high = (_number(bound) for bound in one.interval)
+    return f"({low} to {high} at {_floored(one.confidence)}), {counted(one.runs, 'run')}"
+
+
+def _spread_words(one: Measured) -> str:
+    parts = [f"median absolute deviation {_amount(one.mad, one.unit)}"] if one.mad is not None else []
+    if one.cv is not None:
+        parts.append(f"CV {_share(one.cv)}")
+    return ", ".join(parts)
+
+
+def _latency_words(one: Measured) -> str:
+    found = (("p50", one.latency_p50_us), ("p95", one.latency_p95_us), ("p99", one.latency_p99_us))
+    return ", ".join(f"{name} {_amount(value, 'us')}" for name, value in found if value is not None)
+
+
+def _axis(page: Page, bench: Bench) -> Axis | None:
+    """One for the whole page, so that the spread of one workload can be seen against that of another."""
+    reach = [value for one in bench.workloads for value in _around_median(bench.series, one)]
+    if not any(reach):
+        return None
+    return axis_around(reach, min(page.width - 4, PLOT_MAX))
+
+
+def _around_median(series: Series, one: Measured) -> list[float]:
+    """Logarithms of each run over the median, in the order of time; plus is better."""
+    if one.median is None:
+        return []
+    sign = METRICS[one.metric].sign
+    return [sign * math.log(value / one.median) for value in values_of(series, one.name, one.metric)]
+
+
+def _add_drawing(page: Page, series: Series, one: Measured, axis: Axis) -> None:
+    assert one.median is not None
+    assert one.interval is not None
+    values = _around_median(series, one)
+    sign = METRICS[one.metric].sign
+    low, high = sorted(sign * math.log(bound / one.median) for bound in one.interval)
+    page.row("    ", *plot(axis, Drawn(low, 0.0, high), band=(min(values), max(values)), style="green"))
+    page.row("    ", Span(labels(axis, percent(math.expm1(axis.low)), percent(math.expm1(axis.high))), "dim"))
+    room = page.width - 4 - len("  in order")
+    for start in range(0, len(values), room):
+        line = bars(values[start : start + room], min(values), max(values))
+        page.row("    ", line, Span("  in order" if not start else "", "dim"))
+
+
+def _add_legend(page: Page, bench: Bench, *, is_drawn: bool) -> None:
+    page.blank()
+    if is_drawn:
+        page.add(
+            Span(
+                "├──●──┤ median of the runs and the interval that holds the true one, ░ all runs; better is to the"
+                " right. Below it each run in the order of time, the best one highest.",
+                "dim",
+            )
+        )
+    page.add(
+        Span("The level of an interval is exact (order statistics) for runs that do not depend on each other.", "dim")
+    )
+
+
+def _add_floor(page: Page, bench: Bench) -> None:
+    """What all this is worth to somebody who measures once before and once after."""
+    known = [(one, one.noise_floor) for one in bench.workloads if one.noise_floor is not None]
+    if not known:
+        return
+    page.heading("Noise floor")
+    for one, floor in known:
+        page.bullet(
+            Span(one.name, "bold"),
+            f": a single before/after pair on this host is off by up to {_share(floor)} in 95 % of cases, though"
+            " nothing was changed in between",
+        )
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def _add_notes(page: Page, bench: Bench) -> None:
+    notes = [*bench.notes, *_coverage(bench), *(f"could not be told: {what}" for what in bench.gate.unknown)]
+    if bench.series.forced:
+        notes += [f"the host was busy: {what}" for what in bench.gate.busy]
+    if notes:
+        page.heading("Notes")
+    for note in notes:
+        page.bullet(note)
+
+
+def _coverage(bench: Bench) -> Iterable[str]:
+    weak = {one.runs: one.confidence for one in bench.workloads if one.confidence is not None and one.confidence < 0.95}
+    for runs, confidence in sorted(weak.items()):
+        yield f"{counted(runs, 'run')} give no 95 % interval but one of {_floored(confidence)}, the whole range"
+
+
+def _add_series(page: Page, bench: Bench) -> None:
+    series, schedule = bench.series, bench.series.schedule
+    page.heading("Series")
+    page.labelled(
+        [
+            ("rounds", (f"{len(counted_rounds(series))} of {schedule.pairs}{_contamination(series)}",)),
+            ("ended", (_ENDED[series.ended],)),
+            ("scratch", (_scratch(series),)),
+            ("written", (f"{binary(series.bytes_written)}; {binary(schedule.byte_budget)} were allowed",)),
+            ("seed", (str(series.seed),)),
+            ("fio", (f"{series.fio_version}, runs of {schedule.seconds_per_run:g} s",)),
+            ("begun", (f"{series.started}, took {duration(series.seconds)}",)),
+        ]
+    )
+
+
+def _contamination(series: Series) -> str:
+    contaminated = [one for one in series.rounds if one.contaminated]
+    if not contaminated:
+        return "; none was contaminated"
+    lamps = dict.fromkeys(lamp for one in contaminated for run in one.runs for lamp in run.lamps)
+    repeated = sum(one.superseded for one in contaminated)
+    return f"; {len(contaminated)} contaminated by {', '.join(lamps)}, {repeated} of them repeated"
+
+
+def _scratch(series: Series) -> Span:
+    left = next((note for note in series.notes if note.startswith(_SCRATCH_LEFT)), None)
+    if left is not None:
+        return Span(left, "red")
+    return Span("file removed" if series.schedule.scratch_bytes else "none was needed")
+
+
+def _add_again(page: Page, bench: Bench) -> None:
+    page.blank()
+    page.add("To measure again in the same order (with the same --budget or --byte-budget if any):")
+    page.command(" ".join(_command(bench.series)))
+    if bench.saved_to:
+        page.add("To set a later series against this one:")
+        page.command(f"advisor compare {shell_quote(bench.saved_to)} LATER")
+
+
+def _command(series: Series) -> Iterable[str]:
+    yield from ("advisor", "bench", f"--target={shell_quote(series.target)}")
+    for name in series.workloads:
+        yield f"--workload={shell_quote(name)}"
+    if series.schedule.mode != "default":
+        yield f"--{series.schedule.mode}"
+    yield f"--seed={series.seed}"
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def _amount(value: float | None, unit: str) -> str:
+    return "?" if value is None else f"{_number(value)} {unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"
+
+
+def _share(fraction: float) -> str:
+    """A size without a sign: ``12 %``."""
+    return percent(fraction).removeprefix("+").replace(".0 %", " %")
+
+
+def _floored(share: float) -> str:
+    """Never rounded up to what it does not reach."""
+    return f"{math.floor(share * 1000) / 10:g} %"

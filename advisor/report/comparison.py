@@ -1,0 +1,225 @@
+"""Two series against each other, as text: what the figures say, and why that is no proof."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from advisor.proof.comparison import Comparison, Difference, Side
+from advisor.proof.progress import duration
+from advisor.proof.records import Verdict
+from advisor.proof.workloads import WORKLOADS
+from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, labels, plot
+from advisor.report.layout import Page, Span, Style, columns, counted, padded, width_of
+from advisor.report.proof import METRIC_WORDS, p_words, percent
+
+_TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
+    "gain": ("better", "green"),
+    "gain-with-cost": ("better and worse", "yellow"),
+    "loss": ("worse", "red"),
+    "no-difference": ("no difference", "bold"),
+    "inconclusive": ("inconclusive", "yellow"),
+}
+
+
+def comparison_text(comparison: Comparison, *, width: int, color: bool) -> str:
+    """The whole comparison for a person, in at most ``width`` columns; its first word is the verdict."""
+    page = Page(width, color=color)
+    _add_verdict(page, comparison)
+    _add_why(page, comparison)
+    _add_notes(page, comparison)
+    _add_differences(page, comparison)
+    _add_sides(page, comparison)
+    return page.text
+
+
+def _add_verdict(page: Page, comparison: Comparison) -> None:
+    match comparison.verdict:
+        case "invalid":
+            page.add(Span("invalid", "red"), f": nothing follows from these figures: {comparison.reasons[0]}", hang=2)
+        case "inconclusive":
+            page.add(Span("inconclusive", "yellow"), ": nothing is shown either way", hang=2)
+        case _:
+            words, style = _TENDENCIES[comparison.tendency]
+            page.add(Span("indicative, no proof", "yellow"), ": by the figures B is ", *_said(words, style), hang=2)
+    for one in comparison.workloads:
+        page.add(_words(one, is_void=comparison.verdict == "invalid"), indent=2, hang=2)
+
+
+def _said(words: str, style: Style) -> Iterable[Span | str]:
+    if words == "no difference":
+        return (Span("no different", style), " from A")
+    return (Span(words, style), " than A")
+
+
+def _words(one: Difference, *, is_void: bool) -> str:
+    """``-12 % IOPS (-15 % to -9.1 %) on …, 24 and 24 runs, p = 0.0005``."""
+    metric, title = METRIC_WORDS[one.metric], WORKLOADS[one.name].title
+    if one.ratio is None:
+        return f"{metric} of {title} was not measured in both"
+    found = f"{percent(one.ratio - 1)} {metric} ({_interval(one)}) on {title}, {_runs(one)}"
+    if is_void or one.verdict in ("gain", "loss"):
+        return f"{found}, {p_words(one.p_holm)}"
+    if one.verdict == "no-difference":
+        return f"{found}: within ±{_size(one.margin)}"
+    seen = _size(one.minimum_detectable_effect)
+    return f"{found}: {f'effects below {seen} could hardly be seen' if seen else 'too few runs to see any effect'}"
+
+
+def _add_why(page: Page, comparison: Comparison) -> None:
+    page.heading("Why this is no proof")
+    for reason in comparison.reasons:
+        page.bullet(reason)
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def _add_differences(page: Page, comparison: Comparison) -> None:
+    shown = [one for one in comparison.workloads if one.ratio is not None]
+    if not shown:
+        return
+    axis = _axis(page, shown)
+    page.heading("Workloads", Span(f": margin ±{_size(shown[0].margin)}", "dim"))
+    names: Sequence[str] = [one.name for one in shown]
+    explored = [one for one in comparison.explored if one.name in names]
+    sizes = _sizes([*shown, *explored])
+    for one in shown:
+        page.add(Span(one.name, "bold"), Span(f": {WORKLOADS[one.name].title}", "dim"), indent=2, hang=2)
+        _add_row(page, one, sizes, _says(comparison, one))
+        _add_drawing(page, one, axis)
+        for other in (other for other in explored if other.name == one.name):
+            _add_row(page, other, sizes, Span("not judged", "dim"))
+    _add_legend(page, comparison)
+
+
+def _says(comparison: Comparison, one: Difference) -> Span:
+    words, style = _TENDENCIES[one.verdict or "inconclusive"]
+    return Span("void", "dim") if comparison.verdict == "invalid" else Span(f"({words})", style)
+
+
+def _cells(one: Difference) -> tuple[str, str, str]:
+    values = f"{_number(one.before)} → {_number(one.after)} {one.unit}"
+    return METRIC_WORDS[one.metric], values, f"{percent((one.ratio or 1) - 1)} ({_interval(one)})"
+
+
+def _sizes(rows: Iterable[Difference]) -> list[int]:
+    return [max(map(columns, column)) for column in zip(*map(_cells, rows), strict=True)]
+
+
+def _add_row(page: Page, one: Difference, sizes: Sequence[int], says: Span) -> None:
+    cells = [padded(cell, size + 2) for cell, size in zip(_cells(one), sizes, strict=True)]
+    if 4 + width_of((*cells, says)) <= page.width:
+        page.row("    ", *cells, says)
+    else:
+        metric, values, change = _cells(one)
+        page.add(f"{metric} {values}, {change}, ", says, indent=4, hang=2)
+
+
+def _axis(page: Page, shown: Sequence[Difference]) -> Axis:
+    reach = [value for one in shown for value in (*(_drawn(one) or ()), *(_band(one) or ()))]
+    stated = max(columns(_stated(one)) for one in shown)
+    beside = page.width - 6 - stated
+    return axis_around(reach, min(beside if beside >= PLOT_MIN else page.width - 4, PLOT_MAX))
+
+
+def _drawn(one: Difference) -> Drawn | None:
+    if one.ratio is None or one.ci95 is None:
+        return None
+    sign = 1 if one.better == "higher" else -1
+    return Drawn(*sorted(sign * math.log(value) for value in (one.ci95[0], one.ratio, one.ci95[1])))
+
+
+def _band(one: Difference) -> tuple[float, float] | None:
+    return None if one.margin is None else (-math.log1p(one.margin), math.log1p(one.margin))
+
+
+def _stated(one: Difference) -> str:
+    mde = _size(one.minimum_detectable_effect)
+    return ", ".join(filter(None, (p_words(one.p_holm), _runs(one), f"MDE {mde}" if mde else "")))
+
+
+def _add_drawing(page: Page, one: Difference, axis: Axis) -> None:
+    style = _TENDENCIES[one.verdict or "inconclusive"][1]
+    drawing, stated = plot(axis, _drawn(one), band=_band(one), style=style), _stated(one)
+    if 4 + axis.width + 2 + columns(stated) <= page.width:
+        page.row("    ", *drawing, f"  {stated}")
+    else:
+        page.row("    ", *drawing)
+        page.add(stated, indent=4)
+    page.row("    ", Span(labels(axis, percent(math.expm1(axis.low)), percent(math.expm1(axis.high))), "dim"))
+
+
+def _add_legend(page: Page, comparison: Comparison) -> None:
+    adjusted = " (adjusted for the number of workloads)" if len(comparison.workloads) > 1 else ""
+    page.blank()
+    for text in (
+        "├──●──┤ B over A with its 95 % interval, │ no change, ░ within the margin; better is to the right, for latency"
+        " too. Medians of the runs; the change is estimated from all pairs of a run of A and one of B.",
+        f"p{adjusted}: exact Mann-Whitney, significant up to {comparison.alpha:g}. "
+        "MDE: the smallest effect that these runs find in about 80 % of cases.",
+    ):
+        page.add(Span(text, "dim"))
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def _add_notes(page: Page, comparison: Comparison) -> None:
+    notes = [*comparison.notes, *_coverage(comparison)]
+    if notes:
+        page.heading("Notes")
+    for note in notes:
+        page.bullet(note)
+
+
+def _coverage(comparison: Comparison) -> Iterable[str]:
+    weak = {one.runs: one.confidence for one in comparison.workloads if (one.confidence or 1.0) < 0.95}
+    for (first, second), confidence in sorted(weak.items()):
+        worth = f"{math.floor((confidence or 0.0) * 1000) / 10:g} %"
+        yield f"the interval of {first} and {second} runs is no 95 % interval but one of {worth}"
+
+
+def _add_sides(page: Page, comparison: Comparison) -> None:
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
+        page.heading(f"{letter}: ", side.source)
+        page.labelled(_side_rows(side))
+
+
+def _side_rows(side: Side) -> list[tuple[str, Sequence[str]]]:
+    host = side.host
+    name = (host.name if host is not None else None) or "not known"
+    kernel = f", Linux {host.kernel}" if host is not None and host.kernel else ""
+    device = f" on {side.device}" if side.device else ""
+    what = f"arm A of a proof of {side.profile}" if side.kind == "proof" else "a series"
+    return [
+        ("what", (f"{what}: {counted(side.rounds, 'round')} of {side.schedule.seconds_per_run:g} s runs",)),
+        ("host", (f"{name}{kernel}",)),
+        ("target", (f"{side.target} ({side.file_system}{device})",)),
+        ("fio", (side.fio_version,)),
+        ("begun", (f"{side.started}, took {duration(side.seconds)}",)),
+    ]
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def _interval(one: Difference) -> str:
+    return "" if one.ci95 is None else " to ".join(percent(bound - 1) for bound in one.ci95)
+
+
+def _runs(one: Difference) -> str:
+    first, second = one.runs
+    return f"{first} and {counted(second, 'run')}"
+
+
+def _size(fraction: float | None) -> str:
+    """A size without a sign; empty where it is unknown."""
+    return "" if fraction is None else percent(fraction).removeprefix("+").replace(".0 %", " %")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "?"
+    return f"{value:,.0f}" if 100 <= value < 1e9 else f"{value:.3g}"

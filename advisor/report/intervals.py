@@ -1,0 +1,92 @@
+"""Intervals drawn in characters, several on one axis, for any terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from advisor.report.layout import Span, Style
+
+PLOT_MAX: Final = 48
+PLOT_MIN: Final = 24
+"""Columns of a drawing; with fewer than these beside the figures it goes below them."""
+
+# Effects at which an axis may end, so that its labels are round.
+_UP: Final = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 9.0)
+_DOWN: Final = (-0.01, -0.02, -0.03, -0.05, -0.1, -0.15, -0.2, -0.25, -0.3, -0.4, -0.5, -0.6, -0.7, -0.8, -0.9, -0.95)
+_BARS: Final = "▁▂▃▄▅▆▇█"
+
+
+class Drawn(NamedTuple):
+    """An interval with its estimate, on the scale of the axis (logarithms of ratios)."""
+
+    low: float
+    middle: float
+    high: float
+
+
+class Axis(NamedTuple):
+    """Ends, on either side of 0, and columns."""
+
+    low: float
+    high: float
+    width: int
+
+    def cell(self, value: float) -> int:
+        share = (value - self.low) / (self.high - self.low)
+        return round(min(max(share, 0.0), 1.0) * (self.width - 1))
+
+
+def axis_around(values: Iterable[float], width: int) -> Axis:
+    """From the last round effect below all values to the first above them; 0 is always on it."""
+    reach = [0.0, *values]
+    low, high = min(reach), max(reach)
+    return Axis(
+        next((end for end in map(math.log1p, _DOWN) if end <= low), low),
+        next((end for end in map(math.log1p, _UP) if end >= high), high),
+        width,
+    )
+
+
+def labels(axis: Axis, left: str, right: str) -> str:
+    """The line below a drawing: both ends, and 0 where it stands."""
+    line = f"{left}{right.rjust(axis.width - len(left))}"
+    zero = axis.cell(0.0)
+    if line[max(zero - 1, 0) : zero + 2] != "   ":
+        return line
+    return f"{line[:zero]}0{line[zero + 1 :]}"
+
+
+def plot(axis: Axis, drawn: Drawn | None, *, band: tuple[float, float] | None, style: Style = "") -> list[Span]:
+    """The track, the band, 0, and on them the interval. One that leaves out 0 never touches it, however it rounds."""
+    zero = axis.cell(0.0)
+    signs = [Span("·", "dim")] * axis.width
+    if band is not None:
+        for at in range(axis.cell(band[0]), axis.cell(band[1]) + 1):
+            signs[at] = Span("░", "dim")
+    signs[zero] = Span("│")
+    if drawn is not None:
+        low, middle, high = (_beside(axis.cell(value), zero, drawn, axis) for value in drawn)
+        for at in range(low, high + 1):
+            signs[at] = Span("┼" if at == zero else "─", style)
+        signs[low] = Span("├", style)
+        signs[high] = Span("┤", style)
+        signs[middle] = Span("●", style)
+    return signs
+
+
+def _beside(cell: int, zero: int, drawn: Drawn, axis: Axis) -> int:
+    if drawn.low > 0:
+        cell = max(cell, zero + 1)
+    if drawn.high < 0:
+        cell = min(cell, zero - 1)
+    return min(max(cell, 0), axis.width - 1)
+
+
+def bars(values: Sequence[float], low: float, high: float) -> str:
+    """One bar for each value, from the lowest at ``low`` to the highest at ``high``."""
+    span = high - low
+    if span <= 0:
+        return _BARS[len(_BARS) // 2] * len(values)
+    return "".join(_BARS[min(max(int((value - low) / span * len(_BARS)), 0), len(_BARS) - 1)] for value in values)

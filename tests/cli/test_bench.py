@@ -1,0 +1,170 @@
+"""``advisor bench`` and ``advisor compare`` as commands: exit codes, one document under --json, what is kept where."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.proof.archive import load_any, save
+from advisor.proof.records import Proof
+from advisor.proof.series import Bench
+from advisor.proof.verdict import decide
+from tests.proof.benches import OTHER, saved, speeds
+from tests.proof.conftest import disk, fake_fio
+from tests.proof.fakes import FakeFio
+from tests.proof.sessions import WORKLOAD, pair, session
+
+__all__ = ["disk", "fake_fio"]
+
+ROOT = Path(__file__).parents[2]
+LATER = "2024-05-18T12:00:00+00:00"
+QUICK = ("--quick", "--force", "--budget", "15", "--byte-budget", "600")
+
+
+def advisor(*words: str | Path, state: Path, fio: FakeFio | None = None) -> subprocess.CompletedProcess[str]:
+    path = f"{fio.directory}:{os.environ['PATH']}" if fio else os.environ["PATH"]
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(state), "PYTHONPATH": str(ROOT), "PATH": path}
+    command = [sys.executable, "-m", "advisor", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def proof(factor: float) -> Proof:
+    values = zip(speeds(24), speeds(24, around=1000 * factor, seed=2), strict=True)
+    return decide(session([pair(index, *both, order="AB" if index % 3 else "BA") for index, both in enumerate(values)]))
+
+
+def kept(place: Path, result: Bench | Proof) -> Path:
+    save(place, result, {})
+    return place
+
+
+# -- bench -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_series_is_kept_in_the_state_directory_and_analysed_again(
+    fake_fio: FakeFio, disk: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    done = advisor("bench", "--target", disk, "--workload", WORKLOAD, *QUICK, "--json", state=state, fio=fake_fio)
+    found = document(done)
+    assert found["schema"] == "advisor.bench/1"
+    assert done.returncode == (0 if found["quality"] == "sound" else 1)
+    assert os.listdir(disk) == []
+    (name,) = os.listdir(state / "proofs")
+    assert found["saved_to"] == str(state / "proofs" / name)
+    assert f"kept in {found['saved_to']}" in done.stderr
+    again = advisor("compare", found["saved_to"], "--json", state=state)
+    assert (document(again), again.returncode) == (found, done.returncode)
+    text = advisor("compare", found["saved_to"], state=state)
+    assert "--workload=infoscale.4k-rand-r100" in text.stdout
+
+
+def test_save_puts_it_where_it_was_asked_for_only(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    words = ("--target", disk, "--workload", WORKLOAD, *QUICK, "--save", tmp_path / "mine")
+    done = advisor("bench", *words, state=tmp_path / "state", fio=fake_fio)
+    assert load_any(tmp_path / "mine").fio
+    assert not (tmp_path / "state").exists()
+    assert f"kept in {tmp_path / 'mine'}" in done.stderr
+    assert "Noise floor" in done.stdout or "fewer than 6" in done.stdout
+
+
+def test_what_cannot_be_kept_is_still_printed(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    words = ("--target", disk, "--workload", WORKLOAD, *QUICK, "--json")
+    done = advisor("bench", *words, state=tmp_path / "file/state", fio=fake_fio)
+    found = document(done)
+    assert found["saved_to"] is None
+    assert any("the result was not saved" in note for note in found["notes"])
+    assert found["workloads"][0]["runs"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("bench",), 2, "--target"),
+        (("bench", "--target", "/no/such"), 3, "No such file"),
+        (("bench", "--target", "/var/tmp", "--workload", "none"), 2, "no workload is named 'none'"),
+        (("bench", "--target", "/var/tmp", "--quick", "--deep"), 2, "exclude each other"),
+        (("bench", "--target", "/var/tmp", "--save", "{tmp}/no/such"), 2, "no such directory"),
+        (("bench", "--target", "/var/tmp", "--save", "{tmp}/pipe"), 2, "no regular file"),
+        (("compare",), 2, "'A'"),
+        (("compare", "{tmp}/none"), 2, "{tmp}/none: not a saved proof or series: No such file"),
+        (("compare", "{tmp}/pipe"), 2, "{tmp}/pipe: not a saved proof or series: no regular file"),
+        (("compare", "{tmp}/a", "{tmp}/text"), 2, "{tmp}/text: not a saved proof or series"),
+        (("compare", "{tmp}/a", "{tmp}/other"), 2, "have no workload in common"),
+    ],
+)
+def test_bad_input_is_named_and_nothing_made(words: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "text").write_text("no archive")
+    kept(tmp_path / "a", saved(speeds(8)).bench)
+    kept(tmp_path / "other", saved({OTHER: speeds(8)}).bench)
+    filled = [word.format(tmp=tmp_path) for word in words]
+    done = advisor(*filled, "--json", state=tmp_path / "state")
+    error = document(done)["error"]
+    assert (done.returncode, error["code"]) == (code, code)
+    assert message.format(tmp=tmp_path) in error["message"]
+    assert not (tmp_path / "state").exists()
+
+
+# -- compare -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("around", "tendency", "code"), [(1200.0, "gain", 0), (800.0, "loss", 1), (1000.0, "no-difference", 0)]
+)
+def test_the_exit_code_says_whether_b_is_worse(tmp_path: Path, around: float, tendency: str, code: int) -> None:
+    first = kept(tmp_path / "a", saved(speeds(24, noise=0.03)).bench)
+    second = kept(tmp_path / "b", saved(speeds(24, around=around, noise=0.03, seed=2), started=LATER).bench)
+    done = advisor("compare", first, second, "--json", state=tmp_path / "state")
+    found = document(done)
+    assert (found["schema"], found["verdict"], found["tendency"]) == ("advisor.comparison/1", "indicative", tendency)
+    assert done.returncode == code
+    assert (found["a"]["source"], found["b"]["source"]) == (str(first), str(second))
+    text = advisor("compare", first, second, state=tmp_path / "state")
+    assert text.returncode == code
+    assert text.stdout.startswith("indicative, no proof: ")
+
+
+def test_a_comparison_that_is_void_is_a_no(tmp_path: Path) -> None:
+    first = kept(tmp_path / "a", saved(speeds(24)).bench)
+    second = kept(tmp_path / "b", saved(speeds(24, seed=2), faults=("fio failed",)).bench)
+    assert advisor("compare", first, second, state=tmp_path).returncode == 1
+
+
+@pytest.mark.parametrize(("factor", "verdict", "code"), [(1.3, "gain", 0), (0.7, "loss", 1), (1.0, "no-difference", 1)])
+def test_a_proof_alone_gets_the_same_verdict_again(tmp_path: Path, factor: float, verdict: str, code: int) -> None:
+    place = kept(tmp_path / "proof", proof(factor))
+    done = advisor("compare", place, "--json", state=tmp_path / "state")
+    found = document(done)
+    assert (found["schema"], found["verdict"], done.returncode) == ("advisor.proof/1", verdict, code)
+    assert "analysed again; nothing was measured" in done.stderr
+    assert "the rules have changed" not in done.stderr
+
+
+def test_a_verdict_that_would_be_another_today_is_said(tmp_path: Path) -> None:
+    place = kept(tmp_path / "proof", msgspec.structs.replace(proof(1.0), verdict="gain"))
+    done = advisor("compare", place, state=tmp_path / "state")
+    assert done.returncode == 1
+    assert "when it was saved the verdict was gain" in done.stderr
+
+
+def test_two_proofs_are_compared_by_their_arms_a(tmp_path: Path) -> None:
+    first, second = kept(tmp_path / "a", proof(1.3)), kept(tmp_path / "b", proof(0.5))
+    found = document(advisor("compare", first, second, "--json", state=tmp_path / "state"))
+    assert found["tendency"] == "no-difference"
+    assert found["workloads"][0]["runs"] == [24, 24]

@@ -1,0 +1,285 @@
+"""Whole series: the real measuring against an fio on PATH and a captured host, and what is said of the figures."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from scipy import stats
+
+from advisor.errors import RefusedError, UsageError
+from advisor.host import Host
+from advisor.proof.archive import SavedBench, load_any, reanalyse_series
+from advisor.proof.bench import DEFAULT_WORKLOADS, bench
+from advisor.proof.identity import read_identity
+from advisor.proof.protocol import ProgressEvent, Settings
+from advisor.proof.scratch import GIB, MIB, Keep
+from advisor.proof.series import Bench, Round, summarise_series
+from advisor.proof.workloads import UnknownWorkloadError
+
+from .benches import OTHER, rounds, series, speeds
+from .fakes import CALM, FakeFio, calm_host
+from .sessions import WORKLOAD
+
+WRITE = "infoscale.4k-rand-w100"
+
+
+def settings(disk: Path, **changes: object) -> Settings:
+    small = Settings(target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB)
+    return msgspec.structs.replace(small, **changes)
+
+
+def measure(fake_fio: FakeFio, host: Host, disk: Path, *names: str, **changes: object) -> Bench:
+    return bench(host, names or (WORKLOAD,), settings(disk, **changes), runner=fake_fio.runner)
+
+
+def order(found: Bench) -> list[list[str]]:
+    return [[run.workload for run in one.runs] for one in found.series.rounds]
+
+
+# -- what is run -------------------------------------------------------------------------------------------------------
+
+
+def test_a_series_is_measured_and_nothing_is_left(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    found = measure(fake_fio, host, disk, WORKLOAD, OTHER)
+    assert (found.quality, found.reasons, found.series.ended) == ("sound", (), "complete")
+    assert [(one.name, one.runs) for one in found.workloads] == [(WORKLOAD, 8), (OTHER, 8)]
+    for one in found.workloads:
+        assert one.median == pytest.approx(1000, rel=0.05)
+        assert one.interval is not None
+        assert one.median is not None
+        assert one.interval[0] <= one.median <= one.interval[1]
+    assert found.workloads[0].latency_p99_us == pytest.approx(1000, rel=0.05)
+    assert os.listdir(disk) == []
+
+
+def test_each_round_runs_every_workload_once_in_an_order_of_its_own(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    names = (WORKLOAD, OTHER, WRITE)
+    few: dict[str, object] = {"budget_seconds": 15.0, "seconds": 0.1}
+    first, again, other = (measure(fake_fio, host, disk, *names, seed=seed, **few) for seed in (5, 5, 6))
+    assert all(sorted(one) == sorted(names) for one in order(first))
+    assert len({tuple(one) for one in order(first)}) > 1
+    assert order(first) == order(again) != order(other)
+    assert (first.seed, other.seed) == (5, 6)
+
+
+def test_a_seed_that_was_not_given_is_drawn_and_recorded(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    seeds = {measure(fake_fio, host, disk, seed=None, budget_seconds=9.0, seconds=0.1).seed for _ in range(2)}
+    assert len(seeds) == 2
+
+
+def test_without_names_the_usual_ones_are_measured_and_each_only_once(
+    fake_fio: FakeFio, host: Host, disk: Path
+) -> None:
+    found = bench(host, (), settings(disk), runner=fake_fio.runner)
+    assert found.series.workloads == DEFAULT_WORKLOADS
+    assert measure(fake_fio, host, disk, OTHER, OTHER).series.workloads == (OTHER,)
+
+
+def test_the_warm_up_is_not_counted(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    found = measure(fake_fio, host, disk, WORKLOAD, OTHER)
+    assert [run.workload for run in found.series.warm_up] == [WORKLOAD, WORKLOAD, OTHER, OTHER]
+    assert min(run.number for one in found.series.rounds for run in one.runs) == 4
+
+
+def test_a_budget_in_seconds_cuts_the_rounds(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    found = measure(fake_fio, host, disk, budget_seconds=13.0, seconds=0.1, mode="default")
+    assert 0 < found.series.schedule.pairs < 24
+    assert found.workloads[0].runs == found.series.schedule.pairs
+    with pytest.raises(RefusedError, match="one round"):
+        measure(fake_fio, host, disk, budget_seconds=1.0)
+
+
+def test_no_more_is_written_than_was_allowed(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    found = measure(fake_fio, host, disk, WRITE, byte_budget=40 * MIB)
+    written = sum(run.figures.written_bytes for one in found.series.rounds for run in one.runs)
+    assert 0 < written <= found.series.bytes_written <= 40 * MIB
+    with pytest.raises(RefusedError, match="byte budget"):
+        measure(fake_fio, host, disk, WRITE, byte_budget=4 * MIB)
+
+
+def test_a_round_that_others_disturbed_is_repeated_and_kept(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    """From the fifth run on others steal CPU time now and then."""
+    host = calm_host(tmp_path / "stolen")
+    stat = tmp_path / "stolen/proc/stat"
+
+    def progress(event: ProgressEvent) -> None:
+        disturbed = event.stage == "round" and event.pair in (3, 5)
+        fake_fio.plan(stat=str(stat), steal=60 if disturbed and not event.lamps else 0)
+
+    found = bench(host, (WORKLOAD,), settings(disk), runner=fake_fio.runner, progress=progress)
+    repeated = [one for one in found.series.rounds if one.superseded]
+    assert [(one.index, one.attempt, one.contaminated) for one in repeated] == [(2, 0, True), (4, 0, True)]
+    assert [(one.index, one.attempt) for one in found.series.rounds if one.attempt] == [(2, 1), (4, 1)]
+    assert found.workloads[0].runs == 8, "each round counts once"
+    assert found.quality == "sound"
+
+
+def test_a_repeat_takes_no_bytes_from_the_rounds_to_come(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    host = calm_host(tmp_path / "stolen")
+    stat = tmp_path / "stolen/proc/stat"
+
+    def progress(event: ProgressEvent) -> None:
+        fake_fio.plan(stat=str(stat), steal=60 if event.stage == "round" and event.pair in (3, 5) else 0)
+
+    chosen = settings(disk, byte_budget=40 * MIB)
+    found = bench(host, (WRITE,), chosen, runner=fake_fio.runner, progress=progress)
+    # the warm-up took two of the three runs laid out for it, so there is room for one
+    assert [(one.index, one.attempt) for one in found.series.rounds if one.attempt] == [(2, 1)]
+    assert (found.workloads[0].runs, found.series.ended) == (8, "complete")
+    assert found.series.bytes_written <= 40 * MIB
+    assert any("2 contaminated rounds are included" in note for note in found.notes)
+
+
+def test_progress_shows_rounds_and_no_figure(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    shown: list[ProgressEvent] = []
+    bench(host, (WORKLOAD, OTHER), settings(disk), runner=fake_fio.runner, progress=shown.append)
+    assert [event.stage for event in shown] == ["plan", "scratch", "warm-up", *["round"] * 8]
+    assert [event.pair for event in shown if event.stage == "round"] == list(range(1, 9))
+    assert (shown[0].workloads, shown[0].pairs) == (2, 8)
+    assert all(event.seconds_left >= 0 for event in shown)
+
+
+# -- refusals and faults -----------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_measured_is_refused_before_anything(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    with pytest.raises(UnknownWorkloadError):
+        measure(fake_fio, host, disk, "nonsense")
+    with pytest.raises(UsageError, match="two hosts"):
+        measure(fake_fio, host, disk, "net.tcp-64k")
+    with pytest.raises(RefusedError, match="stay free"):
+        measure(fake_fio, host, disk, keep=Keep(1 << 60, 0.0))
+    with pytest.raises(RefusedError, match="not a directory"):
+        measure(fake_fio, host, Path("/etc/passwd"))
+    assert [call for call in fake_fio.calls() if call != ["--version"]] == []
+    assert os.listdir(disk) == []
+
+
+def test_a_busy_host_is_refused_and_forcing_it_is_indicative(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    busy = calm_host(tmp_path / "busy", proc__pressure__cpu=CALM.replace("avg10=0.00", "avg10=55.00", 1))
+    with pytest.raises(RefusedError, match="cpu pressure"):
+        measure(fake_fio, busy, disk)
+    found = measure(fake_fio, busy, disk, force=True)
+    assert (found.quality, found.series.forced) == ("indicative", True)
+    assert "--force" in found.reasons[0]
+
+
+def test_io_of_others_is_refused_and_the_scratch_file_gone(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    row = "   8       0 sda 0 0 {} 0 0 0 0 0 0 0 0\n"
+    mounts = "27 1 8:0 / / rw - ext4 /dev/sda rw\n"
+    host = calm_host(tmp_path / "tree", proc__diskstats=row.format(0), proc__self__mountinfo=mounts)
+    grow = threading.Timer(0.5, (tmp_path / "tree/proc/diskstats").write_text, (row.format(100_000),))
+    grow.start()
+    with pytest.raises(RefusedError, match="others already move"):
+        measure(fake_fio, host, disk, save_to=str(tmp_path / "x"))
+    grow.join()
+    assert os.listdir(disk) == []
+    assert not (tmp_path / "x").exists(), "of a refusal there is nothing to keep"
+
+
+@pytest.mark.parametrize("hazard", ["zero-ios", "error-exit-0", "cut-off"])
+def test_an_fio_that_fails_midway_makes_it_invalid(fake_fio: FakeFio, host: Host, disk: Path, hazard: str) -> None:
+    fake_fio.plan(misbehave=hazard, after=9)
+    found = measure(fake_fio, host, disk, WORKLOAD, OTHER)
+    assert (found.quality, found.series.ended) == ("invalid", "fault")
+    assert not found.series.rounds[-1].whole
+    assert found.workloads[0].runs == len(found.series.rounds) - 1
+    assert os.listdir(disk) == []
+
+
+def test_something_unforeseen_still_removes_and_saves(
+    fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path
+) -> None:
+    def progress(event: ProgressEvent) -> None:
+        if event.stage == "round" and event.pair == 3:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    chosen = settings(disk, save_to=str(tmp_path / "x"))
+    with pytest.raises(BrokenPipeError):
+        bench(host, (WORKLOAD,), chosen, runner=fake_fio.runner, progress=progress)
+    assert os.listdir(disk) == []
+    saved = load_any(tmp_path / "x")
+    assert isinstance(saved, SavedBench)
+    assert (saved.bench.series.ended, saved.bench.workloads[0].runs) == ("fault", 2)
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_series_gives_the_same_figures_again(fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path) -> None:
+    place = tmp_path / "before"
+    found = measure(fake_fio, host, disk, WORKLOAD, OTHER, save_to=str(place))
+    saved = load_any(place)
+    assert isinstance(saved, SavedBench)
+    assert saved.bench == found == reanalyse_series(saved)
+    assert {run.number for one in found.series.rounds for run in one.runs} <= set(saved.fio)
+    assert found.saved_to == str(place)
+
+
+def test_a_series_that_cannot_be_saved_is_still_given(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    found = measure(fake_fio, host, disk, save_to="/proc/nowhere/result")
+    assert found.workloads[0].runs == 8
+    assert found.saved_to is None
+    assert any("not saved: /proc/nowhere/result" in note for note in found.notes)
+
+
+def test_the_host_is_recorded_without_giving_its_machine_id_away(tmp_path: Path) -> None:
+    files = {"etc__machine-id": "a" * 32 + "\n", "proc__sys__kernel__hostname": "vm1\n"}
+    found = read_identity(calm_host(tmp_path / "a", **files))
+    again = read_identity(calm_host(tmp_path / "b", **{**files, "proc__sys__kernel__hostname": "vm2\n"}))
+    other = read_identity(calm_host(tmp_path / "c", **{**files, "etc__machine-id": "b" * 32 + "\n"}))
+    assert found.machine == again.machine != other.machine
+    assert "a" * 8 not in str(found.machine)
+    assert (found.name, again.name, found.kernel) == ("vm1", "vm2", None)
+
+
+# -- what is said ------------------------------------------------------------------------------------------------------
+
+
+def test_the_figures_are_those_of_the_runs() -> None:
+    values = speeds(24)
+    (found,) = summarise_series(series(values)).workloads
+    assert found.runs == 24
+    assert found.median == pytest.approx(float(stats.scoreatpercentile(values, 50)))
+    assert found.mad == pytest.approx(float(stats.median_abs_deviation(values)))
+    assert found.cv == pytest.approx(float(stats.variation(values, ddof=1)))
+    assert found.interval == (sorted(values)[6], sorted(values)[17])
+    assert found.confidence == pytest.approx(float(1 - 2 * stats.binom.cdf(6, 24, 0.5)))
+    assert found.noise_floor is not None
+    assert found.latency_p99_us == 500.0
+    assert found.cpu_us_per_io == 20.0
+
+
+def test_few_rounds_are_indicative_only() -> None:
+    found = summarise_series(series(speeds(5)))
+    assert found.quality == "indicative"
+    assert found.workloads[0].noise_floor is None
+    assert found.workloads[0].confidence == pytest.approx(0.9375)
+
+
+def test_a_series_that_drifts_says_so() -> None:
+    steady = summarise_series(series({WORKLOAD: speeds(24), OTHER: speeds(24, seed=2)}))
+    assert not any("first half" in note for note in steady.notes)
+    moved = [*speeds(12), *speeds(12, around=700, seed=3)]
+    (note,) = summarise_series(series({WORKLOAD: speeds(24), OTHER: moved})).notes
+    assert note.startswith(f"{OTHER} changed by -3")
+
+
+def test_a_series_of_which_most_was_contaminated_is_invalid() -> None:
+    whole = series(speeds(8))
+    lit = tuple(msgspec.structs.replace(one, contaminated=one.index < 5) for one in whole.rounds)
+    found = summarise_series(msgspec.structs.replace(whole, rounds=lit))
+    assert (found.quality, found.contaminated_share) == ("invalid", 5 / 8)
+
+
+def test_what_was_superseded_or_never_ended_does_not_count() -> None:
+    whole = series([1000.0] * 8)
+    odd = rounds({WORKLOAD: [1.0, 1.0]})
+    extra = (msgspec.structs.replace(odd[0], superseded=True), Round(8, 0, odd[1].runs, whole=False))
+    found = summarise_series(msgspec.structs.replace(whole, rounds=(*whole.rounds, *extra)))
+    assert found.workloads[0].runs == 8
+    assert found.workloads[0].interval == (1000.0, 1000.0)

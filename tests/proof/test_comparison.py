@@ -1,0 +1,167 @@
+"""Two series against each other: what the figures say, what the verdict may at most be, and what is named."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.errors import InvalidInputError
+from advisor.proof.archive import Saved, SavedBench
+from advisor.proof.comparison import ALPHA, NOT_INTERLEAVED, Comparison, compare
+from advisor.proof.series import summarise_series
+from advisor.proof.statistics import holm
+from advisor.proof.two_sample import mann_whitney
+from advisor.proof.verdict import decide
+
+from .benches import HOST, OTHER, saved, series, speeds
+from .sessions import DRIFTS, RUN_NOISE, WORKLOAD, pair, session
+
+
+def against(around: float, *, noise: float = 0.04, count: int = 24) -> Comparison:
+    return compare(
+        saved(speeds(count, noise=noise), started="2024-05-17T11:00:00+00:00"),
+        saved(speeds(count, around=around, noise=noise, seed=2)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("around", "noise", "tendency", "verdict", "is_worse"),
+    [
+        (1200.0, 0.04, "gain", "indicative", False),
+        (800.0, 0.04, "loss", "indicative", True),
+        (1000.0, 0.03, "no-difference", "indicative", False),
+        (1000.0, 0.30, "inconclusive", "inconclusive", False),
+    ],
+)
+def test_the_verdict_is_indicative_at_most(
+    around: float, noise: float, tendency: str, verdict: str, *, is_worse: bool
+) -> None:
+    found = against(around, noise=noise)
+    assert (found.tendency, found.verdict, found.is_worse) == (tendency, verdict, is_worse)
+    assert found.reasons == (NOT_INTERLEAVED,)
+    assert found.notes == ()
+
+
+def test_the_figures_are_those_of_the_runs() -> None:
+    first, second = speeds(24), speeds(20, around=1100, seed=2)
+    (found,) = compare(saved(first), saved(second)).workloads
+    assert found.runs == (24, 20)
+    assert found.p_value == mann_whitney(first, second) == found.p_holm
+    assert found.ratio == pytest.approx(1.1, rel=0.04)
+    assert found.ci95 is not None
+    assert found.ratio is not None
+    assert found.ci95[0] < found.ratio < found.ci95[1]
+    assert found.confidence is not None
+    assert found.confidence >= 0.95
+
+
+def test_less_latency_is_better() -> None:
+    found = against(1200.0)
+    latency = next(one for one in found.explored if one.metric == "latency_p50")
+    assert latency.ratio is not None
+    assert latency.ratio < 1
+    assert latency.effect is not None
+    assert latency.effect > 0
+    assert {one.p_value for one in found.explored} == {None}, "explored, not judged"
+
+
+def test_several_workloads_share_one_error_rate() -> None:
+    first = saved({WORKLOAD: speeds(24), OTHER: speeds(24, seed=3)})
+    second = saved({WORKLOAD: speeds(24, around=1200, seed=2), OTHER: speeds(24, around=800, seed=4)})
+    found = compare(first, second)
+    assert [one.verdict for one in found.workloads] == ["gain", "loss"]
+    assert (found.tendency, found.is_worse) == ("gain-with-cost", True)
+    raw = [one.p_value or 0.0 for one in found.workloads]
+    assert [one.p_holm for one in found.workloads] == list(holm(raw))
+    assert min(one.p_holm or 0.0 for one in found.workloads) > min(raw)
+
+
+def test_of_a_proof_arm_a_is_taken() -> None:
+    pairs = [pair(index, value, 5 * value) for index, value in enumerate(speeds(24))]
+    proof = Saved(decide(replace(session(pairs), host=HOST)), {})
+    found = compare(proof, saved(speeds(24, seed=2)))
+    assert found.tendency == "no-difference"
+    assert found.workloads[0].before == pytest.approx(1000, rel=0.05)
+    assert any("A is arm A of a proof of storage" in note for note in found.notes)
+
+
+def test_nothing_in_common_is_refused_with_both_names() -> None:
+    with pytest.raises(InvalidInputError, match=r"x\.gz and y\.gz have no workload in common") as caught:
+        compare(saved({WORKLOAD: speeds(8)}), saved({OTHER: speeds(8)}), ("x.gz", "y.gz"))
+    assert caught.value.exit_code == 2
+
+
+def test_what_only_one_has_is_left_out_and_said() -> None:
+    found = compare(saved({WORKLOAD: speeds(8), OTHER: speeds(8)}), saved({WORKLOAD: speeds(8, seed=2)}))
+    assert [one.name for one in found.workloads] == [WORKLOAD]
+    assert f"B has no runs of {OTHER}: left out" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"fio_version": "fio-3.38"}, "different fio versions: A fio-3.33, B fio-3.38"),
+        ({"device": "sdb"}, "different targets: A /srv (xfs on sda), B /srv (xfs on sdb)"),
+        ({"target": "/mnt"}, "different targets: A /srv (xfs on sda), B /mnt (xfs on sda)"),
+        ({"host": replace(HOST, machine="f" * 32, name="vm2")}, "different hosts: A vm1, B vm2, by their machine ids"),
+        ({"host": replace(HOST, kernel="6.2.0")}, "different kernels: A 6.1.0, B 6.2.0"),
+        ({"host": replace(HOST, version="9")}, "different versions of advisor: A 0.1.0, B 9"),
+        ({"host": None}, "whether both were measured on the same host is not known"),
+        ({"host": replace(HOST, machine=None)}, "whether both were measured on the same host is not known"),
+        ({"forced": True}, "B was measured on a busy host by --force"),
+        ({"ended": "interrupted"}, "B was interrupted"),
+        (
+            {"schedule": replace(series([1.0]).schedule, seconds_per_run=1.0)},
+            "different lengths of a run: A 2 s, B 1 s",
+        ),
+        (
+            {"schedule": replace(series([1.0]).schedule, scratch_bytes=1 << 20)},
+            "different sizes of the scratch file: A 512 MiB, B 1 MiB",
+        ),
+        ({"started": "2024-05-17T12:00:00+00:00"}, "A and B are the same series: nothing can follow from that"),
+    ],
+)
+def test_what_else_differs_is_named(changes: dict[str, object], note: str) -> None:
+    first = saved(speeds(24))
+    found = compare(first, saved(speeds(24, seed=2), **{"started": "2024-05-18T12:00:00+00:00", **changes}))
+    assert found.notes == (note,)
+
+
+def test_a_series_that_is_void_makes_the_comparison_void() -> None:
+    broken = saved(speeds(24, around=2000, seed=2), faults=("fio ended well but did no I/O",), ended="fault")
+    found = compare(saved(speeds(24)), broken)
+    assert (found.verdict, found.tendency) == ("invalid", "gain")
+    assert found.reasons == ("B: fio ended well but did no I/O", NOT_INTERLEAVED)
+
+
+def test_few_runs_find_nothing_and_say_so() -> None:
+    found = against(2000.0, count=2)
+    assert found.verdict == "inconclusive"
+    assert found.workloads[0].minimum_detectable_effect is None
+    assert {"A has 2 rounds only", "B has 2 rounds only"} <= set(found.notes)
+
+
+def test_a_series_without_runs_is_compared_to_nothing() -> None:
+    empty = SavedBench(summarise_series(replace(series(speeds(8)), rounds=())), {})
+    found = compare(saved(speeds(8)), empty)
+    assert (found.workloads[0].runs, found.workloads[0].ratio, found.verdict) == ((8, 0), None, "inconclusive")
+
+
+def claimed(drift: str, sessions: int) -> float:
+    """Share of comparisons in which a difference is called although nothing was changed."""
+    source = random.Random(f"compare {drift}")
+    wrong = 0
+    for _ in range(sessions):
+        runs = [1000 * factor * (1 + source.gauss(0, RUN_NOISE)) for factor in DRIFTS[drift](source, 48)]
+        wrong += compare(saved(runs[:24]), saved(runs[24:])).tendency in ("gain", "loss")
+    return wrong / sessions
+
+
+def test_the_reason_given_is_true_a_step_between_or_within_them_is_called_a_difference() -> None:
+    assert claimed("step", 60) > 0.9
+
+
+def test_without_any_drift_the_error_rate_is_the_level() -> None:
+    assert claimed("calm", 300) <= ALPHA + 0.03

@@ -1,0 +1,200 @@
+"""One and two series: exact against scipy, against full enumeration, and by their own laws."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from advisor.proof.two_sample import (
+    attainable_level,
+    coefficient_of_variation,
+    hodges_lehmann_shift,
+    is_shift_within,
+    mann_whitney,
+    median_absolute_deviation,
+    median_interval,
+    minimum_detectable_shift,
+    noise_floor,
+)
+
+# distinct whole numbers, so that differences are exact and shifting by a half leaves no ties
+DISTINCT = st.lists(st.integers(-500, 500), min_size=2, max_size=24, unique=True)
+TIED = st.lists(st.integers(0, 4), min_size=1, max_size=6)
+
+
+def halves(values: list[int]) -> tuple[list[float], list[float]]:
+    middle = len(values) // 2
+    return [float(value) for value in values[:middle]], [float(value) for value in values[middle:]]
+
+
+# -- Mann-Whitney ------------------------------------------------------------------------------------------------------
+
+
+def test_p_is_scipy_s_on_random_samples() -> None:
+    source = random.Random("mann-whitney")
+    for _ in range(500):
+        first = [source.gauss(0, 1) for _ in range(source.randint(1, 24))]
+        second = [source.gauss(source.choice([0, 0.5, 1.5]), 1) for _ in range(source.randint(1, 24))]
+        expected = stats.mannwhitneyu(first, second, method="exact").pvalue
+        assert mann_whitney(first, second) == pytest.approx(float(expected), rel=1e-9)
+
+
+def enumerated(first: list[float], second: list[float]) -> float:
+    """All ways to choose who belongs to the first group, by the distance of the rank sum from its mean."""
+    ranks = [float(rank) for rank in stats.rankdata([*first, *second])]
+    mean = len(first) * (len(ranks) + 1) / 2
+    seen = abs(sum(ranks[: len(first)]) - mean)
+    sums = [abs(sum(chosen) - mean) for chosen in combinations(ranks, len(first))]
+    return sum(one >= seen - 1e-9 for one in sums) / len(sums)
+
+
+@given(TIED, TIED)
+@settings(max_examples=150)
+def test_with_ties_it_is_the_share_of_all_permutations(first: list[int], second: list[int]) -> None:
+    a, b = [float(value) for value in first], [float(value) for value in second]
+    assert mann_whitney(a, b) == pytest.approx(enumerated(a, b), abs=1e-12)
+
+
+@given(DISTINCT)
+def test_p_knows_no_first_and_no_unit(values: list[int]) -> None:
+    first, second = halves(values)
+    p = mann_whitney(first, second)
+    assert 0 < p <= 1
+    assert mann_whitney(second, first) == p
+    assert mann_whitney([math.atan(v) for v in first], [math.atan(v) for v in second]) == p
+
+
+def test_an_empty_group_shows_nothing() -> None:
+    assert mann_whitney([], [1.0, 2.0]) == mann_whitney([1.0], []) == 1.0
+
+
+# -- the shift ---------------------------------------------------------------------------------------------------------
+
+
+@given(DISTINCT, st.integers(-400, 400))
+@settings(max_examples=200)
+def test_the_interval_holds_the_shifts_that_the_test_does_not_reject(values: list[int], whole: int) -> None:
+    """Duality: a shift (off every difference) lies inside exactly if the shifted groups have p above alpha."""
+    first, second = halves(values)
+    level = attainable_level(len(first), len(second), 0.05)
+    assume(level > 0)
+    (interval,) = hodges_lehmann_shift(first, second, 0.95)
+    shift = whole + 0.5
+    is_kept = mann_whitney(first, [value - shift for value in second]) > 0.05
+    assert (interval.low < shift < interval.high) == is_kept
+    assert interval.confidence == pytest.approx(1 - level)
+
+
+@given(DISTINCT, st.integers(-1000, 1000))
+def test_the_estimate_moves_with_the_data(values: list[int], by: int) -> None:
+    first, second = halves(values)
+    (here,) = hodges_lehmann_shift(first, second, 0.9)
+    (there,) = hodges_lehmann_shift(first, [value + by for value in second], 0.9)
+    (back,) = hodges_lehmann_shift(second, first, 0.9)
+    assert there.estimate - here.estimate == by
+    assert (back.estimate, back.low, back.high) == (-here.estimate, -here.high, -here.low)
+    assert here.low <= here.estimate <= here.high
+
+
+def test_too_few_runs_give_the_whole_range_and_say_what_it_is_worth() -> None:
+    (interval,) = hodges_lehmann_shift([1.0, 2.0], [5.0, 9.0], 0.95)
+    assert (interval.low, interval.high) == (3.0, 8.0)
+    # two of the six ways to deal four runs are as extreme
+    assert interval.confidence == pytest.approx(1 - 2 / 6)
+    assert attainable_level(2, 2, 0.05) == 0.0
+
+
+@pytest.mark.parametrize(("first", "second"), [(4, 4), (8, 8), (5, 12), (24, 24), (48, 24)])
+def test_the_attainable_level_is_the_p_of_some_data(first: int, second: int) -> None:
+    level = attainable_level(first, second, 0.05)
+    assert 0 < level <= 0.05
+    best = mann_whitney([float(v) for v in range(first)], [float(v) for v in range(first, first + second)])
+    assert best <= level
+    assert attainable_level(first, second, level) == level
+    assert attainable_level(first, second, best * 0.999) == 0.0
+
+
+def test_the_detectable_shift_is_found_in_about_four_cases_of_five() -> None:
+    source = random.Random("power")
+    found = 0
+    for _ in range(200):
+        first = [source.gauss(0, 0.08) for _ in range(16)]
+        second = [source.gauss(0, 0.08) for _ in range(16)]
+        effect = minimum_detectable_shift(first, second, 0.05)
+        assert effect is not None
+        fresh = [source.gauss(math.log1p(effect), 0.08) for _ in range(16)]
+        found += mann_whitney([source.gauss(0, 0.08) for _ in range(16)], fresh) <= 0.05
+    assert 0.65 <= found / 200 <= 0.92
+
+
+def test_where_nothing_could_be_significant_no_shift_is_detectable() -> None:
+    assert minimum_detectable_shift([1.0, 2.0, 3.0], [1.5, 2.5, 3.5], 0.05) is None
+
+
+def test_equal_series_lie_within_a_margin_and_shifted_ones_do_not() -> None:
+    source = random.Random("within")
+    first, second = ([source.gauss(0, 0.03) for _ in range(24)] for _ in range(2))
+    assert is_shift_within(first, second, 0.10)
+    assert not is_shift_within(first, [value + math.log(1.1) for value in second], 0.10)
+    assert not is_shift_within(first[:2], second[:2], 10.0), "too few to say anything"
+
+
+# -- one series --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6, 8, 9, 24, 25, 48])
+def test_the_level_of_the_median_s_interval_is_binomial(count: int) -> None:
+    values = [float(value) for value in range(count)]
+    found = median_interval(values, 0.95)
+    k = int(found.low)
+    assert found.high == count - 1 - k
+    assert found.confidence == pytest.approx(max(0.0, 1 - 2 * stats.binom.cdf(k, count, 0.5)))
+    inner = 1 - 2 * stats.binom.cdf(k + 1, count, 0.5)
+    assert inner < 0.95, "the next one inside would not reach it"
+    assert found.confidence >= 0.95 or k == 0
+
+
+def test_the_median_s_interval_covers_as_often_as_it_says() -> None:
+    source = random.Random("cover")
+    hits = 0
+    for _ in range(2000):
+        # far from normal: the level must not depend on the shape
+        found = median_interval([source.expovariate(1.0) for _ in range(12)], 0.95)
+        hits += found.low <= math.log(2) <= found.high
+    assert abs(hits / 2000 - found.confidence) < 0.015
+
+
+@given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=60))
+def test_the_deviation_is_scipy_s(values: list[float]) -> None:
+    assert median_absolute_deviation(values) == pytest.approx(float(stats.median_abs_deviation(values)))
+
+
+def test_the_coefficient_of_variation() -> None:
+    assert coefficient_of_variation([8.0, 10.0, 12.0]) == pytest.approx(0.2)
+    assert coefficient_of_variation([8.0]) is None
+
+
+def test_the_noise_floor_is_passed_by_one_pair_in_twenty() -> None:
+    source = random.Random("floor")
+
+    def value() -> float:
+        return source.gauss(0, 0.1)
+
+    shares = []
+    for _ in range(200):
+        floor = noise_floor([value() for _ in range(48)])
+        assert floor is not None
+        passed = sum(abs(value() - value()) > math.log1p(floor) for _ in range(100))
+        shares.append(passed / 100)
+    assert 0.035 <= sum(shares) / len(shares) <= 0.075
+
+
+def test_no_noise_has_no_floor_and_five_runs_cannot_tell() -> None:
+    assert noise_floor([1.0] * 8) == 0.0
+    assert noise_floor([1.0, 2.0, 3.0, 4.0, 5.0]) is None

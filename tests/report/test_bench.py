@@ -1,0 +1,197 @@
+"""The page of a series and of a comparison: readable at every width, with and without colour, and honest."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from advisor.proof.comparison import NOT_INTERLEAVED, Comparison, compare
+from advisor.proof.covariates import Gate
+from advisor.proof.series import Bench, summarise_series
+from advisor.report.bench import bench_text
+from advisor.report.comparison import comparison_text
+from advisor.report.intervals import Axis, Drawn, axis_around, bars, labels, plot
+from advisor.report.layout import columns
+from tests.proof.benches import OTHER, saved, series, speeds
+from tests.proof.sessions import WORKLOAD
+
+WIDTHS = (40, 60, 80, 100, 120, 160)
+SGR = re.compile(r"\x1b\[\d+m")
+LATER = "2024-05-18T12:00:00+00:00"
+
+
+def bench_of(*values: list[float], **changes: object) -> Bench:
+    named = dict(zip((WORKLOAD, OTHER), values, strict=False))
+    return summarise_series(replace(series(named), **changes))
+
+
+def lit(count: int) -> dict[str, object]:
+    whole = series(speeds(8))
+    runs = tuple(
+        replace(one, contaminated=True, runs=(replace(one.runs[0], lamps=("disk",)),)) if one.index < count else one
+        for one in whole.rounds
+    )
+    return {"rounds": runs}
+
+
+BENCHES: dict[str, Bench] = {
+    "sound": bench_of(speeds(24), speeds(24, seed=2, noise=0.2)),
+    "saved": replace(bench_of(speeds(24)), saved_to="/var/lib/advisor/proofs/a file.json.gz"),
+    "few": bench_of(speeds(4)),
+    "one": bench_of(speeds(1)),
+    "nothing": bench_of([], ended="interrupted"),
+    "no noise": bench_of([1000.0] * 8),
+    "forced": bench_of(speeds(8), forced=True, gate=Gate(("restic is running",), ("io pressure",))),
+    "contaminated": bench_of(speeds(8), **lit(5)),
+    "fault": bench_of(speeds(8), faults=("fio ended well but did no I/O",), ended="fault"),
+    "drift": bench_of([*speeds(12), *speeds(12, around=600, seed=3)]),
+    "left": bench_of(speeds(8), notes=("the scratch file was not removed: /srv/x: Permission denied",)),
+    "enormous": bench_of([1.0, 1e6, 2.0, 5e6, 1e3, 1e4]),
+}
+COMPARISONS: dict[str, Comparison] = {
+    "better": compare(saved(speeds(24)), saved(speeds(24, around=1200, seed=2), started=LATER), ("a.gz", "b.gz")),
+    "worse": compare(saved(speeds(24)), saved(speeds(24, around=800, seed=2), started=LATER)),
+    "same": compare(saved(speeds(24, noise=0.02)), saved(speeds(24, noise=0.02, seed=2), started=LATER)),
+    "unclear": compare(saved(speeds(8, noise=0.4)), saved(speeds(8, noise=0.4, seed=5), started=LATER)),
+    "few": compare(saved(speeds(2)), saved(speeds(3, seed=2), started=LATER)),
+    "empty": compare(saved(speeds(8)), saved([])),
+    "void": compare(saved(speeds(24)), saved(speeds(24, seed=2), faults=("fio failed",))),
+    "mixed": compare(
+        saved({WORKLOAD: speeds(24), OTHER: speeds(24, seed=3)}),
+        saved({WORKLOAD: speeds(24, around=1200, seed=2), OTHER: speeds(24, around=700, seed=4)}, device="sdb"),
+    ),
+    "enormous": compare(saved(speeds(8)), saved(speeds(8, around=5e6, seed=2), started=LATER)),
+}
+PAGES: dict[str, Bench | Comparison] = {
+    **{f"bench {name}": found for name, found in BENCHES.items()},
+    **{f"compare {name}": found for name, found in COMPARISONS.items()},
+}
+
+
+def page(name: str, width: int, *, color: bool = False) -> str:
+    found = PAGES[name]
+    if isinstance(found, Bench):
+        return bench_text(found, width=width, color=color)
+    return comparison_text(found, width=width, color=color)
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_no_line_is_wider_than_the_page_and_colour_changes_no_character(name: str, width: int) -> None:
+    plain, colored = (page(name, width, color=color) for color in (False, True))
+    assert max(map(columns, plain.splitlines())) <= width
+    assert "\x1b" not in plain
+    assert "\n".join(line.rstrip(" ") for line in SGR.sub("", colored).split("\n")) == plain
+    assert "\n\n\n" not in plain
+    assert not re.search(r"\b(nan|inf|None|True|False)\b", plain)
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("bench sound", "measured: 24 rounds of 2 workloads\nvm1 on /srv (xfs on sda)\n"),
+        ("bench few", "indicative only: 4 rounds; fewer than 6 give no 95 % interval\n"),
+        ("bench forced", "indicative only: measured on a busy host by --force\n"),
+        ("bench fault", "invalid: nothing follows from these figures: fio ended well but did no I/O\n"),
+        ("bench contaminated", "invalid: nothing follows from these figures: 62% of the rounds were contaminated"),
+        ("compare better", "indicative, no proof: by the figures B is better than A\n  +18 % IOPS ("),
+        ("compare worse", "indicative, no proof: by the figures B is worse than A\n  -22 % IOPS ("),
+        ("compare same", "indicative, no proof: by the figures B is no different from A\n"),
+        ("compare mixed", "indicative, no proof: by the figures B is better and worse than A\n"),
+        ("compare unclear", "inconclusive: nothing is shown either way\n"),
+        ("compare void", "invalid: nothing follows from these figures: B: fio failed\n"),
+    ],
+)
+def test_the_first_line_is_what_it_is_worth(name: str, start: str) -> None:
+    assert page(name, 120).startswith(start)
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_every_comparison_says_why_it_is_no_proof(name: str) -> None:
+    assert NOT_INTERLEAVED in words(comparison_text(COMPARISONS[name], width=80, color=False))
+
+
+def test_the_noise_floor_is_said_in_words() -> None:
+    found = BENCHES["saved"]
+    floor = found.workloads[0].noise_floor
+    assert floor is not None
+    said = words(bench_text(found, width=80, color=False))
+    assert f"a single before/after pair on this host is off by up to {100 * floor:.0f} % in 95 % of cases" in said
+    assert "Noise floor" not in bench_text(BENCHES["few"], width=80, color=False)
+
+
+def test_the_level_of_an_interval_is_never_rounded_up() -> None:
+    assert " at 97.7 %), 24 runs" in bench_text(BENCHES["saved"], width=100, color=False)
+    assert "4 runs give no 95 % interval but one of 87.5 %" in bench_text(BENCHES["few"], width=100, color=False)
+
+
+def test_what_is_kept_can_be_pasted() -> None:
+    text = bench_text(BENCHES["saved"], width=160, color=False)
+    assert "  advisor compare '/var/lib/advisor/proofs/a file.json.gz' LATER\n" in text
+    assert f"  advisor bench --target=/srv --workload={WORKLOAD} --seed=7\n" in text
+
+
+def test_what_went_wrong_is_told() -> None:
+    assert "could not be told: io pressure" in words(page("bench forced", 80))
+    assert "the host was busy: restic is running" in words(page("bench forced", 80))
+    assert "the scratch file was not removed: /srv/x: Permission denied" in words(page("bench left", 80))
+    assert "from the first half of the series to the second" in words(page("bench drift", 80))
+    assert "5 contaminated by disk, 0 of them repeated" in words(page("bench contaminated", 80))
+    assert "different targets: A /srv (xfs on sda), B /srv (xfs on sdb)" in words(page("compare mixed", 80))
+
+
+def test_a_name_of_a_host_cannot_command_the_terminal() -> None:
+    odd = replace(BENCHES["saved"].series, target="/srv/\x1b[2J", device="s\u202eda")
+    text = bench_text(summarise_series(odd), width=80, color=True)
+    assert "\x1b[2J" not in text
+    assert "\u202e" not in text
+
+
+# -- drawing -----------------------------------------------------------------------------------------------------------
+
+VALUES = st.floats(-2.0, 2.0).filter(lambda value: value == 0 or abs(value) > 1e-6)
+
+
+@given(st.tuples(VALUES, VALUES, VALUES), st.integers(24, 60))
+@example((0.001, 0.002, 1.5), 24)
+@example((-1.5, -0.002, -0.001), 24)
+def test_an_interval_that_leaves_out_0_never_touches_it(values: tuple[float, float, float], width: int) -> None:
+    drawn = Drawn(*sorted(values))
+    axis = axis_around(drawn, width)
+    signs = "".join(span.text for span in plot(axis, drawn, band=None))
+    assert len(signs) == width
+    leaves_out = drawn.low > 0 or drawn.high < 0
+    if leaves_out:
+        assert signs[axis.cell(0.0)] == "│"
+    elif drawn.low < 0 < drawn.high:
+        assert signs[axis.cell(0.0)] in "┼●├┤"
+    assert signs.count("●") == 1
+
+
+@given(st.lists(VALUES, max_size=5))
+def test_the_axis_holds_0_and_every_value(values: list[float]) -> None:
+    axis = axis_around(values, 40)
+    assert axis.low < 0 < axis.high
+    assert all(axis.low <= value <= axis.high for value in values)
+
+
+def test_labels_name_0_where_it_stands() -> None:
+    axis = Axis(-1.0, 1.0, 41)
+    assert labels(axis, "-1", "+1") == f"-1{'0':>19}{'+1':>20}"
+    assert "0" not in labels(Axis(-0.01, 1.0, 24), "-1 %", "+99 %").removeprefix("-1 %").removesuffix("+99 %")
+
+
+def test_bars_rise_with_the_values() -> None:
+    line = bars([math.log(value) for value in (1, 2, 3, 5, 8)], 0.0, math.log(8))
+    assert line == "".join(sorted(line))
+    assert (line[0], line[-1]) == ("▁", "█")
+    assert len(set(bars([3.0, 3.0], 3.0, 3.0))) == 1
