@@ -67,14 +67,28 @@ ensure_venv() { # REQUIREMENT: . or .[test]
 # What the tests judge with. The lab's own packages are installed by tests/lab/build.sh.
 ensure_test_tools() {
     missing=
-    for pair in fio:fio ip:iproute2 ethtool:ethtool dash:dash busybox:busybox-static setpriv:util-linux; do
+    for pair in fio:fio ip:iproute2 ethtool:ethtool dash:dash busybox:busybox-static setpriv:util-linux \
+        ssh:openssh-client; do
         command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
     done
     if [ -n "$missing" ]; then
-        command -v dnf >/dev/null && missing=$(echo "$missing" | sed -e 's/iproute2/iproute/' -e 's/busybox-static/busybox/')
+        command -v dnf >/dev/null && missing=$(echo "$missing" | sed -e 's/iproute2/iproute/' -e 's/busybox-static/busybox/' \
+            -e 's/openssh-client/openssh-clients/')
         # shellcheck disable=SC2086 # a list of words
         install_packages $missing
     fi
+    [ -x /usr/sbin/sshd ] || ensure_sshd
+}
+
+# The tests start a server of their own, in a network namespace. Debian starts the package's at once and at each boot:
+# a machine that had none gets none.
+ensure_sshd() {
+    units='ssh.service ssh.socket sshd.service sshd.socket'
+    # shellcheck disable=SC2086 # a list of words
+    [ ! -d /run/systemd/system ] || systemctl --quiet mask $units || :
+    install_packages openssh-server
+    # shellcheck disable=SC2086
+    [ ! -d /run/systemd/system ] || { systemctl --quiet unmask $units && systemctl --quiet disable $units 2>/dev/null; } || :
 }
 
 case ${1:-} in

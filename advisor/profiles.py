@@ -95,7 +95,8 @@ class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     """How a gain is shown: ``claims`` are workload names, ``where`` says on which path the effect can show at all.
 
     ``toggle`` is the class of docs/proof.md; ``network`` refuses a target that is not reached over a network;
-    ``place-fio`` runs fio on the node of the target's device in arm B.
+    ``place-fio`` runs fio on the node of the target's device in arm B. ``reconnect`` says what a change of class T1
+    needs to act: new connections, or the file system mounted anew.
     """
 
     toggle: Literal["T0", "T1", "T2", "T3"]
@@ -104,6 +105,7 @@ class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     network: bool = False
     place_fio: bool = False
     settle_seconds: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0
+    reconnect: Literal["connections", "mount"] | None = None
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -314,6 +316,8 @@ def _check(profile: Profile, *, is_whole: bool) -> None:
         # bool is an int to Python.
         if condition.op.endswith(("at-least", "at-most")) and type(condition.value) is not int:
             raise _FieldError(("conditions", number, "value"), f"{condition.op} needs a whole number")
+    if profile.proof is not None:
+        _check_proof(profile.proof)
     seen: set[tuple[str, Only | None]] = set()
     for number, wanted in enumerate(profile.tunables):
         field: Place = ("tunables", number)
@@ -334,6 +338,11 @@ def _check_parameter(name: str, parameter: Parameter) -> None:
         _checked(parameter, parameter.default, "default")
     except UsageError as error:
         raise _FieldError((*field, "default"), error.message.removeprefix("default: ")) from error
+
+
+def _check_proof(proof: Proof) -> None:
+    if proof.reconnect is not None and proof.toggle != "T1":
+        raise _FieldError(("proof", "reconnect"), f"only a change of class T1 needs it, not one of {proof.toggle}")
 
 
 def _check_tunable(wanted: Wanted, field: Place) -> None:

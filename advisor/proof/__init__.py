@@ -6,9 +6,22 @@ The rooms, in the order in which a session walks through them::
     target      the file system and the device behind ``--target``
     scratch     the one file that fio may touch
     covariates  what else the host was doing (the gate, and the blind contamination check)
-    fio         one micro-run: command line, process, parsed figures
+    process     a process that is bounded in time and ends with us
+    fio         one micro-run: command line, parsed figures
+    peer        the second host: ssh, and one fio there at a time
+    network     one micro-run between two hosts, both ends counted
+    path        which way is measured, and whether it carries what an arm says
+    remount     the target mounted anew between the arms
     schedule    how many pairs, which looks, which significance level, how many bytes
     protocol    the session: claims, gate, scratch, warm-up, pairs, looks, restore
     verdict     pairs to verdict: pure, repeatable from a saved session
     statistics  the exact tests underneath: pure standard library
+
+What ``prove`` shares with ``bench``, and what is kept of both::
+
+    measurer    fio runs with their covariates, and the budgets
+    bench       one series of the host as it is
+    series      its records and figures: pure
+    comparison  two saved series against each other: pure; two_sample is the statistics underneath
+    archive     a result in a file; kept is where it goes unasked
 """

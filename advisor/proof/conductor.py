@@ -6,7 +6,6 @@ The one mutable object of the room. It only ever measures and counts; what the f
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -18,26 +17,20 @@ import msgspec
 from advisor.errors import AdvisorError, CommandError, NotRestoredError, RefusedError
 from advisor.host import Host
 from advisor.proof import fio
-from advisor.proof.archive import save
-from advisor.proof.covariates import between, foreign_io, judge, read_counters, wait_for_writeback
+from advisor.proof.archive import preserve
 from advisor.proof.interrupt import Stop, StoppedError
+from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of
 from advisor.proof.records import Arm, Ended, Pair, Proof, Run, Session, ToggleClass, measured_workloads
-from advisor.proof.schedule import CONTROL_EVERY, REPEAT_SHARE, RESERVE_SECONDS, WARM_UP_RUNS, ModeName, Schedule
-from advisor.proof.scratch import DEFAULT_KEEP, MIB, Keep, Scratch, make_scratch
-from advisor.proof.statistics import median
+from advisor.proof.schedule import CONTROL_EVERY, REPEAT_SHARE, ModeName, Schedule
+from advisor.proof.scratch import DEFAULT_KEEP, Keep
 from advisor.proof.target import Target
 from advisor.proof.verdict import decide, is_settled
 from advisor.proof.workloads import Workload, get
 
-WARM_UP_AGREEMENT = 0.20
-IDLE_SAMPLE_SECONDS = 1.0
-MINIMUM_TIMED_SECONDS = 0.02
-"""fio tells time in milliseconds: a shorter run is known to no better than 5 %."""
 CONTROL_SECONDS = 1.0
-MAX_PRESSED_PAIRS = 3
 SEQUENCE_RUNS = 8
 
-Stage = Literal["plan", "scratch", "warm-up", "pair", "restore"]
+Stage = Literal["plan", "scratch", "warm-up", "pair", "round", "restore"]
 
 
 class Toggle(Protocol):
@@ -61,6 +54,14 @@ class PlacesFio(Protocol):
         """fio options of the arm, such as ``--numa_cpu_nodes=1``. Not given to the negative control."""
 
 
+@runtime_checkable
+class ChecksPath(Protocol):
+    """A toggle that interrupts what is measured over, and can tell whether that carries the arm just placed."""
+
+    def check(self, arm: Arm) -> None:
+        """Before an arm is measured, not when the host is restored. Raises AdvisorError where it does not carry."""
+
+
 Reconnect = Callable[[Arm], None]
 """Makes sockets, sessions or mounts anew, so that the arm just placed acts. Raises AdvisorError if it cannot."""
 
@@ -70,6 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``budget_seconds`` always wins over the mode. ``byte_budget`` replaces both defaults (8 GiB and 1 % of the device),
     ``seconds`` (0.1 to 2) the mode's length of a run. ``seed`` of the coin is drawn and recorded where none is given.
+    ``save_to`` is where the result with every run goes; without it, ``keep_result`` keeps it in the state directory.
     """
 
     target: str
@@ -84,13 +86,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allow_link_flap: bool = False
     keep: Keep = DEFAULT_KEEP
     save_to: str | None = None
+    keep_result: bool = False
     self_test: bool = False
 
 
 class ProgressEvent(msgspec.Struct, frozen=True):
-    """Where a session is: pair ``pair`` of ``pairs``, seconds left at most, contamination lamps of the last pair.
+    """Where a session is: pair (or round) ``pair`` of ``pairs``, seconds left at most, contamination lamps of the last.
 
-    No figure and no effect, so that nobody stops at a lucky moment. ``schedule`` comes with the stage ``plan``.
+    No figure and no effect, so that nobody stops at a lucky moment. ``schedule`` comes with the stage ``plan``, and
+    with it the number of ``workloads`` where rounds are laid out.
     """
 
     stage: Stage
@@ -99,6 +103,7 @@ class ProgressEvent(msgspec.Struct, frozen=True):
     seconds_left: float
     lamps: tuple[str, ...] = ()
     schedule: Schedule | None = None
+    workloads: int = 0
 
 
 Progress = Callable[[ProgressEvent], None]
@@ -137,26 +142,20 @@ class Conductor:
         progress: Progress,
         reconnect: Reconnect | None,
     ) -> None:
-        self.host = host
-        self.target = target
         self.toggle = toggle
         self.settings = settings
         self.schedule = session.schedule
-        self.runner = runner
         self.stop = stop
         self.progress = progress
         self.reconnect = reconnect
         self.workloads = [get(name) for name in measured_workloads(session.subject)]
         self.control = get(session.subject.control) if session.subject.control else None
         self.coin = random.Random(session.seed)
-        self.began = time.monotonic()
-        self.scratch: Scratch | None = None
+        self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes)
+        self.pace = Pace(session.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
         self.placed: Arm | None = None
-        self.raw: dict[int, str] = {}
-        self.runs: list[Run] = []
         self.unfinished: list[Run] = []
-        self.pair_seconds: list[float] = []
-        self.session = session
+        self.recorded = session
 
     # -- the whole -----------------------------------------------------------------------------------------------
 
@@ -182,8 +181,9 @@ class Conductor:
             # written also when something unforeseen goes past
             if not is_foreseen:
                 self._end("fault")
-            self._update(seconds=time.monotonic() - self.began)
-            proof = self._write(None if isinstance(early, RefusedError) else self.settings.save_to)
+            self._update(seconds=time.monotonic() - self.measurer.began)
+            # of a refusal there is nothing to keep
+            proof = decide(self.session) if isinstance(early, RefusedError) else self._write()
         if not self.session.restored:
             raise self._not_restored()
         if isinstance(early, RefusedError):
@@ -192,26 +192,32 @@ class Conductor:
             raise self._interrupted(early, proof)
         return proof
 
-    def _write(self, place: str | None) -> Proof:
-        if place is not None:
-            try:
-                save(place, decide(self.session), self.raw)
-            except CommandError as error:
-                self._note(f"the result was not saved: {error.message}")
+    def _write(self) -> Proof:
+        proof, problem = preserve(
+            decide(self.session),
+            self.measurer.raw,
+            save_to=self.settings.save_to,
+            keep_result=self.settings.keep_result,
+        )
+        if problem is None:
+            return proof
+        self.measurer.note(problem)
         return decide(self.session)
 
     def _interrupted(self, stopped: StoppedError, proof: Proof) -> InterruptedProofError:
-        hint = f"the partial result is in {self.settings.save_to}" if self.settings.save_to else None
+        hint = f"the partial result is in {proof.saved_to}" if proof.saved_to else None
         message = f"{stopped.message} after {self._done_pairs()} pairs; arm A is in place, the scratch file is gone"
         return InterruptedProofError(message, proof, hint=hint)
 
     def _measure(self) -> None:
-        idle_before = read_counters(self.host, self.target.device, time.monotonic())
-        self.stop.sleep(IDLE_SAMPLE_SECONDS if self.target.device else 0.0)
-        idle = between(idle_before, read_counters(self.host, self.target.device, time.monotonic()), None)
+        idle = self.measurer.sample_idle()
         self._make_scratch()
         self._warm_up("A")
-        self._check_warm_up(lambda rate: foreign_io(idle, rate))
+        # before arm B is ever placed
+        reason = self.measurer.foreign_reason(idle)
+        if reason is not None:
+            self._refuse_or_force(reason)
+        self.measurer.require_timed()
         if self.toggle.toggle_class == "T3":
             self._measure_sequence()
             return
@@ -220,8 +226,16 @@ class Conductor:
 
     # -- records -------------------------------------------------------------------------------------------------
 
+    @property
+    def session(self) -> Session:
+        """All that is recorded so far."""
+        done = self.measurer
+        return msgspec.structs.replace(
+            self.recorded, warm_up=tuple(done.warm_up), notes=tuple(done.notes), bytes_written=done.bytes_written
+        )
+
     def _update(self, **changes: object) -> None:
-        self.session = msgspec.structs.replace(self.session, **changes)
+        self.recorded = msgspec.structs.replace(self.recorded, **changes)
 
     def _end(self, how: Ended) -> None:
         self._update(ended=how)
@@ -230,23 +244,14 @@ class Conductor:
             pair = Pair(len(self.session.pairs), 0, "".join(dict.fromkeys(run.arm for run in runs)), runs, whole=False)
             self._update(pairs=(*self.session.pairs, pair))
 
-    def _note(self, text: str) -> None:
-        if text not in self.session.notes:
-            self._update(notes=(*self.session.notes, text))
-
     def _fault(self, text: str) -> None:
         self._update(faults=(*self.session.faults, text))
         self._end("fault")
 
     def _show(self, stage: Stage, number: int | None = None, lamps: tuple[str, ...] = ()) -> None:
         done = self._done_pairs() if number is None else number - 1
-        left = self.schedule.predicted_seconds - (time.monotonic() - self.began)
-        if stage == "pair" and self.pair_seconds:
-            left = (self.schedule.pairs - done) * self._expected_pair_seconds()
-        if self.settings.budget_seconds is not None:
-            left = min(left, self._deadline() - time.monotonic())
-        event = ProgressEvent(stage, number or done, self.schedule.pairs, max(0.0, left), lamps)
-        self.progress(event)
+        left = self.pace.seconds_left(done, is_under_way=stage == "pair")
+        self.progress(ProgressEvent(stage, number or done, self.schedule.pairs, left, lamps))
 
     def _done_pairs(self) -> int:
         return sum(1 for pair in self.session.pairs if pair.whole and not pair.superseded)
@@ -254,44 +259,31 @@ class Conductor:
     # -- scratch file --------------------------------------------------------------------------------------------
 
     def _make_scratch(self) -> None:
-        if not self.schedule.scratch_bytes:
-            return
-        self._show("scratch")
-        self.scratch = make_scratch(
-            self.target, self.schedule.scratch_bytes, keep=self.settings.keep, check_stop=self.stop.check
-        )
-        self._update(bytes_written=self.session.bytes_written + self.schedule.scratch_bytes)
-        if not wait_for_writeback(self.host, self.stop.sleep):
-            self._note("much was still dirty or under writeback when the measurement began")
+        if self.schedule.scratch_bytes:
+            self._show("scratch")
+            self.measurer.make_scratch()
 
     def _remove_scratch(self) -> None:
-        if self.scratch is None:
-            return
-        try:
-            self._find_scratch_again()
-            self.scratch.remove()
-        except AdvisorError as error:
-            self._note(f"the scratch file was not removed: {error.message}")
+        self.measurer.remove_scratch(after_remount=self.reconnect is not None)
 
     # -- arms ----------------------------------------------------------------------------------------------------
 
     def _place(self, arm: Arm) -> None:
         self.placed = arm
         try:
-            self._toggle(arm)
+            self._toggle(arm, is_measured=True)
         except AdvisorError as error:
             raise ToggleError(f"arm {arm} could not be put in place: {error.message}") from error
-        self._find_scratch_again()
+        if self.reconnect is not None:
+            self.measurer.find_scratch_again()
         self.stop.sleep(self.toggle.settle_seconds)
 
-    def _toggle(self, arm: Arm) -> None:
+    def _toggle(self, arm: Arm, *, is_measured: bool = False) -> None:
         self.toggle.place(arm)
+        if is_measured and isinstance(self.toggle, ChecksPath):
+            self.toggle.check(arm)
         if self.reconnect is not None:
             self.reconnect(arm)
-
-    def _find_scratch_again(self) -> None:
-        if self.reconnect is not None and self.scratch is not None:
-            self.scratch = self.scratch.after_remount()
 
     def _restore(self) -> None:
         """Arm A, or B where it is kept. Signals cannot reach in here: they are only noted."""
@@ -328,23 +320,7 @@ class Conductor:
     # -- runs ----------------------------------------------------------------------------------------------------
 
     def _run(self, arm: Arm, workload: Workload, seconds: float) -> Run:
-        self.stop.check()
-        job = fio.Job(
-            workload, seconds, self.schedule.scratch_bytes, self.schedule.run_write_bytes, self._options(arm, workload)
-        )
-        before = read_counters(self.host, self.target.device, time.monotonic())
-        scratch = self.scratch if workload.needs_scratch else None
-        figures, text = fio.run(self.runner, job, scratch, self.stop)
-        after = read_counters(self.host, self.target.device, time.monotonic())
-        covariates = between(before, after, figures)
-        history = [run.covariates for run in self.runs if (run.arm, run.workload) == (arm, workload.name)]
-        lamps = judge(covariates, history) if scratch is not None else ()
-        number = len(self.runs)
-        run = Run(number, arm, workload.name, before.at_seconds - self.began, figures, covariates, lamps)
-        self.runs.append(run)
-        self.raw[number] = text
-        self._update(bytes_written=self.session.bytes_written + figures.written_bytes)
-        return run
+        return self.measurer.run(arm, workload, seconds, self._options(arm, workload))
 
     def _options(self, arm: Arm, workload: Workload) -> tuple[str, ...]:
         if workload == self.control or not isinstance(self.toggle, PlacesFio):
@@ -357,34 +333,7 @@ class Conductor:
         self._show("warm-up")
         self._place(arm)
         for workload in self.workloads:
-            self._warm_up_workload(arm, workload)
-
-    def _warm_up_workload(self, arm: Arm, workload: Workload) -> None:
-        values: list[float] = []
-        for _ in range(WARM_UP_RUNS):
-            run = self._run(arm, workload, self.schedule.seconds_per_run)
-            self._update(warm_up=(*self.session.warm_up, run))
-            values.append(run.figures.value(workload.metric))
-            if len(values) > 1 and abs(math.log(values[-1] / values[-2])) <= math.log1p(WARM_UP_AGREEMENT):
-                return
-        self._note(f"{workload.name} was still changing by more than {WARM_UP_AGREEMENT:.0%} after the warm-up")
-
-    def _check_warm_up(self, foreign: Callable[[float], str | None]) -> None:
-        """Before arm B is ever placed: is the host calm enough for these rates, and are the runs long enough?"""
-        stored = [run for run in self.session.warm_up if get(run.workload).needs_scratch]
-        if not stored:
-            return
-        slowest = min(run.figures.bandwidth_bytes_per_s for run in stored)
-        reason = foreign(slowest)
-        if reason is not None:
-            self._refuse_or_force(reason)
-        shortest = min(stored, key=lambda run: run.figures.runtime_seconds)
-        if shortest.figures.runtime_seconds < MINIMUM_TIMED_SECONDS:
-            raise RefusedError(
-                f"{shortest.workload}: {self.schedule.run_write_bytes // MIB} MiB, all that the byte budget allows for"
-                f" a run, are written in {shortest.figures.runtime_seconds * 1000:.0f} ms: too short to be timed",
-                hint="raise the byte budget, or choose --quick",
-            )
+            self.measurer.warm_up_workload(arm, workload, self._options(arm, workload))
 
     def _refuse_or_force(self, reason: str) -> None:
         if not self.settings.force:
@@ -398,15 +347,15 @@ class Conductor:
         repeats_left = int(self.schedule.pairs * REPEAT_SHARE)
         index = 0
         while index < self.schedule.pairs:
-            if not self._has_time():
+            if not self.pace.has_time():
                 self._end("budget")
                 return
-            if self.session.bytes_written + self._pair_bytes() > self.schedule.byte_budget:
+            if not self.pace.has_bytes(self.measurer.bytes_written, 1):
                 self._end("bytes")
                 return
             pair = self._run_pair(index, 0)
             attempt = 0
-            while pair.contaminated and repeats_left > 0 and self._has_time() and self._has_bytes():
+            while pair.contaminated and repeats_left > 0 and self.pace.has_time() and self._has_bytes():
                 repeats_left -= 1
                 attempt += 1
                 repeated = self._run_pair(index, attempt)
@@ -422,7 +371,7 @@ class Conductor:
 
     def _run_pair(self, index: int, attempt: int) -> Pair:
         began = time.monotonic()
-        self._show("pair", index + 1, self._last_lamps())
+        self._show("pair", index + 1, lamps_of(self.session.pairs[-1].runs) if self.session.pairs else ())
         order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
         runs: list[Run] = []
         control_runs: list[Run] = []
@@ -437,7 +386,7 @@ class Conductor:
         pair = Pair(index, attempt, "".join(order), tuple(runs), tuple(control_runs), contaminated)
         self.unfinished = []
         self._update(pairs=(*self.session.pairs, pair))
-        self.pair_seconds.append(time.monotonic() - began)
+        self.pace.seconds.append(time.monotonic() - began)
         return pair
 
     def _supersede(self, old: Pair) -> None:
@@ -446,18 +395,10 @@ class Conductor:
         )
         self._update(pairs=pairs)
 
-    def _last_lamps(self) -> tuple[str, ...]:
-        if not self.session.pairs:
-            return ()
-        return tuple(dict.fromkeys(lamp for run in self.session.pairs[-1].runs for lamp in run.lamps))
-
     def _is_under_pressure(self) -> bool:
-        """Somebody else is waiting for this device again and again: leave it to them."""
-        latest = self.session.pairs[-MAX_PRESSED_PAIRS:]
-        pressed = [pair for pair in latest if any("io-pressure" in run.lamps for run in pair.runs)]
-        if len(pressed) < MAX_PRESSED_PAIRS:
+        if not is_under_pressure([pair.runs for pair in self.session.pairs]):
             return False
-        self._note("ended early: others were waiting for I/O in three pairs in a row")
+        self.measurer.note("ended early: others were waiting for I/O in three pairs in a row")
         self._end("io-pressure")
         return True
 
@@ -488,22 +429,6 @@ class Conductor:
     def _run_block(self, arm: Arm) -> list[Run]:
         return [self._run(arm, workload, self.schedule.seconds_per_run) for workload in self.workloads]
 
-    # -- budgets -------------------------------------------------------------------------------------------------
-
-    def _deadline(self) -> float:
-        return self.began + (self.settings.budget_seconds or math.inf)
-
-    def _expected_pair_seconds(self) -> float:
-        return median(self.pair_seconds[-4:]) if self.pair_seconds else self.schedule.pair_seconds
-
-    def _has_time(self) -> bool:
-        return time.monotonic() + self._expected_pair_seconds() + RESERVE_SECONDS <= self._deadline()
-
     def _has_bytes(self) -> bool:
         """Whether one more pair fits, beside those still to come: repeats live on what time-bound runs leave."""
-        to_come = self.schedule.pairs - self._done_pairs() + 1
-        return self.session.bytes_written + to_come * self._pair_bytes() <= self.schedule.byte_budget
-
-    def _pair_bytes(self) -> int:
-        writers = sum(1 for workload in self.workloads if workload.is_writing)
-        return 2 * writers * self.schedule.run_write_bytes
+        return self.pace.has_bytes(self.measurer.bytes_written, self.schedule.pairs - self._done_pairs() + 1)

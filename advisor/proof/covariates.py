@@ -47,10 +47,14 @@ class Counters(msgspec.Struct, frozen=True):
     cpu_steal_ticks: int | None = None
     psi_cpu_some_us: int | None = None
     psi_io_full_us: int | None = None
+    tcp_retransmits: int | None = None
+    udp_drops: int | None = None
+    link_drops: int | None = None
 
 
 class Covariates(msgspec.Struct, frozen=True):
     """What happened beside one run; shares are 0 to 1 (``foreign_share`` may exceed 1), ``None`` is unknown.
+    Segments sent again, datagrams and packets dropped are those of this whole host; no run is judged on them.
 
     ``foreign_share`` is the I/O of others on the target's device over fio's own; ``foreign_cpu_share`` the busy
     CPU time that was not fio's, over all CPUs.
@@ -63,6 +67,9 @@ class Covariates(msgspec.Struct, frozen=True):
     steal_share: float | None = None
     psi_cpu_share: float | None = None
     psi_io_full_share: float | None = None
+    tcp_retransmits: int | None = None
+    udp_drops: int | None = None
+    link_drops: int | None = None
 
 
 class Lamp(msgspec.Struct, frozen=True):
@@ -147,7 +154,38 @@ def read_counters(host: Host, device: str | None, at_seconds: float) -> Counters
         cpu_steal_ticks=steal,
         psi_cpu_some_us=_whole(_pressure(host, "cpu", "some", "total")),
         psi_io_full_us=_whole(_pressure(host, "io", "full", "total")),
+        tcp_retransmits=_snmp(host, "Tcp", "RetransSegs"),
+        # no room in the socket's buffer, or a fragment missing
+        udp_drops=_snmp(host, "Udp", "InErrors"),
+        link_drops=_link_drops(host),
     )
+
+
+def _snmp(host: Host, protocol: str, counter: str) -> int | None:
+    text = host.read("/proc/net/snmp")
+    return None if isinstance(text, Missing) else parse_snmp(text, protocol).get(counter)
+
+
+def parse_snmp(text: str, protocol: str) -> dict[str, int]:
+    """The counters of a protocol in /proc/net/snmp: a line of names, then one of numbers."""
+    rows = [line.split() for line in text.splitlines() if line.startswith(f"{protocol}:")]
+    if len(rows) != 2:
+        return {}
+    names, numbers = rows
+    return {name: int(number) for name, number in zip(names[1:], numbers[1:], strict=False) if _COUNT.fullmatch(number)}
+
+
+def _link_drops(host: Host) -> int | None:
+    text = host.read("/proc/net/dev")
+    return None if isinstance(text, Missing) else parse_link_drops(text)
+
+
+def parse_link_drops(text: str) -> int | None:
+    """Packets that the links dropped, received and sent ones together, of /proc/net/dev; the loopback left out."""
+    rows = [line.partition(":") for line in text.splitlines() if ":" in line]
+    fields = [numbers.split() for name, _, numbers in rows if name.strip() != "lo"]
+    drops = [(row[3], row[11]) for row in fields if len(row) >= 12]
+    return sum(int(one) for pair in drops for one in pair if _COUNT.fullmatch(one)) if drops else None
 
 
 def _delta(before: int | None, after: int | None) -> int | None:
@@ -176,7 +214,29 @@ def between(before: Counters, after: Counters, figures: Figures | None) -> Covar
         steal_share=_share(_delta(before.cpu_steal_ticks, after.cpu_steal_ticks), ticks),
         psi_cpu_share=_share(_delta(before.psi_cpu_some_us, after.psi_cpu_some_us), window_us),
         psi_io_full_share=_share(_delta(before.psi_io_full_us, after.psi_io_full_us), window_us),
+        tcp_retransmits=_delta(before.tcp_retransmits, after.tcp_retransmits),
+        udp_drops=_delta(before.udp_drops, after.udp_drops),
+        link_drops=_delta(before.link_drops, after.link_drops),
     )
+
+
+_NETWORK_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "tcp_retransmits": "TCP segments sent again",
+        "udp_drops": "UDP datagrams dropped on arrival",
+        "link_drops": "packets dropped by links",
+    }
+)
+
+
+def network_words(before: Sequence[Covariates], after: Sequence[Covariates]) -> str | None:
+    """What this host's network lost beside the runs of arm A and of arm B, as medians; ``None`` if nothing is known."""
+    found = []
+    for field, words in _NETWORK_WORDS.items():
+        values = [[seen for run in runs if (seen := getattr(run, field)) is not None] for runs in (before, after)]
+        if all(values):
+            found.append(f"{words} {median(values[0]):g} → {median(values[1]):g}")
+    return f"in a run on this host: {', '.join(found)}" if found else None
 
 
 def judge(covariates: Covariates, history: Sequence[Covariates]) -> tuple[str, ...]:
@@ -190,6 +250,28 @@ def _is_lit(lamp: Lamp, covariates: Covariates, history: Sequence[Covariates]) -
     if value is None or not (known or lamp.field in _ZERO_BASELINE):
         return False
     return value > (median(known) if known else 0.0) + lamp.excess
+
+
+def stand_out(groups: Sequence[Sequence[Covariates]]) -> list[bool]:
+    """For each group of runs, whether more went on beside it than beside most: its runs added up, against the median.
+
+    `judge` compares a run with its own arm; this knows no arms. A pair gets the same answer whichever arm was hit, so
+    what is left when such pairs are left out cannot lean to one arm.
+    """
+    found = [False] * len(groups)
+    for lamp in LAMPS.values():
+        totals = [_total(lamp, group) for group in groups]
+        known = [total for total in totals if total is not None]
+        usual = median(known) if known else 0.0
+        for number, total in enumerate(totals):
+            found[number] |= total is not None and total > usual + lamp.excess
+    return found
+
+
+def _total(lamp: Lamp, group: Sequence[Covariates]) -> float | None:
+    values: list[float | None] = [getattr(run, lamp.field) for run in group]
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 class Gate(msgspec.Struct, frozen=True):

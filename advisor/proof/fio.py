@@ -7,137 +7,38 @@ one session of its own, so that one signal reaches everything).
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
-import resource
-import signal
-import subprocess
-import time
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from advisor.errors import CommandError, RefusedError
-from advisor.host import Missing
-from advisor.host.commands import SAFE_ENVIRONMENT, find_program
+from advisor.errors import RefusedError
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import Figures
+from advisor.proof.process import Completed as Completed
+from advisor.proof.process import FioError as FioError
+from advisor.proof.process import FioMissingError as FioMissingError
+from advisor.proof.process import FioProcess as FioProcess
+from advisor.proof.process import FioRunner as FioRunner
 from advisor.proof.scratch import FILE_NAME, Scratch
 from advisor.proof.workloads import Section, Workload
 
 GRACE_SECONDS = 10.0
 """What fio may take beyond the run itself before it is killed."""
-TERMINATION_SECONDS = 2.0
-POLL_SECONDS = 0.1
 MINIMUM_RUNTIME_SHARE = 0.9
 MINIMUM_BYTES_SHARE = 0.9
 NULL_BYTES = 1 << 30
 
 
-class FioMissingError(RefusedError):
-    """fio is not installed."""
+@runtime_checkable
+class RunsNetwork(Protocol):
+    """A runner that has a peer, for the workloads that run between two hosts."""
 
-    kind = "fio-missing"
-
-
-class FioError(CommandError):
-    """A run that cannot be counted: fio failed, hung, or did not do what it was told."""
-
-    kind = "fio"
-
-
-class Completed(msgspec.Struct, frozen=True):
-    """A process that ended, or was ended. ``cpu_seconds`` is user and system time together."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-    timed_out: bool
-    cpu_seconds: float
-
-
-class FioRunner(Protocol):
-    """Runs one fio command to its end. Raises StoppedError (fio stopped first) when a signal came."""
-
-    def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed: ...
-
-
-class FioProcess:
-    """The real runner: the program on the search path, in a session of its own, with nothing on standard input."""
-
-    def __init__(self, *, search_path: str | None = None) -> None:
-        self._search_path = os.environ.get("PATH", os.defpath) if search_path is None else search_path
-
-    def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed:
-        """Run it. ``timeout`` in seconds is hard: SIGTERM, then SIGKILL to the whole group."""
-        program = find_program(argv[0], self._search_path)
-        if isinstance(program, Missing):
-            raise FioMissingError(program.why, hint="install the package fio (3.1 or later)")
-        cpu_before = _children_cpu_seconds()
-        try:
-            process = subprocess.Popen(
-                [program, *argv[1:]],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=dict(SAFE_ENVIRONMENT),
-                cwd=cwd,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise FioError(f"{program} did not start: {os.strerror(error.errno or 0)}") from error
-        with process:
-            try:
-                out, err, timed_out = _wait(process, timeout, stop)
-            except BaseException:
-                _end(process)
-                raise
-        cpu_seconds = _children_cpu_seconds() - cpu_before
-        return Completed(process.returncode, _text(out), _text(err), timed_out, cpu_seconds)
-
-
-def _wait(process: subprocess.Popen[bytes], timeout: float, stop: Stop) -> tuple[bytes, bytes, bool]:
-    deadline = time.monotonic() + timeout
-    while True:
-        stop.check()
-        try:
-            out, err = process.communicate(timeout=POLL_SECONDS)
-            return out, err, False
-        except subprocess.TimeoutExpired:
-            if time.monotonic() > deadline:
-                out, err = _end(process)
-                return out, err, True
-
-
-def _end(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """Stop the whole group, politely first, and reap it. Returns what it had written."""
-    _signal_group(process.pid, signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.communicate(timeout=TERMINATION_SECONDS)
-    # always, also after a polite end: a member of the group may have stayed behind and hold the pipes
-    _signal_group(process.pid, signal.SIGKILL)
-    try:
-        return process.communicate(timeout=TERMINATION_SECONDS)
-    except (subprocess.TimeoutExpired, ValueError):
-        process.kill()
-        return b"", b""
-
-
-def _signal_group(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
-
-
-def _children_cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _text(output: bytes) -> str:
-    return output.decode("utf-8", "replace")
+    def run_network(self, job: Job, stop: Stop) -> tuple[Figures, str]:
+        """One run with both ends: the figures, and both reports as one JSON text. Raises as `run` does."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -215,6 +116,10 @@ def run(runner: FioRunner, job: Job, scratch: Scratch | None, stop: Stop) -> tup
 
     Raises FioError for a run that does not count, ScratchChangedError, FioMissingError and StoppedError.
     """
+    if job.workload.is_network:
+        if not isinstance(runner, RunsNetwork):
+            raise RefusedError(f"{job.workload.name} needs a second host", hint="--peer-ssh HOST names it")
+        return runner.run_network(job, stop)
     timeout = job.seconds + GRACE_SECONDS
     if scratch is None:
         done = runner.run(command(job), timeout=timeout, cwd="/", stop=stop)
@@ -289,7 +194,7 @@ def figures(job: Job, done: Completed) -> Figures:
     """The figures of a run that may be counted. Raises FioError that says why it may not."""
     if done.timed_out:
         raise FioError(f"fio did not end within {job.seconds + GRACE_SECONDS:g} s and was killed")
-    report = _accepted_report(done)
+    report = accepted_report(done)
     directions = [direction for entry in report.jobs for direction in (entry.read, entry.write)]
     ios = sum(direction.total_ios for direction in directions)
     total_bytes = sum(direction.io_bytes for direction in directions)
@@ -318,7 +223,8 @@ def figures(job: Job, done: Completed) -> Figures:
     )
 
 
-def _accepted_report(done: Completed) -> _Report:
+def accepted_report(done: Completed) -> _Report:
+    """The report of a run in which no job failed. Raises FioError with fio's own words."""
     try:
         report = parse_report(done.stdout)
     except FioError as error:

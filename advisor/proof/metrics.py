@@ -9,7 +9,15 @@ from typing import Literal
 import msgspec
 
 MetricName = Literal[
-    "iops", "bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p99", "latency_p999", "cpu_per_io"
+    "iops",
+    "bandwidth",
+    "latency_mean",
+    "latency_p50",
+    "latency_p95",
+    "latency_p99",
+    "latency_p999",
+    "cpu_per_io",
+    "delivered",
 ]
 
 
@@ -39,6 +47,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             # run-to-run noise of 33-68 %: for display, never for a claim
             Metric("latency_p999", "us", "lower"),
             Metric("cpu_per_io", "us", "lower"),
+            # of what one end of a network run sent, the share that the other end received
+            Metric("delivered", "%", "higher"),
         )
     }
 )
@@ -62,6 +72,9 @@ class Figures(msgspec.Struct, frozen=True):
     cpu_us_per_io: float
     cpu_seconds: float
     """CPU time of the whole fio process, start-up included; ``cpu_us_per_io`` counts the I/O threads only."""
+    sent_bytes: int | None = None
+    received_bytes: int | None = None
+    """Of a network run, each as the side that did it counted; IOPS and bandwidth are those of the receiver."""
 
     def value(self, metric: MetricName) -> float:
         """The figure in the metric's printed unit."""
@@ -82,3 +95,6 @@ class Figures(msgspec.Struct, frozen=True):
                 return self.latency_p999_us
             case "cpu_per_io":
                 return self.cpu_us_per_io
+            case "delivered":
+                # 0 is "no value": what touches no network delivers nothing
+                return 100 * (self.received_bytes or 0) / self.sent_bytes if self.sent_bytes else 0.0

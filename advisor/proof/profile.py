@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from advisor.errors import CommandError, RefusedError, UsageError
+from advisor.errors import CommandError, NotRestoredError, RefusedError, UsageError
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host, Missing
 from advisor.journal import Store
@@ -15,21 +16,40 @@ from advisor.plan.placement import node_of
 from advisor.plan.records import Plan
 from advisor.profiles import Profile, load
 from advisor.proof.conductor import Progress, Reconnect, Settings, silent
-from advisor.proof.protocol import prove
-from advisor.proof.records import Arm, Proof, Subject, ToggleClass, claims_for
+from advisor.proof.fio import FioProcess
+from advisor.proof.interrupt import caught_signals
+from advisor.proof.network import NetworkFio
+from advisor.proof.path import PathCheck, find_peer, path_check, peer_target, require_other_way_in
+from advisor.proof.peer import Ssh
+from advisor.proof.protocol import prove, self_test
+from advisor.proof.records import Arm, Proof, Subject, ToggleClass, claims_for, measured_workloads
+from advisor.proof.remount import Remount, make_remount
+from advisor.proof.target import Target, read_target
+from advisor.proof.workloads import get
 from advisor.transaction import Trial, recover, trial
 from advisor.workflow import apply_profiles, plan_profiles, refuse_while_one_waits
 
 RECONNECT_SECONDS = 60.0
 
 
-class ProfileToggle:
-    """Arm A is the host as it was, arm B the plan in force; ``place_node`` runs fio on a node in arm B."""
+class SecondHost(msgspec.Struct, frozen=True):
+    """The peer as the user names it: ``[USER@]HOST`` for ssh, and the address to measure where it is another one."""
 
-    def __init__(self, running: Trial, profile: Profile, place_node: int | None) -> None:
+    ssh: str
+    address: str | None = None
+
+
+class ProfileToggle:
+    """Arm A is the host as it was, arm B the plan in force; ``place_node`` runs fio on a node in arm B, ``path`` asks
+    whether the way to the other end carries the arm."""
+
+    def __init__(
+        self, running: Trial, profile: Profile, place_node: int | None = None, path: PathCheck | None = None
+    ) -> None:
         assert profile.proof is not None
         self._running = running
         self._place_node = place_node
+        self._path = path
         self.toggle_class: ToggleClass = profile.proof.toggle
         self.settle_seconds = profile.proof.settle_seconds
 
@@ -40,11 +60,82 @@ class ProfileToggle:
         else:
             self._running.take_out()
 
+    def check(self, arm: Arm) -> None:
+        """Where links were interrupted: wait for carrier, and ask the other end at the arm's MTU."""
+        if self._path is not None:
+            self._path.check(arm)
+
     def fio_options(self, arm: Arm) -> tuple[str, ...]:
         """How fio is placed: on no node in particular in arm A."""
         if arm == "A" or self._place_node is None:
             return ()
         return (f"--numa_cpu_nodes={self._place_node}", f"--numa_mem_policy=bind:{self._place_node}")
+
+
+class _Means(msgspec.Struct, frozen=True):
+    """What the user permits and names beside the settings."""
+
+    second: SecondHost | None
+    reconnect: str | None
+    allow_remount: bool
+    progress: Progress
+    say: Callable[[str], None]
+
+
+class _Ground(msgspec.Struct, frozen=True):
+    """Where a session measures, and with which fio."""
+
+    target: Target
+    runner: FioProcess
+
+
+def _ground(host: Host, claims: Sequence[str], settings: Settings, second: SecondHost | None) -> _Ground:
+    """Target and runner for these workloads, the peer asked and tried. Raises UsageError and RefusedError."""
+    workloads = [get(name) for name in claims]
+    target = read_target(host, settings.target) if settings.target else None
+    if second is None:
+        assert target is not None, "without a peer only what has a target is measured"
+        return _Ground(target, FioProcess())
+    with caught_signals() as stop:
+        peer = find_peer(host, Ssh(), second.ssh, second.address, stop)
+        runner = NetworkFio(host, peer, Ssh())
+        runner.check(workloads, stop)
+    if target is None:
+        return _Ground(peer_target(peer), runner)
+    return _Ground(msgspec.structs.replace(target, peer_ssh=peer.ssh, peer_address=peer.address), runner)
+
+
+def measurable_claims(
+    names: Sequence[str], *, has_target: bool, has_peer: bool, are_chosen: bool = True
+) -> tuple[str, ...]:
+    """The workloads that can run: those over the network with a peer, the others with a target.
+
+    Of the claims of a profile the others are left out; one that the user named himself is missed. Raises UsageError.
+    """
+    left = [name for name in names if not (has_peer if get(name).is_network else has_target)]
+    if left and (are_chosen or len(left) == len(names)):
+        option = "--peer-ssh HOST" if get(left[0]).is_network else "--target DIR"
+        raise UsageError(f"{left[0]} is measured with {option}", hint=f"give {option}, or another --workload")
+    found = tuple(name for name in names if name not in left)
+    for is_network, is_given, option in ((True, has_peer, "--peer-ssh"), (False, has_target, "--target")):
+        if is_given and not any(get(name).is_network == is_network for name in found):
+            example = "net.tcp-64k" if is_network else "infoscale.64k-seq-rw50"
+            raise UsageError(f"{option}: no workload uses it", hint=f"leave it out, or add --workload {example}")
+    return found
+
+
+def noise_floor(
+    host: Host,
+    workloads: Sequence[str],
+    settings: Settings,
+    *,
+    second: SecondHost | None = None,
+    progress: Progress = silent,
+) -> Proof:
+    """`self_test` on a target, between two hosts, or both."""
+    claims = measurable_claims(workloads, has_target=bool(settings.target), has_peer=second is not None)
+    ground = _ground(host, claims, settings, second)
+    return self_test(host, claims, settings, runner=ground.runner, target=ground.target, progress=progress)
 
 
 def prove_profile(
@@ -55,18 +146,30 @@ def prove_profile(
     *,
     workloads: Sequence[str] = (),
     reconnect: str | None = None,
+    allow_remount: bool = False,
+    second: SecondHost | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda _: None,
+    planned: Callable[[Plan], None] = lambda _: None,
     store: Store | None = None,
 ) -> Proof:
     """Measure a profile on this host and judge it; ``workloads`` replace the profile's own claims.
 
-    ``reconnect`` is a command that makes connections or mounts anew after each toggle. With ``keep_if_gain`` a proven
-    gain is then applied, persisted, as a transaction of its own. Raises what planning, `trial` and `prove` raise.
+    ``second`` is the peer of network workloads; where only such are measured, ``settings.target`` may be empty.
+    ``reconnect`` is a command that makes connections or mounts anew after each toggle, ``allow_remount`` lets the
+    target be unmounted and mounted again for that. ``planned`` is given the plan that is arm B, before anything is
+    changed. With ``keep_if_gain`` a proven gain is then applied, persisted, as a
+    transaction of its own. Raises what planning, `trial` and `prove` raise.
     """
     profile = load(name)
     if profile.proof is None:
         raise UsageError(f"profile {name} does not say how it is proven", hint="it has no [proof] table")
+    claims = measurable_claims(
+        workloads or profile.proof.claims,
+        has_target=bool(settings.target),
+        has_peer=second is not None,
+        are_chosen=bool(workloads),
+    )
     kept = store or Store()
     with kept.lock():
         refuse_while_one_waits(kept)
@@ -75,22 +178,79 @@ def prove_profile(
         facts = scan(host)
         plan = _toggled(plan_profiles(host, [name], values, runtime_only=True, store=kept, facts=facts))
         _check(plan, profile)
-        node = _place_node(profile, settings, facts)
-        with trial(host, plan, kept) as running:
-            proof = prove(
-                host,
-                _subject(profile, workloads),
-                ProfileToggle(running, profile, node),
-                msgspec.structs.replace(settings, keep_if_gain=False),
-                reconnect=_reconnecting(host, reconnect),
-                progress=progress,
-            )
+        planned(plan)
+        means = _Means(second, reconnect, allow_remount, progress, say)
+        proof = _measured(host, profile, plan, facts, claims, settings, means, kept)
     if not (settings.keep_if_gain and proof.is_gain):
         return proof
     done = apply_profiles(host, [name], values, progress=say, store=kept)
     if done.record is not None and done.record.seconds_left is not None:
         say(f"{done.record.id} waits {done.record.seconds_left:.0f} s for: advisor confirm {done.record.id}")
     return msgspec.structs.replace(proof, kept=True)
+
+
+def _measured(
+    host: Host,
+    profile: Profile,
+    plan: Plan,
+    facts: Facts,
+    claims: Sequence[str],
+    settings: Settings,
+    means: _Means,
+    store: Store,
+) -> Proof:
+    """The session itself, between the refusals that only this host can tell and the mount that must be back."""
+    subject = _subject(profile, claims)
+    node = _place_node(profile, settings, facts)
+    require_other_way_in(host, facts, plan, force=settings.force)
+    ground = _ground(host, claims, settings, means.second)
+    hook = _reconnecting(host, profile, subject, ground.target, means)
+    # without that permission the session is refused anyway
+    path = path_check(host, facts, plan, ground.target, means.say) if settings.allow_link_flap else None
+    with _mounted_again(hook), trial(host, plan, store) as running:
+        return prove(
+            host,
+            subject,
+            ProfileToggle(running, profile, node, path),
+            msgspec.structs.replace(settings, keep_if_gain=False),
+            reconnect=hook,
+            runner=ground.runner,
+            target=ground.target,
+            notes=_path_notes(path),
+            progress=means.progress,
+        )
+
+
+def _path_notes(path: PathCheck | None) -> tuple[str, ...]:
+    if path is None:
+        return ()
+    if not path.asked:
+        return ("nobody beyond the changed links could be asked whether the path carries the arm's MTU",)
+    return (f"an arm was measured only after {', '.join(path.asked)} had answered at its MTU",)
+
+
+@contextlib.contextmanager
+def _mounted_again(hook: Reconnect | None) -> Iterator[None]:
+    """However the session ends, what was unmounted is mounted. Raises NotRestoredError that lists all that is not."""
+    try:
+        yield
+    except NotRestoredError as first:
+        try:
+            _ensure_mounted(hook)
+        except NotRestoredError as second:
+            items = (*first.items, *second.items)
+            raise NotRestoredError(f"{first.message}; {second.message}", hint=second.hint, items=items) from first
+        raise
+    except BaseException:
+        _ensure_mounted(hook)
+        raise
+    else:
+        _ensure_mounted(hook)
+
+
+def _ensure_mounted(hook: Reconnect | None) -> None:
+    if isinstance(hook, Remount):
+        hook.ensure_mounted()
 
 
 def _toggled(plan: Plan) -> Plan:
@@ -105,15 +265,16 @@ def _check(plan: Plan, profile: Profile) -> None:
     if not plan.changes:
         raise RefusedError(
             f"{profile.name} would change no live value here: there are no two states to compare",
-            hint="advisor plan says why; a profile in force is rolled back first, then proven",
+            hint="advisor plan says why; a profile in force is rolled back first, then proven; for what only a reboot"
+            " puts in force: advisor bench, apply, reboot, advisor bench, advisor compare",
         )
 
 
-def _subject(profile: Profile, workloads: Sequence[str]) -> Subject:
+def _subject(profile: Profile, claims: Sequence[str]) -> Subject:
     assert profile.proof is not None
     return Subject(
         profile=profile.name,
-        claims=claims_for(workloads or profile.proof.claims),
+        claims=claims_for(claims),
         path="network" if profile.proof.network else "any",
     )
 
@@ -133,9 +294,26 @@ def _place_node(profile: Profile, settings: Settings, facts: Facts) -> int | Non
     return node
 
 
-def _reconnecting(host: Host, command: str | None) -> Reconnect | None:
-    if command is None:
+def _reconnecting(host: Host, profile: Profile, subject: Subject, target: Target, means: _Means) -> Reconnect | None:
+    """What makes connections or mounts anew. Raises UsageError, or RefusedError where a remount would not do."""
+    if means.reconnect is not None and means.allow_remount:
+        raise UsageError("--reconnect and --allow-remount exclude each other")
+    if means.reconnect is not None:
+        return _by_command(host, means.reconnect)
+    if not means.allow_remount:
         return None
+    if not any(get(name).needs_scratch for name in measured_workloads(subject)):
+        raise UsageError("--allow-remount: nothing is measured on a mount", hint="leave it out")
+    assert profile.proof is not None
+    if profile.proof.reconnect is None:
+        raise RefusedError(
+            f"{profile.name} does not say that mounting anew makes it act",
+            hint="--reconnect COMMAND, or reconnect = in the [proof] table of a profile of your own",
+        )
+    return make_remount(host, target, needs_connection=profile.proof.reconnect == "connections")
+
+
+def _by_command(host: Host, command: str) -> Reconnect:
     argv = shlex.split(command)
 
     def reconnect(arm: Arm) -> None:

@@ -18,6 +18,7 @@ from advisor.proof import schedule as scheduling
 from advisor.proof.conductor import Conductor, Progress, ProgressEvent, Reconnect, Settings, Toggle, silent
 from advisor.proof.covariates import Gate, memory_bytes, read_gate
 from advisor.proof.fio import FioProcess, FioRunner, read_version
+from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.records import Arm, Proof, Session, Subject, ToggleClass, claims_for, measured_workloads, resolve
 from advisor.proof.schedule import MODES, Mode, Schedule
@@ -50,7 +51,8 @@ def require_measurable(
         raise RefusedError(
             f"{subject.profile} acts on new sockets, sessions or mounts only, and nothing reconnects them between the"
             " arms: a measurement would compare the old state with itself",
-            hint="give a reconnect or remount command that may be run at every toggle",
+            hint="--reconnect COMMAND or --allow-remount makes them anew at every toggle; or measure between two hosts:"
+            " --peer-ssh HOST --workload net.tcp-64k",
         )
     if toggle.toggle_class == "T2" and not settings.allow_link_flap:
         raise RefusedError(
@@ -65,12 +67,18 @@ def require_measurable(
         )
 
 
+def reconnects_itself(subject: Subject) -> bool:
+    """Whether each run of every workload opens sockets of its own: then a change of class T1 acts without a hook."""
+    return all(get(name).is_network for name in measured_workloads(subject))
+
+
 def plan_session(host: Host, subject: Subject, toggle: Toggle, settings: Settings) -> Schedule:
     """What a session would do: pairs, looks, predicted seconds and bytes. Reads only, and raises as `prove` does."""
     return _schedule(resolve(subject, MODES[settings.mode]), toggle, settings, read_target(host, settings.target))
 
 
-def _mode(settings: Settings) -> Mode:
+def chosen_mode(settings: Settings) -> Mode:
+    """The mode with the length of a run that the user chose. Raises UsageError."""
     mode = MODES[settings.mode]
     if settings.seconds is None:
         return mode
@@ -81,7 +89,7 @@ def _mode(settings: Settings) -> Mode:
 
 def _schedule(subject: Subject, toggle: Toggle, settings: Settings, target: Target) -> Schedule:
     return scheduling.make_schedule(
-        _mode(settings),
+        chosen_mode(settings),
         [get(name) for name in measured_workloads(subject)],
         device_bytes=target.size_bytes,
         place_seconds=PLACE_SECONDS + toggle.settle_seconds,
@@ -108,10 +116,13 @@ def prove(
     *,
     reconnect: Reconnect | None = None,
     runner: FioRunner | None = None,
+    target: Target | None = None,
+    notes: Iterable[str] = (),
     progress: Progress = silent,
 ) -> Proof:
     """Measure a change in interleaved pairs and judge it.
 
+    ``target`` is given where it is not a directory alone (a peer, `advisor.proof.path`), with a runner that has it.
     ``toggle`` puts the arms in force and reads every tunable back; ``reconnect`` is called after it for changes that
     act on new sockets or mounts only. Raises RefusedError before anything is changed, InterruptedProofError with the
     partial result after a signal, NotRestoredError where arm A could not be put back.
@@ -119,11 +130,13 @@ def prove(
     subject = resolve(subject, MODES[settings.mode])
     runner = runner or FioProcess()
     with caught_signals() as stop:
-        target = read_target(host, settings.target)
-        require_measurable(subject, toggle, target, settings, can_reconnect=reconnect is not None)
+        target = target or read_target(host, settings.target)
+        can_reconnect = reconnect is not None or reconnects_itself(subject)
+        require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect)
         version = read_version(runner, stop)
         plan = _schedule(subject, toggle, settings, target)
-        require_space(target, plan.scratch_bytes, settings.keep)
+        if plan.scratch_bytes:
+            require_space(target, plan.scratch_bytes, settings.keep)
         gate = read_gate(host)
         require_calm(gate, force=settings.force)
         session = Session(
@@ -138,14 +151,18 @@ def prove(
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             gate=gate,
             forced=bool(gate.busy),
+            host=read_identity(host),
             self_test=settings.self_test,
-            notes=tuple(_notes(host, target, plan)),
+            notes=(*layout_notes(host, target, plan), *notes),
+            peer_ssh=target.peer_ssh,
+            peer_address=target.peer_address,
         )
         progress(ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan))
         return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).conduct()
 
 
-def _notes(host: Host, target: Target, plan: Schedule) -> Iterable[str]:
+def layout_notes(host: Host, target: Target, plan: Schedule) -> Iterable[str]:
+    """What the layout on this host cannot show."""
     memory = memory_bytes(host)
     if plan.scratch_bytes and memory is not None and plan.scratch_bytes < 2 * memory:
         # caches of the array, the hypervisor or the server are out of sight; its size can only be guessed
@@ -160,9 +177,10 @@ def self_test(
     settings: Settings,
     *,
     runner: FioRunner | None = None,
+    target: Target | None = None,
     progress: Progress = silent,
 ) -> Proof:
     """`prove` with A = A: shows the noise floor of this host, and that no gain is invented."""
     subject = Subject(profile="self-test", claims=claims_for(workloads))
     settings = replace(settings, self_test=True, keep_if_gain=False)
-    return prove(host, subject, NullToggle(), settings, runner=runner, progress=progress)
+    return prove(host, subject, NullToggle(), settings, runner=runner, target=target, progress=progress)

@@ -15,9 +15,10 @@ import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.proof.covariates import Covariates, Gate
+from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import CLAIMABLE, METRICS, Figures, MetricName
 from advisor.proof.schedule import Mode, Schedule
-from advisor.proof.workloads import NULL_CONTROL, get
+from advisor.proof.workloads import NULL_CONTROL, Workload, get
 
 Arm = Literal["A", "B"]
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
@@ -26,6 +27,8 @@ Verdict = Literal["gain", "loss", "gain-with-cost", "no-difference", "inconclusi
 
 MAX_CLAIMS = 3
 GUARDRAIL_LIMIT = 0.10
+LOSS_LIMIT = 0.01
+"""By how much the share of the datagrams that arrive may fall."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -52,7 +55,8 @@ class Guardrail(msgspec.Struct, frozen=True):
 class Subject(msgspec.Struct, frozen=True):
     """What is put to the test. ``path`` is where the effect can show: ``network`` needs a target behind a network.
 
-    Without guardrails of its own each claimed workload is guarded by p99 and by CPU time for each I/O.
+    Without guardrails of its own each claimed workload is guarded by p99 and by CPU time for each I/O; one over the
+    network by CPU time, and by the share of its datagrams that arrive.
     ``exploratory`` workloads are measured and shown, but never judged.
     """
 
@@ -113,6 +117,9 @@ class Session(msgspec.Struct, frozen=True):
     bytes_written: int = 0
     kept: bool = False
     restored: bool = True
+    peer_ssh: str | None = None
+    peer_address: str | None = None
+    host: HostIdentity | None = None
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -145,7 +152,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 class Proof(msgspec.Struct, frozen=True):
     """The result; its JSON is ``advisor.proof/1`` of the contract. ``tendency`` is the verdict that the claims
-    alone would have given, ``reasons`` why the verdict is not that one."""
+    alone would have given, ``reasons`` why the verdict is not that one, ``saved_to`` the file that holds every run."""
 
     profile: str
     verdict: Verdict
@@ -164,6 +171,7 @@ class Proof(msgspec.Struct, frozen=True):
     order: tuple[str, ...]
     gate: Gate
     session: Session
+    saved_to: str | None = None
     schema: Literal["advisor.proof/1"] = "advisor.proof/1"
 
     @property
@@ -219,11 +227,19 @@ def _resolve_claim(profile: str, claim: Claim, mode: Mode) -> Claim:
 
 
 def _default_guardrails(claims: Sequence[Claim]) -> Iterable[Guardrail]:
-    metrics: tuple[MetricName, ...] = ("latency_p99", "cpu_per_io")
     for workload in dict.fromkeys(claim.workload for claim in claims):
-        for metric in metrics:
-            if (workload, metric) not in {(claim.workload, claim.metric) for claim in claims}:
-                yield Guardrail(workload, metric)
+        for guardrail in _guardrails_of(get(workload)):
+            if (workload, guardrail.metric) not in {(claim.workload, claim.metric) for claim in claims}:
+                yield guardrail
+
+
+def _guardrails_of(workload: Workload) -> Iterable[Guardrail]:
+    if not workload.is_network:
+        yield Guardrail(workload.name, "latency_p99")
+    elif any(section.protocol == "udp" for section in workload.sections):
+        # more that arrives is no gain where more is lost on the way as well
+        yield Guardrail(workload.name, "delivered", LOSS_LIMIT)
+    yield Guardrail(workload.name, "cpu_per_io")
 
 
 def measured_workloads(subject: Subject) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How a session is laid out before it starts: pairs, looks, significance level, bytes. Pure.
+"""How a session is laid out before it starts: pairs (or rounds of one arm), looks, significance level, bytes. Pure.
 
 Everything that bears on the error rate is fixed here, before the first figure is seen: the number of looks
 follows from the pairs that fit into the budget, and the level from the number of looks.
@@ -58,7 +58,8 @@ class Schedule(msgspec.Struct, frozen=True):
     """What a session will do at most. Predicted seconds and bytes are shown before it starts.
 
     ``run_write_bytes`` bounds what each writing run may write; ``predicted_bytes`` is the sum of those bounds and
-    the filling of the scratch file, repeats excepted, which draw on what is left of ``byte_budget``.
+    the filling of the scratch file, repeats excepted, which draw on what is left of ``byte_budget``. With one arm
+    (``bench``) a pair is a round: one run of each workload.
     """
 
     mode: ModeName
@@ -72,6 +73,7 @@ class Schedule(msgspec.Struct, frozen=True):
     predicted_bytes: int
     predicted_seconds: float
     pair_seconds: float
+    arms: int = 2
 
 
 def looks_for(pairs: int, mode: Mode) -> tuple[int, ...]:
@@ -87,9 +89,11 @@ def level_for(looks: Sequence[int]) -> float:
     return POCOCK[len(looks)]
 
 
-def pair_seconds(workloads: Sequence[Workload], mode: Mode, place_seconds: float) -> float:
-    """Predicted duration of one pair: two arms, every workload in each, and its share of the control."""
+def pair_seconds(workloads: Sequence[Workload], mode: Mode, place_seconds: float, arms: int = 2) -> float:
+    """Predicted duration of one pair: two arms, every workload in each, and its share of the control; or of a round."""
     arm = place_seconds + len(workloads) * (mode.seconds + FIO_OVERHEAD_SECONDS)
+    if arms == 1:
+        return arm
     control = (min(1.0, mode.seconds) + FIO_OVERHEAD_SECONDS) / CONTROL_EVERY
     return 2 * (arm + control)
 
@@ -110,8 +114,10 @@ def make_schedule(
     budget_seconds: float | None = None,
     byte_budget: int | None = None,
     scratch_bytes: int | None = None,
+    arms: int = 2,
 ) -> Schedule:
-    """Lay a session out. ``place_seconds`` is what putting an arm in place and settling takes.
+    """Lay a session out. ``place_seconds`` is what putting an arm in place and settling takes; one of a single arm
+    has no looks but the last.
 
     Raises RefusedError where the budget in seconds has no room for one pair, or the one in bytes none for the runs.
     """
@@ -119,14 +125,14 @@ def make_schedule(
     size = scratch_bytes if scratch_bytes is not None else _scratch_size(mode, budget)
     size = size if any(workload.needs_scratch for workload in workloads) else 0
     _require_room(size, workloads)
-    each = pair_seconds(workloads, mode, place_seconds)
-    warm_up = 2 * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + FIO_OVERHEAD_SECONDS))
+    each = pair_seconds(workloads, mode, place_seconds, arms)
+    warm_up = arms * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + FIO_OVERHEAD_SECONDS))
     fixed = size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
-    pairs = _fitting_pairs(mode, each, fixed, budget_seconds)
+    pairs = _fitting_pairs(mode, each, fixed, budget_seconds, "pair" if arms == 2 else "round")
     writers = sum(1 for workload in workloads if workload.is_writing)
-    writing_runs = writers * (2 * WARM_UP_RUNS + 2 * pairs)
+    writing_runs = writers * arms * (WARM_UP_RUNS + pairs)
     per_run = _run_bytes(budget, size, writing_runs, _smallest_run(workloads))
-    looks = looks_for(pairs, mode)
+    looks = looks_for(pairs, mode) if arms == 2 else (pairs,)
     return Schedule(
         mode=mode.name,
         pairs=pairs,
@@ -139,6 +145,7 @@ def make_schedule(
         predicted_bytes=size + per_run * writing_runs,
         predicted_seconds=fixed + pairs * each,
         pair_seconds=each,
+        arms=arms,
     )
 
 
@@ -152,18 +159,18 @@ def _require_room(scratch_bytes: int, workloads: Sequence[Workload]) -> None:
     for workload in workloads:
         for section in workload.sections:
             region = scratch_bytes * section.region[1] // 100 // (section.jobs if section.own_regions else 1)
-            if section.engine != "null" and region < MINIMUM_BLOCKS * section.block_bytes:
+            if section.needs_scratch and region < MINIMUM_BLOCKS * section.block_bytes:
                 raise UsageError(f"{workload.name} needs more than {scratch_bytes // 1024} KiB of scratch file")
 
 
-def _fitting_pairs(mode: Mode, each: float, fixed: float, budget_seconds: float | None) -> int:
+def _fitting_pairs(mode: Mode, each: float, fixed: float, budget_seconds: float | None, noun: str) -> int:
     if budget_seconds is None:
         return mode.pairs
     pairs = min(mode.pairs, int((budget_seconds - fixed) / each))
     if pairs < 1:
         raise RefusedError(
-            f"a budget of {budget_seconds:g} s has no room for one pair: scratch file, warm-up and restoring take"
-            f" about {fixed:.0f} s, each pair {each:.0f} s",
+            f"a budget of {budget_seconds:g} s has no room for one {noun}: scratch file, warm-up and restoring take"
+            f" about {fixed:.0f} s, each {noun} {each:.0f} s",
             hint="raise --budget, or measure fewer workloads",
         )
     return pairs

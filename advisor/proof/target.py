@@ -45,7 +45,11 @@ class Mount(msgspec.Struct, frozen=True):
 
 class Target(msgspec.Struct, frozen=True):
     """Where the scratch file will be. ``device`` is the kernel name in diskstats, ``None`` where there is no
-    block device; ``size_bytes`` and ``free_bytes`` are the file system's, ``free_bytes`` as an ordinary user's."""
+    block device; ``size_bytes`` and ``free_bytes`` are the file system's, ``free_bytes`` as an ordinary user's.
+
+    Where a second host takes part, ``peer_ssh`` is what ssh calls it and ``peer_address`` what is measured; without
+    storage beside it, `advisor.proof.path.peer_target` stands in.
+    """
 
     path: str
     file_system: str
@@ -55,6 +59,8 @@ class Target(msgspec.Struct, frozen=True):
     is_network: bool
     size_bytes: int
     free_bytes: int
+    peer_ssh: str | None = None
+    peer_address: str | None = None
 
 
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:

@@ -1,7 +1,7 @@
 """The workload library: which I/O patterns can be measured, with which metric, and where each comes from.
 
 A workload is data; ``advisor.proof.fio`` turns it into a command line. The names are part of the contract with
-profiles. Patterns that need two hosts (``ioengine=net``) are not in this catalogue.
+profiles. Those of the group ``net`` run between two hosts and touch no storage (``advisor.proof.network``).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ KIB = 1024
 SATURATION_DEPTH = 16
 
 Pattern = Literal["read", "write", "rw", "randread", "randwrite", "randrw"]
+Protocol = Literal["tcp", "udp"]
 
 
 class UnknownWorkloadError(UsageError):
@@ -30,14 +31,16 @@ class UnknownWorkloadError(UsageError):
 
 class Section(msgspec.Struct, frozen=True):
     """One group of equal fio jobs. ``read_percent`` belongs to mixed patterns, ``random_percent`` is fio's
-    ``percentage_random``; ``region`` is the part of the scratch file in percent (start, length)."""
+    ``percentage_random``; ``region`` is the part of the scratch file in percent (start, length). With the engine
+    ``net`` a ``protocol`` is named, and ``write`` means that this host sends, ``read`` that it receives."""
 
     name: str
     pattern: Pattern
     block_bytes: int
     depth: int = 1
     jobs: int = 1
-    engine: Literal["libaio", "psync", "null"] = "libaio"
+    engine: Literal["libaio", "psync", "null", "net"] = "libaio"
+    protocol: Protocol | None = None
     read_percent: int = 50
     random_percent: int | None = None
     region: tuple[int, int] = (0, 100)
@@ -45,9 +48,14 @@ class Section(msgspec.Struct, frozen=True):
     end_fsync: bool = False
 
     @property
+    def needs_scratch(self) -> bool:
+        """Whether it touches storage."""
+        return self.engine not in ("null", "net")
+
+    @property
     def write_share(self) -> float:
-        """Share of the transferred bytes that is written, 0 to 1."""
-        if self.engine == "null" or self.pattern in ("read", "randread"):
+        """Share of the transferred bytes that is written to storage, 0 to 1."""
+        if not self.needs_scratch or self.pattern in ("read", "randread"):
             return 0.0
         return 1.0 if self.pattern in ("write", "randwrite") else 1 - self.read_percent / 100
 
@@ -74,7 +82,12 @@ class Workload(msgspec.Struct, frozen=True):
     @property
     def needs_scratch(self) -> bool:
         """Whether it touches storage at all."""
-        return any(section.engine != "null" for section in self.sections)
+        return any(section.needs_scratch for section in self.sections)
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it runs between this host and a peer."""
+        return any(section.engine == "net" for section in self.sections)
 
     @property
     def is_depth_one(self) -> bool:
@@ -217,6 +230,30 @@ def _beegfs() -> list[Workload]:
     ]
 
 
+FIO_NET = "fio(1), ioengine=net"
+
+
+def _network() -> list[Workload]:
+    shapes: tuple[tuple[Protocol, int, str], ...] = (
+        ("tcp", 64, "one TCP connection, 64 KiB writes"),
+        ("udp", 8, "8 KiB UDP datagrams"),
+    )
+    ways: tuple[tuple[str, Pattern, str], ...] = (
+        ("", "write", "this host sends to the peer"),
+        ("-receive", "read", "the peer sends to this host"),
+    )
+    return [
+        _single(
+            f"net.{protocol}-{kib}k{suffix}",
+            f"{title}, {way}",
+            FIO_NET,
+            Section("net", pattern, kib * KIB, engine="net", protocol=protocol),
+        )
+        for protocol, kib, title in shapes
+        for suffix, pattern, way in ways
+    ]
+
+
 NULL_CONTROL = "null.4k"
 
 
@@ -226,7 +263,7 @@ def _control() -> Workload:
 
 
 def _catalogue() -> Mapping[str, Workload]:
-    workloads = [*_infoscale(), *_iometer(), *_iris(), *_beegfs(), _control()]
+    workloads = [*_infoscale(), *_iometer(), *_iris(), *_beegfs(), *_network(), _control()]
     return MappingProxyType({workload.name: workload for workload in workloads})
 
 

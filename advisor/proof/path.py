@@ -1,0 +1,208 @@
+"""The way that is measured: which peer, over which link, and whether it carries what an arm says it should.
+
+A change of links is only worth measuring where the path to the other end goes over them and carries the new size:
+TCP shows no mismatch, it stalls or shrinks its segments, and a figure from such an arm says nothing about the profile.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from advisor.errors import CommandError, RefusedError, UsageError
+from advisor.facts.whole import Facts
+from advisor.host import Host, Missing
+from advisor.plan.records import Plan
+from advisor.proof.interrupt import Stop
+from advisor.proof.peer import Peer, PeerError, Ssh, check_destination
+from advisor.proof.records import Arm
+from advisor.proof.target import Target
+from advisor.reach import Passed, Peers, await_gate, gate, named_peers, peers_of, read_surroundings, up_links
+from advisor.reach.addresses import resolve, scope_of
+from advisor.reach.records import Peer as Other
+
+WINDOW_SECONDS: Final = 10.0
+"""For the other end to answer again, from the links being up."""
+LINK_SECONDS: Final = 30.0
+"""For the links to have a carrier again."""
+_PAUSE_SECONDS: Final = 0.1
+_LARGEST_PACKET_BYTES: Final = 65535
+_STORAGE: Final = frozenset({"nfs", "iscsi", "nvme"})
+
+
+def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop: Stop) -> Peer:
+    """The second host, asked over ssh whether fio is there.
+
+    ``address`` is where it is measured; without it, the one that ssh connects to. Raises UsageError for names that
+    mean no host, RefusedError with the command that helps where it cannot do its part.
+    """
+    check_destination(destination)
+    try:
+        where = resolve(address or ssh.host_name(destination))
+    except PeerError as error:
+        raise RefusedError(f"--peer-ssh {error.message}", hint=error.hint) from error
+    if scope_of(where) is not None:
+        raise UsageError(f"--peer-address {where}: fio takes no address with a link", hint="give a global address")
+    (asked, left) = _asked(host, str(where))
+    if asked is None or asked.link is None:
+        raise RefusedError(left or f"no route leads to {where}", hint=f"ip route get {where}")
+    source = _source(str(where))
+    if asked.link == "lo" or source == str(where):
+        raise RefusedError(
+            f"{where} is an address of this host itself: nothing crosses a wire", hint="--peer-ssh names a second host"
+        )
+    try:
+        version = ssh.version_there(destination, stop)
+    except PeerError as error:
+        raise RefusedError(f"--peer-ssh {error.message}", hint=error.hint) from error
+    return Peer(destination, str(where), source, asked.link, version)
+
+
+def _asked(host: Host, address: str) -> tuple[Other | None, str | None]:
+    found = named_peers(host, read_surroundings(host), [address])
+    return next(iter(found.asked), None), next((one.why for one in found.unprobeable), None)
+
+
+def _source(address: str) -> str:
+    """This host's own address towards that one: connecting a datagram socket sends nothing."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise RefusedError(f"{address}: {error.strerror}", hint=f"ip route get {address}") from error
+
+
+def peer_target(peer: Peer) -> Target:
+    """What stands in a session for the storage where there is none: nothing is written anywhere."""
+    return Target(
+        path=f"peer {peer.address}" + (f" over {peer.link}" if peer.link else ""),
+        file_system=f"{peer.fio_version} there",
+        mount_point="",
+        source=peer.ssh,
+        device=None,
+        is_network=True,
+        size_bytes=0,
+        free_bytes=0,
+        peer_ssh=peer.ssh,
+        peer_address=peer.address,
+    )
+
+
+def links_at_risk(plan: Plan) -> frozenset[str]:
+    """The links that the plan may interrupt."""
+    return frozenset(change.tunable.split(":")[1] for change in plan.changes if change.risk == "link")
+
+
+class PathCheck:
+    """Asks the other end, after each toggle and before anything is measured, whether the path carries the arm's MTU."""
+
+    def __init__(self, host: Host, links: Iterable[str], passing: Sequence[Passed], window_seconds: float) -> None:
+        self._host = host
+        self._links = up_links(host, frozenset(links))
+        self._passing = tuple(passing)
+        self._window_seconds = window_seconds
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The addresses that are asked."""
+        return tuple(one.peer.address for one in self._passing)
+
+    def check(self, arm: Arm) -> None:
+        """Wait for carrier, then ask. Raises CommandError that names who does not answer what size."""
+        deadline = time.monotonic() + LINK_SECONDS
+        while down := self._links - up_links(self._host, self._links):
+            if time.monotonic() > deadline:
+                raise CommandError(f"arm {arm}: {', '.join(sorted(down))} had no carrier after {LINK_SECONDS:g} s")
+            time.sleep(_PAUSE_SECONDS)
+        after = await_gate(
+            self._host, self._links, self._passing, _LARGEST_PACKET_BYTES, window_seconds=self._window_seconds
+        )
+        if not after.held:
+            why = "; ".join(one.why for one in after.failing)
+            raise CommandError(f"the path does not carry arm {arm}: {why}", hint="advisor probe shows what it carries")
+
+
+def path_check(
+    host: Host,
+    facts: Facts,
+    plan: Plan,
+    target: Target,
+    say: Callable[[str], None],
+    *,
+    window_seconds: float = WINDOW_SECONDS,
+) -> PathCheck | None:
+    """The check for a plan that interrupts links; ``None`` where it does not.
+
+    Who is asked: the peer of a network workload, else the storage servers behind these links. Raises RefusedError
+    where the measured peer is not reached over them, or does not answer even now.
+    """
+    links = links_at_risk(plan)
+    if not links:
+        return None
+    extra = [target.peer_address] if target.peer_address else []
+    found = peers_of(host, facts, links=links, extra=extra)
+    outside = next((one for one in found.unprobeable if one.role == "named"), None)
+    if outside is not None:
+        raise RefusedError(
+            f"--peer-address {outside.what}: {outside.why}: the effect of this profile cannot show there",
+            hint="name the peer's address on the link that is changed, or choose the links with --set links=",
+        )
+    now = gate(Peers(tuple(peer for peer in found.asked if _is_measured(peer, target))))
+    for silent in now.failing:
+        if silent.peer.role == "named":
+            raise RefusedError(
+                f"{silent.why}, and that before anything was changed",
+                hint="the peer must answer pings (ICMP echoes) at the present MTU: advisor probe shows what is carried",
+            )
+    check = PathCheck(host, links, now.passing, window_seconds)
+    if check.asked:
+        say(f"after each toggle, asked whether the path carries the arm's MTU: {', '.join(check.asked)}")
+    else:
+        say("nobody beyond these links can be asked whether the path carries the arm's MTU")
+    return check
+
+
+def _is_measured(other: Other, target: Target) -> bool:
+    if target.peer_address:
+        return other.role == "named"
+    if target.file_system in ("nfs", "nfs4"):
+        return other.role == "nfs" and target.mount_point in other.why
+    return other.role in _STORAGE
+
+
+def require_other_way_in(host: Host, facts: Facts, plan: Plan, *, force: bool) -> None:
+    """Raise RefusedError where the ssh session that this runs in goes over a link that the plan interrupts."""
+    links = links_at_risk(plan)
+    client = ssh_client(host) if links and not force else None
+    if client is None:
+        return
+    over = [peer for peer in peers_of(host, facts, links=links, extra=[client]).asked if peer.role == "named"]
+    if over:
+        raise RefusedError(
+            f"the ssh session from {client} that this runs in goes over {over[0].link}, which each toggle interrupts",
+            hint="log in over another link or the console; --force does it all the same",
+        )
+
+
+def ssh_client(host: Host) -> str | None:
+    """The address that the ssh session came from in which this process runs; sudo hides it from us, not from us all."""
+    found = os.environ.get("SSH_CONNECTION")
+    pid = str(os.getpid())
+    for _ in range(64):
+        if found:
+            return found.split()[0]
+        stat = host.read(f"/proc/{pid}/stat")
+        parent = None if isinstance(stat, Missing) else re.search(r"\) \S (\d+) ", stat)
+        if parent is None or parent[1] in ("0", "1"):
+            return None
+        pid = parent[1]
+        environment = host.read(f"/proc/{pid}/environ")
+        words = "" if isinstance(environment, Missing) else environment
+        found = next((word[15:] for word in words.split("\0") if word.startswith("SSH_CONNECTION=")), None)
+    return None

@@ -1,0 +1,171 @@
+"""What may be claimed between two hosts, what guards it, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from advisor.errors import InvalidInputError, RefusedError, UsageError
+from advisor.host import Host
+from advisor.profiles import load, parse_profile
+from advisor.proof import fio
+from advisor.proof.interrupt import Stop
+from advisor.proof.metrics import Figures
+from advisor.proof.profile import measurable_claims
+from advisor.proof.protocol import reconnects_itself, require_measurable
+from advisor.proof.records import Claim, Guardrail, Subject, resolve
+from advisor.proof.schedule import MODES
+from advisor.proof.verdict import decide
+from advisor.proof.workloads import get
+from advisor.report.proof import proof_text
+
+from .fakes import FakeFio, SpeedToggle
+from .sessions import figures, pair, session
+from .test_protocol import settings
+
+TCP, UDP, STORAGE = "net.tcp-64k", "net.udp-8k", "infoscale.64k-seq-w100"
+
+
+def resolved(*names: str) -> Subject:
+    return resolve(Subject("network", tuple(Claim(name) for name in names), path="network"), MODES["default"])
+
+
+def test_datagrams_that_arrive_are_guarded_and_what_only_fills_a_buffer_is_not() -> None:
+    assert resolved(TCP).guardrails == (Guardrail(TCP, "cpu_per_io"),)
+    assert resolved(UDP).guardrails == (Guardrail(UDP, "delivered", 0.01), Guardrail(UDP, "cpu_per_io"))
+    assert Guardrail(STORAGE, "latency_p99") in resolved(STORAGE).guardrails
+
+
+def runs(arrived: float, share: float) -> Figures:
+    sent = 1_000_000_000
+    return msgspec.structs.replace(figures(arrived), sent_bytes=sent, received_bytes=round(sent * share))
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.99, "gain"), (0.985, "gain"), (0.9, "gain-with-cost"), (0.5, "gain-with-cost")]
+)
+def test_more_that_arrives_is_no_gain_where_more_is_lost(share: float, verdict: str) -> None:
+    """Twice as much arrives in arm B; of what is sent in arm A 99 % do."""
+    noise = (1.0, 1.01, 0.99, 1.005)
+    pairs = []
+    for index in range(16):
+        before = runs(1000 * noise[index % 4], 0.99)
+        after = runs(2000 * noise[(index + 1) % 4], share * (1 - index / 100_000))
+        pairs.append(pair(index, before, after, order="AB" if index % 3 else "BA"))
+    named = tuple(
+        msgspec.structs.replace(one, runs=tuple(msgspec.structs.replace(run, workload=UDP) for run in one.runs))
+        for one in pairs
+    )
+    made = msgspec.structs.replace(session(named), subject=resolved(UDP), peer_ssh="node2", peer_address="192.0.2.2")
+    proof = decide(made)
+    assert proof.verdict == verdict
+    assert proof.is_gain == (verdict == "gain")
+    text = proof_text(proof, width=100, color=False)
+    assert "--peer-ssh=node2 --peer-address=192.0.2.2" in text
+    assert ("delivered" in text.partition("\n\n")[0]) == (verdict == "gain-with-cost")
+
+
+def test_a_run_on_storage_delivers_nothing_and_is_not_explored_for_it() -> None:
+    assert figures(1000).value("delivered") == 0
+    proof = decide(session([pair(index, 1000, 1100 + index) for index in range(8)]))
+    assert not [item for item in proof.exploratory if item.metric == "delivered"]
+
+
+@pytest.mark.parametrize(
+    ("has_target", "has_peer", "expected"),
+    [(True, False, (STORAGE,)), (False, True, (TCP,)), (True, True, (STORAGE, TCP))],
+)
+def test_of_a_profile_s_claims_those_are_measured_that_can_be(
+    has_target: bool, has_peer: bool, expected: tuple[str, ...]
+) -> None:
+    assert measurable_claims((STORAGE, TCP), has_target=has_target, has_peer=has_peer, are_chosen=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "has_target", "has_peer", "words"),
+    [
+        ((TCP,), True, False, "--peer-ssh"),
+        ((STORAGE,), False, True, "--target"),
+        ((STORAGE, TCP), True, False, "--peer-ssh"),
+        ((STORAGE,), True, True, "--peer-ssh: no workload"),
+        ((TCP,), True, True, "--target: no workload"),
+    ],
+)
+def test_a_workload_that_is_asked_for_is_not_left_out_in_silence(
+    names: tuple[str, ...], has_target: bool, has_peer: bool, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        measurable_claims(names, has_target=has_target, has_peer=has_peer)
+
+
+@pytest.mark.parametrize("name", ["jumbo-frames", "socket-buffers-8m"])
+def test_the_network_profiles_can_be_proven_without_storage(name: str) -> None:
+    proof = load(name).proof
+    assert proof is not None
+    assert measurable_claims(proof.claims, has_target=False, has_peer=True, are_chosen=False)
+    assert measurable_claims(proof.claims, has_target=True, has_peer=False, are_chosen=False)
+
+
+def test_new_sockets_in_each_run_make_a_change_of_class_t1_act(fake_fio: FakeFio, disk: Path) -> None:
+    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
+    assert reconnects_itself(resolved(TCP, UDP))
+    assert not reconnects_itself(resolved(TCP, STORAGE))
+    from advisor.proof.target import Target
+
+    target = Target("peer", "fio", "", "", None, True, 0, 0)
+    require_measurable(resolved(TCP), toggle, target, settings(disk), can_reconnect=True)
+    with pytest.raises(RefusedError, match="compare the old state with itself") as caught:
+        require_measurable(resolved(TCP, STORAGE), toggle, target, settings(disk), can_reconnect=False)
+    assert caught.value.exit_code == 3
+    assert "--allow-remount" in (caught.value.hint or "")
+
+
+def test_without_a_peer_a_network_workload_is_refused(fake_fio: FakeFio, host: Host) -> None:
+    with pytest.raises(RefusedError, match="second host"):
+        fio.run(fake_fio.runner, fio.Job(get(TCP), 0.1, 0, 0), None, Stop())
+    assert fake_fio.calls() == []
+
+
+PROFILE = """
+name = "x"
+title = "x"
+summary = "x"
+helps-when = "x"
+hurts-when = "x"
+sources = ["x"]
+[proof]
+toggle = "{toggle}"
+claims = ["net.tcp-64k"]
+where = "x"
+reconnect = "{reconnect}"
+"""
+
+
+def test_what_reconnects_is_checked_with_the_profile() -> None:
+    for word in ("connections", "mount"):
+        made = parse_profile(PROFILE.format(toggle="T1", reconnect=word).encode(), "x")
+        assert made.proof is not None
+        assert made.proof.reconnect == word
+    with pytest.raises(InvalidInputError, match=r"field proof\.reconnect.*T1"):
+        parse_profile(PROFILE.format(toggle="T2", reconnect="mount").encode(), "x")
+    with pytest.raises(InvalidInputError, match=r"proof\.reconnect"):
+        parse_profile(PROFILE.format(toggle="T1", reconnect="reboot").encode(), "x")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["jumbo-frames"], "nothing to measure on"),
+        (["jumbo-frames", "--peer-ssh=-oProxyCommand=x"], "is not [USER@]HOST"),
+        (["jumbo-frames", "--target=/tmp", "--peer-address=192.0.2.1"], "belongs to --peer-ssh"),
+    ],
+)
+def test_a_call_that_makes_no_sense_is_a_usage_error(words: list[str], expected: str) -> None:
+    command = [sys.executable, "-m", "advisor", "prove", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert expected in " ".join(done.stderr.split())

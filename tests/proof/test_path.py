@@ -1,0 +1,177 @@
+"""A change of links is measured only where the path carries it: a veth whose MTU is switched, and one that stays."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import CommandError, RefusedError
+from advisor.facts.whole import scan
+from advisor.host import live_host
+from advisor.plan.records import Plan
+from advisor.proof.interrupt import Stop
+from advisor.proof.path import PathCheck, path_check, peer_target, require_other_way_in, ssh_client
+from advisor.proof.protocol import Settings, prove
+from advisor.proof.records import Arm, Claim, Proof, Subject, ToggleClass
+from advisor.proof.workloads import get
+from tests.transaction.live import made_plan
+from tests.trees import host_of, make_tree
+
+from .second_host import FAR, HERE, SecondHost
+
+
+def set_mtu(link: str, mtu: int) -> None:
+    subprocess.run(["ip", "link", "set", link, "mtu", str(mtu)], check=True)
+
+
+class MtuToggle:
+    """Arm B is h0 at 9000 bytes."""
+
+    toggle_class: ToggleClass = "T2"
+    settle_seconds = 0.0
+
+    def __init__(self, path: PathCheck) -> None:
+        self._path = path
+
+    def place(self, arm: Arm) -> None:
+        set_mtu("h0", 9000 if arm == "B" else 1500)
+
+    def check(self, arm: Arm) -> None:
+        self._path.check(arm)
+
+
+def plan_of(mtu: int = 9000) -> Plan:
+    return made_plan([("link:h0:mtu", str(mtu))])
+
+
+def check_of(second: SecondHost, window_seconds: float = 0.5) -> PathCheck:
+    host = live_host()
+    target = peer_target(second.runner().peer)
+    made = path_check(host, scan(host), plan_of(), target, lambda _: None, window_seconds=window_seconds)
+    assert made is not None
+    return made
+
+
+def session(second: SecondHost) -> Proof:
+    runner = second.runner()
+    return prove(
+        live_host(),
+        Subject("jumbo", (Claim("net.tcp-64k"),), path="network"),
+        MtuToggle(check_of(second)),
+        Settings(target="", mode="quick", seconds=0.1, budget_seconds=11.0, force=True, allow_link_flap=True),
+        runner=runner,
+        target=peer_target(runner.peer),
+    )
+
+
+def near_mtu() -> str:
+    return Path("/sys/class/net/h0/mtu").read_text().strip()
+
+
+def test_a_path_that_carries_both_sizes_is_measured(second: SecondHost) -> None:
+    second.spaces.run("far", "ip link set f0 mtu 9000")
+    try:
+        proof, mtu = second.inside(lambda: (session(second), near_mtu()))
+    finally:
+        second.spaces.run("far", "ip link set f0 mtu 1500")
+    assert proof.session.faults == ()
+    assert {run.arm for run in proof.session.warm_up} == {"A", "B"}
+    assert proof.session.device is None
+    assert proof.session.peer_address == FAR
+    assert proof.session.bytes_written == 0
+    assert any("TCP segments sent again" in note for note in proof.notes)
+    assert mtu == "1500"
+
+
+def test_a_path_that_does_not_carry_an_arm_is_no_measurement(second: SecondHost) -> None:
+    proof, mtu = second.inside(lambda: (session(second), near_mtu()))
+    assert proof.verdict == "invalid"
+    assert "does not carry arm B" in proof.reasons[0]
+    assert FAR in proof.reasons[0]
+    assert "9000" in proof.reasons[0]
+    assert {run.arm for run in proof.session.warm_up} == {"A"}
+    assert mtu == "1500"
+
+
+def test_each_arm_is_asked_at_its_own_size(second: SecondHost) -> None:
+    def ask() -> None:
+        check = check_of(second)
+        assert check.asked == (FAR,)
+        check.check("A")
+        set_mtu("h0", 9000)
+        try:
+            with pytest.raises(CommandError, match="does not carry arm B"):
+                check.check("B")
+        finally:
+            set_mtu("h0", 1500)
+        check.check("A")
+
+    second.inside(ask)
+
+
+def test_a_peer_that_is_not_reached_over_the_changed_links_shows_nothing(second: SecondHost) -> None:
+    def ask() -> None:
+        subprocess.run(["ip", "link", "add", "other0", "type", "veth", "peer", "other1"], check=True)
+        host = live_host()
+        plan = made_plan([("link:other0:mtu", "9000")])
+        try:
+            with pytest.raises(RefusedError, match=r"reached over h0.*cannot show there"):
+                path_check(host, scan(host), plan, peer_target(second.runner().peer), lambda _: None)
+        finally:
+            subprocess.run(["ip", "link", "del", "other0"], check=True)
+
+    second.inside(ask)
+
+
+def test_a_peer_that_does_not_answer_pings_cannot_be_asked(second: SecondHost) -> None:
+    second.spaces.set("far", "net/ipv4/icmp_echo_ignore_all", "1")
+    try:
+        with pytest.raises(RefusedError, match="before anything was changed"):
+            second.inside(lambda: check_of(second))
+    finally:
+        second.spaces.set("far", "net/ipv4/icmp_echo_ignore_all", "0")
+
+
+def test_the_ssh_session_on_the_link_itself_is_not_interrupted(
+    second: SecondHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*, force: bool) -> None:
+        host = live_host()
+        require_other_way_in(host, scan(host), plan_of(), force=force)
+
+    monkeypatch.setenv("SSH_CONNECTION", f"{FAR} 50000 {HERE} 22")
+    with pytest.raises(RefusedError, match=r"192\.0\.2\.2.*goes over h0") as caught:
+        second.inside(lambda: ask(force=False))
+    assert "--force" in (caught.value.hint or "")
+    second.inside(lambda: ask(force=True))
+    monkeypatch.setenv("SSH_CONNECTION", "127.0.0.1 50000 127.0.0.1 22")
+    second.inside(lambda: ask(force=False))
+
+
+def test_what_sudo_hides_is_found_with_its_parents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    pid = os.getpid()
+    files = {
+        f"proc/{pid}/stat": f"{pid} (advisor) S 40 1 1",
+        "proc/40/stat": "40 (a (odd) name) S 30 1 1",
+        "proc/40/environ": "HOME=/root",
+        "proc/30/stat": "30 (bash) S 1 1 1",
+        "proc/30/environ": f"TERM=xterm\0SSH_CONNECTION={FAR} 1 {HERE} 22\0",
+    }
+    assert ssh_client(host_of(make_tree(tmp_path / "with", files))) == FAR
+    del files["proc/30/environ"]
+    assert ssh_client(host_of(make_tree(tmp_path / "without", files))) is None
+
+
+def test_a_lost_peer_is_found_out_before_anything_is_changed(second: SecondHost) -> None:
+    def check() -> str:
+        second.configure(client="Host far\n  Port 2222\n")
+        with pytest.raises(RefusedError) as caught:
+            second.runner().check([get("net.tcp-64k")], Stop())
+        return caught.value.message
+
+    assert "net.tcp-64k" in second.inside(check)

@@ -1,0 +1,136 @@
+"""Two hosts for real: fio at both ends of a wire between namespaces, the far one started over a real sshd."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import RefusedError
+from advisor.host import live_host
+from advisor.proof import fio
+from advisor.proof.interrupt import Stop
+from advisor.proof.metrics import Figures
+from advisor.proof.path import find_peer
+from advisor.proof.peer import Peer
+from advisor.proof.workloads import WORKLOADS, get
+
+from .second_host import FAR, FAR6, HERE, SecondHost
+
+NETWORK = [name for name, workload in WORKLOADS.items() if workload.is_network]
+SECONDS = 0.3
+
+
+def run(second: SecondHost, name: str, peer: Peer | None = None, seconds: float = SECONDS) -> Figures:
+    job = fio.Job(get(name), seconds, 0, 0)
+    return second.inside(lambda: fio.run(second.runner(peer), job, None, Stop())[0])
+
+
+@pytest.mark.parametrize("name", NETWORK)
+def test_both_ends_of_a_run_are_counted(second: SecondHost, name: str) -> None:
+    found = run(second, name)
+    assert found.sent_bytes is not None
+    assert found.received_bytes is not None
+    assert 0 < found.received_bytes <= found.sent_bytes
+    assert found.value(get(name).metric) > 0
+    assert found.bandwidth_bytes_per_s == pytest.approx(found.received_bytes / found.runtime_seconds, rel=0.01)
+    assert found.latency_p50_us > 0
+    assert found.cpu_us_per_io > 0
+    assert found.value("delivered") == pytest.approx(100 * found.received_bytes / found.sent_bytes)
+    if "tcp" in name:
+        assert found.value("delivered") == 100
+    # nothing of it touched a disk
+    assert (found.read_bytes, found.written_bytes) == (0, 0)
+
+
+def test_over_ipv6(second: SecondHost) -> None:
+    peer = second.peer(FAR6)
+    assert run(second, "net.tcp-64k", peer).received_bytes
+    assert run(second, "net.udp-8k-receive", peer).received_bytes
+
+
+def test_the_peer_is_found_by_what_ssh_connects_to(second: SecondHost) -> None:
+    found = second.inside(lambda: find_peer(live_host(), second.ssh(), "far", None, Stop()))
+    assert (found.address, found.source, found.link) == (FAR, HERE, "h0")
+    assert found.fio_version.startswith("fio-")
+
+
+def test_datagrams_that_are_lost_are_counted_as_lost(second: SecondHost) -> None:
+    """The receiver's queue takes 64 KiB of datagrams of 8 KiB: what comes faster than it is read is dropped."""
+    before = second.inside(lambda: _udp_errors(), "far")
+    found = run(second, "net.udp-8k", seconds=0.5)
+    lost = second.inside(lambda: _udp_errors(), "far") - before
+    assert found.sent_bytes is not None
+    assert found.received_bytes is not None
+    missing = (found.sent_bytes - found.received_bytes) // 8192
+    assert missing == pytest.approx(lost, abs=200)
+
+
+def _udp_errors() -> int:
+    from advisor.proof.covariates import parse_snmp
+
+    return parse_snmp(Path("/proc/net/snmp").read_text(), "Udp")["InErrors"]
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+
+def refusal(second: SecondHost, destination: str = "far", address: str | None = FAR) -> RefusedError:
+    with pytest.raises(RefusedError) as caught:
+        second.inside(lambda: find_peer(live_host(), second.ssh(), destination, address, Stop()))
+    return caught.value
+
+
+def test_a_host_key_that_is_not_known(second: SecondHost) -> None:
+    second.configure(host_key=None)
+    error = refusal(second)
+    assert "host key is not known" in error.message
+    assert error.hint is not None
+    assert "ssh far" in error.hint
+
+
+def test_a_host_key_that_has_changed(second: SecondHost) -> None:
+    second.configure(host_key="other_key")
+    error = refusal(second)
+    assert "another one than before" in error.message
+    assert "ssh-keygen -R" in (error.hint or "")
+
+
+def test_no_key_that_is_accepted(second: SecondHost) -> None:
+    second.configure(key="other_key")
+    error = refusal(second)
+    assert "no key of this user is accepted" in error.message
+    assert error.hint == "ssh-copy-id far"
+
+
+def test_no_server_there(second: SecondHost) -> None:
+    second.configure(client="Host far\n  Port 2222\n")
+    error = refusal(second)
+    assert "no server listens" in error.message
+    assert "sshd" in (error.hint or "")
+
+
+def test_no_fio_there(second: SecondHost) -> None:
+    empty = second.home / "tools"
+    empty.mkdir()
+    for tool in ("sh", "timeout"):
+        (empty / tool).symlink_to(shutil.which(tool) or "")
+    second.stop_sshd()
+    second.start_sshd(f"SetEnv PATH={empty}\n")
+    try:
+        error = refusal(second)
+    finally:
+        second.stop_sshd()
+        second.start_sshd()
+    assert "fio is not installed there" in error.message
+    assert "apt-get install fio" in (error.hint or "")
+
+
+def test_an_address_of_this_host_itself(second: SecondHost) -> None:
+    assert "this host itself" in refusal(second, address=HERE).message
+    assert "this host itself" in refusal(second, address="127.0.0.1").message
+
+
+def test_an_address_that_no_route_leads_to(second: SecondHost) -> None:
+    assert "route" in refusal(second, address="203.0.113.9").message

@@ -1,0 +1,116 @@
+"""What goes wrong in the middle of a run between two hosts is a fault in words, and both ends are ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from advisor.proof import fio
+from advisor.proof.interrupt import Stop, StoppedError
+from advisor.proof.network import close_link
+from advisor.proof.peer import Peer, PeerError
+from advisor.proof.process import FioError
+from advisor.proof.workloads import get
+
+from .second_host import FAR, HERE, SecondHost
+
+
+def _run(second: SecondHost, name: str, seconds: float, stop: Stop) -> None:
+    fio.run(second.runner(), fio.Job(get(name), seconds, 0, 0), None, stop)
+
+
+@pytest.mark.parametrize("name", ["net.tcp-64k", "net.udp-8k-receive"])
+@pytest.mark.parametrize("victim", ["fio", "sshd"])
+def test_a_peer_that_dies_in_the_middle_is_a_fault(second: SecondHost, name: str, victim: str) -> None:
+    def measure() -> str:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(_kill_when_running(second, victim))
+        try:
+            _run(second, name, 2.0, Stop())
+        except FioError as error:
+            return error.message
+        finally:
+            os.waitpid(pid, 0)
+        return "no error"
+
+    if victim == "sshd":
+        # all sessions of it, the server among them
+        try:
+            said = second.inside(measure)
+        finally:
+            second.stop_sshd()
+            second.start_sshd()
+    else:
+        said = second.inside(measure)
+    assert said != "no error"
+
+
+def _kill_when_running(second: SecondHost, victim: str) -> int:
+    while not (second.processes("fio") and second.processes("fio", "here")):
+        time.sleep(0.02)
+    time.sleep(0.2)
+    for pid in second.processes(victim):
+        os.kill(pid, signal.SIGKILL)
+    return 0
+
+
+def test_a_receiver_of_datagrams_whose_sender_is_gone_is_told_so(second: SecondHost) -> None:
+    """The datagram with which fio closes its link may be lost like any other; here it is never sent."""
+    section = get("net.udp-8k").sections[0]
+    common = ["fio", "--name=x", "--thread", "--ioengine=net", "--protocol=udp", "--bs=8192", "--size=1t"]
+
+    def told() -> tuple[bool, str]:
+        listening = [*common, "--rw=read", "--time_based", "--runtime=60s", "--output-format=json"]
+        with second.ssh().started("far", "listen", listening, bound=60) as remote:
+            port = remote.port(seconds=15, stop=Stop())
+            sending = [*common, "--rw=write", "--runtime=60s", f"--hostname={FAR}", f"--port={port}"]
+            done = second.runner().run(["timeout", "-s", "KILL", "3", *sending], timeout=20, cwd="/", stop=Stop())
+            assert done.returncode != 0
+            hangs = remote.finish(seconds=1.0, stop=Stop()) is None
+            for _ in range(100):
+                close_link(section, FAR, port)
+                report = remote.finish(seconds=0.1, stop=Stop())
+                if report is not None:
+                    return hangs, report.stdout
+        return hangs, ""
+
+    hangs, report = second.inside(told)
+    assert hangs
+    assert fio.parse_report(report).jobs[0].read.io_bytes > 0
+
+
+def test_a_signal_ends_both_ends(second: SecondHost) -> None:
+    def measure() -> str:
+        stop = Stop()
+        signal.signal(signal.SIGALRM, stop.request)
+        signal.setitimer(signal.ITIMER_REAL, 1.5)
+        try:
+            _run(second, "net.tcp-64k", 60.0, stop)
+        except StoppedError as error:
+            return error.message
+        return "not stopped"
+
+    assert second.inside(measure) == "stopped by SIGALRM"
+    assert second.processes("fio", "here") == []
+
+
+def test_a_closed_port_is_named_with_what_opens_it(second: SecondHost) -> None:
+    """No route for what is measured, while ssh gets through: as a firewall would have it."""
+    second.spaces.run("far", "ip address add 192.0.2.9/32 dev lo")
+    second.spaces.run("here", "ip route add prohibit 192.0.2.9/32")
+    try:
+        with pytest.raises(PeerError, match=r"nothing gets through to 192\.0\.2\.9") as caught:
+            second.inside(lambda: _run_towards(second, "192.0.2.9"))
+        assert "firewall-cmd --add-port=28700-28715/tcp" in (caught.value.hint or "")
+    finally:
+        second.spaces.run("here", "ip route del prohibit 192.0.2.9/32")
+        second.spaces.run("far", "ip address del 192.0.2.9/32 dev lo")
+
+
+def _run_towards(second: SecondHost, address: str) -> None:
+    peer = Peer("far", address, HERE, "h0", "fio")
+    fio.run(second.runner(peer), fio.Job(get("net.tcp-64k"), 0.2, 0, 0), None, Stop())

@@ -1,0 +1,261 @@
+"""Mounting the target anew: real mounts in a mount namespace of the test's own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from advisor.errors import NotRestoredError, RefusedError
+from advisor.host import Host, live_host
+from advisor.host.commands import LiveCommands
+from advisor.host.files import DirectoryFiles
+from advisor.proof.protocol import Settings, prove
+from advisor.proof.records import Arm, Claim, Subject
+from advisor.proof.remount import Remount, RemountError, make_remount
+from advisor.proof.scratch import GIB, MIB, Keep
+from advisor.proof.target import Target, read_target
+
+from .fakes import FakeFio, SpeedToggle
+from .mounts import can_mount, command, in_own_mounts, mount_line
+
+pytestmark = pytest.mark.skipif(not can_mount(), reason="needs root and mount namespaces")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    made = tmp_path / "a place"
+    made.mkdir()
+    return made
+
+
+def tmpfs_at(place: Path, options: str = "noatime,nosuid,nodev,size=4m,mode=700") -> None:
+    command("mount", "-t", "tmpfs", "-o", options, "none", str(place))
+
+
+def target_at(place: Path, kind: str = "tmpfs") -> Target:
+    return Target(str(place), kind, str(place), "none", None, False, 1, 1)
+
+
+def remount_of(place: Path, host: Host | None = None, *, needs_connection: bool = False) -> Remount:
+    return make_remount(host or live_host(), target_at(place), needs_connection=needs_connection)
+
+
+def test_it_is_another_mount_with_the_same_options(place: Path) -> None:
+    def anew() -> tuple[list[str], list[str], bool]:
+        tmpfs_at(place)
+        (place / "old").touch()
+        before = mount_line(place)
+        remount_of(place)("B")
+        return before, mount_line(place), (place / "old").exists()
+
+    before, after, is_old_there = in_own_mounts(anew)
+    assert before[5:] == after[5:]
+    assert "noatime" in after[5]
+    # of a file system in memory nothing outlives its last mount: it was really gone
+    assert not is_old_there
+
+
+def test_one_that_is_used_stays_and_its_user_is_named(place: Path) -> None:
+    def refused() -> tuple[str, list[str], list[str]]:
+        tmpfs_at(place)
+        before = mount_line(place)
+        with (place / "open").open("w"), pytest.raises(RemountError) as caught:
+            remount_of(place)("B")
+        return caught.value.message, before, mount_line(place)
+
+    message, before, after = in_own_mounts(refused)
+    assert "cannot be unmounted" in message
+    assert "in use by" in message
+    assert before == after != []
+
+
+def failing_mount(directory: Path, times: int) -> Host:
+    """A host whose mount(8) fails that often before it works."""
+    directory.mkdir()
+    real = shutil.which("mount")
+    script = (
+        f"#!/bin/sh\necho x >> {shlex.quote(str(directory))}/calls\n"
+        f'[ "$(wc -l < {shlex.quote(str(directory))}/calls)" -gt {times} ] && exec {real} "$@"\n'
+        "echo mount: no luck >&2\nexit 32\n"
+    )
+    (directory / "mount").write_text(script)
+    (directory / "mount").chmod(0o755)
+    return Host(DirectoryFiles("/"), LiveCommands(path=f"{directory}:/usr/sbin:/usr/bin:/sbin:/bin"), is_live=True)
+
+
+def calls(directory: Path) -> int:
+    """How often mount(8) was called."""
+    return len((directory / "calls").read_text().split())
+
+
+def test_mounting_is_tried_again(place: Path, tmp_path: Path) -> None:
+    def again() -> tuple[list[str], list[str]]:
+        tmpfs_at(place)
+        before = mount_line(place)
+        remount_of(place, failing_mount(tmp_path / "bin", 2))("B")
+        return before, mount_line(place)
+
+    before, after = in_own_mounts(again)
+    assert before[5:] == after[5:] != []
+    assert calls(tmp_path / "bin") == 3
+
+
+def test_what_could_not_be_mounted_is_mounted_at_the_end(place: Path, tmp_path: Path) -> None:
+    def late() -> tuple[list[str], list[str], list[str]]:
+        tmpfs_at(place)
+        before = mount_line(place)
+        remount = remount_of(place, failing_mount(tmp_path / "bin", 3))
+        with pytest.raises(RemountError, match="could not be mounted again"):
+            remount("B")
+        between = mount_line(place)
+        remount.ensure_mounted()
+        return before, between, mount_line(place)
+
+    before, between, after = in_own_mounts(late)
+    assert between == []
+    assert before[5:] == after[5:] != []
+
+
+def test_what_stays_unmounted_is_told_with_the_command_by_hand(place: Path, tmp_path: Path) -> None:
+    def never() -> tuple[tuple[tuple[str, str], ...], list[str], list[str]]:
+        tmpfs_at(place)
+        before = mount_line(place)
+        remount = remount_of(place, failing_mount(tmp_path / "bin", 99))
+        with pytest.raises(RemountError):
+            remount("B")
+        with pytest.raises(NotRestoredError) as caught:
+            remount.ensure_mounted()
+        # by hand, as it says
+        subprocess.run(caught.value.items[0][1], shell=True, check=True)
+        return caught.value.items, before, mount_line(place)
+
+    items, before, after = in_own_mounts(never)
+    assert items[0][0] == f"mount {place}"
+    assert before[5:] == after[5:] != []
+
+
+def test_other_options_than_before_are_found_out(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    # one that leaves out what it was asked for
+    (tmp_path / "bin/mount").write_text(f'#!/bin/sh\nexec {shutil.which("mount")} -t "$2" -o size=4m "$6" "$7"\n')
+    (tmp_path / "bin/mount").chmod(0o755)
+    commands = LiveCommands(path=f"{tmp_path}/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+
+    def differs() -> str:
+        tmpfs_at(place)
+        with pytest.raises(RemountError) as caught:
+            remount_of(place, Host(DirectoryFiles("/"), commands, is_live=True))("B")
+        return caught.value.message
+
+    message = in_own_mounts(differs)
+    assert "other options than before" in message
+    assert "noatime" in message
+
+
+def test_nothing_is_done_for_a_remount_that_never_began(place: Path) -> None:
+    def untouched() -> bool:
+        tmpfs_at(place)
+        before = mount_line(place)
+        remount_of(place).ensure_mounted()
+        return before == mount_line(place) != []
+
+    assert in_own_mounts(untouched)
+
+
+@pytest.mark.parametrize("path", ["/", "/usr", "/usr/share", "/var", "/var/lib", "/etc", "/home", "/boot/x", "/run/x"])
+def test_what_belongs_to_the_system_is_never_unmounted(path: str, tmp_path: Path) -> None:
+    from tests.trees import host_of, make_tree
+
+    line = f"99 1 8:1 / {path} rw - ext4 /dev/sda1 rw\n"
+    host = host_of(make_tree(tmp_path, {"proc/self/mountinfo": line}))
+    with pytest.raises(RefusedError, match="belongs to the system"):
+        make_remount(host, Target(path, "ext4", path, "/dev/sda1", "sda1", False, 1, 1), needs_connection=False)
+
+
+def refusal(place: Path, prepare: list[tuple[str, ...]], *, needs_connection: bool = False) -> str:
+    def refused() -> str:
+        tmpfs_at(place)
+        for words in prepare:
+            command(*words)
+        with pytest.raises(RefusedError) as caught:
+            remount_of(place, needs_connection=needs_connection)
+        return caught.value.message
+
+    return in_own_mounts(refused)
+
+
+def test_one_with_others_below_or_beside_it_is_refused(place: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    below = [("mkdir", f"{place}/sub"), ("mount", "-t", "tmpfs", "none", f"{place}/sub")]
+    assert "below it" in refusal(place, below)
+    assert "other places" in refusal(place, [("mount", "--bind", str(place), str(other))])
+    assert "hides another" in refusal(place, [("mount", "-t", "tmpfs", "none", str(place))])
+
+
+def test_new_connections_need_a_file_system_that_has_one(place: Path) -> None:
+    assert "makes none" in refusal(place, [], needs_connection=True)
+
+
+NFS = "addr=192.0.2.9,vers=4.2"
+
+
+def nfs_host(tmp_path: Path, *lines: str) -> Host:
+    from tests.trees import host_of, make_tree
+
+    return host_of(make_tree(tmp_path, {"proc/self/mountinfo": "".join(f"{line}\n" for line in lines)}))
+
+
+def test_a_connection_that_other_mounts_share_does_not_end(tmp_path: Path) -> None:
+    one = f"99 1 0:50 / /srv/one rw - nfs4 server:/one rw,{NFS}"
+    two = f"98 1 0:51 / /srv/two rw - nfs4 server:/two rw,{NFS}"
+    far = "97 1 0:52 / /srv/three rw - nfs4 third:/three rw,addr=192.0.2.10"
+    target = Target("/srv/one/dir", "nfs4", "/srv/one", "server:/one", None, True, 1, 1)
+    with pytest.raises(RefusedError, match="shares its connection"):
+        make_remount(nfs_host(tmp_path / "a", one, two, far), target, needs_connection=True)
+    make_remount(nfs_host(tmp_path / "b", one, far), target, needs_connection=True)
+
+
+def test_a_whole_session_on_a_target_that_is_mounted_anew(place: Path, tmp_path: Path, fake_fio: FakeFio) -> None:
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(64 * MIB)
+    command("mkfs.ext4", "-q", "-F", str(image))
+
+    def session() -> tuple[tuple[str, ...], list[Arm], list[str]]:
+        device = command("losetup", "--find", "--show", str(image)).strip()
+        try:
+            command("mount", "-o", "noatime", device, str(place))
+            host = failing_mount(tmp_path / "mount", 0)
+            toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
+            target = read_target(host, str(place))
+            remount = make_remount(host, target, needs_connection=False)
+            chosen = Settings(
+                target=str(place), mode="quick", seconds=0.1, scratch_bytes=MIB, keep=Keep(0, 0.0), byte_budget=GIB
+            )
+            proof = prove(
+                host,
+                Subject("mounting", (Claim("infoscale.4k-rand-r100"),)),
+                toggle,
+                msgspec.structs.replace(chosen, force=True, budget_seconds=14.0),
+                reconnect=remount,
+                runner=fake_fio.runner,
+                target=target,
+            )
+            return proof.session.faults, toggle.placed, os.listdir(place)
+        finally:
+            subprocess.run(["umount", str(place)], check=False)
+            command("losetup", "-d", device)
+
+    faults, placed, left = in_own_mounts(session)
+    assert faults == ()
+    # the last is the host put back
+    assert calls(tmp_path / "mount") == len(placed) > 4
+    assert placed[-1] == "A"
+    assert left == ["lost+found"]
