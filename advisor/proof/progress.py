@@ -78,9 +78,14 @@ class _LiveLine:
 
     def __call__(self, text: str) -> None:
         # A line that wrapped would be two, and only the second would be rewritten.
-        self._stream.write(f"{self._up}{text[: columns_of(self._stream) - 1]}\n")
+        self._stream.write(f"{self._up}{_cut(text, columns_of(self._stream) - 1)}\n")
         self._stream.flush()
         self._up = "\x1b[A\r\x1b[K"
+
+
+def _cut(text: str, width: int) -> str:
+    """The text in at most ``width`` columns, with dots where something is missing."""
+    return text if len(text) <= width else f"{text[: max(width - 3, 0)]}..."[: max(width, 0)]
 
 
 def columns_of(stream: TextIO) -> int:
@@ -97,15 +102,26 @@ def plan_lines(event: ProgressEvent) -> tuple[str, ...]:
     if plan is None:
         return (f"Plan: at most {event.pairs} pairs, about {duration(event.seconds_left)}.",)
     return (
-        f"Plan: at most {_pairs(plan.pairs)} of {plan.seconds_per_run:g} s runs, {_looks(plan.looks)}.",
-        f"Time: at most {duration(plan.predicted_seconds)}; repeats of contaminated pairs come on top.",
+        _plan_line(event, plan),
+        f"Time: at most {duration(plan.predicted_seconds)}; repeats of contaminated {_noun(plan)}s come on top.",
         _bytes_line(plan),
         "No figure is shown before the end, so that nobody stops at a lucky moment.",
     )
 
 
-def _pairs(count: int) -> str:
-    return f"{count} pair" if count == 1 else f"{count} pairs"
+def _plan_line(event: ProgressEvent, plan: Schedule) -> str:
+    if plan.arms == 1:
+        each = f"{_counted(event.workloads, 'workload')}, in an order that is drawn anew"
+        return f"Plan: {_counted(plan.pairs, 'round')} of {plan.seconds_per_run:g} s runs of {each}."
+    return f"Plan: at most {_counted(plan.pairs, 'pair')} of {plan.seconds_per_run:g} s runs, {_looks(plan.looks)}."
+
+
+def _noun(plan: Schedule) -> str:
+    return "pair" if plan.arms == 2 else "round"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _looks(looks: tuple[int, ...]) -> str:
@@ -135,9 +151,9 @@ def stage_words(event: ProgressEvent, before: ProgressEvent | None) -> str:
             return f"warming up, {time_left(event)}"
         case "restore":
             return "putting the host back as it was"
-    again = " again" if before is not None and (before.stage, before.pair) == ("pair", event.pair) else ""
+    again = " again" if before is not None and (before.stage, before.pair) == (event.stage, event.pair) else ""
     lamps = f"; the last one was contaminated: {', '.join(event.lamps)}" if event.lamps else ""
-    return f"pair {event.pair} of {event.pairs}{again}, {time_left(event)}{lamps}"
+    return f"{event.stage} {event.pair} of {event.pairs}{again}, {time_left(event)}{lamps}"
 
 
 def sequence_words(block: int) -> str:

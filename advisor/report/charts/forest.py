@@ -1,0 +1,141 @@
+"""Forest plot: the estimate and interval of everything that is judged, against the band that counts as no change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from advisor.proof.records import Proof
+from advisor.report.charts.scale import CHANGE_FAMILIES, Scale
+from advisor.report.charts.shapes import (
+    LINE_HEIGHT,
+    MIN_WIDTH,
+    Box,
+    Label,
+    Line,
+    Mark,
+    Picture,
+    Shape,
+    Symbol,
+    fitted,
+    held,
+    text_width,
+    without_overlap,
+)
+from advisor.report.proof_numbers import change_words, percent
+from advisor.report.proof_rows import Group, Row, axis_ends, by_workload, groups_of, interval_of
+from advisor.report.proof_words import metric_words
+
+LEFT: Final = 3.0
+RIGHT: Final = 97.0
+PLOT_HEIGHT: Final = 18.0
+CAP: Final = 4.0
+_HEADING_GAP: Final = 10.0
+_ROW_GAP: Final = 6.0
+_MOST_TICKS: Final = 9
+_SYMBOLS: Final[dict[str, Symbol]] = {"Claims": "circle", "Guardrails": "square", "Control": "diamond"}
+_DESCRIPTION: Final = (
+    "Estimate and 95 % interval of each claim, guardrail and control on one axis of changes, logarithmic, turned so "
+    "that better is to the right. The shaded band is the margin, for a guardrail the cost that is allowed. All figures "
+    "are in the table that follows."
+)
+
+
+def forest(proof: Proof) -> Picture:
+    """Every row that is judged, in the order of the table, on the axis of the table in the text."""
+    groups = [group for group in groups_of(proof) if group.is_judged]
+    scale = Scale(*axis_ends(row for group in groups for row in group.rows), LEFT, RIGHT)
+    shapes: list[Shape] = []
+    bottom = 0.0
+    for group in groups:
+        bottom = _add_group(shapes, group, scale, bottom)
+    axis = _axis(scale, bottom + _ROW_GAP)
+    return Picture(
+        name="forest",
+        title="What changed, and how sure that is",
+        description=_DESCRIPTION,
+        height=bottom + _ROW_GAP + LINE_HEIGHT + 4,
+        shapes=(*axis, *shapes),
+    )
+
+
+def _add_group(shapes: list[Shape], group: Group, scale: Scale, top: float) -> float:
+    """Add a heading and the rows below it; where they end."""
+    bottom = top + (_HEADING_GAP if top else 0.0) + LINE_HEIGHT
+    shapes.append(Label(0.0, bottom - 3, group.title, look="strong"))
+    for name, rows in by_workload(group.rows):
+        bottom += LINE_HEIGHT
+        shapes.append(Label(0.0, bottom - 3, fitted(name, MIN_WIDTH), look="quiet"))
+        for row in rows:
+            bottom = _add_row(shapes, row, scale, bottom + _ROW_GAP, _SYMBOLS[group.title])
+    return bottom
+
+
+def _add_row(shapes: list[Shape], row: Row, scale: Scale, top: float, symbol: Symbol) -> float:
+    base = top + LINE_HEIGHT - 3
+    metric = metric_words(row.summary)
+    says = ", ".join(filter(None, (change_words(row.summary), row.says.text)))
+    shapes.append(Label(0.0, base, metric))
+    shapes.append(Label(100.0, base, fitted(says, MIN_WIDTH - text_width(metric) - 6), "end", _look(row)))
+    plot = top + LINE_HEIGHT
+    shapes += _drawing(row, scale, plot, symbol)
+    return plot + PLOT_HEIGHT
+
+
+def _look(row: Row) -> str:
+    return {"green": "better", "red": "worse"}.get(row.says.style, "plain")
+
+
+def _drawing(row: Row, scale: Scale, top: float, symbol: Symbol) -> Iterable[Shape]:
+    """The band, no change, and the interval with its ends and its estimate."""
+    middle, zero = top + PLOT_HEIGHT / 2, scale.at(0.0)
+    if row.band is not None:
+        begin, end = map(scale.at, row.band)
+        yield Box(begin, top, end - begin, PLOT_HEIGHT, "band")
+    yield Line(zero, top, zero, top + PLOT_HEIGHT, "zero")
+    drawn = interval_of(row.summary)
+    if drawn is None:
+        return
+    low, at, high = map(scale.at, drawn)
+    yield Line(low, middle, high, middle, f"interval {_look(row)}")
+    yield from _ends(row, scale, middle)
+    yield Mark(at, middle, symbol, f"full {_look(row)}")
+
+
+def _ends(row: Row, scale: Scale, middle: float) -> Iterable[Shape]:
+    """A bar where the interval ends, an arrow where it goes on beyond the axis."""
+    drawn = interval_of(row.summary)
+    assert drawn is not None
+    for value, is_beyond, arrow in (
+        (drawn.low, drawn.low < scale.low, "left"),
+        (drawn.high, drawn.high > scale.high, "right"),
+    ):
+        at = scale.at(value)
+        if is_beyond:
+            yield Mark(at, middle, "left" if arrow == "left" else "right", f"full {_look(row)}")
+        else:
+            yield Line(at, middle - CAP, at, middle + CAP, f"interval {_look(row)}")
+
+
+def _axis(scale: Scale, bottom: float) -> list[Shape]:
+    """Ticks at round changes, and a line up from each."""
+    changes = next((ticks for ticks in _candidates(scale) if _fit(scale, ticks)), [0.0])
+    grid = [Line(at, LINE_HEIGHT, at, bottom, "grid") for at in (scale.at(math.log1p(one)) for one in changes)]
+    return [*grid, *_labels(scale, changes, bottom + LINE_HEIGHT - 2)]
+
+
+def _candidates(scale: Scale) -> Iterable[Sequence[float]]:
+    """The round changes on the axis, finest first; each family also without the ones at the ends, which crowd."""
+    for family in CHANGE_FAMILIES:
+        inside = [change for change in family if scale.low <= math.log1p(change) <= scale.high]
+        yield from (part for part in (inside, inside[1:], inside[:-1], inside[1:-1]) if 0.0 in part)
+
+
+def _fit(scale: Scale, changes: Sequence[float]) -> bool:
+    labels = _labels(scale, changes, 0.0)
+    return len(labels) <= _MOST_TICKS and without_overlap(labels) == labels
+
+
+def _labels(scale: Scale, changes: Sequence[float], base: float) -> list[Label]:
+    return [held(Label(scale.at(math.log1p(one)), base, percent(one), "middle", "tick")) for one in changes]

@@ -1,0 +1,97 @@
+"""Latency ladder: the percentiles of completion latency, of both arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from advisor.proof.metrics import MetricName
+from advisor.proof.records import Proof, Summary
+from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
+from advisor.report.charts.shapes import LINE_HEIGHT, Box, Label, Line, Mark, Picture, Shape, fitted
+from advisor.report.words import clean
+
+RUNGS: Final[tuple[tuple[MetricName, str], ...]] = (
+    ("latency_p50", "p50"),
+    ("latency_p95", "p95"),
+    ("latency_p99", "p99"),
+    ("latency_p999", "p99.9"),
+)
+DISPLAY_ONLY: Final[MetricName] = "latency_p999"
+"""Its noise from run to run is too large for any claim."""
+
+LEFT: Final = 19.0
+TOP: Final = 2 * LINE_HEIGHT
+PLOT_HEIGHT: Final = 150.0
+_MOST_TICKS: Final = 6
+_ASIDE: Final = 1.6
+"""Percent of the width that the arms stand apart, so that equal latencies hide neither."""
+_STEP: Final = (100.0 - LEFT) / len(RUNGS)
+
+
+def rungs(proof: Proof, name: str) -> tuple[tuple[str, Summary], ...]:
+    """The percentiles of one workload that were measured, each with its name, judged or not."""
+    found = {
+        item.metric: item
+        for item in (*proof.exploratory, *proof.guardrails, *proof.workloads)
+        if item.name == name and item.pairs
+    }
+    return tuple((label, found[metric]) for metric, label in RUNGS if metric in found)
+
+
+def laddered(proof: Proof) -> tuple[str, ...]:
+    """The workloads with percentiles to show."""
+    names = dict.fromkeys(item.name for item in (*proof.workloads, *proof.guardrails, *proof.exploratory))
+    return tuple(name for name in names if rungs(proof, name))
+
+
+def ladder(proof: Proof, name: str, number: int) -> Picture | None:
+    """The percentiles of one workload; None where none can be drawn. ``number`` tells the workloads apart."""
+    found = rungs(proof, name)
+    values = [value for _, item in found for value in (item.before, item.after) if value is not None]
+    if not any(map(is_drawable, values)):
+        return None
+    scale = log_scale(values, TOP + PLOT_HEIGHT, TOP)
+    places = {label: LEFT + (at + 0.5) * _STEP for at, (_, label) in enumerate(RUNGS)}
+    unit = found[0][1].unit
+    return Picture(
+        name=f"ladder-{number}",
+        title=f"Latency of {clean(name)}",
+        description=f"Percentiles of completion latency in {clean(unit)}, medians of the runs, on a logarithmic scale."
+        " Arm A is a solid line with circles, arm B a dashed one with diamonds. p99.9 is for display only: it varies"
+        " too much from run to run for any claim. All values are in the table that follows.",
+        height=TOP + PLOT_HEIGHT + LINE_HEIGHT + 8,
+        shapes=(*_display_only(places), *_grid(scale, unit), *_names(found, places), *_arms(found, places, scale)),
+    )
+
+
+def _display_only(places: dict[str, float]) -> Iterable[Shape]:
+    at = places[dict(RUNGS)[DISPLAY_ONLY]]
+    yield Box(at - _STEP / 2, TOP, _STEP, PLOT_HEIGHT, "display-only")
+    yield Label(100.0, TOP - 4, "for display only", "end", "tick")
+
+
+def _grid(scale: LogScale, unit: str) -> list[Shape]:
+    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 2, fitted(unit, 60), look="tick")]
+    for value in value_ticks(scale, _MOST_TICKS):
+        y = scale.at(value)
+        shapes += [Line(LEFT, y, 100.0, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
+    return shapes
+
+
+def _names(found: Sequence[tuple[str, Summary]], places: dict[str, float]) -> Iterable[Shape]:
+    for label, _ in found:
+        yield Label(places[label], TOP + PLOT_HEIGHT + LINE_HEIGHT, label, "middle", "tick")
+
+
+def _arms(found: Sequence[tuple[str, Summary]], places: dict[str, float], scale: LogScale) -> Iterable[Shape]:
+    before = [(places[name] - _ASIDE, scale.at(at)) for name, item in found if is_drawable(at := item.before)]
+    after = [(places[name] + _ASIDE, scale.at(at)) for name, item in found if is_drawable(at := item.after)]
+    for look, points in (("ladder a", before), ("ladder b", after)):
+        for (x1, y1), (x2, y2) in pairwise(points):
+            yield Line(x1, y1, x2, y2, look)
+    for x, y in before:
+        yield Mark(x, y, "circle", "full a")
+    for x, y in after:
+        yield Mark(x, y, "diamond", "full b")

@@ -1,0 +1,195 @@
+"""Timeline: every run of a workload in the order in which it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.records import Arm, Pair, Proof, Run, Session
+from advisor.proof.workloads import WORKLOADS
+from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
+from advisor.report.charts.shapes import (
+    LINE_HEIGHT,
+    MIN_WIDTH,
+    Box,
+    Label,
+    Line,
+    Mark,
+    Picture,
+    Shape,
+    held,
+    text_width,
+    without_overlap,
+)
+from advisor.report.proof_words import METRIC_WORDS
+from advisor.report.words import clean
+
+LEFT: Final = 19.0
+RIGHT: Final = 99.5
+TOP: Final = 1.5 * LINE_HEIGHT
+PLOT_HEIGHT: Final = 130.0
+_STRIP: Final = 2 * LINE_HEIGHT
+_MOST_TICKS: Final = 5
+_LETTERS_FROM: Final = text_width("A") + 1
+"""Pixels that a pair needs at the narrowest for the letters of its order; below that its order is shaded only."""
+_MANY: Final = 60
+
+State = Literal["counts", "repeated", "incomplete", "warm-up"]
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A run and where it belongs. ``pair`` counts from 1, 0 in the warm-up; ``group`` is the same for the runs of one
+    attempt at a pair."""
+
+    run: Run
+    pair: int
+    attempt: int
+    order: str
+    state: State
+    contaminated: bool
+
+
+def entries(session: Session) -> tuple[Entry, ...]:
+    """All runs of a session, controls among them, by their number; those of one number as they stand."""
+    found = [Entry(run, 0, 0, "", "warm-up", False) for run in session.warm_up]
+    for pair in session.pairs:
+        found += [
+            Entry(run, pair.index + 1, pair.attempt + 1, pair.order, _state(pair), bool(run.lamps))
+            for run in (*pair.runs, *pair.control_runs)
+        ]
+    return tuple(sorted(found, key=lambda entry: entry.run.number))
+
+
+def _state(pair: Pair) -> State:
+    if not pair.whole:
+        return "incomplete"
+    return "repeated" if pair.superseded else "counts"
+
+
+def timed_metrics(proof: Proof) -> tuple[tuple[str, MetricName], ...]:
+    """The workloads that were run, each with the metric to show: that of its claim, else its own."""
+    claimed: dict[str, MetricName] = {}
+    for claim in proof.workloads:
+        claimed.setdefault(claim.name, claim.metric)
+    names = dict.fromkeys(entry.run.workload for entry in entries(proof.session))
+    return tuple((name, claimed.get(name) or _metric(name)) for name in names)
+
+
+def _metric(name: str) -> MetricName:
+    known = WORKLOADS.get(name)
+    return known.metric if known else "iops"
+
+
+def timeline(proof: Proof, name: str, metric: MetricName, number: int) -> Picture | None:
+    """The runs of one workload; None where none can be drawn. ``number`` tells the workloads of a page apart."""
+    shown = [entry for entry in entries(proof.session) if entry.run.workload == name]
+    shown = [entry for entry in shown if is_drawable(entry.run.figures.value(metric))]
+    if not shown:
+        return None
+    scale = log_scale([entry.run.figures.value(metric) for entry in shown], TOP + PLOT_HEIGHT, TOP)
+    unit = METRICS[metric].unit
+    return Picture(
+        name=f"timeline-{number}",
+        title=f"{METRIC_WORDS[metric]} of {clean(name)}, run by run",
+        description=_description(shown, unit),
+        height=TOP + PLOT_HEIGHT + _STRIP + LINE_HEIGHT + 6,
+        shapes=(
+            *_bands(shown),
+            *_contaminated(shown),
+            *_grid(scale, unit),
+            *_marks(shown, metric, scale),
+            *_strip(shown),
+        ),
+    )
+
+
+def _description(shown: Sequence[Entry], unit: str) -> str:
+    spoilt = sum(entry.contaminated for entry in shown)
+    return (
+        f"{len(shown)} runs from the first to the last, in {unit} on a logarithmic scale. Arm A is a circle, arm B a"
+        f" diamond; what does not count (warm-up, repeated, incomplete) is faint. {spoilt} contaminated runs are"
+        " shaded and have a cross. Below, the order of each pair. All runs are in the table of runs."
+    )
+
+
+def _step(shown: Sequence[Entry]) -> float:
+    return (RIGHT - LEFT) / len(shown)
+
+
+def _at(shown: Sequence[Entry], position: int) -> float:
+    return LEFT + (position + 0.5) * _step(shown)
+
+
+def _groups(shown: Sequence[Entry]) -> Iterable[tuple[int, list[Entry]]]:
+    """The position of the first run of each attempt at a pair, and its runs; the warm-up is one group."""
+    position = 0
+    for _, group in groupby(shown, key=lambda entry: (entry.pair, entry.attempt)):
+        found = list(group)
+        yield position, found
+        position += len(found)
+
+
+def _bands(shown: Sequence[Entry]) -> Iterable[Shape]:
+    """Every other pair on a slightly darker ground, so that the runs of one are seen together."""
+    for number, (position, group) in enumerate(_groups(shown)):
+        if number % 2:
+            yield Box(LEFT + position * _step(shown), TOP, len(group) * _step(shown), PLOT_HEIGHT, "stripe")
+
+
+def _contaminated(shown: Sequence[Entry]) -> Iterable[Shape]:
+    for position, entry in enumerate(shown):
+        if entry.contaminated:
+            yield Box(LEFT + position * _step(shown), TOP, _step(shown), PLOT_HEIGHT, "contaminated")
+            yield Mark(_at(shown, position), TOP - 6, "cross", "contaminated-mark")
+
+
+def _grid(scale: LogScale, unit: str) -> list[Shape]:
+    shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 4, unit, look="tick")]
+    for value in value_ticks(scale, _MOST_TICKS):
+        y = scale.at(value)
+        shapes += [Line(LEFT, y, RIGHT, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
+    return shapes
+
+
+def _marks(shown: Sequence[Entry], metric: MetricName, scale: LogScale) -> Iterable[Shape]:
+    size = " small" if len(shown) > _MANY else ""
+    for position, entry in enumerate(shown):
+        faint = "" if entry.state == "counts" else " faint"
+        y = scale.at(entry.run.figures.value(metric))
+        yield _mark(_at(shown, position), y, entry.run.arm, f"{faint}{size}")
+
+
+def _mark(x: float, y: float, arm: Arm, look: str) -> Mark:
+    return Mark(x, y, "circle", f"a{look}") if arm == "A" else Mark(x, y, "diamond", f"b{look}")
+
+
+def _strip(shown: Sequence[Entry]) -> Iterable[Shape]:
+    """Under each pair the letters of its order, from top to bottom, and under some its number."""
+    top = TOP + PLOT_HEIGHT
+    numbers: list[Label] = []
+    for position, group in _groups(shown):
+        begin, width = LEFT + position * _step(shown), len(group) * _step(shown)
+        middle, first = begin + width / 2, group[0]
+        if not first.pair:
+            numbers.append(Label(middle, top + _STRIP + LINE_HEIGHT, "warm-up", "middle", "tick"))
+            continue
+        numbers.append(Label(middle, top + _STRIP + LINE_HEIGHT, str(first.pair), "middle", "tick"))
+        yield Box(begin, top + 2, width, _STRIP, "order-ab" if first.order == "AB" else "order-ba")
+        if width * MIN_WIDTH / 100 >= _LETTERS_FROM:
+            for line, entry in enumerate(group[:2]):
+                yield Label(middle, top + (line + 1) * LINE_HEIGHT - 1, entry.run.arm, "middle", "letter")
+    yield from _thinned(numbers)
+
+
+def _thinned(numbers: Sequence[Label]) -> list[Label]:
+    """The numbers of every pair, or of every second, fifth, tenth: as many as fit."""
+    shown: list[Label] = []
+    for stride in (1, 2, 5, 10, 20, 50, 100):
+        shown = [held(one) for one in numbers if not one.text.isdecimal() or int(one.text) % stride == 0]
+        if without_overlap(shown) == shown:
+            return shown
+    return without_overlap(shown)

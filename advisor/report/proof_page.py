@@ -1,0 +1,245 @@
+"""A proof as one HTML page that needs nothing else: no script, nothing from outside, its style sheet named by hash.
+
+The words and figures are those of the text; every picture has a table that says the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from advisor import __version__
+from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.records import Proof, Summary
+from advisor.report.charts.forest import forest
+from advisor.report.charts.ladder import DISPLAY_ONLY, ladder, laddered, rungs
+from advisor.report.charts.shapes import Picture
+from advisor.report.charts.slope import pair_values, slope
+from advisor.report.charts.timeline import Entry, entries, timed_metrics, timeline
+from advisor.report.layout import Piece, Span, counted
+from advisor.report.proof_numbers import change_words, figure, figures_words, interval_words, percent
+from advisor.report.proof_rows import HEAD, Group, Row, by_workload, cells_of, groups_of
+from advisor.report.proof_words import (
+    AGAIN,
+    METRIC_WORDS,
+    arms_words,
+    class_words,
+    command_again,
+    gate_words,
+    headlines,
+    host_rows,
+    level_words,
+    looks_words,
+    metric_words,
+    notes_of,
+    reasons_of,
+    session_rows,
+    subject_words,
+    verdict_words,
+    workload_title,
+)
+from advisor.report.words import clean
+from advisor.script import shell_quote
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One value that told the arms apart."""
+
+    tunable: str
+    before: str
+    after: str
+    why: str = ""
+
+
+class Twin(msgspec.Struct, frozen=True):
+    """A picture, where there is something to draw, and the table that says the same."""
+
+    heading: str
+    picture: Picture | None
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def proof_page(proof: Proof, settings: Sequence[Setting] | None = None) -> str:
+    """The whole page. All text is escaped, and spelt out where it is not printable.
+
+    ``settings`` are the values of arm B, which the record of a proof does not hold; None where they are not at hand.
+    """
+    made = _environment()
+    style = made.get_template("proof.css.j2").render()
+    return made.get_template("proof.html.j2").render(
+        style=_Raw(style),
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        version=__version__,
+        **_verdict(proof),
+        **_figures(proof),
+        slopes=_slopes(proof),
+        timelines=_timelines(proof),
+        ladders=_ladders(proof),
+        notes=notes_of(proof),
+        settings=settings,
+        is_self_test=proof.session.self_test,
+        host=_pieces([*_names(proof), *host_rows(proof)]),
+        session=_pieces([*session_rows(proof), *_more_of_session(proof)]),
+        again=AGAIN,
+        command=command_again(proof),
+        reanalyse=None if proof.saved_to is None else f"advisor compare {shell_quote(proof.saved_to)}",
+    )
+
+
+class _Raw(str):
+    """Text of our own that stands as it is."""
+
+    def __html__(self) -> str:
+        return self
+
+
+@cache
+def _environment() -> Environment:
+    from advisor.templating import environment
+
+    made = environment(escape_html=True).overlay(finalize=_said)
+    made.filters["place"] = _place
+    made.filters["pixels"] = _pixels
+    return made
+
+
+def _said(value: object) -> object:
+    """What is not printable is spelt out, here for every text of the page, so that none can be forgotten."""
+    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _place(percent_of_width: float) -> str:
+    return f"{percent_of_width:.2f}".rstrip("0").rstrip(".")
+
+
+def _pixels(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _verdict(proof: Proof) -> dict[str, object]:
+    words, style = verdict_words(proof)
+    what, where = subject_words(proof)
+    return {
+        "verdict": words,
+        "verdict_style": style,
+        "headlines": headlines(proof),
+        "reasons": reasons_of(proof),
+        "what": what,
+        "where": where,
+    }
+
+
+def _figures(proof: Proof) -> dict[str, object]:
+    return {
+        "forest": forest(proof),
+        "head": ("metric", *HEAD[1:], "result"),
+        "groups": [_group(group) for group in groups_of(proof)],
+        "arms": arms_words(proof),
+        "level": level_words(proof),
+    }
+
+
+def _group(group: Group) -> dict[str, object]:
+    return {
+        "title": group.title,
+        "note": group.note,
+        "workloads": [
+            {"name": name, "title": workload_title(name), "rows": [_cells(row) for row in rows]}
+            for name, rows in by_workload(group.rows)
+        ],
+    }
+
+
+def _cells(row: Row) -> dict[str, object]:
+    return {"cells": cells_of(row), "says": row.says.text, "style": row.says.style}
+
+
+def _pieces(rows: Iterable[tuple[str, Sequence[Piece]]]) -> list[tuple[str, list[Span]]]:
+    return [(label, [piece if isinstance(piece, Span) else Span(piece) for piece in pieces]) for label, pieces in rows]
+
+
+def _names(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
+    host = proof.session.host
+    name, kernel = (None, None) if host is None else (host.name, host.kernel)
+    return [("name", (name or "unknown",)), ("kernel", (kernel or "unknown",))]
+
+
+def _more_of_session(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
+    return [
+        ("looks", (looks_words(proof),)),
+        ("gate", (gate_words(proof),)),
+        ("class", (class_words(proof),)),
+    ]
+
+
+def _slopes(proof: Proof) -> list[Twin]:
+    return [_slope(proof, claim, number) for number, claim in enumerate(proof.workloads, 1)]
+
+
+def _slope(proof: Proof, claim: Summary, number: int) -> Twin:
+    pairs = pair_values(proof, claim)
+    unit = claim.unit
+    return Twin(
+        heading=f"{metric_words(claim)} of {claim.name}",
+        picture=slope(proof, claim, number),
+        caption=f"{counted(len(pairs), 'pair')} as a table",
+        columns=("pair", "order", f"A, {unit}", f"B, {unit}", "change"),
+        rows=tuple(
+            (str(one.pair), one.order, figure(one.before), figure(one.after), percent(one.change)) for one in pairs
+        ),
+    )
+
+
+def _timelines(proof: Proof) -> list[Twin]:
+    runs = entries(proof.session)
+    return [
+        _timeline(proof, [one for one in runs if one.run.workload == name], metric, number)
+        for number, (name, metric) in enumerate(timed_metrics(proof), 1)
+    ]
+
+
+def _timeline(proof: Proof, runs: Sequence[Entry], metric: MetricName, number: int) -> Twin:
+    name = runs[0].run.workload
+    return Twin(
+        heading=f"{METRIC_WORDS[metric]} of {name}",
+        picture=timeline(proof, name, metric, number),
+        caption=f"{counted(len(runs), 'run')} as a table",
+        columns=("pair", "attempt", "order", "arm", METRICS[metric].unit, "state", "contaminated by"),
+        rows=tuple(_run(entry, metric) for entry in runs),
+    )
+
+
+def _run(entry: Entry, metric: MetricName) -> tuple[str, ...]:
+    where = (str(entry.pair), str(entry.attempt), entry.order) if entry.pair else ("", "", "")
+    value = figure(entry.run.figures.value(metric))
+    return (*where, entry.run.arm, value, entry.state, ", ".join(entry.run.lamps))
+
+
+def _ladders(proof: Proof) -> list[Twin]:
+    return [_ladder(proof, name, number) for number, name in enumerate(laddered(proof), 1)]
+
+
+def _ladder(proof: Proof, name: str, number: int) -> Twin:
+    return Twin(
+        heading=name,
+        picture=ladder(proof, name, number),
+        caption="as a table",
+        columns=("percentile", "before → after", "change", "interval", ""),
+        rows=tuple(_rung(label, item) for label, item in rungs(proof, name)),
+    )
+
+
+def _rung(label: str, item: Summary) -> tuple[str, ...]:
+    values = f"{figures_words(item.before, item.after)} {clean(item.unit)}"
+    says = "for display only" if item.metric == DISPLAY_ONLY else ""
+    return (label, values, change_words(item), interval_words(item), says)

@@ -1,0 +1,188 @@
+"""The rows of a proof's table, and the one axis on which their intervals stand. Shared by the text and the page.
+
+The scale of the axis is the natural logarithm of after over before, turned so that better is always to the right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from advisor.proof.records import Proof, Summary
+from advisor.proof.statistics import MINIMUM_PAIRS
+from advisor.proof.verdict import has_moved
+from advisor.report.layout import Span
+from advisor.report.proof_numbers import amount, amounts, change_words, figures_words, interval_words, p_figure, p_of
+from advisor.report.proof_words import VERDICTS, metric_words
+from advisor.report.words import clean
+
+
+class Drawn(NamedTuple):
+    """An interval on the scale of the axis."""
+
+    low: float
+    middle: float
+    high: float
+
+
+class Row(NamedTuple):
+    """One metric: its summary, what is said of it, and the band that counts as no change (on the axis' scale)."""
+
+    summary: Summary
+    says: Span
+    band: tuple[float, float] | None = None
+
+
+class Group(NamedTuple):
+    title: str
+    note: str
+    rows: tuple[Row, ...]
+    is_judged: bool = True
+
+
+class Cells(NamedTuple):
+    """A row as text, but for its drawing."""
+
+    metric: str
+    values: str
+    change: str
+    interval: str
+    p: str
+    pairs: str
+    mde: str
+
+
+_UNMEASURED: Final = Span("not measured", "dim")
+_VOID: Final = Span("void", "dim")
+HEAD: Final = Cells("", "before → after", "change", "interval", "p", "pairs", "MDE")
+
+
+def rows_of(groups: Iterable[Group]) -> list[Row]:
+    return [row for group in groups for row in group.rows]
+
+
+def groups_of(proof: Proof) -> list[Group]:
+    """Claims, guardrails, control, explored; those without rows left out."""
+    remark = {"invalid": "; void, nothing follows from them", "indicative": "; indicative only"}.get(proof.verdict, "")
+    margins = f"margin ±{amounts(claim.margin for claim in proof.workloads)}"
+    limits = f"what must not get worse by more than {amounts(item.limit for item in proof.guardrails)}"
+    groups = (
+        Group("Claims", margins + remark, tuple(_claim_row(proof, claim) for claim in proof.workloads)),
+        Group("Guardrails", limits, tuple(_guard_row(proof, item) for item in proof.guardrails)),
+        Group("Control", "what the change cannot touch", _control_rows(proof)),
+        Group("Explored", "not judged", _explored_rows(proof), is_judged=False),
+    )
+    return [group for group in groups if group.rows]
+
+
+def _claim_row(proof: Proof, claim: Summary) -> Row:
+    return Row(claim, _claim_says(proof, claim), _band(claim.margin, claim.margin))
+
+
+def _claim_says(proof: Proof, claim: Summary) -> Span:
+    """The verdict on one claim; in brackets where the session as a whole proves nothing."""
+    if not claim.pairs:
+        return _UNMEASURED
+    words, style = VERDICTS[claim.verdict or "inconclusive"]
+    match proof.verdict:
+        case "invalid":
+            return _VOID
+        case "indicative":
+            return Span(f"({words})", "yellow")
+    return Span(words, style)
+
+
+def _band(down: float | None, up: float | None) -> tuple[float, float] | None:
+    """Fractions in the direction of better, as verdicts compare them: -10 % stands as far from 0 as +10 %."""
+    values = [None if value is None or not 0 <= value < math.inf else math.log1p(value) for value in (down, up)]
+    return None if values[0] is None or values[1] is None else (-values[0], values[1])
+
+
+def _guard_row(proof: Proof, item: Summary) -> Row:
+    says = Span("no cost shown")
+    if not item.pairs:
+        says = _UNMEASURED
+    elif proof.verdict == "invalid":
+        says = _VOID
+    elif item.verdict == "loss":
+        says = Span(f"over {amount(item.limit)} worse", "red")
+    return Row(item, says, _band(item.limit, 0.0))
+
+
+def _control_rows(proof: Proof) -> tuple[Row, ...]:
+    if proof.control is None:
+        return ()
+    margin = min((claim.margin for claim in proof.workloads if claim.margin is not None), default=math.inf)
+    if not proof.control.pairs:
+        says = _UNMEASURED
+    elif proof.control.pairs < MINIMUM_PAIRS:
+        says = Span("too few pairs")
+    else:
+        says = Span("moved", "red") if _has_moved(proof.control, margin) else Span("did not move", "green")
+    return (Row(proof.control, says),)
+
+
+def _has_moved(control: Summary, margin: float) -> bool:
+    # A record from a file may hold what no measurement gives.
+    return control.effect is not None and control.effect > -1 and has_moved(control, margin)
+
+
+def _explored_rows(proof: Proof) -> tuple[Row, ...]:
+    return tuple(Row(item, Span("not judged", "dim")) for item in proof.exploratory)
+
+
+def cells_of(row: Row) -> Cells:
+    """A row's figures in words."""
+    item = row.summary
+    return Cells(
+        metric=metric_words(item),
+        values=f"{figures_words(item.before, item.after)} {clean(item.unit)}" if item.pairs else "no figures",
+        change=change_words(item),
+        interval=interval_words(item),
+        p=p_figure(p_of(item)),
+        pairs=str(item.pairs),
+        mde=amount(item.minimum_detectable_effect),
+    )
+
+
+def by_workload(rows: Sequence[Row]) -> Iterable[tuple[str, list[Row]]]:
+    """The rows of each workload, in the order in which the workloads come."""
+    for name in dict.fromkeys(row.summary.name for row in rows):
+        yield name, [row for row in rows if row.summary.name == name]
+
+
+# Effects at which the axis may end, so that its labels are round.
+_UP: Final = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 9.0)
+_DOWN: Final = (-0.1, -0.15, -0.2, -0.25, -0.3, -0.4, -0.5, -0.6, -0.7, -0.8, -0.9, -0.95)
+
+
+def interval_of(item: Summary) -> Drawn | None:
+    """The interval on the axis' scale; None where it was not measured, or holds what has no logarithm."""
+    if item.ratio is None or item.ci95 is None:
+        return None
+    values = (item.ci95[0], item.ratio, item.ci95[1])
+    if not all(0 < value < math.inf for value in values):
+        return None
+    sign = 1 if item.better == "higher" else -1
+    return Drawn(*sorted(sign * math.log(value) for value in values))
+
+
+def axis_ends(rows: Iterable[Row]) -> tuple[float, float]:
+    """The axis from the first to the last round effect around all that is drawn."""
+    reach = [0.0]
+    for row in rows:
+        reach += [*(row.band or ()), *(interval_of(row.summary) or ())]
+    low, high = min(reach), max(reach)
+    return (
+        next((end for end in map(math.log1p, _DOWN) if end <= low), low),
+        next((end for end in map(math.log1p, _UP) if end >= high), high),
+    )
+
+
+def expm1(value: float) -> float:
+    """`math.expm1`, infinite where that overflows."""
+    try:
+        return math.expm1(value)
+    except OverflowError:
+        return math.inf
