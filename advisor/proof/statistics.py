@@ -13,6 +13,7 @@ which the width guarantees; so a tail probability is a mask and a remainder.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, groupby
@@ -130,8 +131,7 @@ def _untied_cumulative(pairs: int) -> tuple[int, ...]:
 
 def _critical(pairs: int, alpha: float) -> int:
     """The number k of smallest rank sums that together, in both tails, have a probability of at most alpha."""
-    cumulative = _untied_cumulative(pairs)
-    return sum(1 for count in cumulative if 2 * count <= alpha * 2**pairs)
+    return bisect_right(_untied_cumulative(pairs), alpha * 2**pairs / 2)
 
 
 def attainable_level(pairs: int, alpha: float) -> float:
@@ -142,7 +142,9 @@ def attainable_level(pairs: int, alpha: float) -> float:
 
 def walsh_averages(values: Sequence[float]) -> list[float]:
     """All means of two values, each with itself included, in rising order."""
-    return sorted((a + b) / 2 for i, a in enumerate(values) for b in values[i:])
+    ordered = sorted(values)
+    # each row is in order already: the sort only has to merge them
+    return sorted([(a + b) / 2 for i, a in enumerate(ordered) for b in ordered[i:]])
 
 
 def hodges_lehmann(values: Sequence[float], *confidences: float) -> tuple[Interval, ...]:
@@ -233,16 +235,18 @@ def rank_sum(first: Sequence[float], second: Sequence[float]) -> float:
         return 1.0
     ranks = doubled_midranks([*first, *second])
     width = total + 1
-    # by[k]: distribution of the doubled rank sum of k chosen values
+    # without ties every doubled rank is even, and half the digits would be empty
+    unit = math.gcd(*ranks)
+    # by[k]: distribution of the rank sum, in units, of k chosen values
     by = [1] + [0] * size
-    for rank in ranks:
-        for k in range(size, 0, -1):
-            by[k] += by[k - 1] << rank * width
+    for seen, rank in enumerate(ranks, 1):
+        for k in range(min(size, seen), 0, -1):
+            by[k] += by[k - 1] << rank // unit * width
     mean = size * (total + 1)
     away = abs(sum(ranks[:size]) - mean)
     outcomes = math.comb(total, size)
     if away == 0:
         return 1.0
-    lower = _tail_count(by[size], mean - away, width)
-    upper = outcomes - _tail_count(by[size], mean + away - 1, width)
+    lower = _tail_count(by[size], (mean - away) // unit, width)
+    upper = outcomes - _tail_count(by[size], (mean + away - 1) // unit, width)
     return min(1.0, (lower + upper) / outcomes)

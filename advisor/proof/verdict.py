@@ -5,7 +5,8 @@ The rules, in order of precedence:
 ==============  ==============================================================================================
 invalid         control moved, a fault (read-back failed, fio error), or more than half of the pairs contaminated
 indicative      tunables that cannot be toggled (T3), forced gate, interrupted, order effect, under 6 pairs
-gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference
+gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference; where pairs were repeated,
+                also among all attempts that do not stand out when the arms are not known
 gain-with-cost  a gain, but a guardrail is significantly worse than its limit, or another claim is a loss
 no-difference   90 % interval inside the margin (two one-sided tests), 16 pairs or more
 inconclusive    everything else; the summary says what could have been seen and how many pairs it would take
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from advisor.proof.covariates import network_words, stand_out
 from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Arm, Claim, Guardrail, Pair, Proof, Run, Session, Summary, Verdict, measured_workloads
 from advisor.proof.statistics import (
@@ -61,24 +63,26 @@ def sample(pairs: Sequence[Pair], workload: str, metric: MetricName, *, control:
     """A metric's values over the pairs that have it; pairs with a value of zero or less are left out."""
     rows = []
     for pair in pairs:
-        runs = pair.control_runs if control else pair.runs
-        before, after = (_arm_value(runs, arm, workload, metric) for arm in ("A", "B"))
+        runs = [run for run in (pair.control_runs if control else pair.runs) if run.workload == workload]
+        before, after = _arm_value(runs, "A", metric), _arm_value(runs, "B", metric)
         if before is not None and after is not None:
             rows.append((before, after, METRICS[metric].sign * math.log(after / before), pair.order))
     before_all, after_all, effects, orders = zip(*rows, strict=True) if rows else ((), (), (), ())
     return Sample(before_all, after_all, effects, orders)
 
 
-def _arm_value(runs: Sequence[Run], arm: Arm | str, workload: str, metric: MetricName) -> float | None:
+def _arm_value(runs: Sequence[Run], arm: Arm, metric: MetricName) -> float | None:
     """Geometric mean over an arm's runs in a pair: one run as a rule, two for A in an A-B-A sequence."""
-    values = [run.figures.value(metric) for run in runs if run.arm == arm and run.workload == workload]
+    values = [run.figures.value(metric) for run in runs if run.arm == arm]
     if not values or min(values) <= 0:
         return None
+    if len(values) == 1:
+        return values[0]
     return math.exp(sum(math.log(value) for value in values) / len(values))
 
 
-def summarise(name: str, metric: MetricName, data: Sample) -> Summary:
-    """Medians, ratio, interval and p of one metric, not judged yet."""
+def summarise(name: str, metric: MetricName, data: Sample, *, is_tested: bool = True) -> Summary:
+    """Medians, ratio, interval and, where it is tested, p of one metric, not judged yet."""
     described = METRICS[metric]
     empty = Summary(name, metric, described.unit, described.better)
     if not data.effects:
@@ -93,7 +97,7 @@ def summarise(name: str, metric: MetricName, data: Sample) -> Summary:
         ci95=(bounds[0], bounds[1]),
         confidence=interval.confidence,
         effect=math.expm1(interval.estimate),
-        p_value=signed_rank(data.effects).p_value,
+        p_value=signed_rank(data.effects).p_value if is_tested else None,
         pairs=len(data.effects),
     )
 
@@ -106,6 +110,8 @@ class _Judged(msgspec.Struct, frozen=True):
     interval: Interval | None
     direction: int
     """+1 significantly better, -1 significantly worse, 0 neither."""
+    is_withheld: bool = False
+    """Significant, but perhaps only by the choice of the pairs that were repeated: neither a difference nor none."""
 
 
 def _judge(named: Sequence[tuple[str, MetricName]], pairs: Sequence[Pair], alpha: float) -> list[_Judged]:
@@ -125,10 +131,38 @@ def _judge(named: Sequence[tuple[str, MetricName]], pairs: Sequence[Pair], alpha
 def judge_claims(session: Session) -> tuple[Summary, ...]:
     """Each claim with its own verdict, from the pairs so far."""
     claims = session.subject.claims
-    named = [_named(claim) for claim in claims]
-    judged = _judge(named, counted_pairs(session), session.schedule.alpha)
     level = session.schedule.alpha / len(claims)
+    judged = _judged_claims(session)
     return tuple(_claim_summary(claim, found, level) for claim, found in zip(claims, judged, strict=True))
+
+
+def _judged_claims(session: Session) -> list[_Judged]:
+    """Each claim on the pairs that count, withheld where the choice of those pairs alone may have made it.
+
+    A run is called contaminated against its own arm, so which pairs are repeated can lean to one arm by chance, and
+    what is left then differs although nothing does. So a difference must also be there among all attempts, less
+    those that stand out when the arms are not known: of these the coin alone decides the sign.
+    """
+    claims = session.subject.claims
+    alpha = session.schedule.alpha
+    attempts = [pair for pair in session.pairs if pair.whole]
+    judged = _judge([_named(claim) for claim in claims], counted_pairs(session), alpha)
+    if not any(pair.superseded for pair in attempts):
+        return judged
+    return [_confirmed(found, _judge_blindly(attempts, found, alpha / len(claims))) for found in judged]
+
+
+def _judge_blindly(attempts: Sequence[Pair], found: _Judged, alpha: float) -> _Judged:
+    name, metric = found.summary.name, found.summary.metric
+    beside = [[run.covariates for run in pair.runs if run.workload == name] for pair in attempts]
+    calm = [pair for pair, is_out in zip(attempts, stand_out(beside), strict=True) if not is_out]
+    return _judge([(name, metric)], calm, alpha)[0]
+
+
+def _confirmed(found: _Judged, whole: _Judged) -> _Judged:
+    if found.direction in (0, whole.direction):
+        return found
+    return msgspec.structs.replace(found, direction=0, is_withheld=True)
 
 
 def _named(claim: Claim) -> tuple[str, MetricName]:
@@ -160,6 +194,8 @@ def _bounded(pairs: int) -> int | None:
 def _claim_verdict(found: _Judged, margin: float) -> Verdict:
     if found.direction:
         return "gain" if found.direction > 0 else "loss"
+    if found.is_withheld:
+        return "inconclusive"
     if len(found.data.effects) >= EQUIVALENCE_PAIRS and is_equivalent(found.data.effects, margin):
         return "no-difference"
     return "inconclusive"
@@ -189,12 +225,12 @@ def _explore(session: Session) -> tuple[Summary, ...]:
     judged |= {(item.workload, item.metric) for item in session.subject.guardrails}
     pairs = counted_pairs(session)
     found = [
-        summarise(name, metric.name, sample(pairs, name, metric.name))
+        summarise(name, metric.name, sample(pairs, name, metric.name), is_tested=False)
         for name in measured_workloads(session.subject)
         for metric in METRICS.values()
         if (name, metric.name) not in judged
     ]
-    return tuple(msgspec.structs.replace(summary, p_value=None) for summary in found if summary.pairs)
+    return tuple(summary for summary in found if summary.pairs)
 
 
 def _judge_control(session: Session) -> Summary | None:
@@ -277,8 +313,8 @@ def _indicative_reasons(session: Session, carry_over_p: float | None) -> list[st
         reasons.append(f"{len(counted_pairs(session))} pairs; fewer than {MINIMUM_PAIRS} cannot be significant")
     if carry_over_p is not None and carry_over_p < CARRY_OVER_LEVEL:
         reasons.append(
-            f"the order within a pair matters (p = {carry_over_p:.3f}): an arm carries over into the next;"
-            " a longer settle time is needed"
+            f"the order within a pair matters (p = {carry_over_p:.3f}): an arm carries over into the next, which a"
+            " longer settle time would end, or other load keeps time with the runs, or speed drifts steadily"
         )
     return reasons
 
@@ -331,12 +367,28 @@ def _notes(session: Session, control: Summary | None, tendency: Verdict, guardra
     left = sum(1 for pair in counted_pairs(session) if pair.contaminated)
     if left:
         notes.append(f"{left} contaminated pairs are included: there was no room to repeat them")
+    if any(pair.superseded for pair in session.pairs) and any(found.is_withheld for found in _judged_claims(session)):
+        notes.append(
+            "a difference is not called: it is not there among all the pairs that ran, the repeated ones included, that"
+            " were calm when both arms are taken together"
+        )
     if tendency == "gain-with-cost":
         costs = [f"{item.metric} of {item.name} {(item.ratio or 1) - 1:+.0%}" for item in guardrails if item.verdict]
         notes.append(f"cost: {', '.join(costs)}" if costs else "cost: another claim got worse")
+    notes += _network_notes(session)
     if len(session.schedule.looks) > 1:
         notes.append(
             f"the data may be looked at {len(session.schedule.looks)} times, so significance is judged at"
             f" {session.schedule.alpha:g} each time"
         )
     return notes
+
+
+def _network_notes(session: Session) -> list[str]:
+    """What was lost on the way: shown where the profile is about the network, never judged."""
+    if session.subject.path != "network" and session.peer_address is None:
+        return []
+    runs = [run for pair in counted_pairs(session) for run in pair.runs]
+    before, after = ([run.covariates for run in runs if run.arm == arm] for arm in ("A", "B"))
+    words = network_words(before, after)
+    return [words] if words else []

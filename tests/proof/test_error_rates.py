@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import msgspec
 import pytest
 from scipy import stats
 
+from advisor.host import Host
+from advisor.proof.covariates import Covariates, stand_out
+from advisor.proof.protocol import prove
 from advisor.proof.records import Proof
 from advisor.proof.verdict import decide, is_settled
 
-from .sessions import DRIFTS, RUN_NOISE, Drift, session, simulated_runs
+from ..bench.validation_hostile import HOSTILE, Hostile
+from ..bench.validation_replay import Measured, Replay, block, is_invented, runs_needed
+from ..bench.validation_series import SHIPPED, load
+from .fakes import FakeFio, SpeedToggle
+from .sessions import DRIFTS, RUN_NOISE, WORKLOAD, Drift, pair, session, simulated_runs
+from .test_protocol import SUBJECT, settings, stealing
 
 SESSIONS = 400
 
@@ -84,3 +93,87 @@ def test_the_interval_of_a_gain_covers_the_true_factor() -> None:
         assert found.ci95 is not None
         covered += found.ci95[0] <= 1.1 <= found.ci95[1]
     assert covered / 150 >= 0.90
+
+
+HOSTILE_SESSIONS = 70
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
+def test_a_hostile_series_invents_no_more_than_a_calm_one(hostile: Hostile) -> None:
+    source = random.Random(hostile.name)
+    wrong = 0
+    for _ in range(HOSTILE_SESSIONS):
+        streams = hostile.make(source, runs_needed(hostile.mode, repeats=True))
+        proof = Replay(streams, hostile.mode, source.getrandbits(32), repeats=hostile.repeats).conclude()
+        wrong += is_invented(proof)
+    # a true 5 % shows more than 13 % in one of three hundred simulations of this size
+    assert wrong / HOSTILE_SESSIONS <= 0.13
+
+
+def repeated_session(kept: float, superseded: float) -> Proof:
+    """16 pairs that count, and 8 that were contaminated and repeated, each group with its own factor."""
+    source = random.Random("repeated")
+    factors = [kept] * 16 + [superseded] * 8
+    pairs = []
+    for index, factor in enumerate(factors):
+        found = pair(index, 1000, 1000 * factor * source.uniform(0.98, 1.02), order="AB" if index % 2 else "BA")
+        pairs.append(msgspec.structs.replace(found, contaminated=index >= 16, superseded=index >= 16))
+    return decide(session(pairs))
+
+
+def test_a_gain_must_stand_with_the_repeated_pairs_counted_too() -> None:
+    """Which pairs are repeated may depend on the arm; what only that choice has made is no effect."""
+    assert repeated_session(1.1, 1.1).verdict == "gain"
+    proof = repeated_session(1.1, 0.5)
+    assert proof.verdict == "inconclusive"
+    assert any("the repeated ones included" in note for note in proof.notes)
+    assert proof.workloads[0].pairs == 16
+
+
+def test_recorded_runs_invent_no_more_than_made_up_ones() -> None:
+    """Real runs of a busy host, with each drift on top; contaminated pairs are repeated."""
+    recording = load(SHIPPED / "a-a.json")
+    source = random.Random("recorded")
+    wrong = []
+    for series in recording.series:
+        for drift in DRIFTS.values():
+            for _ in range(20):
+                runs = block(source, series, recording.seconds, runs_needed("default", repeats=True), drift)
+                replay = Replay({series.workload: runs}, "default", source.getrandbits(32), repeats=True)
+                wrong.append(is_invented(replay.conclude()))
+    assert 0.01 <= sum(wrong) / len(wrong) <= 0.08
+
+
+def replayed(proof: Proof) -> Proof:
+    """A conducted session's runs once more through the replay, with the same seed."""
+    found = proof.session
+    taken = [*found.warm_up, *(run for each in found.pairs for run in each.runs)]
+    streams = {WORKLOAD: [Measured(run.figures, run.covariates) for run in taken]}
+    warm_up_runs = len(found.warm_up) // 2
+    return Replay(streams, found.schedule.mode, found.seed, repeats=True, warm_up_runs=warm_up_runs).conclude()
+
+
+def test_the_replay_is_what_a_session_does(fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path) -> None:
+    """Coin, looks, repeats and verdict: otherwise the rates above say nothing about a real session."""
+    stolen, toggle = stealing(fake_fio, tmp_path, {7, 9})
+    spoiled = prove(stolen, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
+    fake_fio.plan(noise=0.02)
+    early = prove(host, SUBJECT, SpeedToggle(fake_fio, 1.3), settings(disk, mode="default"), runner=fake_fio.runner)
+    for conducted in (spoiled, early):
+        again = replayed(conducted)
+        assert again.order == conducted.order
+        assert again.workloads == conducted.workloads
+        assert (again.tendency, again.carry_over_p) == (conducted.tendency, conducted.carry_over_p)
+        assert [each.superseded for each in again.session.pairs] == [
+            each.superseded for each in conducted.session.pairs
+        ]
+    assert any(each.superseded for each in spoiled.session.pairs)
+    assert early.session.ended == "settled"
+
+
+def test_a_pair_stands_out_whichever_arm_was_hit() -> None:
+    calm, hit = Covariates(1.0, psi_cpu_share=0.1), Covariates(1.0, psi_cpu_share=0.5)
+    assert stand_out([(calm, calm), (hit, calm), (calm, calm), (calm, hit), (calm, calm)]) == [0, 1, 0, 1, 0]
+    # where half of the runs are hit, one hit in a pair is nothing special
+    assert stand_out([(hit, calm), (calm, hit), (hit, calm), (hit, hit)]) == [False, False, False, True]
+    assert stand_out([(Covariates(1.0), calm), (calm, calm)]) == [False, False]

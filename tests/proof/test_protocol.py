@@ -518,7 +518,8 @@ def test_progress_shows_where_it_is_but_no_figure(fake_fio: FakeFio, host: Host,
     assert [event.stage for event in shown] == ["plan", "scratch", "warm-up", "warm-up", *["pair"] * 8, "restore"]
     assert [event.pair for event in shown if event.stage == "pair"] == list(range(1, 9))
     assert all(event.pairs == 8 and event.seconds_left >= 0 for event in shown)
-    assert set(ProgressEvent.__struct_fields__) == {"stage", "pair", "pairs", "seconds_left", "lamps", "schedule"}
+    allowed = {"stage", "pair", "pairs", "seconds_left", "lamps", "schedule", "workloads"}
+    assert set(ProgressEvent.__struct_fields__) == allowed
 
 
 def test_lamps_show_what_spoiled_the_last_pair(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:

@@ -39,7 +39,10 @@ def scratch(target: Target) -> Iterator[Scratch]:
         yield made
 
 
-@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
+ALONE = [workload for workload in WORKLOADS.values() if not workload.is_network]
+
+
+@pytest.mark.parametrize("workload", ALONE, ids=lambda workload: workload.name)
 def test_fio_takes_every_workload(workload: Workload, scratch: Scratch) -> None:
     job = Job(workload, 0.1, scratch.size_bytes, 8 * MIB)
     found, _ = run(FioProcess(), job, scratch if workload.needs_scratch else None, Stop())

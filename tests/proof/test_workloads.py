@@ -65,3 +65,12 @@ def test_a_name_like_no_other_gets_the_whole_list() -> None:
     with pytest.raises(UnknownWorkloadError) as caught:
         get("%%%")
     assert "null.4k" in (caught.value.hint or "")
+
+
+def test_between_two_hosts_both_directions_are_declared_and_no_storage_is_touched() -> None:
+    network = [workload for workload in WORKLOADS.values() if workload.is_network]
+    ways = {(section.protocol, section.pattern) for workload in network for section in workload.sections}
+    assert ways == {("tcp", "write"), ("tcp", "read"), ("udp", "write"), ("udp", "read")}
+    assert not any(workload.needs_scratch or workload.is_writing for workload in network)
+    assert get("net.tcp-64k").metric == "bandwidth"
+    assert get("net.udp-8k").metric == "iops"
