@@ -37,6 +37,10 @@ def bench(
             "--byte-budget", metavar="MIB", min=1, help="Write at most this (else 8 GiB and 1 % of the device)."
         ),
     ] = None,
+    volume: Annotated[
+        str | None,
+        typer.Option("--volume", metavar="TYPE:GIB", help="The EBS volume below: spend 5 % of its credits at most."),
+    ] = None,
     save: Annotated[
         Path | None,
         typer.Option("--save", metavar="FILE", help="Keep every run there; else in the state directory."),
@@ -54,6 +58,7 @@ def bench(
     from advisor.proof.bench import InterruptedBenchError, require_workloads
     from advisor.proof.bench import bench as measure
     from advisor.proof.conductor import Settings
+    from advisor.proof.credits import parse_volume
     from advisor.proof.progress import show_progress
 
     if quick and deep:
@@ -67,6 +72,7 @@ def bench(
         mode=mode,
         budget_seconds=budget,
         byte_budget=None if byte_budget is None else byte_budget << 20,
+        volume=None if volume is None else parse_volume(volume),
         seed=seed,
         force=force,
         save_to=str(save.absolute()) if save else None,

@@ -64,6 +64,10 @@ def prove(
             "--byte-budget", metavar="MIB", min=1, help="Write at most this (else 8 GiB and 1 % of the device)."
         ),
     ] = None,
+    volume: Annotated[
+        str | None,
+        typer.Option("--volume", metavar="TYPE:GIB", help="The EBS volume below: spend 5 % of its credits at most."),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Keep every run, to be analysed again.")
     ] = None,
@@ -81,6 +85,7 @@ def prove(
     from advisor.errors import UsageError
     from advisor.host import live_host
     from advisor.proof.conductor import InterruptedProofError, Settings
+    from advisor.proof.credits import parse_volume
     from advisor.proof.progress import show_progress
 
     if quick and deep:
@@ -109,6 +114,7 @@ def prove(
         mode=mode,
         budget_seconds=budget,
         byte_budget=None if byte_budget is None else byte_budget << 20,
+        volume=None if volume is None else parse_volume(volume),
         seed=seed,
         keep_if_gain=keep_if_gain,
         force=force,

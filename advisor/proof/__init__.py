@@ -12,6 +12,7 @@ The rooms, in the order in which a session walks through them::
     network     one micro-run between two hosts, both ends counted
     path        which way is measured, and whether it carries what an arm says
     remount     the target mounted anew between the arms
+    credits     what a session takes out of a volume's burst bucket
     schedule    how many pairs, which looks, which significance level, how many bytes
     protocol    the session: claims, gate, scratch, warm-up, pairs, looks, restore
     verdict     pairs to verdict: pure, repeatable from a saved session

@@ -79,7 +79,7 @@ def bench(
             host=read_identity(host),
             gate=gate,
             forced=bool(gate.busy),
-            notes=tuple(layout_notes(host, target, plan)),
+            notes=tuple(layout_notes(host, target, plan, settings, names, arms=1)),
         )
         event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan, workloads=len(names))
         progress(event)

@@ -18,6 +18,7 @@ from advisor.errors import AdvisorError, CommandError, NotRestoredError, Refused
 from advisor.host import Host
 from advisor.proof import fio
 from advisor.proof.archive import preserve
+from advisor.proof.credits import Volume
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of
 from advisor.proof.records import Arm, Ended, Pair, Proof, Run, Session, ToggleClass, measured_workloads
@@ -71,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``budget_seconds`` always wins over the mode. ``byte_budget`` replaces both defaults (8 GiB and 1 % of the device),
     ``seconds`` (0.1 to 2) the mode's length of a run. ``seed`` of the coin is drawn and recorded where none is given.
+    ``volume`` is what the target lies on, where it has burst credits.
     ``save_to`` is where the result with every run goes; without it, ``keep_result`` keeps it in the state directory.
     """
 
@@ -78,6 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mode: ModeName = "default"
     budget_seconds: float | None = None
     byte_budget: int | None = None
+    volume: Volume | None = None
     scratch_bytes: int | None = None
     seconds: float | None = None
     seed: int | None = None

@@ -17,6 +17,7 @@ from advisor.host import Host
 from advisor.proof import schedule as scheduling
 from advisor.proof.conductor import Conductor, Progress, ProgressEvent, Reconnect, Settings, Toggle, silent
 from advisor.proof.covariates import Gate, memory_bytes, read_gate
+from advisor.proof.credits import credit_notes
 from advisor.proof.fio import FioProcess, FioRunner, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import caught_signals
@@ -153,7 +154,7 @@ def prove(
             forced=bool(gate.busy),
             host=read_identity(host),
             self_test=settings.self_test,
-            notes=(*layout_notes(host, target, plan), *notes),
+            notes=(*layout_notes(host, target, plan, settings, measured_workloads(subject)), *notes),
             peer_ssh=target.peer_ssh,
             peer_address=target.peer_address,
         )
@@ -161,8 +162,13 @@ def prove(
         return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).conduct()
 
 
-def layout_notes(host: Host, target: Target, plan: Schedule) -> Iterable[str]:
-    """What the layout on this host cannot show."""
+def layout_notes(
+    host: Host, target: Target, plan: Schedule, settings: Settings, workloads: Iterable[str], arms: int = 2
+) -> Iterable[str]:
+    """What the layout on this host cannot show, and what it costs. Raises RefusedError where that is too much."""
+    yield from credit_notes(
+        host, target.device, settings.volume, scheduling.io_seconds(plan, [get(name) for name in workloads], arms)
+    )
     memory = memory_bytes(host)
     if plan.scratch_bytes and memory is not None and plan.scratch_bytes < 2 * memory:
         # caches of the array, the hypervisor or the server are out of sight; its size can only be guessed

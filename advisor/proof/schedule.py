@@ -6,6 +6,7 @@ follows from the pairs that fit into the budget, and the level from the number o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -74,6 +75,12 @@ class Schedule(msgspec.Struct, frozen=True):
     predicted_seconds: float
     pair_seconds: float
     arms: int = 2
+
+
+def io_seconds(schedule: Schedule, workloads: Sequence[Workload], arms: int = 2) -> float:
+    """How long fio runs on the scratch file at most, in seconds: warm-up, pairs, and all repeats."""
+    runs = WARM_UP_RUNS + math.ceil(schedule.pairs * (1 + REPEAT_SHARE))
+    return runs * arms * sum(workload.needs_scratch for workload in workloads) * schedule.seconds_per_run
 
 
 def looks_for(pairs: int, mode: Mode) -> tuple[int, ...]:
