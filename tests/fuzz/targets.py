@@ -52,7 +52,7 @@ from advisor.journal import (
 from advisor.plan.records import Plan
 from advisor.profiles import parse_profile
 from advisor.proof import archive
-from advisor.proof.covariates import parse_disk_bytes
+from advisor.proof.covariates import parse_disk_bytes, parse_snmp
 from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
 from advisor.toml_lines import lines_of
 from advisor.tunables import FileEdit, edited, mentions, tunable
@@ -165,6 +165,7 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_sysctl_file", _sysctl_file, str),
     Target("parse_profile", lambda data: parse_profile(data, "x.toml"), bytes, (InvalidInputError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
+    Target("parse_snmp", lambda text: [parse_snmp(text, one) for one in ("Tcp", "Udp")], str),
     Target("parse_reply", lambda data: [parse_reply(4, data, has_ip_header=one) for one in (True, False)], bytes),
     Target("parse_said", _said, bytes),
     Target("reduce", _reduced, str),
