@@ -79,3 +79,13 @@ def _guest_is_on(request: pytest.FixtureRequest) -> Iterator[None]:
         machine: Machine = request.getfixturevalue("guest")
         if not machine.is_on:
             machine.boot()
+
+
+@pytest.fixture(scope="module")
+def storage(guest: Machine) -> Iterator[Machine]:
+    """The storage host with arrays, a service, LLT and site sysctl files."""
+    guest.run(["lab-setup", "md", "degraded", "service", "llt", "sysctl"], timeout=240).check()
+    guest.run("rm -rf /var/lib/advisor", timeout=30).check()
+    yield guest
+    guest.run("rm -rf /etc/systemd/system/demo-storage.service /var/lib/advisor", timeout=30)
+    guest.run(["lab-setup", "no-md", "no-llt"], timeout=120).check()

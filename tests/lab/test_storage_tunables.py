@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from .guest import Machine
-from .test_road import advisor, document, out
+from .road import advisor, document, out
 
 pytestmark = pytest.mark.thorough
 
