@@ -203,6 +203,7 @@ class TestLltconfig:
 
 
 class TestPower:
+    @pytest.mark.thorough  # the road reboots as well
     def test_reboot_keeps_files_and_loses_the_rest(self, guest: Machine, lab: Host) -> None:
         guest.run("lab-setup no-llt llt md; lltconfig -F highwater:2000; lltconfig -F query", timeout=180).check()
         guest.run("echo kept >/etc/lab-kept; sysctl -q -w vm.dirty_ratio=33; echo kept >/srv/node0/kept").check()

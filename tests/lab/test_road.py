@@ -53,7 +53,13 @@ def judge(lab: Host, guest: Machine, profile: str) -> None:
         assert lab.file(f"/proc/{pid}/numa_maps").contains("bind:0")
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+# The four buffers go in and out with the script and over the reboot as well.
+ONE_BY_ONE = [
+    pytest.param(name, marks=[pytest.mark.thorough] if name == "socket-buffers-8m" else []) for name in PROFILES
+]
+
+
+@pytest.mark.parametrize("profile", ONE_BY_ONE)
 def test_a_profile_goes_in_and_out_without_a_trace(storage: Machine, lab: Host, profile: str) -> None:
     before = state(storage)
     planned = document(storage, "plan", profile, *PROFILES[profile])
@@ -69,7 +75,7 @@ def test_a_profile_goes_in_and_out_without_a_trace(storage: Machine, lab: Host, 
     advisor(storage, "verify")
 
 
-@pytest.mark.parametrize("shell", ["dash", "busybox sh"])
+@pytest.mark.parametrize("shell", [pytest.param("dash", marks=pytest.mark.thorough), "busybox sh"])
 def test_the_script_puts_all_four_back_with_nothing_installed(storage: Machine, lab: Host, shell: str) -> None:
     before = state(storage)
     advisor(storage, "apply", *PROFILES, *(word for options in PROFILES.values() for word in options), *AT_ONCE)
