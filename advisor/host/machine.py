@@ -151,11 +151,20 @@ class Host:
         data = value.encode("utf-8", "surrogateescape") + b"\n"
         try:
             with existing_file(path, flags, root=self._root(path)) as fd:
-                os.write(fd, data)
+                self._write(fd, data, path, value)
         except AstrayError as error:
             raise CommandError(error.why, errno=error.errno) from error
         except (FileNotFoundError, ValueError) as error:
             raise CommandError(f"{path}: {ABSENT.why}") from error
+        except OSError as error:
+            why = os.strerror(error.errno or errno.EIO)
+            raise CommandError(f"{path}: writing {value!r}: {why}", errno=error.errno) from error
+
+    @staticmethod
+    def _write(fd: int, data: bytes, path: str, value: str) -> None:
+        # Apart from opening: a value may be refused with any error, also with ENOENT (no such algorithm).
+        try:
+            os.write(fd, data)
         except OSError as error:
             why = os.strerror(error.errno or errno.EIO)
             raise CommandError(f"{path}: writing {value!r}: {why}", errno=error.errno) from error

@@ -135,6 +135,12 @@ def test_a_failure_gives_them_back_at_once(namespace: Namespace) -> None:
     assert namespace.settled() == before
 
 
+def test_a_value_that_the_kernel_refuses_is_told_in_its_words(namespace: Namespace) -> None:
+    """ENOENT for a value is no missing file."""
+    said = namespace.run("apply", "sysctl:net.ipv4.tcp_congestion_control=no-such-one", code=4)
+    assert "/proc/sys/net/ipv4/tcp_congestion_control: writing 'no-such-one': No such file or directory" in said
+
+
 def test_children_are_raised_after_their_parents_and_lowered_before_them(namespace: Namespace) -> None:
     stacked(namespace)
     before = namespace.settled()
