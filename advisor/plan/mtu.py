@@ -30,7 +30,13 @@ def select_links(values: Values, facts: Facts) -> tuple[Selected, ...]:
     if unknown:
         raise UsageError(f"there is no link {unknown[0]!r} on this host", hint=f"links: {', '.join(links)}")
     wanted = _with_lower(named or _by_role(facts), links, mtu)
-    return tuple(_selected(links[name], wanted[name], name in named, links) for name in sorted(wanted))
+    chosen = [name for name in sorted(wanted) if name in named or _team_of(links[name], links) is None]
+    return tuple(_selected(links[name], wanted[name], name in named, links) for name in chosen)
+
+
+def _team_of(link: Link, links: dict[str, Link]) -> str | None:
+    """The team that a link is a port of: it hands its MTU down, and the kernel takes a port's from nobody else."""
+    return next((name for name in link.upper if name in links and links[name].kind == "team"), None)
 
 
 def _by_role(facts: Facts) -> tuple[str, ...]:
@@ -46,7 +52,7 @@ def _by_role(facts: Facts) -> tuple[str, ...]:
 
 
 def _is_port_or_bond(link: Link) -> bool:
-    return link.kind in ("bond", "infiniband", "vlan") or (link.kind == "ethernet" and link.pci is not None)
+    return link.kind in ("bond", "team", "infiniband", "vlan") or (link.kind == "ethernet" and link.pci is not None)
 
 
 def _with_lower(names: tuple[str, ...], links: dict[str, Link], mtu: int) -> dict[str, int]:
@@ -82,7 +88,7 @@ def _overhead_bytes(link: Link) -> int:
 
 
 def _selected(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -> Selected:
-    refusal = _refusal(link, mtu, is_named=is_named)
+    refusal = _refusal(link, mtu, links, is_named=is_named)
     is_lowered = link.mtu is not None and mtu < link.mtu
     above = depth(link.name, links)
     return Selected(
@@ -98,9 +104,16 @@ def _selected(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -> S
     )
 
 
-def _refusal(link: Link, mtu: int, *, is_named: bool) -> str | None:
+def _refusal(link: Link, mtu: int, links: dict[str, Link], *, is_named: bool) -> str | None:
     if link.kind == "loopback":
         return "the loopback link carries no frames on a wire"
+    team = _team_of(link, links)
+    if team is not None and link.mtu != mtu:
+        return f"it is a port of {team}, which alone can change its MTU: name {team} instead"
+    if link.kind == "team":
+        for port in (links[name] for name in link.lower if name in links):
+            if port.mtu_max is not None and mtu > port.mtu_max:
+                return f"the driver of its port {port.name} allows at most {port.mtu_max}"
     if link.mtu_max is not None and mtu > link.mtu_max:
         return f"its driver allows at most {link.mtu_max}"
     if link.mtu_min is not None and mtu < link.mtu_min:

@@ -113,7 +113,7 @@ def _add_link(link: Link, number: int, links: Sequence[Link], tree: dict[str, st
 
 
 def _ip(link: Link, number: int, links: Sequence[Link]) -> dict[str, Any]:
-    masters = [one.name for one in links if link.name in one.on and one.kind in ("bond", "bridge")]
+    masters = [one.name for one in links if link.name in one.on and one.kind in ("bond", "bridge", "team")]
     entry: dict[str, Any] = {
         **{"ifindex": number, "ifname": link.name, "flags": ["UP", "LOWER_UP"], "mtu": link.mtu, "operstate": "UP"},
         **{"link_type": "loopback" if link.name == "lo" else "ether", "min_mtu": 68, "max_mtu": link.max_mtu},
@@ -121,7 +121,7 @@ def _ip(link: Link, number: int, links: Sequence[Link]) -> dict[str, Any]:
     }
     if link.kind:
         entry["linkinfo"] = {"info_kind": link.kind, "info_data": dict(link.data)}
-    if link.on and link.kind not in ("bond", "bridge"):
+    if link.on and link.kind not in ("bond", "bridge", "team"):
         entry["link"] = link.on[0]
     return entry | ({"master": masters[0]} if masters else {})
 

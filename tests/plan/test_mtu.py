@@ -41,6 +41,21 @@ def test_a_stack_is_raised_from_the_bottom(tmp_path: Path) -> None:
     assert list(raised(tmp_path, links="eth0")) == ["eth0"]
 
 
+def test_a_team_alone_changes_its_ports(tmp_path: Path) -> None:
+    """The kernel refuses an MTU of a port that does not come from its team (drivers/net/team/team.c)."""
+    team = (*STACK[:4], Link("team0", "team", on=("eth1", "eth2"), address="192.0.2.1"))
+    system(tmp_path, (*team, Link("team0.7", "vlan", on=("team0",))))
+    assert list(raised(tmp_path)) == ["team0"]
+    assert list(raised(tmp_path, links="team0.7")) == ["team0", "team0.7"]
+    plan = planned(tmp_path, JUMBO, links="team0.7")
+    assert [one.tunable for one in plan.bystanders] == ["link:eth1:mtu", "link:eth2:mtu"]
+    found = skipped(planned(tmp_path, JUMBO, links="eth2"), "link:eth2:mtu")
+    assert (found.state, found.reason) == (
+        "blocked",
+        "it is a port of team0, which alone can change its MTU: name team0 instead",
+    )
+
+
 def test_what_moves_along_is_kept_in_mind(tmp_path: Path) -> None:
     system(tmp_path, STACK)
     plan = planned(tmp_path, JUMBO, links="eth2")
