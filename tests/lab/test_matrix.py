@@ -231,7 +231,7 @@ def test_of_two_at_once_one_is_refused(host: Machine) -> None:
     assert codes in (["0", "3"], ["0", "0"]), codes + out(host, "cat /run/two-1 /run/two-2").split()
     said = out(host, "cat /run/two-1 /run/two-2")
     if codes == ["0", "3"]:
-        assert "another transaction is under way (process " in said
+        assert "another transaction is under way (" in said
     assert out(host, "ls /var/lib/advisor/transactions | wc -l").strip() != "0"
     in_force = json.loads(advisor(host, "status --json").stdout)["in_force"]
     assert len(in_force) == 1, "one alone did it"
@@ -352,7 +352,7 @@ def test_a_peer_that_does_not_carry_it_stops_the_change(ssh: Machine) -> None:
     before = state(ssh)
     done = advisor(ssh, "apply jumbo-frames --set links=eth0 --peer 192.0.2.2 --yes", code=4)
     assert "192.0.2.2" in done.stderr
-    assert "vanish" in done.stderr
+    assert "carries no more" in done.stderr or "vanish" in done.stderr, done.stderr
     assert "everything has been put back" in done.stderr
     assert state(ssh) == before
     out(ssh, "ip -n peer link set eth1 mtu 9000")
