@@ -1,46 +1,24 @@
 """Burst credits: what a session may take out of a volume's bucket, told and bounded before it starts.
 
-Inside an instance nothing shows the type of an EBS volume or how full its bucket is: the type is the user's word.
-
-Sources: Amazon EBS user guide, general purpose SSD volumes (gp2: baseline 3 IOPS per GiB, at least 100 and at most
-16,000; bursts of 3,000 IOPS; a bucket of 5.4 million I/O credits) and HDD volumes (st1: 40 MiB/s per TiB, bursts of
-250 MiB/s per TiB, at most 500; sc1: 12 and 80 MiB/s per TiB, at most 192 and 250; a bucket of 1 TiB per TiB).
+Types and buckets are those of `advisor.ceilings.ebs`, with their sources.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, Literal, get_args
+from typing import Final
 
 import msgspec
 
+from advisor.ceilings.ebs import EBS_MODEL, LARGEST_GIB, VOLUME_TYPES, Bucket, Volume, bucket_of
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host, Missing
 
-VolumeType = Literal["gp2", "gp3", "io1", "io2", "st1", "sc1"]
-VOLUME_TYPES: Final = get_args(VolumeType)
-LARGEST_GIB: Final = 65536
+__all__ = ["EBS_MODEL", "MOST_SHARE", "Volume", "bucket_of", "credit_notes", "most_spent", "parse_volume"]
+
 MOST_SHARE: Final = 0.05
 """The share of a full bucket that a session may use up."""
-EBS_MODEL: Final = "Amazon Elastic Block Store"
-
-
-class Volume(msgspec.Struct, frozen=True):
-    """An EBS volume: its type, and its size in GiB."""
-
-    kind: VolumeType
-    gib: int
-
-
-class Bucket(msgspec.Struct, frozen=True):
-    """A bucket of burst credits. ``base`` refills it and ``burst`` empties it, both in ``unit`` a second; ``size`` is
-    what it holds when full, in ``unit``."""
-
-    unit: Literal["I/O", "MiB"]
-    base: float
-    burst: float
-    size: float
 
 
 def parse_volume(text: str) -> Volume:
@@ -51,21 +29,6 @@ def parse_volume(text: str) -> Volume:
             f"{text!r} is no volume", hint=f"--volume takes TYPE:GIB such as gp2:100; types: {', '.join(VOLUME_TYPES)}"
         )
     return msgspec.convert({"kind": kind, "gib": int(size)}, Volume)
-
-
-def bucket_of(volume: Volume) -> Bucket | None:
-    """The bucket of a volume; ``None`` where its speed does not depend on one."""
-    tib = volume.gib / 1024
-    if volume.kind == "gp2":
-        base = min(max(100.0, 3.0 * volume.gib), 16000.0)
-        return Bucket("I/O", base, 3000.0, 5.4e6) if base < 3000 else None
-    if volume.kind not in ("st1", "sc1"):
-        return None
-    if volume.kind == "st1":
-        base, burst = min(40 * tib, 500.0), min(250 * tib, 500.0)
-    else:
-        base, burst = min(12 * tib, 192.0), min(80 * tib, 250.0)
-    return Bucket("MiB", base, burst, 1024.0 * volume.gib) if base < burst else None
 
 
 def most_spent(bucket: Bucket, io_seconds: float) -> float:

@@ -1,0 +1,216 @@
+"""``--volumes FILE``: what the user says of volumes and drives, as TOML of our own or as `aws ec2 describe-volumes`.
+
+What is read is not trusted: a wrong file is told with its field.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from advisor.ceilings.ebs import LARGEST_GIB, MOST_IOPS, MOST_MIB_PER_S, VOLUME_TYPES
+from advisor.ceilings.figures import MIB
+from advisor.errors import InvalidInputError, PermissionDeniedError
+from advisor.host.given import open_given
+
+MAX_BYTES: Final = 16 << 20
+MAX_LINE_DOTS: Final = 256
+"""tomllib takes the square of a dotted key's length."""
+
+Kind = Literal["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard", "drive"]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
+Count = Annotated[int, msgspec.Meta(gt=0, le=10**12)]
+Gib = Annotated[int, msgspec.Meta(gt=0, le=LARGEST_GIB)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+VolumeId = Annotated[str, msgspec.Meta(pattern=r"^vol-?[0-9a-f]{8,32}\Z")]
+
+
+class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """One volume or drive. An EBS type takes ``gib``, ``iops`` and a throughput as bought; ``drive`` its data sheet."""
+
+    type: Kind
+    device: Name | None = None
+    volume_id: VolumeId | None = None
+    gib: Gib | None = None
+    iops: Count | None = None
+    throughput_mib_per_s: Positive | None = None
+    throughput_mb_per_s: Positive | None = None
+    read_mb_per_s: Positive | None = None
+    write_mb_per_s: Positive | None = None
+    read_iops: Count | None = None
+    write_iops: Count | None = None
+
+    @property
+    def mib_per_s(self) -> float | None:
+        """The throughput bought, in MiB/s."""
+        if self.throughput_mb_per_s is not None:
+            return self.throughput_mb_per_s / MIB
+        return self.throughput_mib_per_s
+
+
+class Quota(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What an account may draw in all."""
+
+    iops: Count | None = None
+    throughput_mb_per_s: Positive | None = None
+
+
+class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """All that the user says. ``where`` names the file."""
+
+    volume: tuple[DeclaredVolume, ...] = ()
+    quota: Quota | None = None
+    instance_type: Name | None = None
+    where: str = ""
+
+
+class _AwsVolume(msgspec.Struct, frozen=True, rename="pascal"):
+    volume_id: VolumeId
+    volume_type: Literal["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard"]
+    size: Gib
+    iops: Count | None = None
+    throughput: Positive | None = None
+
+
+class _AwsAnswer(msgspec.Struct, frozen=True, rename="pascal"):
+    volumes: tuple[_AwsVolume, ...]
+
+
+class _FieldError(Exception):
+    """``field`` as a user finds it in the file."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+        self.message = message
+
+
+def read_declared(path: Path) -> Declared:
+    """The file. Raises InvalidInputError that names it and the field, PermissionDeniedError."""
+    try:
+        with open_given(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{path}: {error.strerror}") from error
+    except OSError as error:
+        raise InvalidInputError(f"{path}: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise InvalidInputError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
+    return parse_declared(data, str(path))
+
+
+def parse_declared(data: bytes, where: str) -> Declared:
+    """As `read_declared`, from the bytes: JSON where the first character is a brace, else TOML."""
+    is_json = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+    try:
+        found = _from_json(data) if is_json else _from_toml(data)
+        _check(found, is_json=is_json)
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(f"{where}: {_words(error)}", hint=_HINT) from error
+    except _FieldError as error:
+        raise InvalidInputError(f"{where}: field {error.field}: {error.message}", hint=_HINT) from error
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{where}: not UTF-8 at byte {error.start}") from error
+    except RecursionError as error:
+        raise InvalidInputError(f"{where}: nested too deeply") from error
+    except (tomllib.TOMLDecodeError, msgspec.DecodeError, ValueError) as error:
+        kind = "JSON" if is_json else "TOML"
+        raise InvalidInputError(f"{where}: not valid {kind}: {error}", hint=_HINT) from error
+    return msgspec.structs.replace(found, where=where)
+
+
+_HINT: Final = "docs/limits.md describes the file; the output of aws ec2 describe-volumes will do, too"
+
+
+def _from_toml(data: bytes) -> Declared:
+    if any(line.count(b".") > MAX_LINE_DOTS for line in data.split(b"\n")):
+        raise ValueError("a line is nested too deeply")
+    document = tomllib.loads(data.decode("utf-8-sig"))
+    if "where" in document:
+        raise _FieldError("where", "there is no such field")
+    return msgspec.convert(document, Declared)
+
+
+def _from_json(data: bytes) -> Declared:
+    answer = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_AwsAnswer)
+    return Declared(
+        tuple(
+            DeclaredVolume(
+                type=one.volume_type,
+                volume_id=one.volume_id,
+                gib=one.size,
+                # The answer gives a gp2, st1 or sc1 volume the IOPS that follow from its size.
+                iops=one.iops if one.volume_type in MOST_IOPS else None,
+                throughput_mib_per_s=one.throughput if one.volume_type in MOST_MIB_PER_S else None,
+            )
+            for one in answer.volumes
+        )
+    )
+
+
+def _words(error: msgspec.ValidationError) -> str:
+    message, _, place = str(error).partition(" - at `$")
+    field = place.rstrip("`").lstrip(".")
+    unknown = re.search(r"unknown field `([^`]*)`", message)
+    if unknown:
+        name = f"{field}.{unknown[1]}" if field else unknown[1]
+        return f"field {name}: there is no such field"
+    missing = re.search(r"missing required field `([^`]*)`", message)
+    if missing:
+        name = f"{field}.{missing[1]}" if field else missing[1]
+        return f"field {name}: it is missing"
+    return f"field {field}: {message}" if field else message
+
+
+def _check(found: Declared, *, is_json: bool) -> None:
+    """What the types do not say: each volume has a name of its own, and the fields of its type within its range."""
+    seen: set[str] = set()
+    for index, one in enumerate(found.volume):
+        place = f"{'Volumes' if is_json else 'volume'}[{index}]"
+        for name in (one.device, one.volume_id and canonical_id(one.volume_id)):
+            if name and name in seen:
+                raise _FieldError(place, f"{name} is declared twice")
+            seen.add(name or "")
+        if not one.device and not one.volume_id:
+            raise _FieldError(f"{place}.device", "neither a device nor a volume-id is there")
+        _check_fields(one, place)
+
+
+def _check_fields(one: DeclaredVolume, place: str) -> None:
+    for field, allowed in _ALLOWED.items():
+        if getattr(one, field.replace("-", "_")) is not None and one.type not in allowed:
+            raise _FieldError(f"{place}.{field}", f"a volume of type {one.type} has none")
+    if one.type in VOLUME_TYPES and one.gib is None:
+        raise _FieldError(f"{place}.gib", f"a volume of type {one.type} needs its size")
+    if one.iops is not None and one.iops > MOST_IOPS[one.type]:
+        raise _FieldError(f"{place}.iops", f"{one.iops:,} is more than the {MOST_IOPS[one.type]:,} of {one.type}")
+    if one.throughput_mb_per_s is not None and one.throughput_mib_per_s is not None:
+        raise _FieldError(f"{place}.throughput-mb-per-s", "it is given in MiB/s, too")
+    bought = one.mib_per_s
+    if bought is not None and bought > MOST_MIB_PER_S[one.type]:
+        most = MOST_MIB_PER_S[one.type]
+        raise _FieldError(f"{place}.throughput-mib-per-s", f"{bought:,.0f} is more than the {most:,} of {one.type}")
+
+
+_EBS: Final = frozenset({*VOLUME_TYPES, "standard"})
+_DRIVE: Final = frozenset({"drive"})
+_ALLOWED: Final = {
+    "gib": _EBS,
+    "iops": frozenset(MOST_IOPS),
+    "throughput-mib-per-s": frozenset(MOST_MIB_PER_S),
+    "throughput-mb-per-s": frozenset(MOST_MIB_PER_S),
+    "read-mb-per-s": _DRIVE,
+    "write-mb-per-s": _DRIVE,
+    "read-iops": _DRIVE,
+    "write-iops": _DRIVE,
+}
+
+
+def canonical_id(text: str) -> str:
+    """``vol-0123…`` for what a volume's serial number says, ``vol0123…``; the text itself for anything else."""
+    found = re.fullmatch(r"vol-?([0-9a-f]{8,32})", text, re.ASCII)
+    return f"vol-{found[1]}" if found else text

@@ -1,0 +1,121 @@
+"""Volumes and drives: what the user declares of them, and why nothing is known of the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.ceilings import ebs
+from advisor.ceilings.declared import Declared, DeclaredVolume, canonical_id
+from advisor.ceilings.ebs import EBS_MODEL, GUIDE, VOLUME_TYPES, Carried, Volume
+from advisor.ceilings.figures import MIB, Figures, both_ways
+from advisor.ceilings.records import Known
+from advisor.facts.disks import Disk
+from advisor.facts.whole import Facts
+
+MAGNETIC: Final = Carried(90.0, 200.0)
+
+
+class Medium(msgspec.Struct, frozen=True):
+    """What one volume or drive carries, how that is known, and the words for it."""
+
+    sustained: Figures
+    known: Known
+    why: str
+    burst: Figures | None = None
+    burst_seconds: float | None = None
+    source: str | None = None
+
+
+class Media:
+    """The declared volumes and drives, by the disks of this host that they are."""
+
+    def __init__(self, facts: Facts, declared: Declared) -> None:
+        self._disks = {disk.name: disk for disk in facts.disks}
+        self._found = _matched(self._disks, declared)
+        self._made = {name: medium_of(one, declared.where) for name, one in self._found.items()}
+        unused = [one for one in declared.volume if one not in self._found.values()]
+        self.notes: tuple[str, ...] = (_unused_note(len(unused)),) if unused else ()
+
+    def figures(self, disk: str) -> Medium | None:
+        """What is known of a disk's medium."""
+        return self._made.get(disk)
+
+    def declared(self, disk: str) -> DeclaredVolume | None:
+        """What the user said of a disk."""
+        return self._found.get(disk)
+
+    def is_declared_ebs(self, disk: str) -> bool:
+        return disk in self._found and self._found[disk].type != "drive"
+
+    def is_ebs(self, disk: str) -> bool:
+        """Whether it is an EBS volume, by its model or by the user's word."""
+        one = self._disks.get(disk)
+        return self.is_declared_ebs(disk) or (one is not None and one.model == EBS_MODEL)
+
+    def why_unknown(self, disk: str) -> str:
+        """Why nothing is known of a disk's medium."""
+        one = self._disks.get(disk)
+        if one is None:
+            return "it is not among the disks of this host"
+        if disk in self._found:
+            return f"an {self._found[disk].type} volume of which the IOPS are not declared"
+        if self.is_ebs(disk):
+            return "an EBS volume does not tell its type: --volumes FILE declares it"
+        if one.kind in ("virtio", "xen"):
+            return "its hypervisor does not show what a virtual disk may draw: advisor bench measures it"
+        return "a drive does not tell what it carries: declare its data sheet in --volumes FILE, or measure it"
+
+
+def _unused_note(count: int) -> str:
+    what = "1 declared volume is" if count == 1 else f"{count} declared volumes are"
+    return f"{what} no disk of this host and left out"
+
+
+def _matched(disks: Mapping[str, Disk], declared: Declared) -> dict[str, DeclaredVolume]:
+    """By the id in the serial number where one is declared, else by the name of the device."""
+    by_id = {canonical_id(one.volume_id): one for one in declared.volume if one.volume_id}
+    by_device = {one.device.removeprefix("/dev/"): one for one in declared.volume if one.device and not one.volume_id}
+    found = {}
+    for name, disk in disks.items():
+        one = by_id.get(canonical_id(disk.serial or "")) or by_device.get(name)
+        if one is not None:
+            found[name] = one
+    return found
+
+
+def medium_of(one: DeclaredVolume, where: str) -> Medium | None:
+    """What a declared volume carries; None where too little is declared."""
+    source = where or "the user"
+    if one.type == "drive":
+        limits = (one.read_mb_per_s, one.write_mb_per_s, one.read_iops, one.write_iops)
+        figures = Figures(*(math.inf if value is None else float(value) for value in limits))
+        return Medium(figures, "declared", f"as declared in {source}") if figures.is_limit else None
+    carried = MAGNETIC if one.type == "standard" else _carried(one)
+    if carried is None:
+        return None
+    size = f", {one.gib:,} GiB" if one.gib else ""
+    has_burst = carried.bucket is not None and carried.burst_mib_per_s is not None and carried.burst_iops is not None
+    bucket = carried.bucket
+    return Medium(
+        sustained=both_ways(carried.mib_per_s * MIB, carried.iops),
+        known="table",
+        why=f"{one.type}{size} as declared in {source}",
+        burst=both_ways((carried.burst_mib_per_s or 0) * MIB, carried.burst_iops or 0) if has_burst else None,
+        burst_seconds=ebs.lasts_seconds(bucket, bucket.burst) if bucket else None,
+        source=GUIDE,
+    )
+
+
+def _carried(one: DeclaredVolume) -> Carried | None:
+    kind = next(kind for kind in VOLUME_TYPES if kind == one.type)
+    return ebs.carried(Volume(kind, one.gib or 1), one.iops, one.mib_per_s)
+
+
+def bucket_of(one: DeclaredVolume) -> ebs.Bucket | None:
+    """The bucket of a declared volume; None where it has none."""
+    carried = _carried(one) if one.type in VOLUME_TYPES else None
+    return carried.bucket if carried else None

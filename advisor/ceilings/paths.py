@@ -1,0 +1,164 @@
+"""Facts, surroundings and what the user declares → all paths of a host with their ceilings, and what binds each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from advisor.ceilings.declared import Declared
+from advisor.ceilings.ebs import EBS_MODEL
+from advisor.ceilings.figures import QUANTITIES, Quantity, both_ways
+from advisor.ceilings.instances import Instance, find_instance
+from advisor.ceilings.links import pcie_ceiling, physical_below, wire_ceiling
+from advisor.ceilings.media import Media
+from advisor.ceilings.raid import usable_bytes
+from advisor.ceilings.records import Bought, Bound, Capacity, Ceiling, Limits, NotKnown, Path, Rate
+from advisor.ceilings.stack import Devices, Node
+from advisor.ceilings.stages import StorageStages
+from advisor.ceilings.surroundings import Surroundings
+from advisor.facts.whole import Facts
+from advisor.rules.lookup import by_name, is_physical, is_up
+
+NOT_KNOWN = (
+    NotKnown("processor", "what the file system, checksums and the network stack cost depends on the load: measure it"),
+    NotKnown("memory and cross-node traffic", "no file of the kernel tells the memory channels and their speed"),
+)
+
+
+def limits_of(facts: Facts, surroundings: Surroundings | None = None, declared: Declared | None = None) -> Limits:
+    """All paths of a host: storage by mount point or device, then links."""
+    declared = declared or Declared()
+    devices = Devices(facts)
+    name = _instance_type(facts, declared)
+    instance = find_instance(name) if name else None
+    media = Media(facts, declared)
+    stages = StorageStages(facts, surroundings or Surroundings(), declared, media, name, instance)
+    storage = tuple(_storage_path(top, facts, stages) for top in devices.tops())
+    return Limits(
+        hostname=facts.host.hostname,
+        instance_type=name,
+        paths=(*storage, *_link_paths(facts)),
+        bought=tuple(_bought(facts, media, instance)) if instance else (),
+        unknown=(*_unread(facts), *NOT_KNOWN),
+        notes=media.notes,
+    )
+
+
+def _unread(facts: Facts) -> Iterator[NotKnown]:
+    """What a scan could not read and paths are made of: where disks are not shown, no path is no answer."""
+    for one in facts.unknown:
+        if one.fact in ("disks", "links") or one.fact.startswith("arrays.device-mapper"):
+            yield NotKnown(one.fact, one.why)
+
+
+def _instance_type(facts: Facts, declared: Declared) -> str | None:
+    """What the firmware says; the user's word only where it says nothing."""
+    told = facts.host.cloud.instance_type if facts.host.cloud and facts.host.cloud.provider == "aws" else None
+    return told or declared.instance_type
+
+
+def _storage_path(top: tuple[Node, tuple[str, ...], tuple[str, ...]], facts: Facts, stages: StorageStages) -> Path:
+    node, places, kinds = top
+    ceilings = tuple(stages.of(node))
+    return Path(
+        kind="storage",
+        name=", ".join(places) or node.name,
+        device=node.device,
+        layers=tuple(_layer(array) for array in node.arrays()),
+        disks=tuple(dict.fromkeys(node.disks())),
+        ceilings=ceilings,
+        sustained=bounds(ceilings),
+        burst=burst_bounds(ceilings),
+        file_system=", ".join(kinds) or None,
+        capacity=_capacity(node, facts),
+        notes=tuple(_notes(node)),
+    )
+
+
+def _layer(array: Node) -> str:
+    return f"{array.name}: {array.level or 'level unknown'} of {', '.join(member.name for member in array.members)}"
+
+
+def _notes(node: Node) -> Iterator[str]:
+    for array in node.arrays():
+        if array.missing or array.state in ("degraded", "recovering", "failed"):
+            yield f"{array.name} is {array.state or 'not whole'}: reconstruction lies below these ceilings"
+        if array.family is None:
+            yield f"{array.name}: no arithmetic for {array.level or 'an unknown level'}; the sum of its members stands"
+
+
+def _capacity(node: Node, facts: Facts) -> Capacity | None:
+    if not node.members:
+        return None
+    sizes = {disk.name: disk.size_bytes for disk in facts.disks}
+    own = {array.device: array.size_bytes for array in facts.arrays} | sizes
+    size = own.get(node.device)
+    raw = [sizes.get(name) for name in dict.fromkeys(node.disks())]
+    known = [one for one in raw if one is not None]
+    if size is None or len(known) != len(raw) or any(array.level == "multipath" for array in node.arrays()):
+        return None
+    return Capacity(sum(known), usable_bytes(size))
+
+
+def _link_paths(facts: Facts) -> Iterator[Path]:
+    """Each physical link that is up, and each bond in place of its members."""
+    links = by_name(facts)
+    tops = [link for link in facts.links if is_up(link) and (link.kind in ("bond", "team") or is_physical(link))]
+    inside = {one for link in tops for one in link.lower}
+    for link in tops:
+        if link.name in inside or not physical_below(link.name, links):
+            continue
+        found = (wire_ceiling("wire", (link.name,), facts), pcie_ceiling((link.name,), facts))
+        ceilings = tuple(one for one in found if one is not None)
+        members = (
+            f"{link.name}: {link.detail.get('mode', link.kind)} of {', '.join(link.lower)}" if link.lower else None
+        )
+        yield Path(
+            kind="network",
+            name=link.name,
+            device=link.name,
+            layers=(members,) if members else (),
+            disks=(),
+            ceilings=ceilings,
+            sustained=bounds(ceilings),
+            burst=(),
+            notes=("one connection uses one member only",) if link.lower else (),
+        )
+
+
+def bounds(ceilings: Sequence[Ceiling]) -> tuple[Bound, ...]:
+    """For each quantity of which a ceiling is known the smallest, the outermost of equals."""
+    return tuple(_smallest(ceilings, lambda one: one.sustained))
+
+
+def burst_bounds(ceilings: Sequence[Ceiling]) -> tuple[Bound, ...]:
+    """The same from full credits: only what is higher than sustained."""
+    sustained = {one.quantity: one.value for one in bounds(ceilings)}
+    found = _smallest(ceilings, lambda one: one.burst or one.sustained)
+    return tuple(one for one in found if one.value > sustained.get(one.quantity, math.inf))
+
+
+def _smallest(ceilings: Sequence[Ceiling], rate: Callable[[Ceiling], Rate]) -> Iterator[Bound]:
+    for quantity in QUANTITIES:
+        known = [(value, at) for at, one in enumerate(ceilings) if (value := _value(rate(one), quantity)) is not None]
+        if known:
+            value, at = min(known)
+            yield Bound(quantity, value, at, ceilings[at].stage, ceilings[at].what)
+
+
+def _value(rate: Rate, quantity: Quantity) -> float | None:
+    value: float | None = getattr(rate, quantity)
+    return value
+
+
+def _bought(facts: Facts, media: Media, instance: Instance) -> Iterator[Bought]:
+    """Declared volumes of this host against its instance; nothing where one of its EBS volumes is not declared."""
+    mine = [disk for disk in facts.disks if disk.model == EBS_MODEL or media.is_declared_ebs(disk.name)]
+    found = [media.figures(disk.name) for disk in mine]
+    if not mine or any(one is None for one in found):
+        return
+    carries = both_ways(instance.base_mb_per_s, instance.base_iops)
+    for quantity in ("read_mb_per_s", "read_iops"):
+        volumes = sum(one.sustained.of(quantity) for one in found if one is not None)
+        ours = carries.of(quantity)
+        yield Bought(quantity, volumes, ours, max(0.0, 1 - ours / volumes))

@@ -1,0 +1,171 @@
+"""The ceilings of one storage path, from the outside in: quota, instance, network, PCI Express, volume or drive.
+
+What several disks share is divided evenly among those of the path, and each disk's share goes through the arithmetic of
+the arrays above it, as the disk's own figures do. So a mirror's second copy counts where it is really sent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from advisor.ceilings.declared import Declared
+from advisor.ceilings.figures import QUANTITIES, Figures, both_ways
+from advisor.ceilings.instances import BURST_SECONDS, SOURCE, Instance
+from advisor.ceilings.links import EMULATED, PCIE_SOURCE, PCIE_WORDS, wire_ceiling
+from advisor.ceilings.media import Media, Medium
+from advisor.ceilings.records import Ceiling, Rate, Stage
+from advisor.ceilings.stack import Node
+from advisor.ceilings.surroundings import Surroundings
+from advisor.ceilings.wire import mb_per_s
+from advisor.facts.disks import Disk
+from advisor.facts.whole import Facts
+from advisor.rules.lookup import is_virtual_machine
+
+_FABRICS = (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics"))
+
+
+class StorageStages(msgspec.Struct, frozen=True):
+    """All that the stages of a path are made of."""
+
+    facts: Facts
+    surroundings: Surroundings
+    declared: Declared
+    media: Media
+    instance_type: str | None
+    instance: Instance | None
+
+    def of(self, node: Node) -> Iterator[Ceiling]:
+        """The ceilings of one tree."""
+        disks = tuple(dict.fromkeys(node.disks()))
+        ebs = tuple(name for name in disks if self.media.is_ebs(name))
+        if ebs:
+            yield from self._quota(node, ebs)
+            yield self._instance(node, ebs)
+        for role, what in _FABRICS:
+            far = tuple(name for name in disks if self._fabric(name) == role)
+            if far:
+                yield self._network(node, far, role, what)
+        yield from self._pcie(node, disks)
+        yield from self._media(node, ebs, "EBS volume" if len(ebs) == 1 else f"{len(ebs)} EBS volumes")
+        drives = tuple(name for name in disks if name not in ebs)
+        yield from self._media(node, drives, "drive" if len(drives) == 1 else f"{len(drives)} drives")
+
+    def _disk(self, name: str) -> Disk | None:
+        return next((disk for disk in self.facts.disks if disk.name == name), None)
+
+    def _fabric(self, name: str) -> str | None:
+        disk = self._disk(name)
+        if disk is None:
+            return None
+        if disk.detail.get("transport") == "iscsi":
+            return "iscsi"
+        return "nvme" if name in self.surroundings.far else None
+
+    def _quota(self, node: Node, ebs: Sequence[str]) -> Iterator[Ceiling]:
+        quota = self.declared.quota
+        if quota is not None:
+            whole = both_ways(quota.throughput_mb_per_s or math.inf, quota.iops or math.inf)
+            why = f"as declared in {self.declared.where or 'the user'}; for all volumes of the account"
+            yield Ceiling("quota", "account quota", (), "declared", why, shared(node, ebs, whole))
+
+    def _instance(self, node: Node, ebs: Sequence[str]) -> Ceiling:
+        one, name = self.instance, self.instance_type
+        if one is None:
+            why = f"{name} is not in the table" if name else "the firmware does not tell the instance type"
+            return Ceiling("instance", "EC2 instance", (name,) if name else (), "unknown", why, source=SOURCE)
+        burst = both_ways(one.max_mb_per_s, one.max_iops)
+        return Ceiling(
+            stage="instance",
+            what="EC2 instance",
+            where=(one.name,),
+            known="table",
+            why=f"{one.name}, for all its EBS volumes",
+            sustained=shared(node, ebs, both_ways(one.base_mb_per_s, one.base_iops)),
+            burst=shared(node, ebs, burst) if one.bursts else None,
+            burst_seconds=BURST_SECONDS if one.bursts else None,
+            source=SOURCE,
+        )
+
+    def _network(self, node: Node, far: Sequence[str], role: str, what: str) -> Ceiling:
+        links = self.surroundings.portals.get(role, ())
+        names = tuple(link for link in links if link is not None)
+        if not links or len(names) < len(links):
+            why = "its sessions are not shown here" if not links else "a session's link cannot be told from its address"
+            return Ceiling("network", f"{what} links", names, "unknown", why)
+        found = wire_ceiling(f"{what} links", names, self.facts, ipv6=role in self.surroundings.ipv6)
+        limit = found.sustained.read_mb_per_s
+        rate = Rate() if limit is None else shared(node, far, both_ways(limit))
+        return msgspec.structs.replace(found, stage="network", sustained=rate)
+
+    def _pcie(self, node: Node, disks: Sequence[str]) -> Iterator[Ceiling]:
+        """Each hop's even share among the disks of the path below it; the smallest share of each disk counts."""
+        hops = {name: self.surroundings.hops.get(name, ()) for name in disks}
+        if not any(hops.values()):
+            yield from self._no_pcie(disks)
+            return
+        if is_virtual_machine(self.facts):
+            yield Ceiling("pcie", "PCI Express", (), "unknown", EMULATED)
+            return
+        crowd = Counter(hop.address for name in node.disks() for hop in hops.get(name, ()))
+        share = {
+            name: min(((mb_per_s(hop.mbps) / crowd[hop.address], hop.address) for hop in found), default=(math.inf, ""))
+            for name, found in hops.items()
+        }
+        where = tuple(sorted({address for _, address in share.values() if address}))
+        most = max(crowd[address] for address in where)
+        behind = f", {most} disks behind one link" if most > 1 else ""
+        rate = finite(node.combine(lambda name: both_ways(share.get(name, (math.inf, ""))[0])))
+        yield Ceiling("pcie", "PCI Express", where, "host", PCIE_WORDS + behind, rate, source=PCIE_SOURCE)
+
+    def _no_pcie(self, disks: Sequence[str]) -> Iterator[Ceiling]:
+        paths = [name for name in disks if (disk := self._disk(name)) and disk.paths and not self._fabric(name)]
+        if paths:
+            why = f"{paths[0]} has several controllers: how they share the load is not known"
+            yield Ceiling("pcie", "PCI Express", tuple(paths), "unknown", why)
+
+    def _media(self, node: Node, disks: Sequence[str], what: str) -> Iterator[Ceiling]:
+        if not disks:
+            return
+        stage: Stage = "volume" if "EBS" in what else "medium"
+        found = {name: self.media.figures(name) for name in disks}
+        unknown = [name for name, medium in found.items() if medium is None]
+        if unknown:
+            yield Ceiling(stage, what, tuple(unknown), "unknown", self.media.why_unknown(unknown[0]))
+            return
+        known = {name: medium for name, medium in found.items() if medium is not None}
+        bursts = [medium.burst_seconds for medium in known.values() if medium.burst_seconds]
+        whys = tuple(dict.fromkeys(medium.why for medium in known.values()))
+        yield Ceiling(
+            stage=stage,
+            what=what,
+            where=tuple(disks),
+            known=next(iter(known.values())).known,
+            why="; ".join(whys[:3]) + (f"; and {len(whys) - 3} more" if len(whys) > 3 else ""),
+            sustained=_over_media(node, known, lambda medium: medium.sustained),
+            burst=_over_media(node, known, lambda medium: medium.burst or medium.sustained) if bursts else None,
+            burst_seconds=min(bursts, default=None),
+            source=next((medium.source for medium in known.values() if medium.source), None),
+        )
+
+
+def _over_media(node: Node, known: dict[str, Medium], figures: Callable[[Medium], Figures]) -> Rate:
+    # A disk that is below an array twice, by two partitions, is not twice as fast.
+    times = Counter(node.disks())
+    each = {name: figures(medium).shared_by(times[name]) for name, medium in known.items()}
+    return finite(node.combine(lambda name: each.get(name, Figures()), one_medium=True))
+
+
+def shared(node: Node, disks: Sequence[str], whole: Figures) -> Rate:
+    """What an array makes of something that these of its disks share evenly."""
+    members = set(disks)
+    each = whole.shared_by(sum(name in members for name in node.disks()) or 1)
+    return finite(node.combine(lambda name: each if name in members else Figures()))
+
+
+def finite(figures: Figures) -> Rate:
+    """The figures with None for what sets no limit."""
+    return Rate(*(None if math.isinf(value := figures.of(quantity)) else value for quantity in QUANTITIES))
