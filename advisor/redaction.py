@@ -23,8 +23,30 @@ _IN_LINE: Final = re.compile(_NAMED + rb"[^\s][^\n]*")
 _IN_YAML: Final = re.compile(_NAMED + rb"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s,}{\"'][^\n,}]*)")
 
 
+# A password of a share may hold anything but blanks, also commas: what follows one goes with it.
+_OF_MOUNTS: Final = re.compile(rb"(?i)((?<![\w.-])(?:pass(?:word|wd)?2?|secret|cred)=)[^\s]+")
+_OF_KERNEL: Final = re.compile(
+    rb"(?i)((?<!\S)(?:[^\s=]*(?:pass|secret|token|key|cred)[^\s=]*=|(?:net)?root=iscsi:))[^\s]+"
+)
+# What is written below /sys is a setting, but for the passwords of iSCSI targets; files may be given any content.
+_OF_TMPFILES: Final = re.compile(rb"(?m)^(?![#\n])(?!w\S*[ \t]+/sys/(?!kernel/config/))((?:\S+[ \t]+){6})\S[^\n]*")
+_SCRIPTS: Final = ("/etc/rc.local", "/etc/rc.d/rc.local")
+
+
 def without_secrets(path: str, content: bytes) -> bytes:
-    """The content of a file with each password and key in it replaced by a word; other files as they are."""
+    """The content of a file with each password and key in it replaced by a word; other files as they are.
+
+    Of start-up scripts nothing is left but the commands that a scan knows.
+    """
+    if path in _SCRIPTS:
+        from advisor.facts.site_settings import only_settings
+
+        return only_settings(content.decode("utf-8", "replace")).encode()
+    special = {"/etc/fstab": _OF_MOUNTS, "/proc/cmdline": _OF_KERNEL}.get(path)
+    if path.startswith("/etc/tmpfiles.d/"):
+        special = _OF_TMPFILES
+    if special is not None:
+        return special.sub(rb"\g<1>" + REDACTED, content)
     if not _HOLDING_SECRETS.fullmatch(path):
         return content
     pattern = _IN_YAML if path.endswith(".yaml") else _IN_LINE

@@ -21,12 +21,14 @@ ORDER = [
     {"facts", "tunables"},
     {"reach"},
     {"rules"},
+    {"ceilings"},
     {"profiles"},
     {"plan"},
     {"script", "templating", "journal", "signals", "snapshot", "watchdog"},
     {"transaction", "gate"},
     {"workflow", "history"},
     {"proof"},
+    {"recommend"},
     {"report"},
     {"cli"},
 ]
@@ -42,7 +44,9 @@ def loaded_by(*arguments: str) -> set[str]:
     return set(done.stderr.rpartition("MODULES ")[2].split())
 
 
-@pytest.mark.parametrize("arguments", [("scan", "--json"), ("plan", "socket-buffers-8m", "--json")])
+@pytest.mark.parametrize(
+    "arguments", [("scan", "--json"), ("plan", "socket-buffers-8m", "--json"), ("recommend", "--json")]
+)
 def test_heavy_libraries_stay_unloaded(arguments: tuple[str, ...]) -> None:
     loaded = loaded_by(*arguments)
     assert "advisor.facts" in loaded

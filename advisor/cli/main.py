@@ -18,6 +18,8 @@ from advisor.signals import Interrupted
 # Which file holds which command: only that file is loaded, since building all commands costs as much as running one.
 _ROOMS: dict[str, tuple[str, ...]] = {
     "scan": ("scan", "snapshot"),
+    "recommend": ("recommend",),
+    "limits": ("limits",),
     "library": ("profiles", "explain"),
     "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
     "prove": ("prove",),

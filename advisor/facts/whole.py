@@ -17,6 +17,7 @@ from advisor.facts.llt import Llt, read_llt
 from advisor.facts.memory import Memory, read_memory
 from advisor.facts.numa import Numa, read_numa
 from advisor.facts.owners import Owners, read_owners
+from advisor.facts.site_settings import SiteSetting, read_site_settings
 from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_sysctl_sources
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import Host
@@ -40,6 +41,7 @@ class Facts(msgspec.Struct, frozen=True):
     unknown: tuple[Unknown, ...]
     counters: Counters = Counters()
     owners: Owners = Owners()
+    site_settings: tuple[SiteSetting, ...] = ()
 
 
 def scan(host: Host) -> Facts:
@@ -62,5 +64,6 @@ def scan(host: Host) -> Facts:
         llt=read_llt(host, links, unknown),
         counters=read_counters(host, unknown),
         owners=read_owners(host),
+        site_settings=read_site_settings(host, unknown),
         unknown=unknown.listed(),
     )

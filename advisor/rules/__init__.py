@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from advisor.facts.whole import Facts
-from advisor.rules import arrays, boot, buffers, llt, locality, mtu, pcie, queues
+from advisor.rules import (
+    arrays,
+    bad_advice_files,
+    bad_advice_sysctl,
+    boot,
+    buffers,
+    llt,
+    locality,
+    mtu,
+    pcie,
+    queues,
+)
 from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
 from advisor.rules.rule import Rule
 from advisor.rules.workload import WORKLOADS, Workload, parse_workload
@@ -30,6 +41,8 @@ RULES: tuple[Rule, ...] = (
     *arrays.RULES,
     *pcie.RULES,
     *queues.RULES,
+    *bad_advice_sysctl.RULES,
+    *bad_advice_files.RULES,
 )
 
 

@@ -1,9 +1,15 @@
-"""What a host is for, as its owner declares it: ``--workload NAME``, ``--workload K=V,…`` or a name with exceptions."""
+"""What a host is for, as its owner declares it: ``--workload NAME``, ``--workload K=V,…`` or a name with exceptions.
+
+The names are words of the trade, and the systems of the articles that the profiles come from: ``fss-…`` are the
+mirrored clusters of the InfoScale white paper, ``iris`` the database on EBS, ``iscsi-vm`` virtual machines on
+Openfiler, ``beegfs`` the parallel file system on NVMe.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Literal, cast, get_args
 
 import msgspec
@@ -62,10 +68,17 @@ WORKLOADS: Mapping[str, Workload] = {
     for named in (
         Workload("oltp", 0.3, 8 << 10, "random"),
         Workload("replicated-writes", 1.0, 64 << 10, "sequential", "udp", None, "sync"),
+        Workload("batch", 0.5, 64 << 10, "sequential"),
         Workload("backup", 1.0, 1 << 20, "sequential"),
         Workload("streaming-read", 0.0, 1 << 20, "sequential"),
         Workload("streaming-write", 1.0, 1 << 20, "sequential"),
         Workload("small-files", 0.5, 4 << 10, "random"),
+        Workload("fss-tcp", 0.5, 4 << 10, "sequential", "tcp", None, "sync"),
+        Workload("fss-udp", 0.5, 64 << 10, "sequential", "udp", None, "sync"),
+        Workload("fss-cross-zone", 0.5, 4 << 10, "sequential", "udp", 1.16e-3, "sync"),
+        Workload("iris", 0.3, 8 << 10, "random", "local"),
+        Workload("iscsi-vm", 0.35, 8 << 10, "random", "tcp"),
+        Workload("beegfs", 0.5, 1 << 20, "sequential", "rdma"),
     )
     if named.name
 }
@@ -75,6 +88,11 @@ def _share(text: str) -> float | None:
     found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?)(%?)", text, re.ASCII)
     share = float(found[1]) / (100 if found[2] else 1) if found else 2.0
     return share if share <= 1 else None
+
+
+def _read_share(text: str) -> float | None:
+    share = _share(text)
+    return None if share is None else 1 - share
 
 
 def _block(text: str) -> int | None:
@@ -97,6 +115,7 @@ def _word(kind: object) -> Callable[[str], str | None]:
 # key → field, how its text is read, what to write there
 _KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
     "write": ("write_share", _share, "a share of writes, as 70% or 0.7"),
+    "read": ("write_share", _read_share, "a share of reads, as 30% or 0.3"),
     "block": ("block_bytes", _block, "a size from 512 to 1g, as 8k or 1m"),
     "access": ("access", _word(Access), "sequential or random"),
     "transport": ("transport", _word(Transport), "tcp, udp, rdma or local"),
@@ -105,20 +124,24 @@ _KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
 }
 
 
-def _hint() -> str:
-    return f"names: {', '.join(WORKLOADS)}; keys: {', '.join(f'{key} ({form})' for key, (_, _, form) in _KEYS.items())}"
+def _hint(others: Mapping[str, Workload]) -> str:
+    groups = dict.fromkeys(f"{name.partition('.')[0]}.…" for name in others)
+    patterns = f"; patterns of advisor bench: {', '.join(groups)}" if groups else ""
+    keys = ", ".join(f"{key} ({form})" for key, (_, _, form) in _KEYS.items())
+    return f"names: {', '.join(WORKLOADS)}{patterns}; keys: {keys}"
 
 
-def _named(name: str) -> Workload:
-    if name not in WORKLOADS:
-        raise UsageError(f"--workload: no workload is named {name!r}", hint=_hint())
-    return WORKLOADS[name]
+def _named(name: str, others: Mapping[str, Workload]) -> Workload:
+    known = WORKLOADS.get(name) or others.get(name)
+    if known is None:
+        raise UsageError(f"--workload: no workload is named {name!r}", hint=_hint(others))
+    return known
 
 
-def _setting(text: str) -> tuple[str, object]:
+def _setting(text: str, others: Mapping[str, Workload]) -> tuple[str, object]:
     key, _, value = (part.strip() for part in text.partition("="))
     if key not in _KEYS:
-        raise UsageError(f"--workload: unknown key {key!r}", hint=_hint())
+        raise UsageError(f"--workload: unknown key {key!r}", hint=_hint(others))
     field, read, form = _KEYS[key]
     parsed = read(value)
     if parsed is None:
@@ -126,18 +149,18 @@ def _setting(text: str) -> tuple[str, object]:
     return field, parsed
 
 
-def parse_workload(text: str) -> Workload:
+def parse_workload(text: str, others: Mapping[str, Workload] = MappingProxyType({})) -> Workload:
     """A workload from ``NAME``, ``K=V,…`` or ``NAME,K=V,…``; a later key wins over the name.
 
-    Raises UsageError, which names the known workloads and keys.
+    ``others`` are further names that may be given. Raises UsageError, which names the known workloads and keys.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
-        raise UsageError("--workload: says nothing", hint=_hint())
-    named = Workload() if "=" in parts[0] else _named(parts.pop(0))
+        raise UsageError("--workload: says nothing", hint=_hint(others))
+    named = Workload() if "=" in parts[0] else _named(parts.pop(0), others)
     fields: dict[str, object] = {}
     for part in parts:
-        field, value = _setting(part)
+        field, value = _setting(part, others)
         if field in fields:
             raise UsageError(f"--workload: {part.partition('=')[0].strip()} is given twice")
         fields[field] = value

@@ -510,7 +510,8 @@ def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> No
 
 
 def test_every_rule_is_seen_to_fire() -> None:
-    assert {rule.id for rule in RULES} == {row[0] for row in FIRES}
+    # Those about bad advice have a table of their own, of files.
+    assert {rule.id for rule in RULES if not rule.id.startswith("advice.")} == {row[0] for row in FIRES}
 
 
 def test_a_calm_host_has_no_finding() -> None:

@@ -1,0 +1,44 @@
+"""``advisor recommend``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from advisor.cli.output import print_json, print_text, terminal_width, the_host, wants_color
+from advisor.cli.scan import Json, Root, Snapshot
+
+
+def recommend(
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            metavar="NAME|K=V,…",
+            help="What runs here: oltp, batch, backup, fss-udp …, a pattern of `advisor bench`, or read=70%,block=8k, "
+            "access=random, transport=tcp, rtt=1.16ms, replication=sync.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    root: Root = None,
+    snapshot: Snapshot = None,
+) -> int:
+    """Which profiles fit this host and workload, why, and why the others do not. Changes nothing and needs no root."""
+    from advisor.facts.whole import scan
+    from advisor.recommend import declared, outlooks
+    from advisor.recommend import recommend as judged
+    from advisor.report.recommend import recommendation_document, recommendation_text
+
+    wanted = declared(workload) if workload is not None else None
+    host = the_host(root, snapshot)
+    facts = scan(host)
+    found = judged(facts, wanted, outlooks(host, facts))
+    if as_json:
+        print_json(recommendation_document(wanted, found))
+    else:
+        print_text(recommendation_text(wanted, found, width=terminal_width(), color=wants_color()))
+    return 0
+
+
+COMMANDS: Final = {"recommend": recommend}

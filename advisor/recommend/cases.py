@@ -1,0 +1,131 @@
+"""For which workloads each profile's source says that it helps, and for which it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from advisor.facts.whole import Facts
+from advisor.recommend.records import Case
+from advisor.rules.buffers import below_bandwidth_delay
+from advisor.rules.lookup import (
+    JUMBO_FRAMES,
+    LLT_FLOW_CONTROL,
+    NETWORK_BUFFERS,
+    NUMA_PINNING,
+    by_name,
+    carries_default_route,
+    is_physical,
+    is_up,
+)
+from advisor.rules.workload import Workload
+
+LONG_ROUND_TRIP_SECONDS: Final = 0.5e-3
+_NOTHING = Workload()
+
+
+def smallest_mtu(facts: Facts) -> int | None:
+    """The smallest MTU in bytes of the links that a profile may raise: physical, up, and without a default route."""
+    links = by_name(facts)
+    sizes = [
+        link.mtu
+        for link in facts.links
+        if link.mtu is not None and is_physical(link) and is_up(link) and not carries_default_route(link, links)
+    ]
+    return min(sizes, default=None)
+
+
+def _sequential(workload: Workload) -> Case:
+    return Case("sequential access, as in batch work", None if workload.access is None else workload.is_sequential)
+
+
+def _writes(workload: Workload) -> Case:
+    return Case("half of it writes, or more", None if workload.write_share is None else workload.is_write_heavy)
+
+
+def _networked(workload: Workload) -> bool | None:
+    if workload.transport is None and workload.replication is None:
+        return None
+    return workload.uses_network
+
+
+def _jumbo(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+    mtu, block = smallest_mtu(facts), workload.block_bytes
+    larger = None if mtu is None or block is None else block > mtu
+    size = f" ({block:,} against {mtu:,} bytes)" if mtu is not None and block is not None else ""
+    return (
+        Case("data crosses the network", _networked(workload)),
+        _sequential(workload),
+        _writes(workload),
+        Case(f"blocks larger than today's MTU{size}", larger),
+    )
+
+
+def _buffers(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+    over_udp = any(link.type in ("udp", "udp6") for link in (facts.llt.links if facts.llt else ()))
+    transport = None if workload.transport is None else workload.transport == "udp"
+    large = None if workload.block_bytes is None else workload.has_large_blocks and workload.is_write_heavy
+    long = None if workload.rtt_seconds is None else bool(below_bandwidth_delay(facts, workload))
+    return (
+        Case("datagrams (UDP) between the hosts", over_udp or transport),
+        _sequential(workload),
+        Case("many writes in blocks of 64 KiB and more", large),
+        Case("bandwidth × round-trip time, doubled, above today's limits", long),
+    )
+
+
+def _llt(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+    rtt = workload.rtt_seconds
+    return (
+        Case("writes are mirrored to another node", None if workload.replication is None else workload.is_replicated),
+        _writes(workload),
+        Case("a round trip above 0.5 ms", None if rtt is None else rtt > LONG_ROUND_TRIP_SECONDS),
+    )
+
+
+def _numa(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+    return (Case("two NUMA nodes or more", len(facts.numa.nodes) > 1 if facts.numa.nodes else None),)
+
+
+_CASES: Mapping[str, Callable[[Facts, Workload], tuple[Case, ...]]] = {
+    JUMBO_FRAMES: _jumbo,
+    NETWORK_BUFFERS: _buffers,
+    LLT_FLOW_CONTROL: _llt,
+    NUMA_PINNING: _numa,
+}
+
+
+def cases(profile: str, facts: Facts, workload: Workload | None) -> tuple[Case, ...]:
+    """The cases that a profile's source names; none for a profile that no source of ours is about."""
+    made = _CASES.get(profile)
+    return made(facts, workload or _NOTHING) if made else ()
+
+
+def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | None:
+    """Why the declared workload cannot gain by a profile; None where it may, or nothing was declared."""
+    if workload is None or profile not in (JUMBO_FRAMES, NETWORK_BUFFERS, LLT_FLOW_CONTROL):
+        return None
+    if workload.transport == "local" and not workload.is_replicated:
+        return "Nothing of the declared workload crosses the network."
+    if profile == LLT_FLOW_CONTROL and workload.replication == "none":
+        return "The declared workload mirrors nothing, so LLT carries next to nothing of it."
+    held = {case.text: case.holds for case in cases(profile, facts, workload)}
+    if profile == JUMBO_FRAMES:
+        return _against_jumbo(facts, workload)
+    if None not in held.values() and True not in held.values():
+        return "None of the cases for which the white paper raises it is declared."
+    if profile == LLT_FLOW_CONTROL and workload.write_share is not None and not workload.is_write_heavy:
+        is_near = workload.rtt_seconds is not None and workload.rtt_seconds <= LONG_ROUND_TRIP_SECONDS
+        return "Few writes over a short round trip do not fill LLT's queues." if is_near else None
+    return None
+
+
+def _against_jumbo(facts: Facts, workload: Workload) -> str | None:
+    mtu, block = smallest_mtu(facts), workload.block_bytes
+    if block is not None and mtu is not None and block < mtu:
+        return (
+            f"Blocks of {block:,} bytes fit into a frame of today: small writes are carried less well by larger ones."
+        )
+    if workload.access == "random" and workload.write_share is not None and not workload.is_write_heavy:
+        return "Random access with few writes is none of the cases for which the white paper raises the MTU."
+    return None

@@ -1,0 +1,43 @@
+"""``--workload`` with the names of the measured patterns besides those of the trade."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from advisor.proof import workloads as measured
+from advisor.rules.workload import Access, Replication, Transport, Workload, parse_workload
+
+# What an article's pattern ran over: transport and replication. Nothing is said where it has both forms.
+_GROUPS: Final[Mapping[str, tuple[Transport | None, Replication | None]]] = {
+    "infoscale": (None, "sync"),
+    "iometer": ("tcp", None),
+    "iris": ("local", None),
+    "beegfs": ("rdma", None),
+}
+
+
+def declared(text: str) -> Workload:
+    """The workload of a command line. Raises UsageError, which names what is known."""
+    return parse_workload(text, _patterns())
+
+
+def _patterns() -> dict[str, Workload]:
+    return {name: _as_declared(one) for name, one in measured.WORKLOADS.items()}
+
+
+def _as_declared(one: measured.Workload) -> Workload:
+    """The first of its jobs that is for the data itself; a journal beside it has no say."""
+    main = one.sections[-1]
+    transport, replication = _GROUPS.get(one.name.partition(".")[0], (None, None))
+    is_random = main.pattern.startswith("rand") or (main.random_percent or 0) >= 50
+    access: Access = "random" if is_random else "sequential"
+    sends = main.pattern == "write"
+    return Workload(
+        name=one.name,
+        write_share=main.write_share if main.engine != "net" else float(sends),
+        block_bytes=main.block_bytes,
+        access=access,
+        transport="local" if main.engine == "null" else main.protocol or transport,
+        replication=replication,
+    )

@@ -1,0 +1,70 @@
+"""``advisor recommend`` at the command line: codes, one document, and pages of other hosts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import advisor
+from tests.trees import make_tree
+
+DROPS = "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 9000 0 0 0 1204 0\n"
+
+
+def tree(root: Path) -> Path:
+    files = {
+        "/proc/net/snmp": DROPS,
+        "/proc/meminfo": "MemTotal: 8000000 kB\nMemAvailable: 7000000 kB\n",
+        "/proc/net/sockstat": "TCP: inuse 2 orphan 0 tw 0 alloc 2 mem 0\nUDP: inuse 3 mem 1\n",
+        "/proc/sys/net/core/rmem_max": "212992",
+        "/proc/sys/net/core/rmem_default": "212992",
+    }
+    return make_tree(root, files)
+
+
+def test_another_host_is_judged_and_the_code_is_0(tmp_path: Path) -> None:
+    where = str(tree(tmp_path / "host"))
+    page = advisor("recommend", "--root", where, where=tmp_path)
+    assert (page.returncode, page.stderr) == (0, "")
+    assert "UDP receive buffer errors since the host started: 1,204" in page.stdout
+    assert "\x1b" not in page.stdout
+    done = advisor("recommend", "--root", where, "--workload", "fss-udp", "--json", where=tmp_path)
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["schema"]) == (0, "advisor.recommendation/1")
+    fits = {one["profile"]: one["fits"] for one in document["recommendations"]}
+    assert fits["socket-buffers-8m"] == "yes"
+    assert document["workload"]["name"] == "fss-udp"
+
+
+def test_a_host_without_anything_is_judged_too(tmp_path: Path) -> None:
+    (tmp_path / "host/proc").mkdir(parents=True)
+    done = advisor("recommend", "--root", str(tmp_path / "host"), where=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Nothing to recommend.")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--workload", "speed=1"), "'speed'"),
+        (("--workload", "database"), "'database'"),
+        (("--workload", "read=2"), "read=2"),
+        (("--workload", "block=0"), "block=0"),
+        (("--workload", ""), "says nothing"),
+        (("--root", "/no/such"), "/no/such"),
+    ],
+)
+def test_bad_input_is_named_with_code_2(words: tuple[str, ...], named: str, tmp_path: Path) -> None:
+    done = advisor("recommend", *words, where=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert named in done.stderr
+    document = json.loads(advisor("recommend", *words, "--json", where=tmp_path).stdout)
+    assert document["error"]["code"] == 2
+
+
+def test_an_unknown_key_names_the_known_ones(tmp_path: Path) -> None:
+    done = advisor("recommend", "--workload", "speed=1", where=tmp_path)
+    for word in ("read", "block", "access", "transport", "rtt", "oltp", "batch", "infoscale.…"):
+        assert word in done.stderr

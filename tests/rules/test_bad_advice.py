@@ -1,0 +1,305 @@
+"""Bad advice: each rule fires on a host that follows it, names file and line, and is silent on one that does not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.facts.whole import Facts, scan
+from advisor.host import Host, tree_host
+from advisor.report.explain import explain
+from advisor.rules import RULES, Finding, judge
+from advisor.rules.bad_advice import OURS
+from advisor.snapshot import capture, open_snapshot, save
+from tests.rules.build import facts, identity, origin, replaced
+from tests.trees import make_tree
+
+SITE = "/etc/sysctl.d/99-site.conf"
+BASE = {
+    "/proc/sys/kernel/osrelease": "6.18.44",
+    "/proc/meminfo": "MemTotal: 25165824 kB\nMemAvailable: 20000000 kB\n",
+    "/sys/devices/system/cpu/online": "0-3",
+    "/sys/devices/system/cpu/present": "0-3",
+    **{f"/sys/devices/system/cpu/cpu{n}/topology/core_id": str(n) for n in range(4)},
+}
+UDEV = "/etc/udev/rules.d/60-disks.rules"
+RC_LOCAL = "/etc/rc.local"
+
+# The rule, the file, its text that follows the advice, the text that does not.
+SYSCTLS = [
+    ("tcp-tw-recycle", "net.ipv4.tcp_tw_recycle = 1", "net.ipv4.tcp_tw_recycle = 0"),
+    ("tcp-mem-fixed", "net.ipv4.tcp_mem = 10000000 10000000 10000000", "net.ipv4.tcp_mem = 280000 380000 570000"),
+    ("tcp-mem-fixed", "net.ipv4.tcp_mem = 1000 2000 10000000", "net.ipv4.tcp_mem = 1000 2000 3000"),
+    ("tcp-sack-off", "net.ipv4.tcp_sack = 0", "net.ipv4.tcp_sack = 1"),
+    ("tcp-sack-off", "net.ipv4.tcp_timestamps=0", "net.ipv4.tcp_timestamps=1"),
+    ("tcp-sizes-equal", "net.ipv4.tcp_rmem = 10000000 10000000 10000000", "net.ipv4.tcp_rmem = 4096 131072 67108864"),
+    ("tcp-sizes-equal", "net.ipv4.tcp_wmem = 99999999 99999999 99999999", "net.ipv4.tcp_wmem = 4096 16384 4194304"),
+    ("without-effect", "net.ipv4.tcp_low_latency = 1", "net.ipv4.tcp_low_latency = 0"),
+    ("without-effect", "net.ipv4.tcp_fack = 1", "net.ipv4.tcp_fack = 0"),
+    ("without-effect", "net.ipv4.udp_wmem_min = 8192", "net.ipv4.udp_rmem_min = 8192"),
+    ("adv-win-scale", "net.ipv4.tcp_adv_win_scale = 2", "net.ipv4.tcp_window_scaling = 1"),
+    ("large-by-default", "net.core.rmem_default=8388608", "net.core.rmem_default=851968"),
+    ("large-by-default", "net.core.wmem_default=16777216", "net.core.wmem_default=212992"),
+    ("optmem-large", "net.core.optmem_max=25165824", "net.core.optmem_max=131072"),
+    ("maxima-lowered", "net.ipv4.tcp_rmem = 4096 87380 8388608", "net.ipv4.tcp_rmem = 4096 131072 33554432"),
+    ("maxima-lowered", "net.core.rmem_max = 1048576", "net.core.rmem_max = 8388608"),
+    ("swappiness-zero", "vm.swappiness = 0", "vm.swappiness = 1"),
+    ("cache-pressure-zero", "vm.vfs_cache_pressure = 0", "vm.vfs_cache_pressure = 50"),
+    ("min-free-large", "vm.min_free_kbytes = 4194304", "vm.min_free_kbytes = 262144"),
+    ("dirty-ratio-high", "vm.dirty_ratio = 80", "vm.dirty_ratio = 20"),
+    ("zone-reclaim", "vm.zone_reclaim_mode = 2", "vm.zone_reclaim_mode = 0"),
+    ("backlog-huge", "net.core.netdev_max_backlog = 250000", "net.core.netdev_max_backlog = 10000"),
+    ("old-lore", "net.ipv4.tcp_congestion_control = htcp", "net.ipv4.tcp_congestion_control = bbr"),
+    ("old-lore", "net.ipv4.tcp_no_metrics_save = 1", "net.ipv4.tcp_no_metrics_save = 0"),
+    ("tcp-tw-reuse", "net.ipv4.tcp_tw_reuse = 1", "net.ipv4.tcp_tw_reuse = 2"),
+    ("no-path-mtu", "net.ipv4.ip_no_pmtu_disc = 1", "net.ipv4.ip_no_pmtu_disc = 0"),
+]
+FILES = [
+    ("nobarrier", "/etc/fstab", "/dev/sdb1 /data xfs noatime,nobarrier 0 0", "/dev/sdb1 /data xfs noatime 0 0"),
+    ("nobarrier", "/etc/fstab", "/dev/sdb1 /data ext4 barrier=0 0 2", "/dev/sdb1 /data ext4 barrier=1 0 2"),
+    (
+        "write-through",
+        UDEV,
+        'KERNEL=="sd*", ATTR{queue/write_cache}="write through"',
+        'KERNEL=="sd*", ATTR{queue/write_cache}="write back"',
+    ),
+    (
+        "write-through",
+        RC_LOCAL,
+        "for d in sda; do echo 'write through' > /sys/block/$d/queue/write_cache; done",
+        "echo 'write back' > /sys/block/sda/queue/write_cache",
+    ),
+    (
+        "write-through",
+        "/etc/tmpfiles.d/disk.conf",
+        "w /sys/block/sda/queue/write_cache - - - - write through",
+        "w /sys/block/sda/queue/read_ahead_kb - - - - 4096",
+    ),
+    ("irqbalance-off", RC_LOCAL, "systemctl stop irqbalance", "systemctl start irqbalance"),
+    ("irqbalance-off", RC_LOCAL, "service irqbalance stop", "service irqbalance start"),
+    ("queue-length", RC_LOCAL, "/sbin/ifconfig eth0 txqueuelen 300000", "/sbin/ifconfig eth0 txqueuelen 1000"),
+    ("queue-length", RC_LOCAL, "ip link set dev eth0 txqueuelen 10000", "ip link set dev eth0 txqueuelen 2000"),
+    ("queue-length", UDEV, 'KERNEL=="eth*", ATTR{tx_queue_len}="10000"', 'KERNEL=="eth*", ATTR{tx_queue_len}="1000"'),
+    ("old-scheduler", UDEV, 'KERNEL=="sd*", ATTR{queue/scheduler}="noop"', 'ATTR{queue/scheduler}="none"'),
+    (
+        "old-scheduler",
+        RC_LOCAL,
+        "echo deadline > /sys/block/sda/queue/scheduler",
+        "echo none > /sys/block/sda/queue/scheduler",
+    ),
+    ("old-scheduler", "/proc/cmdline", "root=/dev/sda1 elevator=cfq quiet", "root=/dev/sda1 quiet"),
+    ("no-merges", UDEV, 'ATTR{queue/nomerges}="2"', 'ATTR{queue/nomerges}="1"'),
+    (
+        "bfq-for-nvme",
+        UDEV,
+        'KERNEL=="nvme*n1", ATTR{queue/scheduler}="bfq"',
+        'KERNEL=="sd*", ATTR{queue/scheduler}="bfq"',
+    ),
+    ("rr-min-io", "/etc/multipath.conf", "defaults {\n  rr_min_io 1000\n}", "defaults {\n  rr_min_io_rq 1\n}"),
+    (
+        "rr-min-io",
+        "/etc/multipath/conf.d/openfiler.conf",
+        'devices {\n device {\n  vendor "OPNFILER"\n  rr_min_io 10 # paths\n }\n}',
+        "# rr_min_io 1000",
+    ),
+    (
+        "target-chooser",
+        "/etc/beegfs/beegfs-meta.conf",
+        "tuneTargetChooser = roundrobin",
+        "tuneTargetChooser = randomized",
+    ),
+    (
+        "huge-pages-for-all",
+        "/proc/cmdline",
+        "root=/dev/sda1 transparent_hugepage=never",
+        "root=/dev/sda1 transparent_hugepage=madvise",
+    ),
+    (
+        "huge-pages-for-all",
+        RC_LOCAL,
+        "echo always > /sys/kernel/mm/transparent_hugepage/enabled",
+        "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+    ),
+    ("ifconfig-mtu", RC_LOCAL, "ifconfig eth1 mtu 9000", "ip link set dev eth1 mtu 9000"),
+    ("ifconfig-mtu", RC_LOCAL, "ifconfig eth1 192.0.2.1 mtu 9000 up", "ifconfig eth1 192.0.2.1 up"),
+    ("offloads-off", RC_LOCAL, "ethtool -K eth0 tso off gso off", "ethtool -K eth0 tso on gso on"),
+    (
+        "offloads-off",
+        UDEV,
+        'ACTION=="add", KERNEL=="eth0", RUN+="/sbin/ethtool -K eth0 tso off"',
+        'ACTION=="add", KERNEL=="eth0", RUN+="/sbin/ethtool -K eth0 lro off"',
+    ),
+    (
+        "offloads-off",
+        "/etc/systemd/network/10-a.link",
+        "[Link]\nTCPSegmentationOffload=no",
+        "[Link]\nTCPSegmentationOffload=yes",
+    ),
+    (
+        "offloads-off",
+        "/etc/sysconfig/network-scripts/ifcfg-eth0",
+        'ETHTOOL_OPTS="-K eth0 gso off"',
+        'ETHTOOL_OPTS="-G eth0 rx 4096"',
+    ),
+]
+ALL = [*((rule, SITE, bad, good) for rule, bad, good in SYSCTLS), *FILES]
+LINE_OF = {"/proc/cmdline": 1}
+
+
+def host_with(root: Path, path: str, text: str) -> Host:
+    lead = "" if path in LINE_OF else "# written by hand\n\n"
+    return tree_host(str(make_tree(root, {**BASE, path: f"{lead}{text}\n"})))
+
+
+def bad_advice(found: Facts) -> list[Finding]:
+    return [finding for finding in judge(found) if finding.id.startswith("advice.")]
+
+
+@pytest.mark.parametrize(("rule", "path", "bad", "good"), ALL)
+def test_fires_with_file_and_line_and_is_silent_without(
+    rule: str, path: str, bad: str, good: str, tmp_path: Path
+) -> None:
+    fired = bad_advice(scan(host_with(tmp_path / "bad", path, bad)))
+    assert [finding.id for finding in fired if finding.id == f"advice.{rule}"] == [f"advice.{rule}"]
+    (finding,) = (finding for finding in fired if finding.id == f"advice.{rule}")
+    first = LINE_OF.get(path) or 3 + next(n for n, line in enumerate(bad.split("\n")) if _is_the_line(line))
+    detail = finding.evidence["detail"]
+    assert isinstance(detail, tuple)
+    assert detail[0].startswith(f"{path}:{first}: ")
+    assert f"advice.{rule}" not in {one.id for one in bad_advice(scan(host_with(tmp_path / "good", path, good)))}
+
+
+def _is_the_line(line: str) -> bool:
+    """Whether it is the one that counts, and not a section's head or another of its lines."""
+    return not line.endswith("{") and not line.startswith("[") and "vendor" not in line
+
+
+def test_every_rule_of_bad_advice_is_seen_to_fire() -> None:
+    assert {rule.id for rule in RULES if rule.id.startswith("advice.")} == {f"advice.{row[0]}" for row in ALL}
+
+
+@pytest.mark.parametrize("rule", sorted({f"advice.{row[0]}" for row in ALL}))
+def test_each_can_be_explained(rule: str) -> None:
+    found = explain(rule)
+    assert found.why
+    assert found.hurts_when
+    assert found.sources
+
+
+@pytest.mark.parametrize("rule", ["advice.zone-reclaim", "advice.huge-pages-for-all", "advice.dirty-ratio-high"])
+def test_where_vendors_disagree_both_are_named(rule: str) -> None:
+    assert len(explain(rule).sources) >= 3
+
+
+def test_no_file_no_finding(tmp_path: Path) -> None:
+    assert bad_advice(scan(tree_host(str(make_tree(tmp_path, BASE))))) == []
+    assert judge(facts()) == ()
+
+
+def test_what_a_profile_of_ours_set_is_no_bad_advice() -> None:
+    def with_path(path: str) -> Facts:
+        return facts(sysctl_origin={"net.core.rmem_default": origin("net.core.rmem_default", "8388608", path=path)})
+
+    assert [one.id for one in bad_advice(with_path("/etc/sysctl.d/{}-site.conf"))] == ["advice.large-by-default"]
+    assert bad_advice(with_path(f"{OURS}socket-buffers-8m.conf")) == []
+
+
+@pytest.mark.parametrize(
+    ("kernel", "key", "value", "fires"),
+    [
+        ("6.18.1", "net.ipv4.tcp_rmem", "4096 87380 16777216", True),
+        ("6.1.0", "net.ipv4.tcp_rmem", "4096 87380 16777216", False),
+        ("6.1.0", "net.ipv4.tcp_rmem", "4096 87380 4194304", True),
+        ("6.1.0", "net.core.rmem_max", "212991", True),
+        ("6.1.0", "net.core.rmem_max", "212992", False),
+        ("2.6.32", "net.core.rmem_max", "131071", False),
+        (None, "net.core.rmem_max", "4096", False),
+        ("unknown", "net.core.rmem_max", "4096", False),
+    ],
+)
+def test_limits_are_judged_by_the_kernel_that_runs(kernel: str | None, key: str, value: str, *, fires: bool) -> None:
+    host = facts(host=identity(kernel=kernel), sysctl_origin={key: origin(key, value)})
+    assert ("advice.maxima-lowered" in {one.id for one in bad_advice(host)}) is fires
+
+
+def test_on_a_small_host_the_kernels_own_tcp_limits_are_small_too() -> None:
+    memory = replaced(facts().memory, {"total_bytes": 1 << 30})
+    lowered = {"net.ipv4.tcp_rmem": origin("net.ipv4.tcp_rmem", "4096 87380 4194304")}
+    assert "advice.maxima-lowered" in {one.id for one in bad_advice(facts(sysctl_origin=lowered))}
+    assert "advice.maxima-lowered" not in {one.id for one in bad_advice(facts(sysctl_origin=lowered, memory=memory))}
+
+
+def test_a_line_that_loses_is_named_too() -> None:
+    both = {"vm.swappiness": origin("vm.swappiness", "0", "10")}
+    (found,) = bad_advice(facts(sysctl_origin=both))
+    assert found.evidence["detail"] == ("/etc/sysctl.d/10-site.conf:3: vm.swappiness = 0",)
+
+
+@pytest.mark.parametrize("value", ["", "x", "0x", "0 0 0 " * 50, "٠", "-", "9" * 30, '"0"'])
+def test_a_value_that_is_no_number_is_left_to_the_rule_about_refusals(value: str) -> None:
+    keys = [key for row in SYSCTLS for key in [row[1].partition("=")[0].strip()]]
+    host = facts(sysctl_origin={key: origin(key, value) for key in keys})
+    judge(host)
+
+
+def test_a_masked_irqbalance(tmp_path: Path) -> None:
+    links = {"/etc/systemd/system/irqbalance.service": "/dev/null"}
+    found = bad_advice(scan(tree_host(str(make_tree(tmp_path, BASE, links)))))
+    assert [finding.id for finding in found] == ["advice.irqbalance-off"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (RC_LOCAL, "ifconfig a " * 50_000),
+        (RC_LOCAL, "echo " * 100_000 + "> /sys/block/sda/queue/nomerges"),
+        (UDEV, "A" * 200_000 + '=="x"'),
+        (UDEV, 'KERNEL=="x", \\\n' * 20_000 + 'ATTR{queue/nomerges}="1"'),
+        ("/etc/fstab", "a b c " + "," * 300_000 + "barrier=0"),
+        ("/etc/multipath.conf", "a {\n" * 50_000),
+        ("/proc/cmdline", "=" * 100_000),
+    ],
+)
+def test_files_made_to_cost_time_are_passed_over(path: str, text: str, tmp_path: Path) -> None:
+    assert bad_advice(scan(host_with(tmp_path, path, text))) == []
+
+
+def everything(root: Path) -> Host:
+    texts: dict[str, Any] = {**BASE, SITE: "\n".join(bad for _, bad, _ in SYSCTLS)}
+    for _, path, bad, _ in FILES:
+        texts[path] = f"{texts.get(path, '')}{bad}\n"
+    texts["/proc/cmdline"] = texts["/proc/cmdline"].replace("\n", " ")
+    texts["/proc/cmdline"] = f"{texts['/proc/cmdline'].strip()} rd.iscsi.password=Tr0ub4dor "
+    "netroot=iscsi:a:Tr0ub4dor@x\n"
+    texts["/etc/fstab"] += "//nas/s /mnt/s cifs username=bob,password=Tr0ub4dor,uid=5 0 0\n"
+    texts["/etc/tmpfiles.d/secret.conf"] = "f /etc/token 0600 - - - Tr0ub4dor\n# w\n"
+    texts[RC_LOCAL] += "echo Tr0ub4dor > /sys/kernel/config/target/iscsi/iqn.x/tpgt_1/auth/password\n"
+    texts[RC_LOCAL] += "mysql -pTr0ub4dor -e 'show tables'\nexport TOKEN=Tr0ub4dor\n"
+    return tree_host(str(make_tree(root, texts)))
+
+
+def test_a_snapshot_answers_the_same_and_carries_no_secret(tmp_path: Path) -> None:
+    host = everything(tmp_path / "host")
+    save(capture(host, scan), tmp_path / "snapshot.tar.gz")
+    again = scan(open_snapshot(tmp_path / "snapshot.tar.gz"))
+    assert [finding.id for finding in bad_advice(again)] == [finding.id for finding in bad_advice(scan(host))]
+    assert "Tr0ub4dor" not in str(again)
+    opened = open_snapshot(tmp_path / "snapshot.tar.gz")
+    for path in ("/etc/fstab", RC_LOCAL, "/proc/cmdline", "/etc/tmpfiles.d/secret.conf"):
+        assert opened.exists(path)
+        assert "Tr0ub4dor" not in str(opened.read(path))
+
+
+def test_the_page_lists_all_of_it_and_every_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "advice.md").read_text()
+    table = page.partition("| advice | recognised by |")[2]
+    rows = [line for line in table.splitlines() if line.startswith("| ")]
+    assert len(rows) == 37
+    named = set(re.findall(r"`((?:advice|sysctl|disks|arrays)\.[a-z-]+)`", table))
+    known = {rule.id for rule in RULES}
+    assert named <= known
+    assert {rule for rule in known if rule.startswith("advice.")} <= named
+    assert all("not in files" in row for row in rows if "`" not in row.split("|")[2])
