@@ -42,10 +42,10 @@ def find_instance(name: str) -> Instance | None:
         return None
     with (table_directory() / "ec2-ebs-limits.csv").open(encoding="ascii") as lines:
         row = next((line for line in lines if line.partition(",")[0] == name), None)
-    return None if row is None else parse_row(row)
+    return None if row is None else _instance(row)
 
 
-def parse_row(row: str) -> Instance:
+def _instance(row: str) -> Instance:
     """One line of the table."""
     name, base_mbps, max_mbps, base, most, base_iops, max_iops = row.rstrip("\n").split(",")
     return Instance(name, int(base_mbps), int(max_mbps), float(base), float(most), int(base_iops), int(max_iops))

@@ -29,6 +29,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 
 import advisor
 from advisor import snapshot, tarball
+from advisor.ceilings.declared import parse_declared
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
 from advisor.facts.ini_text import parse_settings
@@ -164,6 +165,7 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_settings", lambda text: [[*parse_settings(text, continued=one)] for one in (True, False)], str),
     Target("parse_sysctl_file", _sysctl_file, str),
     Target("parse_profile", lambda data: parse_profile(data, "x.toml"), bytes, (InvalidInputError,)),
+    Target("parse_declared", lambda data: parse_declared(data, "x.toml"), bytes, (InvalidInputError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
     Target("parse_snmp", lambda text: [parse_snmp(text, one) for one in ("Tcp", "Udp")], str),
     Target("parse_reply", lambda data: [parse_reply(4, data, has_ip_header=one) for one in (True, False)], bytes),
@@ -304,6 +306,21 @@ _ARCHIVES: Final = tuple(
 )
 
 MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "parse_fstab": (b"/dev/sda1 /srv xfs noatime,nobarrier 0 2\nUUID=1 / ext4 barrier=0,errors=remount-ro 0 1\n",),
+    "parse_udev_rules": (
+        b'SUBSYSTEM=="block", KERNEL=="sd*", \\\n  ATTR{queue/scheduler}="noop"\n',
+        b'ACTION=="add", SUBSYSTEM=="net", RUN+="/sbin/ethtool -K $name tso off"\n',
+    ),
+    "parse_script": (b"#!/bin/sh\nethtool -K eth0 gro off; echo noop > /sys/block/sda/queue/scheduler\n",),
+    "parse_tmpfiles": (b"w /sys/kernel/mm/transparent_hugepage/enabled - - - - never\nw!+ /x - - - - a b\n",),
+    "parse_link_file": (b"[Match]\nOriginalName=*\n[Link]\nTCPSegmentationOffload=no\n",),
+    "parse_ifcfg": (b'DEVICE=eth0\nETHTOOL_OPTS="-K eth0 tso off gro off"\n',),
+    "parse_beegfs": (b"tuneTargetChooser = roundrobin\n# x = y\n",),
+    "parse_command_line": (b"BOOT_IMAGE=/vmlinuz ro quiet transparent_hugepage=never elevator=noop\n",),
+    "parse_declared": (
+        b'[[volume]]\ndevice = "nvme1n1"\ntype = "gp2"\ngib = 100\n',
+        b'{"Volumes": [{"VolumeId": "vol-1", "VolumeType": "io2", "Size": 4, "Iops": 100, "Attachments": []}]}',
+    ),
     "decode_journal": (b"".join(map(encode_entry, _ENTRIES)), *map(encode_entry, _ENTRIES)),
     "open_snapshot": (*_ARCHIVES, *map(gzip.compress, _ARCHIVES)),
     "tarball": _ARCHIVES,

@@ -60,7 +60,7 @@ def session(second: SecondHost) -> Proof:
         live_host(),
         Subject("jumbo", (Claim("net.tcp-64k"),), path="network"),
         MtuToggle(check_of(second)),
-        Settings(target="", mode="quick", seconds=0.1, budget_seconds=11.0, force=True, allow_link_flap=True),
+        Settings(target="", mode="quick", seconds=0.1, budget_seconds=25.0, force=True, allow_link_flap=True),
         runner=runner,
         target=peer_target(runner.peer),
     )
