@@ -384,6 +384,12 @@ class Guest(Machine):
             self.run(f"({ready}) 2>/dev/null && udevadm settle", timeout=SETTLE_SECONDS).check()
         except CommandError as error:
             raise StartError(f"not all of {count} disks appeared: {error}") from None
+        # Where the computer is crowded, the share's device can come after the mount that wants it.
+        mounted = "for _ in 1 2 3 4 5; do mountpoint -q /src && exit; systemctl restart src.mount; sleep 1; done"
+        try:
+            self.run(f"{mounted}; exit 1", timeout=SETTLE_SECONDS).check()
+        except CommandError as error:
+            raise StartError(f"the working tree was not mounted: {error}") from None
         self.boot_seconds = self.answer_seconds + time.monotonic() - asked
 
 

@@ -216,6 +216,7 @@ class TestPower:
         assert guest.run("lltconfig -F query").stdout == FLOW_QUERY
         guest.run("lab-setup no-md no-llt; rm /etc/lab-kept", timeout=180).check()
 
+    @pytest.mark.thorough  # the crash matrix cuts the power as well
     def test_power_cut_keeps_what_was_flushed(self, guest: Machine, lab: Host) -> None:
         guest.put("/etc/lab-flushed", "flushed\n")
         guest.power_cut()

@@ -53,10 +53,8 @@ def judge(lab: Host, guest: Machine, profile: str) -> None:
         assert lab.file(f"/proc/{pid}/numa_maps").contains("bind:0")
 
 
-# The four buffers go in and out with the script and over the reboot as well.
-ONE_BY_ONE = [
-    pytest.param(name, marks=[pytest.mark.thorough] if name == "socket-buffers-8m" else []) for name in PROFILES
-]
+# All four go in and out together with the script; one by one they take minutes.
+ONE_BY_ONE = [pytest.param(name, marks=[] if name == "jumbo-frames" else [pytest.mark.thorough]) for name in PROFILES]
 
 
 @pytest.mark.parametrize("profile", ONE_BY_ONE)

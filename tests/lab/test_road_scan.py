@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from .guest import Machine
 from .road import advisor, document, out, state
 
@@ -72,6 +74,7 @@ def test_an_ordinary_user_scans_and_plans_and_changes_nothing(storage: Machine) 
     assert state(storage) == before
 
 
+@pytest.mark.thorough  # the same refusals are tested on trees
 def test_refusals_change_nothing_and_say_what_to_do(storage: Machine) -> None:
     before = state(storage)
     for words, code, expected in [
