@@ -46,7 +46,7 @@ def test_jumbo_frames_are_a_gain_on_storage_over_a_network(storage: Machine) -> 
         done, proof = prove(
             storage,
             *("jumbo-frames", "--set", "links=near0", "--target", "/srv/far", "--allow-link-flap"),
-            *("--workload", "iometer.maxtp-r100", "--reconnect", f"{FAR} reconnect", "--quick"),
+            *("--workload", "iometer.maxtp-r100", "--reconnect", f"{FAR} reconnect"),
         )
         (claim,) = proof["workloads"]
         print(f"MTU 1500 → 9000 over NVMe/TCP: {proof['verdict']}, ratio {claim['ratio']}, {claim['ci95']}")
@@ -55,7 +55,7 @@ def test_jumbo_frames_are_a_gain_on_storage_over_a_network(storage: Machine) -> 
     assert proof["schema"] == "advisor.proof/1"
     assert proof["verdict"] in ("gain", "gain-with-cost"), proof["reasons"]
     assert claim["ci95"][0] > 1
-    assert claim["pairs"] == 8, "judged at the look that was fixed beforehand"
+    assert claim["pairs"] in (8, 16, 24), "judged at the looks that were fixed beforehand"
     assert done.rc == (0 if proof["verdict"] == "gain" else 1)
     assert left_behind(storage) == before
 
