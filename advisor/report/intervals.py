@@ -38,15 +38,19 @@ class Axis(NamedTuple):
         return round(min(max(share, 0.0), 1.0) * (self.width - 1))
 
 
-def axis_around(values: Iterable[float], width: int) -> Axis:
-    """From the last round effect below all values to the first above them; 0 is always on it."""
+def round_ends(values: Iterable[float], finest: float = 0.0) -> tuple[float, float]:
+    """The last round effect below all values and the first above them, none within ``finest``; 0 lies between."""
     reach = [0.0, *values]
     low, high = min(reach), max(reach)
-    return Axis(
-        next((end for end in map(math.log1p, _DOWN) if end <= low), low),
-        next((end for end in map(math.log1p, _UP) if end >= high), high),
-        width,
+    return (
+        next((end for end in map(math.log1p, _DOWN) if end <= min(low, math.log1p(-finest))), low),
+        next((end for end in map(math.log1p, _UP) if end >= max(high, math.log1p(finest))), high),
     )
+
+
+def axis_around(values: Iterable[float], width: int) -> Axis:
+    """An axis with round ends around all values."""
+    return Axis(*round_ends(values), width)
 
 
 def labels(axis: Axis, left: str, right: str) -> str:
@@ -70,8 +74,8 @@ def plot(axis: Axis, drawn: Drawn | None, *, band: tuple[float, float] | None, s
         low, middle, high = (_beside(axis.cell(value), zero, drawn, axis) for value in drawn)
         for at in range(low, high + 1):
             signs[at] = Span("┼" if at == zero else "─", style)
-        signs[low] = Span("├", style)
-        signs[high] = Span("┤", style)
+        signs[low] = Span("<" if drawn.low < axis.low else "├", style)
+        signs[high] = Span(">" if drawn.high > axis.high else "┤", style)
         signs[middle] = Span("●", style)
     return signs
 

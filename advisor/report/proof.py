@@ -6,15 +6,14 @@ Intervals stand on one axis: the logarithm of after over before, turned so that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
 
 from advisor.proof.records import Proof
+from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
 from advisor.report.proof_numbers import amount, p_of, p_words, percent
 from advisor.report.proof_rows import (
     HEAD,
     Cells,
-    Drawn,
     Group,
     Row,
     axis_ends,
@@ -42,10 +41,6 @@ from advisor.report.proof_words import (
 )
 
 __all__ = ["METRIC_WORDS", "p_words", "percent", "proof_text"]
-
-PLOT_MAX: Final = 48
-WIDE_PLOT_MIN: Final = 24
-"""Columns of a drawn interval. With less than that for it in one line with the figures it goes below them."""
 
 
 def proof_text(proof: Proof, *, width: int, color: bool) -> str:
@@ -88,17 +83,6 @@ def _add_labelled(page: Page, heading: str, rows: Iterable[tuple[str, Sequence[P
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
-class _Axis(NamedTuple):
-    """Ends on the scale of the axis, and columns."""
-
-    low: float
-    high: float
-    width: int
-
-    def cell(self, value: float) -> int:
-        return round((value - self.low) / (self.high - self.low) * (self.width - 1))
-
-
 def _add_figures(page: Page, proof: Proof) -> None:
     groups = groups_of(proof)
     low, high = axis_ends(row for group in groups if group.is_judged for row in group.rows)
@@ -107,14 +91,14 @@ def _add_figures(page: Page, proof: Proof) -> None:
     ]
     says = max(width_of((row.says,)) for row in rows_of(groups))
     room = page.width - 4 - sum(sizes) - says - 2 * (len(sizes) + 1)
-    if room >= WIDE_PLOT_MIN:
-        _add_wide(page, groups, sizes, _Axis(low, high, min(room, PLOT_MAX)))
+    if room >= PLOT_MIN:
+        _add_wide(page, groups, sizes, Axis(low, high, min(room, PLOT_MAX)))
     else:
-        _add_stacked(page, groups, _Axis(low, high, _stacked_width(page, groups)))
+        _add_stacked(page, groups, Axis(low, high, _stacked_width(page, groups)))
     _add_legend(page, proof)
 
 
-def _add_wide(page: Page, groups: Sequence[Group], sizes: Sequence[int], axis: _Axis) -> None:
+def _add_wide(page: Page, groups: Sequence[Group], sizes: Sequence[int], axis: Axis) -> None:
     named: set[str] = set()
     page.blank()
     _add_wide_row(page, HEAD, sizes, [Span(_scale(axis), "dim")], Span(""), "dim")
@@ -133,7 +117,7 @@ def _add_wide_row(
     page.row("    ", *texts[:4], *plot, "  ", *texts[4:], says)
 
 
-def _add_stacked(page: Page, groups: Sequence[Group], axis: _Axis) -> None:
+def _add_stacked(page: Page, groups: Sequence[Group], axis: Axis) -> None:
     """Two lines a row: figures and what is said of them, then the drawing; of what is not judged the first only."""
     named: set[str] = set()
     cells = [cells_of(row) for row in rows_of(groups)]
@@ -152,7 +136,7 @@ def _stacked_width(page: Page, groups: Iterable[Group]) -> int:
     """As much as the figures beside a drawing leave; all, where that is too little and they go below."""
     stated = max(columns(_stated(row)) for group in groups if group.is_judged for row in group.rows)
     beside = page.width - 6 - stated
-    return min(beside if beside >= WIDE_PLOT_MIN else page.width - 4, PLOT_MAX)
+    return min(beside if beside >= PLOT_MIN else page.width - 4, PLOT_MAX)
 
 
 def _stated(row: Row) -> str:
@@ -162,7 +146,7 @@ def _stated(row: Row) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _add_stacked_row(page: Page, row: Row, sizes: Sequence[int], axis: _Axis, *, is_judged: bool) -> None:
+def _add_stacked_row(page: Page, row: Row, sizes: Sequence[int], axis: Axis, *, is_judged: bool) -> None:
     cells = cells_of(row)
     change = f"{cells.change} ({cells.interval})  " if cells.change else ""
     figures = [padded(cell, size + 2) for cell, size in zip((cells.metric, cells.values), sizes, strict=True)]
@@ -175,7 +159,7 @@ def _add_stacked_row(page: Page, row: Row, sizes: Sequence[int], axis: _Axis, *,
         _add_drawing(page, row, axis)
 
 
-def _add_drawing(page: Page, row: Row, axis: _Axis) -> None:
+def _add_drawing(page: Page, row: Row, axis: Axis) -> None:
     plot, stated = _plot(row, axis), _stated(row)
     if 4 + axis.width + 2 + columns(stated) <= page.width:
         page.row("    ", *plot, f"  {stated}")
@@ -198,47 +182,12 @@ def _add_name(page: Page, name: str, named: set[str]) -> None:
 # -- drawing -----------------------------------------------------------------------------------------------------------
 
 
-def _scale(axis: _Axis) -> str:
-    """The labels of the axis: both ends, and 0 where it stands."""
-    left, right = (percent(expm1(end)) for end in (axis.low, axis.high))
-    line = f"{left}{right.rjust(axis.width - len(left))}"
-    zero = axis.cell(0.0)
-    if line[zero - 1 : zero + 2] != "   ":
-        return line
-    return f"{line[:zero]}0{line[zero + 1 :]}"
+def _scale(axis: Axis) -> str:
+    return labels(axis, *(percent(expm1(end)) for end in (axis.low, axis.high)))
 
 
-def _plot(row: Row, axis: _Axis) -> list[Span]:
-    """The track, the band, 0, and on them the interval with its estimate."""
-    zero = axis.cell(0.0)
-    signs = [Span("·", "dim")] * axis.width
-    if row.band is not None:
-        for at in range(axis.cell(row.band[0]), axis.cell(row.band[1]) + 1):
-            signs[at] = Span("░", "dim")
-    signs[zero] = Span("│")
-    drawn = interval_of(row.summary)
-    if drawn is not None:
-        _draw(signs, drawn, axis, row.says.style)
-    return signs
-
-
-def _draw(signs: list[Span], drawn: Drawn, axis: _Axis, style: Style) -> None:
-    zero = axis.cell(0.0)
-    low, middle, high = (_beside(axis.cell(value), zero, drawn, axis) for value in drawn)
-    for at in range(low, high + 1):
-        signs[at] = Span("┼" if at == zero else "─", style)
-    signs[low] = Span("<" if drawn.low < axis.low else "├", style)
-    signs[high] = Span(">" if drawn.high > axis.high else "┤", style)
-    signs[middle] = Span("●", style)
-
-
-def _beside(cell: int, zero: int, drawn: Drawn, axis: _Axis) -> int:
-    """The cell, moved off 0 where the interval lies wholly on one side of it: rounding must not say otherwise."""
-    if drawn.low > 0:
-        cell = max(cell, zero + 1)
-    if drawn.high < 0:
-        cell = min(cell, zero - 1)
-    return min(max(cell, 0), axis.width - 1)
+def _plot(row: Row, axis: Axis) -> list[Span]:
+    return plot(axis, interval_of(row.summary), band=row.band, style=row.says.style)
 
 
 def _add_legend(page: Page, proof: Proof) -> None:

@@ -12,18 +12,11 @@ from typing import Final, NamedTuple
 from advisor.proof.records import Proof, Summary
 from advisor.proof.statistics import MINIMUM_PAIRS
 from advisor.proof.verdict import has_moved
+from advisor.report.intervals import Drawn, round_ends
 from advisor.report.layout import Span
 from advisor.report.proof_numbers import amount, amounts, change_words, figures_words, interval_words, p_figure, p_of
 from advisor.report.proof_words import VERDICTS, metric_words
 from advisor.report.words import clean
-
-
-class Drawn(NamedTuple):
-    """An interval on the scale of the axis."""
-
-    low: float
-    middle: float
-    high: float
 
 
 class Row(NamedTuple):
@@ -152,9 +145,8 @@ def by_workload(rows: Sequence[Row]) -> Iterable[tuple[str, list[Row]]]:
         yield name, [row for row in rows if row.summary.name == name]
 
 
-# Effects at which the axis may end, so that its labels are round.
-_UP: Final = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 9.0)
-_DOWN: Final = (-0.1, -0.15, -0.2, -0.25, -0.3, -0.4, -0.5, -0.6, -0.7, -0.8, -0.9, -0.95)
+FINEST_END: Final = 0.10
+"""The axis reaches this effect on both sides at least."""
 
 
 def interval_of(item: Summary) -> Drawn | None:
@@ -170,14 +162,10 @@ def interval_of(item: Summary) -> Drawn | None:
 
 def axis_ends(rows: Iterable[Row]) -> tuple[float, float]:
     """The axis from the first to the last round effect around all that is drawn."""
-    reach = [0.0]
+    reach: list[float] = []
     for row in rows:
         reach += [*(row.band or ()), *(interval_of(row.summary) or ())]
-    low, high = min(reach), max(reach)
-    return (
-        next((end for end in map(math.log1p, _DOWN) if end <= low), low),
-        next((end for end in map(math.log1p, _UP) if end >= high), high),
-    )
+    return round_ends(reach, FINEST_END)
 
 
 def expm1(value: float) -> float:
