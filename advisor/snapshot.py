@@ -21,7 +21,7 @@ from advisor.errors import InvalidInputError
 from advisor.host import Completed, FileSource, Host, MemoryFiles, Missing, NoCommands, RecordedCommands
 from advisor.host.commands import DEADLINE_SECONDS
 from advisor.host.ethtool import Answer
-from advisor.host.files import IS_DIRECTORY
+from advisor.host.files import IS_DIRECTORY, UNRECORDED
 from advisor.host.given import open_given
 from advisor.redaction import without_secrets
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "advisor.snapshot/1"
 INDEX: Final = "advisor-snapshot.json"
-NOT_RECORDED: Final = "not recorded in this snapshot"
 MAX_MEMBERS: Final = 400_000
 MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
 MAX_MEMBER_BYTES: Final = 32 * 1024 * 1024
@@ -85,7 +84,8 @@ class _RecordingFiles:
             return answer
         real = self._behind(path, answer)
         if real is not None and isinstance(answer, bytes):
-            self.contents[real] = without_secrets(real, answer)
+            # By both names: what /etc/iscsi leads to may lie anywhere.
+            self.contents[real] = without_secrets(real, without_secrets(path, answer))
         return answer
 
     def listdir(self, path: str) -> tuple[str, ...] | Missing:
@@ -149,6 +149,8 @@ class _RecordingFiles:
             self._walked.add(here)
             parent, _, name = here.rstrip("/").rpartition("/")
             pending.append(parent)
+            if name == "..":
+                self._keep_place(parent)
             target = self._source.readlink(here)
             if isinstance(target, Missing):
                 continue
@@ -156,11 +158,14 @@ class _RecordingFiles:
             if isinstance(real, Missing):
                 continue
             self.links[f"{real.rstrip('/')}/{name}"] = target
-            behind = self._source.real(here)
-            if not isinstance(behind, Missing) and self._source.is_dir(behind):
-                # A ".." behind the link leads out of it again.
-                self.directories.add(behind)
+            self._keep_place(here)  # a ".." behind the link leads out of it again
             pending.append(os.path.normpath(target if target.startswith("/") else f"{real}/{target}"))
+
+    def _keep_place(self, path: str) -> None:
+        """A ``..`` leads out of what is there alone."""
+        behind = self._source.real(path)
+        if not isinstance(behind, Missing):
+            (self.directories if self._source.is_dir(behind) else self.seen).add(behind)
 
 
 class _RecordingHost(Host):
@@ -190,7 +195,7 @@ def capture(host: Host, read_all: Callable[[Host], object]) -> bytes:
     read_all(recording)
     files = recording.recorded
     for path in files.seen - files.contents.keys() - files.directories:
-        files.unreadable.setdefault(path, NOT_RECORDED)
+        files.unreadable.setdefault(path, UNRECORDED)
     index = Index(
         SCHEMA,
         host.is_root,

@@ -10,13 +10,14 @@ import errno
 import os
 import stat
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from advisor.host.missing import ABSENT, Missing, from_os_error
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LINKS = 40  # the kernel's own MAXSYMLINKS
-
+UNRECORDED: Final = "not recorded in this snapshot"
+"""Why a file that was seen and never read cannot be read where its archive is opened."""
 
 IS_DIRECTORY = Missing("unreadable", os.strerror(errno.EISDIR))
 
@@ -192,8 +193,9 @@ class MemoryFiles:
         real = self.real(path)
         if isinstance(real, Missing):
             return real
-        if real in self._unreadable:
-            return Missing("unreadable", self._unreadable[real])
+        why = self._unreadable.get(real, UNRECORDED)
+        if why != UNRECORDED:  # What is merely unrecorded is a file, and has no listing.
+            return Missing("unreadable", why)
         names = self._children.get(real)
         return ABSENT if names is None else tuple(sorted(names))
 

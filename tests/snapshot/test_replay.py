@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
@@ -83,6 +83,8 @@ def answers(host: Host, asked: list[tuple[str, str]]) -> list[object]:
     return [getattr(host, verb)(path) for verb, path in asked]
 
 
+@example(asked=[("listdir", "/abs/up"), ("readlink", "/abs/up")], first=True)  # a file that nobody reads
+@example(asked=[("read", "/proc/..")], first=True)  # the way leads through a directory that nothing else names
 @given(ASKED, st.booleans())
 def test_whatever_was_asked_is_answered_alike(
     tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[str, str]], first: bool
