@@ -86,12 +86,14 @@ def open_ones() -> list[Path]:
     return [path for name in ("pending", "taken", "reverting") for path in TRANSACTIONS.glob(f"*/{name}")]
 
 
-def await_watchdog() -> bool:
-    for _ in range(300):
-        if not open_ones():
-            return True
+def await_watchdog(seconds: float = 240) -> bool:
+    """Whether nothing is open any more; an emulated machine on a busy host may need minutes."""
+    end = time.monotonic() + seconds
+    while open_ones():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.1)
-    return False
+    return True
 
 
 def sweep(states: str, every: int, words: Sequence[str]) -> int:
@@ -120,8 +122,10 @@ def sweep(states: str, every: int, words: Sequence[str]) -> int:
         after = state(states, name)
         if after != before[name] or not settled:
             wrong += 1
+            left = [f"open: {path}" for path in open_ones()]
+            differs = sorted({*before[name]} ^ {*after})
+            print(f"point {point} by {way}: not as before", *left, *differs, sep="\n  ")
             before[name] = after
-            print(f"point {point} by {way}: not as before", *sorted({*before[name]} ^ {*after}), sep="\n  ")
     return 1
 
 
