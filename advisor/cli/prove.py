@@ -5,16 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 import typer
 
 from advisor.cli.change import Set, need_root
-from advisor.cli.output import print_json, print_text, say, settings, terminal_width, wants_color
+from advisor.cli.measuring import (
+    AllowRawWrites,
+    Budget,
+    ByteBudget,
+    ConfirmSerial,
+    RawDevice,
+    Volume,
+    chosen_settings,
+    exit_code,
+    print_result,
+    say_where_kept,
+)
+from advisor.cli.output import say, settings
 from advisor.cli.scan import Json
 
 if TYPE_CHECKING:
-    from advisor.plan.records import Plan
+    from advisor.proof.conductor import Settings
     from advisor.proof.records import Proof
 
 
@@ -23,6 +36,9 @@ def prove(
     target: Annotated[
         Path | None, typer.Option("--target", metavar="DIR", help="Where fio may make its scratch file.")
     ] = None,
+    raw_device: RawDevice = None,
+    confirm_serial: ConfirmSerial = None,
+    allow_raw_writes: AllowRawWrites = False,
     peer_ssh: Annotated[
         str | None,
         typer.Option("--peer-ssh", metavar="[USER@]HOST", help="A second host for the workloads net.*, over ssh."),
@@ -35,7 +51,7 @@ def prove(
     workloads: Annotated[
         list[str] | None, typer.Option("--workload", metavar="NAME", help="Claim this instead; up to three.")
     ] = None,
-    budget: Annotated[float | None, typer.Option("--budget", metavar="SECONDS", help="Never take longer.")] = None,
+    budget: Budget = None,
     quick: Annotated[bool, typer.Option("--quick", help="8 pairs of 1 s: shows effects of 20 % and more.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="48 pairs: shows effects of 5 % and more.")] = False,
     keep_if_gain: Annotated[
@@ -58,16 +74,8 @@ def prove(
         int | None, typer.Option("--seed", help="Of the coin that orders each pair; drawn if not given.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Measure on a busy host too; indicative at most.")] = False,
-    byte_budget: Annotated[
-        int | None,
-        typer.Option(
-            "--byte-budget", metavar="MIB", min=1, help="Write at most this (else 8 GiB and 1 % of the device)."
-        ),
-    ] = None,
-    volume: Annotated[
-        str | None,
-        typer.Option("--volume", metavar="TYPE:GIB", help="The EBS volume below: spend 5 % of its credits at most."),
-    ] = None,
+    byte_budget: ByteBudget = None,
+    volume: Volume = None,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Keep every run, to be analysed again.")
     ] = None,
@@ -84,55 +92,50 @@ def prove(
     from advisor.cli.prove_page import UNWRITTEN, check_page, write_page
     from advisor.errors import UsageError
     from advisor.host import live_host
-    from advisor.proof.conductor import InterruptedProofError, Settings
-    from advisor.proof.credits import parse_volume
+    from advisor.proof.conductor import InterruptedProofError
     from advisor.proof.progress import show_progress
 
-    if quick and deep:
-        raise UsageError("--quick and --deep exclude each other")
     if (name is None) != self_test:
         raise UsageError("give a profile, or --self-test without one")
-    if target is None and peer_ssh is None:
+    if target is None and raw_device is None and peer_ssh is None:
         raise UsageError("nothing to measure on", hint="--target DIR, or --peer-ssh HOST for the workloads net.*")
     if peer_address is not None and peer_ssh is None:
         raise UsageError("--peer-address belongs to --peer-ssh")
     check_call(name, workloads or ())
-    if save is not None:
-        from advisor.proof.archive import check_place
-
-        check_place(save)
+    chosen = chosen_settings(
+        target=target,
+        raw_device=raw_device,
+        confirm_serial=confirm_serial,
+        allow_raw_writes=allow_raw_writes,
+        quick=quick,
+        deep=deep,
+        budget=budget,
+        byte_budget=byte_budget,
+        volume=volume,
+        seed=seed,
+        force=force,
+        save=save,
+    )
+    chosen = msgspec.structs.replace(
+        chosen, keep_if_gain=keep_if_gain, allow_link_flap=allow_link_flap, self_test=self_test
+    )
     if html is not None:
-        check_page(html)
+        check_page(html, others=(save,))
     if peer_ssh is not None:
         from advisor.proof.peer import check_destination
 
         check_destination(peer_ssh)
     need_root()
-    mode: Literal["quick", "default", "deep"] = "quick" if quick else "deep" if deep else "default"
-    chosen = Settings(
-        target=str(target.resolve()) if target else "",
-        mode=mode,
-        budget_seconds=budget,
-        byte_budget=None if byte_budget is None else byte_budget << 20,
-        volume=None if volume is None else parse_volume(volume),
-        seed=seed,
-        keep_if_gain=keep_if_gain,
-        force=force,
-        allow_link_flap=allow_link_flap,
-        save_to=str(save.absolute()) if save else None,
-        keep_result=save is None,
-        self_test=self_test,
-    )
     progress = show_progress(say)
-    plans: list[Plan] = []
 
     def measure() -> Proof:
         from advisor.proof.profile import SecondHost, noise_floor, prove_profile
 
         second = SecondHost(peer_ssh, peer_address) if peer_ssh is not None else None
         if self_test:
-            usual = "infoscale.4k-rand-rw50" if target else "net.tcp-64k"
-            return noise_floor(live_host(), workloads or [usual], chosen, second=second, progress=progress)
+            return noise_floor(
+                live_host(), workloads or [usual_workload(chosen)], chosen, second=second, progress=progress
+            )
 
         return prove_profile(
             live_host(),
@@ -145,16 +148,16 @@ def prove(
             second=second,
             progress=progress,
             say=say,
-            planned=plans.append,
         )
 
     def tell(proof: Proof) -> bool:
         """Print the result and write its page; where one of the two cannot be done, the other is all the same."""
         try:
-            _print(proof, as_json=as_json)
+            say_where_kept(proof)
+            print_result(proof, as_json=as_json)
             sys.stdout.flush()
         finally:
-            is_written = html is None or write_page(html, proof, plans[-1] if plans else None)
+            is_written = html is None or write_page(html, proof)
         return is_written
 
     try:
@@ -165,8 +168,14 @@ def prove(
         return stopped.exit_code
     if not tell(proof) and not proof.kept:
         return UNWRITTEN
-    good = ("no-difference", "inconclusive") if self_test else ("gain",)
-    return 0 if proof.verdict in good else 1
+    return exit_code(proof)
+
+
+def usual_workload(chosen: Settings) -> str:
+    """What a self-test measures unless it is told: a disk itself is only read."""
+    if chosen.raw is not None:
+        return "infoscale.4k-rand-r100"
+    return "infoscale.4k-rand-rw50" if chosen.target else "net.tcp-64k"
 
 
 def check_call(name: str | None, workloads: Sequence[str]) -> None:
@@ -177,17 +186,6 @@ def check_call(name: str | None, workloads: Sequence[str]) -> None:
     if name is not None:
         load(name)
     claims_for(workloads)
-
-
-def _print(proof: Proof, *, as_json: bool) -> None:
-    if proof.saved_to:
-        say(f"every run is kept in {proof.saved_to}")
-    if as_json:
-        print_json(proof)
-        return
-    from advisor.report.proof import proof_text
-
-    print_text(proof_text(proof, width=terminal_width(), color=wants_color()))
 
 
 COMMANDS: Final = {"prove": prove}

@@ -4,6 +4,7 @@ The rooms, in the order in which a session walks through them::
 
     workloads   what can be measured (catalogue)
     target      the file system and the device behind ``--target``
+    raw_device  a disk itself in its place: what is refused, and the hold on it
     scratch     the one file that fio may touch
     covariates  what else the host was doing (the gate, and the blind contamination check)
     process     a process that is bounded in time and ends with us
@@ -14,6 +15,7 @@ The rooms, in the order in which a session walks through them::
     remount     the target mounted anew between the arms
     credits     what a session takes out of a volume's burst bucket
     schedule    how many pairs, which looks, which significance level, how many bytes
+    arms        the change under test: put in force, made to act, taken back
     protocol    the session: claims, gate, scratch, warm-up, pairs, looks, restore
     verdict     pairs to verdict: pure, repeatable from a saved session
     statistics  the exact tests underneath: pure standard library
@@ -21,6 +23,7 @@ The rooms, in the order in which a session walks through them::
 What ``prove`` shares with ``bench``, and what is kept of both::
 
     measurer    fio runs with their covariates, and the budgets
+    recorder    the record while it grows, and the result that is written at its end
     bench       one series of the host as it is
     series      its records and figures: pure
     comparison  two saved series against each other: pure; two_sample is the statistics underneath

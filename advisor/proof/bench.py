@@ -18,23 +18,25 @@ import msgspec
 from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof import schedule as scheduling
-from advisor.proof.archive import preserve
 from advisor.proof.conductor import Progress, ProgressEvent, Settings, Stage, silent
 from advisor.proof.covariates import read_gate
 from advisor.proof.fio import FioProcess, FioRunner, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
 from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of
-from advisor.proof.protocol import chosen_mode, layout_notes, require_calm
+from advisor.proof.protocol import chosen_mode, chosen_target, layout_notes, require_calm
+from advisor.proof.recorder import Recorder
 from advisor.proof.records import Ended, Run
 from advisor.proof.schedule import REPEAT_SHARE, Schedule
 from advisor.proof.scratch import require_space
 from advisor.proof.series import Bench, Round, Series, summarise_series
-from advisor.proof.target import Target, read_target
+from advisor.proof.target import Target
 from advisor.proof.workloads import get
 
 DEFAULT_WORKLOADS = ("infoscale.4k-rand-rw50", "iometer.maxtp-r100")
 """Small random I/O one at a time, and large reads with many outstanding."""
+READING_WORKLOADS = ("infoscale.4k-rand-r100", "iometer.maxtp-r100")
+"""The same for a disk itself, where nothing is to be written."""
 
 
 class InterruptedBenchError(StoppedError):
@@ -58,13 +60,14 @@ def bench(
     Raises UnknownWorkloadError and RefusedError before anything is written, InterruptedBenchError with the partial
     result after a signal.
     """
-    names = require_workloads(workloads or DEFAULT_WORKLOADS)
+    names = require_workloads(workloads or (DEFAULT_WORKLOADS if settings.raw is None else READING_WORKLOADS))
     runner = runner or FioProcess()
     with caught_signals() as stop:
-        target = read_target(host, settings.target)
+        target = chosen_target(host, settings, names)
         version = read_version(runner, stop)
         plan = _schedule(names, settings, target)
-        require_space(target, plan.scratch_bytes, settings.keep)
+        if plan.scratch_bytes:
+            require_space(target, plan.scratch_bytes, settings.keep)
         gate = read_gate(host)
         require_calm(gate, force=settings.force)
         series = Series(
@@ -79,6 +82,7 @@ def bench(
             host=read_identity(host),
             gate=gate,
             forced=bool(gate.busy),
+            raw_device=target.raw,
             notes=tuple(layout_notes(host, target, plan, settings, names, arms=1)),
         )
         event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan, workloads=len(names))
@@ -104,6 +108,7 @@ def _schedule(names: Sequence[str], settings: Settings, target: Target) -> Sched
         budget_seconds=settings.budget_seconds,
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
+        is_raw=target.raw is not None,
         arms=1,
     )
 
@@ -123,13 +128,15 @@ class _Rounds:
     ) -> None:
         self.settings = settings
         self.schedule = series.schedule
-        self.recorded = series
         self.progress = progress
         self.workloads = [get(name) for name in series.workloads]
         self.order = random.Random(series.seed)
         self.measurer = Measurer(host, target, series.schedule, settings.keep, runner, stop, series.notes)
         self.pace = Pace(series.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
         self.unfinished: list[Run] = []
+        self.recorder: Recorder[Series, Bench] = Recorder(
+            series, self.measurer, summarise_series, save_to=settings.save_to, keep_result=settings.keep_result
+        )
 
     # -- the whole -----------------------------------------------------------------------------------------------
 
@@ -144,7 +151,7 @@ class _Rounds:
                 early = error
                 self._end("interrupted")
             except AdvisorError as error:
-                self._update(faults=(*self.recorded.faults, error.message))
+                self.recorder.update(faults=(*self.series.faults, error.message))
                 self._end("fault")
             finally:
                 self.measurer.remove_scratch()
@@ -153,9 +160,8 @@ class _Rounds:
             # written also when something unforeseen goes past
             if not is_foreseen:
                 self._end("fault")
-            self._update(seconds=time.monotonic() - self.measurer.began)
             # of a refusal there is nothing to keep
-            found = summarise_series(self.series) if isinstance(early, RefusedError) else self._write()
+            found = self.recorder.finish(is_worth_keeping=not isinstance(early, RefusedError))
         if isinstance(early, RefusedError):
             raise early
         if early is not None:
@@ -164,32 +170,19 @@ class _Rounds:
             raise InterruptedBenchError(words, found, hint=hint)
         return found
 
-    def _write(self) -> Bench:
-        settings = self.settings
-        found, problem = preserve(
-            summarise_series(self.series),
-            self.measurer.raw,
-            save_to=settings.save_to,
-            keep_result=settings.keep_result,
-        )
-        if problem is None:
-            return found
-        self.measurer.note(problem)
-        return summarise_series(self.series)
-
     def _measure(self) -> None:
         idle = self.measurer.sample_idle()
         if self.schedule.scratch_bytes:
             self._show("scratch")
-            self.measurer.make_scratch()
+        self.measurer.make_scratch()
         self._show("warm-up")
         for workload in self.workloads:
             self.measurer.warm_up_workload("A", workload)
         reason = self.measurer.foreign_reason(idle)
         if reason is not None:
-            gate = msgspec.structs.replace(self.recorded.gate, busy=(reason,))
+            gate = msgspec.structs.replace(self.series.gate, busy=(reason,))
             require_calm(gate, force=self.settings.force)
-            self._update(gate=msgspec.structs.replace(gate, busy=(*self.recorded.gate.busy, reason)), forced=True)
+            self.recorder.update(gate=msgspec.structs.replace(gate, busy=(*self.series.gate.busy, reason)), forced=True)
         self.measurer.require_timed()
         self._measure_rounds()
 
@@ -198,25 +191,19 @@ class _Rounds:
     @property
     def series(self) -> Series:
         """All that is recorded so far."""
-        done = self.measurer
-        return msgspec.structs.replace(
-            self.recorded, warm_up=tuple(done.warm_up), notes=tuple(done.notes), bytes_written=done.bytes_written
-        )
-
-    def _update(self, **changes: object) -> None:
-        self.recorded = msgspec.structs.replace(self.recorded, **changes)
+        return self.recorder.record
 
     def _end(self, how: Ended) -> None:
-        self._update(ended=how)
+        self.recorder.update(ended=how)
         if self.unfinished:
             runs, self.unfinished = tuple(self.unfinished), []
-            self._add(Round(len(self.recorded.rounds), 0, runs, whole=False))
+            self._add(Round(len(self.series.rounds), 0, runs, whole=False))
 
     def _add(self, one: Round) -> None:
-        self._update(rounds=(*self.recorded.rounds, one))
+        self.recorder.update(rounds=(*self.series.rounds, one))
 
     def _done(self) -> int:
-        return sum(1 for one in self.recorded.rounds if one.whole and not one.superseded)
+        return sum(1 for one in self.series.rounds if one.whole and not one.superseded)
 
     def _show(self, stage: Stage, number: int = 0, lamps: tuple[str, ...] = ()) -> None:
         left = self.pace.seconds_left(number - 1, is_under_way=stage == "round")
@@ -240,20 +227,21 @@ class _Rounds:
                 # only now: a round whose repeat never came to an end stays in
                 self._supersede(one)
                 one = repeated
-            if is_under_pressure([seen.runs for seen in self.recorded.rounds]):
+            if is_under_pressure([seen.runs for seen in self.series.rounds]):
                 self.measurer.note("ended early: others were waiting for I/O in three rounds in a row")
                 self._end("io-pressure")
                 return
 
     def _run_round(self, index: int, attempt: int) -> Round:
         began = time.monotonic()
-        rounds = self.recorded.rounds
+        rounds = self.series.rounds
         self._show("round", index + 1, lamps_of(rounds[-1].runs) if rounds else ())
         order = self.order.sample(self.workloads, len(self.workloads))
         self.unfinished = runs = []
         for workload in order:
             runs.append(self.measurer.run("A", workload, self.schedule.seconds_per_run))
-        one = Round(index, attempt, tuple(runs), contaminated=bool(lamps_of(runs)))
+        judged = self.measurer.judged(runs)
+        one = Round(index, attempt, judged, contaminated=bool(lamps_of(judged)))
         self.unfinished = []
         self._add(one)
         self.pace.seconds.append(time.monotonic() - began)
@@ -261,7 +249,7 @@ class _Rounds:
 
     def _supersede(self, old: Round) -> None:
         done = msgspec.structs.replace(old, superseded=True)
-        self._update(rounds=tuple(done if one is old else one for one in self.recorded.rounds))
+        self.recorder.update(rounds=tuple(done if one is old else one for one in self.series.rounds))
 
     def _has_bytes(self) -> bool:
         """Whether one more round fits, beside those still to come: repeats live on what time-bound runs leave."""

@@ -10,21 +10,22 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import msgspec
 
-from advisor.errors import AdvisorError, CommandError, NotRestoredError, RefusedError
+from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
 from advisor.proof import fio
-from advisor.proof.archive import preserve
+from advisor.proof.arms import Arms, Reconnect, Toggle
 from advisor.proof.credits import Volume
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of
-from advisor.proof.records import Arm, Ended, Pair, Proof, Run, Session, ToggleClass, measured_workloads
+from advisor.proof.recorder import Recorder
+from advisor.proof.records import Arm, Ended, Pair, Proof, Run, Session, measured_workloads
 from advisor.proof.schedule import CONTROL_EVERY, REPEAT_SHARE, ModeName, Schedule
 from advisor.proof.scratch import DEFAULT_KEEP, Keep
-from advisor.proof.target import Target
+from advisor.proof.target import RawDevice, Target
 from advisor.proof.verdict import decide, is_settled
 from advisor.proof.workloads import Workload, get
 
@@ -34,49 +35,18 @@ SEQUENCE_RUNS = 8
 Stage = Literal["plan", "scratch", "warm-up", "pair", "round", "restore"]
 
 
-class Toggle(Protocol):
-    """The change under test. ``settle_seconds`` is waited after each ``place``."""
-
-    @property
-    def toggle_class(self) -> ToggleClass: ...
-
-    @property
-    def settle_seconds(self) -> float: ...
-
-    def place(self, arm: Arm) -> None:
-        """Put the arm in force and read every tunable back. Raises AdvisorError on a mismatch."""
-
-
-@runtime_checkable
-class PlacesFio(Protocol):
-    """A toggle that also, or only, changes where fio runs: for what a profile does to a service's placement."""
-
-    def fio_options(self, arm: Arm) -> tuple[str, ...]:
-        """fio options of the arm, such as ``--numa_cpu_nodes=1``. Not given to the negative control."""
-
-
-@runtime_checkable
-class ChecksPath(Protocol):
-    """A toggle that interrupts what is measured over, and can tell whether that carries the arm just placed."""
-
-    def check(self, arm: Arm) -> None:
-        """Before an arm is measured, not when the host is restored. Raises AdvisorError where it does not carry."""
-
-
-Reconnect = Callable[[Arm], None]
-"""Makes sockets, sessions or mounts anew, so that the arm just placed acts. Raises AdvisorError if it cannot."""
-
-
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the user chose.
 
-    ``budget_seconds`` always wins over the mode. ``byte_budget`` replaces both defaults (8 GiB and 1 % of the device),
+    ``target`` is a directory, ``raw`` a disk itself instead. ``budget_seconds`` always wins over the mode.
+    ``byte_budget`` replaces both defaults (8 GiB and 1 % of the device),
     ``seconds`` (0.1 to 2) the mode's length of a run. ``seed`` of the coin is drawn and recorded where none is given.
     ``volume`` is what the target lies on, where it has burst credits.
     ``save_to`` is where the result with every run goes; without it, ``keep_result`` keeps it in the state directory.
     """
 
-    target: str
+    target: str = ""
+    raw: RawDevice | None = None
     mode: ModeName = "default"
     budget_seconds: float | None = None
     byte_budget: int | None = None
@@ -124,12 +94,6 @@ class InterruptedProofError(StoppedError):
         self.proof = proof
 
 
-class ToggleError(CommandError):
-    """An arm could not be put in force, or did not read back."""
-
-    kind = "toggle"
-
-
 class Conductor:
     """Conducts one session. Use once: ``Conductor(...).conduct()``."""
 
@@ -145,20 +109,20 @@ class Conductor:
         progress: Progress,
         reconnect: Reconnect | None,
     ) -> None:
-        self.toggle = toggle
         self.settings = settings
         self.schedule = session.schedule
         self.stop = stop
         self.progress = progress
-        self.reconnect = reconnect
         self.workloads = [get(name) for name in measured_workloads(session.subject)]
         self.control = get(session.subject.control) if session.subject.control else None
         self.coin = random.Random(session.seed)
         self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes)
         self.pace = Pace(session.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
-        self.placed: Arm | None = None
+        self.arms = Arms(toggle, reconnect, self.measurer, stop)
         self.unfinished: list[Run] = []
-        self.recorded = session
+        self.recorder: Recorder[Session, Proof] = Recorder(
+            session, self.measurer, decide, save_to=settings.save_to, keep_result=settings.keep_result
+        )
 
     # -- the whole -----------------------------------------------------------------------------------------------
 
@@ -184,9 +148,8 @@ class Conductor:
             # written also when something unforeseen goes past
             if not is_foreseen:
                 self._end("fault")
-            self._update(seconds=time.monotonic() - self.measurer.began)
             # of a refusal there is nothing to keep
-            proof = decide(self.session) if isinstance(early, RefusedError) else self._write()
+            proof = self.recorder.finish(is_worth_keeping=not isinstance(early, RefusedError))
         if not self.session.restored:
             raise self._not_restored()
         if isinstance(early, RefusedError):
@@ -194,18 +157,6 @@ class Conductor:
         if early is not None:
             raise self._interrupted(early, proof)
         return proof
-
-    def _write(self) -> Proof:
-        proof, problem = preserve(
-            decide(self.session),
-            self.measurer.raw,
-            save_to=self.settings.save_to,
-            keep_result=self.settings.keep_result,
-        )
-        if problem is None:
-            return proof
-        self.measurer.note(problem)
-        return decide(self.session)
 
     def _interrupted(self, stopped: StoppedError, proof: Proof) -> InterruptedProofError:
         hint = f"the partial result is in {proof.saved_to}" if proof.saved_to else None
@@ -221,7 +172,7 @@ class Conductor:
         if reason is not None:
             self._refuse_or_force(reason)
         self.measurer.require_timed()
-        if self.toggle.toggle_class == "T3":
+        if self.arms.toggle_class == "T3":
             self._measure_sequence()
             return
         self._warm_up("B")
@@ -232,23 +183,17 @@ class Conductor:
     @property
     def session(self) -> Session:
         """All that is recorded so far."""
-        done = self.measurer
-        return msgspec.structs.replace(
-            self.recorded, warm_up=tuple(done.warm_up), notes=tuple(done.notes), bytes_written=done.bytes_written
-        )
-
-    def _update(self, **changes: object) -> None:
-        self.recorded = msgspec.structs.replace(self.recorded, **changes)
+        return self.recorder.record
 
     def _end(self, how: Ended) -> None:
-        self._update(ended=how)
+        self.recorder.update(ended=how)
         if self.unfinished:
             runs, self.unfinished = tuple(self.unfinished), []
             pair = Pair(len(self.session.pairs), 0, "".join(dict.fromkeys(run.arm for run in runs)), runs, whole=False)
-            self._update(pairs=(*self.session.pairs, pair))
+            self.recorder.update(pairs=(*self.session.pairs, pair))
 
     def _fault(self, text: str) -> None:
-        self._update(faults=(*self.session.faults, text))
+        self.recorder.update(faults=(*self.session.faults, text))
         self._end("fault")
 
     def _show(self, stage: Stage, number: int | None = None, lamps: tuple[str, ...] = ()) -> None:
@@ -264,33 +209,16 @@ class Conductor:
     def _make_scratch(self) -> None:
         if self.schedule.scratch_bytes:
             self._show("scratch")
-            self.measurer.make_scratch()
+        self.measurer.make_scratch()
 
     def _remove_scratch(self) -> None:
-        self.measurer.remove_scratch(after_remount=self.reconnect is not None)
+        self.measurer.remove_scratch(after_remount=self.arms.is_reconnecting)
 
     # -- arms ----------------------------------------------------------------------------------------------------
 
-    def _place(self, arm: Arm) -> None:
-        self.placed = arm
-        try:
-            self._toggle(arm, is_measured=True)
-        except AdvisorError as error:
-            raise ToggleError(f"arm {arm} could not be put in place: {error.message}") from error
-        if self.reconnect is not None:
-            self.measurer.find_scratch_again()
-        self.stop.sleep(self.toggle.settle_seconds)
-
-    def _toggle(self, arm: Arm, *, is_measured: bool = False) -> None:
-        self.toggle.place(arm)
-        if is_measured and isinstance(self.toggle, ChecksPath):
-            self.toggle.check(arm)
-        if self.reconnect is not None:
-            self.reconnect(arm)
-
     def _restore(self) -> None:
         """Arm A, or B where it is kept. Signals cannot reach in here: they are only noted."""
-        if self.placed is None or (self.session.kept and self.placed == "B"):
+        if self.arms.placed is None or (self.session.kept and self.arms.placed == "B"):
             return
         try:
             self._show("restore")
@@ -300,20 +228,20 @@ class Conductor:
 
     def _put_back(self) -> None:
         try:
-            self._toggle("A")
+            self.arms.put_back()
         except AdvisorError as error:
-            self._update(restored=False)
+            self.recorder.update(restored=False)
             self._fault(f"arm A could not be put back: {error.message}")
         except BaseException:
-            self._update(restored=False)
+            self.recorder.update(restored=False)
             raise
 
     def _keep_gain(self) -> None:
         self.stop.check()
         if not self.settings.keep_if_gain or not decide(self.session).is_gain:
             return
-        self._place("B")
-        self._update(kept=True)
+        self.arms.place("B")
+        self.recorder.update(kept=True)
 
     def _not_restored(self) -> NotRestoredError:
         words = self.session.faults[-1] if self.session.faults else "arm A could not be put back"
@@ -326,15 +254,13 @@ class Conductor:
         return self.measurer.run(arm, workload, seconds, self._options(arm, workload))
 
     def _options(self, arm: Arm, workload: Workload) -> tuple[str, ...]:
-        if workload == self.control or not isinstance(self.toggle, PlacesFio):
-            return ()
-        return self.toggle.fio_options(arm)
+        return () if workload == self.control else self.arms.fio_options(arm)
 
     # -- warm-up -------------------------------------------------------------------------------------------------
 
     def _warm_up(self, arm: Arm) -> None:
         self._show("warm-up")
-        self._place(arm)
+        self.arms.place(arm)
         for workload in self.workloads:
             self.measurer.warm_up_workload(arm, workload, self._options(arm, workload))
 
@@ -342,7 +268,7 @@ class Conductor:
         if not self.settings.force:
             raise RefusedError(f"the host is busy: {reason}", hint="try again later, or --force for an indication")
         gate = msgspec.structs.replace(self.session.gate, busy=(*self.session.gate.busy, reason))
-        self._update(gate=gate, forced=True)
+        self.recorder.update(gate=gate, forced=True)
 
     # -- pairs ---------------------------------------------------------------------------------------------------
 
@@ -380,15 +306,15 @@ class Conductor:
         control_runs: list[Run] = []
         self.unfinished = runs
         for arm in order:
-            self._place(arm)
+            self.arms.place(arm)
             for workload in self.workloads:
                 runs.append(self._run(arm, workload, self.schedule.seconds_per_run))
             if self.control is not None and index % CONTROL_EVERY == CONTROL_EVERY - 1:
                 control_runs.append(self._run(arm, self.control, min(CONTROL_SECONDS, self.schedule.seconds_per_run)))
-        contaminated = any(run.lamps for run in runs)
-        pair = Pair(index, attempt, "".join(order), tuple(runs), tuple(control_runs), contaminated)
+        judged = self.measurer.judged(runs)
+        pair = Pair(index, attempt, "".join(order), judged, tuple(control_runs), contaminated=bool(lamps_of(judged)))
         self.unfinished = []
-        self._update(pairs=(*self.session.pairs, pair))
+        self.recorder.update(pairs=(*self.session.pairs, pair))
         self.pace.seconds.append(time.monotonic() - began)
         return pair
 
@@ -396,7 +322,7 @@ class Conductor:
         pairs = tuple(
             msgspec.structs.replace(pair, superseded=True) if pair is old else pair for pair in self.session.pairs
         )
-        self._update(pairs=pairs)
+        self.recorder.update(pairs=pairs)
 
     def _is_under_pressure(self) -> bool:
         if not is_under_pressure([pair.runs for pair in self.session.pairs]):
@@ -416,8 +342,8 @@ class Conductor:
         order: Sequence[Arm] = ("A", "B", "A")
         for arm in order:
             self._show("pair")
-            if self.placed != arm:
-                self._place(arm)
+            if self.arms.placed != arm:
+                self.arms.place(arm)
             block = []
             for _ in range(count):
                 block.append(self._run_block(arm))
@@ -425,9 +351,9 @@ class Conductor:
             blocks.append(block)
         self.unfinished = []
         for index, parts in enumerate(zip(*blocks, strict=True)):
-            runs = tuple(run for part in parts for run in part)
-            pair = Pair(index, 0, "ABA", runs, contaminated=any(run.lamps for run in runs))
-            self._update(pairs=(*self.session.pairs, pair))
+            runs = self.measurer.judged([run for part in parts for run in part])
+            pair = Pair(index, 0, "ABA", runs, contaminated=bool(lamps_of(runs)))
+            self.recorder.update(pairs=(*self.session.pairs, pair))
 
     def _run_block(self, arm: Arm) -> list[Run]:
         return [self._run(arm, workload, self.schedule.seconds_per_run) for workload in self.workloads]

@@ -1,7 +1,7 @@
 """What else the host was doing: the gate before a session, and the blind judgement on each run.
 
-A run is judged on these covariates only, never on its result, and against the median of its own arm: a change
-that itself costs CPU or adds I/O must not have its runs thrown away for it.
+A pair is judged on these covariates only, never on its results, and its two arms taken together against earlier
+pairs: a change that itself costs CPU or adds I/O does so in every pair, and what is repeated cannot lean to one arm.
 
 Sources: Documentation/accounting/psi.rst, admin-guide/iostats.rst and admin-guide/md.rst of Linux; proc_stat(5).
 """
@@ -73,7 +73,7 @@ class Covariates(msgspec.Struct, frozen=True):
 
 
 class Lamp(msgspec.Struct, frozen=True):
-    """One covariate that can spoil a run: by how much it may exceed its arm's own median."""
+    """One covariate that can spoil a pair: by how much it may exceed what is usual."""
 
     field: str
     excess: float
@@ -91,7 +91,7 @@ LAMPS: Mapping[str, Lamp] = MappingProxyType(
 """Contamination lamps by the name under which progress shows them."""
 
 _ZERO_BASELINE = ("foreign_share", "steal_share")
-"""Expected to be nothing at all, so judged even before the arm has a median; the others include fio's own load."""
+"""Expected to be nothing at all, so judged even before there is a median; the others include fio's own load."""
 
 
 _COUNT = re.compile(r"[0-9]{1,20}")
@@ -239,25 +239,26 @@ def network_words(before: Sequence[Covariates], after: Sequence[Covariates]) -> 
     return f"in a run on this host: {', '.join(found)}" if found else None
 
 
-def judge(covariates: Covariates, history: Sequence[Covariates]) -> tuple[str, ...]:
-    """Names of the lamps that a run lights, against the earlier runs of the same arm and workload."""
-    return tuple(name for name, lamp in LAMPS.items() if _is_lit(lamp, covariates, history))
+def judge(group: Sequence[Covariates], history: Sequence[Sequence[Covariates]]) -> tuple[str, ...]:
+    """Names of the lamps that a workload's runs of one pair (or round) light: added up, against the median of earlier
+    ones.
+
+    It knows no arms. A pair gets the same answer whichever arm was hit, so of the pairs that are left the coin alone
+    decides the sign, however much of the time others are busy.
+    """
+    return tuple(name for name, lamp in LAMPS.items() if _is_lit(lamp, group, history))
 
 
-def _is_lit(lamp: Lamp, covariates: Covariates, history: Sequence[Covariates]) -> bool:
-    value: float | None = getattr(covariates, lamp.field)
-    known = [seen for run in history if (seen := getattr(run, lamp.field)) is not None]
+def _is_lit(lamp: Lamp, group: Sequence[Covariates], history: Sequence[Sequence[Covariates]]) -> bool:
+    value = _total(lamp, group)
+    known = [total for earlier in history if (total := _total(lamp, earlier)) is not None]
     if value is None or not (known or lamp.field in _ZERO_BASELINE):
         return False
     return value > (median(known) if known else 0.0) + lamp.excess
 
 
 def stand_out(groups: Sequence[Sequence[Covariates]]) -> list[bool]:
-    """For each group of runs, whether more went on beside it than beside most: its runs added up, against the median.
-
-    `judge` compares a run with its own arm; this knows no arms. A pair gets the same answer whichever arm was hit, so
-    what is left when such pairs are left out cannot lean to one arm.
-    """
+    """For each group of runs, whether more went on beside it than beside most: as `judge`, but with hindsight."""
     found = [False] * len(groups)
     for lamp in LAMPS.values():
         totals = [_total(lamp, group) for group in groups]

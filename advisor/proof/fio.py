@@ -23,7 +23,7 @@ from advisor.proof.process import FioError as FioError
 from advisor.proof.process import FioMissingError as FioMissingError
 from advisor.proof.process import FioProcess as FioProcess
 from advisor.proof.process import FioRunner as FioRunner
-from advisor.proof.scratch import FILE_NAME, Scratch
+from advisor.proof.scratch import FILE_NAME, Area
 from advisor.proof.workloads import Section, Workload
 
 GRACE_SECONDS = 10.0
@@ -44,13 +44,16 @@ class RunsNetwork(Protocol):
 class Job(msgspec.Struct, frozen=True):
     """One micro-run: a workload for ``seconds`` on ``size_bytes`` of scratch. ``write_limit_bytes`` bounds what a
     writing run may write; such a run ends at the time or at the bytes, whichever comes first. ``options`` are added to
-    every section (where fio itself is placed, for instance)."""
+    every section (where fio itself is placed, for instance). With ``is_read_only`` fio refuses to write whatever the
+    rest says."""
 
     workload: Workload
     seconds: float
     size_bytes: int
     write_limit_bytes: int
     options: tuple[str, ...] = ()
+    file_name: str = FILE_NAME
+    is_read_only: bool = False
 
     @property
     def limited_bytes(self) -> int:
@@ -67,7 +70,7 @@ class Job(msgspec.Struct, frozen=True):
 
 def command(job: Job) -> list[str]:
     """The argument vector of a run. The scratch file is named relatively: fio starts in its directory."""
-    argv = ["fio", "--output-format=json+", "--eta=never"]
+    argv = ["fio", "--output-format=json+", "--eta=never", *(["--readonly"] if job.is_read_only else [])]
     for section in job.workload.sections:
         argv += _section_options(job, section)
     return argv
@@ -99,7 +102,7 @@ def _place_options(job: Job, section: Section) -> Iterable[str]:
         yield f"--size={NULL_BYTES}"
         return
     start, length = (_blocks(job.size_bytes * percent // 100, section) for percent in section.region)
-    yield from (f"--filename={FILE_NAME}", "--direct=1", "--fallocate=none")
+    yield from (f"--filename={job.file_name}", "--direct=1", "--fallocate=none")
     if section.own_regions:
         own = _blocks(length // section.jobs, section)
         yield from (f"--offset={start}", f"--size={own}", f"--offset_increment={own}")
@@ -111,8 +114,8 @@ def _blocks(size_bytes: int, section: Section) -> int:
     return size_bytes // section.block_bytes * section.block_bytes
 
 
-def run(runner: FioRunner, job: Job, scratch: Scratch | None, stop: Stop) -> tuple[Figures, str]:
-    """One run, after the check that the scratch file is still ours: the figures and fio's own JSON text.
+def run(runner: FioRunner, job: Job, scratch: Area | None, stop: Stop) -> tuple[Figures, str]:
+    """One run, after the check that the scratch file (or the disk) is still ours: the figures and fio's own JSON text.
 
     Raises FioError for a run that does not count, ScratchChangedError, FioMissingError and StoppedError.
     """

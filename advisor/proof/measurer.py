@@ -9,14 +9,25 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from advisor.errors import AdvisorError, RefusedError
 from advisor.host import Host
 from advisor.proof import fio
-from advisor.proof.covariates import Covariates, between, foreign_io, judge, read_counters, wait_for_writeback
+from advisor.proof.covariates import (
+    LAMPS,
+    Covariates,
+    between,
+    foreign_io,
+    judge,
+    read_counters,
+    wait_for_writeback,
+)
 from advisor.proof.interrupt import Stop
+from advisor.proof.raw_device import hold
 from advisor.proof.records import Arm, Run
 from advisor.proof.schedule import RESERVE_SECONDS, WARM_UP_RUNS, Schedule
-from advisor.proof.scratch import MIB, Keep, Scratch, make_scratch
+from advisor.proof.scratch import MIB, Area, Keep, make_scratch
 from advisor.proof.statistics import median
 from advisor.proof.target import Target
 from advisor.proof.workloads import Workload, get
@@ -29,7 +40,7 @@ MAX_PRESSED = 3
 
 
 class Measurer:
-    """Runs fio and keeps what it printed. ``runs`` are all runs in order, ``raw`` fio's JSON by their numbers."""
+    """Runs fio and keeps what it printed: ``raw`` is fio's JSON by the numbers of the runs."""
 
     def __init__(
         self,
@@ -48,9 +59,9 @@ class Measurer:
         self._runner = runner
         self._stop = stop
         self.began = time.monotonic()
-        self.scratch: Scratch | None = None
+        self.scratch: Area | None = None
         self.raw: dict[int, str] = {}
-        self.runs: list[Run] = []
+        self._groups: dict[str, list[Sequence[Covariates]]] = {}
         self.warm_up: list[Run] = []
         self.notes = list(notes)
         self.bytes_written = 0
@@ -63,7 +74,9 @@ class Measurer:
     # -- scratch file --------------------------------------------------------------------------------------------
 
     def make_scratch(self) -> None:
-        """The scratch file, where the layout has one, with its writeback waited for."""
+        """The scratch file, where the layout has one, with its writeback waited for; or the hold on a disk."""
+        if self._target.raw is not None and self._schedule.device_bytes:
+            self.scratch = hold(self._host, self._target.raw)
         size_bytes = self._schedule.scratch_bytes
         if not size_bytes:
             return
@@ -91,23 +104,38 @@ class Measurer:
     # -- runs ----------------------------------------------------------------------------------------------------
 
     def run(self, arm: Arm, workload: Workload, seconds: float, options: tuple[str, ...] = ()) -> Run:
-        """One fio run with its covariates and the lamps that they light."""
+        """One fio run with its covariates, not judged yet."""
         self._stop.check()
         schedule = self._schedule
-        job = fio.Job(workload, seconds, schedule.scratch_bytes, schedule.run_write_bytes, options)
-        before = read_counters(self._host, self._target.device, time.monotonic())
         scratch = self.scratch if workload.needs_scratch else None
+        job = fio.Job(workload, seconds, schedule.area_bytes, schedule.run_write_bytes, options)
+        if scratch is not None:
+            job = msgspec.structs.replace(job, file_name=scratch.file_name, is_read_only=scratch.is_read_only)
+        before = read_counters(self._host, self._target.device, time.monotonic())
         figures, text = fio.run(self._runner, job, scratch, self._stop)
         after = read_counters(self._host, self._target.device, time.monotonic())
-        covariates = between(before, after, figures)
-        history = [run.covariates for run in self.runs if (run.arm, run.workload) == (arm, workload.name)]
-        lamps = judge(covariates, history) if scratch is not None or workload.is_network else ()
-        number = len(self.runs)
-        run = Run(number, arm, workload.name, before.at_seconds - self.began, figures, covariates, lamps)
-        self.runs.append(run)
+        number = len(self.raw)
         self.raw[number] = text
         self.bytes_written += figures.written_bytes
-        return run
+        at_seconds = before.at_seconds - self.began
+        return Run(number, arm, workload.name, at_seconds, figures, between(before, after, figures))
+
+    def judged(self, runs: Sequence[Run]) -> tuple[Run, ...]:
+        """The runs of one pair (or round) with the lamps that they light, each lamp at the run with the most of it."""
+        lit: dict[int, list[str]] = {}
+        for name in dict.fromkeys(run.workload for run in runs if _is_disturbable(run)):
+            group = [run for run in runs if run.workload == name]
+            beside = [run.covariates for run in group]
+            history = self._groups.setdefault(name, self._warm_up_groups(group))
+            for lamp in judge(beside, history):
+                lit.setdefault(_most_hit(group, lamp).number, []).append(lamp)
+            history.append(beside)
+        return tuple(msgspec.structs.replace(run, lamps=tuple(lit.get(run.number, ()))) for run in runs)
+
+    def _warm_up_groups(self, like: Sequence[Run]) -> list[Sequence[Covariates]]:
+        """What the warm-up would have been as pairs or rounds such as this one."""
+        arms = ([one.covariates for one in self.warm_up if _is_same(one, run)] for run in like)
+        return list(zip(*arms, strict=False))
 
     def warm_up_workload(self, arm: Arm, workload: Workload, options: tuple[str, ...] = ()) -> None:
         """Runs that do not count, until two in a row agree."""
@@ -146,6 +174,20 @@ class Measurer:
 
     def _stored_warm_up(self) -> list[Run]:
         return [run for run in self.warm_up if get(run.workload).needs_scratch]
+
+
+def _is_disturbable(run: Run) -> bool:
+    """Whether others can get in its way: fio's null engine touches nothing."""
+    workload = get(run.workload)
+    return workload.needs_scratch or workload.is_network
+
+
+def _is_same(one: Run, other: Run) -> bool:
+    return (one.arm, one.workload) == (other.arm, other.workload)
+
+
+def _most_hit(group: Sequence[Run], lamp: str) -> Run:
+    return max(group, key=lambda run: getattr(run.covariates, LAMPS[lamp].field))
 
 
 class Pace:

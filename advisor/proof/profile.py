@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -15,16 +16,17 @@ from advisor.journal import Store
 from advisor.plan.placement import node_of
 from advisor.plan.records import Plan
 from advisor.profiles import Profile, load
-from advisor.proof.conductor import Progress, Reconnect, Settings, silent
+from advisor.proof.arms import Reconnect
+from advisor.proof.conductor import Progress, Settings, silent
 from advisor.proof.fio import FioProcess
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.network import NetworkFio
 from advisor.proof.path import PathCheck, find_peer, path_check, peer_target, require_other_way_in
 from advisor.proof.peer import Ssh
-from advisor.proof.protocol import prove, self_test
-from advisor.proof.records import Arm, Proof, Subject, ToggleClass, claims_for, measured_workloads
+from advisor.proof.protocol import chosen_target, prove, self_test
+from advisor.proof.records import Arm, Proof, Setting, Subject, ToggleClass, claims_for, measured_workloads
 from advisor.proof.remount import Remount, make_remount
-from advisor.proof.target import Target, read_target
+from advisor.proof.target import Target
 from advisor.proof.workloads import get
 from advisor.transaction import Trial, recover, trial
 from advisor.workflow import apply_profiles, plan_profiles, refuse_while_one_waits
@@ -92,7 +94,8 @@ class _Ground(msgspec.Struct, frozen=True):
 def _ground(host: Host, claims: Sequence[str], settings: Settings, second: SecondHost | None) -> _Ground:
     """Target and runner for these workloads, the peer asked and tried. Raises UsageError and RefusedError."""
     workloads = [get(name) for name in claims]
-    target = read_target(host, settings.target) if settings.target else None
+    has_target = bool(settings.target or settings.raw)
+    target = chosen_target(host, settings, claims) if has_target else None
     if second is None:
         assert target is not None, "without a peer only what has a target is measured"
         return _Ground(target, FioProcess())
@@ -133,7 +136,8 @@ def noise_floor(
     progress: Progress = silent,
 ) -> Proof:
     """`self_test` on a target, between two hosts, or both."""
-    claims = measurable_claims(workloads, has_target=bool(settings.target), has_peer=second is not None)
+    has_target = bool(settings.target or settings.raw)
+    claims = measurable_claims(workloads, has_target=has_target, has_peer=second is not None)
     ground = _ground(host, claims, settings, second)
     return self_test(host, claims, settings, runner=ground.runner, target=ground.target, progress=progress)
 
@@ -150,15 +154,13 @@ def prove_profile(
     second: SecondHost | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda _: None,
-    planned: Callable[[Plan], None] = lambda _: None,
     store: Store | None = None,
 ) -> Proof:
     """Measure a profile on this host and judge it; ``workloads`` replace the profile's own claims.
 
     ``second`` is the peer of network workloads; where only such are measured, ``settings.target`` may be empty.
     ``reconnect`` is a command that makes connections or mounts anew after each toggle, ``allow_remount`` lets the
-    target be unmounted and mounted again for that. ``planned`` is given the plan that is arm B, before anything is
-    changed. With ``keep_if_gain`` a proven gain is then applied, persisted, as a
+    target be unmounted and mounted again for that. With ``keep_if_gain`` a proven gain is then applied, persisted, as a
     transaction of its own. Raises what planning, `trial` and `prove` raise.
     """
     profile = load(name)
@@ -166,7 +168,7 @@ def prove_profile(
         raise UsageError(f"profile {name} does not say how it is proven", hint="it has no [proof] table")
     claims = measurable_claims(
         workloads or profile.proof.claims,
-        has_target=bool(settings.target),
+        has_target=bool(settings.target or settings.raw),
         has_peer=second is not None,
         are_chosen=bool(workloads),
     )
@@ -178,7 +180,6 @@ def prove_profile(
         facts = scan(host)
         plan = _toggled(plan_profiles(host, [name], values, runtime_only=True, store=kept, facts=facts))
         _check(plan, profile)
-        planned(plan)
         means = _Means(second, reconnect, allow_remount, progress, say)
         proof = _measured(host, profile, plan, facts, claims, settings, means, kept)
     if not (settings.keep_if_gain and proof.is_gain):
@@ -216,9 +217,15 @@ def _measured(
             reconnect=hook,
             runner=ground.runner,
             target=ground.target,
-            notes=_path_notes(path),
+            notes=(*_path_notes(path), *_place_notes(node)),
+            values=[Setting(one.tunable, one.before, one.after, one.why) for one in plan.changes],
             progress=means.progress,
         )
+
+
+def _place_notes(node: int | None) -> Iterable[str]:
+    if node is not None:
+        yield f"in arm B fio, with its memory, is on node {node}; in arm A on no node in particular"
 
 
 def _path_notes(path: PathCheck | None) -> tuple[str, ...]:
@@ -285,10 +292,11 @@ def _place_node(profile: Profile, settings: Settings, facts: Facts) -> int | Non
         return None
     mounts = {mount: one.device for one in facts.filesystems for mount in one.mountpoints}
     inside = [mount for mount in mounts if f"{settings.target}/".startswith(f"{mount.rstrip('/')}/")]
-    node = node_of(mounts[max(inside, key=len)], facts) if inside else None
+    device = os.path.realpath(settings.raw.path) if settings.raw else mounts[max(inside, key=len)] if inside else None
+    node = node_of(device, facts) if device is not None else None
     if node is None:
         raise RefusedError(
-            f"the NUMA node of {settings.target} is unknown, so fio cannot be placed on it",
+            f"the NUMA node of {settings.target or device} is unknown, so fio cannot be placed on it",
             hint="choose a directory on a drive or array whose members are on one node",
         )
     return node
@@ -302,7 +310,7 @@ def _reconnecting(host: Host, profile: Profile, subject: Subject, target: Target
         return _by_command(host, means.reconnect)
     if not means.allow_remount:
         return None
-    if not any(get(name).needs_scratch for name in measured_workloads(subject)):
+    if target.raw is not None or not any(get(name).needs_scratch for name in measured_workloads(subject)):
         raise UsageError("--allow-remount: nothing is measured on a mount", hint="leave it out")
     assert profile.proof is not None
     if profile.proof.reconnect is None:

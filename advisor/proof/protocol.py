@@ -15,13 +15,25 @@ from msgspec.structs import replace
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof import schedule as scheduling
-from advisor.proof.conductor import Conductor, Progress, ProgressEvent, Reconnect, Settings, Toggle, silent
+from advisor.proof.arms import Reconnect, Toggle
+from advisor.proof.conductor import Conductor, Progress, ProgressEvent, Settings, silent
 from advisor.proof.covariates import Gate, memory_bytes, read_gate
 from advisor.proof.credits import credit_notes
 from advisor.proof.fio import FioProcess, FioRunner, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import caught_signals
-from advisor.proof.records import Arm, Proof, Session, Subject, ToggleClass, claims_for, measured_workloads, resolve
+from advisor.proof.raw_device import NEVER_WRITTEN, permitted, read_raw_target
+from advisor.proof.records import (
+    Arm,
+    Proof,
+    Session,
+    Setting,
+    Subject,
+    ToggleClass,
+    claims_for,
+    measured_workloads,
+    resolve,
+)
 from advisor.proof.schedule import MODES, Mode, Schedule
 from advisor.proof.scratch import require_space
 from advisor.proof.target import Target, read_target
@@ -75,7 +87,16 @@ def reconnects_itself(subject: Subject) -> bool:
 
 def plan_session(host: Host, subject: Subject, toggle: Toggle, settings: Settings) -> Schedule:
     """What a session would do: pairs, looks, predicted seconds and bytes. Reads only, and raises as `prove` does."""
-    return _schedule(resolve(subject, MODES[settings.mode]), toggle, settings, read_target(host, settings.target))
+    subject = resolve(subject, MODES[settings.mode])
+    target = chosen_target(host, settings, measured_workloads(subject))
+    return _schedule(subject, toggle, settings, target)
+
+
+def chosen_target(host: Host, settings: Settings, workloads: Iterable[str]) -> Target:
+    """The directory or the disk that the user chose, for these workloads. Raises RefusedError."""
+    if settings.raw is None:
+        return read_target(host, settings.target)
+    return read_raw_target(host, permitted(settings.raw, map(get, workloads)))
 
 
 def chosen_mode(settings: Settings) -> Mode:
@@ -97,6 +118,7 @@ def _schedule(subject: Subject, toggle: Toggle, settings: Settings, target: Targ
         budget_seconds=settings.budget_seconds,
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
+        is_raw=target.raw is not None,
     )
 
 
@@ -119,9 +141,10 @@ def prove(
     runner: FioRunner | None = None,
     target: Target | None = None,
     notes: Iterable[str] = (),
+    values: Iterable[Setting] | None = None,
     progress: Progress = silent,
 ) -> Proof:
-    """Measure a change in interleaved pairs and judge it.
+    """Measure a change in interleaved pairs and judge it. ``values`` are what tells the arms apart, for the record.
 
     ``target`` is given where it is not a directory alone (a peer, `advisor.proof.path`), with a runner that has it.
     ``toggle`` puts the arms in force and reads every tunable back; ``reconnect`` is called after it for changes that
@@ -131,7 +154,7 @@ def prove(
     subject = resolve(subject, MODES[settings.mode])
     runner = runner or FioProcess()
     with caught_signals() as stop:
-        target = target or read_target(host, settings.target)
+        target = target or chosen_target(host, settings, measured_workloads(subject))
         can_reconnect = reconnect is not None or reconnects_itself(subject)
         require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect)
         version = read_version(runner, stop)
@@ -157,6 +180,9 @@ def prove(
             notes=(*layout_notes(host, target, plan, settings, measured_workloads(subject)), *notes),
             peer_ssh=target.peer_ssh,
             peer_address=target.peer_address,
+            raw_device=target.raw,
+            judged_by="pair",
+            values=None if values is None else tuple(values),
         )
         progress(ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan))
         return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).conduct()
@@ -173,6 +199,8 @@ def layout_notes(
     if plan.scratch_bytes and memory is not None and plan.scratch_bytes < 2 * memory:
         # caches of the array, the hypervisor or the server are out of sight; its size can only be guessed
         yield "cache-assisted: the scratch file is smaller than twice the memory, so caches below may answer"
+    if plan.device_bytes:
+        yield NEVER_WRITTEN
     if plan.scratch_bytes and target.device is None:
         yield "other I/O on the target cannot be seen: it has no block device in /proc/diskstats"
 
@@ -189,4 +217,4 @@ def self_test(
     """`prove` with A = A: shows the noise floor of this host, and that no gain is invented."""
     subject = Subject(profile="self-test", claims=claims_for(workloads))
     settings = replace(settings, self_test=True, keep_if_gain=False)
-    return prove(host, subject, NullToggle(), settings, runner=runner, target=target, progress=progress)
+    return prove(host, subject, NullToggle(), settings, runner=runner, target=target, values=(), progress=progress)

@@ -18,6 +18,7 @@ from advisor.proof.covariates import Covariates, Gate
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import CLAIMABLE, METRICS, Figures, MetricName
 from advisor.proof.schedule import Mode, Schedule
+from advisor.proof.target import RawDevice
 from advisor.proof.workloads import NULL_CONTROL, Workload, get
 
 Arm = Literal["A", "B"]
@@ -68,6 +69,15 @@ class Subject(msgspec.Struct, frozen=True):
     exploratory: tuple[str, ...] = ()
 
 
+class Setting(msgspec.Struct, frozen=True):
+    """One value that told the arms apart: what a tunable was in arm A and in arm B, and why that was wanted."""
+
+    tunable: str
+    before: str
+    after: str
+    why: str = ""
+
+
 class Run(msgspec.Struct, frozen=True):
     """One fio run. ``number`` counts all runs of the session; ``lamps`` are the covariates that spoiled it."""
 
@@ -94,7 +104,11 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """All that was measured, with the rules that were fixed beforehand. Claims carry their resolved margins."""
+    """All that was measured, with the rules that were fixed beforehand. Claims carry their resolved margins.
+
+    ``values`` are what told the arms apart, none in a self-test; ``None`` where that was not recorded. Contamination
+    was ``judged_by`` the pair, both arms taken together, or in old records by the run, against its own arm.
+    """
 
     subject: Subject
     schedule: Schedule
@@ -120,6 +134,9 @@ class Session(msgspec.Struct, frozen=True):
     peer_ssh: str | None = None
     peer_address: str | None = None
     host: HostIdentity | None = None
+    raw_device: RawDevice | None = None
+    values: tuple[Setting, ...] | None = None
+    judged_by: Literal["run", "pair"] = "run"
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -152,7 +169,8 @@ class Summary(msgspec.Struct, frozen=True):
 
 class Proof(msgspec.Struct, frozen=True):
     """The result; its JSON is ``advisor.proof/1`` of the contract. ``tendency`` is the verdict that the claims
-    alone would have given, ``reasons`` why the verdict is not that one, ``saved_to`` the file that holds every run."""
+    alone would have given, ``reasons`` why the verdict is not that one, ``saved_to`` the file that holds every run,
+    ``values`` what told the arms apart."""
 
     profile: str
     verdict: Verdict
@@ -172,6 +190,7 @@ class Proof(msgspec.Struct, frozen=True):
     gate: Gate
     session: Session
     saved_to: str | None = None
+    values: tuple[Setting, ...] | None = None
     schema: Literal["advisor.proof/1"] = "advisor.proof/1"
 
     @property

@@ -60,7 +60,8 @@ class Schedule(msgspec.Struct, frozen=True):
 
     ``run_write_bytes`` bounds what each writing run may write; ``predicted_bytes`` is the sum of those bounds and
     the filling of the scratch file, repeats excepted, which draw on what is left of ``byte_budget``. With one arm
-    (``bench``) a pair is a round: one run of each workload.
+    (``bench``) a pair is a round: one run of each workload. ``device_bytes`` is the size of a disk that is measured
+    itself; then there is no scratch file.
     """
 
     mode: ModeName
@@ -75,6 +76,12 @@ class Schedule(msgspec.Struct, frozen=True):
     predicted_seconds: float
     pair_seconds: float
     arms: int = 2
+    device_bytes: int = 0
+
+    @property
+    def area_bytes(self) -> int:
+        """What fio moves on: the scratch file, or the disk itself."""
+        return self.scratch_bytes or self.device_bytes
 
 
 def io_seconds(schedule: Schedule, workloads: Sequence[Workload], arms: int = 2) -> float:
@@ -121,17 +128,20 @@ def make_schedule(
     budget_seconds: float | None = None,
     byte_budget: int | None = None,
     scratch_bytes: int | None = None,
+    is_raw: bool = False,
     arms: int = 2,
 ) -> Schedule:
     """Lay a session out. ``place_seconds`` is what putting an arm in place and settling takes; one of a single arm
-    has no looks but the last.
+    has no looks but the last. With ``is_raw`` the whole device stands where a scratch file would.
 
     Raises RefusedError where the budget in seconds has no room for one pair, or the one in bytes none for the runs.
     """
     budget = plan_bytes(device_bytes, byte_budget)
-    size = scratch_bytes if scratch_bytes is not None else _scratch_size(mode, budget)
-    size = size if any(workload.needs_scratch for workload in workloads) else 0
-    _require_room(size, workloads)
+    area = scratch_bytes if scratch_bytes is not None else _scratch_size(mode, budget)
+    area = device_bytes if is_raw else area
+    area = area if any(workload.needs_scratch for workload in workloads) else 0
+    size = 0 if is_raw else area
+    _require_room(area, workloads)
     each = pair_seconds(workloads, mode, place_seconds, arms)
     warm_up = arms * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + FIO_OVERHEAD_SECONDS))
     fixed = size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
@@ -153,6 +163,7 @@ def make_schedule(
         predicted_seconds=fixed + pairs * each,
         pair_seconds=each,
         arms=arms,
+        device_bytes=area if is_raw else 0,
     )
 
 
@@ -167,7 +178,7 @@ def _require_room(scratch_bytes: int, workloads: Sequence[Workload]) -> None:
         for section in workload.sections:
             region = scratch_bytes * section.region[1] // 100 // (section.jobs if section.own_regions else 1)
             if section.needs_scratch and region < MINIMUM_BLOCKS * section.block_bytes:
-                raise UsageError(f"{workload.name} needs more than {scratch_bytes // 1024} KiB of scratch file")
+                raise UsageError(f"{workload.name} needs more than {scratch_bytes // 1024} KiB to work on")
 
 
 def _fitting_pairs(mode: Mode, each: float, fixed: float, budget_seconds: float | None, noun: str) -> int:

@@ -12,7 +12,8 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 import msgspec
 
@@ -52,6 +53,27 @@ class Keep(msgspec.Struct, frozen=True):
 DEFAULT_KEEP = Keep()
 
 
+class Area(Protocol):
+    """What fio may touch: a scratch file, or a disk that is held."""
+
+    @property
+    def file_name(self) -> str:
+        """What fio is told to open."""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether fio must not write."""
+
+    def opened(self) -> AbstractContextManager[int]:
+        """A descriptor of the directory to start fio in, after the check that all is as it was."""
+
+    def after_remount(self) -> Area:
+        """The same after file systems were mounted anew."""
+
+    def remove(self) -> None:
+        """Leave it as it is to be left."""
+
+
 class Scratch(msgspec.Struct, frozen=True):
     """A scratch file that exists: its directory, its size, and who it was when it was made."""
 
@@ -63,6 +85,15 @@ class Scratch(msgspec.Struct, frozen=True):
     @property
     def path(self) -> str:
         return f"{self.directory}/{FILE_NAME}"
+
+    @property
+    def file_name(self) -> str:
+        """Relative to the directory that `opened` gives."""
+        return FILE_NAME
+
+    @property
+    def is_read_only(self) -> bool:
+        return False
 
     def check(self) -> None:
         """Raise ScratchChangedError unless directory and file are still the ones that were made."""

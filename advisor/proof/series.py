@@ -18,6 +18,7 @@ from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Ended, Run
 from advisor.proof.schedule import Schedule
 from advisor.proof.statistics import holm, median
+from advisor.proof.target import RawDevice
 from advisor.proof.two_sample import (
     MINIMUM_RUNS,
     coefficient_of_variation,
@@ -68,6 +69,7 @@ class Series(msgspec.Struct, frozen=True):
     ended: Ended = "complete"
     seconds: float = 0.0
     bytes_written: int = 0
+    raw_device: RawDevice | None = None
 
 
 class Measured(msgspec.Struct, frozen=True):

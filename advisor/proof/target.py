@@ -43,12 +43,24 @@ class Mount(msgspec.Struct, frozen=True):
     options: tuple[str, ...]
 
 
+class RawDevice(msgspec.Struct, frozen=True):
+    """A whole disk that is measured directly (`advisor.proof.raw_device`): its device node, its serial number as the
+    user gave it, and whether it may be written to. ``name`` is the kernel's, ``number`` its major and minor number."""
+
+    path: str
+    serial: str
+    may_write: bool = False
+    name: str = ""
+    number: tuple[int, int] = (0, 0)
+    size_bytes: int = 0
+
+
 class Target(msgspec.Struct, frozen=True):
     """Where the scratch file will be. ``device`` is the kernel name in diskstats, ``None`` where there is no
     block device; ``size_bytes`` and ``free_bytes`` are the file system's, ``free_bytes`` as an ordinary user's.
 
     Where a second host takes part, ``peer_ssh`` is what ssh calls it and ``peer_address`` what is measured; without
-    storage beside it, `advisor.proof.path.peer_target` stands in.
+    storage beside it, `advisor.proof.path.peer_target` stands in. ``raw`` is given where there is no file system.
     """
 
     path: str
@@ -61,6 +73,7 @@ class Target(msgspec.Struct, frozen=True):
     free_bytes: int
     peer_ssh: str | None = None
     peer_address: str | None = None
+    raw: RawDevice | None = None
 
 
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
@@ -136,7 +149,8 @@ def _require_directory(path: str, real: str) -> None:
     if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
         raise RefusedError(
             f"{path} is a device: writing to it would destroy what is on it",
-            hint="--target takes a directory on a mounted file system; the scratch file is made inside it",
+            hint="--target takes a directory on a mounted file system; the scratch file is made inside it. An unused"
+            " disk itself is read with --raw-device",
         )
     if not stat.S_ISDIR(mode):
         raise RefusedError(f"{path} is not a directory", hint="the scratch file is made inside a directory")

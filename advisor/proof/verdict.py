@@ -5,8 +5,8 @@ The rules, in order of precedence:
 ==============  ==============================================================================================
 invalid         control moved, a fault (read-back failed, fio error), or more than half of the pairs contaminated
 indicative      tunables that cannot be toggled (T3), forced gate, interrupted, order effect, under 6 pairs
-gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference; where pairs were repeated,
-                also among all attempts that do not stand out when the arms are not known
+gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference; where pairs were repeated for
+                what one arm saw, also among all attempts that do not stand out when the arms are not known
 gain-with-cost  a gain, but a guardrail is significantly worse than its limit, or another claim is a loss
 no-difference   90 % interval inside the margin (two one-sided tests), 16 pairs or more
 inconclusive    everything else; the summary says what could have been seen and how many pairs it would take
@@ -139,15 +139,16 @@ def judge_claims(session: Session) -> tuple[Summary, ...]:
 def _judged_claims(session: Session) -> list[_Judged]:
     """Each claim on the pairs that count, withheld where the choice of those pairs alone may have made it.
 
-    A run is called contaminated against its own arm, so which pairs are repeated can lean to one arm by chance, and
-    what is left then differs although nothing does. So a difference must also be there among all attempts, less
-    those that stand out when the arms are not known: of these the coin alone decides the sign.
+    Where each run was called contaminated against its own arm, which pairs were repeated can lean to one arm by
+    chance, and what is left then differs although nothing does. So a difference must also be there among all attempts,
+    less those that stand out when the arms are not known: of these the coin alone decides the sign. Where pairs were
+    judged as a whole, that holds of those that count.
     """
     claims = session.subject.claims
     alpha = session.schedule.alpha
     attempts = [pair for pair in session.pairs if pair.whole]
     judged = _judge([_named(claim) for claim in claims], counted_pairs(session), alpha)
-    if not any(pair.superseded for pair in attempts):
+    if session.judged_by == "pair" or not any(pair.superseded for pair in attempts):
         return judged
     return [_confirmed(found, _judge_blindly(attempts, found, alpha / len(claims))) for found in judged]
 
@@ -357,6 +358,7 @@ def decide(session: Session) -> Proof:
         order=tuple(pair.order for pair in session.pairs),
         gate=session.gate,
         session=session,
+        values=session.values,
     )
 
 

@@ -17,6 +17,7 @@ from advisor.proof.workloads import WORKLOADS
 from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, bars, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.report.proof import METRIC_WORDS, percent
+from advisor.report.proof_words import place_options, scratch_words
 from advisor.report.units import binary
 from advisor.script import shell_quote
 
@@ -235,7 +236,7 @@ def _scratch(series: Series) -> Span:
     left = next((note for note in series.notes if note.startswith(_SCRATCH_LEFT)), None)
     if left is not None:
         return Span(left, "red")
-    return Span("file removed" if series.schedule.scratch_bytes else "none was needed")
+    return Span(scratch_words(series))
 
 
 def _add_again(page: Page, bench: Bench) -> None:
@@ -248,7 +249,7 @@ def _add_again(page: Page, bench: Bench) -> None:
 
 
 def _command(series: Series) -> Iterable[str]:
-    yield from ("advisor", "bench", f"--target={shell_quote(series.target)}")
+    yield from ("advisor", "bench", *place_options(series))
     for name in series.workloads:
         yield f"--workload={shell_quote(name)}"
     if series.schedule.mode != "default":

@@ -11,7 +11,7 @@ from advisor.proof.progress import duration
 from advisor.proof.records import Verdict
 from advisor.proof.workloads import WORKLOADS
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, labels, plot
-from advisor.report.layout import Page, Span, Style, columns, counted, padded, width_of
+from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
 from advisor.report.proof import METRIC_WORDS, p_words, percent
 
 _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
@@ -21,6 +21,8 @@ _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
     "no-difference": ("no difference", "bold"),
     "inconclusive": ("inconclusive", "yellow"),
 }
+
+ESTIMATE: Final = "Medians of the runs; the change is estimated from all pairs of a run of A and one of B."
 
 
 def comparison_text(comparison: Comparison, *, width: int, color: bool) -> str:
@@ -35,22 +37,37 @@ def comparison_text(comparison: Comparison, *, width: int, color: bool) -> str:
 
 
 def _add_verdict(page: Page, comparison: Comparison) -> None:
+    page.add(verdict_span(comparison), ": ", *meaning(comparison), hang=2)
+    for line in workload_lines(comparison):
+        page.add(line, indent=2, hang=2)
+
+
+def verdict_span(comparison: Comparison) -> Span:
+    """The verdict, and the style that it is set in."""
     match comparison.verdict:
         case "invalid":
-            page.add(Span("invalid", "red"), f": nothing follows from these figures: {comparison.reasons[0]}", hang=2)
+            return Span("invalid", "red")
         case "inconclusive":
-            page.add(Span("inconclusive", "yellow"), ": nothing is shown either way", hang=2)
-        case _:
-            words, style = _TENDENCIES[comparison.tendency]
-            page.add(Span("indicative, no proof", "yellow"), ": by the figures B is ", *_said(words, style), hang=2)
-    for one in comparison.workloads:
-        page.add(_words(one, is_void=comparison.verdict == "invalid"), indent=2, hang=2)
+            return Span("inconclusive", "yellow")
+    return Span("indicative, no proof", "yellow")
 
 
-def _said(words: str, style: Style) -> Iterable[Span | str]:
+def meaning(comparison: Comparison) -> Sequence[Piece]:
+    """What the verdict says."""
+    match comparison.verdict:
+        case "invalid":
+            return (f"nothing follows from these figures: {comparison.reasons[0]}",)
+        case "inconclusive":
+            return ("nothing is shown either way",)
+    words, style = _TENDENCIES[comparison.tendency]
     if words == "no difference":
-        return (Span("no different", style), " from A")
-    return (Span(words, style), " than A")
+        return ("by the figures B is ", Span("no different", style), " from A")
+    return ("by the figures B is ", Span(words, style), " than A")
+
+
+def workload_lines(comparison: Comparison) -> list[str]:
+    """A line for each workload that both have."""
+    return [_words(one, is_void=comparison.verdict == "invalid") for one in comparison.workloads]
 
 
 def _words(one: Difference, *, is_void: bool) -> str:
@@ -87,14 +104,15 @@ def _add_differences(page: Page, comparison: Comparison) -> None:
     sizes = _sizes([*shown, *explored])
     for one in shown:
         page.add(Span(one.name, "bold"), Span(f": {WORKLOADS[one.name].title}", "dim"), indent=2, hang=2)
-        _add_row(page, one, sizes, _says(comparison, one))
+        _add_row(page, one, sizes, says(comparison, one))
         _add_drawing(page, one, axis)
         for other in (other for other in explored if other.name == one.name):
             _add_row(page, other, sizes, Span("not judged", "dim"))
     _add_legend(page, comparison)
 
 
-def _says(comparison: Comparison, one: Difference) -> Span:
+def says(comparison: Comparison, one: Difference) -> Span:
+    """What is said of one workload; in brackets, as nothing is proven."""
     words, style = _TENDENCIES[one.verdict or "inconclusive"]
     return Span("void", "dim") if comparison.verdict == "invalid" else Span(f"({words})", style)
 
@@ -108,13 +126,13 @@ def _sizes(rows: Iterable[Difference]) -> list[int]:
     return [max(map(columns, column)) for column in zip(*map(_cells, rows), strict=True)]
 
 
-def _add_row(page: Page, one: Difference, sizes: Sequence[int], says: Span) -> None:
+def _add_row(page: Page, one: Difference, sizes: Sequence[int], words: Span) -> None:
     cells = [padded(cell, size + 2) for cell, size in zip(_cells(one), sizes, strict=True)]
-    if 4 + width_of((*cells, says)) <= page.width:
-        page.row("    ", *cells, says)
+    if 4 + width_of((*cells, words)) <= page.width:
+        page.row("    ", *cells, words)
     else:
         metric, values, change = _cells(one)
-        page.add(f"{metric} {values}, {change}, ", says, indent=4, hang=2)
+        page.add(f"{metric} {values}, {change}, ", words, indent=4, hang=2)
 
 
 def _axis(page: Page, shown: Sequence[Difference]) -> Axis:
@@ -152,22 +170,34 @@ def _add_drawing(page: Page, one: Difference, axis: Axis) -> None:
 
 
 def _add_legend(page: Page, comparison: Comparison) -> None:
-    adjusted = " (adjusted for the number of workloads)" if len(comparison.workloads) > 1 else ""
     page.blank()
     for text in (
         "├──●──┤ B over A with its 95 % interval, │ no change, ░ within the margin; better is to the right, for latency"
-        " too. Medians of the runs; the change is estimated from all pairs of a run of A and one of B.",
-        f"p{adjusted}: exact Mann-Whitney, significant up to {comparison.alpha:g}. "
-        "MDE: the smallest effect that these runs find in about 80 % of cases.",
+        f" too. {ESTIMATE}",
+        level_words(comparison),
     ):
         page.add(Span(text, "dim"))
+
+
+def level_words(comparison: Comparison) -> str:
+    """Which test it is, up to which p a change is significant, and what the MDE is."""
+    adjusted = " (adjusted for the number of workloads)" if len(comparison.workloads) > 1 else ""
+    return (
+        f"p{adjusted}: exact Mann-Whitney, significant up to {comparison.alpha:g}. "
+        "MDE: the smallest effect that these runs find in about 80 % of cases."
+    )
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 
+def notes_of(comparison: Comparison) -> list[str]:
+    """What a reader has to know beside the figures."""
+    return [*comparison.notes, *_coverage(comparison)]
+
+
 def _add_notes(page: Page, comparison: Comparison) -> None:
-    notes = [*comparison.notes, *_coverage(comparison)]
+    notes = notes_of(comparison)
     if notes:
         page.heading("Notes")
     for note in notes:
@@ -184,10 +214,11 @@ def _coverage(comparison: Comparison) -> Iterable[str]:
 def _add_sides(page: Page, comparison: Comparison) -> None:
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
         page.heading(f"{letter}: ", side.source)
-        page.labelled(_side_rows(side))
+        page.labelled(side_rows(side))
 
 
-def _side_rows(side: Side) -> list[tuple[str, Sequence[str]]]:
+def side_rows(side: Side) -> list[tuple[str, Sequence[Piece]]]:
+    """What one of the two is, each with its label."""
     host = side.host
     name = (host.name if host is not None else None) or "not known"
     kernel = f", Linux {host.kernel}" if host is not None and host.kernel else ""

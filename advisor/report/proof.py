@@ -36,6 +36,7 @@ from advisor.report.proof_words import (
     reasons_of,
     session_rows,
     subject_words,
+    value_rows,
     verdict_words,
     workload_title,
 )
@@ -50,6 +51,7 @@ def proof_text(proof: Proof, *, width: int, color: bool) -> str:
     _add_list(page, "Why", reasons_of(proof))
     _add_figures(page, proof)
     _add_list(page, "Notes", notes_of(proof))
+    _add_values(page, proof)
     _add_labelled(page, "Host", host_rows(proof))
     _add_labelled(page, "Session", session_rows(proof))
     page.blank()
@@ -73,6 +75,13 @@ def _add_list(page: Page, heading: str, lines: Sequence[str]) -> None:
         page.heading(heading)
     for line in lines:
         page.bullet(line)
+
+
+def _add_values(page: Page, proof: Proof) -> None:
+    rows = value_rows(proof)
+    if rows:
+        page.heading("Arms", Span(": in A → in B", "dim"))
+        page.table(rows)
 
 
 def _add_labelled(page: Page, heading: str, rows: Iterable[tuple[str, Sequence[Piece]]]) -> None:

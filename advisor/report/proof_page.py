@@ -5,11 +5,7 @@ The words and figures are those of the text; every picture has a table that says
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,6 +17,7 @@ from advisor.report.charts.ladder import DISPLAY_ONLY, ladder, laddered, rungs
 from advisor.report.charts.shapes import Picture
 from advisor.report.charts.slope import pair_values, slope
 from advisor.report.charts.timeline import Entry, entries, timed_metrics, timeline
+from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Piece, Span, counted
 from advisor.report.proof_numbers import change_words, figure, figures_words, interval_words, percent
 from advisor.report.proof_rows import HEAD, Group, Row, by_workload, cells_of, groups_of
@@ -46,18 +43,6 @@ from advisor.report.proof_words import (
 from advisor.report.words import clean
 from advisor.script import shell_quote
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """One value that told the arms apart."""
-
-    tunable: str
-    before: str
-    after: str
-    why: str = ""
-
 
 class Twin(msgspec.Struct, frozen=True):
     """A picture, where there is something to draw, and the table that says the same."""
@@ -69,16 +54,13 @@ class Twin(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-def proof_page(proof: Proof, settings: Sequence[Setting] | None = None) -> str:
-    """The whole page. All text is escaped, and spelt out where it is not printable.
-
-    ``settings`` are the values of arm B, which the record of a proof does not hold; None where they are not at hand.
-    """
-    made = _environment()
+def proof_page(proof: Proof) -> str:
+    """The whole page. All text is escaped, and spelt out where it is not printable."""
+    made = html_environment()
     style = made.get_template("proof.css.j2").render()
     return made.get_template("proof.html.j2").render(
-        style=_Raw(style),
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        style=Raw(style),
+        style_hash=style_hash(style),
         version=__version__,
         **_verdict(proof),
         **_figures(proof),
@@ -86,44 +68,14 @@ def proof_page(proof: Proof, settings: Sequence[Setting] | None = None) -> str:
         timelines=_timelines(proof),
         ladders=_ladders(proof),
         notes=notes_of(proof),
-        settings=settings,
+        settings=proof.values,
         is_self_test=proof.session.self_test,
-        host=_pieces([*_names(proof), *host_rows(proof)]),
-        session=_pieces([*session_rows(proof), *_more_of_session(proof)]),
+        host=pieces_of([*_names(proof), *host_rows(proof)]),
+        session=pieces_of([*session_rows(proof), *_more_of_session(proof)]),
         again=AGAIN,
         command=command_again(proof),
         reanalyse=None if proof.saved_to is None else f"advisor compare {shell_quote(proof.saved_to)}",
     )
-
-
-class _Raw(str):
-    """Text of our own that stands as it is."""
-
-    def __html__(self) -> str:
-        return self
-
-
-@cache
-def _environment() -> Environment:
-    from advisor.templating import environment
-
-    made = environment(escape_html=True).overlay(finalize=_said)
-    made.filters["place"] = _place
-    made.filters["pixels"] = _pixels
-    return made
-
-
-def _said(value: object) -> object:
-    """What is not printable is spelt out, here for every text of the page, so that none can be forgotten."""
-    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-
-
-def _place(percent_of_width: float) -> str:
-    return f"{percent_of_width:.2f}".rstrip("0").rstrip(".")
-
-
-def _pixels(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
 
 
 def _verdict(proof: Proof) -> dict[str, object]:
@@ -142,7 +94,7 @@ def _verdict(proof: Proof) -> dict[str, object]:
 def _figures(proof: Proof) -> dict[str, object]:
     return {
         "forest": forest(proof),
-        "head": ("metric", *HEAD[1:], "result"),
+        "columns": ("metric", *HEAD[1:], "result"),
         "groups": [_group(group) for group in groups_of(proof)],
         "arms": arms_words(proof),
         "level": level_words(proof),
@@ -164,7 +116,7 @@ def _cells(row: Row) -> dict[str, object]:
     return {"cells": cells_of(row), "says": row.says.text, "style": row.says.style}
 
 
-def _pieces(rows: Iterable[tuple[str, Sequence[Piece]]]) -> list[tuple[str, list[Span]]]:
+def pieces_of(rows: Iterable[tuple[str, Sequence[Piece]]]) -> list[tuple[str, list[Span]]]:
     return [(label, [piece if isinstance(piece, Span) else Span(piece) for piece in pieces]) for label, pieces in rows]
 
 
@@ -235,11 +187,11 @@ def _ladder(proof: Proof, name: str, number: int) -> Twin:
         picture=ladder(proof, name, number),
         caption="as a table",
         columns=("percentile", "before → after", "change", "interval", ""),
-        rows=tuple(_rung(label, item) for label, item in rungs(proof, name)),
+        rows=tuple(rung_cells(label, item) for label, item in rungs(proof, name)),
     )
 
 
-def _rung(label: str, item: Summary) -> tuple[str, ...]:
+def rung_cells(label: str, item: Summary) -> tuple[str, ...]:
     values = f"{figures_words(item.before, item.after)} {clean(item.unit)}"
     says = "for display only" if item.metric == DISPLAY_ONLY else ""
     return (label, values, change_words(item), interval_words(item), says)

@@ -70,7 +70,7 @@ def groups_of(proof: Proof) -> list[Group]:
 
 
 def _claim_row(proof: Proof, claim: Summary) -> Row:
-    return Row(claim, _claim_says(proof, claim), _band(claim.margin, claim.margin))
+    return Row(claim, _claim_says(proof, claim), band_of(claim.margin, claim.margin))
 
 
 def _claim_says(proof: Proof, claim: Summary) -> Span:
@@ -86,7 +86,7 @@ def _claim_says(proof: Proof, claim: Summary) -> Span:
     return Span(words, style)
 
 
-def _band(down: float | None, up: float | None) -> tuple[float, float] | None:
+def band_of(down: float | None, up: float | None) -> tuple[float, float] | None:
     """Fractions in the direction of better, as verdicts compare them: -10 % stands as far from 0 as +10 %."""
     values = [None if value is None or not 0 <= value < math.inf else math.log1p(value) for value in (down, up)]
     return None if values[0] is None or values[1] is None else (-values[0], values[1])
@@ -100,7 +100,7 @@ def _guard_row(proof: Proof, item: Summary) -> Row:
         says = _VOID
     elif item.verdict == "loss":
         says = Span(f"over {amount(item.limit)} worse", "red")
-    return Row(item, says, _band(item.limit, 0.0))
+    return Row(item, says, band_of(item.limit, 0.0))
 
 
 def _control_rows(proof: Proof) -> tuple[Row, ...]:

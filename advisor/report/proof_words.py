@@ -8,11 +8,13 @@ from typing import Final
 
 from advisor.proof.metrics import MetricName
 from advisor.proof.progress import duration
-from advisor.proof.records import Ended, Proof, Summary, ToggleClass, Verdict
+from advisor.proof.records import Ended, Proof, Session, Summary, ToggleClass, Verdict
 from advisor.proof.schedule import MODES
+from advisor.proof.series import Series
 from advisor.proof.statistics import MINIMUM_PAIRS
 from advisor.proof.verdict import CARRY_OVER_LEVEL, EQUIVALENCE_PAIRS, MAX_NEEDED_PAIRS, counted_pairs
 from advisor.proof.workloads import WORKLOADS
+from advisor.report.folding import fold
 from advisor.report.layout import Piece, Span, Style, counted
 from advisor.report.proof_numbers import amount, change_words, interval_words, p_of, p_words, written
 from advisor.script import shell_quote
@@ -236,6 +238,12 @@ def session_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     ]
 
 
+def value_rows(proof: Proof) -> list[tuple[str, str]]:
+    """What told the arms apart: a tunable, or many alike ones folded, and its values in arm A and in arm B."""
+    folded = fold(proof.values or (), lambda one: one.tunable, same=lambda one: (one.before, one.after))
+    return [(one.title, f"{one.items[0].before} → {one.items[0].after}") for one in folded]
+
+
 def gate_words(proof: Proof) -> str:
     """What the look at the host before the session found."""
     gate = proof.gate
@@ -270,7 +278,26 @@ def _scratch(proof: Proof) -> Piece:
     left = next((note for note in proof.session.notes if note.startswith(_SCRATCH_LEFT)), None)
     if left is not None:
         return Span(left, "red")
-    return "file removed" if proof.session.schedule.scratch_bytes else "none was needed"
+    return scratch_words(proof.session)
+
+
+def scratch_words(of: Session | Series) -> str:
+    """What became of the scratch file; of a disk that was measured itself, what was done to it."""
+    if of.raw_device is not None and of.schedule.device_bytes:
+        done = "was written to: what it held is gone" if of.raw_device.may_write else "was read only"
+        return f"no file; {of.raw_device.path} itself {done}"
+    return "file removed" if of.schedule.scratch_bytes else "none was needed"
+
+
+def place_options(of: Session | Series) -> Iterable[str]:
+    """The options that name what was measured."""
+    if of.raw_device is None:
+        yield f"--target={shell_quote(of.target)}"
+        return
+    yield f"--raw-device={shell_quote(of.raw_device.path)}"
+    yield f"--confirm-serial={shell_quote(of.raw_device.serial)}"
+    if of.raw_device.may_write:
+        yield "--allow-raw-writes"
 
 
 def _contamination(proof: Proof) -> str:
@@ -299,8 +326,8 @@ def command_again(proof: Proof) -> str:
 def _words_of_command(proof: Proof) -> Iterable[str]:
     session = proof.session
     yield from ("advisor", "prove", "--self-test" if session.self_test else shell_quote(proof.profile))
-    if session.peer_ssh is None or session.schedule.scratch_bytes:
-        yield f"--target={shell_quote(session.target)}"
+    if session.peer_ssh is None or session.schedule.area_bytes:
+        yield from place_options(session)
     if session.peer_ssh is not None:
         yield f"--peer-ssh={shell_quote(session.peer_ssh)}"
         yield f"--peer-address={shell_quote(session.peer_address or '')}"

@@ -26,7 +26,7 @@ from advisor.proof.verdict import decide
 from advisor.proof.workloads import WORKLOADS, get
 
 from ..proof.sessions import DRIFTS, calm
-from .validation_hostile import HOSTILE, noisy
+from .validation_hostile import HOSTILE, noisy, pressed
 from .validation_replay import INVENTED, Measured, Replay, Streams, block, empty_session, is_invented, runs_needed
 from .validation_series import SHIPPED, Recording, Series, load
 
@@ -34,6 +34,8 @@ LEVEL = 0.05
 NAMES = {"calm": "none"}
 MODE_NAMES: tuple[ModeName, ...] = ("quick", "default", "deep")
 EFFECTS = (0.05, 0.10, 0.20)
+PRESSED = (0.1, 0.33, 0.5, 0.67)
+"""Shares of the runs that are under pressure."""
 SMALL_NOISE = 0.08
 """Run-to-run noise of a calm host, for the part of the power table that is made up."""
 
@@ -157,6 +159,30 @@ def print_hostile(_recording: Recording, sessions: int, source: random.Random) -
             f" | {invalid:.1%} |",
             flush=True,
         )
+
+
+def print_pressure(_recording: Recording, sessions: int, source: random.Random) -> None:
+    print(
+        f"\nMade-up runs of which a share is under CPU pressure, at half speed (A = A), of {sessions} sessions each\n"
+    )
+    print("| under pressure | drift | differences called | with repeats | its final verdict | invalid |")
+    print("|---|---|---|---|---|---|")
+    for share in PRESSED:
+        for drift in DRIFTS:
+            as_run = repeated = final = invalid = 0
+            for _ in range(sessions):
+                streams = pressed(share, drift=DRIFTS[drift])(source, runs_needed("default", repeats=True))
+                seed = source.getrandbits(32)
+                as_run += is_invented(Replay(streams, "default", seed, repeats=False).conclude())
+                whole = Replay(streams, "default", seed, repeats=True).conclude()
+                repeated += is_invented(whole)
+                final += whole.verdict in INVENTED
+                invalid += whole.verdict == "invalid"
+            print(
+                f"| {share:.0%} | {NAMES.get(drift, drift)} | {rate(as_run, sessions)} | {rate(repeated, sessions)}"
+                f" | {final / sessions:.1%} | {invalid / sessions:.1%} |",
+                flush=True,
+            )
 
 
 # -- something changed ----------------------------------------------------------------------------------------------
@@ -308,6 +334,7 @@ def print_arithmetic(_recording: Recording, _sessions: int, source: random.Rando
 PARTS: dict[str, Callable[[Recording, int, random.Random], None]] = {
     "errors": print_errors,
     "hostile": print_hostile,
+    "pressure": print_pressure,
     "power": print_power,
     "arithmetic": print_arithmetic,
 }

@@ -11,7 +11,7 @@ import msgspec
 from advisor.proof.covariates import Covariates
 from advisor.proof.schedule import ModeName
 
-from ..proof.sessions import figures
+from ..proof.sessions import Drift, calm, figures
 from .validation_replay import Measured, Streams
 
 READ, SEQUENTIAL = "infoscale.4k-rand-r100", "infoscale.64k-seq-r100"
@@ -105,19 +105,19 @@ def three_claims(source: random.Random, runs: int) -> Streams:
     return {name: noisy(source, [1.0] * runs) for name in (READ, SEQUENTIAL, "infoscale.4k-seq-r100")}
 
 
-def pressed_runs(source: random.Random, runs: int, share: float, *, calm_first: int = 0) -> Streams:
+def pressed_runs(source: random.Random, speeds: Sequence[float], share: float, *, calm_first: int = 0) -> Streams:
     """Runs under CPU pressure are at half speed, and look so to the contamination check."""
     found = []
-    for number in range(runs):
+    for number, normal in enumerate(speeds):
         is_pressed = number >= calm_first and source.random() < share
-        speed = 0.5 if is_pressed else 1.0
+        speed = normal * (0.5 if is_pressed else 1.0)
         beside = msgspec.structs.replace(CALM, psi_cpu_share=0.5) if is_pressed else CALM
         found.append(Measured(figures(1000 * speed * math.exp(source.gauss(0, NOISE))), beside))
     return {READ: found}
 
 
-def pressed(share: float, *, calm_first: int = 0) -> Callable[[random.Random, int], Streams]:
-    return lambda source, runs: pressed_runs(source, runs, share, calm_first=calm_first)
+def pressed(share: float, *, calm_first: int = 0, drift: Drift = calm) -> Callable[[random.Random, int], Streams]:
+    return lambda source, runs: pressed_runs(source, drift(source, runs), share, calm_first=calm_first)
 
 
 HOSTILE = (

@@ -84,6 +84,7 @@ def empty_session(workloads: tuple[str, ...], mode: ModeName) -> Session:
         file_system="ext4",
         device=None,
         fio_version="replayed",
+        judged_by="pair",
         started="1970-01-01T00:00:00+00:00",
     )
 
@@ -107,7 +108,7 @@ class Replay:
         self.effect = effect
         self.repeats = repeats
         self.warm_up_runs = warm_up_runs
-        self.history: dict[tuple[Arm, str], list[Covariates]] = {}
+        self.history: dict[str, list[Sequence[Covariates]]] = {}
 
     def conclude(self, *, may_stop: bool = True) -> Proof:
         """The proof at the end, or at the first look that settles every claim."""
@@ -129,14 +130,23 @@ class Replay:
 
     def _warm_up(self) -> None:
         arms: tuple[Arm, ...] = ("A", "B")
-        for arm in arms:
-            for _ in range(self.warm_up_runs):
-                self._runs(arm)
+        runs = [run for arm in arms for _ in range(self.warm_up_runs) for run in self._runs(arm)]
+        for name in self.streams:
+            beside = [[run.covariates for run in runs if (run.workload, run.arm) == (name, arm)] for arm in arms]
+            self.history[name] = list(zip(*beside, strict=True))
 
     def _pair(self, index: int, attempt: int) -> Pair:
         order: tuple[Arm, ...] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
         runs = tuple(run for arm in order for run in self._runs(arm))
-        return Pair(index, attempt, "".join(order), runs, contaminated=any(run.lamps for run in runs))
+        return Pair(index, attempt, "".join(order), runs, contaminated=self.repeats and self._is_contaminated(runs))
+
+    def _is_contaminated(self, runs: Sequence[Run]) -> bool:
+        lamps: list[str] = []
+        for name, history in self.history.items():
+            group = [run.covariates for run in runs if run.workload == name]
+            lamps += judge(group, history)
+            history.append(group)
+        return bool(lamps)
 
     def _keep(self, pair: Pair) -> None:
         self.session = replace(self.session, pairs=(*self.session.pairs, pair))
@@ -147,10 +157,7 @@ class Replay:
     def _run(self, arm: Arm, name: str) -> Run:
         measured = next(self.streams[name])
         figures = scaled(measured.figures, self.effect) if arm == "B" else measured.figures
-        history = self.history.setdefault((arm, name), [])
-        lamps = judge(measured.beside, history) if self.repeats else ()
-        history.append(measured.beside)
-        return Run(0, arm, name, 0.0, figures, measured.beside, lamps)
+        return Run(0, arm, name, 0.0, figures, measured.beside)
 
 
 def is_invented(proof: Proof) -> bool:

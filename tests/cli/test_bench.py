@@ -168,3 +168,32 @@ def test_two_proofs_are_compared_by_their_arms_a(tmp_path: Path) -> None:
     found = document(advisor("compare", first, second, "--json", state=tmp_path / "state"))
     assert found["tendency"] == "no-difference"
     assert found["workloads"][0]["runs"] == [24, 24]
+
+
+# -- pages -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_and_a_proof_analysed_again_have_their_pages(tmp_path: Path) -> None:
+    first = kept(tmp_path / "a", saved(speeds(24, noise=0.03)).bench)
+    second = kept(tmp_path / "b", saved(speeds(24, around=800, noise=0.03, seed=2), started=LATER).bench)
+    again = kept(tmp_path / "proof", proof(1.3))
+    for words, code, title in (((first, second), 1, "indicative, no proof"), ((again,), 0, "gain")):
+        done = advisor("compare", *words, "--html", tmp_path / "page.html", "--json", state=tmp_path / "state")
+        assert (done.returncode, done.stderr.count("the result as a page")) == (code, 1)
+        assert document(done)["schema"]
+        assert f"<title>{title}: " in (tmp_path / "page.html").read_text()
+
+
+def test_a_page_that_cannot_be_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    place = kept(tmp_path / "a", saved(speeds(8)).bench)
+    for words, message in (
+        ((tmp_path / "none", "--html", tmp_path / "no/page.html"), "no such directory"),
+        ((place, "--html", tmp_path / "page.html"), "one series alone has no page"),
+        ((place, "--html", place), "is named for something else"),
+        ((tmp_path / "none", place, "--html", tmp_path / "x/../a"), "is named for something else"),
+    ):
+        done = advisor("compare", *words, state=tmp_path / "state")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert message in done.stderr
+    assert os.listdir(tmp_path) == ["a"]
+    assert load_any(place)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pickle
 import subprocess
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
+
+from tests.forked import forked
 
 T = TypeVar("T")
 
@@ -29,32 +29,12 @@ def can_mount() -> bool:
 
 def in_own_mounts(function: Callable[[], T]) -> T:
     """What the function returns (or raises) in a child process with a mount namespace of its own."""
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
-        os.close(reader)
-        outcome: tuple[bool, object]
-        try:
-            if _libc.unshare(_NEWNS) or _libc.mount(b"none", b"/", None, _PRIVATE_RECURSIVE, None):
-                raise OSError(ctypes.get_errno(), "no mount namespace")
-            outcome = True, function()
-        except BaseException as error:  # noqa: BLE001  # it is raised again by the parent
-            outcome = False, error
-        try:
-            with os.fdopen(writer, "wb") as pipe:
-                pickle.dump(outcome, pipe)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        data = pipe.read()
-    os.waitpid(pid, 0)
-    went_well, value = pickle.loads(data)
-    if not went_well:
-        raise value
-    return value  # type: ignore[no-any-return]
+    return forked(function, enter=_own_mounts)
+
+
+def _own_mounts() -> None:
+    if _libc.unshare(_NEWNS) or _libc.mount(b"none", b"/", None, _PRIVATE_RECURSIVE, None):
+        raise OSError(ctypes.get_errno(), "no mount namespace")
 
 
 def command(*words: str) -> str:

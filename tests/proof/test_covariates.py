@@ -149,19 +149,27 @@ def test_counters_of_a_host_without_any(tmp_path: Path) -> None:
         ("io-pressure", "psi_io_full_share", 0.20),
     ],
 )
-def test_a_run_is_judged_against_the_median_of_its_own_arm(lamp: str, field: str, level: float) -> None:
-    history = [Covariates(2.0, **{field: value}) for value in (0.30, 0.31, 0.90)]  # type: ignore[arg-type]
-    assert judge(Covariates(2.0, **{field: 0.31 + level - 0.01}), history) == ()  # type: ignore[arg-type]
-    assert judge(Covariates(2.0, **{field: 0.31 + level + 0.01}), history) == (lamp,)  # type: ignore[arg-type]
+def test_a_pair_is_judged_by_its_sum_against_the_median_of_earlier_ones(lamp: str, field: str, level: float) -> None:
+    def beside(*values: float) -> list[Covariates]:
+        return [Covariates(2.0, **{field: value}) for value in values]  # type: ignore[arg-type]
+
+    history = [beside(0.20, 0.10), beside(0.01, 0.30), beside(0.45, 0.45)]
+    for first, second in ((0.30, level), (level, 0.30), (0.30 + level, 0.0), (0.0, 0.30 + level)):
+        assert judge(beside(first, second), history) == (), "the median is 0.31"
+        assert judge(beside(first + 0.02, second), history) == (lamp,)
+    # a round has one run, and so have those before it
+    assert judge(beside(0.31 + level), [beside(0.3)]) == (lamp,)
 
 
-def test_the_first_run_is_judged_only_on_what_should_not_be_there_at_all() -> None:
+def test_the_first_group_is_judged_only_on_what_should_not_be_there_at_all() -> None:
     first = Covariates(2.0, None, 0.2, 0.9, 0.2, 0.9, 0.9)
-    assert judge(first, []) == ("disk", "steal")
+    assert judge([first, first], []) == ("disk", "steal")
 
 
 def test_unknown_covariates_light_nothing() -> None:
-    assert judge(Covariates(2.0), [Covariates(2.0, foreign_share=0.0)]) == ()
+    calm = Covariates(2.0, foreign_share=0.0)
+    assert judge([Covariates(2.0)], [[calm]]) == ()
+    assert judge([Covariates(2.0), Covariates(2.0, foreign_share=0.9)], [[calm, calm]]) == ()
 
 
 def test_foreign_io_is_measured_against_what_the_workload_moves() -> None:

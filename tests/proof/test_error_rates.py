@@ -15,7 +15,7 @@ from advisor.proof.protocol import prove
 from advisor.proof.records import Proof
 from advisor.proof.verdict import decide, is_settled
 
-from ..bench.validation_hostile import HOSTILE, Hostile
+from ..bench.validation_hostile import HOSTILE, Hostile, pressed
 from ..bench.validation_replay import Measured, Replay, block, is_invented, runs_needed
 from ..bench.validation_series import SHIPPED, load
 from .fakes import FakeFio, SpeedToggle
@@ -108,6 +108,16 @@ def test_a_hostile_series_invents_no_more_than_a_calm_one(hostile: Hostile) -> N
         wrong += is_invented(proof)
     # a true 5 % shows more than 13 % in one of three hundred simulations of this size
     assert wrong / HOSTILE_SESSIONS <= 0.13
+
+
+def test_pressure_half_of_the_time_makes_few_sessions_invalid() -> None:
+    """Whichever run was hit, a pair is judged by both: where others are always at work, that is the usual state."""
+    source = random.Random("pressed")
+    verdicts = []
+    for _ in range(60):
+        streams = pressed(0.5)(source, runs_needed("default", repeats=True))
+        verdicts.append(Replay(streams, "default", source.getrandbits(32), repeats=True).conclude().verdict)
+    assert verdicts.count("invalid") <= 6
 
 
 def repeated_session(kept: float, superseded: float) -> Proof:

@@ -451,22 +451,25 @@ STAT = "cpu  {busy} 0 0 {idle} 0 0 0 {steal} 0 0\n"
 
 
 class StealingToggle(SpeedToggle):
-    """Between chosen placings the hypervisor takes the CPU away, as /proc/stat of the captured host tells."""
+    """Between chosen placings the hypervisor takes the CPU away, as /proc/stat of the captured host tells; each time
+    ``more`` ticks for each placing so far."""
 
-    def __init__(self, fio: FakeFio, tree: Path, stolen: set[int]) -> None:
+    def __init__(self, fio: FakeFio, tree: Path, stolen: set[int], more: int) -> None:
         super().__init__(fio, 1.3)
         self.stat = tree / "proc/stat"
         self.stolen = stolen
+        self.more = more
         self.fio = fio
 
     def place(self, arm: Arm) -> None:
         super().place(arm)
-        self.fio.plan(noise=0.02, stat=str(self.stat), steal=40 if len(self.placed) in self.stolen else 0)
+        ticks = 40 + self.more * len(self.placed)
+        self.fio.plan(noise=0.02, stat=str(self.stat), steal=ticks if len(self.placed) in self.stolen else 0)
 
 
-def stealing(fake_fio: FakeFio, tmp_path: Path, stolen: set[int]) -> tuple[Host, StealingToggle]:
+def stealing(fake_fio: FakeFio, tmp_path: Path, stolen: set[int], *, more: int = 0) -> tuple[Host, StealingToggle]:
     host = calm_host(tmp_path / "stealing", proc__stat=STAT.format(busy=100, idle=1000, steal=0))
-    return host, StealingToggle(fake_fio, tmp_path / "stealing", stolen)
+    return host, StealingToggle(fake_fio, tmp_path / "stealing", stolen, more)
 
 
 def test_a_contaminated_pair_is_repeated_and_kept_on_record(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
@@ -484,8 +487,8 @@ def test_a_contaminated_pair_is_repeated_and_kept_on_record(fake_fio: FakeFio, d
 
 
 def test_repeats_are_limited_and_what_remains_is_kept_in(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    # placings 3 and 4 are the first pair: it and every repeat of it is spoiled, the rest is not
-    host, toggle = stealing(fake_fio, tmp_path, {3, 5, 7, 9, 11})
+    # placings 3 and 4 are the first pair: it is spoiled and every repeat of it still more, the rest is not
+    host, toggle = stealing(fake_fio, tmp_path, {3, 5, 7, 9, 11}, more=10)
     proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
     assert sum(pair.superseded for pair in proof.session.pairs) == 4
     assert [pair.attempt for pair in proof.session.pairs[:5]] == [0, 1, 2, 3, 4]
@@ -495,18 +498,39 @@ def test_repeats_are_limited_and_what_remains_is_kept_in(fake_fio: FakeFio, disk
 
 
 def test_a_session_of_which_most_is_contaminated_is_invalid(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    host, toggle = stealing(fake_fio, tmp_path, {3, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24})
+    stolen = {3, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24}
+    host, toggle = stealing(fake_fio, tmp_path, stolen, more=10)
     proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
     assert proof.verdict == "invalid"
     assert "contaminated" in proof.reasons[0]
 
 
-def test_steal_that_an_arm_always_has_is_its_own(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    """Judged against the arm's own median: only the first warm-up run of it stands out."""
-    host, toggle = stealing(fake_fio, tmp_path, set(range(1, 100)))
+class BusyToggle(StealingToggle):
+    """Arm B itself costs CPU time that others then lack."""
+
+    def place(self, arm: Arm) -> None:
+        self.stolen = set(range(100)) if arm == "B" else set()
+        super().place(arm)
+
+
+def test_what_an_arm_always_costs_is_no_contamination(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    """It is in every pair, whichever arm has it, so none stands out."""
+    host, _ = stealing(fake_fio, tmp_path, set())
+    toggle = BusyToggle(fake_fio, tmp_path / "stealing", set(), 0)
     proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
     assert proof.contaminated_share == 0
     assert proof.verdict == "gain"
+    stolen = {run.arm: run.covariates.steal_share for pair in proof.session.pairs for run in pair.runs}
+    assert stolen["A"] == 0
+    assert (stolen["B"] or 0) > 0.2
+
+
+def test_of_a_spoiled_pair_the_lamp_is_at_the_run_that_was_hit(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    # placings 7 and 8 are the third pair
+    host, toggle = stealing(fake_fio, tmp_path, {8})
+    proof = prove(host, SUBJECT, toggle, settings(disk), runner=fake_fio.runner)
+    (spoiled,) = [pair for pair in proof.session.pairs if pair.contaminated]
+    assert [run.lamps for run in spoiled.runs] == [(), ("steal",)]
 
 
 # -- progress -----------------------------------------------------------------------------------------------------

@@ -6,13 +6,13 @@ import contextlib
 import ctypes
 import itertools
 import os
-import pickle
 import signal
 import subprocess
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
+
+from tests.forked import fork, forked
 
 T = TypeVar("T")
 
@@ -82,40 +82,21 @@ class Spaces:
 
     def inside(self, space: str, function: Callable[[], T], *, uid: int = 0) -> T:
         """What the function returns (or raises) in a child process that is in the namespace, its own sysfs included."""
-        reader, writer = os.pipe()
-        pid = _fork()
-        if pid == 0:
-            os.close(reader)
-            outcome: tuple[bool, object]
-            try:
-                self._enter(space)
-                if uid:
-                    os.setgroups([])
-                    os.setresgid(uid, uid, uid)
-                    os.setresuid(uid, uid, uid)
-                outcome = True, function()
-            except BaseException as error:  # noqa: BLE001  # it is raised again by the parent
-                outcome = False, error
-            try:
-                with os.fdopen(writer, "wb") as pipe:
-                    pickle.dump(outcome, pipe)
-            finally:
-                # Whatever happens, the child must not go on as a second test runner.
-                os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            data = pipe.read()
-        os.waitpid(pid, 0)
-        went_well, value = pickle.loads(data)
-        if not went_well:
-            raise value
-        return value  # type: ignore[no-any-return]
+
+        def enter() -> None:
+            self._enter(space)
+            if uid:
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
+
+        return forked(function, enter=enter)
 
     @contextlib.contextmanager
     def running(self, space: str, function: Callable[[Callable[[], None]], None]) -> Iterator[None]:
         """The function in a child process in the namespace, until the block ends; it calls its argument when ready."""
         reader, writer = os.pipe()
-        pid = _fork()
+        pid = fork()
         if pid == 0:
             os.close(reader)
             with contextlib.suppress(BaseException):
@@ -138,13 +119,6 @@ class Spaces:
         _check(_libc.mount(b"none", b"/", None, _SLAVE_RECURSIVE, None))
         _check(_libc.umount2(b"/sys", _DETACH))
         _check(_libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None))
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():
-        # Threads of the test runner (xdist) do nothing that the child needs.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
 
 
 def _check(result: int) -> None:

@@ -15,11 +15,11 @@ import pytest
 
 from advisor.proof.covariates import Gate
 from advisor.proof.identity import HostIdentity
-from advisor.proof.records import Claim, Proof
+from advisor.proof.records import Claim, Proof, Setting
 from advisor.proof.verdict import counted_pairs, decide, sample
 from advisor.report.charts.ladder import RUNGS
 from advisor.report.proof_numbers import figure, percent
-from advisor.report.proof_page import Setting, proof_page
+from advisor.report.proof_page import proof_page
 from advisor.report.proof_rows import cells_of, groups_of
 from advisor.report.proof_words import headlines, host_rows, notes_of, reasons_of, session_rows, verdict_words
 from advisor.script import shell_quote
@@ -79,14 +79,14 @@ class Parsed(HTMLParser):
         return next(rows[1:] for rows in self.tables if rows[0][: len(head)] == list(head))
 
 
-def parsed(proof: Proof, settings: tuple[Setting, ...] | None = None) -> Parsed:
-    return Parsed(proof_page(proof, settings))
+def parsed(proof: Proof) -> Parsed:
+    return Parsed(proof_page(proof))
 
 
 @cache
 def page_of(name: str) -> str:
     """The page of a proof of the matrix, made once."""
-    return proof_page(ALL[name], SETTINGS)
+    return proof_page(replace(ALL[name], values=SETTINGS))
 
 
 @cache
@@ -168,7 +168,7 @@ def test_the_page_of_a_long_session_is_small() -> None:
     )
     claims = (Claim(WORKLOAD), Claim(OTHER), Claim(THIRD))
     proof = decide(session((*spoilt, *made), *claims, mode="deep", control="null.4k"))
-    assert len(proof_page(proof, SETTINGS).encode()) < 200_000
+    assert len(proof_page(replace(proof, values=SETTINGS)).encode()) < 200_000
 
 
 # -- what the page says --------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_the_table_of_latencies_equals_the_record(name: str) -> None:
 
 def test_host_values_and_kept_runs_are_told_where_they_are_known_and_else_are_unknown() -> None:
     known = replace(PROOFS["gain"].session, host=HostIdentity("db1", None, "6.1.0"))
-    said = parsed(replace(PROOFS["gain"], session=known, saved_to="/root/a b.gz"), SETTINGS).text
+    said = parsed(replace(PROOFS["gain"], session=known, values=SETTINGS, saved_to="/root/a b.gz")).text
     assert "name db1 kernel 6.1.0" in said
     assert "sysctl:vm.swappiness 60 10 less" in said
     assert said.endswith(f"advisor compare {shell_quote('/root/a b.gz')}")
@@ -312,8 +312,9 @@ def test_hostile_names_are_text_and_nothing_else(name: str) -> None:
         gate=Gate((text,), (text,)),
         session=said,
         saved_to=text,
+        values=(Setting(text, text, text, text),),
     )
-    page = proof_page(made, (Setting(text, text, text, text),))
+    page = proof_page(made)
     assert all(line.isprintable() for line in page.split("\n"))
     elements = Parsed(page).elements
     assert {tag for tag, _ in elements} <= SAFE

@@ -102,7 +102,7 @@ def test_a_link_is_not_followed(tmp_path: Path, capfd: pytest.CaptureFixture[str
     (tmp_path / "page.html").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UsageError, match="no regular file"):
         check_page(tmp_path / "page.html")
-    assert not write_page(tmp_path / "page.html", PROOFS["gain"], None)
+    assert not write_page(tmp_path / "page.html", PROOFS["gain"])
     assert "the page was not written" in capfd.readouterr().err
     assert (tmp_path / "elsewhere").read_text() == "kept"
 
@@ -111,7 +111,7 @@ def test_an_earlier_page_is_replaced_whole(tmp_path: Path) -> None:
     place = tmp_path / "page.html"
     place.write_text("x" * 1_000_000)
     with place.open() as earlier:
-        assert write_page(place, PROOFS["gain"], None)
+        assert write_page(place, PROOFS["gain"])
         assert earlier.read() == "x" * 1_000_000, "a reader keeps what it opened"
     assert place.read_text().startswith("<!DOCTYPE html>")
     assert os.listdir(tmp_path) == ["page.html"]

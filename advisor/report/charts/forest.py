@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.proof.records import Proof
@@ -34,7 +34,7 @@ CAP: Final = 4.0
 _HEADING_GAP: Final = 10.0
 _ROW_GAP: Final = 6.0
 _MOST_TICKS: Final = 9
-_SYMBOLS: Final[dict[str, Symbol]] = {"Claims": "circle", "Guardrails": "square", "Control": "diamond"}
+_SYMBOLS: Final[Mapping[str, Symbol]] = {"Guardrails": "square", "Control": "diamond"}
 _DESCRIPTION: Final = (
     "Estimate and 95 % interval of each claim, guardrail and control on one axis of changes, logarithmic, turned so "
     "that better is to the right. The shaded band is the margin, for a guardrail the cost that is allowed. All figures "
@@ -44,7 +44,12 @@ _DESCRIPTION: Final = (
 
 def forest(proof: Proof) -> Picture:
     """Every row that is judged, in the order of the table, on the axis of the table in the text."""
-    groups = [group for group in groups_of(proof) if group.is_judged]
+    return forest_of(groups_of(proof), _DESCRIPTION)
+
+
+def forest_of(shown: Iterable[Group], description: str) -> Picture:
+    """The same of any groups of rows."""
+    groups = [group for group in shown if group.is_judged]
     scale = Scale(*axis_ends(row for group in groups for row in group.rows), LEFT, RIGHT)
     shapes: list[Shape] = []
     bottom = 0.0
@@ -54,7 +59,7 @@ def forest(proof: Proof) -> Picture:
     return Picture(
         name="forest",
         title="What changed, and how sure that is",
-        description=_DESCRIPTION,
+        description=description,
         height=bottom + _ROW_GAP + LINE_HEIGHT + 4,
         shapes=(*axis, *shapes),
     )
@@ -68,7 +73,7 @@ def _add_group(shapes: list[Shape], group: Group, scale: Scale, top: float) -> f
         bottom += LINE_HEIGHT
         shapes.append(Label(0.0, bottom - 3, fitted(name, MIN_WIDTH), look="quiet"))
         for row in rows:
-            bottom = _add_row(shapes, row, scale, bottom + _ROW_GAP, _SYMBOLS[group.title])
+            bottom = _add_row(shapes, row, scale, bottom + _ROW_GAP, _SYMBOLS.get(group.title, "circle"))
     return bottom
 
 

@@ -32,11 +32,12 @@ _STEP: Final = (100.0 - LEFT) / len(RUNGS)
 
 def rungs(proof: Proof, name: str) -> tuple[tuple[str, Summary], ...]:
     """The percentiles of one workload that were measured, each with its name, judged or not."""
-    found = {
-        item.metric: item
-        for item in (*proof.exploratory, *proof.guardrails, *proof.workloads)
-        if item.name == name and item.pairs
-    }
+    return rungs_of((*proof.exploratory, *proof.guardrails, *proof.workloads), name)
+
+
+def rungs_of(items: Iterable[Summary], name: str) -> tuple[tuple[str, Summary], ...]:
+    """The same among any summaries; of two of one metric the later one."""
+    found = {item.metric: item for item in items if item.name == name and item.pairs}
     return tuple((label, found[metric]) for metric, label in RUNGS if metric in found)
 
 
@@ -48,7 +49,11 @@ def laddered(proof: Proof) -> tuple[str, ...]:
 
 def ladder(proof: Proof, name: str, number: int) -> Picture | None:
     """The percentiles of one workload; None where none can be drawn. ``number`` tells the workloads apart."""
-    found = rungs(proof, name)
+    return ladder_of(rungs(proof, name), name, number)
+
+
+def ladder_of(found: Sequence[tuple[str, Summary]], name: str, number: int, *, arm: str = "Arm") -> Picture | None:
+    """The same of any percentiles; ``arm`` is the word for what A and B are."""
     values = [value for _, item in found for value in (item.before, item.after) if value is not None]
     if not any(map(is_drawable, values)):
         return None
@@ -59,8 +64,8 @@ def ladder(proof: Proof, name: str, number: int) -> Picture | None:
         name=f"ladder-{number}",
         title=f"Latency of {clean(name)}",
         description=f"Percentiles of completion latency in {clean(unit)}, medians of the runs, on a logarithmic scale."
-        " Arm A is a solid line with circles, arm B a dashed one with diamonds. p99.9 is for display only: it varies"
-        " too much from run to run for any claim. All values are in the table that follows.",
+        f" {arm} A is a solid line with circles, {arm.lower()} B a dashed one with diamonds. p99.9 is for display only:"
+        " it varies too much from run to run for any claim. All values are in the table that follows.",
         height=TOP + PLOT_HEIGHT + LINE_HEIGHT + 8,
         shapes=(*_display_only(places), *_grid(scale, unit), *_names(found, places), *_arms(found, places, scale)),
     )

@@ -1,0 +1,136 @@
+"""What ``prove`` and ``bench`` have in common as commands: options, what the user chose, and printing a result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+
+if TYPE_CHECKING:
+    from advisor.proof import target as proof_target
+    from advisor.proof.conductor import Settings
+    from advisor.proof.records import Proof
+    from advisor.proof.schedule import ModeName
+    from advisor.proof.series import Bench
+
+Budget = Annotated[float | None, typer.Option("--budget", metavar="SECONDS", help="Never take longer.")]
+ByteBudget = Annotated[
+    int | None,
+    typer.Option("--byte-budget", metavar="MIB", min=1, help="Write at most this (else 8 GiB and 1 % of the device)."),
+]
+Volume = Annotated[
+    str | None,
+    typer.Option("--volume", metavar="TYPE:GIB", help="The EBS volume below: spend 5 % of its credits at most."),
+]
+RawDevice = Annotated[
+    Path | None,
+    typer.Option("--raw-device", metavar="DEV", help="Measure an unused disk itself; it is read only."),
+]
+ConfirmSerial = Annotated[
+    str | None, typer.Option("--confirm-serial", metavar="SERIAL", help="The serial number of that disk, exactly.")
+]
+AllowRawWrites = Annotated[
+    bool, typer.Option("--allow-raw-writes", help="Permit writing to that disk, if it holds nothing at all.")
+]
+
+
+def chosen_settings(
+    *,
+    target: Path | None,
+    raw_device: Path | None,
+    confirm_serial: str | None,
+    allow_raw_writes: bool,
+    quick: bool,
+    deep: bool,
+    budget: float | None,
+    byte_budget: int | None,
+    volume: str | None,
+    seed: int | None,
+    force: bool,
+    save: Path | None,
+) -> Settings:
+    """What the user chose, with the defaults for what only one of the commands has.
+
+    Raises UsageError for what cannot be, before anything is looked at: a volume that is none, a file that could not be
+    written, a disk without its serial number.
+    """
+    from advisor.errors import UsageError
+    from advisor.proof.conductor import Settings
+    from advisor.proof.credits import parse_volume
+
+    if quick and deep:
+        raise UsageError("--quick and --deep exclude each other")
+    mode: ModeName = "quick" if quick else "deep" if deep else "default"
+    if save is not None:
+        from advisor.proof.archive import check_place
+
+        check_place(save)
+    return Settings(
+        target=str(target.resolve()) if target else "",
+        raw=_raw(target, raw_device, confirm_serial, allow_raw_writes=allow_raw_writes),
+        mode=mode,
+        budget_seconds=budget,
+        byte_budget=None if byte_budget is None else byte_budget << 20,
+        volume=None if volume is None else parse_volume(volume),
+        seed=seed,
+        force=force,
+        save_to=str(save.absolute()) if save else None,
+        keep_result=save is None,
+    )
+
+
+def _raw(
+    target: Path | None, path: Path | None, serial: str | None, *, allow_raw_writes: bool
+) -> proof_target.RawDevice | None:
+    from advisor.errors import UsageError
+    from advisor.proof.target import RawDevice
+
+    if path is None:
+        if serial is not None or allow_raw_writes:
+            raise UsageError("--confirm-serial and --allow-raw-writes belong to --raw-device")
+        return None
+    if target is not None:
+        raise UsageError("--target and --raw-device exclude each other")
+    if not serial:
+        raise UsageError(
+            "--raw-device needs --confirm-serial SERIAL, so that no other disk is meant",
+            hint="advisor scan --json prints the serial number of each disk",
+        )
+    return RawDevice(str(path.absolute()), serial, allow_raw_writes)
+
+
+def exit_code(result: Proof | Bench) -> int:
+    """0 for a gain, a self-test that invented none, or a series that can be relied on; 1 for everything else."""
+    from advisor.proof.records import Proof
+
+    if not isinstance(result, Proof):
+        return 0 if result.quality == "sound" else 1
+    good = ("no-difference", "inconclusive") if result.session.self_test else ("gain",)
+    return 0 if result.verdict in good else 1
+
+
+def print_result(result: Proof | Bench, *, as_json: bool) -> None:
+    """The result on standard output, as one JSON document or as text."""
+    if as_json:
+        print_json(result)
+        return
+    from advisor.proof.records import Proof
+
+    width, color = terminal_width(), wants_color()
+    if isinstance(result, Proof):
+        from advisor.report.proof import proof_text
+
+        print_text(proof_text(result, width=width, color=color))
+    else:
+        from advisor.report.bench import bench_text
+
+        print_text(bench_text(result, width=width, color=color))
+
+
+def say_where_kept(result: Proof | Bench) -> None:
+    """Name the file that holds every run, on standard error."""
+    if result.saved_to:
+        say(f"every run is kept in {result.saved_to}")

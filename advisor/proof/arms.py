@@ -1,0 +1,97 @@
+"""The two arms of a session: what puts one in force, makes it act, and takes it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from advisor.errors import AdvisorError, CommandError
+from advisor.proof.interrupt import Stop
+from advisor.proof.measurer import Measurer
+from advisor.proof.records import Arm, ToggleClass
+
+
+class Toggle(Protocol):
+    """The change under test. ``settle_seconds`` is waited after each ``place``."""
+
+    @property
+    def toggle_class(self) -> ToggleClass: ...
+
+    @property
+    def settle_seconds(self) -> float: ...
+
+    def place(self, arm: Arm) -> None:
+        """Put the arm in force and read every tunable back. Raises AdvisorError on a mismatch."""
+
+
+@runtime_checkable
+class PlacesFio(Protocol):
+    """A toggle that also, or only, changes where fio runs: for what a profile does to a service's placement."""
+
+    def fio_options(self, arm: Arm) -> tuple[str, ...]:
+        """fio options of the arm, such as ``--numa_cpu_nodes=1``. Not given to the negative control."""
+
+
+@runtime_checkable
+class ChecksPath(Protocol):
+    """A toggle that interrupts what is measured over, and can tell whether that carries the arm just placed."""
+
+    def check(self, arm: Arm) -> None:
+        """Before an arm is measured, not when the host is restored. Raises AdvisorError where it does not carry."""
+
+
+Reconnect = Callable[[Arm], None]
+"""Makes sockets, sessions or mounts anew, so that the arm just placed acts. Raises AdvisorError if it cannot."""
+
+
+class ToggleError(CommandError):
+    """An arm could not be put in force, or did not read back."""
+
+    kind = "toggle"
+
+
+class Arms:
+    """Places arms. ``placed`` is the last one that was asked for, None before the first."""
+
+    def __init__(self, toggle: Toggle, reconnect: Reconnect | None, measurer: Measurer, stop: Stop) -> None:
+        self._toggle = toggle
+        self._reconnect = reconnect
+        self._measurer = measurer
+        self._stop = stop
+        self.placed: Arm | None = None
+
+    @property
+    def toggle_class(self) -> ToggleClass:
+        return self._toggle.toggle_class
+
+    @property
+    def is_reconnecting(self) -> bool:
+        """Whether mounts may be made anew between the arms."""
+        return self._reconnect is not None
+
+    def place(self, arm: Arm) -> None:
+        """Put an arm in force and let it settle. Raises ToggleError, ScratchChangedError and StoppedError."""
+        self.placed = arm
+        try:
+            self._toggle.place(arm)
+            if isinstance(self._toggle, ChecksPath):
+                self._toggle.check(arm)
+            self._make_anew(arm)
+        except AdvisorError as error:
+            raise ToggleError(f"arm {arm} could not be put in place: {error.message}") from error
+        if self.is_reconnecting:
+            self._measurer.find_scratch_again()
+        self._stop.sleep(self._toggle.settle_seconds)
+
+    def put_back(self) -> None:
+        """Arm A, however the session ended: nothing is asked of the path, and no signal is heeded."""
+        self._toggle.place("A")
+        self._make_anew("A")
+
+    def _make_anew(self, arm: Arm) -> None:
+        if self._reconnect is not None:
+            self._reconnect(arm)
+
+    def fio_options(self, arm: Arm) -> tuple[str, ...]:
+        """How the arm places fio."""
+        return self._toggle.fio_options(arm) if isinstance(self._toggle, PlacesFio) else ()

@@ -1,0 +1,127 @@
+"""Two series against each other as one HTML page that needs nothing else, like that of a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from advisor import __version__
+from advisor.proof.comparison import Comparison, Difference
+from advisor.proof.metrics import MetricName
+from advisor.proof.records import Summary
+from advisor.report.charts.forest import forest_of
+from advisor.report.charts.ladder import ladder_of, rungs_of
+from advisor.report.comparison import (
+    ESTIMATE,
+    level_words,
+    meaning,
+    notes_of,
+    says,
+    side_rows,
+    verdict_span,
+    workload_lines,
+)
+from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.layout import Span
+from advisor.report.proof_numbers import amount
+from advisor.report.proof_page import Twin, pieces_of, rung_cells
+from advisor.report.proof_rows import HEAD, Group, Row, band_of, by_workload, cells_of
+from advisor.report.proof_words import workload_title
+from advisor.report.words import clean
+
+_DESCRIPTION = (
+    "Estimate and 95 % interval of B over A for each workload on one axis of changes, logarithmic, turned so that "
+    "better is to the right. The shaded band is the margin. All figures are in the table that follows."
+)
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """The whole page. All text is escaped, and spelt out where it is not printable."""
+    made = html_environment()
+    style = made.get_template("proof.css.j2").render()
+    verdict = verdict_span(comparison)
+    groups = _groups(comparison)
+    return made.get_template("comparison.html.j2").render(
+        style=Raw(style),
+        style_hash=style_hash(style),
+        version=__version__,
+        a=comparison.a.source,
+        b=comparison.b.source,
+        verdict=verdict.text,
+        verdict_style=verdict.style,
+        headlines=("".join(map(_text, meaning(comparison))), *workload_lines(comparison)),
+        reasons=comparison.reasons,
+        forest=forest_of(groups, _DESCRIPTION),
+        columns=("metric", *HEAD[1:5], "runs of A, B", HEAD.mde, "result"),
+        groups=[_rows_of(group, comparison) for group in groups],
+        estimate=ESTIMATE,
+        level=level_words(comparison),
+        ladders=_ladders(comparison),
+        notes=notes_of(comparison),
+        sides=[
+            (name, side.source, pieces_of(side_rows(side))) for name, side in (("A", comparison.a), ("B", comparison.b))
+        ],
+    )
+
+
+def _text(piece: Span | str) -> str:
+    return piece if isinstance(piece, str) else piece.text
+
+
+def summary_of(one: Difference) -> Summary:
+    """A difference as what the rows and pictures of a proof take; its pairs are the runs of the shorter series."""
+    common = {name: getattr(one, name) for name in Summary.__struct_fields__ if name in Difference.__struct_fields__}
+    return Summary(**common, pairs=min(one.runs))
+
+
+def _groups(comparison: Comparison) -> list[Group]:
+    judged = [one for one in comparison.workloads if one.ratio is not None]
+    margin = amount(judged[0].margin) if judged else ""
+    groups = (
+        Group("Workloads", f"margin ±{margin}", tuple(_row(comparison, one) for one in judged)),
+        Group(
+            "Explored",
+            "not judged",
+            tuple(Row(summary_of(one), Span("not judged", "dim")) for one in comparison.explored),
+            is_judged=False,
+        ),
+    )
+    return [group for group in groups if group.rows]
+
+
+def _row(comparison: Comparison, one: Difference) -> Row:
+    return Row(summary_of(one), says(comparison, one), band_of(one.margin, one.margin))
+
+
+def _rows_of(group: Group, comparison: Comparison) -> dict[str, object]:
+    runs = {(one.name, one.metric): one.runs for one in (*comparison.workloads, *comparison.explored)}
+    return {
+        "title": group.title,
+        "note": group.note,
+        "workloads": [
+            {"name": name, "title": workload_title(name), "rows": [_cells(row, runs) for row in rows]}
+            for name, rows in by_workload(group.rows)
+        ],
+    }
+
+
+def _cells(row: Row, runs: Mapping[tuple[str, MetricName], tuple[int, int]]) -> dict[str, object]:
+    first, second = runs[row.summary.name, row.summary.metric]
+    cells = cells_of(row)._replace(pairs=f"{first}, {second}")
+    return {"cells": cells, "says": row.says.text, "style": row.says.style}
+
+
+def _ladders(comparison: Comparison) -> list[Twin]:
+    items = [summary_of(one) for one in (*comparison.explored, *comparison.workloads)]
+    names = dict.fromkeys(one.name for one in comparison.workloads)
+    found = [(name, rungs_of(items, name)) for name in names]
+    return [
+        Twin(
+            heading=clean(name),
+            picture=ladder_of(rungs, name, number, arm="Series"),
+            caption="as a table",
+            columns=("percentile", "A → B", "change", "interval", ""),
+            rows=tuple(rung_cells(label, item) for label, item in rungs),
+        )
+        for number, (name, rungs) in enumerate(found, 1)
+        if rungs
+    ]

@@ -1,0 +1,83 @@
+"""What told the arms apart is in the record of a proof: every live value that the plan toggled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from advisor.journal import Store
+from advisor.proof.archive import load, reanalyse
+from advisor.proof.profile import prove_profile
+from advisor.proof.protocol import self_test
+from advisor.proof.records import Proof, Setting
+from advisor.report.proof import proof_text
+from advisor.report.proof_page import proof_page
+from tests.trees import host_of, listing, make_tree
+
+from .fakes import FakeFio, calm_host, calm_tree
+from .sessions import WORKLOAD
+from .test_protocol import SHORT, settings
+
+SMALL = "212992"
+SOCKETS = {f"net.core.{name}": SMALL for name in ("rmem_max", "wmem_max", "rmem_default", "wmem_default", "optmem_max")}
+NFS = "27 1 0:99 / / rw - nfs4 server:/export rw\n"
+
+
+def text_of(proof: Proof) -> str:
+    return proof_text(proof, width=100, color=False)
+
+
+def test_a_proof_of_a_profile_holds_the_values_that_were_toggled(
+    fake_fio: FakeFio, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = calm_tree(tmp_path / "tree", proc__self__mountinfo=NFS, proc__meminfo="MemTotal: 16000000 kB\nDirty: 0 kB\n")
+    make_tree(tree, {f"/proc/sys/{name.replace('.', '/')}": f"{value}\n" for name, value in SOCKETS.items()})
+    monkeypatch.setenv("PATH", f"{fake_fio.directory}:/usr/bin:/bin")
+    before = listing(tree)
+    place = tmp_path / "kept.gz"
+    proof = prove_profile(
+        host_of(tree),
+        "socket-buffers-8m",
+        {},
+        settings(disk, save_to=str(place), **SHORT),
+        workloads=(WORKLOAD,),
+        reconnect="true",
+        store=Store(str(tmp_path / "state")),
+    )
+    assert {one.tunable: (one.before, one.after) for one in proof.values or ()} == {
+        f"sysctl:{name}": (SMALL, "8388608") for name in SOCKETS
+    }
+    assert all(one.why for one in proof.values or ())
+    assert listing(tree) == before
+    assert reanalyse(load(place)).values == proof.values
+    assert msgspec.json.decode(msgspec.json.encode(proof))["values"][0]["after"] == "8388608"
+    for said in (text_of(proof), proof_page(proof)):
+        assert all(f"sysctl:{name}" in said for name in SOCKETS)
+        assert "8388608" in said
+
+
+def test_a_self_test_has_no_values_and_an_old_record_does_not_know_them(
+    fake_fio: FakeFio, disk: Path, tmp_path: Path
+) -> None:
+    proof = self_test(calm_host(tmp_path / "calm"), [WORKLOAD], settings(disk, **SHORT), runner=fake_fio.runner)
+    assert proof.values == ()
+    old = msgspec.json.decode(msgspec.json.encode(proof))
+    del old["values"], old["session"]["values"]
+    assert msgspec.convert(old, Proof).values is None
+    assert "Arms" not in text_of(proof)
+
+
+def test_many_alike_values_are_one_line_of_the_text(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    proof = self_test(calm_host(tmp_path / "calm"), [WORKLOAD], settings(disk, **SHORT), runner=fake_fio.runner)
+    interrupts = tuple(Setting(f"irq:{number}:affinity", "0-31", "0-15") for number in range(24, 224))
+    made = msgspec.structs.replace(proof, values=(*interrupts, Setting("sysctl:vm.swappiness", "60", "10")))
+    lines = text_of(made).splitlines()
+    at = lines.index("Arms: in A → in B")
+    assert [" ".join(line.split()) for line in lines[at + 1 : at + 3]] == [
+        "irq:24-223:affinity (200) 0-31 → 0-15",
+        "sysctl:vm.swappiness 60 → 10",
+    ]
+    changed = msgspec.structs.replace(made.session, self_test=False)
+    assert proof_page(msgspec.structs.replace(made, session=changed)).count("irq:") == 200
