@@ -7,9 +7,10 @@ from typing import Final
 
 REDACTED: Final = b"redacted"
 
-# Where network managers and iSCSI keep passwords and keys beside what a plan has to know.
+# Where network managers, iSCSI and BeeGFS keep passwords and keys beside what a plan has to know.
 _HOLDING_SECRETS: Final = re.compile(
-    r"/(etc|run|lib|usr/lib)/(NetworkManager|netplan)/.*|/etc/(network|iscsi)/.*|/etc/sysconfig/network(-scripts)?/.*"
+    r"/(etc|run|lib|usr/lib)/(NetworkManager|netplan)/.*|/etc/(network|iscsi|beegfs)/.*"
+    r"|/etc/sysconfig/network(-scripts)?/.*|/var/lib/iscsi/.*"
 )
 _CERTAIN: Final = (
     rb"[\w.-]*(?:pass(?:word|wd|phrase)(?:-?all|_in)?|psk|secret|pin"
@@ -36,12 +37,21 @@ _SCRIPTS: Final = ("/etc/rc.local", "/etc/rc.d/rc.local")
 def without_secrets(path: str, content: bytes) -> bytes:
     """The content of a file with each password and key in it replaced by a word; other files as they are.
 
-    Of start-up scripts nothing is left but the commands that a scan knows.
+    Of start-up scripts nothing is left but the commands that a scan knows, of InterSystems' cpf nothing but its keys,
+    of VCS' main.cf nothing but its resources.
     """
     if path in _SCRIPTS:
         from advisor.facts.site_settings import only_settings
 
         return only_settings(content.decode("utf-8", "replace")).encode()
+    if path == "/etc/VRTSvcs/conf/config/main.cf":
+        from advisor.facts.infoscale_text import only_resources
+
+        return only_resources(content.decode("utf-8", "replace")).encode()
+    if path.endswith(".cpf"):
+        from advisor.facts.cpf_text import only_known
+
+        return only_known(content.decode("utf-8", "replace")).encode()
     special = {"/etc/fstab": _OF_MOUNTS, "/proc/cmdline": _OF_KERNEL}.get(path)
     if path.startswith("/etc/tmpfiles.d/"):
         special = _OF_TMPFILES

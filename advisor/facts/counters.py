@@ -1,4 +1,4 @@
-"""Counters since start that tell whether a limit was ever felt: socket buffers, listen queues, the receive path."""
+"""Counters since start that tell whether a limit was ever felt: socket buffers, queues, the receive path, memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host
 
 _NUMBER = re.compile(r"[0-9]{1,20}", re.ASCII)
+_HEXADECIMAL = re.compile(r"[0-9a-f]{1,16}", re.ASCII)
+# Kernels before 4.8 count these by zone.
+_ZONES = ("", "_dma", "_dma32", "_normal", "_high", "_movable")
+_BY_ZONE = {name: tuple(name + zone for zone in _ZONES) for name in ("pgsteal_direct", "pgsteal_kswapd")}
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """Events since the network namespace began (softnet: since boot); None where the kernel does not count them.
+    """Events since the network namespace began (softnet and memory: since boot); None where the kernel counts none.
 
     The ``udp_`` ones are IPv4 and IPv6 together. ``softnet_squeezed`` counts the rounds that ended with packets left
-    over because the budget or the time was used up. Sources: proc_net(5), Linux kernel documentation,
-    networking/snmp_counter.
+    over because the budget or the time was used up. ``neighbours`` is how many there are now, IPv4; the table of
+    neighbours was found full ``neighbour_table_full`` times. Of memory: pages that tasks reclaimed themselves because
+    an allocation could not wait, pages that kswapd did, allocations that waited for a huge page to be put together
+    against the faults that got or missed one, pages written to swap, and how many pages are dirty now against the
+    limit. Sources: proc_net(5), proc_vmstat(5), Linux kernel documentation, networking/snmp_counter.
     """
 
     udp_received: int | None = None
@@ -32,6 +39,16 @@ class Counters(msgspec.Struct, frozen=True):
     softnet_processed: int | None = None
     softnet_dropped: int | None = None
     softnet_squeezed: int | None = None
+    reverse_path_filtered: int | None = None
+    neighbours: int | None = None
+    neighbour_table_full: int | None = None
+    reclaimed_directly_pages: int | None = None
+    reclaimed_by_kswapd_pages: int | None = None
+    compaction_stalls: int | None = None
+    huge_page_faults: int | None = None
+    swapped_out_pages: int | None = None
+    dirty_pages: int | None = None
+    dirty_limit_pages: int | None = None
 
 
 def parse_paired(text: str) -> dict[str, dict[str, int]]:
@@ -60,6 +77,32 @@ def parse_softnet(text: str) -> tuple[int, int, int] | None:
     return processed, dropped, squeezed
 
 
+def parse_vmstat(text: str) -> dict[str, int]:
+    """/proc/vmstat: a name and a value per line."""
+    return parse_snmp6(text)
+
+
+def parse_neighbour_stat(text: str) -> tuple[int | None, int | None]:
+    """/proc/net/stat/arp_cache: entries now, and how often the table was full; columns in hexadecimal, a row per CPU.
+
+    The entries are the whole table's and the same in every row. Kernels before 3.19 do not count full tables.
+    """
+    head, *rows = [line.split() for line in text.splitlines()] or [[]]
+    columns = {
+        name: [int(row[at], 16) for row in rows if len(row) == len(head) and _HEXADECIMAL.fullmatch(row[at])]
+        for at, name in enumerate(head)
+        if name in ("entries", "table_fulls")
+    }
+    entries, full = columns.get("entries"), columns.get("table_fulls")
+    return (entries[0] if entries else None), (sum(full) if full else None)
+
+
+def _sum(values: Mapping[str, int], *names: str) -> int | None:
+    """The sum of those that the kernel has; None where it has none of them."""
+    found = [values[name] for name in names if name in values]
+    return sum(found) if found else None
+
+
 def _both(ipv4: int | None, ipv6: int | None) -> int | None:
     return None if ipv4 is None else ipv4 + (ipv6 or 0)
 
@@ -75,6 +118,8 @@ def read_counters(host: Host, unknown: Unknowns) -> Counters:
     udp: Mapping[str, int] = snmp.get("Udp", {})
     ip: Mapping[str, int] = snmp.get("Ip", {})
     softnet = parse_softnet(text("softnet_stat")) or (None, None, None)
+    neighbours = parse_neighbour_stat(text("stat/arp_cache"))
+    memory = parse_vmstat(unknown.value("counters.vmstat", host.read("/proc/vmstat")) or "")
     return Counters(
         udp_received=_both(udp.get("InDatagrams"), snmp6.get("Udp6InDatagrams")),
         udp_receive_buffer_errors=_both(udp.get("RcvbufErrors"), snmp6.get("Udp6RcvbufErrors")),
@@ -87,4 +132,14 @@ def read_counters(host: Host, unknown: Unknowns) -> Counters:
         softnet_processed=softnet[0],
         softnet_dropped=softnet[1],
         softnet_squeezed=softnet[2],
+        reverse_path_filtered=tcp.get("IPReversePathFilter"),
+        neighbours=neighbours[0],
+        neighbour_table_full=neighbours[1],
+        reclaimed_directly_pages=_sum(memory, *_BY_ZONE["pgsteal_direct"]),
+        reclaimed_by_kswapd_pages=_sum(memory, *_BY_ZONE["pgsteal_kswapd"]),
+        compaction_stalls=memory.get("compact_stall"),
+        huge_page_faults=_sum(memory, "thp_fault_alloc", "thp_fault_fallback"),
+        swapped_out_pages=memory.get("pswpout"),
+        dirty_pages=_sum(memory, "nr_dirty", "nr_writeback"),
+        dirty_limit_pages=memory.get("nr_dirty_threshold"),
     )

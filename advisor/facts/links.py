@@ -24,6 +24,8 @@ from advisor.host.ethtool import NOT_RECORDED, Answer
 
 # What drivers and kernels of all ages say for a speed that they do not know: -1 as 32, as 16 bits, and nothing.
 _NO_SPEED = frozenset({0, 65535, 4294967295})
+_COUNTERS = ("rx_packets", "rx_missed_errors", "rx_fifo_errors", "rx_over_errors")
+_MASK_LENGTH = 4096
 
 
 class Rings(msgspec.Struct, frozen=True):
@@ -90,6 +92,13 @@ class Link(msgspec.Struct, frozen=True):
     """Whether a default route of the main table leaves by it; of several IPv4 next hops, the kernel lists the first."""
     detail: Mapping[str, str]
     """What only this kind has: vlan id, bond mode, macvlan mode, vxlan id, bridge state …"""
+    counters: Mapping[str, int] = {}
+    """Packets received, and lost before the kernel saw them, since the driver counts; of links with a device only.
+
+    rx_packets, rx_missed_errors, rx_fifo_errors, rx_over_errors (kernel: networking/statistics).
+    """
+    rps_cpus: str | None = None
+    """The CPUs to which the first receive queue's packets are steered, as sysfs prints them; links with a device."""
 
 
 class _Stack(msgspec.Struct, frozen=True):
@@ -142,7 +151,20 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
         addresses=bare.addresses if sources.addresses is None else sources.addresses.get(name, ()),
         default_route=None if sources.default_routes is None else name in sources.default_routes,
         detail={**bare.detail, **_rdma_detail(port)} if port else bare.detail,
+        counters=_counters(host, place) if device and place else {},
+        rps_cpus=_rps_cpus(host, place) if device and place else None,
     )
+
+
+def _counters(host: Host, place: LinkDirectory) -> dict[str, int]:
+    readings = {name: number(host, f"{place.path}/statistics/{name}") for name in _COUNTERS}
+    return {name: value for name, value in readings.items() if isinstance(value, int)}
+
+
+def _rps_cpus(host: Host, place: LinkDirectory) -> str | None:
+    # One queue stands for all: who sets the mask sets it for each, and a card may have hundreds.
+    mask = host.read(f"{place.path}/queues/rx-0/rps_cpus")
+    return None if isinstance(mask, Missing) else printable(mask.strip()[:_MASK_LENGTH]) or None
 
 
 def _kind(bare: BareLink, place: LinkDirectory | None) -> str:

@@ -30,7 +30,10 @@ class Sockets(msgspec.Struct, frozen=True):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """``page_bytes`` is 4096, and noted as unknown, where the host does not show its page size."""
+    """``page_bytes`` is 4096, and noted as unknown, where the host does not show its page size.
+
+    ``default_hugepage_bytes`` is the size that vm.nr_hugepages counts; None where the kernel has no huge pages.
+    """
 
     total_bytes: int | None
     available_bytes: int | None
@@ -39,6 +42,7 @@ class Memory(msgspec.Struct, frozen=True):
     thp_defrag: str | None
     hugepages: tuple[HugePagePool, ...]
     sockets: Sockets
+    default_hugepage_bytes: int | None = None
 
 
 def read_memory(host: Host, unknown: Unknowns) -> Memory:
@@ -55,6 +59,7 @@ def read_memory(host: Host, unknown: Unknowns) -> Memory:
         thp_defrag=_selected(host, "defrag", unknown),
         hugepages=_pools(host, unknown) or _default_pool(sizes),
         sockets=_sockets(host, unknown),
+        default_hugepage_bytes=sizes.get("Hugepagesize") or None,
     )
 
 

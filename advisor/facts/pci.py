@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
@@ -37,6 +38,9 @@ class PcieLink(msgspec.Struct, frozen=True):
     bandwidth_mbps: int | None
     """Usable Mbit/s of the narrowest hop from the device up to the root, after line coding."""
     limiting: str | None
+    bridges: Mapping[str, int] = {}
+    """Usable Mbit/s of each bridge above the device that tells its speed and width, by PCI address: what lies below one
+    of them shares it."""
 
 
 class PciPlace(msgspec.Struct, frozen=True):
@@ -159,6 +163,7 @@ class PlaceReader:
             width_max=parse_width(width_max or ""),
             bandwidth_mbps=bandwidth,
             limiting=None if limiting == place or limiting is None else address_of(limiting),
+            bridges={address_of(one): mbps for one in chain[1:] if (mbps := self._bridge_mbps(one)) is not None},
         )
 
     def _narrowest(self, chain: tuple[str, ...], own: int | None) -> tuple[int | None, str | None]:

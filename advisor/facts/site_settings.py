@@ -241,6 +241,10 @@ def _masked(host: Host) -> Iterator[SiteSetting]:
 
 def _listed(host: Host) -> Iterator[tuple[str, Parse]]:
     yield from _FILES
+    # Of several instances of a service each has a directory of its own.
+    for name in sorted(host.names("/etc/beegfs")):
+        if name.endswith(".d"):
+            yield f"/etc/beegfs/{name}/beegfs-meta.conf", parse_beegfs
     for directory, pattern, parse in _DIRECTORIES:
         names = (name for name in host.names(directory) if re.fullmatch(pattern, name, re.DOTALL))
         yield from ((f"{directory}/{name}", parse) for name in sorted(names))
@@ -256,6 +260,7 @@ _THP: Final = "/sys/kernel/mm/transparent_hugepage/enabled"
 _KEPT: Final = frozenset(
     {
         *("nobarrier", "barrier", "queue/scheduler", "queue/nomerges", "queue/write_cache", "elevator"),
+        "queue/nr_requests",
         *("rr_min_io", "rr_min_io_rq", "path_selector", "tuneTargetChooser", "ifconfig mtu", "txqueuelen"),
         *("tx_queue_len", "stops", "transparent_hugepage", _THP, *_OFFLOADS, *_LINK_OFFLOADS),
     }

@@ -7,11 +7,17 @@ from collections.abc import Mapping
 import msgspec
 
 from advisor.facts.arrays import Array, read_arrays
+from advisor.facts.beegfs import Beegfs, read_beegfs
+from advisor.facts.controller import Controller
+from advisor.facts.controllers import controller_arrays, read_controllers
 from advisor.facts.counters import Counters, read_counters
 from advisor.facts.cpu import Cpu, read_cpu
 from advisor.facts.disks import Disk, FileSystem, read_disks, read_filesystems
 from advisor.facts.identity import Identity, read_identity
+from advisor.facts.infoscale import InfoScale, read_infoscale
+from advisor.facts.iris import Iris, read_iris
 from advisor.facts.irqs import Irq, read_irqs
+from advisor.facts.iscsi import Iscsi, read_iscsi
 from advisor.facts.links import Link, read_links
 from advisor.facts.llt import Llt, read_llt
 from advisor.facts.memory import Memory, read_memory
@@ -42,6 +48,11 @@ class Facts(msgspec.Struct, frozen=True):
     counters: Counters = Counters()
     owners: Owners = Owners()
     site_settings: tuple[SiteSetting, ...] = ()
+    iscsi: Iscsi | None = None
+    controllers: tuple[Controller, ...] = ()
+    beegfs: Beegfs | None = None
+    iris: tuple[Iris, ...] = ()
+    infoscale: InfoScale | None = None
 
 
 def scan(host: Host) -> Facts:
@@ -49,8 +60,13 @@ def scan(host: Host) -> Facts:
     unknown = Unknowns()
     disks = read_disks(host, unknown)
     links = read_links(host, unknown)
+    filesystems = read_filesystems(host, unknown)
+    controllers = read_controllers(host, unknown)
+    arrays = (*read_arrays(host, disks, unknown), *controller_arrays(controllers, disks))
+    identity = read_identity(host, unknown)
+    llt = read_llt(host, links, unknown)
     return Facts(
-        host=read_identity(host, unknown),
+        host=identity,
         cpu=read_cpu(host, unknown),
         memory=read_memory(host, unknown),
         numa=read_numa(host, unknown),
@@ -59,11 +75,16 @@ def scan(host: Host) -> Facts:
         sysctl=read_sysctl(host, unknown),
         sysctl_origin=origins(read_sysctl_sources(host, unknown), KEYS),
         disks=disks,
-        filesystems=read_filesystems(host, unknown),
-        arrays=read_arrays(host, disks, unknown),
-        llt=read_llt(host, links, unknown),
+        filesystems=filesystems,
+        arrays=arrays,
+        llt=llt,
         counters=read_counters(host, unknown),
         owners=read_owners(host),
         site_settings=read_site_settings(host, unknown),
+        iscsi=read_iscsi(host, links, disks, arrays, unknown),
+        controllers=controllers,
+        beegfs=read_beegfs(host, links, disks, arrays, unknown),
+        iris=read_iris(host, filesystems, arrays, disks, unknown),
+        infoscale=read_infoscale(host, llt, links, identity.cloud, unknown),
         unknown=unknown.listed(),
     )

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.counters import Counters, parse_paired, parse_snmp6, parse_softnet, read_counters
+from advisor.facts.counters import (
+    Counters,
+    parse_neighbour_stat,
+    parse_paired,
+    parse_snmp6,
+    parse_softnet,
+    parse_vmstat,
+    read_counters,
+)
 from advisor.facts.unknown import Unknowns
 from advisor.host import tree_host
 
@@ -19,13 +27,30 @@ Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors
 Udp: 5000 0 7 94 7 2
 """
 NETSTAT = """\
-TcpExt: SyncookiesSent PruneCalled TCPRcvCollapsed ListenOverflows ListenDrops
-TcpExt: 0 4 5 6 8
+TcpExt: SyncookiesSent PruneCalled TCPRcvCollapsed ListenOverflows ListenDrops IPReversePathFilter
+TcpExt: 0 4 5 6 8 21
 """
 SNMP6 = (
     "Udp6InDatagrams                 \t100\nUdp6RcvbufErrors                \t1\nUdp6SndbufErrors                \t0\n"
 )
 SOFTNET = "00000011 00000002 00000001 00000000\n0000000f 00000000 00000003 00000000\n"
+ARP_CACHE = """\
+entries  allocs   destroys hash_grows lookups  table_fulls
+0000001c 00000bc2 00000ab6 00000000   00003b82 0000000a
+0000001c 000009c6 00000ace 00000001   00003122 00000002
+"""
+VMSTAT = """\
+nr_dirty 900
+nr_writeback 50
+nr_dirty_threshold 1000
+pgsteal_kswapd 4000
+pgsteal_direct 80
+compact_stall 7
+thp_fault_alloc 100
+thp_fault_fallback 20
+pswpout 33
+"""
+VMSTAT_OF_LINUX_3_10 = "pgsteal_kswapd_dma32 5\npgsteal_kswapd_normal 6\npgsteal_direct_normal 2\nallocstall 9\n"
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -37,8 +62,8 @@ def tree(root: Path, files: dict[str, str]) -> Path:
 
 
 def test_every_counter_is_read(tmp_path: Path) -> None:
-    net = {"snmp": SNMP, "netstat": NETSTAT, "snmp6": SNMP6, "softnet_stat": SOFTNET}
-    tree(tmp_path, {f"proc/net/{name}": text for name, text in net.items()})
+    net = {"snmp": SNMP, "netstat": NETSTAT, "snmp6": SNMP6, "softnet_stat": SOFTNET, "stat/arp_cache": ARP_CACHE}
+    tree(tmp_path, {"proc/vmstat": VMSTAT, **{f"proc/net/{name}": text for name, text in net.items()}})
     unknown = Unknowns()
     assert read_counters(tree_host(str(tmp_path)), unknown) == Counters(
         udp_received=5100,
@@ -52,6 +77,16 @@ def test_every_counter_is_read(tmp_path: Path) -> None:
         softnet_processed=32,
         softnet_dropped=2,
         softnet_squeezed=4,
+        reverse_path_filtered=21,
+        neighbours=28,
+        neighbour_table_full=12,
+        reclaimed_directly_pages=80,
+        reclaimed_by_kswapd_pages=4000,
+        compaction_stalls=7,
+        huge_page_faults=120,
+        swapped_out_pages=33,
+        dirty_pages=950,
+        dirty_limit_pages=1000,
     )
     assert unknown.listed() == ()
 
@@ -94,10 +129,32 @@ def test_softnet_that_is_none(text: str) -> None:
     assert parse_softnet(text) is None
 
 
+def test_an_old_kernel_counts_by_zone(tmp_path: Path) -> None:
+    counters = read_counters(tree_host(str(tree(tmp_path, {"proc/vmstat": VMSTAT_OF_LINUX_3_10}))), Unknowns())
+    assert (counters.reclaimed_by_kswapd_pages, counters.reclaimed_directly_pages) == (11, 2)
+    assert counters.compaction_stalls is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (ARP_CACHE, (28, 12)),
+        ("entries  allocs\n00000003 00000000\n", (3, None)),
+        ("entries table_fulls\n00000003\n", (None, None)),
+        ("entries table_fulls\n-1 zz\n", (None, None)),
+        ("", (None, None)),
+    ],
+)
+def test_neighbour_tables(text: str, expected: tuple[int | None, int | None]) -> None:
+    assert parse_neighbour_stat(text) == expected
+
+
 @given(st.text())
 def test_no_text_upsets_the_parsers(text: str) -> None:
     for found in parse_paired(text).values():
         assert all(value >= 0 for value in found.values())
     assert all(value >= 0 for value in parse_snmp6(text).values())
+    assert all(value >= 0 for value in parse_vmstat(text).values())
+    assert all(value is None or value >= 0 for value in parse_neighbour_stat(text))
     parsed = parse_softnet(text)
     assert parsed is None or all(value >= 0 for value in parsed)

@@ -146,6 +146,16 @@ def test_odd_numbers_become_none(odd: str) -> None:
         assert "links.eth0.mtu" in noted(machine)
 
 
+def test_a_card_counts_what_it_lost_and_a_virtual_link_is_not_asked() -> None:
+    lost = {"statistics/rx_packets": 1000, "statistics/rx_missed_errors": 7, "statistics/rx_fifo_errors": "-"}
+    files, links = nic_files("eth0", **lost, **{"queues/rx-0/rps_cpus": "0000000f"})
+    files |= link_files("dummy0", type=1, statistics__rx_missed_errors=3, **{"queues__rx-0__rps_cpus": "f"})
+    found = by_name(host(files, links))
+    assert found["eth0"].counters == {"rx_packets": 1000, "rx_missed_errors": 7}
+    assert found["eth0"].rps_cpus == "0000000f"
+    assert (found["dummy0"].counters, found["dummy0"].rps_cpus) == ({}, None)
+
+
 def test_trailing_nul_bytes_are_no_part_of_a_value() -> None:
     assert by_name(host(*nic_files(mtu="1500\0\0", operstate="up\0")))["eth0"].mtu == 1500
 

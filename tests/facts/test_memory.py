@@ -59,6 +59,7 @@ def test_memory_of_a_host(tmp_path: Path) -> None:
         thp_defrag="defer+madvise",
         hugepages=(HugePagePool(2 << 20, 7, None), HugePagePool(1 << 30, 2, 1)),
         sockets=Sockets(tcp=52, udp=21),
+        default_hugepage_bytes=2 << 20,
     )
     assert not unknown.listed()
 

@@ -92,6 +92,7 @@ def test_place_of_a_link_below_a_switch(tmp_path: Path) -> None:
             width_max=16,
             bandwidth_mbps=4 * 7876,
             limiting="0000:5e:00.0",
+            bridges={"0000:5f:03.0": 8 * 7876, "0000:5e:00.0": 4 * 7876, "0000:5d:02.0": 4 * 7876},
         ),
     )
     assert not unknown.listed()
@@ -187,7 +188,9 @@ def test_an_unknown_link_takes_its_bandwidth_from_the_bridge(speed: str, width: 
     """A virtual function has no link of its own."""
     own = link(NIC, speed, width)
     assert pcie(own) == PcieLink(None, None, None, None, None, None)
-    assert pcie(own | link(DOWN, "5.0 GT/s PCIe", "8")) == PcieLink(None, None, None, None, 32000, "0000:5f:03.0")
+    assert pcie(own | link(DOWN, "5.0 GT/s PCIe", "8")) == PcieLink(
+        None, None, None, None, 32000, "0000:5f:03.0", {"0000:5f:03.0": 32000}
+    )
 
 
 def test_of_equally_narrow_hops_the_device_counts() -> None:

@@ -1,0 +1,238 @@
+"""BeeGFS: its services on this host, where their targets lie, and how they are bound and connected.
+
+Read are /etc/beegfs/beegfs-KIND.conf and, of several instances on one host, /etc/beegfs/INSTANCE.d/beegfs-KIND.conf,
+which the unit beegfs-KIND@INSTANCE.service goes by; the connInterfacesFile that they name; and of mounted BeeGFS file
+systems the stripe pattern of their root. Nothing that authenticates is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, cast
+
+import msgspec
+
+from advisor.facts.array import Array
+from advisor.facts.beegfs_text import EntryInfo, parse_beegfs_conf, parse_entry_info, parse_interfaces_file
+from advisor.facts.block import BlockNames
+from advisor.facts.disks import Disk
+from advisor.facts.links import Link
+from advisor.facts.mounts import Mount, mounts_by_device, read_mounts
+from advisor.facts.printable import printable
+from advisor.facts.services import Service, read_services
+from advisor.facts.subnets import SharedSubnet, read_shared_subnets
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+ETC: Final = "/etc/beegfs"
+MAX_FILES: Final = 256
+MAX_TARGETS: Final = 256
+MAX_MOUNTS: Final = 2
+ENTRY_SECONDS: Final = 3.0
+"""How long a mounted file system may take to tell its stripe pattern: its servers may be down."""
+
+Kind = Literal["mgmtd", "meta", "storage", "mon", "client"]
+_FILE = re.compile(r"beegfs-(mgmtd|meta|storage|mon|client(?:-[\w-]{1,60})?)\.conf", re.ASCII)
+_INSTANCE = re.compile(r"([\w-]{1,60})\.d", re.ASCII)
+_INTERFACES_FILE = re.compile(rf"{ETC}(/(?!\.\.?/)[\w.-]{{1,60}}){{1,2}}", re.ASCII)
+_DIRECTORY: Final[Mapping[str, str]] = {"meta": "storeMetaDirectory", "storage": "storeStorageDirectory"}
+
+
+class BeegfsTarget(msgspec.Struct, frozen=True):
+    """A directory that holds metadata or chunks. ``device`` is the kernel's name of what is mounted there, None where
+    that is no block device of this host (ZFS) or nothing could be read; ``array`` and ``level`` those of the array
+    that the device is or lies on; ``disks`` the disks at the bottom, ``numa_nodes`` their nodes, sorted."""
+
+    path: str
+    mountpoint: str | None
+    filesystem: str | None
+    device: str | None
+    array: str | None
+    level: str | None
+    disks: tuple[str, ...]
+    numa_nodes: tuple[int, ...]
+
+
+class BeegfsService(msgspec.Struct, frozen=True):
+    """What one configuration file describes. ``instance`` is None for the only one of its kind; ``unit`` for a client,
+    which is no process. ``settings`` are the file's own ``tune…``, ``conn…`` and directory keys.
+
+    ``interfaces`` are the links that its connInterfacesFile allows; None where it names no file or that could not be
+    read. ``service`` is its unit, None where systemd does not have it or there are no targets.
+    """
+
+    kind: Kind
+    instance: str | None
+    path: str
+    unit: str | None
+    settings: Mapping[str, str]
+    targets: tuple[BeegfsTarget, ...] = ()
+    interfaces: tuple[str, ...] | None = None
+    service: Service | None = None
+
+    @property
+    def label(self) -> str:
+        """What to call it: its unit, or the file of a client."""
+        return self.unit or self.path
+
+
+class StripePattern(msgspec.Struct, frozen=True):
+    """The stripe pattern of a mounted BeeGFS file system's root directory."""
+
+    mountpoint: str
+    entry: EntryInfo
+
+
+class Beegfs(msgspec.Struct, frozen=True):
+    """``server_units`` are the units of the metadata and storage services that have targets, sorted."""
+
+    services: tuple[BeegfsService, ...]
+    server_units: tuple[str, ...]
+    patterns: tuple[StripePattern, ...] = ()
+    shared_subnets: tuple[SharedSubnet, ...] = ()
+
+    @property
+    def servers(self) -> tuple[BeegfsService, ...]:
+        """The metadata and storage services that have targets."""
+        return tuple(one for one in self.services if one.targets)
+
+
+def read_beegfs(
+    host: Host, links: Sequence[Link], disks: Sequence[Disk], arrays: Sequence[Array], unknown: Unknowns
+) -> Beegfs | None:
+    """What BeeGFS there is on this host; None where there is no configuration file of it."""
+    files = tuple(_files(host, unknown))
+    if not files:
+        return None
+    mounts = _mounts(host)
+    places = _Places(host, mounts, disks, arrays)
+    found = tuple(_service(host, path, instance, kind, places, unknown) for path, instance, kind in files)
+    services = _with_units(host, found, unknown)
+    units = sorted(one.unit for one in services if one.targets and one.unit)
+    return Beegfs(services, tuple(units), _patterns(host, mounts), read_shared_subnets(host, links))
+
+
+def _files(host: Host, unknown: Unknowns) -> Iterator[tuple[str, str | None, Kind]]:
+    """Path, instance and kind of each configuration file, by path."""
+    directories: list[tuple[str, str | None]] = [(ETC, None)]
+    found: list[tuple[str, str | None, Kind]] = []
+    for name in host.names(ETC):
+        if instance := _INSTANCE.fullmatch(name):
+            directories.append((f"{ETC}/{name}", instance[1]))
+    for directory, owner in directories:
+        for name in host.names(directory):
+            if file := _FILE.fullmatch(name):
+                found.append((f"{directory}/{name}", owner, cast(Kind, file[1].partition("-")[0])))
+    if len(found) > MAX_FILES:
+        unknown.note("beegfs.services", f"{len(found)} configuration files, of which {MAX_FILES} were read")
+    yield from sorted(found)[:MAX_FILES]
+
+
+def _service(
+    host: Host, path: str, instance: str | None, kind: Kind, places: _Places, unknown: Unknowns
+) -> BeegfsService:
+    text = unknown.value(f"beegfs.{path}", host.read(path))
+    settings = parse_beegfs_conf(text) if text is not None else {}
+    name = f"beegfs-{kind}"
+    return BeegfsService(
+        kind=kind,
+        instance=instance,
+        path=path,
+        unit=None if kind == "client" else f"{name}@{instance}.service" if instance else f"{name}.service",
+        settings=settings,
+        targets=tuple(map(places.target, _directories(kind, settings))),
+        interfaces=_interfaces(host, path, settings.get("connInterfacesFile", ""), unknown),
+    )
+
+
+def _directories(kind: Kind, settings: Mapping[str, str]) -> Iterator[str]:
+    listed = settings.get(_DIRECTORY.get(kind, ""), "").split(",")
+    paths = (path.strip().rstrip("/") or path.strip() for path in listed)
+    yield from [path for path in paths if path.startswith("/")][:MAX_TARGETS]
+
+
+def _interfaces(host: Host, path: str, file: str, unknown: Unknowns) -> tuple[str, ...] | None:
+    """The links of a connInterfacesFile, which is only read where such files lie: a scan opens nothing else that a
+    configuration file names."""
+    if not file:
+        return None
+    if not _INTERFACES_FILE.fullmatch(file) or "auth" in file.lower():
+        unknown.note(f"beegfs.{path}.interfaces", f"{file[:80]} is not below {ETC}, so it is not read")
+        return None
+    text = host.read(file)
+    if isinstance(text, Missing):
+        unknown.note(f"beegfs.{path}.interfaces", f"{file}: {text.why}")
+        return None
+    return tuple(map(printable, parse_interfaces_file(text)))
+
+
+def _with_units(host: Host, found: Iterable[BeegfsService], unknown: Unknowns) -> tuple[BeegfsService, ...]:
+    listed = tuple(found)
+    units = tuple(dict.fromkeys(one.unit for one in listed if one.targets and one.unit))
+    known = {one.unit: one for one in read_services(host, units, unknown)}
+    return tuple(
+        msgspec.structs.replace(one, service=known.get(one.unit)) if one.targets and one.unit else one for one in listed
+    )
+
+
+def _mounts(host: Host) -> tuple[Mount, ...]:
+    mounts = read_mounts(host)
+    return () if isinstance(mounts, Missing) else mounts
+
+
+def _patterns(host: Host, mounts: Iterable[Mount]) -> tuple[StripePattern, ...]:
+    targets = tuple(dict.fromkeys(mount.target for mount in mounts if mount.kind == "beegfs"))[:MAX_MOUNTS]
+    entries = ((target, _entry(host, target)) for target in targets)
+    return tuple(StripePattern(printable(target), entry) for target, entry in entries if entry is not None)
+
+
+def entry_command(mountpoint: str) -> tuple[str, ...]:
+    """The command that tells the stripe pattern of a directory; it changes nothing."""
+    return ("beegfs-ctl", "--getentryinfo", f"--mount={mountpoint}", mountpoint)
+
+
+def _entry(host: Host, mountpoint: str) -> EntryInfo | None:
+    done = host.run(entry_command(mountpoint), timeout=ENTRY_SECONDS)
+    return None if isinstance(done, Missing) or not done.ok else parse_entry_info(done.stdout)
+
+
+class _Places:
+    """Which mount, device, array and disks a path lies on."""
+
+    def __init__(self, host: Host, mounts: Iterable[Mount], disks: Sequence[Disk], arrays: Sequence[Array]) -> None:
+        self._names = BlockNames(host)
+        # What was mounted last on a mount point hides what was mounted there before.
+        self._mounts = {mount.target: mount for mount in mounts}
+        self._arrays = {array.device: array for array in arrays}
+        self._nodes = {disk.name: disk.numa_node for disk in disks}
+        self._below = {name: disk.name for disk in disks for name in (*disk.holders, *disk.partitions, disk.name)}
+
+    def target(self, path: str) -> BeegfsTarget:
+        mount = self._mount_of(path)
+        device = next(iter(mounts_by_device([mount], self._names)), None) if mount else None
+        array = self._array_of(device) if device else None
+        disk = self._below.get(device) if device and array is None else None
+        disks = array.disks if array else (disk,) if disk else ()
+        nodes = array.numa_nodes if array else tuple(self._nodes[name] for name in disks)
+        return BeegfsTarget(
+            path=printable(path),
+            mountpoint=printable(mount.target) if mount else None,
+            filesystem=mount.kind if mount else None,
+            device=device,
+            array=array.name if array else None,
+            level=array.level if array else None,
+            disks=disks,
+            numa_nodes=tuple(sorted({node for node in nodes if node is not None})),
+        )
+
+    def _mount_of(self, path: str) -> Mount | None:
+        while path:
+            if path in self._mounts:
+                return self._mounts[path]
+            path = path.rpartition("/")[0]
+        return self._mounts.get("/")
+
+    def _array_of(self, device: str) -> Array | None:
+        partition = re.fullmatch(r"(.+)p[0-9]+", device, re.ASCII | re.DOTALL)
+        return self._arrays.get(device) or (self._arrays.get(partition[1]) if partition else None)

@@ -1,0 +1,119 @@
+"""RAID controllers: what their makers' tools tell of volumes, write cache and its battery.
+
+The kernel sees a controller's volume as one disk. Only the maker's tool knows what is behind it, needs root, and is
+asked where it is installed: storcli or perccli (Broadcom, Dell), tw_cli (3ware), ssacli (HPE). Nothing but ``show`` is
+ever asked for; ``nolog`` keeps storcli from writing its log file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from advisor.facts.array import Array
+from advisor.facts.block import clean
+from advisor.facts.controller import Controller, Volume, data_disks
+from advisor.facts.disks import Disk
+from advisor.facts.ssacli import parse_ssacli
+from advisor.facts.storcli import parse_storcli, parse_storcli_volumes, with_details
+from advisor.facts.tw_cli import controller_of, parse_tw_cli_controllers, parse_tw_cli_units
+from advisor.facts.unknown import Unknowns
+from advisor.host import Completed, Host, Missing
+
+# By name on the search path, then where the makers' packages put them.
+STORCLI: Final = (
+    *("storcli64", "/opt/MegaRAID/storcli/storcli64", "storcli"),
+    *("perccli64", "/opt/MegaRAID/perccli/perccli64", "perccli"),
+)
+SHOW: Final = ("/call", "show", "all", "J", "nolog")
+SHOW_VOLUMES: Final = ("/call/vall", "show", "all", "J", "nolog")
+SSACLI: Final = ("ssacli", "ctrl", "all", "show", "config", "detail")
+_DEADLINE_SECONDS: Final = 20.0
+_PREFIX: Final = {"storcli": "c", "tw_cli": "tw", "ssacli": "slot"}
+
+
+def read_controllers(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
+    """Controllers by tool and number; none where no tool is installed. Why one could not be asked is noted."""
+    return (*_storcli(host, unknown), *_tw_cli(host, unknown), *_ssacli(host, unknown))
+
+
+def controller_arrays(controllers: Iterable[Controller], disks: Iterable[Disk]) -> tuple[Array, ...]:
+    """Their volumes as arrays, with the disk that each is to the kernel where the tool tells it."""
+    by_name = {disk.name: disk for disk in disks}
+    return tuple(_array(one, volume, by_name.get(volume.device or "")) for one in controllers for volume in one.volumes)
+
+
+def array_name(controller: Controller, volume: Volume) -> str:
+    """``c0/v1``, ``tw0/u0``, ``slot0/1``: controller and volume as their tool counts them."""
+    own = f"v{volume.name.rpartition('/')[2]}" if controller.tool == "storcli" else volume.name
+    return f"{_PREFIX[controller.tool]}{controller.name}/{own}"
+
+
+def _array(controller: Controller, volume: Volume, disk: Disk | None) -> Array:
+    name = array_name(controller, volume)
+    texts = {"model": controller.model, "status": volume.status, "cache": volume.cache}
+    texts |= {"write_policy": volume.write_policy, "drives": str(volume.drives) if volume.drives else None}
+    return Array(
+        name=name,
+        manager="controller",
+        # Without a disk of its own in sight it goes by the only name that it has.
+        device=disk.name if disk else name,
+        level=volume.level,
+        chunk_bytes=volume.chunk_bytes,
+        data_disks=data_disks(volume.level, volume.drives),
+        state=volume.state,
+        missing=None,
+        members=(),
+        spares=(),
+        failed=(),
+        journal=(),
+        numa_nodes=(disk.numa_node,) if disk and disk.numa_node is not None else (),
+        size_bytes=disk.size_bytes if disk else None,
+        progress_percent=None,
+        mountpoints=disk.mountpoints if disk else (),
+        detail={key: text for key, text in texts.items() if text},
+        disks=(disk.name,) if disk else (),
+    )
+
+
+def _storcli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
+    for program in STORCLI:
+        done = host.run((program, *SHOW), timeout=_DEADLINE_SECONDS)
+        if isinstance(done, Missing) and done.is_absent:
+            continue
+        controllers = () if isinstance(done, Missing) else parse_storcli(done.stdout)
+        if not controllers:
+            unknown.note("controllers", done if isinstance(done, Missing) else _nothing(program, done))
+            continue
+        more = host.run((program, *SHOW_VOLUMES), timeout=_DEADLINE_SECONDS)
+        details = () if isinstance(more, Missing) else parse_storcli_volumes(more.stdout)
+        return tuple(with_details(one, details) for one in controllers)
+    return ()
+
+
+def _tw_cli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
+    found = []
+    for number, model in parse_tw_cli_controllers(_output(host, ("tw_cli", "show"), unknown)):
+        units = _output(host, ("tw_cli", f"/c{number}", "show"), unknown)
+        found.append(controller_of(number, model, parse_tw_cli_units(units)))
+    return tuple(found)
+
+
+def _ssacli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
+    return parse_ssacli(_output(host, SSACLI, unknown))
+
+
+def _output(host: Host, argv: tuple[str, ...], unknown: Unknowns) -> str:
+    """What a tool printed; nothing, noted unless the tool is not there, where it printed nothing of use."""
+    done = host.run(argv, timeout=_DEADLINE_SECONDS)
+    if isinstance(done, Missing):
+        unknown.value("controllers", done)
+        return ""
+    if not done.ok:
+        unknown.note("controllers", _nothing(argv[0], done))
+    return done.stdout
+
+
+def _nothing(program: str, done: Completed) -> str:
+    words = clean(done.stderr)[:200] or clean(done.stdout)[:200] or "no message"
+    return f"{program} returned {done.rc} and shows no controller: {words}"

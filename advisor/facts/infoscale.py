@@ -1,0 +1,183 @@
+"""InfoScale (VxVM, LLT, VCS) on this host: what says which of the white paper's five configurations it is part of.
+
+Read are /etc/llthosts, /etc/gabtab, main.cf and, where the volume manager is there, ``vxdisk -o alldgs list``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.facts.identity import Cloud
+from advisor.facts.infoscale_configuration import Fit, Place, Recognition, Signs, recognised
+from advisor.facts.infoscale_text import (
+    LltHost,
+    VcsConfig,
+    VxDisk,
+    parse_gabtab,
+    parse_llthosts,
+    parse_main_cf,
+    parse_vxdisk_list,
+)
+from advisor.facts.links import Link
+from advisor.facts.llt import Llt
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+MAIN_CF: Final = "/etc/VRTSvcs/conf/config/main.cf"
+LLTHOSTS: Final = "/etc/llthosts"
+GABTAB: Final = "/etc/gabtab"
+# Made when the volume manager is first started; the module is there while it runs.
+_VOLUME_MANAGER: Final = ("/etc/vx/volboot", "/sys/module/vxio")
+DISK_LIST: Final = ("vxdisk", "-o", "alldgs", "list")
+
+_MIRRORING_WORDS: Final = frozenset({"exported", "remote"})
+_CLUSTER_VOLUMES: Final = frozenset({"CVMCluster", "CVMVolDg", "CFSMount"})
+_MOVING_VOLUMES: Final = frozenset({"EBSVol", "AzureDisk", "GoogleDisk", "DiskGroup"})
+
+
+class InfoScale(msgspec.Struct, frozen=True):
+    """What is here of InfoScale. ``configuration`` is the recognised one of the five, None where it cannot be told;
+    ``configurations`` says of each whether it fits; ``signs`` is what that rests on.
+
+    ``hosts`` are those of /etc/llthosts; ``seed_nodes`` how many /etc/gabtab waits for; ``vcs`` is main.cf; ``disks``
+    None where the volume manager was not asked or did not answer.
+    """
+
+    configuration: str | None
+    configurations: Mapping[str, Fit]
+    signs: Signs
+    hosts: tuple[LltHost, ...] = ()
+    seed_nodes: int | None = None
+    vcs: VcsConfig | None = None
+    disks: tuple[VxDisk, ...] | None = None
+
+
+def read_infoscale(
+    host: Host, llt: Llt | None, links: tuple[Link, ...], cloud: Cloud | None, unknown: Unknowns
+) -> InfoScale | None:
+    """None where there is neither LLT, nor main.cf, nor the volume manager."""
+    has_volumes = any(host.exists(place) for place in _VOLUME_MANAGER)
+    main_cf = unknown.value("infoscale.vcs", host.read(MAIN_CF))
+    if llt is None and main_cf is None and not has_volumes:
+        return None
+    hosts = unknown.value("infoscale.hosts", host.read(LLTHOSTS))
+    gabtab = unknown.value("infoscale.seed_nodes", host.read(GABTAB))
+    read = InfoScale(
+        configuration=None,
+        configurations={},
+        signs=Signs(),
+        hosts=() if hosts is None else parse_llthosts(hosts),
+        seed_nodes=None if gabtab is None else parse_gabtab(gabtab),
+        vcs=None if main_cf is None else parse_main_cf(main_cf),
+        disks=_read_disks(host, unknown) if has_volumes else None,
+    )
+    return judged(read, llt, links, cloud)
+
+
+def judged(read: InfoScale, llt: Llt | None, links: tuple[Link, ...], cloud: Cloud | None) -> InfoScale:
+    """What was read, with the configuration that it makes. Pure."""
+    signs = signs_of(read, llt, links, cloud)
+    found: Recognition = recognised(signs)
+    return msgspec.structs.replace(read, configuration=found.configuration, configurations=found.fits, signs=signs)
+
+
+def _read_disks(host: Host, unknown: Unknowns) -> tuple[VxDisk, ...] | None:
+    done = host.run(DISK_LIST)
+    if isinstance(done, Missing):
+        unknown.note("infoscale.disks", done)
+        return None
+    if not done.ok:
+        unknown.note("infoscale.disks", f"vxdisk list returned {done.rc}: {done.stderr.strip()[:200] or 'no message'}")
+        return None
+    return parse_vxdisk_list(done.stdout)
+
+
+def signs_of(read: InfoScale, llt: Llt | None, links: tuple[Link, ...], cloud: Cloud | None) -> Signs:
+    """What was seen, each with the place where it was."""
+    is_cluster, counted = _is_cluster(read, llt)
+    mirrors, stored = _mirrors(read)
+    place, placed, unplaced = _place(llt, links, cloud)
+    own = tuple(one for one in (llt.links if llt else ()) if not one.low_priority)
+    transports = tuple(dict.fromkeys(one.type if one.type != "-" else "ether" for one in own))
+    tagged = ", ".join(f"{one.tag} {one.type}" for one in own)
+    seen = (counted, stored, f"LLT links: {tagged} (/etc/llttab)" if own else "", placed, _overlay(read))
+    return Signs(
+        is_cluster=is_cluster,
+        transports=transports,
+        mirrors=mirrors,
+        place=place,
+        seen=tuple(one for one in seen if one),
+        untold=(unplaced,) if unplaced and is_cluster is not False else (),
+    )
+
+
+def _is_cluster(read: InfoScale, llt: Llt | None) -> tuple[bool | None, str]:
+    counts = (
+        (len(read.hosts), LLTHOSTS),
+        (sum(1 for one in llt.nodes if one.name) if llt else 0, "lltstat"),
+        (len(read.vcs.systems) if read.vcs else 0, "main.cf"),
+    )
+    for count, where in counts:
+        if count:
+            return count > 1, f"{count} node{'' if count == 1 else 's'} ({where})"
+    # One is no count: a cluster of two may be told to start with one.
+    if read.seed_nodes and read.seed_nodes > 1:
+        return True, f"{read.seed_nodes} nodes to start with ({GABTAB})"
+    if llt and llt.llttab and llt.llttab.peers:
+        return True, f"LLT peers: {', '.join(sorted(set(llt.llttab.peers))[:4])} (/etc/llttab)"
+    is_alone = (llt is None or (llt.running is False and llt.llttab is None)) and read.vcs is None
+    return (False, "no cluster: neither LLT nor main.cf is set up") if is_alone else (None, "")
+
+
+def _mirrors(read: InfoScale) -> tuple[bool | None, str]:
+    """FSS ships what ``vxdisk list`` calls exported or remote; a list without either has none."""
+    shipped = [one for one in read.disks or () if _MIRRORING_WORDS.intersection(one.status)]
+    if shipped:
+        names = ", ".join(f"{one.device} {' '.join(one.status)}" for one in shipped[:4])
+        return True, f"disks are shipped between the nodes: {names} (vxdisk list)"
+    types = {one.type for one in read.vcs.resources} if read.vcs else set()
+    if any(one.group for one in read.disks or ()):
+        return False, "no disk is exported or remote (vxdisk list)"
+    moving, shared = sorted(types & _MOVING_VOLUMES), sorted(types & _CLUSTER_VOLUMES)
+    if moving and not shared:
+        return False, f"volumes that move between the nodes: {', '.join(moving)} (main.cf)"
+    return None, f"cluster volumes, shared or mirrored: {', '.join(shared)} (main.cf)" if shared else ""
+
+
+def _place(llt: Llt | None, links: Iterable[Link], cloud: Cloud | None) -> tuple[Place | None, str, str]:
+    """Where the peers of set-addr lines are: a subnet of a VPC of AWS lies in one zone, those of others do not say."""
+    peers = sorted(set(llt.llttab.peers)) if llt and llt.llttab else []
+    own = tuple(_networks(links))
+    outside = [peer for peer in peers if own and not any(_is_in(peer, network) for network in own)]
+    if outside:
+        return None, f"LLT peers in another subnet: {', '.join(outside[:4])}", "whether that subnet is in another zone"
+    if peers and own and cloud is not None and cloud.provider == "aws":
+        return "one-zone", "LLT peers in this host's own subnets, each of which AWS keeps in one zone", ""
+    return None, "", ""
+
+
+def _overlay(read: InfoScale) -> str:
+    resources = read.vcs.resources if read.vcs else ()
+    names = [one.name for one in resources if one.attributes.get("OverlayIP")]
+    return f"an address that moves across subnets or zones: OverlayIP of {', '.join(names)} (main.cf)" if names else ""
+
+
+def _networks(links: Iterable[Link]) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    for text in (address for link in links for address in link.addresses):
+        try:
+            network = ipaddress.ip_interface(text).network
+        except ValueError:
+            continue
+        if not network.is_loopback and not network.is_link_local:
+            yield network
+
+
+def _is_in(text: str, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    try:
+        return ipaddress.ip_address(text) in network
+    except ValueError:
+        return False

@@ -1,0 +1,249 @@
+"""InterSystems IRIS: its instances, what their cpf asks for, and on which volumes journal, WIJ and databases lie.
+
+Instances are those that ``iris qlist`` lists, else those whose ``irisdb`` runs (the program of a process is root's to
+see), else what lies in a usual directory. No process is started on a host without IRIS' registry directory.
+Sources: InterSystems IRIS documentation, controlling instances (``iris qlist``: fields parted by ^), Installation Guide
+(registry directory), Configuration Parameter File Reference (wijdir, [Journal], [Databases]).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.facts.array import Array
+from advisor.facts.cpf_text import MAX_DATABASES, Cpf, parse_cpf
+from advisor.facts.disks import Disk
+from advisor.facts.filesystems import FileSystem
+from advisor.facts.mounts import Mount, read_mounts
+from advisor.facts.printable import printable
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+REGISTRY: Final = "/usr/local/etc/irissys"
+QLIST: Final = ("iris", "qlist")
+USUAL: Final = ("/usr/irissys", "/opt/irissys", "/opt/iris")
+MAX_INSTANCES: Final = 16
+_FIELDS: Final = 13
+_PROGRAM: Final = "/bin/irisdb"
+
+Role = Literal["journal", "alternate-journal", "wij", "database"]
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """One line of ``iris qlist``. ``data`` is the directory of a durable %SYS, else that of the installation.
+
+    ``mirror`` is the kind of mirror member and its state, empty for an instance that is in none.
+    """
+
+    name: str | None
+    directory: str
+    data: str
+    version: str | None = None
+    running: bool | None = None
+    cpf: str = "iris.cpf"
+    mirror: str = ""
+
+
+class IrisPlace(msgspec.Struct, frozen=True):
+    """Where one of an instance's directories lies. ``name`` is that of a database.
+
+    ``kind`` and ``mountpoint`` are those of the file system, ``device`` is the kernel's name, ``disks`` the whole disks
+    at the bottom; None or empty where the mount is on no block device, or is not known.
+    """
+
+    role: Role
+    name: str
+    directory: str
+    mountpoint: str | None
+    kind: str | None
+    device: str | None
+    disks: tuple[str, ...]
+
+
+class Iris(msgspec.Struct, frozen=True):
+    """An instance. ``cpf`` is the path of its configuration file, ``settings`` None where that could not be read."""
+
+    name: str | None
+    directory: str
+    version: str | None
+    running: bool | None
+    mirror: str
+    cpf: str
+    settings: Cpf | None
+    places: tuple[IrisPlace, ...] = ()
+
+
+def parse_qlist(text: str) -> tuple[Listed, ...]:
+    """The instances that ``iris qlist`` prints; lines without a directory are left out."""
+    found = (_listed(line.split("^")) for line in text.replace("\0", "").splitlines())
+    return tuple(one for one in found if one)[:MAX_INSTANCES]
+
+
+def _listed(fields: Sequence[str]) -> Listed | None:
+    name, directory, version, status, cpf, *rest = [*(field.strip() for field in fields), *[""] * _FIELDS][:_FIELDS]
+    if not name or not directory.startswith("/"):
+        return None
+    mirror = " ".join(part for part in rest[5:7] if part)
+    data = rest[7] if rest[7].startswith("/") else directory
+    is_plain = bool(cpf) and "/" not in cpf
+    return Listed(
+        name=printable(name),
+        directory=posixpath.normpath(directory),
+        data=posixpath.normpath(data),
+        version=printable(version) or None,
+        running=status.startswith("running") if status else None,
+        cpf=cpf if is_plain else "iris.cpf",
+        mirror=printable(mirror),
+    )
+
+
+def read_iris(
+    host: Host,
+    filesystems: Iterable[FileSystem],
+    arrays: Iterable[Array],
+    disks: Iterable[Disk],
+    unknown: Unknowns,
+) -> tuple[Iris, ...]:
+    """The instances of a host, in the order in which IRIS lists them."""
+    found = _instances(host, unknown)
+    if not found:
+        return ()
+    mounts = read_mounts(host)
+    where = _Where(
+        () if isinstance(mounts, Missing) else mounts,
+        {place: one.device for one in filesystems for place in one.mountpoints},
+        tuple(arrays),
+        tuple(disks),
+    )
+    return tuple(_iris(host, one, where, unknown) for one in found)
+
+
+def _instances(host: Host, unknown: Unknowns) -> tuple[Listed, ...]:
+    listed: tuple[Listed, ...] = ()
+    if host.exists(REGISTRY):
+        done = host.run(QLIST)
+        if isinstance(done, Missing):
+            unknown.note("iris", done)
+        elif not done.ok:
+            unknown.note("iris", f"iris qlist returned {done.rc}: {done.stderr.strip()[:200] or 'no message'}")
+        else:
+            listed = parse_qlist(done.stdout)
+        listed = listed or tuple(_running(host))
+    return listed or tuple(_at(place, running=None) for place in USUAL if host.exists(f"{place}/iris.cpf"))
+
+
+def _at(directory: str, *, running: bool | None) -> Listed:
+    return Listed(None, directory, directory, running=running)
+
+
+def _running(host: Host) -> Iterator[Listed]:
+    """By the programs of processes: their arguments, which may hold secrets, are not read."""
+    found: dict[str, None] = {}
+    for pid in host.names("/proc"):
+        if pid.isdigit() and host.read(f"/proc/{pid}/comm") == "irisdb":
+            program = host.readlink(f"/proc/{pid}/exe")
+            if isinstance(program, str) and program.startswith("/") and program.endswith(_PROGRAM):
+                found[posixpath.normpath(program.removesuffix(_PROGRAM) or "/")] = None
+    yield from (_at(directory, running=True) for directory in list(found)[:MAX_INSTANCES])
+
+
+class _Where(msgspec.Struct, frozen=True):
+    """What a directory is looked up in."""
+
+    mounts: tuple[Mount, ...]
+    devices: dict[str, str]
+    """The block device by mount point."""
+    arrays: tuple[Array, ...]
+    disks: tuple[Disk, ...]
+
+
+def _iris(host: Host, one: Listed, where: _Where, unknown: Unknowns) -> Iris:
+    fact = f"iris.{one.name or printable(one.directory)}"
+    # With a durable %SYS the file that counts lies there; the installation keeps the one that it came with.
+    path, text = f"{one.data}/{one.cpf}", host.read(f"{one.data}/{one.cpf}")
+    if isinstance(text, Missing) and text.is_absent and one.data != one.directory:
+        path, text = f"{one.directory}/{one.cpf}", host.read(f"{one.directory}/{one.cpf}")
+    if isinstance(text, Missing):
+        unknown.note(f"{fact}.settings", f"{printable(path)}: {text.why}")
+    settings = None if isinstance(text, Missing) else parse_cpf(text)
+    if settings is not None and len(settings.databases) >= MAX_DATABASES:
+        unknown.note(f"{fact}.databases", f"only the first {MAX_DATABASES} are looked at")
+    return Iris(
+        name=one.name,
+        directory=printable(one.directory),
+        version=one.version,
+        running=one.running,
+        mirror=one.mirror,
+        cpf=printable(path),
+        settings=None if settings is None else _printable(settings),
+        places=() if settings is None else tuple(_places(host, one, settings, where)),
+    )
+
+
+def _printable(settings: Cpf) -> Cpf:
+    def shown(text: str | None) -> str | None:
+        return None if text is None else printable(text)
+
+    return msgspec.structs.replace(
+        settings,
+        wijdir=shown(settings.wijdir),
+        journal=shown(settings.journal),
+        alternate_journal=shown(settings.alternate_journal),
+        databases={printable(name): printable(place) for name, place in settings.databases.items()},
+    )
+
+
+def _places(host: Host, one: Listed, settings: Cpf, where: _Where) -> Iterator[IrisPlace]:
+    manager = f"{one.data.rstrip('/')}/mgr"
+    yield _place(host, "journal", "", settings.journal or f"{manager}/journal", where)
+    if settings.alternate_journal:
+        yield _place(host, "alternate-journal", "", settings.alternate_journal, where)
+    yield _place(host, "wij", "", settings.wijdir or manager, where)
+    for name, directory in settings.databases.items():
+        yield _place(host, "database", name, directory, where)
+
+
+def _place(host: Host, role: Role, name: str, directory: str, where: _Where) -> IrisPlace:
+    real = host.real(directory)
+    # Where a directory on the way is closed to us, its own words are the best that is known.
+    path = posixpath.normpath(directory) if isinstance(real, Missing) else real
+    mount = _mount_of(path, where.mounts)
+    device = where.devices.get(mount.target) if mount else None
+    return IrisPlace(
+        role=role,
+        name=printable(name),
+        directory=printable(directory),
+        mountpoint=printable(mount.target) if mount else None,
+        kind=mount.kind if mount else None,
+        device=device,
+        disks=_disks(device, mount.target, where) if mount and device else (),
+    )
+
+
+def _mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
+    """The mount that a path is on: the deepest, and of several in one place the last, which covers the others."""
+    found: Mount | None = None
+    for mount in mounts:
+        target = mount.target.rstrip("/")
+        if (path == target or path.startswith(f"{target}/")) and (found is None or len(target) >= _depth(found)):
+            found = mount
+    return found
+
+
+def _depth(mount: Mount) -> int:
+    return len(mount.target.rstrip("/"))
+
+
+def _disks(device: str, mountpoint: str, where: _Where) -> tuple[str, ...]:
+    """The whole disks below what is mounted there."""
+    for array in where.arrays:
+        if device == array.device or mountpoint in array.mountpoints:
+            return array.disks
+    for disk in where.disks:
+        if device in (disk.name, *disk.partitions) or mountpoint in disk.mountpoints:
+            return (disk.name,)
+    return ()

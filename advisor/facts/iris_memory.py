@@ -1,0 +1,66 @@
+"""How much shared memory an InterSystems IRIS instance asks for, by its cpf.
+
+Sources: InterSystems Configuration Parameter File Reference: ``globals`` (a list of sizes in MB, their sum counts),
+``routines`` (0: a tenth of the 8-KB global buffers, 80 to 1,020 MB), ``gmheap`` (0: 3 % of the global buffers, 307,200
+to 2,097,000 KB). MB and KB are binary there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from advisor.facts.cpf_text import Cpf
+
+MIB: Final = 1 << 20
+SPARE_PERCENT: Final = 5
+"""What is added for control structures that no parameter names; InterSystems' notes say about as much."""
+_LARGE_PAGES_OFF: Final = 32
+_EIGHT_KB: Final = 2
+_BLOCK_SIZES: Final = 6
+_ROUTINES_MB: Final = (80, 1020)
+_HEAP_KB: Final = (307_200, 2_097_000)
+
+
+def globals_bytes(cpf: Cpf) -> int | None:
+    """The database cache; None where the file leaves it to IRIS, or gives no size."""
+    return sum(cpf.globals_mb) * MIB or None
+
+
+def shared_bytes(cpf: Cpf) -> int | None:
+    """Database cache, routine cache and shared memory heap together; None where the database cache is unknown."""
+    cache = globals_bytes(cpf)
+    if cache is None:
+        return None
+    return cache + _routines_mb(cpf) * MIB + _heap_kb(cpf, cache) * 1024
+
+
+def pages_for(size_bytes: int, page_bytes: int) -> int:
+    """How many huge pages hold that many bytes: 294,912 of 2 MiB for 589,824 MB."""
+    return -(-size_bytes // page_bytes)
+
+
+def wanted_pages(cpf: Cpf, page_bytes: int) -> int | None:
+    """The huge pages to reserve for an instance, spare included; None where its shared memory is unknown."""
+    size = shared_bytes(cpf)
+    return None if size is None else pages_for(size + size * SPARE_PERCENT // 100, page_bytes)
+
+
+def refuses_large_pages(cpf: Cpf) -> bool:
+    """Whether memlock tells IRIS not to use huge pages."""
+    return bool((cpf.memlock or 0) & _LARGE_PAGES_OFF)
+
+
+def _routines_mb(cpf: Cpf) -> int:
+    if len(cpf.routines_mb) == _BLOCK_SIZES:
+        return sum(cpf.routines_mb)
+    low, high = _ROUTINES_MB
+    asked = cpf.routines_mb[0] if cpf.routines_mb else 0
+    if asked:
+        return max(asked, low)
+    eight = cpf.globals_mb[_EIGHT_KB] if len(cpf.globals_mb) > _EIGHT_KB else 0
+    return min(max(eight // 10, low), high)
+
+
+def _heap_kb(cpf: Cpf, cache_bytes: int) -> int:
+    low, high = _HEAP_KB
+    return cpf.gmheap_kb or min(max(cache_bytes * 3 // 100 // 1024, low), high)

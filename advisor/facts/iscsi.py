@@ -1,0 +1,353 @@
+"""iSCSI: sessions and connections of this host as an initiator, its node records and iscsid.conf, and what it exports.
+
+Sessions are those of the kernel's transport class (scsi_transport_iscsi), records and settings those of open-iscsi
+(iscsiadm(8), iscsid.conf), targets those of LIO in configfs (kernel: Documentation/target). User names and passwords
+of CHAP stand beside all of them: only named attributes and keys are ever read or kept.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.facts.array import Array
+from advisor.facts.block import natural
+from advisor.facts.disks import Disk
+from advisor.facts.ini_text import parse_settings
+from advisor.facts.iscsi_target import IscsiTarget, read_targets
+from advisor.facts.links import Link
+from advisor.facts.printable import printable
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+ISCSID_CONF: Final = "/etc/iscsi/iscsid.conf"
+NODE_RECORDS: Final = ("/etc/iscsi/nodes", "/var/lib/iscsi/nodes")
+MAX_SESSIONS: Final = 512
+MAX_RECORDS: Final = 512
+"""Sessions and node records that are read: a host has a few dozen at most."""
+MAX_TEXT: Final = 256
+"""Characters of a name or value that are kept; an iSCSI name has 223 at most (RFC 7143, 4.2.7.1)."""
+
+_SESSIONS: Final = "/sys/class/iscsi_session"
+_CONNECTIONS: Final = "/sys/class/iscsi_connection"
+_HOSTS: Final = "/sys/class/iscsi_host"
+_KEPT: Final = frozenset(
+    {
+        *("node.name", "node.startup", "node.conn[0].address", "node.conn[0].port"),
+        *("iface.iscsi_ifacename", "iface.net_ifacename"),
+        *("node.session.timeo.replacement_timeout", "node.session.cmds_max", "node.session.queue_depth"),
+        *("node.session.nr_sessions", "node.session.iscsi.FirstBurstLength", "node.session.iscsi.MaxBurstLength"),
+        *("node.session.iscsi.ImmediateData", "node.session.iscsi.InitialR2T"),
+        *("node.conn[0].iscsi.MaxRecvDataSegmentLength", "node.conn[0].iscsi.MaxXmitDataSegmentLength"),
+        *("node.conn[0].iscsi.HeaderDigest", "node.conn[0].iscsi.DataDigest"),
+        *("node.conn[0].timeo.noop_out_interval", "node.conn[0].timeo.noop_out_timeout"),
+    }
+)
+
+
+class IscsiConnection(msgspec.Struct, frozen=True):
+    """A TCP connection of a session. ``link`` is the kernel link that carries it, None where that cannot be told.
+
+    ``persistent_address`` is what the connection was made with, ``address`` where it leads now; ``local_address`` is
+    this host's end. ``max_recv_bytes`` is the negotiated MaxRecvDataSegmentLength.
+    """
+
+    name: str
+    state: str | None
+    address: str | None
+    port: int | None
+    persistent_address: str | None
+    persistent_port: int | None
+    local_address: str | None
+    link: str | None
+    max_recv_bytes: int | None
+    header_digest: bool | None
+    data_digest: bool | None
+
+
+class IscsiSession(msgspec.Struct, frozen=True):
+    """A session. ``state`` is the kernel's word: LOGGED_IN, FAILED, FREE.
+
+    ``recovery_seconds`` is how long I/O waits for a lost connection (replacement_timeout; negative: for ever),
+    ``can_queue`` the commands that the session holds at once, ``initiator_interface`` the name of the iscsiadm iface.
+    """
+
+    name: str
+    target: str | None
+    initiator: str | None
+    initiator_interface: str | None
+    state: str | None
+    recovery_seconds: int | None
+    first_burst_bytes: int | None
+    max_burst_bytes: int | None
+    immediate_data: bool | None
+    initial_r2t: bool | None
+    can_queue: int | None
+    connections: tuple[IscsiConnection, ...]
+    disks: tuple[str, ...]
+    """By `Disk.name`."""
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The links that are known to carry it, each once."""
+        return tuple(dict.fromkeys(one.link for one in self.connections if one.link is not None))
+
+
+class IscsiNode(msgspec.Struct, frozen=True):
+    """A node record of open-iscsi: what the next login to this portal uses. Only settings that rules look at."""
+
+    path: str
+    target: str
+    portal: str
+    interface: str
+    settings: Mapping[str, str]
+
+
+class Iscsi(msgspec.Struct, frozen=True):
+    """All of it. ``settings`` are those of iscsid.conf, which new node records are made with."""
+
+    sessions: tuple[IscsiSession, ...] = ()
+    nodes: tuple[IscsiNode, ...] = ()
+    settings: Mapping[str, str] = {}
+    targets: tuple[IscsiTarget, ...] = ()
+    multipath_disks: tuple[str, ...] = ()
+    """Disks of sessions that a multipath map lies on."""
+
+
+def parse_iscsi_settings(text: str) -> Mapping[str, str]:
+    """The settings of iscsid.conf or of a node record that rules look at; the last line of a key counts.
+
+    What belongs to authentication is never kept.
+    """
+    found = ((key, value) for _, key, value in parse_settings(text, continued=False) if key in _KEPT)
+    return {key: printable(value[:MAX_TEXT]) for key, value in found}
+
+
+def read_iscsi(
+    host: Host, links: tuple[Link, ...], disks: tuple[Disk, ...], arrays: tuple[Array, ...], unknown: Unknowns
+) -> Iscsi | None:
+    """None where the host shows nothing of iSCSI. ``links``, ``disks`` and ``arrays`` are the host's."""
+    text = unknown.value("iscsi.settings", host.read(ISCSID_CONF))
+    sessions = _read_sessions(host, links, disks, unknown)
+    found = Iscsi(
+        sessions=sessions,
+        nodes=tuple(_read_nodes(host, unknown)),
+        settings={} if text is None else parse_iscsi_settings(text),
+        targets=read_targets(host, lambda address: link_at(address, links), unknown),
+        multipath_disks=_multipath_disks(sessions, arrays),
+    )
+    return None if found == Iscsi() and text is None else found
+
+
+def _multipath_disks(sessions: Iterable[IscsiSession], arrays: Iterable[Array]) -> tuple[str, ...]:
+    own = {disk for session in sessions for disk in session.disks}
+    paths = (name for array in arrays if array.manager == "dm-multipath" for name in array.members)
+    return tuple(sorted(own.intersection(paths), key=natural))
+
+
+def link_at(address: str | None, links: Iterable[Link]) -> str | None:
+    """The one link that has this address of the host; None where none or several have it."""
+    wanted = _ip(address)
+    if wanted is None:
+        return None
+    found = [link.name for link in links if wanted in (_ip(one) for one in link.addresses)]
+    return found[0] if len(found) == 1 else None
+
+
+def link_towards(address: str | None, links: Iterable[Link]) -> str | None:
+    """The one link in whose network an address lies; None where none or several are."""
+    wanted = _ip(address)
+    if wanted is None:
+        return None
+    found = [link.name for link in links if any(wanted in network for network in networks_of(link))]
+    return found[0] if len(found) == 1 else None
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def networks_of(link: Link) -> tuple[Network, ...]:
+    """The networks of a link's addresses; those of link-local and of single-host addresses are left out."""
+    found: list[Network] = []
+    for address in link.addresses:
+        try:
+            one = ipaddress.ip_interface(address)
+        except ValueError:
+            continue
+        if not one.ip.is_link_local and one.network.num_addresses > 1:
+            found.append(one.network)
+    return tuple(found)
+
+
+def _ip(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    bare = (text or "").strip("[]").partition("/")[0].partition("%")[0]
+    try:
+        return ipaddress.ip_address(bare)
+    except ValueError:
+        return None
+
+
+def _read_sessions(
+    host: Host, links: tuple[Link, ...], disks: tuple[Disk, ...], unknown: Unknowns
+) -> tuple[IscsiSession, ...]:
+    names = _bounded(host.names(_SESSIONS), "iscsi.sessions", unknown)
+    if not names:
+        return ()
+    connections = _connections_by_session(host)
+    by_session = _disks_by_session(host, disks)
+    reader = _Reader(host, links, unknown)
+    return tuple(reader.session(name, connections.get(name, ()), by_session.get(name, ())) for name in names)
+
+
+def _bounded(names: Iterable[str], fact: str, unknown: Unknowns) -> list[str]:
+    listed = sorted(names, key=natural)
+    if len(listed) > MAX_SESSIONS:
+        unknown.note(fact, f"there are {len(listed)}: those after the first {MAX_SESSIONS} are not read")
+    return listed[:MAX_SESSIONS]
+
+
+def _connections_by_session(host: Host) -> dict[str, tuple[str, ...]]:
+    """``connection3:0`` is the first connection of ``session3``."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in sorted(host.names(_CONNECTIONS), key=natural)[: 4 * MAX_SESSIONS]:
+        number = re.fullmatch(r"connection(\d{1,9}):\d{1,9}", name, re.ASCII)
+        if number:
+            session = f"session{number[1]}"
+            found[session] = (*found.get(session, ()), name)
+    return found
+
+
+def _disks_by_session(host: Host, disks: Iterable[Disk]) -> dict[str, tuple[str, ...]]:
+    """By the session in a disk's place below /sys/devices: ``…/host3/session1/target3:0:0/…``."""
+    found: dict[str, tuple[str, ...]] = {}
+    for disk in disks:
+        if disk.detail.get("transport") != "iscsi":
+            continue
+        place = host.readlink(f"/sys/block/{disk.name}")
+        number = None if isinstance(place, Missing) else re.search(r"/(session\d{1,9})/", place, re.ASCII)
+        if number:
+            found[number[1]] = (*found.get(number[1], ()), disk.name)
+    return found
+
+
+class _Reader:
+    """Reads one session after the other."""
+
+    def __init__(self, host: Host, links: tuple[Link, ...], unknown: Unknowns) -> None:
+        self.host = host
+        self.links = links
+        self.unknown = unknown
+
+    def session(self, name: str, connections: Iterable[str], disks: tuple[str, ...]) -> IscsiSession:
+        base, fact = f"{_SESSIONS}/{name}", f"iscsi.sessions.{printable(name)}"
+        scsi_host = self._scsi_host(base)
+        return IscsiSession(
+            name=printable(name),
+            target=self._word(f"{base}/targetname", f"{fact}.target"),
+            initiator=self._word(f"{base}/initiatorname", f"{fact}.initiator"),
+            initiator_interface=self._word(f"{base}/ifacename", f"{fact}.initiator_interface"),
+            state=self._word(f"{base}/state", f"{fact}.state"),
+            recovery_seconds=self._number(f"{base}/recovery_tmo", f"{fact}.recovery_seconds"),
+            first_burst_bytes=self._number(f"{base}/first_burst_len", f"{fact}.first_burst_bytes"),
+            max_burst_bytes=self._number(f"{base}/max_burst_len", f"{fact}.max_burst_bytes"),
+            immediate_data=self._flag(f"{base}/immediate_data", f"{fact}.immediate_data"),
+            initial_r2t=self._flag(f"{base}/initial_r2t", f"{fact}.initial_r2t"),
+            can_queue=self._number(f"/sys/class/scsi_host/{scsi_host}/can_queue", f"{fact}.can_queue")
+            if scsi_host
+            else None,
+            connections=tuple(self.connection(one, scsi_host) for one in connections),
+            disks=tuple(sorted(disks, key=natural)),
+        )
+
+    def connection(self, name: str, scsi_host: str | None) -> IscsiConnection:
+        base, fact = f"{_CONNECTIONS}/{name}", f"iscsi.connections.{name}"
+        address = self._word(f"{base}/address", f"{fact}.address")
+        persistent = self._word(f"{base}/persistent_address", f"{fact}.persistent_address")
+        local = self._word(f"{_HOSTS}/{scsi_host}/ipaddress", f"{fact}.local_address") if scsi_host else None
+        netdev = self._word(f"{_HOSTS}/{scsi_host}/netdev", f"{fact}.link") if scsi_host else None
+        link = self._carrier(local, netdev, address or persistent)
+        if link is None and self.links:
+            self.unknown.note(f"{fact}.link", f"neither {local or 'its own address'} nor its target's tells one link")
+        return IscsiConnection(
+            name=name,
+            state=self._word(f"{base}/state", f"{fact}.state"),
+            address=address,
+            port=self._number(f"{base}/port", f"{fact}.port"),
+            persistent_address=persistent,
+            persistent_port=self._number(f"{base}/persistent_port", f"{fact}.persistent_port"),
+            local_address=local,
+            link=link,
+            max_recv_bytes=self._number(f"{base}/max_recv_dlength", f"{fact}.max_recv_bytes"),
+            header_digest=self._flag(f"{base}/header_digest", f"{fact}.header_digest"),
+            data_digest=self._flag(f"{base}/data_digest", f"{fact}.data_digest"),
+        )
+
+    def _carrier(self, local: str | None, netdev: str | None, target: str | None) -> str | None:
+        """By the host's end of the connection, by the link it is bound to, or by the one network of the target."""
+        names = {link.name for link in self.links}
+        return link_at(local, self.links) or (netdev if netdev in names else None) or link_towards(target, self.links)
+
+    def _scsi_host(self, session: str) -> str | None:
+        place = self.host.real(session)
+        parts = [] if isinstance(place, Missing) else place.split("/")
+        return next((part for part in parts if re.fullmatch(r"host\d{1,9}", part, re.ASCII)), None)
+
+    def _word(self, path: str, fact: str) -> str | None:
+        text = self.unknown.value(fact, self.host.read(path))
+        # The kernel prints a string that was never set in its own way.
+        return None if text in (None, "", "(null)", "<NULL>") else printable(str(text)[:MAX_TEXT])
+
+    def _number(self, path: str, fact: str) -> int | None:
+        text = self._word(path, fact)
+        if text is None:
+            return None
+        if not re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII):
+            self.unknown.note(fact, f"not a number: {text[:40]!r}")
+            return None
+        return int(text)
+
+    def _flag(self, path: str, fact: str) -> bool | None:
+        number = self._number(path, fact)
+        return None if number is None else number != 0
+
+
+def _read_nodes(host: Host, unknown: Unknowns) -> Iterator[IscsiNode]:
+    """Records are files ``TARGET/ADDRESS,PORT,TPGT/INTERFACE``, with old open-iscsi ``TARGET/ADDRESS,PORT``."""
+    seen: set[object] = set()
+    left = MAX_RECORDS
+    for directory in NODE_RECORDS:
+        unknown.value("iscsi.nodes", host.listdir(directory))
+        for path in _record_paths(host, directory):
+            if host.real(path) in seen:
+                continue
+            if left == 0:
+                unknown.note("iscsi.nodes", f"more than {MAX_RECORDS} records: the others are not read")
+                return
+            left -= 1
+            seen.add(host.real(path))
+            text = unknown.value(f"iscsi.nodes.{printable(path)}", host.read(path))
+            if text is not None:
+                yield _node(path, parse_iscsi_settings(text))
+
+
+def _record_paths(host: Host, directory: str) -> Iterator[str]:
+    for target in host.names(directory):
+        for portal in host.names(f"{directory}/{target}"):
+            place = f"{directory}/{target}/{portal}"
+            interfaces = host.names(place)
+            yield from (f"{place}/{one}" for one in interfaces) if host.is_dir(place) else (place,)
+
+
+def _node(path: str, settings: Mapping[str, str]) -> IscsiNode:
+    target, portal, *interface = path.split("/nodes/", 1)[1].split("/")
+    return IscsiNode(
+        path=printable(path),
+        target=settings.get("node.name", printable(target[:MAX_TEXT])),
+        portal=printable(portal[:MAX_TEXT]),
+        interface=settings.get("iface.iscsi_ifacename", printable("/".join(interface)[:MAX_TEXT]) or "default"),
+        settings=settings,
+    )

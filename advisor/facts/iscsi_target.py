@@ -1,0 +1,104 @@
+"""What this host exports over iSCSI: the targets of LIO in configfs.
+
+``/sys/kernel/config/target/iscsi/NAME/tpgt_N`` holds portals (``np``), LUNs (links into ``core``) and parameters
+(kernel: Documentation/target). Access lists and authentication beside them hold passwords: they are not listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.facts.block import BlockNames, natural
+from advisor.facts.printable import printable
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+TARGETS: Final = "/sys/kernel/config/target/iscsi"
+MAX_TARGETS: Final = 256
+MAX_LUNS: Final = 1024
+_MAX_TEXT: Final = 256
+_PARAMETERS: Final = (
+    *("FirstBurstLength", "MaxBurstLength", "MaxRecvDataSegmentLength", "ImmediateData", "InitialR2T"),
+    *("HeaderDigest", "DataDigest"),
+)
+_WILDCARDS: Final = frozenset({"0.0.0.0", "::"})
+
+FindLink = Callable[[str], str | None]
+
+
+class TargetPortal(msgspec.Struct, frozen=True):
+    """Where a target listens. ``link`` is the link with that address; None also for an address that means all."""
+
+    address: str
+    port: int
+    link: str | None
+
+
+class IscsiTarget(msgspec.Struct, frozen=True):
+    """A portal group of a target. ``disks`` are the kernel names of the block devices behind its LUNs."""
+
+    name: str
+    group: int
+    enabled: bool | None
+    portals: tuple[TargetPortal, ...]
+    disks: tuple[str, ...]
+    parameters: Mapping[str, str]
+
+
+def read_targets(host: Host, find_link: FindLink, unknown: Unknowns) -> tuple[IscsiTarget, ...]:
+    """Portal groups by name; none where LIO is not there."""
+    listed = unknown.value("iscsi.targets", host.listdir(TARGETS)) or ()
+    groups = [place for name in listed for place in _groups(host, name)]
+    if len(groups) > MAX_TARGETS:
+        unknown.note("iscsi.targets", f"there are {len(groups)}: those after the first {MAX_TARGETS} are not read")
+    if not groups:
+        return ()
+    devices = BlockNames(host)
+    return tuple(_target(host, *place, find_link, devices, unknown) for place in groups[:MAX_TARGETS])
+
+
+def _groups(host: Host, name: str) -> Iterator[tuple[str, int]]:
+    # Beside the targets stand discovery_auth, lio_version and the like.
+    if name.startswith(("iqn.", "eui.", "naa.")):
+        found = (re.fullmatch(r"tpgt_(\d{1,5})", one, re.ASCII) for one in host.names(f"{TARGETS}/{name}"))
+        yield from sorted((name, int(one[1])) for one in found if one)
+
+
+def _target(
+    host: Host, name: str, group: int, find_link: FindLink, devices: BlockNames, unknown: Unknowns
+) -> IscsiTarget:
+    base, fact = f"{TARGETS}/{name}/tpgt_{group}", f"iscsi.targets.{printable(name)}"
+    enabled = unknown.value(f"{fact}.enabled", host.read(f"{base}/enable"))
+    found = (parse_portal(one) for one in host.names(f"{base}/np"))
+    texts = {key: host.read(f"{base}/param/{key}") for key in _PARAMETERS}
+    return IscsiTarget(
+        name=printable(name[:_MAX_TEXT]),
+        group=group,
+        enabled={"0": False, "1": True}.get(enabled or ""),
+        portals=tuple(TargetPortal(*one, None if one[0] in _WILDCARDS else find_link(one[0])) for one in found if one),
+        disks=tuple(sorted(set(_exported(host, base, devices)), key=natural)),
+        parameters={key: printable(text[:_MAX_TEXT]) for key, text in texts.items() if isinstance(text, str) and text},
+    )
+
+
+def parse_portal(text: str) -> tuple[str, int] | None:
+    """Address and port of ``192.0.2.1:3260`` or ``[2001:db8::1]:3260``; None for anything else."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%\w]{2,64})\]|([0-9.]{7,15})):([0-9]{1,5})", text, re.ASCII)
+    return (found[1] or found[2], int(found[3])) if found else None
+
+
+def _exported(host: Host, base: str, devices: BlockNames) -> Iterator[str]:
+    """Devices of the LUNs' back ends; files and RAM disks have none."""
+    for lun in host.names(f"{base}/lun")[:MAX_LUNS]:
+        for name in host.names(f"{base}/lun/{lun}"):
+            place = f"{base}/lun/{lun}/{name}"
+            if isinstance(host.readlink(place), Missing):
+                continue
+            path = host.read(f"{place}/udev_path")
+            device = None if isinstance(path, Missing) else devices.by_path(path)
+            if device is not None:
+                yield printable(device)

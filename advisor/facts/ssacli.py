@@ -1,0 +1,140 @@
+"""What ``ssacli ctrl all show config detail`` prints: Smart Array controllers, logical drives, cache and its battery.
+
+No description of this output by its maker is public. The shape is that of outputs in public bug reports and test
+suites; a line that is not known changes nothing, so a release that prints another leaves fields unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.facts.controller import (
+    MAX_CONTROLLERS,
+    MAX_TEXT,
+    MAX_VOLUMES,
+    CacheProtection,
+    Controller,
+    Volume,
+    WritePolicy,
+    device_name,
+    level_of,
+    media_of,
+    size_bytes,
+)
+from advisor.facts.printable import printable
+
+_MAX_LINES: Final = 20_000
+_HEAD: Final = re.compile(r"(\S.{0,80}?) in Slot (\d{1,3})\b", re.ASCII)
+_STATES: Final = (
+    ("ok", "active"),
+    ("interim recovery", "degraded"),
+    ("recovering", "recovering"),
+    ("ready for rebuild", "degraded"),
+    ("failed", "failed"),
+)
+_LEVELS: Final = {"0": "raid0", "1": "raid1", "1+0": "raid10", "5": "raid5", "50": "raid50", "6": "raid6"}
+
+Block = Mapping[str, str]
+
+
+def parse_ssacli(text: str) -> tuple[Controller, ...]:
+    """Controllers in the order of the output, by the number of their slot."""
+    return tuple(_controller(*found) for found in _sections(text.splitlines()[:_MAX_LINES]))[:MAX_CONTROLLERS]
+
+
+def _sections(lines: list[str]) -> list[tuple[str, str, list[str]]]:
+    """Model, slot and lines of each controller; its name begins a line."""
+    found: list[tuple[str, str, list[str]]] = []
+    for line in lines:
+        head = _HEAD.match(line)
+        if head:
+            found.append((head[1], head[2], []))
+        elif found:
+            found[-1][2].append(line)
+    return found
+
+
+def _controller(model: str, slot: str, lines: list[str]) -> Controller:
+    blocks = list(_blocks(lines))
+    about = blocks[0][1]
+    count, battery = about.get("Battery/Capacitor Count"), about.get("Battery/Capacitor Status")
+    drives = [block for kind, block in blocks if kind == "logical"][:MAX_VOLUMES]
+    media = [(block["array"], _medium(block)) for kind, block in blocks if kind == "physical"]
+    source = about.get("Cache Backup Power Source", "")
+    return Controller(
+        name=slot,
+        tool="ssacli",
+        model=printable(model[:MAX_TEXT]),
+        firmware=about.get("Firmware Version"),
+        volumes=tuple(_volume(block, about, media) for block in drives),
+        has_protection=False if count == "0" else True if battery or (count or "").isdigit() else None,
+        protection=CacheProtection("battery" if "atter" in source else "flash", battery, _is_healthy(battery))
+        if battery
+        else None,
+        detail={key: about[key] for key in ("Cache Status", "No-Battery Write Cache", "Cache Ratio") if key in about},
+    )
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The controller's own settings first, then logical and physical drives, each with the array around it."""
+    array = ""
+    block: dict[str, str] = {}
+    made = [("controller", block)]
+    for line in lines:
+        key, colon, value = line.strip().partition(":")
+        value = printable(value.strip()[:MAX_TEXT])
+        if key == "Array" and colon:
+            array, block = value, {}
+        elif key == "Logical Drive" and colon:
+            block = {"array": array, "name": value}
+            made.append(("logical", block))
+        elif key.startswith("physicaldrive ") and not line.strip().endswith(")"):
+            block = {"array": array}
+            made.append(("physical", block))
+        elif key.startswith(("unassigned", "SEP ", "Expander ", "Enclosure ")) or key in ("Unassigned", "HBA Drives"):
+            array, block = "", {}
+        elif colon and value:
+            block.setdefault(printable(key[:MAX_TEXT]), value)
+    yield from made
+
+
+def _medium(block: Block) -> str:
+    words = block.get("Interface Type", "")
+    return "ssd" if "Solid State" in words or "NVMe" in words else "hdd" if block.get("Rotational Speed") else ""
+
+
+def _volume(block: Block, about: Block, media: list[tuple[str, str]]) -> Volume:
+    status, caching = block.get("Status", ""), block.get("Caching", "")
+    own = [medium for array, medium in media if array and array == block["array"]]
+    begun = (state for words, state in _STATES if status.lower().startswith(words))
+    return Volume(
+        name=block["name"],
+        level=_LEVELS.get(block.get("Fault Tolerance", "").removeprefix("RAID ")) or level_of(block.get("RAID", "")),
+        state=next(begun, None),
+        status=status,
+        write_policy=_policy(caching, about),
+        cache=caching,
+        chunk_bytes=size_bytes(block.get("Strip Size", "")),
+        drives=len(own) or None,
+        media=media_of(frozenset(own)),
+        device=device_name(block.get("Disk Name", "")),
+    )
+
+
+def _policy(caching: str, about: Block) -> WritePolicy | None:
+    """Caching of the drive, unless the controller has it off or gives all of its cache to reads."""
+    share = re.search(r"(\d{1,3})% Write", about.get("Cache Ratio", ""), re.ASCII)
+    is_off = "disabled" in about.get("Cache Status", "").lower() or (share is not None and share[1] == "0")
+    if caching.lower().startswith("disabled") or (caching and is_off):
+        return "write-through"
+    if not caching.lower().startswith("enabled"):
+        return None
+    return "always-write-back" if about.get("No-Battery Write Cache") == "Enabled" else "write-back"
+
+
+def _is_healthy(state: str) -> bool | None:
+    if state == "OK":
+        return True
+    return False if re.search(r"fail|recharg|charging|replace|not |degrad", state, re.IGNORECASE) else None

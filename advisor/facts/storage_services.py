@@ -1,0 +1,64 @@
+"""The running services that matter to storage: those that serve it, and those that somebody has placed."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.facts.cpu import online_cpus
+from advisor.facts.cpulist import parse_list
+from advisor.facts.service_devices import with_devices
+from advisor.facts.services import Service, read_services
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+
+LIST_RUNNING: Final = (
+    *("systemctl", "list-units", "--type=service", "--state=running"),
+    *("--no-legend", "--plain", "--no-pager"),
+)
+MAX_UNITS: Final = 400
+
+_UNIT: Final = re.compile(r"[\w:.\\@-]{1,255}\.service", re.ASCII)
+# Units of file servers, cluster file systems, databases and volume managers, as their own packages name them.
+_STORAGE: Final = re.compile(
+    r"(beegfs-|nfs-(server|ganesha|mountd)|ganesha|smb|nmb|ctdb|gluster|ceph-(osd|mon|mds|mgr|radosgw)|lustre|mmfs"
+    r"|ocfs2|gfs2|dlm|drbd|linstor|tgt|target|nvmet|spdk|iscsi|multipathd|minio|seaweedfs|openstack-(swift|cinder)"
+    r"|swift-|postgres|mysql|mariadb|mongo|cassandra|scylla|clickhouse|elasticsearch|opensearch|kafka|redis|influx"
+    r"|oracle|db2|sap|hdb|vx|vcs|llt|gab|amf|had\b|libvirtd|virtqemud)"
+)
+
+
+def parse_running(text: str) -> tuple[str, ...]:
+    """The units that ``systemctl list-units --plain --no-legend`` lists, sorted."""
+    words = (line.split(maxsplit=1)[0] for line in text.splitlines() if line.strip())
+    return tuple(sorted({word for word in words if _UNIT.fullmatch(word)}))
+
+
+def read_storage_services(host: Host, unknown: Unknowns) -> tuple[Service, ...]:
+    """Running services of storage software, and those kept to some of the CPUs, with the devices that they use.
+
+    Other services run wherever the scheduler puts them and are left out. Whose open files cannot be seen (another
+    user's, without root) has fewer devices than it uses.
+    """
+    done = host.run(LIST_RUNNING)
+    if isinstance(done, Missing) or not done.ok:
+        why = done.why if isinstance(done, Missing) else f"systemctl returned {done.rc}: {done.stderr.strip()[:200]}"
+        unknown.note("services", why)
+        return ()
+    units = parse_running(done.stdout)[:MAX_UNITS]
+    online = online_cpus(host)
+    every = None if isinstance(online, Missing) else frozenset(online)
+    wanted = [one for one in read_services(host, units, unknown) if _matters(one, every)]
+    return with_devices(host, wanted)
+
+
+def _matters(service: Service, online: frozenset[int] | None) -> bool:
+    return bool(_STORAGE.match(service.unit)) or _is_placed(service, online)
+
+
+def _is_placed(service: Service, online: frozenset[int] | None) -> bool:
+    if service.numa_policy not in (None, "default") or service.cpu_affinity:
+        return True
+    if service.cpus_allowed is None or online is None:
+        return False
+    return not frozenset(parse_list(service.cpus_allowed)) >= online

@@ -1,0 +1,182 @@
+"""What storcli and perccli print with ``show all J``: controllers, virtual drives, drives, CacheVault and battery.
+
+The shape is that of ``Controllers[].Response Data`` in the tools' public output (Broadcom StorCLI, Dell PERC CLI).
+Whatever is not in that shape is passed over and stays unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.facts.block import clean
+from advisor.facts.controller import (
+    MAX_CONTROLLERS,
+    MAX_TEXT,
+    MAX_VOLUMES,
+    CacheProtection,
+    Controller,
+    Volume,
+    WritePolicy,
+    device_name,
+    level_of,
+    media_of,
+    size_bytes,
+)
+from advisor.facts.printable import printable
+
+Tree = Mapping[str, object]
+
+_STATES: Final = {"optl": "active", "pdgd": "degraded", "dgrd": "degraded", "ofln": "failed", "rec": "recovering"}
+# The first letters of the column Cache say what is read ahead, the last D or C whether reads are cached.
+_CACHE: Final = re.compile(r"(?:NR|R|ADRA)(AWB|FWB|WB|WT)[DC]?", re.ASCII)
+_POLICIES: Final[Mapping[str, WritePolicy]] = {
+    "WB": "write-back",
+    "WT": "write-through",
+    "AWB": "always-write-back",
+    "FWB": "always-write-back",
+}
+
+
+class StorcliVolume(msgspec.Struct, frozen=True):
+    """What ``/call/vall show all J`` adds to a virtual drive; ``name`` as ``0/1``."""
+
+    controller: str
+    name: str
+    chunk_bytes: int | None
+    drives: int | None
+    device: str | None
+
+
+def parse_storcli(text: str) -> tuple[Controller, ...]:
+    """Controllers in the JSON of ``/call show all J``, by number; those that answered with an error are left out."""
+    return tuple(_controller(number, data) for number, data in _answers(text))
+
+
+def parse_storcli_volumes(text: str) -> tuple[StorcliVolume, ...]:
+    """Virtual drives in the JSON of ``/call/vall show all J``, in the order in which they stand."""
+    return tuple(one for number, data in _answers(text) for one in _details(number, data))
+
+
+def with_details(controller: Controller, details: tuple[StorcliVolume, ...]) -> Controller:
+    """The controller with strip size, number of drives and device of its volumes."""
+    known = {one.name: one for one in details if one.controller == controller.name}
+    volumes = tuple(_with_detail(one, known.get(one.name)) for one in controller.volumes)
+    return msgspec.structs.replace(controller, volumes=volumes)
+
+
+def _with_detail(volume: Volume, detail: StorcliVolume | None) -> Volume:
+    if detail is None:
+        return volume
+    return msgspec.structs.replace(
+        volume, chunk_bytes=detail.chunk_bytes, drives=detail.drives or volume.drives, device=detail.device
+    )
+
+
+def _answers(text: str) -> Iterator[tuple[str, Tree]]:
+    """Number and ``Response Data`` of each controller that answered."""
+    try:
+        document = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return
+    for entry in _trees(_tree(document).get("Controllers"))[:MAX_CONTROLLERS]:
+        status, data = _tree(entry.get("Command Status")), _tree(entry.get("Response Data"))
+        number = status.get("Controller", _tree(data.get("Basics")).get("Controller"))
+        if type(number) is int and 0 <= number < 1000 and data and _word(status.get("Status")) != "Failure":
+            yield str(number), data
+
+
+def _controller(number: str, data: Tree) -> Controller:
+    basics, version, status = (_tree(data.get(key)) for key in ("Basics", "Version", "Status"))
+    protection = _protection(data)
+    told = _word(_tree(data.get("HwCfg")).get("BBU"))
+    state = _word(status.get("Controller Status"))
+    return Controller(
+        name=number,
+        tool="storcli",
+        model=_word(basics.get("Model")) or _word(data.get("Product Name")),
+        firmware=_word(version.get("Firmware Version")),
+        volumes=tuple(_volume(one, data) for one in _trees(data.get("VD LIST"))[:MAX_VOLUMES]),
+        has_protection=True if protection else False if told is not None and told.lower() in ("absent", "no") else None,
+        protection=protection,
+        detail={"status": state} if state else {},
+    )
+
+
+def _protection(data: Tree) -> CacheProtection | None:
+    """The state in a list of units, or in a list of properties, of which both are met with."""
+    kinds: tuple[tuple[str, Literal["battery", "flash"]], ...] = (("Cachevault_Info", "flash"), ("BBU_Info", "battery"))
+    for key, kind in kinds:
+        listed = _trees(data.get(key))
+        pairs = {_word(one.get("Property")): _word(one.get("Value")) for one in listed}
+        state = next((word for one in listed if (word := _word(one.get("State")))), None)
+        state = state or pairs.get("State") or pairs.get("Battery State")
+        if state:
+            return CacheProtection(kind, state, _is_healthy(state))
+    return None
+
+
+def _is_healthy(state: str) -> bool | None:
+    word = state.lower()
+    if word in ("optimal", "opt"):
+        return True
+    return False if re.search(r"fail|degrad|dgrd|missing|replace|learn|charg|not |needs", word) else None
+
+
+def _volume(entry: Tree, data: Tree) -> Volume:
+    name, cache, status = (_word(entry.get(key)) or "" for key in ("DG/VD", "Cache", "State"))
+    found = _CACHE.fullmatch(cache.upper())
+    group = name.partition("/")[0]
+    drives = [one for one in _trees(data.get("PD LIST")) if group and _word(one.get("DG")) == group]
+    return Volume(
+        name=name,
+        level=level_of(_word(entry.get("TYPE")) or ""),
+        state=_STATES.get(status.lower()),
+        status=status,
+        write_policy=_POLICIES[found[1]] if found else None,
+        cache=cache,
+        drives=len(drives) or None,
+        media=media_of(frozenset((_word(one.get("Med")) or "").lower() for one in drives)),
+    )
+
+
+def _details(number: str, data: Tree) -> Iterator[StorcliVolume]:
+    for key, listed in data.items():
+        place = re.fullmatch(r"/c\d{1,3}/v(\d{1,4})", key, re.ASCII)
+        name = next((word for one in _trees(listed) if (word := _word(one.get("DG/VD")))), None)
+        if not place or name is None:
+            continue
+        properties = _tree(data.get(f"VD{place[1]} Properties"))
+        each, spans = (_count(properties.get(one)) for one in ("Number of Drives Per Span", "Span Depth"))
+        yield StorcliVolume(
+            controller=number,
+            name=name,
+            chunk_bytes=size_bytes(_word(properties.get("Strip Size")) or ""),
+            drives=each * spans if each and spans else None,
+            device=device_name(_word(properties.get("OS Drive Name")) or ""),
+        )
+
+
+def _tree(value: object) -> Tree:
+    return value if isinstance(value, dict) else {}
+
+
+def _trees(value: object) -> list[Tree]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _word(value: object) -> str | None:
+    """A text or number as one short line; None for anything else, and for nothing."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    # Python refuses to write numbers of thousands of digits out.
+    text = value[: 2 * MAX_TEXT] if isinstance(value, str) else str(value) if abs(value) < 1 << 64 else ""
+    return printable(clean(text)[:MAX_TEXT]) or None
+
+
+def _count(value: object) -> int | None:
+    text = _word(value) or ""
+    return int(text) if re.fullmatch(r"[0-9]{1,4}", text, re.ASCII) else None

@@ -1,0 +1,381 @@
+"""RAID controllers from what their tools print; the texts are made up, in the shape of public ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.ceilings.paths import limits_of
+from advisor.facts.controller import Controller, data_disks, device_name, level_of, media_of, size_bytes
+from advisor.facts.controllers import SHOW, SHOW_VOLUMES, SSACLI, controller_arrays, read_controllers
+from advisor.facts.ssacli import parse_ssacli
+from advisor.facts.storcli import parse_storcli, parse_storcli_volumes, with_details
+from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_units
+from advisor.facts.unknown import Unknowns
+from advisor.facts.whole import scan
+from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
+from advisor.plan.devices import none_chosen, select_arrays
+from advisor.profiles import Wanted
+from advisor.snapshot import capture, open_snapshot
+from tests.rules.build import disk, facts
+from tests.trees import host_of, make_command, make_tree
+
+
+def storcli(**parts: Any) -> str:
+    """``/call show all J`` of a controller with a RAID 10 of 8 disks and a RAID 1 of SSDs."""
+    drives = [{"EID:Slt": f"252:{n}", "DID": n, "State": "Onln", "DG": 0, "Med": "HDD"} for n in range(8)]
+    drives += [{"EID:Slt": f"252:{n}", "DID": n, "State": "Onln", "DG": 1, "Med": "SSD"} for n in (8, 9)]
+    data: dict[str, Any] = {
+        "Basics": {"Controller": 0, "Model": "MegaRAID 9361-8i", "Serial Number": "SN1"},
+        "Version": {"Firmware Version": "4.680.00-8563"},
+        "Status": {"Controller Status": "Optimal"},
+        "HwCfg": {"BBU": "Absent", "On Board Memory Size": "1024MB"},
+        "VD LIST": [
+            {"DG/VD": "0/0", "TYPE": "RAID10", "State": "Optl", "Cache": "RWBD", "Size": "7.276 TB", "Name": "data"},
+            {"DG/VD": "1/1", "TYPE": "RAID1", "State": "Dgrd", "Cache": "NRWTD", "Size": "446 GB", "Name": "os"},
+        ],
+        "PD LIST": drives,
+        "Cachevault_Info": [{"Model": "CVPM02", "State": "Optimal", "Temp": "28C"}],
+    }
+    status = {"Controller": 0, "Status": "Success"}
+    return json.dumps({"Controllers": [{"Command Status": status, "Response Data": data | parts}]})
+
+
+VOLUMES = json.dumps(
+    {
+        "Controllers": [
+            {
+                "Command Status": {"Controller": 0, "Status": "Success"},
+                "Response Data": {
+                    "/c0/v0": [{"DG/VD": "0/0", "TYPE": "RAID10", "Cache": "RWBD"}],
+                    "PDs for VD 0": [{"EID:Slt": "252:0"}],
+                    "VD0 Properties": {
+                        "Strip Size": "256 KB",
+                        "Span Depth": 4,
+                        "Number of Drives Per Span": 2,
+                        "OS Drive Name": "/dev/sda",
+                    },
+                },
+            }
+        ]
+    }
+)
+FAILED = json.dumps({"Controllers": [{"Command Status": {"Controller": 0, "Status": "Failure"}, "Response Data": {}}]})
+
+TW_SHOW = """
+Ctl   Model        (V)Ports  Drives   Units   NotOpt  RRate   VRate  BBU
+------------------------------------------------------------------------
+c0    9650SE-8LPML 8         8        2       1       1       1      OK
+"""
+TW_UNITS = """
+Unit  UnitType  Status         %RCmpl  %V/I/M  Stripe  Size(GB)  Cache  AVrfy
+------------------------------------------------------------------------------
+u0    RAID-10   OK             -       -       256K    7450.56   RiW    ON
+u1    RAID-6    DEGRADED       -       -       64K     5587.9    Ri     ON
+u2    SPARE     OK             -       -       -       1863.01   -      OFF
+
+VPort Status         Unit Size      Type  Phy Encl-Slot    Model
+------------------------------------------------------------------------------
+p0    OK             u0   1.82 TB   SATA  0   -            MADE UP 2000
+p1    OK             u0   1.82 TB   SATA  1   -            MADE UP 2000
+p2    OK             u0   1.82 TB   SATA  2   -            MADE UP 2000
+p3    OK             u0   1.82 TB   SATA  3   -            MADE UP 2000
+"""
+TW_BATTERY = """
+Name  OnlineState  BBUReady  Status    Volt     Temp     Hours  LastCapTest
+---------------------------------------------------------------------------
+bbu   On           Yes       OK        OK       OK       212    03-Jan-2012
+"""
+
+SSACLI_TEXT = """
+Smart Array P440ar in Slot 0 (Embedded)
+   Bus Interface: PCI
+   Slot: 0
+   Controller Status: OK
+   Firmware Version: 6.60
+   Cache Board Present: True
+   Cache Status: OK
+   Cache Ratio: 10% Read / 90% Write
+   Drive Write Cache: Disabled
+   No-Battery Write Cache: Disabled
+   Cache Backup Power Source: Batteries
+   Battery/Capacitor Count: 1
+   Battery/Capacitor Status: OK
+
+   Array: A
+      Interface Type: SAS
+      Status: OK
+
+      Logical Drive: 1
+         Size: 1.1 TB
+         Fault Tolerance: 1+0
+         Strip Size: 256 KB
+         Full Stripe Size: 512 KB
+         Status: OK
+         Caching:  Enabled
+         Disk Name: /dev/sda          Mount Points: None
+         Mirror Group 1:
+            physicaldrive 1I:1:1 (port 1I:box 1:bay 1, SAS HDD, 600 GB, OK)
+
+      physicaldrive 1I:1:1
+         Port: 1I
+         Interface Type: SAS
+         Rotational Speed: 10000
+      physicaldrive 1I:1:2
+         Port: 1I
+         Interface Type: SAS
+         Rotational Speed: 10000
+
+   Array: B
+      Interface Type: Solid State SATA
+
+      Logical Drive: 2
+         Fault Tolerance: 5
+         Strip Size: 128 KB
+         Status: Interim Recovery Mode
+         Caching:  Disabled
+         Disk Name: /dev/sdb
+
+      physicaldrive 2I:1:5
+         Interface Type: Solid State SATA
+
+   SEP (Vendor ID HPE, Model Smart Adapter) 379
+      Device Number: 379
+"""
+
+
+def only(found: tuple[Controller, ...]) -> Controller:
+    (one,) = found
+    return one
+
+
+def test_a_controller_of_storcli() -> None:
+    one = with_details(only(parse_storcli(storcli())), parse_storcli_volumes(VOLUMES))
+    assert (one.name, one.model, one.firmware) == ("0", "MegaRAID 9361-8i", "4.680.00-8563")
+    assert one.protection is not None
+    assert (one.protection.kind, one.protection.state, one.is_protected) == ("flash", "Optimal", True)
+    data, system = one.volumes
+    assert (data.name, data.level, data.state, data.write_policy) == ("0/0", "raid10", "active", "write-back")
+    assert (data.drives, data.media, data.chunk_bytes, data.device) == (8, "hdd", 256 << 10, "sda")
+    assert (system.level, system.state, system.write_policy) == ("raid1", "degraded", "write-through")
+    assert (system.drives, system.media, system.chunk_bytes, system.device) == (2, "ssd", None, None)
+
+
+@pytest.mark.parametrize(
+    ("parts", "has", "protected"),
+    [
+        ({"Cachevault_Info": [{"State": "Failed"}]}, True, False),
+        ({"Cachevault_Info": [{"State": "Degraded(Need Attention)"}]}, True, False),
+        ({"Cachevault_Info": [{"State": "Whatever"}]}, True, None),
+        ({"Cachevault_Info": [{"Property": "State", "Value": "Optimal"}]}, True, True),
+        ({"Cachevault_Info": [], "BBU_Info": [{"State": "Optimal"}]}, True, True),
+        ({"Cachevault_Info": [], "BBU_Info": [{"Property": "Battery State", "Value": "Learning"}]}, True, False),
+        ({"Cachevault_Info": None}, False, False),
+        ({"Cachevault_Info": None, "HwCfg": {"BBU": "Present"}}, None, None),
+        ({"Cachevault_Info": None, "HwCfg": []}, None, None),
+    ],
+)
+def test_what_protects_the_cache(parts: dict[str, Any], has: bool | None, protected: bool | None) -> None:
+    one = only(parse_storcli(storcli(**parts)))
+    assert (one.has_protection, one.is_protected) == (has, protected)
+
+
+@pytest.mark.parametrize(
+    ("cache", "policy"),
+    [
+        ("NRWTD", "write-through"),
+        ("RWBC", "write-back"),
+        ("NRAWBD", "always-write-back"),
+        ("RFWBD", "always-write-back"),
+        ("ADRAWBD", "write-back"),
+        ("", None),
+        ("WB?", None),
+    ],
+)
+def test_the_letters_of_the_cache(cache: str, policy: str | None) -> None:
+    one = only(parse_storcli(storcli(**{"VD LIST": [{"DG/VD": "0/0", "Cache": cache}]})))
+    assert one.volumes[0].write_policy == policy
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "null", "[]", "{}", '{"Controllers": 1}', '{"Controllers": [1, {"Response Data": 2}]}', FAILED, "[" * 90_000],
+)
+def test_what_is_no_answer_of_storcli(text: str) -> None:
+    assert parse_storcli(text) == ()
+    assert parse_storcli_volumes(text) == ()
+
+
+def test_a_unit_of_tw_cli() -> None:
+    assert parse_tw_cli_controllers(TW_SHOW) == (("0", "9650SE-8LPML"),)
+    (first, second), has_protection, battery = parse_tw_cli_units(TW_UNITS + TW_BATTERY)
+    assert (first.name, first.level, first.state, first.write_policy) == ("u0", "raid10", "active", "write-back")
+    assert (first.drives, first.chunk_bytes, first.media) == (4, 256 << 10, None)
+    assert (second.level, second.state, second.write_policy) == ("raid6", "degraded", "write-through")
+    assert battery is not None
+    assert (has_protection, battery.state, battery.healthy) == (True, "OK", True)
+    assert parse_tw_cli_units(TW_UNITS)[1:] == (False, None)
+    assert parse_tw_cli_units("") == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "healthy"),
+    [
+        ("bbu   On           No        Charging  OK       OK       0      xx-xxx-xxxx", False),
+        ("bbu   On           Yes       WeakBat   OK       OK       0      xx-xxx-xxxx", False),
+        ("bbu   On           Yes       New       OK       OK       0      xx-xxx-xxxx", None),
+    ],
+)
+def test_a_battery_that_is_not_well(line: str, healthy: bool | None) -> None:
+    battery = parse_tw_cli_units(TW_UNITS + line)[2]
+    assert battery is not None
+    assert battery.healthy is healthy
+
+
+def test_a_controller_of_ssacli() -> None:
+    one = only(parse_ssacli(SSACLI_TEXT))
+    assert (one.name, one.model, one.firmware, one.is_protected) == ("0", "Smart Array P440ar", "6.60", True)
+    first, second = one.volumes
+    assert (first.level, first.state, first.write_policy, first.chunk_bytes) == (
+        "raid10",
+        "active",
+        "write-back",
+        256 << 10,
+    )
+    assert (first.drives, first.media) == (2, "hdd")
+    assert (second.level, second.state, second.write_policy) == ("raid5", "degraded", "write-through")
+    assert (second.device, second.media, second.drives) == ("sdb", "ssd", 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "policy"),
+    [
+        ("No-Battery Write Cache: Disabled", "No-Battery Write Cache: Enabled", "always-write-back"),
+        ("10% Read / 90% Write", "100% Read / 0% Write", "write-through"),
+        ("Cache Status: OK", "Cache Status: Temporarily Disabled", "write-through"),
+        ("Caching:  Enabled", "Caching:  New Word", None),
+    ],
+)
+def test_the_write_cache_of_ssacli(old: str, new: str, policy: str | None) -> None:
+    assert only(parse_ssacli(SSACLI_TEXT.replace(old, new))).volumes[0].write_policy == policy
+
+
+def test_no_battery_in_a_smart_array() -> None:
+    without = SSACLI_TEXT.replace("Count: 1", "Count: 0").replace("   Battery/Capacitor Status: OK\n", "")
+    one = only(parse_ssacli(without))
+    assert (one.has_protection, one.is_protected) == (False, False)
+    unknown = SSACLI_TEXT.replace("Battery/Capacitor", "Other")
+    assert only(parse_ssacli(unknown)).is_protected is None
+
+
+def test_words_that_all_tools_share() -> None:
+    assert [level_of(text) for text in ("RAID10", "RAID-10", "1+0", "RAID-50", "JBOD", "", "RAID7")] == [
+        *("raid10", "raid10", "raid10", "raid50"),
+        *(None, None, None),
+    ]
+    assert [data_disks(level, 8) for level in ("raid0", "raid10", "raid5", "raid6", "raid50", None)] == [
+        *(8, 4, 7, 6),
+        *(None, None),
+    ]
+    assert (data_disks("raid6", 2), data_disks("raid10", 3), data_disks("raid0", None)) == (None, None, None)
+    assert [size_bytes(text) for text in ("256 KB", "1.0 MB", "64K", "-", "256 B")] == [
+        *(256 << 10, 1 << 20, 64 << 10),
+        *(None, None),
+    ]
+    assert (device_name("/dev/sda"), device_name("None"), device_name("/dev/../x")) == ("sda", None, None)
+    assert (media_of(frozenset({"hdd", "ssd"})), media_of(frozenset({""}))) == ("mixed", None)
+
+
+def recorded(**answers: Completed | Missing) -> Host:
+    """A host whose tools gave these answers, by the first word with _ for what no name can hold."""
+    argvs = {
+        "storcli": ("storcli64", *SHOW),
+        "volumes": ("storcli64", *SHOW_VOLUMES),
+        "perccli": ("/opt/MegaRAID/perccli/perccli64", *SHOW),
+        "tw": ("tw_cli", "show"),
+        "tw0": ("tw_cli", "/c0", "show"),
+        "ssacli": SSACLI,
+    }
+    commands = RecordedCommands({argvs[name]: answer for name, answer in answers.items()})
+    return Host(MemoryFiles({}), commands, is_root=True)
+
+
+def read(host: Host) -> tuple[tuple[Controller, ...], dict[str, str]]:
+    unknown = Unknowns()
+    found = read_controllers(host, unknown)
+    return found, {one.fact: one.why for one in unknown.listed()}
+
+
+def test_a_host_without_tools() -> None:
+    assert read(recorded()) == ((), {})
+
+
+def test_each_tool_is_asked_and_each_volume_is_an_array() -> None:
+    host = recorded(
+        storcli=Completed(0, storcli(), ""),
+        volumes=Completed(0, VOLUMES, ""),
+        tw=Completed(0, TW_SHOW, ""),
+        tw0=Completed(0, TW_UNITS, ""),
+        ssacli=Completed(0, SSACLI_TEXT, ""),
+    )
+    found, unknown = read(host)
+    assert ([one.tool for one in found], unknown) == (["storcli", "tw_cli", "ssacli"], {})
+    arrays = controller_arrays(found, (disk("sda", kind="scsi", mountpoints=("/srv",), numa_node=1),))
+    assert [one.name for one in arrays] == ["c0/v0", "c0/v1", "tw0/u0", "tw0/u1", "slot0/1", "slot0/2"]
+    first = arrays[0]
+    assert (first.manager, first.device, first.disks, first.mountpoints) == ("controller", "sda", ("sda",), ("/srv",))
+    assert (first.level, first.chunk_bytes, first.data_disks, first.numa_nodes) == ("raid10", 256 << 10, 4, (1,))
+    assert (arrays[1].device, arrays[1].disks, arrays[1].size_bytes) == ("c0/v1", (), None)
+
+
+def test_perccli_is_asked_where_storcli_sees_nothing() -> None:
+    found, unknown = read(recorded(storcli=Completed(0, FAILED, ""), perccli=Completed(0, storcli(), "")))
+    assert [one.name for one in found] == ["0"]
+    assert "storcli64 returned 0 and shows no controller" in unknown["controllers"]
+
+
+def test_a_tool_that_may_not_or_does_not_answer_is_told() -> None:
+    found, unknown = read(recorded(tw=Missing("unreadable", "tw_cli did not answer within 20 s")))
+    assert (found, unknown) == ((), {"controllers": "tw_cli did not answer within 20 s"})
+    found, unknown = read(recorded(ssacli=Completed(1, "", "Error: You need to have administrator rights")))
+    assert found == ()
+    assert "administrator rights" in unknown["controllers"]
+
+
+def test_a_scan_asks_the_tool_itself_and_a_snapshot_replays_it(tmp_path: Path) -> None:
+    (tmp_path / "call.json").write_text(storcli())
+    (tmp_path / "vall.json").write_text(VOLUMES)
+    log = tmp_path / "asked"
+    script = f'echo "$*" >> {log}\ncase $1 in /call) cat {tmp_path}/call.json ;; *) cat {tmp_path}/vall.json ;; esac'
+    make_command(tmp_path / "bin", "storcli64", script)
+    host = host_of(make_tree(tmp_path / "root", {"/proc/self/mountinfo": ""}), tmp_path / "bin")
+    data = capture(host, scan)
+    assert log.read_text().splitlines() == ["/call show all J nolog", "/call/vall show all J nolog"]
+    (tmp_path / "snapshot").write_bytes(data)
+    once, again = scan(host), scan(open_snapshot(tmp_path / "snapshot"))
+    assert [one.name for one in once.arrays] == ["c0/v0", "c0/v1"]
+    assert (again.controllers, again.arrays) == (once.controllers, once.arrays)
+
+
+def test_a_volume_is_one_path_and_no_array_that_a_profile_selects() -> None:
+    """To the kernel it is a disk: `limits` names it once, by that, and its queue is set as the disk's."""
+    found, _ = read(recorded(storcli=Completed(0, storcli(), ""), volumes=Completed(0, VOLUMES, "")))
+    disks = (disk("sda", kind="scsi", pci=None),)
+    host = facts(disks=disks, arrays=controller_arrays(found, disks), links=())
+    assert [(one.name, one.disks) for one in limits_of(host).paths] == [("sda", ("sda",))]
+    wanted = Wanted("block:{array}:read_ahead_kb", "1024", "why", "when", ("source",), for_each="arrays")
+    assert select_arrays(wanted, {}, host) == ()
+    assert none_chosen(wanted, {}, host) == "this host has no arrays that a scan knows"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner), max_leaves=4))
+def test_any_value_in_any_place(value: object) -> None:
+    for key in ("Basics", "Version", "HwCfg", "VD LIST", "PD LIST", "Cachevault_Info", "BBU_Info"):
+        parse_storcli(storcli(**{key: value}))
+        parse_storcli(storcli(**{"VD LIST": [{"DG/VD": value, "TYPE": value, "Cache": value, "State": value}]}))
