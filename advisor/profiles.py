@@ -26,7 +26,7 @@ MAX_GENERATIONS: Final = 16
 LOCAL_PROFILES: Final = Path("/etc/advisor/profiles")
 
 FieldSense = Literal["exactly", "at-least", "at-most", "keep"]
-ForEach = Literal["links", "units", "irqs", "disks", "arrays"]
+ForEach = Literal["links", "units", "irqs", "disks", "arrays", "instances", "cpfs"]
 Operator = Literal["is", "is-not", "at-least", "at-most", "exists", "count-at-least"]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
 ParameterName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
@@ -45,41 +45,33 @@ class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A value that is computed from the host: ``multiply`` × the value ``of``, or a placement on the node found."""
+    """A value that is computed from the host: ``multiply`` × the value ``of``, a placement on the node found, or the
+    ``huge_pages`` that hold the shared memory of every InterSystems IRIS instance."""
 
     multiply: int | str | None = None
     of: Literal["value-before-us"] | None = None
-    placement: Literal["unit", "cpus"] | None = None
+    placement: Literal["unit", "cpus", "node"] | None = None
+    huge_pages: Literal["iris"] | None = None
 
 
 class Only(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Which disks or arrays a line is for; what is not said does not matter.
+    """Which disks, arrays, links or instances a line is for; what is not said does not matter.
 
-    ``names`` are shell patterns, ``kinds`` as a scan has them (nvme, scsi …; md, lvm, dm-multipath), ``levels`` are
-    those of arrays. An array is rotational if one of its disks is.
+    ``names`` are shell patterns, ``kinds`` as a scan has them (nvme, scsi …; md, lvm, dm-multipath; meta, storage),
+    ``levels`` are those of arrays, ``models`` shell patterns for those of disks, ``drivers`` and ``min_mbps`` (Mbit/s)
+    those of links. An array is rotational if one of its disks is.
     """
 
     names: tuple[Text, ...] = ()
     kinds: tuple[Text, ...] = ()
     levels: tuple[Text, ...] = ()
     transports: tuple[Text, ...] = ()
+    models: tuple[Text, ...] = ()
+    drivers: tuple[Text, ...] = ()
+    min_mbps: int | None = None
     rotational: bool | None = None
     min_bytes: int | None = None
     max_bytes: int | None = None
-
-
-class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One wanted value: which tunable (``for-each`` makes one of each selected link, unit, IRQ, disk or array), what,
-    why. ``only`` bounds the disks or arrays."""
-
-    tunable: Text
-    value: str | Computed
-    why: Text
-    hurts_when: Text
-    sources: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
-    sense: Sense | tuple[FieldSense, ...] = "exactly"
-    for_each: ForEach | None = None
-    only: Only | None = None
 
 
 class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,6 +81,22 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     op: Operator
     reason: Text
     value: int | str | bool | None = None
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """One wanted value: which tunable (``for-each`` makes one of each selected link, unit, IRQ, disk, array or
+    instance), what, why. ``only`` bounds the disks, arrays, links or instances; ``condition`` is for this line alone.
+    """
+
+    tunable: Text
+    value: str | Computed
+    why: Text
+    hurts_when: Text
+    sources: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+    sense: Sense | tuple[FieldSense, ...] = "exactly"
+    for_each: ForEach | None = None
+    only: Only | None = None
+    condition: Condition | None = None
 
 
 class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -313,9 +321,7 @@ def _check(profile: Profile, *, is_whole: bool) -> None:
     for name, parameter in profile.parameters.items():
         _check_parameter(name, parameter)
     for number, condition in enumerate(profile.conditions):
-        # bool is an int to Python.
-        if condition.op.endswith(("at-least", "at-most")) and type(condition.value) is not int:
-            raise _FieldError(("conditions", number, "value"), f"{condition.op} needs a whole number")
+        _check_condition(condition, ("conditions", number, "value"))
     if profile.proof is not None:
         _check_proof(profile.proof)
     seen: set[tuple[str, Only | None]] = set()
@@ -340,6 +346,12 @@ def _check_parameter(name: str, parameter: Parameter) -> None:
         raise _FieldError((*field, "default"), error.message.removeprefix("default: ")) from error
 
 
+def _check_condition(condition: Condition, field: Place) -> None:
+    # bool is an int to Python.
+    if condition.op.endswith(("at-least", "at-most")) and type(condition.value) is not int:
+        raise _FieldError(field, f"{condition.op} needs a whole number")
+
+
 def _check_proof(proof: Proof) -> None:
     if proof.reconnect is not None and proof.toggle != "T1":
         raise _FieldError(("proof", "reconnect"), f"only a change of class T1 needs it, not one of {proof.toggle}")
@@ -349,22 +361,31 @@ def _check_tunable(wanted: Wanted, field: Place) -> None:
     from advisor.tunables import tunable
 
     if wanted.for_each and not re.fullmatch(_EACH[wanted.for_each], wanted.tunable):
-        shape = _EACH[wanted.for_each].replace("\\", "")
+        shape = _SHAPES.get(wanted.for_each) or _EACH[wanted.for_each].replace("\\", "")
         raise _FieldError((*field, "tunable"), f"for-each {wanted.for_each} is for {shape}")
     if wanted.only is not None:
         _check_only(wanted, wanted.only, (*field, "only"))
+    if wanted.condition is not None:
+        _check_condition(wanted.condition, (*field, "condition", "value"))
     try:
-        tunable(re.sub(r"\{\w+\}", "1", wanted.tunable).replace("unit:1:", "unit:1.service:"))
+        tunable(_example(wanted.tunable))
     except UsageError as error:
         raise _FieldError((*field, "tunable"), error.message, error.hint) from error
+
+
+def _example(identity: str) -> str:
+    """An id of the same form, in which every place is filled."""
+    filled = re.sub(r"\{\w+\}", "1", identity.replace("{cpf}", "/usr/irissys/iris.cpf"))
+    filled = filled.replace("unit:1:", "unit:1.service:")
+    return filled.replace("file:1:", "file:/etc/beegfs/1.d/beegfs-storage.conf:")
 
 
 def _check_only(wanted: Wanted, only: Only, field: Place) -> None:
     if wanted.for_each not in _BOUNDED:
         raise _FieldError(field, f"it bounds what for-each goes over: {' or '.join(_BOUNDED)}")
-    foreign = "levels" if wanted.for_each == "disks" else "transports"
-    if getattr(only, foreign):
-        raise _FieldError((*field, foreign), f"{wanted.for_each} have none")
+    for foreign in _FOREIGN[wanted.for_each]:
+        if getattr(only, foreign) not in ((), None):
+            raise _FieldError((*field, foreign.replace("_", "-")), f"{wanted.for_each} have none")
     if only == Only():
         raise _FieldError(field, "says nothing")
 
@@ -385,15 +406,34 @@ def _check_value(wanted: Wanted, parameters: Mapping[str, Parameter], field: Pla
     at = (*field, "value")
     if placement and value != Computed(placement=placement):
         raise _FieldError(at, f'for-each {wanted.for_each} computes it: {{ placement = "{placement}" }}')
-    if isinstance(value, Computed) and not placement:
-        is_product = value.of and value.multiply is not None and not value.placement
-        is_product = is_product and wanted.for_each in (None, *_BOUNDED)
+    is_node = wanted.for_each == "instances" and value == Computed(placement="node")
+    is_pages = wanted.tunable == _HUGE_PAGES and value == Computed(huge_pages="iris")
+    if isinstance(value, Computed) and not placement and not is_node and not is_pages:
+        is_product = value.of and value.multiply is not None and not (value.placement or value.huge_pages)
+        is_product = is_product and (wanted.for_each in (None, "disks", "arrays") or _is_link_setting(wanted))
         if not is_product or not _is_number(str(value.multiply), parameters):
             raise _FieldError(at, 'write { multiply = NUMBER, of = "value-before-us" }')
-    if wanted.for_each == "links" and not _is_number(str(value), parameters):
+    if _is_link_setting(wanted):
+        _check_literal(wanted, at)
+    elif wanted.for_each == "links" and not _is_number(str(value), parameters):
         raise _FieldError(at, "an MTU is a whole number, or the place of a parameter that is one")
     if isinstance(wanted.sense, tuple) and (not isinstance(value, str) or len(wanted.sense) != len(value.split())):
         raise _FieldError((*field, "sense"), "one is needed for each field of the value")
+
+
+def _is_link_setting(wanted: Wanted) -> bool:
+    """Whether it sets something of links whose value does not depend on how they are stacked."""
+    return wanted.for_each == "links" and not wanted.tunable.endswith(":mtu")
+
+
+def _check_literal(wanted: Wanted, field: Place) -> None:
+    """A value without places must be one of its kind on any host."""
+    from advisor.tunables import tunable
+
+    if isinstance(wanted.value, str) and "{" not in wanted.value:
+        wrong = tunable(_example(wanted.tunable)).check(wanted.value)
+        if wrong:
+            raise _FieldError(field, f"{wanted.value!r} {wrong}")
 
 
 def _is_number(text: str, parameters: Mapping[str, Parameter]) -> bool:
@@ -402,15 +442,28 @@ def _is_number(text: str, parameters: Mapping[str, Parameter]) -> bool:
 
 
 _EACH: Final[Mapping[str, str]] = {
-    "links": r"link:\{link\}:mtu",
+    "links": r"link:\{link\}:[a-z0-9_.-]+",
     "units": r"unit:\{unit\}:numa",
     "irqs": r"irq:\{irq\}:affinity",
     "disks": r"block:\{disk\}:[a-z_]+",
     "arrays": r"(block|md):\{array\}:[a-z_]+",
+    "instances": r"file:\{instance\}:(tune|conn)\w+",
+    "cpfs": r"file:\{cpf\}:config/\w+",
 }
+_SHAPES: Final[Mapping[str, str]] = {"links": "link:{link}:mtu, or another setting of a link"}
 _PLACEMENTS: Final[Mapping[str, Literal["unit", "cpus"]]] = {"units": "unit", "irqs": "cpus"}
-_BOUNDED: Final = ("disks", "arrays")
-_SELECTING: Final = frozenset({"links", "units", "disks", "arrays"})
+_BOUNDED: Final = ("disks", "arrays", "links", "instances")
+_FOREIGN: Final[Mapping[str, tuple[str, ...]]] = {
+    "disks": ("levels", "drivers", "min_mbps"),
+    "arrays": ("transports", "models", "drivers", "min_mbps"),
+    "links": ("levels", "transports", "models", "rotational", "min_bytes", "max_bytes"),
+    "instances": (
+        *("names", "levels", "transports", "models", "rotational", "min_bytes", "max_bytes"),
+        *("drivers", "min_mbps"),
+    ),
+}
+_HUGE_PAGES: Final = "sysctl:vm.nr_hugepages"
+_SELECTING: Final = frozenset({"links", "units", "disks", "arrays", "cpfs"})
 
 Value = int | str | tuple[str, ...] | None
 Values = Mapping[str, Value]

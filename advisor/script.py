@@ -15,8 +15,10 @@ from advisor.host import (
     ReadCommand,
     ReadEthtool,
     ReadFile,
+    ReadIrqs,
     Run,
     SetEthtool,
+    SetIrqs,
     SetMtu,
     SetQdisc,
     SetTxqueuelen,
@@ -50,6 +52,8 @@ def hand_command(step: Step) -> str:
             return f"ip link set dev {shell_quote(link)} mtu {mtu}"
         case SetTxqueuelen() | SetEthtool() | SetQdisc():
             return _words(step.argv)
+        case SetIrqs(link):
+            return f"set the affinity of the interrupts of {shell_quote(link)} again (the rollback script holds them)"
         case Run(argv):
             return " ".join(shell_quote(word) for word in argv)
         case PutFile(path, None):
@@ -88,6 +92,8 @@ def _step(step: Step) -> str:
             return f'write {packets} "$root"{shell_quote(f"/sys/class/net/{link}/tx_queue_len")}'
         case SetEthtool() | SetQdisc():
             return f"on_link {_words(step.argv)}"
+        case SetIrqs(link, affinities):
+            return f"set_irqs {_words((link, *affinities))}"
         case Run(argv):
             return " ".join(shell_quote(word) for word in argv)
         case PutFile():
@@ -110,6 +116,8 @@ def _probe(probe: Probe) -> str:
             place = _words(str(one) for one in printed(group, key))
             output = f"output=$(on_link {_words(probe.argv)}) || return 1"
             return f"{output}; printf '%s\\n' \"$output\" | ethtool_value {place}"
+        case ReadIrqs(link):
+            return f"found=$(irqs {shell_quote(link)}) || return 1; printf '%s\\n' \"$found\" | irqs_line"
 
 
 def rollback_script(plan: Plan, bystanders_after: Mapping[str, str] | None = None) -> str:
@@ -135,6 +143,9 @@ def rollback_script(plan: Plan, bystanders_after: Mapping[str, str] | None = Non
             "before": one.before,
             "after": after.get(one.tunable, ""),
             "keeps": one.keeps,
+            "resets": one.resets,
+            "goes": isinstance(one.probe, ReadFile),
+            "by_hand": "; ".join(hand_command(step) for step in one.undo),
             "probe": _probe(one.probe),
             "undo": [_step(step) for step in one.undo],
         }

@@ -12,7 +12,6 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal
 
 import msgspec
 
@@ -37,24 +36,13 @@ from advisor.journal import (
 )
 from advisor.plan.records import Bystander, Change, FileChange, Plan
 from advisor.script import hand_command, rollback_script
+from advisor.surroundings import Outcome as Outcome
+from advisor.surroundings import restore_surroundings, standing_of
 from advisor.tunables import edited
 from advisor.watchdog import Outcome as Watched
 from advisor.watchdog import Watchdog, session
 
 Progress = Callable[[str], None]
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of one item of a rollback. ``by_hand`` is the command that would put it back."""
-
-    what: str
-    state: Literal["restored", "already", "kept", "failed"]
-    detail: str
-    by_hand: str | None = None
-
-    @property
-    def is_back(self) -> bool:
-        return self.state in ("restored", "already")
 
 
 class Drift(msgspec.Struct, frozen=True):
@@ -385,13 +373,22 @@ def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) 
         pending = record.pending if record.is_unfinished else None
         return _restore(
             host,
-            record.plan,
+            _of_this_boot(host, record),
             journal,
             why=why,
             force=force,
             force_one=pending,
             bystanders_after=record.bystanders_after,
         )
+
+
+def _of_this_boot(host: Host, record: Record) -> Plan:
+    """The plan without what a boot sets anew in any case, where there was one since."""
+    if record.boot_id == _boot_id(host):
+        return record.plan
+    return msgspec.structs.replace(
+        record.plan, bystanders=tuple(one for one in record.plan.bystanders if not one.resets)
+    )
 
 
 @contextlib.contextmanager
@@ -452,8 +449,7 @@ def _restore(
     restored_files = {one.what for one in outcomes if one.state == "restored"}
     if restored_files:
         outcomes += _reload_again(host, plan.files)
-    after = bystanders_after or {}
-    standing = {one.tunable: observe(host, one.probe) for one in plan.bystanders}
+    standing = standing_of(host, plan.bystanders)
     for change in reversed(plan.changes):
         outcome = _restore_value(host, change, force=force or change.tunable == force_one)
         if outcome.state == "already" and not change.undo and change.persist in restored_files:
@@ -461,8 +457,7 @@ def _restore(
             outcome = Outcome(change.tunable, "restored", f"{change.after} → {change.before}")
         outcomes.append(outcome)
     outcomes = _tried_again(host, plan, outcomes)
-    moved = [_restore_bystander(host, one, after.get(one.tunable), standing[one.tunable]) for one in plan.bystanders]
-    outcomes += [one for one in moved if one is not None]
+    outcomes += restore_surroundings(host, plan, outcomes, bystanders_after or {}, standing, force=force)
     kept = tuple((one.what, one.detail) for one in outcomes if not one.is_back)
     _note(journal, Undone(time.time(), kept))
     return tuple(outcomes)
@@ -528,27 +523,6 @@ def _restore_value(host: Host, change: Change, *, force: bool) -> Outcome:
         shown = live.why if isinstance(live, Missing) else live
         return Outcome(change.tunable, "failed", f"put back, but reads {shown}", by_hand)
     return Outcome(change.tunable, "restored", f"{change.after} → {change.before}")
-
-
-def _restore_bystander(host: Host, one: Bystander, after: str | None, standing: str | Missing) -> Outcome | None:
-    """None where it is as it was. One that moved with the change is put back; one that somebody set since is left.
-
-    ``after`` is its value once the change was in force (None where that is not known), ``standing`` the one just before
-    the change was put back.
-    """
-    live = observe(host, one.probe)
-    if isinstance(live, Missing) or live == one.before:
-        return None
-    has_changed_since = live == standing and after == one.before if one.keeps else bool(after) and live != after
-    if has_changed_since:
-        return None
-    by_hand = "; ".join(hand_command(step) for step in one.undo)
-    try:
-        for step in one.undo:
-            host.do(step)
-    except CommandError as error:
-        return Outcome(one.tunable, "failed", error.message, by_hand)
-    return Outcome(one.tunable, "restored", f"moved along to {live}, {one.before} again")
 
 
 def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:

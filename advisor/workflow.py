@@ -66,7 +66,7 @@ def plan_profiles(
     """
     asked = requests(names, settings)
     found = scan(host) if facts is None else facts
-    services = _services(host, asked)
+    services = _services(host, asked, found)
     outcomes = [resolve_targets(request, found, services) for request in asked]
     targets = tuple(target for some, _ in outcomes for target in some)
     skipped = tuple(one for _, some in outcomes for one in some)
@@ -89,7 +89,10 @@ def plan_profiles(
 
 def read_for_scan_and_plans(host: Host) -> None:
     """Read what a scan and the plans of all profiles read, every link included, so that a snapshot can answer both."""
+    from advisor.facts.storage_services import read_storage_services
+
     facts = scan(host)
+    read_storage_services(host, Unknowns())
     links = ",".join(link.name for link in facts.links if link.kind != "loopback")
     for name in profile_paths():
         # A profile that does not fit or is broken leaves the others their turn.
@@ -98,8 +101,8 @@ def read_for_scan_and_plans(host: Host) -> None:
             plan_profiles(host, [name], settings, facts=facts)
 
 
-def _services(host: Host, asked: Iterable[Request]) -> tuple[Service, ...]:
-    units = tuple(dict.fromkeys(unit for request in asked for unit in unit_names(request.values)))
+def _services(host: Host, asked: Iterable[Request], facts: Facts) -> tuple[Service, ...]:
+    units = tuple(dict.fromkeys(unit for request in asked for unit in unit_names(request.values, facts)))
     if not units:
         return ()
     from advisor.facts.service_devices import with_devices

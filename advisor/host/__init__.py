@@ -13,8 +13,8 @@ from advisor.host.commands import CommandRunner, Completed, LiveCommands, NoComm
 from advisor.host.files import DirectoryFiles, FileSource, MemoryFiles
 from advisor.host.machine import Host, live_host, tree_host
 from advisor.host.missing import Missing
-from advisor.host.probes import Probe, ReadCommand, ReadEthtool, ReadFile, observe
-from advisor.host.steps import PutFile, Run, SetEthtool, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
+from advisor.host.probes import Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs, observe
+from advisor.host.steps import PutFile, Run, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
 
 __all__ = [
     "CommandRunner",
@@ -31,9 +31,11 @@ __all__ = [
     "ReadCommand",
     "ReadEthtool",
     "ReadFile",
+    "ReadIrqs",
     "RecordedCommands",
     "Run",
     "SetEthtool",
+    "SetIrqs",
     "SetMtu",
     "SetQdisc",
     "SetTxqueuelen",

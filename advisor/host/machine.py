@@ -14,7 +14,7 @@ from advisor.host.commands import DEADLINE_SECONDS, CommandRunner, Completed, Li
 from advisor.host.files import DirectoryFiles, FileSource
 from advisor.host.located import located
 from advisor.host.missing import ABSENT, Missing
-from advisor.host.steps import PutFile, Run, SetEthtool, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
+from advisor.host.steps import PutFile, Run, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
 
 EthtoolAnswers = Mapping[tuple[str, str], "ethtool_ioctl.Answer | Missing"]
 
@@ -133,6 +133,10 @@ class Host:
                 self._set_link(link, attribute="txqlen", file="tx_queue_len", value=packets)
             case SetEthtool() | SetQdisc():
                 self._set_live(step)
+            case SetIrqs():
+                from advisor.host.link_irqs import set_irqs
+
+                set_irqs(self, step)
             case Run(argv):
                 self._run_step(argv)
             case PutFile():

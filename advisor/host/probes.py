@@ -13,6 +13,7 @@ A probe names a file or a command, and a *form* that reduces what it gives to on
 ``md-speed``   ``1000 (local)`` → ``1000``, ``1000 (system)`` → ``system``
 ``conf:KEY``, ``cpf:SECTION/KEY``, ``multipath:SECTION/KEY``, ``directive:NAME``  what a configuration file gives a key
 ``addresses``, ``routes:4``, ``routes:6``  those of a link that last, in what ``ip`` prints (``ip_forms``)
+``rss``        a link's RSS indirection table, as `rss_text.indirection` tells it
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from advisor.host import config_text, ip_forms, link_text
+from advisor.host import config_text, ip_forms, link_text, rss_text
 from advisor.host.config_text import UNSET
 from advisor.host.ethtool import NOT_RECORDED, answer_key
 from advisor.host.located import Identity, located
@@ -69,7 +70,17 @@ class ReadEthtool(msgspec.Struct, frozen=True, tag="ethtool"):
         return "ethtool"
 
 
-Probe = ReadFile | ReadCommand | ReadEthtool
+class ReadIrqs(msgspec.Struct, frozen=True, tag="irqs"):
+    """The interrupts of a link and where they may run, as `link_irqs` tells it."""
+
+    link: str
+
+    @property
+    def form(self) -> str:
+        return "irqs"
+
+
+Probe = ReadFile | ReadCommand | ReadEthtool | ReadIrqs
 
 
 def observe(host: Host, probe: Probe) -> str | Missing:
@@ -87,6 +98,11 @@ def observe(host: Host, probe: Probe) -> str | Missing:
             text = done.stdout
         case ReadEthtool():
             return _driver_value(host, probe)
+        case ReadIrqs(link):
+            # Nothing that a scan asks for.
+            from advisor.host.link_irqs import irqs_line, link_irqs
+
+            return irqs_line(link_irqs(host, link))
     if isinstance(text, Missing):
         return text
     # What it stood for is lost, so that it could not be put back.
@@ -221,4 +237,5 @@ _FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
     "directive": config_text.directive,
     "addresses": ip_forms.addresses,
     "routes": ip_forms.routes,
+    "rss": rss_text.indirection,
 }

@@ -97,6 +97,13 @@ class SetQdisc(msgspec.Struct, frozen=True, tag="qdisc"):
         return ("tc", "qdisc", "replace", "dev", self.link, "root", "handle", QDISC_HANDLES[self.kind], self.kind)
 
 
+class SetIrqs(msgspec.Struct, frozen=True, tag="irqs"):
+    """Give each interrupt of a link its affinity: ``NAME=CPUS`` words of `link_irqs`, in its order."""
+
+    link: str
+    affinities: tuple[str, ...]
+
+
 class Run(msgspec.Struct, frozen=True, tag="run"):
     """Run a command; a return code other than 0 is a failure."""
 
@@ -117,4 +124,4 @@ class PutFile(msgspec.Struct, frozen=True, tag="put"):
     prune: tuple[str, ...] = ()
 
 
-Step = WriteFile | SetMtu | SetTxqueuelen | SetEthtool | SetQdisc | Run | PutFile
+Step = WriteFile | SetMtu | SetTxqueuelen | SetEthtool | SetQdisc | SetIrqs | Run | PutFile

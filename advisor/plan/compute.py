@@ -14,7 +14,7 @@ from advisor.plan.neighbours import Neighbours
 from advisor.plan.observations import FileState, Observations, Observed
 from advisor.plan.records import Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
 from advisor.plan.senses import combine, is_comparable, would_lower
-from advisor.plan.twins import reads_later, rivals, twin_notes, twin_obstacle
+from advisor.plan.twins import reads_later, renumbered_irqs, rivals, twin_notes, twin_obstacle
 from advisor.tunables import FileEdit, edited, mentions, tunable
 from advisor.tunables.circumstances import bound_probe, bound_steps
 from advisor.tunables.link import LinkMtu
@@ -49,6 +49,13 @@ def make_plan(
             changes.append(outcome)
         else:
             not_done.append(outcome)
+    renumbered = renumbered_irqs(changes, facts)
+    not_done += [
+        Skipped(one.tunable, one.before, one.after, renumbered[one.tunable], "blocked", one.profile)
+        for one in changes
+        if one.tunable in renumbered
+    ]
+    changes = [one for one in changes if one.tunable not in renumbered]
     files = () if runtime_only else _files(changes, seen)
     guard_notes = check_guards(guards, changes, facts)
     return Plan(
@@ -278,13 +285,15 @@ def _reset_by_others(seen: Observations) -> set[str]:
 
 def _siblings(changes: Sequence[Change], seen: Observations) -> Iterator[Bystander]:
     own = {change.tunable for change in changes}
+    told: set[str] = set()
     for change in changes:
         around = seen.values[change.tunable].circumstances
         for one in around.siblings:
-            if one.tunable not in own:
-                own.add(one.tunable)
+            # A change of its own goes back before this one does, which then sets it anew.
+            if one.tunable not in told and (one.resets or one.tunable not in own):
+                told.add(one.tunable)
                 probe, undo = bound_probe(one.probe, around.identity), bound_steps(one.undo, around.identity)
-                yield Bystander(one.tunable, one.before, probe, undo)
+                yield Bystander(one.tunable, one.before, probe, undo, resets=one.resets)
 
 
 def _notes(changes: Sequence[Change], seen: Observations, facts: Facts) -> Iterator[str]:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
-from typing import TypeVar
-
-from advisor.errors import UsageError
 from advisor.facts.arrays import Array
 from advisor.facts.disks import Disk
 from advisor.facts.whole import Facts
+from advisor.plan.fits import Fit, fits, name_fit, named, verdict, word_fit
 from advisor.plan.selection import Selected
 from advisor.profiles import Only, Values, Wanted
 from advisor.tunables.block_identity import is_device_name
-
-Device = TypeVar("Device", Disk, Array)
 
 
 def select_disks(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:
     """The disks of ``--set disks=``, else all, as far as ``only`` lets them pass. Raises UsageError for a name that is
     no disk of this host."""
     only = wanted.only or Only()
-    chosen = _named(facts.disks, lambda disk: (disk.name,), values.get("disks"), "disk")
+    chosen = named(facts.disks, lambda disk: (disk.name,), values.get("disks"), "disk")
     found = ((disk, _judge_disk(disk, only)) for disk in chosen)
     return tuple(_selected("disk", disk.name, unclear) for disk, unclear in found if unclear is not None)
 
@@ -32,7 +26,7 @@ def select_arrays(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selecte
     Raises UsageError for a name that is no array of this host.
     """
     only = wanted.only or Only()
-    chosen = _named(facts.arrays, lambda array: (array.name, array.device), values.get("arrays"), "array")
+    chosen = named(_with_queues(facts), lambda array: (array.name, array.device), values.get("arrays"), "array")
     if wanted.tunable.startswith("md:"):
         chosen = tuple(array for array in chosen if array.manager == "md")
     found = ((array, _judge_array(array, only, facts)) for array in chosen)
@@ -43,10 +37,15 @@ def select_arrays(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selecte
     )
 
 
+def _with_queues(facts: Facts) -> tuple[Array, ...]:
+    """Arrays with a queue of their own: that of a controller's volume is a disk's."""
+    return tuple(array for array in facts.arrays if array.manager != "controller")
+
+
 def none_chosen(wanted: Wanted, values: Values, facts: Facts) -> str:
     """Why no disk or array is selected."""
     what = "disk" if wanted.for_each == "disks" else "array"
-    here = [disk.name for disk in facts.disks] if what == "disk" else [array.name for array in facts.arrays]
+    here = [disk.name for disk in facts.disks] if what == "disk" else [array.name for array in _with_queues(facts)]
     if not here:
         return f"this host has no {what}s that a scan knows"
     asked = values.get(f"{what}s")
@@ -62,28 +61,10 @@ def only_words(only: Only | None) -> str:
     turning = {None: "", True: "rotational", False: "not rotational"}[only.rotational]
     sizes = [f"at least {only.min_bytes} bytes"] if only.min_bytes is not None else []
     sizes += [f"at most {only.max_bytes} bytes"] if only.max_bytes is not None else []
-    lists = [" or ".join(some) for some in (only.names, only.kinds, only.levels, only.transports) if some]
+    sizes += [f"at least {only.min_mbps} Mbit/s"] if only.min_mbps is not None else []
+    words = (only.names, only.kinds, only.levels, only.transports, only.models, only.drivers)
+    lists = [" or ".join(some) for some in words if some]
     return ", ".join((*lists, *([turning] if turning else []), *sizes))
-
-
-def _named(
-    devices: Sequence[Device], names_of: Callable[[Device], Iterable[str]], asked: object, what: str
-) -> tuple[Device, ...]:
-    """Those that a pattern of ``asked`` fits; all where nothing is asked for."""
-    patterns = asked if isinstance(asked, tuple) else ()
-    if not patterns:
-        return tuple(devices)
-    for pattern in patterns:
-        is_there = any(_fits(names_of(device), (pattern,)) for device in devices)
-        if not is_there and not any(sign in pattern for sign in "*?["):
-            listed = ", ".join(next(iter(names_of(device))) for device in devices) or "none"
-            raise UsageError(f"there is no {what} {pattern!r} on this host", hint=f"{what}s: {listed}")
-    return tuple(device for device in devices if _fits(names_of(device), patterns))
-
-
-def _fits(names: Iterable[str], patterns: Iterable[str]) -> bool:
-    wanted = tuple(patterns)
-    return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
 
 
 def _selected(place: str, name: str, unclear: str, why: str = "") -> Selected:
@@ -96,10 +77,11 @@ def _selected(place: str, name: str, unclear: str, why: str = "") -> Selected:
 
 def _judge_disk(disk: Disk, only: Only) -> str | None:
     """None for a disk that is not meant, the reason where that cannot be told, else empty."""
-    return _verdict(
-        _name((disk.name,), only),
-        _word("kind", disk.kind, only.kinds),
-        _word("transport", disk.detail.get("transport") or ("pcie" if disk.pci else None), only.transports),
+    return verdict(
+        name_fit((disk.name,), only),
+        word_fit("kind", disk.kind, only.kinds),
+        word_fit("transport", disk.detail.get("transport") or ("pcie" if disk.pci else None), only.transports),
+        _model(disk.model, only),
         _size(disk.size_bytes, only),
         _turning(disk.rotational, only),
     )
@@ -108,25 +90,19 @@ def _judge_disk(disk: Disk, only: Only) -> str | None:
 def _judge_array(array: Array, only: Only, facts: Facts) -> str | None:
     by_name = {disk.name: disk.rotational for disk in facts.disks}
     below = {by_name.get(name) for name in array.disks} or {None}
-    return _verdict(
-        _name((array.name, array.device), only),
-        _word("kind", array.manager, only.kinds),
-        _word("level", array.level, only.levels),
+    return verdict(
+        name_fit((array.name, array.device), only),
+        word_fit("kind", array.manager, only.kinds),
+        word_fit("level", array.level, only.levels),
         _size(array.size_bytes, only),
         _turning(True if True in below else None if None in below else False, only),
     )
 
 
-# What is judged, and whether it fits; None where that is unknown.
-Fit = tuple[str, bool | None]
-
-
-def _name(names: Iterable[str], only: Only) -> Fit:
-    return "its name", _fits(names, only.names) if only.names else True
-
-
-def _word(what: str, word: str | None, wanted: tuple[str, ...]) -> Fit:
-    return f"its {what}", True if not wanted else None if word is None else word in wanted
+def _model(model: str | None, only: Only) -> Fit:
+    if not only.models:
+        return "its model", True
+    return "its model", None if model is None else fits((model.strip(),), only.models)
 
 
 def _size(size: int | None, only: Only) -> Fit:
@@ -142,10 +118,3 @@ def _turning(is_rotational: bool | None, only: Only) -> Fit:
         what,
         True if only.rotational is None else None if is_rotational is None else is_rotational == only.rotational,
     )
-
-
-def _verdict(*fits: Fit) -> str | None:
-    if any(fit is False for _, fit in fits):
-        return None
-    unknown = [what for what, fit in fits if fit is None]
-    return f"{', '.join(unknown)} could not be read" if unknown else ""

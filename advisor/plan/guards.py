@@ -4,8 +4,9 @@ The socket budget is the worst case, every socket filled to its limit: UDP socke
 never above udp_mem's maximum, plus TCP sockets × (tcp_rmem maximum + tcp_wmem maximum), but never above tcp_mem's.
 A quarter of the available memory is worth a warning, half of it a refusal (our choice of thresholds).
 
-The stripe caches of md arrays are counted whether a profile asks for it or not: pages × members (kernel:
-admin-guide/md, stripe_cache_size).
+Whether a profile asks for it or not, the stripe caches of md arrays are counted: pages × members (kernel:
+admin-guide/md, stripe_cache_size), and so are huge pages: what is added must be available, and the pool must leave a
+part of the memory to everybody else (kernel: admin-guide/mm/hugetlbpage; the share is our choice).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ WARN_SHARE = 0.25
 REFUSE_SHARE = 0.50
 LLT_SHARE = 0.05
 STRIPE_SHARE = 0.25
+HUGE_PAGE_SHARE = 0.85
 LLT_PACKET_BYTES = 8192
 MIB = 1 << 20
 
@@ -30,7 +32,7 @@ def check_guards(guards: Iterable[str], changes: Iterable[Change], facts: Facts)
     """Notes of the guards that hold with little to spare or cannot be judged. Raises RefusedError with the figures."""
     after = {change.tunable: change.after for change in changes}
     notes = tuple(note for guard in guards if after for note in _GUARDS[guard](after, facts))
-    return (*notes, *_stripe_memory(after, facts))
+    return (*notes, *_stripe_memory(after, facts), *_huge_page_memory(after, facts))
 
 
 def socket_memory_bytes(sysctl: Mapping[str, str], *, tcp: int, udp: int, page_bytes: int) -> int:
@@ -102,6 +104,32 @@ def _member_count(array: Array) -> int:
     # "4 (3)" while it grows from 3.
     found = re.match(r"[0-9]{1,4}", array.detail.get("raid_disks", ""))
     return int(found[0]) if found else len(array.members)
+
+
+def _huge_page_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
+    wanted = _number({"pages": after.get("sysctl:vm.nr_hugepages", "")}, "pages")
+    size, total, available = facts.memory.default_hugepage_bytes, facts.memory.total_bytes, facts.memory.available_bytes
+    if not wanted:
+        return ()
+    if size is None or total is None or available is None:
+        return ("memory budget unknown: the size of a huge page or the memory of the host could not be read",)
+    pool, more = wanted * size, (wanted - _number(facts.sysctl, "vm.nr_hugepages")) * size
+    if more <= 0:
+        return ()
+    figures = (
+        f"{wanted:,} huge pages take {pool // MIB:,} of {total // MIB:,} MiB ({100 * pool // max(total, 1)} %); "
+        f"{more // MIB:,} MiB of that are to come from {available // MIB:,} MiB available"
+    )
+    if more > available or pool > HUGE_PAGE_SHARE * total:
+        raise RefusedError(
+            f"memory budget: {figures}; the limits are what is available and {HUGE_PAGE_SHARE:.0%} of the memory",
+            hint="lower globals in the cpf, or free memory first",
+        )
+    return (
+        f"memory budget: {figures}",
+        "the kernel grants huge pages as far as it finds memory in one piece: where it finds less, all is put back; "
+        "hugepages= on its command line reserves them at boot",
+    )
 
 
 _GUARDS: dict[str, Callable[[Mapping[str, str], Facts], tuple[str, ...]]] = {

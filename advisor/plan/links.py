@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from advisor.facts.links import Link
+from advisor.plan.selection import Selected
 
 
 def depth(name: str, links: dict[str, Link]) -> int:
@@ -17,6 +18,20 @@ def _depth(name: str, links: dict[str, Link], above: frozenset[str]) -> int:
     if link is None or name in above:
         return 0
     return max((1 + _depth(lower, links, above | {name}) for lower in link.lower), default=0)
+
+
+def unclear_link(name: str, why: str) -> Selected:
+    """A link of which it is not known whether the line is for it."""
+    return Selected({"link": name}, refusal=f"whether it is meant is unknown: {why}", state="unknown")
+
+
+def default_route_refusal(link: Link, *, is_named: bool) -> str | None:
+    """Why a link is not interrupted that nobody has named: this host may be reached over it."""
+    if link.default_route is None and not is_named:
+        return "whether it carries the default route is unknown: name it with --set links= if it is meant"
+    if link.default_route and not is_named:
+        return "it carries the default route: name it with --set links= if it is meant"
+    return None
 
 
 def bystander_links(changed: Iterable[str], links: Iterable[Link]) -> tuple[Link, ...]:

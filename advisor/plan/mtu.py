@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from advisor.errors import UsageError
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
-from advisor.plan.links import depth
+from advisor.plan.fits import judge_link, named
+from advisor.plan.links import default_route_refusal, depth, unclear_link
 from advisor.plan.selection import Selected
-from advisor.profiles import Values
+from advisor.profiles import Only, Values
 
 # A VXLAN packet carries another Ethernet frame: outer IP, UDP and VXLAN header, inner Ethernet (RFC 7348).
 VXLAN_OVERHEAD_BYTES = 50
@@ -16,22 +16,30 @@ _VXLAN_ENDS = ("group", "group6", "remote", "remote6", "local", "local6")
 LINK_RANK = 100
 
 
-def select_links(values: Values, facts: Facts) -> tuple[Selected, ...]:
-    """The links of ``--set links=``, or those with a role: LLT links, and ports in use that carry no default route.
+def select_links(values: Values, facts: Facts, only: Only | None = None) -> tuple[Selected, ...]:
+    """The links of ``--set links=``, or those with a role: LLT links, and ports in use that carry no default route;
+    with the parameter ``role`` iscsi those that carry iSCSI sessions, and no others.
 
-    Every link below a selected one is selected with it, so that a stack is raised from the bottom. Raises UsageError
-    for a name that is no link of this host.
+    ``only`` bounds them. Every link below a selected one is selected with it, so that a stack is raised from the
+    bottom. Raises UsageError for a name that is no link of this host.
     """
     links = {link.name: link for link in facts.links}
     mtu = int(str(values["mtu"]))
-    named = values.get("links") or ()
-    assert isinstance(named, tuple)
-    unknown = [name for name in named if name not in links]
-    if unknown:
-        raise UsageError(f"there is no link {unknown[0]!r} on this host", hint=f"links: {', '.join(links)}")
-    wanted = _with_lower(named or _by_role(facts), links, mtu)
-    chosen = [name for name in sorted(wanted) if name in named or _team_of(links[name], links) is None]
-    return tuple(_selected(links[name], wanted[name], name in named, links) for name in chosen)
+    asked = values.get("links")
+    given = tuple(link.name for link in named(facts.links, lambda link: (link.name,), asked, "link")) if asked else ()
+    judged = {name: judge_link(links[name], only or Only()) for name in given or links_by_role(values, facts)}
+    wanted = _with_lower(tuple(name for name, unclear in judged.items() if unclear == ""), links, mtu)
+    chosen = [name for name in sorted(wanted) if name in given or _team_of(links[name], links) is None]
+    meant = (_selected(links[name], wanted[name], name in given, links) for name in chosen)
+    unclear = (unclear_link(name, why) for name, why in sorted(judged.items()) if why and name not in wanted)
+    return (*meant, *unclear)
+
+
+def links_by_role(values: Values, facts: Facts) -> tuple[str, ...]:
+    """The links that are meant where none is named."""
+    if values.get("role") == "iscsi":
+        return _of_iscsi(facts, {link.name: link for link in facts.links})
+    return _by_role(facts)
 
 
 def _team_of(link: Link, links: dict[str, Link]) -> str | None:
@@ -49,6 +57,12 @@ def _by_role(facts: Facts) -> tuple[str, ...]:
         for link in facts.links
         if link.default_route is False and link.carrier and link.addresses and _is_port_or_bond(link)
     )
+
+
+def _of_iscsi(facts: Facts, links: dict[str, Link]) -> tuple[str, ...]:
+    """The links that are known to carry a session."""
+    sessions = facts.iscsi.sessions if facts.iscsi else ()
+    return tuple(sorted({name for session in sessions for name in session.links if name in links}))
 
 
 def _is_port_or_bond(link: Link) -> bool:
@@ -118,8 +132,4 @@ def _refusal(link: Link, mtu: int, links: dict[str, Link], *, is_named: bool) ->
         return f"its driver allows at most {link.mtu_max}"
     if link.mtu_min is not None and mtu < link.mtu_min:
         return f"its driver needs at least {link.mtu_min}"
-    if link.default_route is None and not is_named:
-        return "whether it carries the default route is unknown: name it with --set links= if it is meant"
-    if link.default_route and not is_named:
-        return "it carries the default route: name it with --set links= if it is meant"
-    return None
+    return default_route_refusal(link, is_named=is_named)

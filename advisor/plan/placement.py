@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from advisor.errors import UsageError
 from advisor.facts.links import Link
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
+from advisor.plan.beegfs import units_of
 from advisor.plan.selection import Selected
 from advisor.profiles import Values
 from advisor.tunables.unit_numa import bound
@@ -15,26 +18,56 @@ from advisor.tunables.unit_numa import bound
 UNIT_RANK = 200
 
 
-def unit_names(values: Values) -> tuple[str, ...]:
-    """The units of ``--set units=NAME[=DEVICE+DEVICE…],…`` without their devices; ``.service`` may be left out."""
-    return tuple(unit for unit, _ in _named(values))
+def unit_names(values: Values, facts: Facts) -> tuple[str, ...]:
+    """The units of ``--set units=NAME[=DEVICE+DEVICE…],…`` without their devices; ``.service`` may be left out. A shell
+    pattern stands for the BeeGFS services of this host that it fits."""
+    return (*(unit for unit, _ in _named(values)), *_fitting(values, facts))
 
 
 def _named(values: Values) -> Iterable[tuple[str, tuple[str, ...]]]:
     units = values.get("units") or ()
     assert isinstance(units, tuple)
     for text in units:
+        if _is_pattern(text):
+            continue
         # '=' cannot be part of a unit's name (systemd.unit(5)), so what follows it names devices.
         unit, _, devices = text.partition("=")
         unit = unit if unit.endswith(".service") else unit + ".service"
         yield unit, tuple(device for device in devices.split("+") if device)
 
 
+def _is_pattern(text: str) -> bool:
+    return any(sign in text for sign in "*?[") and "=" not in text
+
+
+def _fitting(values: Values, facts: Facts) -> dict[str, tuple[str, ...]]:
+    """Units that patterns select and nobody names, with the mount points of their targets."""
+    units = values.get("units") or ()
+    assert isinstance(units, tuple)
+    named = {unit for unit, _ in _named(values)}
+    found = units_of(tuple(filter(_is_pattern, units)), facts)
+    return {unit: mounts for unit, mounts in found if unit not in named}
+
+
+def _selected_by_pattern(
+    unit: str, mounts: tuple[str, ...], service: Service | None, facts: Facts, *, policy: str
+) -> Selected:
+    """What a pattern has found is left out with the reason where it has no one node: nobody asked for it by name."""
+    known = msgspec.structs.replace(service, devices=mounts) if service else None
+    one = _selected(unit, (), known, facts, policy=policy)
+    return msgspec.structs.replace(one, state="not-applicable") if one.refusal else one
+
+
 def select_units(values: Values, facts: Facts, services: Sequence[Service]) -> tuple[Selected, ...]:
     """Each named unit with its placement. Raises UsageError for a device that this host does not have."""
     known = {service.unit: service for service in services}
     policy = str(values.get("policy") or "bind")
-    return tuple(_selected(unit, devices, known.get(unit), facts, policy=policy) for unit, devices in _named(values))
+    by_name = (_selected(unit, devices, known.get(unit), facts, policy=policy) for unit, devices in _named(values))
+    by_pattern = (
+        _selected_by_pattern(unit, mounts, known.get(unit), facts, policy=policy)
+        for unit, mounts in _fitting(values, facts).items()
+    )
+    return (*by_name, *by_pattern)
 
 
 def _selected(unit: str, devices: tuple[str, ...], service: Service | None, facts: Facts, *, policy: str) -> Selected:

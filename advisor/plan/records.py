@@ -103,6 +103,9 @@ class Bystander(msgspec.Struct, frozen=True):
     undo: tuple[Step, ...]
     keeps: bool = False
     """Also while the plan is in force: what a link lost on the way is given back to it at once, where that can be."""
+    resets: bool = False
+    """Going back sets it anew, too: what it then reads is nobody's wish, and it is given back and read back. Without
+    ``undo`` there is no command that could."""
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from advisor.errors import UsageError
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
+from advisor.plan.beegfs import NO_INSTANCES, select_instances
 from advisor.plan.devices import none_chosen, select_arrays, select_disks
+from advisor.plan.iris import NO_IRIS, huge_pages, select_cpfs
 from advisor.plan.irqs import select_irqs
-from advisor.plan.mtu import select_links
+from advisor.plan.link_settings import no_setting, select_link_settings
+from advisor.plan.mtu import links_by_role, select_links
 from advisor.plan.order import rank_of
 from advisor.plan.placement import select_units
 from advisor.plan.records import Skipped, Target
@@ -35,33 +39,54 @@ class Request(msgspec.Struct, frozen=True):
 
 Outcome = tuple[tuple[Target, ...], tuple[Skipped, ...]]
 
+KEEP: Final = "keep"
+"""The word of a parameter by which what it is the value of stays as it is."""
+
 
 def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] = ()) -> Outcome:
     """What the profile wants on this host, and what of it cannot apply here with the reason."""
     failed = next((one for one in request.profile.conditions if not holds(one, facts)), None)
     targets: list[Target] = []
     skipped: list[Skipped] = []
+    if not request.profile.tunables:
+        # A profile may say that nothing helps; a plan without a word would not say why.
+        reason = failed.reason if failed else request.profile.summary.rstrip(".")
+        skipped.append(Skipped("nothing", None, None, reason, "not-applicable", request.profile.name))
     for wanted in request.profile.tunables:
-        if failed:
-            skipped.append(_not_applicable(request, wanted, failed.reason))
+        why_not = failed.reason if failed else _why_not(request, wanted, facts)
+        if why_not:
+            skipped.append(_not_applicable(request, wanted, why_not))
             continue
         for outcome in _expand(request, wanted, facts, services):
             (targets if isinstance(outcome, Target) else skipped).append(outcome)  # type: ignore[arg-type]
     return tuple(targets), tuple(skipped)
 
 
+def _why_not(request: Request, wanted: Wanted, facts: Facts) -> str | None:
+    """Why this line alone is left out: its own condition, or a parameter that says ``keep``."""
+    if wanted.condition is not None and not holds(wanted.condition, facts):
+        return wanted.condition.reason
+    parameter = _kept_by(request, wanted)
+    return f"is left as it is: --set {parameter}= says what it should be" if parameter else None
+
+
+def _kept_by(request: Request, wanted: Wanted) -> str | None:
+    place = re.fullmatch(r"\{(\w+)\}", wanted.value) if isinstance(wanted.value, str) else None
+    return place[1] if place and request.values.get(place[1]) == KEEP else None
+
+
 def _not_applicable(request: Request, wanted: Wanted, reason: str) -> Skipped:
-    value = wanted.value if isinstance(wanted.value, str) else None
+    value = None if not isinstance(wanted.value, str) or _kept_by(request, wanted) else wanted.value
     value = _filled(value, request.values, {}) if value and not wanted.for_each else None
     return Skipped(wanted.tunable, None, value, reason, "not-applicable", request.profile.name)
 
 
 def _expand(request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]) -> Iterator[Target | Skipped]:
-    if wanted.for_each is None:
+    if wanted.for_each is None and not _is_huge_pages(wanted):
         yield _target(request, wanted, Selected({}))
         return
     chosen = _select(request, wanted, facts, services)
-    if not chosen:
+    if not chosen and wanted.for_each:
         reason = _none_chosen(request, wanted, wanted.for_each, facts)
         yield Skipped(wanted.tunable, None, None, reason, "not-applicable", request.profile.name)
     for one in chosen:
@@ -73,16 +98,22 @@ def _expand(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
 
 
 _NONE_CHOSEN: Mapping[ForEach, str] = {
-    "links": "no link has the role by itself (a link of LLT, or a port in use that carries no default route): "
+    "links": "no link has the role by itself (of LLT, of iSCSI sessions, or a port in use without a default route): "
     "name those that are meant with --set links=; links here: ",
     "units": "no units selected: name some with --set units=",
     "irqs": "no link or NVMe drive with interrupts is on a known node",
+    "instances": NO_INSTANCES,
+    "cpfs": NO_IRIS,
 }
 
 
 def _none_chosen(request: Request, wanted: Wanted, each: ForEach, facts: Facts) -> str:
     if each in ("disks", "arrays"):
         return none_chosen(wanted, request.values, facts)
+    if each == "units" and request.values.get("units"):
+        return NO_INSTANCES
+    if each == "links" and not wanted.tunable.endswith(":mtu"):
+        return no_setting(wanted, facts)
     names = ", ".join(link.name for link in facts.links if link.kind != "loopback") or "none but loopback"
     return _NONE_CHOSEN[each] + (names if each == "links" else "")
 
@@ -95,6 +126,10 @@ def _is_met(one: Selected, wanted: Wanted) -> bool:
 
 
 def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]) -> tuple[Selected, ...]:
+    if _is_huge_pages(wanted):
+        return (huge_pages(facts),)
+    if wanted.for_each == "cpfs":
+        return select_cpfs(request.values, facts)
     if wanted.for_each == "units":
         return select_units(request.values, facts, services)
     if wanted.for_each == "irqs":
@@ -103,8 +138,16 @@ def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
         return select_disks(wanted, request.values, facts)
     if wanted.for_each == "arrays":
         return select_arrays(wanted, request.values, facts)
+    if wanted.for_each == "instances":
+        return select_instances(wanted, facts)
+    if not wanted.tunable.endswith(":mtu"):
+        return select_link_settings(wanted, request.values, facts, links_by_role(request.values, facts))
     mtu = _filled(str(wanted.value), request.values, {})
-    return select_links({**request.values, "mtu": mtu}, facts)
+    return select_links({**request.values, "mtu": mtu}, facts, wanted.only)
+
+
+def _is_huge_pages(wanted: Wanted) -> bool:
+    return isinstance(wanted.value, Computed) and wanted.value.huge_pages is not None
 
 
 def _target(request: Request, wanted: Wanted, one: Selected) -> Target:

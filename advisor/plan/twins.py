@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from advisor.facts.sysctl import SysctlOrigin
+from advisor.facts.whole import Facts
 from advisor.plan.records import Change, Target
 from advisor.tunables import FileEdit, tunable
 from advisor.tunables.sysctl import Sysctl
@@ -22,6 +23,17 @@ def _rival(identity: str) -> str | None:
         return identity.removesuffix(":CPUAffinity") + ":numa"
     one = tunable(identity) if identity.startswith("sysctl:vm.") else None
     return f"sysctl:{one.twin}" if isinstance(one, Sysctl) and one.twin else None
+
+
+def renumbered_irqs(changes: Iterable[Change], facts: Facts) -> Mapping[str, str]:
+    """Interrupts that a plan cannot name, as a change of it gives others to their link: id → the reason."""
+    changed = {change.tunable for change in changes if change.before != change.after}
+    return {
+        f"irq:{irq}:affinity": f"{link.name} gets other interrupts with its channels: apply those first, then this"
+        for link in facts.links
+        if any(name.startswith(f"link:{link.name}:channels.") for name in changed)
+        for irq in link.irqs
+    }
 
 
 def reads_later(path: str, ours: str) -> bool:

@@ -13,14 +13,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, ReadFile, Step, WriteFile, observe
+from advisor.host import Host, Missing, observe
 from advisor.tunables.block_identity import device_rule, identity_of, is_device_name, later_rules
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.kernel_file import KernelFile
 
 _SWITCH = ("0", "1")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -48,7 +46,7 @@ ATTRIBUTES: Final = ("scheduler", *_LEAST, *_WORDS)
 _MODULES: Final[Mapping[str, str]] = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
 
 
-class BlockQueue(msgspec.Struct, frozen=True):
+class BlockQueue(KernelFile, frozen=True):
     device: str
     attribute: str
 
@@ -67,20 +65,12 @@ class BlockQueue(msgspec.Struct, frozen=True):
         return f"block:{self.device}:{self.attribute}"
 
     @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
-
-    @property
     def path(self) -> str:
         return f"/sys/block/{self.device}/queue/{self.attribute}"
 
     @property
-    def probe(self) -> ReadFile:
-        return ReadFile(self.path, "selected" if self.attribute == "scheduler" else "words")
+    def form(self) -> str:
+        return "selected" if self.attribute == "scheduler" else "words"
 
     def check(self, value: str) -> str | None:
         if self.attribute == "scheduler":
@@ -96,9 +86,6 @@ class BlockQueue(msgspec.Struct, frozen=True):
         if self.attribute in _IN_PAGES and int(value) % 4:
             return "is not a multiple of 4: the kernel counts in pages of 4 KiB"
         return None
-
-    def steps(self, value: str) -> tuple[Step, ...]:
-        return (WriteFile(self.path, value),)
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return device_rule(host, self.device, f"queue/{self.attribute}", value)

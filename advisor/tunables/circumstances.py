@@ -24,12 +24,16 @@ def bound_steps(steps: Iterable[Step], identity: Identity | None) -> tuple[Step,
 
 
 class Sibling(msgspec.Struct, frozen=True):
-    """Another tunable that the kernel moves along with a change; ``undo`` brings ``before`` back."""
+    """Another tunable that the kernel moves along with a change; ``undo`` brings ``before`` back, where anything does.
+
+    ``resets``: it is set anew both ways, by the change and by going back.
+    """
 
     tunable: str
     before: str
     probe: Probe
     undo: tuple[Step, ...]
+    resets: bool = False
 
 
 class Circumstances(msgspec.Struct, frozen=True):

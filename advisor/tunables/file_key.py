@@ -66,6 +66,13 @@ def _drop_ins(host: Host, place: str, _: str) -> tuple[str, ...]:
     return tuple(said)
 
 
+def _at_start(*_: object) -> tuple[str, ...]:
+    return (
+        "IRIS reads its cpf when it starts (iris restart INSTANCE), and writes it anew when settings are changed in "
+        "its Management Portal",
+    )
+
+
 DIALECTS: Final = (
     Dialect(
         "BeeGFS",
@@ -108,6 +115,7 @@ DIALECTS: Final = (
         "cpf",
         "cpf",
         "restart",
+        _at_start,
     ),
 )
 
@@ -179,11 +187,25 @@ class FileKey(msgspec.Struct, frozen=True):
         return Circumstances(refusal=refusal, notes=self.dialect.notes(host, self.key, after))
 
 
+def _spelt_otherwise(text: str, section: str, name: str) -> str | None:
+    """The key as a line of the section has it that differs in capital letters alone."""
+    is_inside = False
+    for line in text.split("\n"):
+        key, equals, _ = line.strip().partition("=")
+        if key.startswith("["):
+            is_inside = line.strip() == f"[{section}]"
+        elif is_inside and equals and key.rstrip() != name and key.rstrip().lower() == name.lower():
+            return key.rstrip()
+    return None
+
+
 def _homeless(dialect: Dialect, text: str, key: str) -> str | None:
     """Why the file has no place for a key that it does not give yet."""
-    section = key.rpartition("/")[0]
+    section, _, name = key.rpartition("/")
     if dialect.edit == "cpf" and not any(line.strip() == f"[{section}]" for line in text.split("\n")):
         return f"the file has no section [{section}]"
+    if dialect.edit == "cpf" and (other := _spelt_otherwise(text, section, name)):
+        return f"the file spells it {other}, and which of two spellings counts is not documented: name it so"
     if dialect.edit == "multipath" and "/" in section:
         layout = multipath_layout(text.split("\n"))
         if isinstance(layout, Layout) and not any(one.place == section for one in layout.sections):

@@ -1,23 +1,26 @@
 """``link:IFACE:channels.KEY`` — how many queues of a kind a link has (ethtool -l), persisted in a udev rule.
 
 KEY is rx, tx, other or combined; a driver has those for which ethtool shows a maximum, and more than that are refused.
-Many drivers take the link down for a moment, and ask for new interrupts: their affinities begin anew. What RPS and XPS
-had in queues that went comes back with them on rollback.
+Many drivers take the link down for a moment, spread RSS anew over the queues, and ask for new interrupts, whose
+affinities begin anew; RPS and XPS of queues that go are lost. What there was of that comes back on rollback and is read
+back. Two things may not: interrupts whose count or names are not what they were, and an RSS indirection table that
+ethtool -X cannot set. Both are then named.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from typing import Final
 
-from advisor.host import Host, observe
-from advisor.tunables.circumstances import Sibling
+import msgspec
+
+from advisor.host import Host
+from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.link_driver import DriverValue
-from advisor.tunables.link_queues import QueueValue
-from advisor.tunables.link_rps import LinkRps
-from advisor.tunables.link_rps_flows import LinkRpsFlows
-from advisor.tunables.link_xps import LinkXps
+from advisor.tunables.link_queue_state import queue_state, rss_notes
 from advisor.tunables.tunable import Risk
+
+# A link receives by its combined channels and by those for receiving alone.
+_BESIDE: Final = {"combined": "rx", "rx": "combined"}
 
 
 class LinkChannels(DriverValue, frozen=True):
@@ -30,17 +33,12 @@ class LinkChannels(DriverValue, frozen=True):
     def risk(self) -> Risk:
         return "link"
 
-    def siblings(self, host: Host) -> Iterator[Sibling]:
-        yield from super().siblings(host)
-        for one in _queues(host, self.link):
-            live = observe(host, one.probe)
-            if isinstance(live, str):
-                yield Sibling(one.id, live, one.probe, one.steps(live))
-
-
-def _queues(host: Host, link: str) -> Iterator[QueueValue]:
-    for name in host.names(f"/sys/class/net/{link}/queues"):
-        found = re.fullmatch(r"(rx|tx)-(\d{1,5})", name, re.ASCII)
-        for kind in (LinkRps, LinkRpsFlows, LinkXps) if found else ():
-            if found and found[1] == kind.side:
-                yield kind(link, int(found[2]))
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        around = super().circumstances(host, before, after, profile=profile)
+        if before == after:
+            return around
+        siblings, notes = queue_state(host, self.link)
+        others = {one.tunable: one.before for one in around.siblings}
+        queues = int(after) + int(others.get(f"link:{self.link}:channels.{_BESIDE.get(self.key)}", "0"))
+        notes += rss_notes(self.link, siblings, queues) if self.key in _BESIDE else ()
+        return msgspec.structs.replace(around, siblings=(*around.siblings, *siblings), notes=notes)

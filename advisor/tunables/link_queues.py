@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import msgspec
-
 from advisor.facts.cpulist import format_list, parse_list
-from advisor.host import Host, Missing, ReadFile, Step, WriteFile
+from advisor.host import Host, Missing
 from advisor.host.link_text import NO_CPUS
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
-from advisor.tunables.tunable import Effect, Risk
 
 _MASK_WORD_DIGITS = 8
 
 
-class QueueValue(msgspec.Struct, frozen=True):
+class QueueValue(KernelFile, frozen=True):
     """One file of one queue; a kind gives its word, the side that its queues are on, and the file's name."""
 
     link: str
@@ -32,27 +30,8 @@ class QueueValue(msgspec.Struct, frozen=True):
         return f"link:{self.link}:{self.word}.{self.side}-{self.queue}"
 
     @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
-
-    @property
     def path(self) -> str:
         return f"/sys/class/net/{self.link}/queues/{self.side}-{self.queue}/{self.file}"
-
-    @property
-    def probe(self) -> ReadFile:
-        return ReadFile(self.path)
-
-    def written(self, value: str) -> str:
-        """What is written into the file for a value."""
-        return value
-
-    def steps(self, value: str) -> tuple[Step, ...]:
-        return (WriteFile(self.path, self.written(value)),)
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         # Not an assignment to the attribute, which would come before the program that sets the number of queues.
@@ -64,8 +43,8 @@ class QueueCpus(QueueValue, frozen=True):
     """The CPUs of a queue, as a kernel list such as ``0-3,8``, or ``none``."""
 
     @property
-    def probe(self) -> ReadFile:
-        return ReadFile(self.path, "cpumask")
+    def form(self) -> str:
+        return "cpumask"
 
     def check(self, value: str) -> str | None:
         if value == NO_CPUS:

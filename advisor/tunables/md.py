@@ -11,14 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, ReadFile, Step, WriteFile
+from advisor.host import Host, Missing
 from advisor.tunables.block_identity import device_rule, identity_of, is_device_name, later_rules
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.kernel_file import KernelFile
 
 # Bounds of the kernel's own (drivers/md/raid5.c, md.c); what it takes beyond is bounded by the array.
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
@@ -31,7 +29,7 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
 }
 
 
-class MdSetting(msgspec.Struct, frozen=True):
+class MdSetting(KernelFile, frozen=True):
     device: str
     attribute: str
 
@@ -49,14 +47,6 @@ class MdSetting(msgspec.Struct, frozen=True):
         return f"md:{self.device}:{self.attribute}"
 
     @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
-
-    @property
     def path(self) -> str:
         return f"/sys/block/{self.device}/md/{self.attribute}"
 
@@ -65,8 +55,8 @@ class MdSetting(msgspec.Struct, frozen=True):
         return self.attribute.startswith("sync_speed_")
 
     @property
-    def probe(self) -> ReadFile:
-        return ReadFile(self.path, "md-speed" if self._is_speed else "words")
+    def form(self) -> str:
+        return "md-speed" if self._is_speed else "words"
 
     def check(self, value: str) -> str | None:
         if self._is_speed and value == "system":
@@ -75,9 +65,6 @@ class MdSetting(msgspec.Struct, frozen=True):
         if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) and low <= int(value) <= high:
             return None
         return f"is not a whole number from {low} to {high}" + (" or the word system" if self._is_speed else "")
-
-    def steps(self, value: str) -> tuple[Step, ...]:
-        return (WriteFile(self.path, value),)
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return device_rule(host, self.device, f"md/{self.attribute}", value)

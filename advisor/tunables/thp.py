@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
+from advisor.host import Host, Missing
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.kernel_file import KernelFile
 
 _BASE: Final = "/sys/kernel/mm/transparent_hugepage"
 _CHOICES: Final = ("enabled", "defrag", "shmem_enabled")
@@ -27,7 +25,7 @@ _NUMBERS: Final = (
 _DIRECTORIES: Final = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
 
 
-class HugePages(msgspec.Struct, frozen=True):
+class HugePages(KernelFile, frozen=True):
     name: str
 
     @classmethod
@@ -42,20 +40,12 @@ class HugePages(msgspec.Struct, frozen=True):
         return f"thp:{self.name}"
 
     @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
-
-    @property
     def path(self) -> str:
         return f"{_BASE}/{self.name}"
 
     @property
-    def probe(self) -> Probe:
-        return ReadFile(self.path, "selected" if self.name in _CHOICES else "words")
+    def form(self) -> str:
+        return "selected" if self.name in _CHOICES else "words"
 
     def check(self, value: str) -> str | None:
         if self.name in _CHOICES:
@@ -63,9 +53,6 @@ class HugePages(msgspec.Struct, frozen=True):
         if self.name in _SWITCHES:
             return None if value in ("0", "1") else "is not 0 or 1"
         return None if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) else "is not a whole number"
-
-    def steps(self, value: str) -> tuple[Step, ...]:
-        return (WriteFile(self.path, value),)
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if not any(host.is_dir(directory) for directory in _DIRECTORIES):

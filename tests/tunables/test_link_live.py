@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,6 +129,18 @@ def test_the_script_puts_all_back(namespace: Namespace, shell: list[str]) -> Non
     assert all(f"restored  {name}: " in done.stdout for name in VALUES)
     again = namespace.script(shell)
     assert (again.returncode, "restored" in again.stdout) == (0, False)
+
+
+def test_the_watchdog_gives_queues_back_what_they_had(namespace: Namespace) -> None:
+    before = namespace.state()
+    namespace.ours("apply", "--confirm", "2", "link:a0:channels.rx=2")
+    assert "RX:\t\t2\n" in namespace.out("ethtool -l a0")
+    for _ in range(200):
+        if namespace.state() == before:
+            break
+        time.sleep(0.2)
+    assert namespace.state() == before
+    assert "by the watchdog" in namespace.ours("rollback")
 
 
 def test_more_than_a_driver_allows_is_refused_beforehand(namespace: Namespace) -> None:

@@ -1,0 +1,96 @@
+"""The interrupts of a link and where they may run, as one line that outlives their numbers.
+
+``eth0-TxRx-0=0-3 eth0-TxRx-1=4-7``: the name that the driver gave each (``-`` where it gave none) and its affinity, by
+name, and by number among those of one name. A driver that makes its queues anew gets other numbers for interrupts of
+the same names, so that each is found again by its name, or by its place where names do not tell it from another. The
+vectors are those of the PCI function (``msi_irqs`` of sysfs-bus-pci). ``templates/rollback.sh.j2`` does the same.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor.errors import CommandError
+from advisor.host.missing import Missing
+from advisor.host.steps import SetIrqs, WriteFile
+
+if TYPE_CHECKING:
+    from advisor.host.machine import Host
+
+NAMELESS = b"-"
+_ODD_BYTE = re.compile(rb"[^!-<>-~]")
+_CPUS = re.compile(r"[0-9,-]+", re.ASCII)
+
+
+class LinkIrq(NamedTuple):
+    """One interrupt: ``name`` in printable ASCII, ``cpus`` as the kernel lists them."""
+
+    name: str
+    number: int
+    cpus: str
+
+
+def link_irqs(host: Host, link: str) -> tuple[LinkIrq, ...] | Missing:
+    """The message-signalled interrupts of the PCI function that carries a link, by name and number."""
+    place = _function(host, link)
+    names = () if place is None else host.names(f"{place}/msi_irqs")
+    numbers = [int(name) for name in names if re.fullmatch(r"[0-9]{1,9}", name)]
+    if not numbers:
+        return Missing("absent", "it has no message-signalled interrupts of its own")
+    found = []
+    for number in numbers:
+        cpus = host.read(f"/proc/irq/{number}/smp_affinity_list")
+        if isinstance(cpus, Missing) or not _CPUS.fullmatch(cpus):
+            why = cpus.why if isinstance(cpus, Missing) else "not a list of CPUs"
+            return Missing("unreadable", f"the affinity of interrupt {number}: {why}")
+        found.append(LinkIrq(_name(host, number), number, cpus))
+    return tuple(sorted(found))
+
+
+def irqs_line(found: tuple[LinkIrq, ...] | Missing) -> str | Missing:
+    """As the head of this module shows it."""
+    return found if isinstance(found, Missing) else " ".join(f"{one.name}={one.cpus}" for one in found)
+
+
+def set_irqs(host: Host, step: SetIrqs) -> None:
+    """Give each interrupt its affinity. Raises CommandError with nothing written where they are not the same ones, or
+    with the kernel's words for the first that it refused, after all others."""
+    found = link_irqs(host, step.link)
+    if isinstance(found, Missing):
+        raise CommandError(found.why)
+    wanted = [word.rpartition("=")[::2] for word in step.affinities]
+    if len(found) != len(wanted):
+        raise CommandError(f"it has {len(found)} interrupts now and had {len(wanted)}")
+    if [one.name for one in found] != [name for name, _ in wanted]:
+        raise CommandError("its interrupts have other names than before, so that one cannot be told from another")
+    refused: list[CommandError] = []
+    for one, (_, cpus) in zip(found, wanted, strict=True):
+        try:
+            if one.cpus != cpus:
+                host.do(WriteFile(f"/proc/irq/{one.number}/smp_affinity_list", cpus))
+        except CommandError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+
+
+def _function(host: Host, link: str) -> str | None:
+    """The directory of the PCI function: the link's device, or what a virtio or auxiliary device is part of."""
+    device = host.real(f"/sys/class/net/{link}/device")
+    if isinstance(device, Missing):
+        return None
+    # Every PCI function has a class; the bridge above one has vectors of its own, which are not the link's.
+    return device if host.exists(f"{device}/class") else device.rpartition("/")[0]
+
+
+def _name(host: Host, number: int) -> str:
+    actions = host.read_bytes(f"/sys/kernel/irq/{number}/actions")
+    if isinstance(actions, Missing):
+        actions = _last_word(host.read_bytes("/proc/interrupts"), f"{number}:".encode())
+    return _ODD_BYTE.sub(b"_", actions.rstrip(b"\n") or NAMELESS).decode("ascii")
+
+
+def _last_word(interrupts: bytes | Missing, label: bytes) -> bytes:
+    lines = [] if isinstance(interrupts, Missing) else [line.split() for line in interrupts.split(b"\n")]
+    return next((words[-1] for words in lines if words[:1] == [label]), NAMELESS)

@@ -1,0 +1,114 @@
+"""Which links a line of a profile sets something of, other than the MTU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from advisor.errors import UsageError
+from advisor.facts.links import Link
+from advisor.facts.whole import Facts
+from advisor.plan.fits import judge_link, named
+from advisor.plan.links import default_route_refusal, unclear_link
+from advisor.plan.selection import Selected
+from advisor.profiles import Only, Values, Wanted
+from advisor.tunables import tunable
+
+
+def select_link_settings(wanted: Wanted, values: Values, facts: Facts, by_role: Iterable[str]) -> tuple[Selected, ...]:
+    """The links of ``--set links=``, else the ports of those ``by_role``, as far as ``only`` lets them pass and they
+    have the setting. What lies below a link that was named is not touched.
+
+    Raises UsageError for a name that is no link of this host.
+    """
+    links = {link.name: link for link in facts.links}
+    asked = values.get("links")
+    chosen = named(facts.links, lambda link: (link.name,), asked, "link") if asked else _ports(by_role, links)
+    attribute = wanted.tunable.rpartition(":")[2]
+    found = (_selected(link, attribute, wanted.only or Only(), facts, is_named=bool(asked)) for link in chosen)
+    return tuple(one for one in found if one is not None)
+
+
+def _ports(names: Iterable[str], links: Mapping[str, Link]) -> tuple[Link, ...]:
+    """What carries some links at the end: a bond has no ring, and no queue discipline that would count."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        if name in seen or name not in links:
+            continue
+        seen.add(name)
+        below = [lower for lower in links[name].lower if lower in links]
+        pending += below
+        if not below:
+            found.add(name)
+    return tuple(links[name] for name in sorted(found))
+
+
+def _selected(link: Link, attribute: str, only: Only, facts: Facts, *, is_named: bool) -> Selected | None:
+    unclear = judge_link(link, only)
+    has = _has(link, attribute, facts)
+    if unclear is None or has is False:
+        return None
+    try:
+        one = tunable(f"link:{link.name}:{attribute}")
+    except UsageError:
+        return Selected({"link": "LINK"}, refusal=f"{link.name[:80]!r} is no name that a setting could be given by")
+    names = {"link": link.name}
+    if unclear:
+        return unclear_link(link.name, unclear)
+    if has is None:
+        return Selected(names, refusal=f"whether it has {attribute} could not be read", state="unknown")
+    refusals = (default_route_refusal(each, is_named=is_named) for each in _with_upper(link, facts))
+    refusal = next(filter(None, refusals), None) if one.risk == "link" else None
+    return Selected(names, refusal=refusal, state="blocked") if refusal else Selected(names)
+
+
+def _with_upper(link: Link, facts: Facts) -> Iterator[Link]:
+    """A link and all that rest on it: they are cut off with it."""
+    links = {one.name: one for one in facts.links}
+    seen: set[str] = set()
+    pending = [link.name]
+    while pending:
+        name = pending.pop()
+        if name in links and name not in seen:
+            seen.add(name)
+            pending += links[name].upper
+            yield links[name]
+
+
+def _has(link: Link, attribute: str, facts: Facts) -> bool | None:
+    """Whether a link has the setting, as far as a scan tells; what it does not tell, the plan finds out by reading."""
+    word, _, key = attribute.partition(".")
+    if word == "feature":
+        return _known(link, "features", facts, None if link.features is None else key in link.features)
+    if word == "channels":
+        most = None if link.channels is None else getattr(link.channels, f"{key}_max")
+        return _known(link, "channels", facts, None if most is None else most > 0)
+    if word == "ring" and key in ("rx", "tx"):
+        most = None if link.rings is None else getattr(link.rings, f"{key}_max")
+        return _known(link, "rings", facts, None if most is None else most > 0)
+    queue = re.fullmatch(r"(rx|tx)-(\d{1,5})", key, re.ASCII)
+    if queue is None or link.channels is None:
+        return True
+    count = link.channels.combined + (link.channels.rx if queue[1] == "rx" else link.channels.tx)
+    # A single transmit queue has no XPS.
+    return int(queue[2]) < count and (word != "xps" or count > 1)
+
+
+def _known(link: Link, what: str, facts: Facts, has: bool | None) -> bool | None:
+    """A driver that was asked and answered nothing has none; one that could not be asked may."""
+    if has is not None:
+        return has
+    unknown = {one.fact for one in facts.unknown}
+    return None if unknown & {f"links.{what}", f"links.{link.name}.{what}"} else False
+
+
+def no_setting(wanted: Wanted, facts: Facts) -> str:
+    """Why no link is selected, in words that follow the role."""
+    here = ", ".join(link.name for link in facts.links if link.kind != "loopback") or "none but loopback"
+    return (
+        f"no link is meant that has {wanted.tunable.rpartition(':')[2]}: name those that are with --set links=, "
+        f"whose own setting it must be; links here: {here}"
+    )

@@ -1,0 +1,112 @@
+"""What moved along with a change, put back after it: the MTU of a stacked link, addresses and routes that a link lost,
+and what hangs on the queues of a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.errors import CommandError
+from advisor.host import Host, Missing, ReadFile, observe
+from advisor.plan.records import Bystander, Plan
+from advisor.script import hand_command
+
+_SHOWN: Final = 80
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one item of a rollback. ``by_hand`` is the command that would put it back."""
+
+    what: str
+    state: Literal["restored", "already", "kept", "failed"]
+    detail: str
+    by_hand: str | None = None
+
+    @property
+    def is_back(self) -> bool:
+        return self.state in ("restored", "already")
+
+
+Standing = Mapping[str, str | Missing]
+"""Values just before anything is put back, by tunable."""
+
+
+def standing_of(host: Host, bystanders: Iterable[Bystander]) -> Standing:
+    """To be asked before the first change is put back."""
+    return {one.tunable: observe(host, one.probe) for one in bystanders}
+
+
+def restore_surroundings(
+    host: Host, plan: Plan, outcomes: Iterable[Outcome], after: Mapping[str, str], standing: Standing, *, force: bool
+) -> list[Outcome]:
+    """Put back what is not as it was. ``outcomes`` are those of the changes; ``after`` are the values once all of them
+    were in force, as far as they are known. What is as it was is not among the result."""
+    states = {one.what: one.state for one in outcomes}
+    found: list[Outcome | None] = []
+    for one in plan.bystanders:
+        before_undo = standing[one.tunable]
+        if not one.resets:
+            found.append(_restore_moved(host, one, after.get(one.tunable), before_undo))
+        elif not (channels := _channels(plan, one, states)) & {"kept", "failed"}:
+            known = after.get(one.tunable) if "restored" in channels and not force else None
+            found.append(_restore_reset(host, one, known, before_undo))
+    return [one for one in found if one is not None]
+
+
+def _channels(plan: Plan, one: Bystander, states: Mapping[str, str]) -> set[str]:
+    """What became of the numbers of channels that it hangs on. Where they stay, it stays with them."""
+    beginning = f"{one.tunable.rpartition(':')[0]}:channels."
+    return {states[change.tunable] for change in plan.changes if change.tunable.startswith(beginning)}
+
+
+def _restore_moved(host: Host, one: Bystander, after: str | None, standing: str | Missing) -> Outcome | None:
+    """None where it is as it was. One that moved with the change is put back; one that somebody set since is left.
+
+    ``after`` is its value once the change was in force (None where that is not known), ``standing`` the one just before
+    the change was put back.
+    """
+    live = observe(host, one.probe)
+    if isinstance(live, Missing) or live == one.before:
+        return None
+    has_changed_since = live == standing and after == one.before if one.keeps else bool(after) and live != after
+    return None if has_changed_since else _undone(host, one, live)
+
+
+def _restore_reset(host: Host, one: Bystander, after: str | None, standing: str | Missing) -> Outcome | None:
+    """None where it is as it was. What going back has set anew is put back, and read back.
+
+    ``after`` is None where the number of channels was back before: an earlier attempt may have ended in between, and
+    what it reads is the driver's.
+    """
+    live = observe(host, one.probe)
+    by_hand = "; ".join(hand_command(step) for step in one.undo) or None
+    if live == one.before:
+        return None
+    if isinstance(live, Missing):
+        # A queue goes with the channels, which speak for themselves.
+        gone = Outcome(one.tunable, "failed", f"cannot be read: {live.why}", by_hand)
+        return None if isinstance(one.probe, ReadFile) else gone
+    if after and standing != after and live == standing:
+        return Outcome(one.tunable, "kept", f"somebody else set it to {_short(live)}", by_hand)
+    if not one.undo:
+        return Outcome(one.tunable, "failed", f"was {_short(one.before)}, which no command can set; is {_short(live)}")
+    outcome = _undone(host, one, live)
+    if outcome.state == "restored" and observe(host, one.probe) != one.before:
+        return Outcome(one.tunable, "failed", "put back, but reads otherwise", by_hand)
+    return outcome
+
+
+def _undone(host: Host, one: Bystander, live: str) -> Outcome:
+    try:
+        for step in one.undo:
+            host.do(step)
+    except CommandError as error:
+        return Outcome(one.tunable, "failed", error.message, "; ".join(hand_command(step) for step in one.undo))
+    return Outcome(one.tunable, "restored", f"moved along to {_short(live)}, {_short(one.before)} again")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

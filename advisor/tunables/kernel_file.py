@@ -1,0 +1,40 @@
+"""What values have in common that are one file of the kernel each: read from it, written into it, in force at once."""
+
+from __future__ import annotations
+
+import msgspec
+
+from advisor.host import ReadFile, Step, WriteFile
+from advisor.tunables.tunable import Effect, Risk
+
+
+class KernelFile(msgspec.Struct, frozen=True):
+    """A kind gives the path, and the form that reduces the file to a value where its words alone do not do."""
+
+    @property
+    def path(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def form(self) -> str:
+        """As `advisor.host.probes` lists them."""
+        return "words"
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def probe(self) -> ReadFile:
+        return ReadFile(self.path, self.form)
+
+    def written(self, value: str) -> str:
+        """What is written into the file for a value."""
+        return value
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return (WriteFile(self.path, self.written(value)),)

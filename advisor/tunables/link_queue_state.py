@@ -1,0 +1,112 @@
+"""What hangs on the queues of a link, and is set anew when their number changes: the CPUs of each queue (RPS, XPS) and
+its flows (RFS), the affinity of each interrupt, and the RSS indirection table. Recorded, so that it comes back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from advisor.host import Host, Missing, Probe, ReadCommand, ReadIrqs, Run, SetIrqs, Step, observe
+from advisor.host.link_text import NO_CPUS
+from advisor.host.rss_text import NO_TABLE, highest_queue, setting_words
+from advisor.tunables.circumstances import Sibling
+from advisor.tunables.link_queues import QueueValue
+from advisor.tunables.link_rps import LinkRps
+from advisor.tunables.link_rps_flows import LinkRpsFlows
+from advisor.tunables.link_xps import LinkXps
+
+_UNSUPPORTED: Final = "Operation not supported"
+_SHOWN: Final = 60
+
+
+def queue_state(host: Host, link: str) -> tuple[tuple[Sibling, ...], tuple[str, ...]]:
+    """All of it that can be read, in the order in which it is to be given back; and what is to be said of it."""
+    queues = tuple(_queues(host, link))
+    irqs, table = observe(host, ReadIrqs(link)), _table(host, link)
+    others = (*_irqs(link, irqs), *_rss(link, table))
+    recorded = tuple(filter(None, (_irq_words(irqs), _table_words(table), _queue_words(queues))))
+    notes = [f"{link}: {_ANEW} {'; '.join(recorded)}"] if recorded else []
+    return (*queues, *others), (*notes, *(f"{link}: {why}" for why in _open_ends(irqs, table)))
+
+
+def rss_notes(link: str, state: Iterable[Sibling], queues: int) -> tuple[str, ...]:
+    """What is to be said where RSS uses more receive queues than there are to be."""
+    for one in state:
+        last = highest_queue(one.before) if one.tunable == f"link:{link}:rss" else -1
+        if last >= queues and not one.before.startswith("default "):
+            return (
+                f"{link}: its RSS indirection table uses queue {last}. Where somebody has set it, the kernel refuses "
+                f"{queues} receive queues, and nothing is changed; ethtool -X {link} default gives it up",
+            )
+    return ()
+
+
+_ANEW: Final = (
+    "most drivers set up all queues anew, and what hangs on them is the driver's while this is in force. "
+    "Recorded, and given back on rollback:"
+)
+
+
+def _queues(host: Host, link: str) -> Iterator[Sibling]:
+    for name in host.names(f"/sys/class/net/{link}/queues"):
+        found = re.fullmatch(r"(rx|tx)-(\d{1,5})", name, re.ASCII)
+        for kind in (LinkRps, LinkRpsFlows, LinkXps) if found else ():
+            if found and found[1] == kind.side:
+                yield from _queue(host, kind(link, int(found[2])))
+
+
+def _queue(host: Host, one: QueueValue) -> Iterator[Sibling]:
+    live = observe(host, one.probe)
+    if isinstance(live, str):
+        yield Sibling(one.id, live, one.probe, one.steps(live), resets=True)
+
+
+def _irqs(link: str, live: str | Missing) -> Iterator[Sibling]:
+    if isinstance(live, str):
+        yield Sibling(f"link:{link}:irqs", live, ReadIrqs(link), (SetIrqs(link, tuple(live.split(" "))),), resets=True)
+
+
+def _rss(link: str, live: str | Missing) -> Iterator[Sibling]:
+    if isinstance(live, str):
+        words = setting_words(live)
+        undo: tuple[Step, ...] = () if words is None else (Run(("ethtool", "-X", link, *words)),)
+        yield Sibling(f"link:{link}:rss", live, _rss_probe(link), undo, resets=True)
+
+
+def _rss_probe(link: str) -> Probe:
+    return ReadCommand(("ethtool", "-x", link), "rss")
+
+
+def _table(host: Host, link: str) -> str | Missing:
+    # A name that begins with a dash would be an option to ethtool(8).
+    return NO_TABLE if link.startswith("-") else observe(host, _rss_probe(link))
+
+
+def _irq_words(live: str | Missing) -> str:
+    if isinstance(live, Missing):
+        return ""
+    count = len(live.split(" "))
+    return f"the affinity of {count} interrupt{'s' * (count > 1)}"
+
+
+def _table_words(live: str | Missing) -> str:
+    if isinstance(live, Missing) or setting_words(live) is None:
+        return ""
+    return f"its RSS indirection table ({live if len(live) <= _SHOWN else live[:_SHOWN] + '…'})"
+
+
+def _queue_words(queues: tuple[Sibling, ...]) -> str:
+    count = sum(one.before != ("0" if ":rps-flow-cnt." in one.tunable else NO_CPUS) for one in queues)
+    return f"{count} value{'s' * (count > 1)} of RPS, RFS or XPS" if count else ""
+
+
+def _open_ends(irqs: str | Missing, table: str | Missing) -> Iterator[str]:
+    """What would not come back."""
+    if isinstance(irqs, Missing) and not irqs.is_absent:
+        yield f"its interrupts could not be recorded, and would not be given back: {irqs.why}"
+    if isinstance(table, str) and setting_words(table) is None:
+        yield "ethtool -X cannot set an RSS indirection table such as its own: where the driver resets it, it is lost"
+    if isinstance(table, Missing) and table != NO_TABLE and _UNSUPPORTED not in table.why:
+        yield f"its RSS indirection table could not be recorded, and would not be given back: {table.why}"

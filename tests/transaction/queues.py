@@ -1,0 +1,222 @@
+"""A link whose driver makes everything that hangs on its queues anew when their number changes, as most drivers do.
+
+The driver is an ``ethtool`` on the search path that keeps its state in the tree. What only the running kernel can be
+asked and told (ethtool -l and -L) is asked of that stand-in by plans from here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from advisor.facts.whole import Facts
+from advisor.host import DirectoryFiles, Host, LiveCommands, ReadFile, Run, SetEthtool, Step
+from advisor.host.ethtool import Answer
+from advisor.journal import Record, Store
+from advisor.plan.compute import make_plan
+from advisor.plan.observations import observe_targets
+from advisor.plan.records import Change, Plan, Target
+from advisor.transaction import Outcome, apply_plan, roll_back
+from tests.transaction.system import bare_facts, store_of
+from tests.transaction.test_script import SHELLS, run_script
+from tests.trees import STANDARD_PATH, make_command, make_tree
+
+CHANNELS: Answer = {"combined": 4, "combined_max": 8, "rx_max": 0, "tx_max": 0, "other_max": 0}
+LINK = "eth1"
+
+DRIVER = r"""
+import shutil, sys
+from pathlib import Path
+
+root, function = Path(ROOT), Path(FUNCTION)
+queues = root / "sys/class/net/eth1/queues"
+
+
+def kept(name, value=None):
+    if value is not None:
+        (root / "run" / name).write_text(value)
+    return (root / "run" / name).read_text().strip()
+
+
+def put(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def make_interrupt(number, name):
+    put(function / f"msi_irqs/{number}", "")
+    put(root / f"proc/irq/{number}/smp_affinity_list", "0-7\n")
+    put(root / f"sys/kernel/irq/{number}/actions", f"{name}\n")
+
+
+def make_queues(count):
+    kept("channels", f"{count}\n")
+    for vector in list((function / "msi_irqs").glob("*")):
+        vector.unlink()
+        shutil.rmtree(root / "proc/irq" / vector.name)
+        shutil.rmtree(root / "sys/kernel/irq" / vector.name)
+    first = int(kept("next", f"{int(kept('next')) + 11}\n")) - 11
+    for queue in range(count):
+        make_interrupt(first + queue, kept("names").replace("N", str(queue)))
+    if (root / "run/extra").exists():
+        make_interrupt(first + count, "eth1-fdir")
+    for queue in range(8):
+        if queue >= count:
+            shutil.rmtree(queues / f"rx-{queue}", ignore_errors=True)
+            shutil.rmtree(queues / f"tx-{queue}", ignore_errors=True)
+            continue
+        if not (queues / f"rx-{queue}").exists():
+            put(queues / f"rx-{queue}/rps_cpus", "00\n")
+            put(queues / f"rx-{queue}/rps_flow_cnt", "0\n")
+        put(queues / f"tx-{queue}/xps_cpus", f"{1 << queue:02x}\n")
+    set_table("default")
+
+
+def set_table(kind, *words):
+    numbers = [int(word) for word in words if word != "start"]
+    if kind == "default":
+        table = [place % int(kept("channels")) for place in range(16)]
+    elif kind == "equal":
+        table = [place % numbers[0] + sum(numbers[1:]) for place in range(16)]
+    else:
+        table = [queue for queue, weight in enumerate(numbers) for _ in range(weight)]
+    if (root / "run/clamps").exists():
+        table = [0] * 16
+    kept("table", " ".join(map(str, table)) + "\n")
+
+
+def show_table():
+    table = kept("table").split()
+    print(f"RX flow hash indirection table for eth1 with {kept('channels')} RX ring(s):")
+    for place in range(0, 16, 8):
+        print(f"{place:5}:  " + " ".join(f"{entry:>5}" for entry in table[place : place + 8]))
+    print("RSS hash key:\n6d:5a\nRSS hash function:\n    toeplitz: on")
+
+
+option, _, *words = sys.argv[1:]
+if option == "-L":
+    make_queues(int(words[1]))
+elif option == "-X":
+    set_table(*words)
+elif (root / "run/silent").exists():
+    sys.exit("netlink error: timed out")
+else:
+    show_table()
+"""
+
+
+class QueueHost(Host):
+    """What a driver says of its channels, as far as the stand-in knows them."""
+
+    def ethtool(self, link: str, what: str) -> Answer:
+        now = int(Path(self.locate("/run/channels")).read_text())
+        return {**CHANNELS, "combined": now} if what == "channels" else {}
+
+
+def build(where: Path, *, virtio: bool = False, names: str = "eth1-TxRx-N") -> QueueHost:
+    """Four queues, of which an administrator has set up all that can be."""
+    function = where / "root/sys/devices/pci0000:00/0000:00:05.0"
+    device = "../../../devices/pci0000:00/0000:00:05.0"
+    files: dict[str, str | bytes] = {
+        "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
+        "/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n",
+        "/proc/interrupts": "",
+        "/sys/devices/pci0000:00/0000:00:05.0/class": "0x020000\n",
+        "/sys/devices/pci0000:00/0000:00:05.0/virtio0/uevent": "",
+        "/sys/devices/pci0000:00/msi_irqs/24": "",
+        "/sys/class/net/eth1/mtu": "1500\n",
+        "/run/channels": "4\n",
+        "/run/next": "40\n",
+        "/run/names": names,
+        "/run/table": "",
+    }
+    links = {"/sys/class/net/eth1/device": f"{device}/virtio0" if virtio else device}
+    make_tree(where / "root", files, links)
+    driver = DRIVER.replace("ROOT", repr(str(where / "root"))).replace("FUNCTION", repr(str(function)))
+    (where / "driver.py").write_text(driver)
+    make_command(where / "bin", "ethtool", f'exec {sys.executable} -I -S {where / "driver.py"} "$@"')
+    call(where, "-L", LINK, "combined", "4")
+    for number, cpus in zip(sorted((function / "msi_irqs").iterdir()), ("0", "2", "4", "0-1"), strict=True):
+        (where / f"root/proc/irq/{number.name}/smp_affinity_list").write_text(f"{cpus}\n")
+    call(where, "-X", LINK, "weight", "8", "4", "0", "4")
+    queues = where / "root/sys/class/net/eth1/queues"
+    (queues / "rx-3/rps_cpus").write_text("0f\n")
+    (queues / "rx-3/rps_flow_cnt").write_text("512\n")
+    (queues / "tx-1/xps_cpus").write_text("30\n")
+    return QueueHost(
+        DirectoryFiles(str(where / "root")), LiveCommands(path=f"{where / 'bin'}:{STANDARD_PATH}"), is_root=True
+    )
+
+
+def call(where: Path, *words: str) -> None:
+    """What an administrator does."""
+    subprocess.run([where / "bin/ethtool", *words], check=True)
+
+
+def state(where: Path) -> dict[str, object]:
+    """What must be as it was; numbers of interrupts are not among it."""
+    root = where / "root"
+    queues = sorted((root / "sys/class/net/eth1/queues").glob("*/*"))
+    vectors = sorted(int(one.name) for one in (root / "sys/devices/pci0000:00/0000:00:05.0/msi_irqs").iterdir())
+    return {
+        "channels": (root / "run/channels").read_text(),
+        "table": (root / "run/table").read_text(),
+        "queues": {f"{one.parent.name}/{one.name}": int(one.read_text(), 16) for one in queues},
+        "irqs": [
+            (
+                (root / f"sys/kernel/irq/{number}/actions").read_text(),
+                (root / f"proc/irq/{number}/smp_affinity_list").read_text(),
+            )
+            for number in vectors
+        ],
+    }
+
+
+def plan_of(host: Host, values: dict[str, str] | None = None, known: Facts | None = None) -> Plan:
+    """A plan of these values; the channels are told to the stand-in."""
+    wanted = values or {f"link:{LINK}:channels.combined": "2"}
+    targets = tuple(
+        Target(name, value, "exactly", "why", "hurts", ("source",), "test") for name, value in wanted.items()
+    )
+    plan = make_plan(
+        ("test",), targets, (), observe_targets(host, targets, {}), known or bare_facts(), runtime_only=True
+    )
+    return msgspec.structs.replace(plan, changes=tuple(_by_stand_in(one) for one in plan.changes))
+
+
+def _by_stand_in(change: Change) -> Change:
+    if ":channels." not in change.tunable:
+        return change
+    return msgspec.structs.replace(
+        change, probe=ReadFile("/run/channels"), steps=_commands(change.steps), undo=_commands(change.undo)
+    )
+
+
+def _commands(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    return tuple(Run(step.argv) if isinstance(step, SetEthtool) else step for step in steps)
+
+
+WAYS = ["rollback", *(shell[0] for shell in SHELLS)]
+
+
+def applied(where: Path, host: Host, values: dict[str, str] | None = None) -> tuple[Record, Store]:
+    store = store_of(where)
+    with store.lock():
+        return apply_plan(host, plan_of(host, values), store), store
+
+
+def back(where: Path, host: Host, record: Record, store: Store, way: str) -> tuple[int, str]:
+    """Exit code and what was said, of one of the ways back."""
+    if way != "rollback":
+        done = run_script(store.script_path(record.id), where, shell=next(one for one in SHELLS if one[0] == way))
+        return done.returncode, done.stdout + done.stderr
+    with store.lock():
+        outcomes = roll_back(host, record, store)
+    return (0 if all(one.is_back for one in outcomes) else 5), "\n".join(map(told, outcomes))
+
+
+def told(one: Outcome) -> str:
+    return f"{one.state:9} {one.what}: {one.detail}"
