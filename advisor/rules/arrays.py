@@ -1,12 +1,10 @@
-"""Arrays: their health, what they are spread over, and the file systems that stand on them."""
+"""Arrays: their health, and what they are spread over."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 
 from advisor.facts.array import Array
-from advisor.facts.disks import FileSystem
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
@@ -18,7 +16,6 @@ _STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
 _PARITY = frozenset({"raid4", "raid5", "raid6"})
 _BUSY = frozenset({"recovering", "resyncing", "reshaping", "checking", "repairing"})
 _EBS_MODEL = "Amazon Elastic Block Store"
-_SECTOR_BYTES = 512
 
 
 def _is_degraded(array: Array) -> bool:
@@ -249,84 +246,4 @@ LINEAR_OVER_MANY = Rule(
 )
 
 
-def _on_arrays(facts: Facts) -> Iterable[tuple[FileSystem, Array]]:
-    arrays = {array.device: array for array in facts.arrays if array.level in _STRIPED}
-    for filesystem in facts.filesystems:
-        array = arrays.get(filesystem.device)
-        if array is not None and array.chunk_bytes and array.data_disks:
-            yield filesystem, array
-
-
-def _is_misaligned(filesystem: FileSystem, array: Array) -> bool:
-    chunk, full = array.chunk_bytes or 0, (array.chunk_bytes or 0) * (array.data_disks or 0)
-    return filesystem.stripe_unit_bytes not in (None, chunk) or filesystem.stripe_width_bytes not in (None, full)
-
-
-def misaligned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(_misaligned(*pair) for pair in _on_arrays(facts) if _is_misaligned(*pair))
-
-
-def _misaligned(filesystem: FileSystem, array: Array) -> Finding:
-    chunk, disks = array.chunk_bytes or 0, array.data_disks or 0
-    made_without = not filesystem.stripe_unit_bytes and not filesystem.stripe_width_bytes
-    where = ", ".join(filesystem.mountpoints) or filesystem.device
-    return MISALIGNED.found(
-        "advice" if array.level in _PARITY or not made_without else "info",
-        title=f"{filesystem.kind} on {array.name} ({where}) "
-        + ("does not know the array's stripes" if made_without else "has another stripe than the array"),
-        why=f"The array has chunks of {chunk >> 10} KiB on {disks} data disks; "
-        + (
-            "the file system was made without a stripe unit"
-            if made_without
-            else f"the file system has {_stripe_text(filesystem)}"
-        )
-        + (
-            ", and a write that covers part of a stripe must read the rest for the parity."
-            if array.level in _PARITY
-            else "."
-        ),
-        evidence={
-            "arrays": (array.name,),
-            "device": filesystem.device,
-            "chunk_bytes": chunk,
-            "data_disks": disks,
-            "stripe_unit_bytes": filesystem.stripe_unit_bytes,
-            "stripe_width_bytes": filesystem.stripe_width_bytes,
-        },
-        advice=_align(filesystem, chunk, disks),
-    )
-
-
-def _stripe_text(filesystem: FileSystem) -> str:
-    parts = (("a unit", filesystem.stripe_unit_bytes), ("a stripe", filesystem.stripe_width_bytes))
-    return " and ".join(f"{what} of {size >> 10} KiB" for what, size in parts if size is not None)
-
-
-def _align(filesystem: FileSystem, chunk: int, disks: int) -> str:
-    device = shlex.quote(f"/dev/{filesystem.device}")
-    if filesystem.kind == "xfs":
-        return (
-            f"unmount, then once mount -o sunit={chunk // _SECTOR_BYTES},swidth={chunk // _SECTOR_BYTES * disks} "
-            f"{device} (XFS keeps it); at the next mkfs.xfs -d "
-            f"su={chunk >> 10}k,sw={disks}"
-        )
-    if filesystem.kind.startswith("ext"):
-        block = filesystem.block_bytes or 4096
-        return f"tune2fs -E stride={chunk // block},stripe_width={chunk // block * disks} {device}"
-    return f"make the file system with a stripe unit of {chunk >> 10} KiB and {disks} data disks"
-
-
-MISALIGNED = Rule(
-    id="filesystems.not-aligned",
-    title="A file system is not aligned to its array",
-    what="XFS sunit and swidth, ext4 stride and stripe width, against the array's chunk and its number of data disks.",
-    why="A file system that knows the stripe places large files and its own structures so that writes fill whole "
-    "stripes.",
-    helps_when="Streaming writes to parity arrays.",
-    hurts_when="XFS takes new values only where they fit its allocation groups. Data that is there already stays "
-    "where it is.",
-    sources=(sources.XFS, sources.MKE2FS, sources.BEEGFS_STORAGE),
-    function=misaligned,
-)
-
-RULES = (DEGRADED, REBUILDING, SPANS_NODES, REDUNDANT_ON_EBS, LINEAR_OVER_MANY, MISALIGNED)
+RULES = (DEGRADED, REBUILDING, SPANS_NODES, REDUNDANT_ON_EBS, LINEAR_OVER_MANY)

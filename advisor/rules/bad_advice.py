@@ -40,6 +40,7 @@ class Advice(msgspec.Struct, frozen=True):
     sources: tuple[str, ...]
     severity: Severity = "advice"
     intent: bool = False
+    contradictions: tuple[str, ...] = ()
 
 
 def rule_about(advice: Advice, lines: Lines) -> Rule:
@@ -68,6 +69,7 @@ def rule_about(advice: Advice, lines: Lines) -> Rule:
         hurts_when=advice.hurts_when,
         sources=advice.sources,
         function=judge,
+        contradictions=advice.contradictions,
     )
     return made
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from advisor.facts.site_settings import SiteSetting
 from advisor.facts.whole import Facts
-from advisor.rules import sources
+from advisor.rules import contradictions, sources
 from advisor.rules.bad_advice import Advice, Lines, kernel_version, rule_about
 
 _BLK_MQ_ONLY = (5, 0)
@@ -215,6 +215,7 @@ RULES = (
             sources=(sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.TUNED_ORACLE),
             severity="info",
             intent=True,
+            contradictions=(contradictions.HUGE_PAGES.id,),
         ),
         _settings(_is_page_mode),
     ),

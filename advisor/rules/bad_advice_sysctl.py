@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from advisor.facts.whole import Facts
-from advisor.rules import sources
+from advisor.rules import contradictions, sources
 from advisor.rules.bad_advice import Advice, kernel_version, numbers_of, rule_about, sysctl_lines, sysctl_text, where
 from advisor.rules.bad_advice import is_word as set_to
 
@@ -171,6 +171,7 @@ RULES = (
             helps_when="The host has many datagram sockets, or little memory.",
             hurts_when="Drops at the receiver go on at 851,968 bytes: then the bursts are longer than one window.",
             sources=(sources.MEASURED_UDP, sources.SOCKET, sources.WHITE_PAPER),
+            contradictions=(contradictions.SOCKET_BUFFERS.id,),
         ),
         where(["net.core.rmem_default", "net.core.wmem_default"], lambda _, values: values[0] >= EIGHT_MB),
     ),
@@ -204,6 +205,7 @@ RULES = (
             helps_when="The kernel is newer than the guide.",
             hurts_when="The lower limit is meant, to save memory on a host with very many connections.",
             sources=(sources.MEASURED_DEFAULTS, sources.IP_SYSCTL, sources.WHITE_PAPER),
+            contradictions=(contradictions.SOCKET_BUFFERS.id,),
         ),
         _lowered,
     ),
@@ -265,6 +267,7 @@ RULES = (
             helps_when="Memory is large against the speed of the disks.",
             hurts_when="Writes come in bursts that fit into memory, and a power cut may lose them.",
             sources=(sources.VM, sources.TUNED_MSSQL, sources.NETAPP_BEEGFS, sources.BEEGFS_STORAGE),
+            contradictions=(contradictions.DIRTY_RATIOS.id,),
         ),
         where(["vm.dirty_ratio"], lambda _, values: values[0] >= _HIGH_DIRTY_PERCENT),
     ),
@@ -281,6 +284,7 @@ RULES = (
             hurts_when="Services are bound to their node, one for each, as on Dell's servers: then remote memory may "
             "cost more.",
             sources=(sources.VM, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.NETAPP_BEEGFS),
+            contradictions=(contradictions.ZONE_RECLAIM.id,),
         ),
         where(["vm.zone_reclaim_mode"], lambda _, values: values[0] != 0),
     ),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from advisor.facts.whole import Facts
-from advisor.rules import sources
+from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.lookup import NETWORK_BUFFERS, is_physical, is_up, llt_links, numbers, plan
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
@@ -81,6 +81,7 @@ BELOW_PROFILE = Rule(
     "that are larger already are kept.",
     sources=(sources.WHITE_PAPER, sources.KEEP_DEFAULTS, sources.SYSCTL_NET, sources.IP_SYSCTL),
     function=below_profile,
+    contradictions=(contradictions.SOCKET_BUFFERS.id,),
 )
 
 
@@ -187,6 +188,7 @@ BELOW_LLT_WINDOW = Rule(
     "LLT must be restarted for its sockets to have it.",
     sources=(sources.MEASURED_UDP, sources.WHITE_PAPER, sources.SOCKET),
     function=below_llt_window,
+    contradictions=(contradictions.SOCKET_BUFFERS.id,),
 )
 
 
@@ -235,6 +237,7 @@ UDP_RECEIVE_ERRORS = Rule(
     "socket it is.",
     sources=(sources.SNMP_COUNTER, sources.SOCKET, sources.WHITE_PAPER),
     function=udp_receive_errors,
+    contradictions=(contradictions.SOCKET_BUFFERS.id,),
 )
 
 

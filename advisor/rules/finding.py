@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from advisor.rules.contradictions import Contradiction
+
 Severity = Literal["info", "advice", "warning"]
 SEVERITIES: tuple[Severity, ...] = ("info", "advice", "warning")
 Evidence = Mapping[str, str | int | float | tuple[str, ...] | None]
@@ -18,6 +20,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     ``profile`` is the one that acts on it, None where a person must. ``intent`` is True where no counter or mismatch
     made the rule fire but the declared workload, or none: then it is a matter of intent, not a fault.
+    ``contradictions`` are those among the sources that bear on the advice.
     """
 
     id: str
@@ -30,6 +33,7 @@ class Finding(msgspec.Struct, frozen=True):
     hurts_when: str
     sources: tuple[str, ...]
     intent: bool = False
+    contradictions: tuple[Contradiction, ...] = ()
 
 
 def at_or_above(severity: Severity, floor: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from advisor.facts.llt import Llt
 from advisor.facts.whole import Facts
-from advisor.rules import sources
+from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import LLT_FLOW_CONTROL, by_name, numbers, plan
 from advisor.rules.rule import Rule
@@ -69,6 +69,7 @@ FLOW_CONTROL_DEFAULT = Rule(
     "throughput: a deeper queue is a longer one. No gain where flow control never sets in.",
     sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
     function=flow_control_default,
+    contradictions=(contradictions.LLT_DEFAULTS.id,),
 )
 
 # the smaller must stay below the larger

@@ -69,7 +69,7 @@ BOND_SPANS_NODES = Rule(
 )
 
 
-def _data_links(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
+def data_links(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
     """The links that LLT uses, else the fast ones that do not lead out."""
     roots = (root for name in llt_links(facts) for root in below(name, links) if is_physical(root))
     by_llt = tuple({root.name: root for root in roots}.values())
@@ -83,7 +83,8 @@ def _data_links(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
     )
 
 
-def _data_disks(facts: Facts) -> tuple[Disk, ...]:
+def data_disks(facts: Facts) -> tuple[Disk, ...]:
+    """Disks of their own PCI function on a known node that hold no system mount."""
     return tuple(
         disk
         for disk in facts.disks
@@ -93,9 +94,9 @@ def _data_disks(facts: Facts) -> tuple[Disk, ...]:
 
 def links_far_from_disks(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     links = by_name(facts)
-    data_links = tuple(link for link in _data_links(facts, links) if link.numa_node is not None)
-    disks = _data_disks(facts)
-    link_nodes = {link.numa_node for link in data_links}
+    near = tuple(link for link in data_links(facts, links) if link.numa_node is not None)
+    disks = data_disks(facts)
+    link_nodes = {link.numa_node for link in near}
     disk_nodes = {disk.numa_node for disk in disks}
     if not link_nodes or not disk_nodes or link_nodes & disk_nodes:
         return ()
@@ -107,7 +108,7 @@ def links_far_from_disks(facts: Facts, workload: Workload | None) -> tuple[Findi
             f"{_listed(link_nodes)}, the disks on node {_listed(disk_nodes)}."
             + ("" if known else " Whether these links serve these disks cannot be told from here."),
             evidence={
-                "links": tuple(link.name for link in data_links),
+                "links": tuple(link.name for link in near),
                 "disks": tuple(disk.name for disk in disks),
                 "link_nodes": tuple(map(str, sorted(node for node in link_nodes if node is not None))),
                 "disk_nodes": tuple(map(str, sorted(node for node in disk_nodes if node is not None))),

@@ -13,6 +13,9 @@ JUMBO_FRAMES = "jumbo-frames"
 NETWORK_BUFFERS = "socket-buffers-8m"
 LLT_FLOW_CONTROL = "llt-highwater-doubled"
 NUMA_PINNING = "numa-pinning"
+ISCSI = "iscsi"
+ISCSI_MULTIPATH = "iscsi-multipath"
+BEEGFS_NVME = "beegfs-nvme"
 
 # What a VPC carries: EC2 9001, Google 8896. Azure's own value is not documented well enough to name one.
 _CLOUD_MTU: Mapping[str, int | None] = {"aws": 9001, "gcp": 8896, "azure": None}
@@ -38,6 +41,18 @@ def numbers(facts: Facts, key: str) -> tuple[int, ...]:
     """The integers of a sysctl, none where the kernel lacks it or it holds anything else."""
     words = facts.sysctl.get(key, "").split()
     return tuple(map(int, words)) if words and all(word.isascii() and word.isdigit() for word in words) else ()
+
+
+def number(facts: Facts, key: str) -> int | None:
+    """The one integer of a sysctl; None where the kernel lacks it or it holds anything else."""
+    values = numbers(facts, key)
+    return values[0] if len(values) == 1 else None
+
+
+def count(text: str | None) -> int | None:
+    """The number that begins an attribute of sysfs (``200000 (system)``); None where there is none."""
+    word = (text or "").partition(" ")[0]
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
 
 
 def by_name(facts: Facts) -> dict[str, Link]:

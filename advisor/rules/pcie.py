@@ -14,6 +14,8 @@ from advisor.rules.lookup import is_physical, is_virtual_machine
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
 
+_WORTH = 1.1  # what is short by less than a tenth is lost in what packets and encoding take
+
 
 def _devices(facts: Facts) -> Iterable[tuple[str, str, PcieLink]]:
     """Kind, name and PCIe link of what sits on PCI. A hypervisor's PCIe is make-believe and is left out."""
@@ -186,4 +188,79 @@ SHARED_SLOT = Rule(
     function=shared_slot,
 )
 
-RULES = (BELOW_MAXIMUM, BELOW_LINK_SPEED, SHARED_SLOT)
+
+def _own_mbps(facts: Facts) -> dict[str, tuple[str, str, int, PcieLink]]:
+    """What each PCI function can carry by itself: kind and name of what sits on it, Mbit/s, and its link."""
+    own: dict[str, tuple[str, str, int, PcieLink]] = {}
+    for disk in facts.disks:
+        if disk.pci is not None and disk.pcie is not None and disk.pcie.bandwidth_mbps:
+            own.setdefault(disk.pci, ("disks", disk.name, disk.pcie.bandwidth_mbps, disk.pcie))
+    for link in facts.links:
+        if link.pci is not None and link.pcie is not None and link.speed_mbps and is_physical(link):
+            speed = min(link.speed_mbps, link.pcie.bandwidth_mbps or link.speed_mbps)
+            own.setdefault(link.pci, ("links", link.name, speed, link.pcie))
+    return own
+
+
+def _below_bridges(facts: Facts) -> Mapping[tuple[str, ...], tuple[str, int]]:
+    """Functions that share a bridge, with the narrowest bridge that exactly these share and its Mbit/s."""
+    shared: dict[str, list[str]] = {}
+    speeds: dict[str, int] = {}
+    for address, (_, _, _, pcie) in sorted(_own_mbps(facts).items()):
+        for bridge, mbps in pcie.bridges.items():
+            shared.setdefault(bridge, []).append(address)
+            speeds[bridge] = mbps
+    narrowest: dict[tuple[str, ...], tuple[str, int]] = {}
+    for bridge, addresses in sorted(shared.items()):
+        group = tuple(addresses)
+        if len(group) > 1 and speeds[bridge] < narrowest.get(group, ("", speeds[bridge] + 1))[1]:
+            narrowest[group] = (bridge, speeds[bridge])
+    return narrowest
+
+
+def shared_uplink(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if is_virtual_machine(facts):
+        return ()
+    own = _own_mbps(facts)
+    declared = workload is not None and workload.is_sequential
+    return tuple(
+        _shared_uplink(bridge, mbps, [own[address] for address in group], declared=declared)
+        for group, (bridge, mbps) in sorted(_below_bridges(facts).items())
+        if any(own[address][0] == "disks" for address in group)
+        and sum(own[address][2] for address in group) > _WORTH * mbps
+    )
+
+
+def _shared_uplink(bridge: str, mbps: int, below: list[tuple[str, str, int, PcieLink]], *, declared: bool) -> Finding:
+    total = sum(speed for _, _, speed, _ in below)
+    names = tuple(name for _, name, _, _ in below)
+    return SHARED_UPLINK.found(
+        "advice" if declared else "info",
+        title=f"{_some(names)} share an uplink of {mbps:,} Mbit/s",
+        why=f"Their own links carry {total:,} Mbit/s together, {total / mbps:.1f} times what the bridge {bridge} above "
+        "all of them carries." + (" The declared workload of streams can ask for that." if declared else ""),
+        evidence={
+            **{kind: tuple(name for of, name, _, _ in below if of == kind) for kind in ("disks", "links")},
+            "bridge": bridge,
+            "bandwidth_mbps": mbps,
+            "devices_mbps": total,
+        },
+        advice="put what must be fast at once below different bridges (lspci -t shows them); more drives below this "
+        "one add space and no speed",
+        intent=not declared,
+    )
+
+
+SHARED_UPLINK = Rule(
+    id="pcie.shared-uplink",
+    title="Devices share a PCIe uplink that cannot carry them all",
+    what="The bandwidth of the devices below a bridge together, against the bridge's own; on real hardware.",
+    why="A PCIe switch gives each drive its lanes, and all of them the lanes of its one uplink: twelve drives of four "
+    "lanes share sixteen.",
+    helps_when="All drives of a server stream at once.",
+    hurts_when="Nothing is lost where they never do; drives slower than their lanes share longer without harm.",
+    sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
+    function=shared_uplink,
+)
+
+RULES = (BELOW_MAXIMUM, BELOW_LINK_SPEED, SHARED_SLOT, SHARED_UPLINK)

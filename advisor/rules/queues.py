@@ -1,24 +1,31 @@
-"""Block queues: settings that are certain to be wrong for the device."""
+"""Block queues: scheduler, length and time limit, against what the device is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 
 from advisor.facts.disks import Disk
+from advisor.facts.site_settings import SiteSetting
 from advisor.facts.whole import Facts
-from advisor.rules import sources
+from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
+from advisor.rules.lookup import count, is_virtual_machine
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
 
 _EBS_MODEL = "Amazon Elastic Block Store"
 _EBS_TIMEOUT_MS = 4_294_967_295
 _KERNEL_TIMEOUT_MS = 30_000
+_LONG_QUEUE = 1024
+_SHOWN = 12
 
 
-def _for_all(disks: Iterable[Disk], setting: str) -> str:
+def for_all(disks: Iterable[Disk], wanted: str) -> str:
+    """The commands that write ``ATTRIBUTE=VALUE`` into the queue of each disk."""
     return "; ".join(
-        f"echo {setting.partition('=')[2]} > /sys/block/{disk.name}/queue/{setting.partition('=')[0]}" for disk in disks
+        f"echo {wanted.partition('=')[2]} > /sys/block/{disk.name}/queue/{wanted.partition('=')[0]}" for disk in disks
     )
 
 
@@ -31,7 +38,7 @@ def bfq_on_nvme(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             "advice",
             why="bfq takes one lock for every request, which holds a fast drive to a few hundred thousand IOPS.",
             evidence={"disks": tuple(disk.name for disk in found), "scheduler": "bfq"},
-            advice=_for_all(found, "scheduler=none") + "; the same in a udev rule",
+            advice=for_all(found, "scheduler=none") + "; the same in a udev rule",
         ),
     )
 
@@ -64,8 +71,9 @@ def ebs_timeout(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             why="When EBS stalls for longer than 30 seconds the kernel fails the request, and the file system may go "
             "read-only although the volume comes back.",
             evidence={"disks": tuple(disk.name for disk in found), "io_timeout_ms": _KERNEL_TIMEOUT_MS},
-            advice=_for_all(found, f"io_timeout={_EBS_TIMEOUT_MS}") + "; nvme_core.io_timeout on the kernel command "
-            "line",
+            advice=for_all(found, f"io_timeout={_EBS_TIMEOUT_MS}") + "; nvme_core.io_timeout on the kernel command "
+            "line; or advisor plan ebs-volumes, which sets the longest that can be read back",
+            profile="ebs-volumes",
         ),
     )
 
@@ -81,4 +89,199 @@ EBS_TIMEOUT = Rule(
     function=ebs_timeout,
 )
 
-RULES = (BFQ_ON_NVME, EBS_TIMEOUT)
+
+def setting(disk: Disk, name: str) -> int | None:
+    """The number in a queue attribute; None where it is absent or no number."""
+    return count(disk.queue.get(name))
+
+
+def names_of(disks: Iterable[Disk]) -> tuple[str, ...]:
+    return tuple(disk.name for disk in disks)
+
+
+def is_spinning(facts: Facts, disk: Disk) -> bool:
+    """Whether it is a rotating disk of the host itself: what a hypervisor or a SAN says of its own is doubtful."""
+    is_own = disk.kind in ("scsi", "ide") and disk.detail.get("transport") not in ("iscsi", "fc")
+    return disk.rotational is True and is_own and not is_virtual_machine(facts)
+
+
+def unscheduled(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(disk for disk in facts.disks if is_spinning(facts, disk) and disk.scheduler == "none")
+    if not found:
+        return ()
+    return (
+        UNSCHEDULED.found(
+            "info",
+            why="Requests reach the disks in the order in which they come, and readers wait behind long writes.",
+            evidence={"disks": names_of(found), "scheduler": "none"},
+            advice=for_all(found, "scheduler=mq-deadline") + "; the same in a udev rule",
+            intent=True,
+        ),
+    )
+
+
+UNSCHEDULED = Rule(
+    id="disks.rotating-unscheduled",
+    title="Rotating disks have no scheduler",
+    what="The scheduler of disks that say that they rotate; not those of virtual machines, iSCSI and Fibre Channel.",
+    why="mq-deadline sorts requests by place and lets no reader wait too long; a head that seeks less moves more.",
+    helps_when="Disks of the host itself, several requests at once.",
+    hurts_when="A RAID controller stands between, says rotating, and sorts by itself: then none is right.",
+    sources=(sources.RED_HAT_SCHEDULER, sources.BEEGFS_STORAGE, sources.NETAPP_BEEGFS),
+    function=unscheduled,
+    contradictions=(contradictions.HDD_SCHEDULER.id,),
+)
+
+
+def doubtful_rotation(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not is_virtual_machine(facts):
+        return ()
+    found = tuple(disk for disk in facts.disks if disk.rotational and disk.kind in ("virtio", "xen", "scsi"))
+    if not found:
+        return ()
+    return (
+        DOUBTFUL_ROTATION.found(
+            "info",
+            why="A hypervisor often says rotating of any storage. The kernel then sorts requests and feeds its random "
+            "numbers from them, and rules and profiles for hard disks seem to fit.",
+            evidence={"disks": names_of(found), "rotational": 1, "virtualization": facts.host.virtualization},
+            advice="ask who runs the storage; if it is flash: "
+            + for_all(found, "rotational=0")
+            + "; the same in a udev "
+            "rule",
+            intent=True,
+        ),
+    )
+
+
+DOUBTFUL_ROTATION = Rule(
+    id="disks.rotation-doubtful",
+    title="Virtual disks say that they rotate",
+    what="queue/rotational of disks of virtual machines.",
+    why="The flag is the device's word; an emulated disk gives one without knowing what it stands for.",
+    helps_when="The storage behind is flash.",
+    hurts_when="It is rotating storage indeed (st1 and sc1 volumes are): then the flag is right.",
+    sources=(sources.BLOCK_SYSFS, sources.MEASURED_ROTATION),
+    function=doubtful_rotation,
+)
+
+
+def entropy_from_flash(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(disk for disk in facts.disks if disk.rotational is False and setting(disk, "add_random") == 1)
+    if not found:
+        return ()
+    return (
+        ENTROPY_FROM_FLASH.found(
+            "info",
+            why="Each request of these disks is also mixed into the kernel's random numbers, which costs time for "
+            "each and "
+            "gains nothing: flash has no seek times.",
+            evidence={"disks": names_of(found), "add_random": 1},
+            advice=for_all(found, "add_random=0") + "; the same in a udev rule",
+        ),
+    )
+
+
+ENTROPY_FROM_FLASH = Rule(
+    id="disks.entropy-from-flash",
+    title="Disks without moving parts feed the kernel's random numbers",
+    what="queue/add_random of disks that do not rotate.",
+    why="The kernel leaves it off for what it knows to be flash; a driver or a udev rule has switched it on.",
+    helps_when="Very many requests per second.",
+    hurts_when="A small system without any other source of random numbers.",
+    sources=(sources.BLOCK_SYSFS,),
+    function=entropy_from_flash,
+)
+
+
+def _asked(facts: Facts) -> Iterator[tuple[SiteSetting, Disk, int, int]]:
+    """Lines that ask for a longer queue than the device without a scheduler has: line, disk, asked, live."""
+    for one in facts.site_settings:
+        wanted = count(one.value) if one.key == "queue/nr_requests" else None
+        if wanted is None:
+            continue
+        kernel = re.search(r'KERNEL=="([^"]{1,80})"', one.scope)
+        for disk in facts.disks:
+            live = setting(disk, "nr_requests")
+            is_meant = kernel is None or any(fnmatchcase(disk.name, pattern) for pattern in kernel[1].split("|"))
+            if is_meant and disk.scheduler == "none" and live is not None and live < wanted:
+                yield one, disk, wanted, live
+
+
+def asked_too_long(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(_asked(facts))
+    if not found:
+        return ()
+    return (
+        ASKED_TOO_LONG.found(
+            "advice",
+            why="Without a scheduler the queue is as long as the device has tags, and the kernel refuses to make it "
+            "longer.",
+            evidence={
+                "disks": tuple(dict.fromkeys(disk.name for _, disk, _, _ in found)),
+                "detail": tuple(
+                    f"{one.path}:{one.line} asks for {wanted}, {disk.name} has {live}"
+                    for one, disk, wanted, live in found[:_SHOWN]
+                ),
+            },
+            advice="delete the line for these disks; a longer queue needs a scheduler, and flash needs neither",
+        ),
+    )
+
+
+ASKED_TOO_LONG = Rule(
+    id="disks.queue-asked-too-long",
+    title="A udev rule asks for a longer queue than a device without a scheduler can have",
+    what="nr_requests in udev rules against its live value, for disks whose scheduler is none.",
+    why="With a scheduler nr_requests is how many requests may wait to be sorted; without one it is the device's own "
+    "tags.",
+    helps_when="Somebody believes that the line is in force.",
+    hurts_when="The rule also sets a scheduler and has not run since: then udevadm trigger is what is missing.",
+    sources=(sources.BLOCK_SYSFS, sources.PRACTICE),
+    function=asked_too_long,
+)
+
+
+def long_queue(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if workload is None or workload.access != "random":
+        return ()
+    found = tuple(d for d in facts.disks if is_spinning(facts, d) and (setting(d, "nr_requests") or 0) >= _LONG_QUEUE)
+    if not found:
+        return ()
+    return (
+        LONG_QUEUE.found(
+            "advice",
+            why="A rotating disk serves one or two hundred random requests in a second: a thousand that wait are "
+            "seconds "
+            "for each.",
+            evidence={
+                "disks": names_of(found),
+                "nr_requests": tuple(str(setting(disk, "nr_requests")) for disk in found),
+            },
+            advice=for_all(found, "nr_requests=256") + "; the same in a udev rule",
+        ),
+    )
+
+
+LONG_QUEUE = Rule(
+    id="disks.queue-long-for-random",
+    title="Rotating disks have a long queue for random access",
+    what="nr_requests of 1024 and more of rotating disks, for a declared workload of random access.",
+    why="The long queues of storage guides are for streams, which a scheduler can sort and merge.",
+    helps_when="Latency matters.",
+    hurts_when="Streams are served from the same disks: there a longer queue merges more.",
+    sources=(sources.BEEGFS_STORAGE, sources.BEEGFS_METADATA, sources.BLOCK_SYSFS),
+    function=long_queue,
+    contradictions=(contradictions.HDD_SCHEDULER.id,),
+)
+
+
+RULES = (
+    BFQ_ON_NVME,
+    EBS_TIMEOUT,
+    UNSCHEDULED,
+    DOUBTFUL_ROTATION,
+    ENTROPY_FROM_FLASH,
+    ASKED_TOO_LONG,
+    LONG_QUEUE,
+)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from advisor.facts.whole import Facts
+from advisor.rules.contradictions import named
 from advisor.rules.finding import Evidence, Finding, Severity
 from advisor.rules.workload import Workload
 
@@ -16,7 +17,8 @@ Judge = Callable[[Facts, Workload | None], tuple[Finding, ...]]
 class Rule(msgspec.Struct, frozen=True):
     """What ``advisor explain ID`` tells, and the function that judges a host by it.
 
-    ``what`` is what the rule looks at, ``why`` the mechanism behind it.
+    ``what`` is what the rule looks at, ``why`` the mechanism behind it. ``contradictions`` are the ids of those among
+    the sources that bear on its advice (`advisor.rules.contradictions`).
     """
 
     id: str
@@ -27,6 +29,7 @@ class Rule(msgspec.Struct, frozen=True):
     hurts_when: str
     sources: tuple[str, ...]
     function: Judge
+    contradictions: tuple[str, ...] = ()
 
     def found(
         self,
@@ -51,4 +54,5 @@ class Rule(msgspec.Struct, frozen=True):
             hurts_when=self.hurts_when,
             sources=self.sources,
             intent=intent,
+            contradictions=named(self.contradictions),
         )

@@ -1,8 +1,8 @@
 """What a host is for, as its owner declares it: ``--workload NAME``, ``--workload K=V,…`` or a name with exceptions.
 
-The names are words of the trade, and the systems of the articles that the profiles come from: ``fss-…`` are the
-mirrored clusters of the InfoScale white paper, ``iris`` the database on EBS, ``iscsi-vm`` virtual machines on
-Openfiler, ``beegfs`` the parallel file system on NVMe.
+The names are words of the trade, and the systems of the articles that the profiles come from: ``single-node``,
+``shared-disk`` and ``fss-…`` are the five configurations of the InfoScale white paper, ``iris`` the database on EBS,
+``iscsi-vm`` virtual machines on Openfiler, ``beegfs`` the parallel file system on NVMe.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ WORKLOADS: Mapping[str, Workload] = {
         Workload("streaming-read", 0.0, 1 << 20, "sequential"),
         Workload("streaming-write", 1.0, 1 << 20, "sequential"),
         Workload("small-files", 0.5, 4 << 10, "random"),
+        Workload("single-node", 0.5, 4 << 10, "random", "local", None, "none"),
+        Workload("shared-disk", 0.5, 4 << 10, "random", "local", None, "none"),
         Workload("fss-tcp", 0.5, 4 << 10, "sequential", "tcp", None, "sync"),
         Workload("fss-udp", 0.5, 64 << 10, "sequential", "udp", None, "sync"),
         Workload("fss-cross-zone", 0.5, 4 << 10, "sequential", "udp", 1.16e-3, "sync"),

@@ -31,7 +31,8 @@ from tests.rules.build import (
     replaced,
     virtual,
 )
-from tests.rules.test_rules import EBS, buffers, far_irqs, findings_of, memory_of, on_node, one_cpu, over_udp
+from tests.rules.cases import EBS, buffers, far_irqs, memory_of, on_node, one_cpu, over_udp
+from tests.rules.test_rules import findings_of
 
 
 def only(rule: str, workload: str | None = None, **parts: Any) -> Finding:

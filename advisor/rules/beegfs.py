@@ -1,0 +1,360 @@
+"""BeeGFS on NVMe: services, targets and NUMA zones that should belong together, and the levels of its arrays.
+
+A zone is what the article calls a NUMA node with its drives and its link. What a service is bound to is taken from its
+process where it runs, else from what its unit and its configuration file say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.facts.beegfs import BeegfsService, BeegfsTarget
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Finding
+from advisor.rules.locality import data_links
+from advisor.rules.lookup import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, ids, plan
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+LARGE_BYTES: Final = 32_000_000_000
+"""Memory from which on the article's figures are meant: 262,144 KiB kept free is much of a small host's."""
+_PARITY = ("raid4", "raid5", "raid6")
+_NO_COPY = ("raid0", "striped", "linear")
+
+
+def servers(facts: Facts) -> tuple[BeegfsService, ...]:
+    """Metadata and storage services of this host that have targets."""
+    return facts.beegfs.servers if facts.beegfs else ()
+
+
+def node_of_targets(service: BeegfsService) -> int | None:
+    """The one node on which all its targets lie; None where that is unknown, or there are several."""
+    nodes = {target.numa_nodes for target in service.targets}
+    only = nodes.pop() if len(nodes) == 1 else ()
+    return only[0] if len(only) == 1 else None
+
+
+def placed(facts: Facts) -> Iterator[tuple[BeegfsService, int, frozenset[int]]]:
+    """Services whose targets lie on one node, that node and its CPUs; none on a host of one node."""
+    cpus = {node.id: ids(node.cpus) for node in facts.numa.nodes}
+    for service in servers(facts) if has_several_nodes(facts) else ():
+        node = node_of_targets(service)
+        if node is not None and cpus.get(node):
+            yield service, node, cpus[node]
+
+
+def _zone(service: BeegfsService) -> int | None:
+    text = service.settings.get("tuneBindToNumaZone", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
+
+
+def _is_unbound(service: BeegfsService, near: frozenset[int]) -> bool:
+    """Whether it may run on CPUs of its targets' node and of others too; False where that is not known."""
+    process = service.service
+    allowed = ids(process.cpus_allowed) if process else frozenset()
+    if allowed:
+        return bool(allowed & near) and not allowed <= near
+    if process is None or process.main_pid is not None or _zone(service) is not None:
+        return False
+    return not process.cpu_affinity and process.numa_policy in (None, "default")
+
+
+def profile_applies(facts: Facts) -> bool:
+    """Whether the profile has a plan for this host: its own conditions, in short."""
+    return bool(servers(facts)) and has_several_nodes(facts) and (facts.memory.total_bytes or 0) >= LARGE_BYTES
+
+
+def _binding(facts: Facts) -> tuple[str, Mapping[str, tuple[str, ...]]]:
+    """The profile that binds services here, and its settings: on a small host only the one that it takes over."""
+    if profile_applies(facts):
+        return BEEGFS_NVME, {}
+    return NUMA_PINNING, {"units": ("beegfs-meta*", "beegfs-storage*")}
+
+
+def not_bound(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple((one, node) for one, node, near in placed(facts) if _is_unbound(one, near))
+    if not found:
+        return ()
+    profile, units = _binding(facts)
+    return (
+        NOT_BOUND.found(
+            "advice",
+            why="Their threads run on any node, so that requests and buffers cross between nodes although drives and "
+            "link are on one.",
+            evidence={
+                "units": tuple(one.label for one, _ in found),
+                "detail": tuple(f"{one.label}: targets on node {node}, {_where(one)}" for one, node in found),
+            },
+            advice=plan(profile, **units),
+            profile=profile,
+        ),
+    )
+
+
+def _where(service: BeegfsService) -> str:
+    process = service.service
+    return f"runs on CPUs {process.cpus_allowed}" if process and process.cpus_allowed else "bound to nothing"
+
+
+NOT_BOUND = Rule(
+    id="beegfs.not-bound",
+    title="BeeGFS services are not bound to the node of their targets",
+    what="The CPUs that each metadata and storage service may use (/proc/PID/status), or what its unit and "
+    "tuneBindToNumaZone say where it does not run, against the node of its targets' drives.",
+    why="Access across nodes costs 10 per cent and more. The article runs one service for each target, each bound to "
+    "the node of its drives.",
+    helps_when="Two nodes with drives and a link each, at throughputs near what drives or link carry.",
+    hurts_when="The node's memory is small against the service's buffers and page cache; with automatic balancing off, "
+    "programs that nobody binds lose by it.",
+    sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE_CONF, sources.SYSTEMD_EXEC),
+    function=not_bound,
+    contradictions=("contradiction.numa-balancing",),
+)
+
+
+def bound_to_wrong_node(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    wrong = tuple((one, node, why) for one, node, near in placed(facts) if (why := _why_wrong(one, node, near)))
+    if not wrong:
+        return ()
+    profile, units = _binding(facts)
+    return (
+        WRONG_NODE.found(
+            "warning",
+            why="Every request of these services crosses between nodes: worse than bound to nothing.",
+            evidence={
+                "units": tuple(one.label for one, _, _ in wrong),
+                "detail": tuple(f"{one.label}: targets on node {node}, {why}" for one, node, why in wrong),
+            },
+            advice=plan(profile, **units),
+            profile=profile,
+        ),
+    )
+
+
+def _why_wrong(service: BeegfsService, node: int, near: frozenset[int]) -> str:
+    process, zone = service.service, _zone(service)
+    allowed = ids(process.cpus_allowed) if process else frozenset()
+    if allowed and not allowed & near:
+        return _where(service)
+    return f"tuneBindToNumaZone = {zone}" if zone is not None and zone != node else ""
+
+
+WRONG_NODE = Rule(
+    id="beegfs.wrong-node",
+    title="BeeGFS services are bound to another node than that of their targets",
+    what="The CPUs of each running service, and tuneBindToNumaZone of its configuration file, against the node of its "
+    "targets' drives.",
+    why="Node numbers change with firmware settings and cards move between slots, while the files stay.",
+    helps_when="Always where the drives' node is known.",
+    hurts_when="The service was put near its link on purpose, as the drives are slow against it.",
+    sources=(sources.DELL_BEEGFS, sources.BEEGFS_BINDING),
+    function=bound_to_wrong_node,
+)
+
+
+def memory_not_bound(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(one for one, _, near in placed(facts) if _has_free_memory(one, near))
+    if not found:
+        return ()
+    profile, units = _binding(facts)
+    return (
+        MEMORY_NOT_BOUND.found(
+            "info",
+            why="Their threads are bound, and no unit says where their memory comes from: pages come from the node "
+            "of whoever touches them first, and from another when that one is full of page cache. The profile gives "
+            "the units a policy and a node; after a restart, /proc/PID/numa_maps shows whether it is so.",
+            evidence={"units": tuple(one.label for one in found)},
+            advice=plan(profile, **units),
+            profile=profile,
+        ),
+    )
+
+
+def _has_free_memory(service: BeegfsService, near: frozenset[int]) -> bool:
+    process = service.service
+    allowed = ids(process.cpus_allowed) if process else frozenset()
+    return bool(process and allowed and allowed <= near and process.numa_policy in (None, "default"))
+
+
+MEMORY_NOT_BOUND = Rule(
+    id="beegfs.memory-not-bound",
+    title="BeeGFS services are bound to CPUs, but not to memory",
+    what="NUMAPolicy of the units of services that run on one node's CPUs. A numactl around the program is not seen.",
+    why="tuneBindToNumaZone sets the CPUs only. The wrapper of NetApp's roles asks for numactl --membind, but tests "
+    "variables that are never set, so it never runs it.",
+    helps_when="The page cache fills a node and what is allocated next comes from the other.",
+    hurts_when="Strictly bound memory can run out on one node while another has plenty: --set policy=preferred.",
+    sources=(sources.BEEGFS_BINDING, sources.NETAPP_BEEGFS_PIN, sources.SYSTEMD_EXEC),
+    function=memory_not_bound,
+)
+
+
+def spans_zones(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = []
+    for service in servers(facts):
+        nodes = {target.path: target.numa_nodes[0] for target in service.targets if len(target.numa_nodes) == 1}
+        if len(set(nodes.values())) > 1:
+            found.append((service, nodes))
+    if not found:
+        return ()
+    return (
+        SPANS_ZONES.found(
+            "advice",
+            why="Wherever such a service is bound, part of its targets is on another node.",
+            evidence={
+                "units": tuple(one.label for one, _ in found),
+                "detail": tuple(
+                    f"{one.label}: {', '.join(f'{path} on node {node}' for path, node in nodes.items())}"
+                    for one, nodes in found
+                ),
+            },
+            advice="one instance for each zone, or for each target: a configuration in /etc/beegfs/INSTANCE.d with "
+            "ports, a store directory and an interfaces file of its own, run by systemctl enable --now "
+            "beegfs-storage@INSTANCE",
+        ),
+    )
+
+
+SPANS_ZONES = Rule(
+    id="beegfs.service-spans-nodes",
+    title="One BeeGFS service has targets on several nodes",
+    what="The node of each target of a service.",
+    why="The article gives each target a service of its own, so that each can be bound to its zone.",
+    helps_when="The drives are fast enough for the way between the sockets to count.",
+    hurts_when="More services take more memory, ports and connections; moving a target to another service means that "
+    "its numeric id must stay as it was.",
+    sources=(sources.DELL_BEEGFS, sources.BEEGFS_UNITS),
+    function=spans_zones,
+)
+
+
+def uneven_zones(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not servers(facts) or not has_several_nodes(facts):
+        return ()
+    nodes = {disk.name: disk.numa_node for disk in facts.disks}
+    used = {nodes.get(name) for one in servers(facts) for target in one.targets for name in target.disks}
+    links = tuple(link for link in data_links(facts, by_name(facts)) if link.numa_node is not None)
+    names = {name for one in servers(facts) for target in one.targets for name in target.disks}
+    if not names or None in used or any(link.numa_node is None for link in links):
+        return ()
+    drives = Counter(nodes[name] for name in names)
+    by_link = Counter(link.numa_node for link in links)
+    zones = [node.id for node in facts.numa.nodes if node.cpus]
+    has_even = len({drives[zone] for zone in zones}) == 1 and (not links or len({by_link[zone] for zone in zones}) == 1)
+    if has_even:
+        return ()
+    return (
+        UNEVEN_ZONES.found(
+            "advice",
+            why="One socket does most of the work while another waits, and what goes between its drives and a link "
+            "of the other crosses over.",
+            evidence={"detail": tuple(f"node {zone}: {drives[zone]} drives, {by_link[zone]} links" for zone in zones)},
+            advice="distribute drives and links alike over the sockets' slots, twelve and one in the article, and "
+            "give each zone its own services",
+        ),
+    )
+
+
+UNEVEN_ZONES = Rule(
+    id="beegfs.uneven-zones",
+    title="The NUMA zones of a BeeGFS server have unlike drives or links",
+    what="Drives below BeeGFS targets, and data links, counted for each node that has CPUs.",
+    why="The article's servers reach their figures in a balanced layout: each CPU has twelve drives and one link.",
+    helps_when="Drives and links are to be used to their limits.",
+    hurts_when="The slots are wired to one socket, as in many servers: then bind everything to that one.",
+    sources=(sources.DELL_BEEGFS,),
+    function=uneven_zones,
+)
+
+
+def _targets(facts: Facts, kind: str) -> Iterator[tuple[BeegfsService, BeegfsTarget]]:
+    for service in servers(facts):
+        if service.kind == kind:
+            yield from ((service, target) for target in service.targets)
+
+
+def metadata_not_mirrored(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    kinds = {disk.name: disk.kind for disk in facts.disks}
+    bad = tuple((target, why) for _, target in _targets(facts, "meta") if (why := _why_no_mirror(target, kinds)))
+    if not bad:
+        return ()
+    return (
+        METADATA_NOT_MIRRORED.found(
+            "advice",
+            why="Metadata is many small writes, and the loss of one metadata target loses the names of all its files.",
+            evidence={"detail": tuple(f"{target.path}: {why}" for target, why in bad)},
+            advice="RAID 1 pairs or RAID 10 below metadata targets; the level of what exists changes with a new file "
+            "system only",
+        ),
+    )
+
+
+def _why_no_mirror(target: BeegfsTarget, kinds: Mapping[str, str]) -> str:
+    level = target.level or ""
+    if level.startswith(_PARITY):
+        return f"{target.array} is {level}: each small write reads and writes parity"
+    if level in _NO_COPY:
+        return f"{target.array} is {level}, without a copy"
+    drives = {kinds.get(name) for name in target.disks}
+    return f"one NVMe drive, {target.disks[0]}, without a copy" if not target.array and drives == {"nvme"} else ""
+
+
+METADATA_NOT_MIRRORED = Rule(
+    id="beegfs.metadata-not-mirrored",
+    title="BeeGFS metadata does not lie on a mirror",
+    what="The level of the array, or the single NVMe drive, below each metadata target. What a RAID controller hides "
+    "is not seen.",
+    why="A small write costs two operations on a mirror, four on RAID 5 and six on RAID 6.",
+    helps_when="Many files are made and removed; and always for keeping them.",
+    hurts_when="Metadata is mirrored by BeeGFS to another server (buddy groups): then a second copy here costs drives.",
+    sources=(sources.DELL_BEEGFS, sources.BEEGFS_METADATA),
+    function=metadata_not_mirrored,
+)
+
+
+def storage_on_parity(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    kinds = {disk.name: disk.kind for disk in facts.disks}
+    found = tuple(
+        target
+        for _, target in _targets(facts, "storage")
+        if (target.level or "").startswith(_PARITY) and {kinds.get(name) for name in target.disks} == {"nvme"}
+    )
+    if not found:
+        return ()
+    return (
+        STORAGE_ON_PARITY.found(
+            "info",
+            why="On NVMe drives the CPU that computes parity is the limit, and a part of a stripe costs reads.",
+            evidence={"detail": tuple(f"{target.path}: {target.array} is {target.level}" for target in found)},
+            advice="for scratch data that can be made again: RAID 0 of four drives for each target, as the article; "
+            "for data that must last, leave it",
+            intent=True,
+        ),
+    )
+
+
+STORAGE_ON_PARITY = Rule(
+    id="beegfs.storage-on-parity",
+    title="BeeGFS storage targets on NVMe lie on parity RAID",
+    what="Storage targets on RAID 4, 5 or 6 of NVMe drives.",
+    why="Four drives wrote 5.1 GB/s as RAID 0 and 3.4 GB/s as RAID 10 in the article; parity was not tried there.",
+    helps_when="Scratch space: results that can be computed again.",
+    hurts_when="The loss of any drive of a RAID 0 loses the whole target, and a part of every large file.",
+    sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE),
+    function=storage_on_parity,
+    contradictions=("contradiction.raid10-writes",),
+)
+
+
+RULES = (
+    NOT_BOUND,
+    WRONG_NODE,
+    MEMORY_NOT_BOUND,
+    SPANS_ZONES,
+    UNEVEN_ZONES,
+    METADATA_NOT_MIRRORED,
+    STORAGE_ON_PARITY,
+)

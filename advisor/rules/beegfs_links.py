@@ -1,0 +1,163 @@
+"""BeeGFS over its links: which one a service is reached by, who answers for whose address, and sockets' buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.facts.beegfs import BeegfsService
+from advisor.facts.subnets import SharedSubnet, SubnetLink
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.beegfs import placed, profile_applies
+from advisor.rules.finding import Finding
+from advisor.rules.locality import data_links
+from advisor.rules.lookup import BEEGFS_NVME, NETWORK_BUFFERS, by_name, numbers, plan
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+_BY_HAND: Final = (
+    "net.ipv4.conf.all.arp_ignore = 1, net.ipv4.conf.all.arp_announce = 2 and net.ipv4.conf.all.rp_filter = 2 in a "
+    "file of /etc/sysctl.d, then sysctl --system"
+)
+
+
+def one_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = []
+    for subnet in facts.beegfs.shared_subnets if facts.beegfs else ():
+        wrong = tuple(why for one in subnet.links if (why := _why_astray(one, subnet)))
+        if wrong:
+            found.append((subnet, wrong))
+    if not found:
+        return ()
+    applies = profile_applies(facts)
+    return (
+        ONE_SUBNET.found(
+            "advice",
+            why="Any link answers for the address of every other, so what should come in on one node's link comes in "
+            "on another's; and a strict check drops what arrives by the link that the routing table does not name. "
+            "arp_ignore 1, arp_announce 2 and rp_filter 2 need nothing else; a network for each link does as well, or "
+            "routes by source with rp_filter 1 and arp_filter 1.",
+            evidence={
+                "networks": tuple(subnet.network for subnet, _ in found),
+                "links": tuple(one.link for subnet, _ in found for one in subnet.links),
+                "detail": tuple(why for _, wrong in found for why in wrong),
+            },
+            advice=plan(BEEGFS_NVME) if applies else _BY_HAND,
+            profile=BEEGFS_NVME if applies else None,
+        ),
+    )
+
+
+def _why_astray(link: SubnetLink, subnet: SharedSubnet) -> str:
+    wrong = []
+    if link.arp_filter and subnet.source_rules is False:
+        wrong.append("arp_filter 1 without routing by source: it answers for its address only if the route leads there")
+    if not link.arp_filter and link.arp_ignore == 0:
+        wrong.append("arp_ignore 0")
+    if link.arp_announce is not None and link.arp_announce < 2:
+        wrong.append(f"arp_announce {link.arp_announce}")
+    if link.rp_filter == 1 and subnet.source_rules is False:
+        wrong.append("rp_filter 1")
+    return f"{link.link} in {subnet.network}: {', '.join(wrong)}" if wrong else ""
+
+
+ONE_SUBNET = Rule(
+    id="beegfs.links-in-one-subnet",
+    title="Links of a BeeGFS host share a subnet and answer for each other",
+    what="IPv4 networks with two links and more; rp_filter, arp_filter, arp_ignore and arp_announce as they take "
+    "effect; rules by source address (ip rule).",
+    why="Linux answers ARP for any of its addresses on any link unless told not to. NetApp sets rp_filter 1, "
+    "arp_filter 1, arp_announce 2 and arp_ignore 2, with routes by source; Red Hat 53031 says rp_filter 2. The article "
+    "refers to Red Hat 30564.",
+    helps_when="Each zone has a link of its own and both are in one network, as in the article.",
+    hurts_when="arp_filter 1 without routes by source makes an address unreachable; rp_filter 2 checks sources less "
+    "than 1. conf.all and the link's own value: the larger one counts.",
+    sources=(sources.DELL_BEEGFS, sources.NETAPP_BEEGFS, sources.RED_HAT_RP_FILTER, sources.IP_SYSCTL),
+    function=one_subnet,
+    contradictions=("contradiction.several-links-arp",),
+)
+
+
+def interfaces_not_chosen(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    nodes = {link.name: link.numa_node for link in data_links(facts, links)}
+    if len({node for node in nodes.values() if node is not None}) < 2:
+        return ()
+    far = tuple(why for one, node, _ in placed(facts) if (why := _why_far(one, node, nodes)))
+    if not far:
+        return ()
+    return (
+        INTERFACES.found(
+            "advice",
+            why="Clients are told every address of a service and use the first that answers, whichever zone it is in.",
+            evidence={"detail": far, "links": tuple(f"{name} on node {node}" for name, node in sorted(nodes.items()))},
+            advice="a connInterfacesFile for each instance, below /etc/beegfs, with the link of its own node in the "
+            "first line and the other link after it",
+        ),
+    )
+
+
+def _why_far(service: BeegfsService, node: int, nodes: Mapping[str, int | None]) -> str:
+    if not service.settings.get("connInterfacesFile"):
+        return f"{service.label}: no connInterfacesFile, targets on node {node}"
+    first = next((name for name in service.interfaces or () if name in nodes), None)
+    if first is None or nodes[first] in (None, node):
+        return ""
+    return f"{service.label}: {first} of node {nodes[first]} comes first, targets on node {node}"
+
+
+INTERFACES = Rule(
+    id="beegfs.interfaces",
+    title="BeeGFS services are not given the link of their own node",
+    what="connInterfacesFile of services whose targets lie on one node, where data links are on two nodes and more.",
+    why="In the article traffic of zone 0 goes over ib0 and that of zone 1 over ib1.",
+    helps_when="One link for each zone, services bound to zones.",
+    hurts_when="A link that is not in the file is never used, also when the other one fails.",
+    sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE_CONF),
+    function=interfaces_not_chosen,
+)
+
+
+def socket_buffers(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    most, default = (numbers(facts, f"net.core.rmem_{name}") for name in ("max", "default"))
+    if not most or not default:
+        return ()
+    services = facts.beegfs.services if facts.beegfs else ()
+    found = tuple(why for one in services for why in _why_in_vain(one, most[0], default[0]))
+    if not found:
+        return ()
+    return (
+        SOCKET_BUFFERS.found(
+            "info",
+            why="The size that is asked for is not the size that sockets get.",
+            evidence={"detail": found},
+            advice=f"advisor plan {NETWORK_BUFFERS} raises net.core.rmem_max; or 0 in the file, which stands for "
+            "connRDMABufNum × connRDMABufSize",
+        ),
+    )
+
+
+def _why_in_vain(service: BeegfsService, most: int, default: int) -> Iterator[str]:
+    for key in ("connTCPRcvBufSize", "connUDPRcvBufSize"):
+        text = service.settings.get(key, "")
+        asked = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+        if asked > most:
+            yield f"{service.label}: {key} {asked} is cut to net.core.rmem_max {most}"
+        elif 0 < asked < default:
+            yield f"{service.label}: {key} {asked} is below net.core.rmem_default {default}, so it is ignored"
+
+
+SOCKET_BUFFERS = Rule(
+    id="beegfs.socket-buffers",
+    title="BeeGFS asks for socket buffers that it does not get",
+    what="connTCPRcvBufSize and connUDPRcvBufSize, where a file gives a number, against net.core.rmem_max and "
+    "net.core.rmem_default.",
+    why="The kernel cuts what is asked for to net.core.rmem_max, and BeeGFS does not ask for less than the default.",
+    helps_when="Clients are reached over TCP.",
+    hurts_when="Over RDMA these sockets carry next to nothing.",
+    sources=(sources.BEEGFS_STORAGE_CONF, sources.SOCKET),
+    function=socket_buffers,
+)
+
+RULES = (ONE_SUBNET, INTERFACES, SOCKET_BUFFERS)

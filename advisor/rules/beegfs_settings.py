@@ -1,0 +1,373 @@
+"""BeeGFS' own settings: workers, buffers and connections against the host's memory, ports, stripes; and the kernel's
+memory settings that its guides ask for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.facts.beegfs import BeegfsService, StripePattern
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.beegfs import LARGE_BYTES, node_of_targets, profile_applies, servers
+from advisor.rules.beegfs_sizes import (
+    DEFAULTS,
+    MIB,
+    buffers_of_workers,
+    connection_bytes,
+    number,
+    size,
+    streams_for_all_targets,
+    stripe_counts,
+    value,
+    workers,
+)
+from advisor.rules.finding import Finding
+from advisor.rules.lookup import BEEGFS_NVME, numbers, plan
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+MEMORY_SHARE: Final = 0.25
+"""Share of the memory that BeeGFS' buffers may take before it is said (our choice, as for the plans' budgets)."""
+FEW_CLIENTS: Final = 100
+WORKERS_PER_CPU: Final = 8
+_PAGE_BYTES: Final = 4096
+_PORTS: Final[Mapping[str, tuple[tuple[str, ...], int]]] = {
+    "storage": (("connStoragePort", "connStoragePortTCP"), 8003),
+    "meta": (("connMetaPort", "connMetaPortTCP"), 8005),
+}
+
+# What the article and BeeGFS' own guide agree on; where they do not, nothing is asked for.
+AGREED: Final[Mapping[str, int]] = {
+    "vm.dirty_background_ratio": 5,
+    "vm.dirty_ratio": 20,
+    "vm.min_free_kbytes": 262_144,
+    "vm.vfs_cache_pressure": 50,
+}
+_AT_LEAST: Final = frozenset({"vm.min_free_kbytes"})
+
+
+def is_beegfs(workload: Workload | None) -> bool:
+    """Whether the declared workload is BeeGFS, by the word of the trade or by one of its measured patterns."""
+    return workload is not None and (workload.name or "").partition(".")[0] == "beegfs"
+
+
+def buffer_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    memory = facts.memory.total_bytes
+    if not memory or not servers(facts):
+        return ()
+    by_workers = buffers_of_workers(servers(facts), facts.cpu.threads)
+    connections = _client_connections(facts)
+    each = sum(_bytes_of_client(one, connections) or 0 for one in servers(facts))
+    clients = int(MEMORY_SHARE * memory / each) if each else None
+    is_much = by_workers is not None and by_workers > MEMORY_SHARE * memory
+    if not is_much and (clients is None or clients >= FEW_CLIENTS):
+        return ()
+    return (
+        BUFFER_MEMORY.found(
+            "advice",
+            why="Buffers are allocated whether they are used or not, and take from the page cache that serves reads.",
+            evidence={
+                "memory_mib": memory // MIB,
+                "worker_buffers_mib": None if by_workers is None else by_workers // MIB,
+                "connection_mib_for_each_client": each // MIB,
+                "clients_that_take_a_quarter": clients,
+            },
+            advice="lower tuneNumWorkers or connMaxInternodeNum; tuneWorkerBufSize not below what reads and writes ask "
+            "for",
+        ),
+    )
+
+
+def _client_connections(facts: Facts) -> int:
+    """Connections that a client opens to each service: as a client's file on this host says, else its default."""
+    clients = (one for one in (facts.beegfs.services if facts.beegfs else ()) if one.kind == "client")
+    given = [count for one in clients if (count := number(one, "connMaxInternodeNum")) is not None]
+    return max(given, default=int(DEFAULTS["client"]["connMaxInternodeNum"]))
+
+
+def _bytes_of_client(service: BeegfsService, connections: int) -> int | None:
+    buffers, each = number(service, "connRDMABufNum"), size(service, "connRDMABufSize")
+    if buffers is None or each is None:
+        return None
+    return connection_bytes(clients=1, connections=connections, buffers=buffers, buffer_bytes=each)
+
+
+BUFFER_MEMORY = Rule(
+    id="beegfs.buffer-memory",
+    title="BeeGFS' buffers may take a large part of the memory",
+    what="Workers × tuneWorkerBufSize × 2 of all services, and connections × connRDMABufNum × connRDMABufSize × 2 for "
+    f"each client, against a quarter of the memory; said of clients from fewer than {FEW_CLIENTS} of them on.",
+    why="Each worker has two buffers, and each RDMA connection buffers to send and to receive.",
+    helps_when="Many clients, many services on one host, or buffers that were raised.",
+    hurts_when="Fewer connections and workers serve fewer requests at once.",
+    sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_CLIENT),
+    function=buffer_memory,
+)
+
+
+def many_workers(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    threads = facts.cpu.threads
+    counts = [workers(one, threads) for one in servers(facts)]
+    known = [count for count in counts if count is not None]
+    if not threads or not known or None in counts or sum(known) <= WORKERS_PER_CPU * threads:
+        return ()
+    return (
+        MANY_WORKERS.found(
+            "info",
+            why="More workers than that wait for CPUs and no longer for drives.",
+            evidence={"workers": sum(known), "cpus": threads, "services": len(known)},
+            advice="fewer in tuneNumWorkers, unless the queue of requests grows: beegfs-ctl --serverstats",
+        ),
+    )
+
+
+MANY_WORKERS = Rule(
+    id="beegfs.workers",
+    title="BeeGFS starts many workers for the host's CPUs",
+    what=f"Workers of all metadata and storage services together, against {WORKERS_PER_CPU} for each CPU.",
+    why="tuneNumWorkers is for each service, of storage for each target: on a host of many services they add up.",
+    helps_when="The CPUs are busy with switching between threads.",
+    hurts_when="The drives are slow and most workers wait for them.",
+    sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_META_CONF),
+    function=many_workers,
+    contradictions=("contradiction.beegfs-meta-workers",),
+)
+
+
+def small_worker_buffer(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(why for one in servers(facts) if one.kind == "storage" and (why := _why_small(one)))
+    if not found:
+        return ()
+    return (
+        WORKER_BUFFER.found(
+            "advice",
+            why="A worker reads or writes a chunk through its buffer, which must hold one of either and the message.",
+            evidence={"detail": found},
+            advice="raise tuneWorkerBufSize to the larger of both and 1m more",
+        ),
+    )
+
+
+def _why_small(service: BeegfsService) -> str:
+    buffer, read, write = (size(service, f"tune{key}") for key in ("WorkerBufSize", "FileReadSize", "FileWriteSize"))
+    if buffer is None or read is None or write is None or buffer >= max(read, write) + MIB:
+        return ""
+    given = ", ".join(f"{key} {value(service, key)}" for key in ("tuneFileReadSize", "tuneFileWriteSize"))
+    return f"{service.label}: tuneWorkerBufSize {value(service, 'tuneWorkerBufSize')} for {given}"
+
+
+WORKER_BUFFER = Rule(
+    id="beegfs.worker-buffer",
+    title="tuneWorkerBufSize is too small for the sizes of reads and writes",
+    what="tuneWorkerBufSize against the larger of tuneFileReadSize and tuneFileWriteSize, and 1 MiB.",
+    why="BeeGFS' configuration file asks for that much.",
+    helps_when="tuneFileReadSize or tuneFileWriteSize was raised.",
+    hurts_when="The buffer is allocated twice for each worker of each target.",
+    sources=(sources.BEEGFS_STORAGE_CONF,),
+    function=small_worker_buffer,
+)
+
+
+def _chunk(facts: Facts) -> tuple[StripePattern, int] | None:
+    """The mounted file system with the largest chunk, and that chunk in bytes."""
+    patterns = facts.beegfs.patterns if facts.beegfs else ()
+    chunks = [(one, one.entry.chunk_bytes) for one in patterns if one.entry.chunk_bytes]
+    return max(chunks, key=lambda pair: pair[1], default=None)
+
+
+def small_rdma_buffers(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    largest = _chunk(facts)
+    found = tuple(why for one in (facts.beegfs.services if facts.beegfs else ()) if (why := _why_rdma(one, largest)))
+    if not found:
+        return ()
+    return (
+        RDMA_BUFFERS.found(
+            "advice",
+            why="A chunk that does not fit into a connection's buffers is sent in parts that wait for each other.",
+            evidence={"detail": found},
+            advice="raise connRDMABufSize in steps of 4096, or connRDMABufNum, alike on clients and servers",
+        ),
+    )
+
+
+def _why_rdma(service: BeegfsService, largest: tuple[StripePattern, int] | None) -> str:
+    each, count = size(service, "connRDMABufSize"), number(service, "connRDMABufNum")
+    if each is None or count is None or service.kind not in ("storage", "client"):
+        return ""
+    if each % _PAGE_BYTES:
+        return f"{service.label}: connRDMABufSize {each} is no multiple of {_PAGE_BYTES}"
+    if largest is None or each * count >= largest[1] + 4 * each:
+        return ""
+    return (
+        f"{service.label}: {count} buffers of {each} bytes hold {each * count:,} bytes, a chunk of "
+        f"{largest[0].mountpoint} and four buffers {largest[1] + 4 * each:,}"
+    )
+
+
+RDMA_BUFFERS = Rule(
+    id="beegfs.rdma-buffers",
+    title="The RDMA buffers of a connection do not hold a chunk",
+    what="connRDMABufSize × connRDMABufNum against the chunk size of mounted file systems and four buffers more; and "
+    "whether connRDMABufSize is a multiple of 4 KiB.",
+    why="The default of 70 × 8192 bytes fits the default chunk of 512 KiB; the article's chunks are 2 MiB.",
+    helps_when="Large chunks over InfiniBand or RoCE.",
+    hurts_when="Each connection of each client takes twice that much memory on every server.",
+    sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_CLIENT, sources.DELL_BEEGFS),
+    function=small_rdma_buffers,
+)
+
+
+def _port(service: BeegfsService) -> int | None:
+    keys, default = _PORTS[service.kind]
+    text = next((service.settings[key] for key in keys if service.settings.get(key)), str(default))
+    shift = service.settings.get("connPortShift") or "0"
+    return (
+        int(text) + int(shift)
+        if all(one.isascii() and one.isdigit() and len(one) < 6 for one in (text, shift))
+        else None
+    )
+
+
+def same_port(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    ports = {one.label: _port(one) for one in servers(facts)}
+    twice = {port for port, count in Counter(ports.values()).items() if count > 1 and port is not None}
+    if not twice or not _is_at_rest(facts, {label for label, port in ports.items() if port in twice}):
+        return ()
+    return (
+        SAME_PORT.found(
+            "warning",
+            why="The second one to start finds its port taken and ends.",
+            evidence={"detail": tuple(f"{label}: port {port}" for label, port in ports.items() if port in twice)},
+            advice="a port of its own for each instance in connStoragePort or connMetaPort (with TCP and UDP at the "
+            "end before BeeGFS 7.3)",
+        ),
+    )
+
+
+def _is_at_rest(facts: Facts, labels: set[str]) -> bool:
+    """Whether not all of them run: where they do they have found ports, whatever the files seem to say."""
+    return not all(one.service and one.service.main_pid for one in servers(facts) if one.label in labels)
+
+
+SAME_PORT = Rule(
+    id="beegfs.same-port",
+    title="BeeGFS instances on this host share a port",
+    what="Ports of metadata and storage services, of which not all run.",
+    why="Several instances on one host read a configuration of their own, in which the port is left as it was.",
+    helps_when="An instance is added.",
+    hurts_when="Only one of them is meant to run here at a time, as in a cluster with failover.",
+    sources=(sources.BEEGFS_UNITS, sources.BEEGFS_STORAGE_CONF),
+    function=same_port,
+)
+
+
+def _zones(facts: Facts) -> dict[int, int]:
+    """Storage targets on each node, where each lies on one."""
+    found: Counter[int] = Counter()
+    for service in servers(facts):
+        if service.kind == "storage" and (node := node_of_targets(service)) is not None:
+            found[node] += len(service.targets)
+    return dict(sorted(found.items()))
+
+
+def stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    zones = _zones(facts)
+    patterns = facts.beegfs.patterns if facts.beegfs else ()
+    counts = {one.mountpoint: one.entry.targets for one in patterns if one.entry.targets}
+    if not zones or not (counts or is_beegfs(workload)):
+        return ()
+    least = min(zones.values())
+    uneven = {place: count for place, count in counts.items() if count not in stripe_counts(least)}
+    if counts and not uneven:
+        return ()
+    total = sum(zones.values())
+    return (
+        STRIPES.found(
+            "info",
+            why=f"A zone here has {least} targets: files over {least} of them use a zone's drives alike, and "
+            f"{streams_for_all_targets(total, least)} such files at once give every target of this host work.",
+            evidence={
+                "targets": total,
+                "stripe_counts": tuple(f"{place}: {count} targets for each file" for place, count in counts.items()),
+                "detail": tuple(f"node {node}: {count} storage targets" for node, count in zones.items()),
+            },
+            advice=f"beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY, for new files in it",
+            intent=True,
+        ),
+    )
+
+
+STRIPES = Rule(
+    id="beegfs.stripes",
+    title="How many targets a file is striped over, against the targets of a zone",
+    what="The stripe count of mounted file systems (beegfs-ctl --getentryinfo), or the declared workload beegfs, and "
+    "the storage targets of each node of this host. Other servers are not seen.",
+    why="The article has three targets in each zone and stripes over three in chunks of 2 MiB, where four in chunks of "
+    "512 KiB are the default; its 33 targets then need eleven streams.",
+    helps_when="Large files, read and written in order by many clients.",
+    hurts_when="Small files: more targets mean more servers to ask. Chosen at random, a file's targets may lie in "
+    "several zones and servers all the same.",
+    sources=(sources.DELL_BEEGFS, sources.BEEGFS_STRIPING),
+    function=stripes,
+)
+
+
+def memory_settings(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not is_beegfs(workload) or not servers(facts) or (facts.memory.total_bytes or 0) < LARGE_BYTES:
+        return ()
+    other = tuple(_other_values(facts))
+    if not other:
+        return ()
+    applies = profile_applies(facts)
+    return (
+        MEMORY_SETTINGS.found(
+            "advice",
+            why="Less dirty memory before it is written keeps the drives busy without long pauses; inodes kept longer, "
+            "and memory kept free, serve many files and requests that come at once.",
+            evidence={"detail": other},
+            advice=plan(BEEGFS_NVME) if applies else f"{_lines()} in a file of /etc/sysctl.d, then sysctl --system",
+            profile=BEEGFS_NVME if applies else None,
+        ),
+    )
+
+
+def _lines() -> str:
+    return ", ".join(f"{key} = {value}" for key, value in AGREED.items())
+
+
+def _other_values(facts: Facts) -> Iterator[str]:
+    for key, wanted in AGREED.items():
+        now = numbers(facts, key)
+        # A ratio of 0 means that the limit is given in bytes, which is better where memory is large.
+        is_bytes = now == (0,) and key.endswith("_ratio")
+        if now and not is_bytes and (now[0] < wanted if key in _AT_LEAST else now[0] != wanted):
+            yield f"{key} {now[0]}, the guides say {wanted}"
+
+
+MEMORY_SETTINGS = Rule(
+    id="beegfs.memory-settings",
+    title="The kernel's memory settings are not those of the BeeGFS guides",
+    what="With the declared workload beegfs: vm.dirty_background_ratio, vm.dirty_ratio, vm.min_free_kbytes and "
+    "vm.vfs_cache_pressure of a server of 32 GB and more.",
+    why="The article and BeeGFS' guide name the same values for these four. For transparent huge pages and "
+    "vm.zone_reclaim_mode they contradict each other: those are left.",
+    helps_when="A server for BeeGFS alone, with large memory.",
+    hurts_when="Clients run on the same host, or memory is small.",
+    sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE, sources.VM),
+    function=memory_settings,
+    contradictions=(
+        *("contradiction.dirty-ratios", "contradiction.zone-reclaim-mode", "contradiction.transparent-huge-pages"),
+    ),
+)
+
+RULES = (
+    BUFFER_MEMORY,
+    MANY_WORKERS,
+    WORKER_BUFFER,
+    RDMA_BUFFERS,
+    SAME_PORT,
+    STRIPES,
+    MEMORY_SETTINGS,
+)

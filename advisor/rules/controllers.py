@@ -1,0 +1,251 @@
+"""RAID controllers: a write cache and what protects it, and RAID levels against the work and the links."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Literal
+
+from advisor.facts.array import Array
+from advisor.facts.controller import Controller, Volume
+from advisor.facts.controllers import array_name
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Finding
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+SMALL_BLOCK_BYTES = 64 << 10
+_WRITES_BACK = frozenset({"write-back", "always-write-back"})
+
+# What one small write costs on the drives (Chen et al.; the articles' evidence has the same).
+_COSTS = {"raid5": 4, "raid6": 6}
+
+
+def _volumes(facts: Facts) -> Iterator[tuple[Controller, Volume]]:
+    return ((controller, volume) for controller in facts.controllers for volume in controller.volumes)
+
+
+def _told(controller: Controller, volume: Volume) -> str:
+    words = (volume.level, f"cache {volume.cache}" if volume.cache else None)
+    return f"{array_name(controller, volume)}: {', '.join(word for word in words if word)}"
+
+
+def _names(found: list[tuple[Controller, Volume]]) -> tuple[str, ...]:
+    return tuple(array_name(*one) for one in found)
+
+
+def _protection_words(controller: Controller) -> str:
+    kind = {"battery": "battery", "flash": "CacheVault"}
+    one = controller.protection
+    return f"{kind[one.kind]} {one.state}" if one else "no battery or CacheVault"
+
+
+def unprotected(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = [one for one in _volumes(facts) if one[1].write_policy in _WRITES_BACK and one[0].is_protected is False]
+    if not found:
+        return ()
+    controller, volume = found[0]
+    return (
+        UNPROTECTED.found(
+            "warning",
+            why="The controller acknowledges writes that are in its memory only, and nothing keeps that memory through "
+            "a power cut: the file system on it is then damaged, whatever it flushed.",
+            evidence={
+                "arrays": _names(found),
+                "detail": tuple(_told(*one) for one in found),
+                "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
+            },
+            advice=f"{_set_policy(controller, volume, 'wt')} until the battery or CacheVault is well; replace it",
+        ),
+    )
+
+
+def _set_policy(controller: Controller, volume: Volume, policy: Literal["wt", "wb"]) -> str:
+    """The command that has a volume write through or back, in the words of its tool."""
+    is_on = policy == "wb"
+    match controller.tool:
+        case "storcli":
+            words = ["storcli64", f"/{array_name(controller, volume)}", "set", f"wrcache={policy}"]
+        case "tw_cli":
+            words = ["tw_cli", f"/c{controller.name}/{volume.name}", "set", f"cache={'on' if is_on else 'off'}"]
+        case _:
+            able = f"arrayaccelerator={'enable' if is_on else 'disable'}"
+            words = ["ssacli", "ctrl", f"slot={controller.name}", "ld", volume.name, "modify", able]
+    # A name is a tool's output: it stays one word.
+    return shlex.join(words)
+
+
+UNPROTECTED = Rule(
+    id="controllers.unprotected-cache",
+    title="A RAID controller writes back without a healthy battery",
+    what="Volumes that write back (also WB that is forced: AWB) on a controller whose battery or CacheVault is absent, "
+    "failed, charging or learning, as the maker's tool shows it.",
+    why="A write cache is only as lasting as what feeds it.",
+    helps_when="Always in production. The article allows the cache without a battery while the links are tuned, on a "
+    "test bed, and takes it back before the disks are measured.",
+    hurts_when="Writing through is several times slower for small writes: the battery is the remedy, not the policy.",
+    sources=(sources.OPENFILER, sources.STORCLI, sources.TW_CLI),
+    function=unprotected,
+)
+
+
+def write_through(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = [
+        one
+        for one in _volumes(facts)
+        if one[1].write_policy == "write-through"
+        and one[0].is_protected is True
+        and one[1].media not in ("ssd", "mixed")
+    ]
+    if not found:
+        return ()
+    controller, volume = found[0]
+    return (
+        WRITE_THROUGH.found(
+            "advice",
+            why="The cache is protected, and every write still waits for the drives: for small writes, and for the "
+            "parity of RAID 5 and 6, that is what the cache is there to spare.",
+            evidence={
+                "arrays": _names(found),
+                "detail": tuple(_told(*one) for one in found),
+                "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
+            },
+            advice=_set_policy(controller, volume, "wb"),
+        ),
+    )
+
+
+WRITE_THROUGH = Rule(
+    id="controllers.write-through",
+    title="A RAID controller writes through although its battery is well",
+    what="Volumes that write through on a controller whose battery or CacheVault is healthy; those of SSDs are left "
+    "out.",
+    why="Write back gathers small writes into whole stripes and acknowledges them at once.",
+    helps_when="Small or random writes on disks that turn.",
+    hurts_when="Volumes of SSDs, for which makers advise to write through; a cache that is shared with a volume that "
+    "needs it more.",
+    sources=(sources.OPENFILER, sources.STORCLI),
+    function=write_through,
+)
+
+
+def battery(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    bad = tuple(one for one in facts.controllers if one.protection is not None and one.protection.healthy is False)
+    if not bad:
+        return ()
+    return (
+        BATTERY.found(
+            "warning",
+            why="Controllers that are set to write back write through meanwhile, or go on without protection: writes "
+            "are slow, or at risk.",
+            evidence={
+                "controllers": tuple(f"{one.tool} {one.name}" for one in bad),
+                "detail": tuple(f"{one.model or one.tool}: {_protection_words(one)}" for one in bad),
+            },
+            advice="let it charge or finish its learn cycle; where it stays so, replace it. Do not benchmark or prove "
+            "a profile meanwhile",
+        ),
+    )
+
+
+BATTERY = Rule(
+    id="controllers.battery",
+    title="The battery or CacheVault of a RAID controller is not well",
+    what="Its state as storcli, perccli, tw_cli or ssacli shows it; a word that is not known is left alone.",
+    why="The write policy in force hangs on it.",
+    helps_when="Always.",
+    hurts_when="A learn cycle is routine and ends by itself: wait for it.",
+    sources=(sources.STORCLI, sources.TW_CLI),
+    function=battery,
+)
+
+
+def _writes_small_at_random(workload: Workload | None) -> bool:
+    if workload is None or workload.access != "random":
+        return False
+    is_small = workload.block_bytes is not None and workload.block_bytes < SMALL_BLOCK_BYTES
+    return is_small and bool(workload.write_share)
+
+
+def parity(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not _writes_small_at_random(workload):
+        return ()
+    found = tuple(one for one in facts.arrays if one.level in _COSTS)
+    if not found:
+        return ()
+    return (
+        PARITY.found(
+            "advice",
+            why="A small write to RAID 5 costs 4 operations of its drives, to RAID 6 it costs 6, to RAID 10 it costs "
+            "2. The article's RAID 6 of 8 drives was slower than its RAID 10, most of all at random.",
+            evidence={
+                "arrays": tuple(one.name for one in found),
+                "detail": tuple(f"{one.name}: {one.level}, {_COSTS[one.level or '']} for a write" for one in found),
+            },
+            advice="when it is next made, RAID 10 for this work; keep parity for what is large and seldom written. "
+            "Until then a protected write cache helps most",
+        ),
+    )
+
+
+PARITY = Rule(
+    id="controllers.parity-small-writes",
+    title="A parity array for small random writes",
+    what="RAID 5 and 6, of a controller, md or LVM, where the declared workload is random with writes below 64 KiB.",
+    why="Less than a stripe cannot be written without reading old data and parity first.",
+    helps_when="Databases, metadata, virtual machines.",
+    hurts_when="RAID 10 gives half of the drives away, and any second drive of a pair takes the array with it.",
+    sources=(sources.RAID_SMALL_WRITES, sources.OPENFILER),
+    function=parity,
+)
+
+# The article's RAID 10 of 4 and of 8 drives over the same four links: MB/s sequential, IOPS of its mixed pattern.
+FOUR_DRIVES = (377.79, 171.66)
+EIGHT_DRIVES = (385.3, 138.0)
+
+
+def gain_percent(before: float, after: float) -> int:
+    """The change from one figure to another, in whole per cent."""
+    return round(100 * (after / before - 1))
+
+
+def wide_mirror(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    exported = {name for target in (facts.iscsi.targets if facts.iscsi else ()) for name in target.disks}
+    found = tuple(one for one in facts.arrays if _is_wide(one) and exported.intersection((one.device, *one.disks)))
+    if not found:
+        return ()
+    sequential, random = (gain_percent(*pair) for pair in zip(FOUR_DRIVES, EIGHT_DRIVES, strict=True))
+    return (
+        WIDE_MIRROR.found(
+            "info",
+            why=f"Over four 1 GbE links, eight drives instead of four in one RAID 10 gave {sequential:+d} % "
+            f"sequentially and {random:+d} % at random (377.8 to 385.3 MB/s, 171.7 to 138.0 IOPS): the links were full "
+            "already, and the queue was shared.",
+            evidence={
+                "arrays": tuple(one.name for one in found),
+                "detail": tuple(f"{one.name}: {one.level}, {one.data_disks} data disks" for one in found),
+            },
+            advice="advisor limits on the initiator: where the links bind, make two arrays of half the drives and "
+            "export each by itself",
+            intent=True,
+        ),
+    )
+
+
+def _is_wide(array: Array) -> bool:
+    return array.level == "raid10" and (array.data_disks or 0) >= 4
+
+
+WIDE_MIRROR = Rule(
+    id="controllers.two-small-arrays",
+    title="One wide RAID 10 is exported over iSCSI",
+    what="RAID 10 of eight drives and more behind a target of this host.",
+    why="More drives in one array add nothing where the links bind; two arrays keep two loads apart.",
+    helps_when="The links are the smallest ceiling, and several datastores or hosts share the storage.",
+    hurts_when="One volume needs the space or the random reads of all drives, over links that are not full.",
+    sources=(sources.OPENFILER,),
+    function=wide_mirror,
+)
+
+RULES = (UNPROTECTED, WRITE_THROUGH, BATTERY, PARITY, WIDE_MIRROR)

@@ -1,0 +1,193 @@
+"""EBS volumes as the host shows them. Their type and what was bought of them it does not: see advisor.ceilings."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from advisor.facts.array import Array
+from advisor.facts.whole import Facts
+from advisor.rules import contradictions, sources
+from advisor.rules.finding import Finding
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+EBS_MODEL = "Amazon Elastic Block Store"
+_STREAM_KB = 1024
+_ORDERING = frozenset({"mq-deadline", "kyber"})
+
+# Types that the table of EBS-optimized instances lacks, among families from before Nitro: volumes and network share
+# one link there. Of these families the larger types have a link of their own.
+_SHARED_LINK = frozenset(
+    {
+        *("t1.micro", "t2.nano", "t2.micro", "t2.small", "t2.medium", "t2.large", "t2.xlarge", "t2.2xlarge"),
+        *("m1.small", "m1.medium", "m3.medium", "m3.large", "c1.medium", "c3.large", "c3.8xlarge", "r3.large"),
+        *("r3.8xlarge", "i2.8xlarge", "g2.8xlarge", "cc2.8xlarge", "cr1.8xlarge", "hs1.8xlarge"),
+    }
+)
+
+
+def ebs_disks(facts: Facts) -> frozenset[str]:
+    """The names of the disks that are EBS volumes by their model; Xen instances do not show it."""
+    return frozenset(disk.name for disk in facts.disks if disk.model is not None and disk.model.strip() == EBS_MODEL)
+
+
+def _arrays_on(facts: Facts, volumes: frozenset[str]) -> Iterator[Array]:
+    yield from (array for array in facts.arrays if array.disks and volumes.issuperset(array.disks))
+
+
+def few_stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(
+        array
+        for array in _arrays_on(facts, ebs_disks(facts))
+        if array.manager == "lvm"
+        and array.level == "striped"
+        and array.data_disks
+        and array.data_disks < len(set(array.members))
+    )
+    if not found:
+        return ()
+    return (
+        FEW_STRIPES.found(
+            "advice",
+            why="The volume was extended by volumes beside its stripes: each part of it is as fast as the stripes of "
+            "that part, not as all volumes that were bought.",
+            evidence={
+                "arrays": tuple(array.name for array in found),
+                "detail": tuple(
+                    f"{array.name}: {array.data_disks} stripes over {len(set(array.members))} volumes "
+                    f"({', '.join(dict.fromkeys(array.members))})"
+                    for array in found
+                ),
+            },
+            advice="; ".join(
+                f"make {array.name} anew with lvcreate -i {len(set(array.members))} -I 4m, or grow its volumes instead"
+                for array in found
+            ),
+        ),
+    )
+
+
+FEW_STRIPES = Rule(
+    id="ebs.few-stripes",
+    title="A striped volume has fewer stripes than EBS volumes",
+    what="Stripes of LVM volumes against the EBS volumes that they lie on.",
+    why="IOPS and MB/s of EBS volumes add up only where one stripe goes over all of them.",
+    helps_when="The volumes were bought for their speed together, as the sixteen gp3 of the article.",
+    hurts_when="It means to move the data: an EBS volume that is grown in size, IOPS or MB/s needs no move.",
+    sources=(sources.IRIS_GP3, sources.AWS_EBS_RAID),
+    function=few_stripes,
+)
+
+
+def stream_read_ahead(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if workload is None or not workload.is_sequential or workload.write_share is None or workload.write_share == 1:
+        return ()
+    found = {name: kb for name, kb in _read_ahead(facts) if kb < _STREAM_KB}
+    if not found:
+        return ()
+    commands = (f"echo {_STREAM_KB} > {shlex.quote(f'/sys/block/{name}/queue/read_ahead_kb')}" for name in found)
+    return (
+        READ_AHEAD.found(
+            "info",
+            why="These types count an I/O of up to 1 MiB as one. Whether a volume is one of them cannot be seen from "
+            "inside; the others gain nothing by it.",
+            evidence={
+                "devices": tuple(found),
+                "detail": tuple(f"{name}: read_ahead_kb {kb}" for name, kb in found.items()),
+            },
+            advice=f"where it is st1 or sc1: {'; '.join(commands)}; the same in a udev rule",
+        ),
+    )
+
+
+def _read_ahead(facts: Facts) -> Iterator[tuple[str, int]]:
+    """Device and KiB of what file systems stand on: read-ahead is that of the uppermost device."""
+    volumes = ebs_disks(facts)
+    arrays = tuple(_arrays_on(facts, volumes))
+    inside = {name for array in arrays for name in array.disks}
+    tops = [(array.device, array.queue) for array in arrays]
+    tops += [(disk.name, disk.queue) for disk in facts.disks if disk.name in volumes - inside]
+    for name, queue in tops:
+        text = queue.get("read_ahead_kb", "")
+        if text.isascii() and text.isdigit() and len(text) < 10:
+            yield name, int(text)
+
+
+READ_AHEAD = Rule(
+    id="ebs.stream-read-ahead",
+    title="Streams from st1 or sc1 volumes would want 1 MiB of read-ahead",
+    what="read_ahead_kb of EBS volumes, or of the arrays on them, where sequential reads are declared.",
+    why="Amazon advises to leave the default of 128 KiB but for streams from st1 and sc1, where 1 MiB fills an I/O.",
+    helps_when="Large sequential reads from HDD volumes.",
+    hurts_when="Random reads then read what nobody asked for, which takes from the volume's and the instance's MB/s.",
+    sources=(sources.AWS_HDD,),
+    function=stream_read_ahead,
+    contradictions=(contradictions.READ_AHEAD.id,),
+)
+
+
+def ordered(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    volumes = ebs_disks(facts)
+    found = tuple(
+        disk
+        for disk in facts.disks
+        if disk.name in volumes and disk.name.startswith("nvme") and disk.scheduler in _ORDERING
+    )
+    if not found:
+        return ()
+    return (
+        ORDERED.found(
+            "info",
+            why="Behind the volume is a network and many drives, whose order the kernel cannot know; it only spends "
+            "processor time.",
+            evidence={
+                "disks": tuple(disk.name for disk in found),
+                "detail": tuple(f"{disk.name}: {disk.scheduler}" for disk in found),
+            },
+            advice="; ".join(f"echo none > {shlex.quote(f'/sys/block/{disk.name}/queue/scheduler')}" for disk in found),
+            intent=True,
+        ),
+    )
+
+
+ORDERED = Rule(
+    id="ebs.scheduler",
+    title="Requests to EBS volumes are put in order",
+    what="The scheduler of EBS volumes that are NVMe devices; bfq has a rule of its own.",
+    why="none is what the kernel gives an NVMe device by itself.",
+    helps_when="Many small requests at once.",
+    hurts_when="Reads are to go before a burst of writes, which mq-deadline and kyber see to.",
+    sources=(sources.BLK_MQ, sources.RED_HAT_SCHEDULER),
+    function=ordered,
+)
+
+
+def shared_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    cloud = facts.host.cloud
+    if cloud is None or cloud.provider != "aws" or cloud.instance_type not in _SHARED_LINK:
+        return ()
+    return (
+        SHARED_LINK.found(
+            "info",
+            why="The instance has one link for network and volumes: what a cluster mirrors, takes from its disks, and "
+            "no bandwidth to EBS is promised.",
+            evidence={"instance_type": cloud.instance_type},
+            advice="measure with the network traffic of real work, and take results from here for no other type; an "
+            "EBS-optimized type has bandwidth of its own",
+        ),
+    )
+
+
+SHARED_LINK = Rule(
+    id="ebs.not-optimized",
+    title="The instance type is not EBS-optimized",
+    what="EC2 instance types of early families that the list of EBS-optimized types does not have.",
+    why="Only an EBS-optimized instance has bandwidth for its volumes that the network cannot take.",
+    helps_when="Comparing volumes or cluster settings, as the InfoScale white paper did on a t2.large.",
+    hurts_when="A larger type costs more, and a test system may not need it.",
+    sources=(sources.AWS_EBS_OPTIMIZED, sources.WHITE_PAPER),
+    function=shared_link,
+)
+
+RULES = (FEW_STRIPES, READ_AHEAD, ORDERED, SHARED_LINK)

@@ -1,0 +1,280 @@
+"""Geometry: partitions, logical volumes and file systems against the blocks and stripes of what they lie on."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+
+from advisor.facts.array import Array
+from advisor.facts.disks import Disk, FileSystem
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.ebs import ebs_disks
+from advisor.rules.finding import Finding
+from advisor.rules.lookup import count
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+_KIB = 1 << 10
+_STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
+_PARITY = frozenset({"raid4", "raid5", "raid6"})
+_SECTOR_BYTES = 512
+_PAGE_BYTES = 4096
+_OPTIMAL_BYTES_MAX = 16 << 20
+_SHOWN = 12
+
+
+def misaligned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(_misaligned(*pair) for pair in _on_arrays(facts) if _is_misaligned(*pair))
+
+
+def _on_arrays(facts: Facts) -> Iterator[tuple[FileSystem, Array]]:
+    arrays = {array.device: array for array in facts.arrays}
+    # The volume of a RAID controller is a disk, and has partitions as one.
+    whole = {partition: disk.name for disk in facts.disks for partition in disk.partitions}
+    for filesystem in facts.filesystems:
+        array = _striped_below(whole.get(filesystem.device, filesystem.device), arrays)
+        if array is not None and array.chunk_bytes and array.data_disks:
+            yield filesystem, array
+
+
+def _striped_below(device: str, arrays: Mapping[str, Array]) -> Array | None:
+    """The striped array that a device is, is a partition of, or is a linear volume on as its only device."""
+    for _ in arrays:
+        array = arrays.get(device) or arrays.get(re.sub(r"(?<=\d)p\d+$", "", device))
+        if array is None or array.level in _STRIPED:
+            return array
+        below = set(array.members)
+        if array.level != "linear" or len(below) != 1:
+            return None
+        device = below.pop()
+    return None
+
+
+def _is_misaligned(filesystem: FileSystem, array: Array) -> bool:
+    chunk, full = array.chunk_bytes or 0, (array.chunk_bytes or 0) * (array.data_disks or 0)
+    return filesystem.stripe_unit_bytes not in (None, chunk) or filesystem.stripe_width_bytes not in (None, full)
+
+
+def _misaligned(filesystem: FileSystem, array: Array) -> Finding:
+    chunk, disks = array.chunk_bytes or 0, array.data_disks or 0
+    made_without = not filesystem.stripe_unit_bytes and not filesystem.stripe_width_bytes
+    where = ", ".join(filesystem.mountpoints) or filesystem.device
+    return MISALIGNED.found(
+        "advice" if array.level in _PARITY or not made_without else "info",
+        title=f"{filesystem.kind} on {array.name} ({where}) "
+        + ("does not know the array's stripes" if made_without else "has another stripe than the array"),
+        why=f"The array has chunks of {chunk >> 10} KiB on {disks} data disks; "
+        + (
+            "the file system was made without a stripe unit"
+            if made_without
+            else f"the file system has {_stripe_text(filesystem)}"
+        )
+        + (
+            ", and a write that covers part of a stripe must read the rest for the parity."
+            if array.level in _PARITY
+            else "."
+        ),
+        evidence={
+            "arrays": (array.name,),
+            "device": filesystem.device,
+            "chunk_bytes": chunk,
+            "data_disks": disks,
+            "stripe_unit_bytes": filesystem.stripe_unit_bytes,
+            "stripe_width_bytes": filesystem.stripe_width_bytes,
+        },
+        advice=_align(filesystem, chunk, disks),
+    )
+
+
+def _stripe_text(filesystem: FileSystem) -> str:
+    parts = (("a unit", filesystem.stripe_unit_bytes), ("a stripe", filesystem.stripe_width_bytes))
+    return " and ".join(f"{what} of {size >> 10} KiB" for what, size in parts if size is not None)
+
+
+def _align(filesystem: FileSystem, chunk: int, disks: int) -> str:
+    device = shlex.quote(f"/dev/{filesystem.device}")
+    if filesystem.kind == "xfs":
+        return (
+            f"unmount, then once mount -o sunit={chunk // _SECTOR_BYTES},swidth={chunk // _SECTOR_BYTES * disks} "
+            f"{device} (XFS keeps it); at the next mkfs.xfs -d "
+            f"su={chunk >> 10}k,sw={disks}"
+        )
+    if filesystem.kind.startswith("ext"):
+        block = filesystem.block_bytes or 4096
+        return f"tune2fs -E stride={chunk // block},stripe_width={chunk // block * disks} {device}"
+    return f"make the file system with a stripe unit of {chunk >> 10} KiB and {disks} data disks"
+
+
+MISALIGNED = Rule(
+    id="filesystems.not-aligned",
+    title="A file system is not aligned to its array",
+    what="XFS sunit and swidth, ext4 stride and stripe width, against the chunk and the number of data disks of the "
+    "array "
+    "below: directly, on a partition of it, or through a linear volume that lies on it alone.",
+    why="A file system that knows the stripe places large files and its own structures so that writes fill whole "
+    "stripes.",
+    helps_when="Streaming writes to parity arrays.",
+    hurts_when="XFS takes new values only where they fit its allocation groups. Data that is there already stays "
+    "where it is.",
+    sources=(sources.XFS, sources.MKE2FS, sources.BEEGFS_STORAGE),
+    function=misaligned,
+)
+
+
+def _physical_bytes(disk: Disk) -> int | None:
+    return count(disk.queue.get("physical_block_size"))
+
+
+def _optimal_bytes(disk: Disk) -> int | None:
+    """The device's stripe or optimal request; None where it has none, or tells a size that can be none."""
+    size = count(disk.queue.get("optimal_io_size"))
+    # Some USB bridges tell 65,535 sectors; some drives tell their largest request.
+    return size if size and size % _PAGE_BYTES == 0 and size <= _OPTIMAL_BYTES_MAX else None
+
+
+def _off(disks: Iterable[Disk], unit: Mapping[str, int | None]) -> tuple[tuple[Disk, str, int, int], ...]:
+    """Disk, partition, where it begins and the unit that it misses."""
+    return tuple(
+        (disk, name, offset, size)
+        for disk in disks
+        for name, offset in sorted(disk.partition_offsets.items())
+        if (size := unit.get(disk.name)) and offset % size
+    )
+
+
+def partitions(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    split = _off(facts.disks, {disk.name: _physical_bytes(disk) for disk in facts.disks})
+    known = {name for _, name, _, _ in split}
+    across = _off(facts.disks, {disk.name: _optimal_bytes(disk) for disk in facts.disks})
+    crossing = tuple(one for one in across if one[1] not in known)
+    return (*_partitions(split, is_split=True), *_partitions(crossing, is_split=False))
+
+
+def _partitions(found: tuple[tuple[Disk, str, int, int], ...], *, is_split: bool) -> tuple[Finding, ...]:
+    if not found:
+        return ()
+    return (
+        PARTITIONS.found(
+            "warning" if is_split else "advice",
+            title=None if is_split else "A partition begins in the middle of its disk's stripe",
+            why="Every block of the file system lies across two of the disk's own, so that a write of one reads and "
+            "writes "
+            "both."
+            if is_split
+            else "What the file system aligns to its stripe is off by the same amount everywhere: full stripes are "
+            "never "
+            "written.",
+            evidence={
+                "disks": tuple(dict.fromkeys(disk.name for disk, _, _, _ in found)),
+                "detail": tuple(
+                    f"{name} begins at {start:,} bytes, which is no multiple of {size:,}"
+                    for _, name, start, size in found[:_SHOWN]
+                ),
+            },
+            advice="when the disk is next partitioned, begin at a multiple of that size (parted -a optimal, 1 MiB is "
+            "one of "
+            "4 KiB), or put the file system on the whole disk",
+        ),
+    )
+
+
+PARTITIONS = Rule(
+    id="disks.partition-not-aligned",
+    title="A partition begins in the middle of a physical block",
+    what="Where partitions begin, against physical_block_size and optimal_io_size of their disk.",
+    why="A disk of 4 KiB blocks, or a RAID controller, reads, changes and writes back what is written in part.",
+    helps_when="Old partition tables (from sector 63), images copied from other disks, volumes of RAID controllers.",
+    hurts_when="It means to copy the data away and back. Reads in large requests hardly notice.",
+    sources=(sources.BEEGFS_ALIGNMENT, sources.BLOCK_SYSFS),
+    function=partitions,
+)
+
+
+def fewer_stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    # Of EBS volumes ebs.few-stripes tells.
+    volumes = ebs_disks(facts)
+    found = tuple(
+        array
+        for array in facts.arrays
+        if array.manager == "lvm" and array.level == "striped" and not (array.disks and volumes.issuperset(array.disks))
+        if 0 < (array.data_disks or 0) < len(set(array.members))
+    )
+    if not found:
+        return ()
+    return (
+        FEWER_STRIPES.found(
+            "info",
+            why="The volume has several segments one after the other, or stripes over fewer devices than it lies on: "
+            "a busy "
+            "range has the speed of its own segment's devices only.",
+            evidence={
+                "arrays": tuple(array.name for array in found),
+                "detail": tuple(
+                    f"{array.name}: {array.data_disks} stripes over {len(set(array.members))} devices"
+                    for array in found
+                ),
+            },
+            advice="lvs -o +seg_size,stripes,devices shows the segments; lvcreate -i DEVICES -I 4m when the volume is "
+            "next "
+            "made",
+            intent=True,
+        ),
+    )
+
+
+FEWER_STRIPES = Rule(
+    id="arrays.fewer-stripes-than-devices",
+    title="A striped logical volume has fewer stripes than devices",
+    what="LVM volumes of type striped: stripes against the number of their devices.",
+    why="Only the devices of one segment work at once for a range of it.",
+    helps_when="Volumes were added later for their speed.",
+    hurts_when="They were added for their space: then it is right, and changing it means to copy the data.",
+    sources=(sources.IRIS_GP3, sources.LVCREATE),
+    function=fewer_stripes,
+)
+
+
+def _writes_on_read(filesystem: FileSystem) -> bool:
+    options = (filesystem.options or "").split(",")
+    return "rw" in options and filesystem.kind in _WITH_TIMES and not {"relatime", "noatime"} & set(options)
+
+
+_WITH_TIMES = frozenset({"ext3", "ext4", "xfs"})
+
+
+def reads_that_write(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(filesystem for filesystem in facts.filesystems if _writes_on_read(filesystem))
+    if not found:
+        return ()
+    return (
+        READS_THAT_WRITE.found(
+            "info",
+            why="Each read of a file also writes when it was read.",
+            evidence={
+                "devices": tuple(filesystem.device for filesystem in found),
+                "detail": tuple(f"{', '.join(one.mountpoints)} ({one.kind}): {one.options}" for one in found[:_SHOWN]),
+            },
+            advice="; ".join(
+                f"mount -o remount,relatime {shlex.quote(filesystem.mountpoints[0])}"
+                for filesystem in found
+                if filesystem.mountpoints
+            )
+            + "; and take strictatime out of /etc/fstab",
+        ),
+    )
+
+
+READS_THAT_WRITE = Rule(
+    id="filesystems.strict-atime",
+    title="Reading a file writes its time of access",
+    what="Mounted ext3, ext4 and XFS whose options have neither relatime nor noatime.",
+    why="relatime, the default since Linux 2.6.30, writes it once a day at most; noatime gains little beyond that.",
+    helps_when="Many small files are read.",
+    hurts_when="A program counts on exact times of access, as some that clean up or watch mail do.",
+    sources=(sources.MOUNT,),
+    function=reads_that_write,
+)
+
+RULES = (MISALIGNED, PARTITIONS, FEWER_STRIPES, READS_THAT_WRITE)

@@ -1,0 +1,211 @@
+"""InfoScale: which of the white paper's five configurations this is, and what mirroring its writes costs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from advisor.facts.infoscale_configuration import (
+    FSS_TCP,
+    FSS_UDP,
+    FSS_ZONES,
+    LONG_ROUND_TRIP_SECONDS,
+    MIRRORED,
+    SHARED_DISK,
+    SINGLE_NODE,
+    TITLES,
+    Recognition,
+    Signs,
+    recognised,
+)
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Evidence, Finding
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Replication, Transport, Workload
+
+PROFILE_PREFIX: Final = "infoscale-"
+
+PAPER_LOCAL_IOPS: Final = 2000
+"""A single node, and a shared disk: 4 KiB random, half reads (about, from a chart)."""
+PAPER_BLOCK_BYTES: Final = 4096
+MIRRORED_IOPS_SHARE: Final = 0.5
+"""Of a local disk's IOPS where two nodes of one zone mirror it (about, from a chart); less across zones."""
+MIRRORING_CPU_PERCENT: Final = 2.0
+"""The most that mirroring took of the CPUs in the paper, in points; a little more over TCP than over UDP."""
+
+
+def profile_of(configuration: str) -> str:
+    """The name of the profile of a configuration."""
+    return f"{PROFILE_PREFIX}{configuration}"
+
+
+def mirrored_iops(local_iops: float) -> float:
+    """What the paper lets expect of a disk of ``local_iops`` once it is mirrored inside one zone."""
+    return local_iops * MIRRORED_IOPS_SHARE
+
+
+def serial_writes_per_second(rtt_seconds: float) -> float:
+    """The most that one writer gets who waits for each mirrored write: a round trip for each."""
+    return 1 / rtt_seconds
+
+
+def recognition(facts: Facts, workload: Workload | None) -> Recognition | None:
+    """The configuration by what was seen; a declaration fills in what was not. None where InfoScale is not here."""
+    if facts.infoscale is None:
+        return None
+    signs = facts.infoscale.signs
+    return recognised(signs if workload is None else _with_declared(signs, workload))
+
+
+def _with_declared(signs: Signs, workload: Workload) -> Signs:
+    said: list[str] = []
+    transports, mirrors, place, is_cluster = signs.transports, signs.mirrors, signs.place, signs.is_cluster
+    if is_cluster is None and workload.name == SINGLE_NODE:
+        is_cluster = False
+        said.append("a single node (declared)")
+    if not transports and workload.transport in ("tcp", "udp"):
+        transports = (workload.transport,)
+        said.append(f"over {workload.transport} (declared)")
+    if mirrors is None and workload.replication is not None:
+        mirrors = workload.is_replicated
+        said.append(f"writes are {'' if mirrors else 'not '}mirrored to another node (declared)")
+    if place is None and workload.rtt_seconds is not None:
+        place = "several-zones" if workload.rtt_seconds > LONG_ROUND_TRIP_SECONDS else "one-zone"
+        said.append(f"a round trip of {workload.rtt_seconds * 1e3:g} ms (declared)")
+    elif place is None and workload.name in (FSS_TCP, FSS_UDP):
+        place = "one-zone"
+        said.append(f"inside one zone, as {workload.name} means (declared)")
+    return msgspec.structs.replace(
+        signs,
+        is_cluster=is_cluster,
+        transports=transports,
+        mirrors=mirrors,
+        place=place,
+        seen=(*signs.seen, *said),
+    )
+
+
+def recognised_workload(facts: Facts) -> Workload | None:
+    """What the recognised configuration says of the load, where nothing was declared; None where none is certain.
+
+    Only what follows from the configuration: neither block size, nor order, nor share of writes can be seen.
+    """
+    found = recognition(facts, None)
+    if found is None or found.configuration is None:
+        return None
+    name = found.configuration
+    over: Transport | None = None if name not in MIRRORED else "tcp" if name == FSS_TCP else "udp"
+    mirrored: Replication = "sync" if name in MIRRORED else "none"
+    return Workload(transport=over, replication=mirrored)
+
+
+def configuration(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = recognition(facts, workload)
+    if found is None:
+        return ()
+    name = found.configuration
+    possible = tuple(one for one in TITLES if found.fits[one] == "possible")
+    return (
+        CONFIGURATION.found(
+            "info",
+            title=f"InfoScale: {TITLES[name]}" if name else _open_title(possible),
+            why=_WHY[name]
+            if name
+            else "What was seen leaves it open, and the three tunings help each one differently.",
+            evidence=_evidence(found, possible),
+            advice=f"advisor recommend; advisor explain {profile_of(name)}"
+            if name
+            else f"to know more: {'; '.join(found.untold)}",
+            intent=workload is None,
+        ),
+    )
+
+
+def _open_title(possible: tuple[str, ...]) -> str:
+    if not possible:
+        return "InfoScale: none of the five configurations of the white paper"
+    return f"InfoScale: the configuration cannot be told ({', '.join(possible)})"
+
+
+def _evidence(found: Recognition, possible: tuple[str, ...]) -> Evidence:
+    unknown = tuple(f"not known: {text}" for text in found.untold)
+    return {
+        "configuration": found.configuration,
+        "possible": possible,
+        "detail": (*found.evidence, *unknown) or ("nothing but that InfoScale is installed",),
+    }
+
+
+_WHY: Final = {
+    SINGLE_NODE: "Nothing of its storage crosses the network, so none of the white paper's three tunings has anything "
+    "to carry; its IOPS are those of the disk.",
+    SHARED_DISK: "In the white paper it was as fast as a single node: LLT carries heartbeats and locks and no writes, "
+    "so none of the three tunings has anything to carry. Inside one zone the paper prefers it to mirrors.",
+    FSS_TCP: "Every write also goes to the peer over LLT: in the white paper MTU 9000 was the best of the three "
+    "tunings (4 KiB sequential, half reads).",
+    FSS_UDP: "Every write also goes to the peer over LLT: in the white paper the buffers were slightly the best of "
+    "the three tunings (64 KiB sequential, half reads), with little difference.",
+    FSS_ZONES: "Every write waits for a peer in another zone: in the white paper doubled high-water marks of LLT were "
+    "the best of the three tunings (4 KiB sequential, half reads).",
+}
+
+CONFIGURATION = Rule(
+    id="infoscale.configuration",
+    title="Which of the five configurations of the white paper this is",
+    what="/etc/llttab, /etc/llthosts, lltstat, the resources of main.cf, the states of vxdisk list, the subnets of "
+    "LLT's peers, and the declared transport, round trip and replication where those do not say.",
+    why="Which tuning helps depends on whether writes are mirrored, over what, and how far.",
+    helps_when="Choosing among the three tunings.",
+    hurts_when="It is taken for a declaration: neither block size nor order nor share of writes can be seen.",
+    sources=(sources.WHITE_PAPER, sources.VCS_UDP),
+    function=configuration,
+)
+
+
+def _is_mirrored(facts: Facts, workload: Workload | None) -> bool:
+    """Certainly by what was seen, or declared for a cluster of LLT's."""
+    found = recognition(facts, workload)
+    if found is not None:
+        return found.configuration in MIRRORED
+    return facts.llt is not None and workload is not None and workload.is_replicated
+
+
+def mirroring_cost(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not _is_mirrored(facts, workload):
+        return ()
+    rtt = workload.rtt_seconds if workload else None
+    serial = None if rtt is None else round(serial_writes_per_second(rtt))
+    waiting = f" One writer that waits for each write gets at most {serial:,} a second." if serial else ""
+    return (
+        MIRRORING_COST.found(
+            "info",
+            why="In the white paper a mirrored disk gave about half of the IOPS of a local or shared one inside one "
+            f"zone, less across zones, and took at most {MIRRORING_CPU_PERCENT:g} % of the CPUs.{waiting}",
+            evidence={
+                "expected_iops_share": MIRRORED_IOPS_SHARE,
+                "expected_cpu_percent": MIRRORING_CPU_PERCENT,
+                "rtt_seconds": rtt,
+                "serial_writes_per_second": serial,
+            },
+            advice="measure both: advisor bench --workload infoscale.4k-rand-rw50 --target DIR, on a mirrored and on a "
+            "local volume, then advisor compare",
+            intent=workload is None or not workload.is_replicated,
+        ),
+    )
+
+
+MIRRORING_COST = Rule(
+    id="infoscale.mirroring-cost",
+    title="Mirroring over LLT costs about half of the IOPS",
+    what="A recognised or declared cluster that mirrors disks between its nodes, and the declared round trip.",
+    why="A mirrored write is done when the peer has it too: a round trip, and the peer's disk.",
+    helps_when="Expectations are set, or a topology is chosen: inside one zone the paper prefers shared disks; across "
+    "zones there are none.",
+    hurts_when="It is taken for a bound: the paper's are charts of one load on a t2.large with gp2, without numbers.",
+    sources=(sources.WHITE_PAPER,),
+    function=mirroring_cost,
+)
+
+RULES = (CONFIGURATION, MIRRORING_COST)

@@ -1,0 +1,343 @@
+"""InterSystems IRIS: where journal, WIJ and databases lie, its write daemons, and the mirror over two zones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from advisor.facts.array import Array
+from advisor.facts.cpf_text import Cpf
+from advisor.facts.iris import Iris, IrisPlace
+from advisor.facts.whole import Facts
+from advisor.rules import contradictions, sources
+from advisor.rules.finding import Finding
+from advisor.rules.iris_memory import PROFILE, label
+from advisor.rules.lookup import numbers, plan
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+WRITE_DAEMONS_PROFILE = "iris-write-daemons"
+ARTICLE_STRIPE_BYTES = 4 << 20
+_ARTICLE_ASYNCWIJ = 16
+_ARTICLE_DAEMONS = 16
+_DEFAULT = 8
+_LONG_ROUND_TRIP_SECONDS = 0.5e-3
+_CEILINGS = {"vm.swappiness": 10, "vm.dirty_background_ratio": 5, "vm.dirty_ratio": 10}
+
+# Those that every instance has: they lie with the installation, and little of the load goes to them.
+_OF_THE_SYSTEM = frozenset(
+    {
+        *("IRISSYS", "IRISLIB", "IRISTEMP", "IRISLOCALDATA", "IRISAUDIT", "IRISMETRICS", "ENSLIB", "HSLIB", "HSSYS"),
+        *("HSCUSTOM", "USER", "%SYS"),
+    }
+)
+
+
+def _of(one: Iris, role: str) -> tuple[IrisPlace, ...]:
+    """The directories of a role; of databases, those of applications."""
+    return tuple(place for place in one.places if place.role == role and place.name.upper() not in _OF_THE_SYSTEM)
+
+
+def _meets(one: IrisPlace, others: Iterable[IrisPlace]) -> tuple[IrisPlace, ...]:
+    """Those of the others that share a disk, or a device whose disks are not known."""
+    return tuple(
+        other
+        for other in others
+        if set(one.disks) & set(other.disks) or (one.device is not None and one.device == other.device)
+    )
+
+
+def _words(place: IrisPlace) -> str:
+    what = f"database {place.name}" if place.name else place.role
+    where = ", ".join(place.disks) or place.device or "an unknown device"
+    return f"{what}: {place.directory} on {place.mountpoint} ({where})"
+
+
+def journal_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(finding for one in facts.iris for finding in _journal_shared(one))
+
+
+def _journal_shared(one: Iris) -> Iterator[Finding]:
+    for journal in _of(one, "journal"):
+        databases, wij = _meets(journal, _of(one, "database")), _meets(journal, _of(one, "wij"))
+        if databases or wij:
+            yield JOURNAL_SHARED.found(
+                "advice" if databases else "info",
+                title=f"The journal of {label(one)} shares its volume with {'databases' if databases else 'the WIJ'}",
+                why="Each commit waits for the journal, and the journal then waits behind the bursts of the write "
+                "daemons. When the volume is lost, so is what the databases would be recovered from.",
+                evidence={"instance": label(one), "detail": tuple(map(_words, (journal, *databases, *wij)))},
+                advice="give the journal a volume of its own ([Journal] CurrentDirectory in the cpf); the article took "
+                "a gp3 volume as it comes, with 3,000 IOPS and 125 MiB/s",
+            )
+
+
+JOURNAL_SHARED = Rule(
+    id="iris.journal-shared",
+    title="The journal shares its volume",
+    what="The disks below the journal directory against those below the databases and the WIJ.",
+    why="The journal is written in order and at each commit, databases and WIJ in bursts.",
+    helps_when="Always where commits count; the article separates it in all of its three tests.",
+    hurts_when="One more volume is to be paid for and watched. An instance for development needs none.",
+    sources=(sources.IRIS_GP3, sources.IRIS_JOURNAL),
+    function=journal_shared,
+)
+
+
+def alternate_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(finding for one in facts.iris for finding in _alternate_shared(one))
+
+
+def _alternate_shared(one: Iris) -> Iterator[Finding]:
+    for second in _of(one, "alternate-journal"):
+        first = _meets(second, _of(one, "journal"))
+        if first:
+            yield ALTERNATE_SHARED.found(
+                "advice",
+                why="IRIS goes over to the second directory when it cannot write to the first: on the same volume it "
+                "cannot write there either.",
+                evidence={"instance": label(one), "detail": tuple(map(_words, (*first, second)))},
+                advice="put AlternateDirectory on another volume",
+            )
+
+
+ALTERNATE_SHARED = Rule(
+    id="iris.alternate-journal-shared",
+    title="Both journal directories lie on one volume",
+    what="The disks below CurrentDirectory and AlternateDirectory.",
+    why="The second directory is there for a first one that is full or gone.",
+    helps_when="The journal's volume fills up or fails.",
+    hurts_when="A second volume is to be paid for.",
+    sources=(sources.IRIS_JOURNAL,),
+    function=alternate_shared,
+)
+
+
+def wij_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(finding for one in facts.iris for finding in _wij_shared(one))
+
+
+def _wij_shared(one: Iris) -> Iterator[Finding]:
+    for wij in _of(one, "wij"):
+        databases = _meets(wij, _of(one, "database"))
+        if databases:
+            yield WIJ_SHARED.found(
+                "info",
+                title=f"The WIJ of {label(one)} lies with its databases",
+                why="In each cycle the write daemons send large writes to the WIJ, then random ones to the databases: "
+                "reads of the databases wait behind both.",
+                evidence={"instance": label(one), "detail": tuple(map(_words, (wij, *databases)))},
+                advice="set wijdir in the cpf to a volume of its own",
+                intent=True,
+            )
+
+
+WIJ_SHARED = Rule(
+    id="iris.wij-shared",
+    title="The WIJ lies with the databases",
+    what="The disks below wijdir against those below the databases.",
+    why="A volume of its own keeps the WIJ's bursts from the reads.",
+    helps_when="Writes come at a high rate and reads must stay even.",
+    hurts_when="It costs a volume; the article's mirror kept both on one io2 volume because of the account's quota.",
+    sources=(sources.IRIS_GP3,),
+    function=wij_shared,
+)
+
+
+def other_file_system(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(
+        f"{label(one)}, {_words(place)}: {place.kind}"
+        for one in facts.iris
+        for role in ("journal", "wij", "database")
+        for place in _of(one, role)
+        if place.device is not None and place.kind != "xfs"
+    )
+    if not found:
+        return ()
+    return (
+        OTHER_FILE_SYSTEM.found(
+            "info",
+            why="All volumes of the article's tests had XFS, so that its figures hold for nothing else.",
+            evidence={"detail": found},
+            advice="mkfs.xfs when the volume is next made",
+            intent=True,
+        ),
+    )
+
+
+OTHER_FILE_SYSTEM = Rule(
+    id="iris.file-system",
+    title="Data of IRIS lies on another file system than XFS",
+    what="The file systems of journal, WIJ and application databases.",
+    why="The article names one file system only; what it measured says nothing of others.",
+    helps_when="The volume is made anew anyway.",
+    hurts_when="The data must be moved, which by itself no figure asks for.",
+    sources=(sources.IRIS_GP3,),
+    function=other_file_system,
+)
+
+
+def stripe_size(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    devices = {place.device for one in facts.iris for role in ("wij", "database") for place in _of(one, role)}
+    found = tuple(array for array in facts.arrays if array.device in devices and _is_other_stripe(array))
+    if not found:
+        return ()
+    return (
+        STRIPE_SIZE.found(
+            "info",
+            why="With the 64 KiB that lvcreate takes by itself each large write of the WIJ is cut over many volumes.",
+            evidence={
+                "arrays": tuple(array.name for array in found),
+                "detail": tuple(f"{array.name}: stripes of {(array.chunk_bytes or 0) >> 10:,} KiB" for array in found),
+            },
+            advice="lvcreate -i VOLUMES -I 4m when the volume is next made",
+            intent=True,
+        ),
+    )
+
+
+def _is_other_stripe(array: Array) -> bool:
+    return (
+        array.manager == "lvm"
+        and array.level == "striped"
+        and array.chunk_bytes is not None
+        and array.chunk_bytes != ARTICLE_STRIPE_BYTES
+    )
+
+
+STRIPE_SIZE = Rule(
+    id="iris.stripe-size",
+    title="Stripes below IRIS are not of 4 MB",
+    what="The stripe size of LVM volumes that hold databases or the WIJ.",
+    why="The article's volumes have stripes of 4 MB, over sixteen gp3 volumes for the databases and five for the WIJ.",
+    helps_when="Its figures are to be met.",
+    hurts_when="Nothing was measured with another size: a smaller one may do as well for databases.",
+    sources=(sources.IRIS_GP3,),
+    function=stripe_size,
+)
+
+
+def vm_settings(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not facts.iris:
+        return ()
+    over = {key: live[0] for key, most in _CEILINGS.items() if len(live := numbers(facts, key)) == 1 and live[0] > most}
+    if not over:
+        return ()
+    return (
+        VM_SETTINGS.found(
+            "info",
+            why="A page of the database that is swapped out is read twice, and a large store of dirty pages is written "
+            "at once when a limit is reached, while commits wait.",
+            evidence={
+                "instances": tuple(map(label, facts.iris)),
+                "detail": tuple(f"{key} = {value}" for key, value in over.items()),
+            },
+            advice=plan(PROFILE),
+            profile=PROFILE,
+            intent=True,
+        ),
+    )
+
+
+VM_SETTINGS = Rule(
+    id="iris.vm-settings",
+    title="Swapping and write-back are as a kernel for everybody has them",
+    what="vm.swappiness, vm.dirty_background_ratio and vm.dirty_ratio on a host with an instance.",
+    why="InterSystems' notes for Linux say 5, 5 and 10.",
+    helps_when="The database has the host to itself, and journal or backups go through the page cache.",
+    hurts_when="Other programs write in bursts that fit into memory: they then wait for the disk earlier.",
+    sources=(sources.INTERSYSTEMS_LINUX, sources.VM),
+    function=vm_settings,
+    contradictions=(contradictions.DIRTY_RATIOS.id,),
+)
+
+
+def write_daemons(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if workload is not None and not workload.is_write_heavy:
+        return ()
+    return tuple(
+        finding for one in facts.iris if one.settings is not None for finding in _write_daemons(one, one.settings)
+    )
+
+
+def _write_daemons(one: Iris, settings: Cpf) -> Iterator[Finding]:
+    below = tuple(_below_article(settings))
+    if below:
+        yield WRITE_DAEMONS.found(
+            "info",
+            why="The article's tests of high write rates ran with Asyncwij=16 (8 by itself), wdparm=16,32,512,128 (16 "
+            "write daemons, 8 by itself; a device table of 32; at most 512 writes in flight, 128 for each daemon) and "
+            "wduseasyncio=1.",
+            evidence={"instance": label(one), "cpf": one.cpf, "detail": below},
+            advice=plan(WRITE_DAEMONS_PROFILE, cpfs=(one.cpf,)),
+            profile=WRITE_DAEMONS_PROFILE,
+            intent=True,
+        )
+
+
+def _below_article(settings: Cpf) -> Iterator[str]:
+    if (settings.asyncwij or _DEFAULT) < _ARTICLE_ASYNCWIJ:
+        yield f"Asyncwij: {settings.asyncwij or f'{_DEFAULT} by itself'}"
+    daemons = (settings.wdparm[0] if settings.wdparm else 0) or _DEFAULT
+    if daemons < _ARTICLE_DAEMONS:
+        yield f"wdparm: {','.join(map(str, settings.wdparm)) or f'{_DEFAULT} write daemons by itself'}"
+    if settings.wduseasyncio == 0:
+        yield "wduseasyncio: 0"
+
+
+WRITE_DAEMONS = Rule(
+    id="iris.write-daemons",
+    title="IRIS writes with fewer write daemons than the article",
+    what="Asyncwij, wdparm and wduseasyncio of each cpf.",
+    why="More writes in flight fill volumes that carry hundreds of thousands of IOPS.",
+    helps_when="A high rate of writes, and volumes and an instance that have IOPS to spare.",
+    hurts_when="More writes in flight make reads wait longer; on small volumes they only queue. InterSystems' public "
+    "reference does not describe these parameters: ask its support first.",
+    sources=(sources.IRIS_GP3,),
+    function=write_daemons,
+)
+
+
+def mirror_round_trip(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not facts.iris or workload is None or workload.replication != "sync" or workload.rtt_seconds is None:
+        return ()
+    rtt = workload.rtt_seconds
+    if rtt <= _LONG_ROUND_TRIP_SECONDS:
+        return ()
+    return (
+        MIRROR_ROUND_TRIP.found(
+            "info",
+            why=f"Whoever waits for the mirror's answer waits {rtt * 1000:g} ms at least: one process that commits one "
+            f"after the other does so at most {1 / rtt:,.0f} times a second, whatever the volumes carry.",
+            evidence={
+                "instances": tuple(map(label, facts.iris)),
+                "rtt_ms": round(rtt * 1000, 3),
+                "commits_per_second_at_most": int(1 / rtt),
+                "detail": tuple(f"{label(one)}: mirror member ({one.mirror})" for one in facts.iris if one.mirror),
+            },
+            advice="let several processes commit, or several updates share a commit; advisor probe PEER measures the "
+            "way, and a member in the same zone shortens it",
+        ),
+    )
+
+
+MIRROR_ROUND_TRIP = Rule(
+    id="iris.mirror-round-trip",
+    title="Mirrored commits wait for another zone",
+    what="A declared round trip above 0.5 ms with synchronous replication, on a host with an instance.",
+    why="The primary waits until the backup has the journal data.",
+    helps_when="Sizing: the article's zones were 1.16 and 1.12 ms apart.",
+    hurts_when="A member in the same zone is lost together with it.",
+    sources=(sources.IRIS_GP3,),
+    function=mirror_round_trip,
+)
+
+RULES = (
+    JOURNAL_SHARED,
+    ALTERNATE_SHARED,
+    WIJ_SHARED,
+    OTHER_FILE_SYSTEM,
+    STRIPE_SIZE,
+    VM_SETTINGS,
+    WRITE_DAEMONS,
+    MIRROR_ROUND_TRIP,
+)

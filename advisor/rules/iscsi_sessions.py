@@ -1,0 +1,333 @@
+"""iSCSI sessions: their state, timeouts, queues and negotiated sizes, and how multipath chooses between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from advisor.facts.array import Array
+from advisor.facts.iscsi import ISCSID_CONF, IscsiSession
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Finding
+from advisor.rules.iscsi import session_links, sessions_of
+from advisor.rules.lookup import ISCSI, ISCSI_MULTIPATH, by_name, plan
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+LONG_WITH_MULTIPATH_SECONDS = 30
+SHORT_WITHOUT_SECONDS = 60
+LATE_SWITCH_REQUESTS = 100
+CMDS_MAX = range(2, 2049)
+_CMDS, _DEPTH = "node.session.cmds_max", "node.session.queue_depth"
+_SMALL_FIRST_BURST_BYTES = 64 << 10
+_SMALL_BURST_BYTES = 256 << 10
+
+
+def _is_multipathed(facts: Facts, session: IscsiSession) -> bool:
+    return facts.iscsi is not None and bool(set(facts.iscsi.multipath_disks).intersection(session.disks))
+
+
+def not_logged_in(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    lost = tuple(one for one in sessions_of(facts) if one.state not in (None, "LOGGED_IN"))
+    if not lost:
+        return ()
+    return (
+        NOT_LOGGED_IN.found(
+            "warning",
+            why="The kernel has lost these sessions: I/O to their disks waits or fails, and other paths carry all.",
+            evidence={
+                "sessions": tuple(one.name for one in lost),
+                "detail": tuple(f"{one.name} to {one.target or '?'}: {one.state}" for one in lost),
+            },
+            advice="iscsiadm -m session -P 1; journalctl -u iscsid; advisor probe PORTAL",
+        ),
+    )
+
+
+NOT_LOGGED_IN = Rule(
+    id="iscsi.session-lost",
+    title="An iSCSI session is not logged in",
+    what="The state of each session: LOGGED_IN is the one that works.",
+    why="A session that is down serves nothing, and no setting makes it faster.",
+    helps_when="Always, before any measurement.",
+    hurts_when="The storage is down on purpose: then wait for it.",
+    sources=(sources.ISCSID_CONF,),
+    function=not_logged_in,
+)
+
+
+def replacement_timeout(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    long, short = [], []
+    for session in sessions_of(facts):
+        seconds = session.recovery_seconds
+        if seconds is None or not session.disks:
+            continue
+        if _is_multipathed(facts, session):
+            if seconds < 0 or seconds > LONG_WITH_MULTIPATH_SECONDS:
+                long.append(session)
+        elif 0 <= seconds < SHORT_WITHOUT_SECONDS:
+            short.append(session)
+    return (*_long_timeout(long), *_short_timeout(short))
+
+
+def _timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
+    return tuple(
+        f"{one.name} ({', '.join(one.disks)}): "
+        + ("for ever" if (one.recovery_seconds or 0) < 0 else f"{one.recovery_seconds} s")
+        for one in sessions
+    )
+
+
+def _long_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
+    if sessions:
+        yield REPLACEMENT_TIMEOUT.found(
+            "advice",
+            title="iSCSI paths below multipath hold I/O for long before another path is tried",
+            why="When a link fails, requests wait in the session for this long before multipath may send them by "
+            "another path.",
+            evidence={"sessions": tuple(one.name for one in sessions), "detail": _timeouts(sessions)},
+            advice="iscsiadm -m node -o update -n node.session.timeo.replacement_timeout -v 15, then log out and in, "
+            f"one path after the other; for new records advisor plan {ISCSI_MULTIPATH}",
+            profile=ISCSI_MULTIPATH,
+        )
+
+
+def _short_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
+    if sessions:
+        yield REPLACEMENT_TIMEOUT.found(
+            "warning",
+            title="iSCSI disks without multipath fail after a short interruption",
+            why="Nothing stands behind these sessions: when one is away for longer, the file system gets I/O errors "
+            "and goes read-only.",
+            evidence={"sessions": tuple(one.name for one in sessions), "detail": _timeouts(sessions)},
+            advice="iscsiadm -m node -o update -n node.session.timeo.replacement_timeout -v 120, then log out and in "
+            "with the file systems unmounted; the same in /etc/iscsi/iscsid.conf",
+        )
+
+
+REPLACEMENT_TIMEOUT = Rule(
+    id="iscsi.replacement-timeout",
+    title="The replacement timeout does not fit the paths",
+    what="recovery_tmo of each session that has disks, with and without a multipath map above: above 30 s (or for "
+    "ever) with one, below 60 s without.",
+    why="With multipath a short timeout lets the other path take over; without it a long one rides an interruption "
+    "out. The default of 120 s is for the latter; 5 to 15 s with multipath is common practice.",
+    helps_when="A link, switch or storage controller fails or restarts.",
+    hurts_when="Too short with multipath: a storage whose controllers take longer to change over loses all paths at "
+    "once, unless no_path_retry queues.",
+    sources=(sources.ISCSID_CONF, sources.OPEN_ISCSI),
+    function=replacement_timeout,
+)
+
+
+def _number(settings: Mapping[str, str], key: str) -> int | None:
+    text = settings.get(key, "")
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else None
+
+
+def _queue_faults(settings: Mapping[str, str]) -> Iterator[str]:
+    commands, depth = _number(settings, _CMDS), _number(settings, _DEPTH)
+    if commands is not None and commands not in CMDS_MAX:
+        yield f"cmds_max {commands} is outside 2 to 2048"
+    elif commands is not None and commands & (commands - 1):
+        yield f"cmds_max {commands} is no power of two"
+    if commands is not None and depth is not None and depth > commands:
+        yield f"queue_depth {depth} is above cmds_max {commands}"
+
+
+def queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    iscsi = facts.iscsi
+    if iscsi is None:
+        return ()
+    places = ((ISCSID_CONF, iscsi.settings), *((node.path, node.settings) for node in iscsi.nodes))
+    found = tuple(f"{path}: {fault}" for path, settings in places for fault in _queue_faults(settings))
+    if not found:
+        return ()
+    return (
+        QUEUES.found(
+            "advice",
+            why="open-iscsi takes powers of two from 2 to 2048 for the commands of a session; a disk cannot have more "
+            "outstanding than its session.",
+            evidence={"detail": found},
+            advice="set node.session.cmds_max to a power of two not below node.session.queue_depth, in iscsid.conf and "
+            "with iscsiadm -m node -o update -n node.session.cmds_max -v NUMBER, then log out and in",
+        ),
+    )
+
+
+QUEUES = Rule(
+    id="iscsi.queue-depth",
+    title="Commands of a session and depth of a disk do not fit each other",
+    what="cmds_max and queue_depth of iscsid.conf and of the node records (defaults 128 and 32).",
+    why="cmds_max is the session's, queue_depth that of each of its disks.",
+    helps_when="More outstanding requests are wanted than the session takes, at 10 Gbit/s and more.",
+    hurts_when="Larger numbers fill the storage's own queue: it answers queue full, and latency grows.",
+    sources=(sources.ISCSID_CONF,),
+    function=queues,
+)
+
+
+def _small_sizes(session: IscsiSession) -> Iterator[str]:
+    if session.first_burst_bytes is not None and session.first_burst_bytes < _SMALL_FIRST_BURST_BYTES:
+        yield f"FirstBurstLength {session.first_burst_bytes}"
+    if session.max_burst_bytes is not None and session.max_burst_bytes < _SMALL_BURST_BYTES:
+        yield f"MaxBurstLength {session.max_burst_bytes}"
+    for one in session.connections:
+        if one.max_recv_bytes is not None and one.max_recv_bytes < _SMALL_FIRST_BURST_BYTES:
+            yield f"MaxRecvDataSegmentLength {one.max_recv_bytes}"
+    if session.immediate_data is False:
+        yield "ImmediateData No"
+
+
+def small_bursts(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = {one: sizes for one in sessions_of(facts) if (sizes := tuple(_small_sizes(one)))}
+    if not found:
+        return ()
+    is_wanted = workload is not None and workload.has_large_blocks and workload.access == "sequential"
+    return (
+        SMALL_BURSTS.found(
+            "advice" if is_wanted else "info",
+            why="What one end offered was negotiated down to the smaller of the two: large blocks travel in more "
+            "pieces, and each piece that was not sent along has to be asked for first. The profile sets what this host "
+            "offers to new records; the storage has to offer it too (LIO: param/ of the portal group), and a new login "
+            "to follow: iscsiadm -m session -P 3.",
+            evidence={
+                "sessions": tuple(one.name for one in found),
+                "detail": tuple(f"{one.name}: {', '.join(sizes)}" for one, sizes in found.items()),
+            },
+            advice=plan(ISCSI),
+            profile=ISCSI,
+            intent=not is_wanted,
+        ),
+    )
+
+
+SMALL_BURSTS = Rule(
+    id="iscsi.small-bursts",
+    title="A session negotiated small bursts",
+    what="First and maximum burst, largest segment and immediate data as they are in force: below 64 KiB, 256 KiB and "
+    "64 KiB, or off. open-iscsi offers 256 KiB, 16 MiB and 256 KiB.",
+    why="The smaller of both ends' offers holds. Less than these costs a round trip more for larger writes.",
+    helps_when="Large sequential requests, most of all over a longer round trip.",
+    hurts_when="The storage has little memory for each session.",
+    sources=(sources.ISCSID_CONF, sources.RFC_ISCSI),
+    function=small_bursts,
+)
+
+
+def digests(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(one for one in sessions_of(facts) if any(wire.data_digest for wire in one.connections))
+    if not found:
+        return ()
+    return (
+        DIGESTS.found(
+            "info",
+            why="The processor computes a CRC32C of every byte at both ends. It finds what TCP's checksum lets pass, "
+            "and costs a share of a CPU for each session.",
+            evidence={"sessions": tuple(one.name for one in found)},
+            advice="keep it where data passes routers or switches that are not trusted to keep it whole; else "
+            "switch node.conn[0].iscsi.DataDigest off at both ends, and measure both: advisor bench, advisor compare",
+            intent=True,
+        ),
+    )
+
+
+DIGESTS = Rule(
+    id="iscsi.data-digest",
+    title="A session computes data digests",
+    what="DataDigest of each connection, as negotiated.",
+    why="Digests are end-to-end checksums of iSCSI's own.",
+    helps_when="One CPU is busy with the session before its link is.",
+    hurts_when="Without it, damage between the ends goes unseen where TCP's checksum misses it.",
+    sources=(sources.RFC_ISCSI, sources.ISCSID_CONF),
+    function=digests,
+)
+
+
+def _speeds(facts: Facts, array: Array) -> dict[str, int]:
+    """Speeds of the links below a map's iSCSI paths; none where one of them is not known."""
+    links, members = by_name(facts), set(array.members)
+    names = session_links(one for one in sessions_of(facts) if members.intersection(one.disks))
+    speeds = {name: links[name].speed_mbps for name in names if name in links}
+    known = {name: speed for name, speed in speeds.items() if speed}
+    return known if len(known) == len(names) else {}
+
+
+def path_selector(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = []
+    for array in facts.arrays:
+        policy = array.detail.get("policy", "")
+        if array.manager == "dm-multipath" and policy.startswith("round-robin"):
+            speeds = _speeds(facts, array)
+            if len(set(speeds.values())) > 1:
+                found.append(_unequal(array, speeds))
+    return tuple(found)
+
+
+def _unequal(array: Array, speeds: Mapping[str, int]) -> Finding:
+    return PATH_SELECTOR.found(
+        "advice",
+        title=f"{array.name} takes turns over iSCSI paths of different speed",
+        why="Round robin gives each path the same number of requests, so all wait for the slowest; service-time, which "
+        "is multipath's default, does not.",
+        evidence={
+            "arrays": (array.name,),
+            "links": tuple(speeds),
+            "detail": tuple(f"{name}: {speed:,} Mbit/s" for name, speed in speeds.items()),
+        },
+        advice=plan(ISCSI_MULTIPATH),
+        profile=ISCSI_MULTIPATH,
+    )
+
+
+PATH_SELECTOR = Rule(
+    id="iscsi.path-selector",
+    title="Round robin over iSCSI paths of different speed",
+    what="The path selector of multipath maps over iSCSI disks (dmsetup table), and the speeds of the links below.",
+    why="service-time, multipath's default, sends each request to the path that will have answered first.",
+    helps_when="Paths of one map over links of different speed.",
+    hurts_when="The maker of the storage asks for round robin in its device section: that section wins.",
+    sources=(sources.MULTIPATH_CONF, sources.OPENFILER),
+    function=path_selector,
+)
+
+
+def late_switch(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if facts.iscsi is None or not facts.iscsi.multipath_disks:
+        return ()
+    found = tuple(
+        f"{one.path}:{one.line}: {one.key} = {one.value}" + (f" for {one.scope}" if one.scope else "")
+        for one in facts.site_settings
+        if one.key == "rr_min_io_rq"
+        and re.fullmatch(r"[0-9]{1,9}", one.value, re.ASCII)
+        and int(one.value) >= LATE_SWITCH_REQUESTS
+    )
+    if not found:
+        return ()
+    return (
+        LATE_SWITCH.found(
+            "advice",
+            why="So many requests go down one path before the next has its turn that few are ever on the others: the "
+            "article had 128.0 MB/s over four 1 GbE paths while ESXi changed the path after 1,000 requests, and 394.5 "
+            "with that and the rest of the transport put right. The default is 1: without the line it would hold.",
+            evidence={"detail": found, "disks": facts.iscsi.multipath_disks},
+            advice=plan(ISCSI_MULTIPATH),
+            profile=ISCSI_MULTIPATH,
+        ),
+    )
+
+
+LATE_SWITCH = Rule(
+    id="iscsi.late-path-switch",
+    title="multipath changes the path after many requests only",
+    what="rr_min_io_rq of 100 and more in /etc/multipath.conf and its conf.d, on a host with iSCSI disks below "
+    "multipath. (rr_min_io, which is not used, is advice.rr-min-io.)",
+    why="With fewer requests outstanding than that, the paths work one after the other and not side by side.",
+    helps_when="Sequential work over several links of the same speed.",
+    hurts_when="The storage's controllers hand a volume over at each change of path (an old active/passive array).",
+    sources=(sources.OPENFILER, sources.MULTIPATH_CONF),
+    function=late_switch,
+)
+
+RULES = (NOT_LOGGED_IN, REPLACEMENT_TIMEOUT, QUEUES, SMALL_BURSTS, DIGESTS, PATH_SELECTOR, LATE_SWITCH)

@@ -1,0 +1,367 @@
+"""LLT in a cluster: timers against each other, links that fail together, queues against memory, window against path."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+
+from advisor.facts.infoscale_configuration import FSS_ZONES, LONG_ROUND_TRIP_SECONDS
+from advisor.facts.llt import Llt
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.buffers import LLT_WINDOW, bandwidth_delay_bytes
+from advisor.rules.finding import Finding
+from advisor.rules.infoscale import recognition
+from advisor.rules.lookup import below, by_name, is_physical, llt_links
+from advisor.rules.mtu import LLT_UDP_MTU
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+DEFAULT_PEERINACT = 1600
+"""In hundredths of a second: 16 s."""
+_MEMORY_SHARE = 0.05
+_DATAGRAMS = ("udp", "udp6")
+
+
+def _timers(llt: Llt) -> Iterator[tuple[str, Mapping[str, int]]]:
+    yield "live", llt.timers
+    if llt.llttab is not None and llt.llttab.timers:
+        yield "/etc/llttab", {**llt.timers, **llt.llttab.timers}
+
+
+def timer_order(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if facts.llt is None:
+        return ()
+    pairs = [("peertrouble", "peerinact"), ("peertroublelo", "peerinact")]
+    if any(link.type == "rdma" for link in facts.llt.links):
+        pairs += [("peertrouble", "rpeerinact"), ("rpeerinact", "peerinact")]
+    wrong = tuple(
+        f"{where}: {low} {values[low]} is not below {high} {values[high]}"
+        for where, values in _timers(facts.llt)
+        for low, high in pairs
+        if low in values and high in values and values[low] >= values[high]
+    )
+    if not wrong:
+        return ()
+    return (
+        TIMER_ORDER.found(
+            "warning",
+            why="A link is then given up before LLT has called it troubled and tried the other links.",
+            evidence={"detail": wrong},
+            advice="lltconfig -T NAME:VALUE for the value that is wrong, and the same set-timer line in /etc/llttab, "
+            "on every node",
+        ),
+    )
+
+
+TIMER_ORDER = Rule(
+    id="llt.timer-order",
+    title="LLT timers contradict each other",
+    what="peertrouble and peertroublelo < peerinact, and rpeerinact between them where a link is of type rdma; live "
+    "and in /etc/llttab.",
+    why="After peertrouble LLT sends by other links, after peerinact it takes the link for dead.",
+    helps_when="Always.",
+    hurts_when="A peerinact that is raised delays failover, and must stay below the time of a reboot.",
+    sources=(sources.VCS_TIMERS,),
+    function=timer_order,
+)
+
+
+def timer_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if facts.llt is None or facts.llt.llttab is None:
+        return ()
+    live, in_file = facts.llt.timers, facts.llt.llttab.timers
+    names = tuple(name for name in sorted(in_file) if name in live and live[name] != in_file[name])
+    if not names:
+        return ()
+    return (
+        TIMER_DRIFT.found(
+            "advice",
+            why="lltconfig -T holds until LLT restarts; a set-timer line counts only from then on.",
+            evidence={
+                "names": names,
+                "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in names),
+            },
+            advice="; ".join(f"lltconfig -T {name}:{in_file[name]}" for name in names)
+            + " (the file is right), or correct set-timer in /etc/llttab (the live values are right)",
+        ),
+    )
+
+
+TIMER_DRIFT = Rule(
+    id="llt.timer-drift",
+    title="Live LLT timers differ from /etc/llttab",
+    what="What lltconfig -T query prints against the set-timer lines.",
+    why="The next restart of LLT would change when the cluster takes a node for dead.",
+    helps_when="All nodes should come back as they ran.",
+    hurts_when="The live value is meant for a repair of cables or switches, and is to end with it.",
+    sources=(sources.VCS_TIMERS, sources.LLTCONFIG),
+    function=timer_drift,
+)
+
+
+def _is_far(facts: Facts, workload: Workload | None) -> bool:
+    found = recognition(facts, workload)
+    if found is not None and found.configuration == FSS_ZONES:
+        return True
+    return workload is not None and (workload.rtt_seconds or 0) > LONG_ROUND_TRIP_SECONDS
+
+
+def peerinact_short(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    value = facts.llt.timers.get("peerinact") if facts.llt else None
+    if value is None or value >= DEFAULT_PEERINACT or not _is_far(facts, workload):
+        return ()
+    return (
+        PEERINACT_SHORT.found(
+            "advice",
+            why=f"Somebody lowered peerinact to {value / 100:g} s, and the peers are a long round trip away. A pause "
+            "of that length on the path, or of the hypervisor, makes the nodes take each other for dead.",
+            evidence={"peerinact": value, "default": DEFAULT_PEERINACT},
+            advice=f"lltconfig -T peerinact:{DEFAULT_PEERINACT}, and set-timer peerinact:{DEFAULT_PEERINACT} in "
+            "/etc/llttab, on every node",
+        ),
+    )
+
+
+PEERINACT_SHORT = Rule(
+    id="llt.peerinact-short",
+    title="LLT gives up a far peer sooner than by default",
+    what="peerinact below its default of 16 s, with a declared round trip above 0.5 ms or a cluster recognised to span "
+    "zones.",
+    why="The manual raises peerinact, and does not lower it, where private links are slow or bursty.",
+    helps_when="Peers in another zone, shared links, virtual machines that pause.",
+    hurts_when="Failover takes as long as peerinact; it must stay below the time of a reboot.",
+    sources=(sources.VCS_TIMERS,),
+    function=peerinact_short,
+)
+
+
+def single_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = facts.llt.links if facts.llt else ()
+    is_alone = facts.infoscale is not None and facts.infoscale.signs.is_cluster is False
+    if len(links) != 1 or is_alone:
+        return ()
+    (link,) = links
+    is_tcp = link.type == "tcp"
+    return (
+        SINGLE_LINK.found(
+            "info" if is_tcp else "advice",
+            why="When it fails, the nodes cannot tell a dead link from a dead peer."
+            + (" The white paper's cluster over TCP has a single one as well." if is_tcp else ""),
+            evidence={"links": (link.link or link.device,), "tag": link.tag, "type": link.type},
+            advice="a second link line in /etc/llttab over another device and subnet, on every node; over a public "
+            "network as link-lowpri",
+        ),
+    )
+
+
+SINGLE_LINK = Rule(
+    id="llt.single-link",
+    title="LLT has a single link",
+    what="The link and link-lowpri lines of /etc/llttab.",
+    why="VCS wants two private links that fail independently; with one that is left it declares jeopardy and will not "
+    "fail over by it.",
+    helps_when="The cluster is to survive a failed link.",
+    hurts_when="The second link shares cable, card or subnet with the first: then it adds nothing.",
+    sources=(sources.VCS_LINKS, sources.WHITE_PAPER),
+    function=single_link,
+)
+
+
+def links_on_one_port(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    carried: dict[tuple[str, ...], list[str]] = {}
+    for one in facts.llt.links if facts.llt else ():
+        if one.link is not None and one.link in links:
+            roots = tuple(sorted(root.name for root in below(one.link, links) if is_physical(root)))
+            carried.setdefault(roots or (one.link,), []).append(f"{one.tag} over {one.link}")
+    shared = {ports: names for ports, names in carried.items() if len(names) > 1}
+    if not shared:
+        return ()
+    return (
+        LINKS_ON_ONE_PORT.found(
+            "warning",
+            why="The failure of one port, cable or card takes these LLT links together, and they share its bandwidth.",
+            evidence={
+                "links": tuple(sorted({name for ports in shared for name in ports})),
+                "detail": tuple(f"{', '.join(ports)}: {'; '.join(names)}" for ports, names in shared.items()),
+            },
+            advice="move one of them to another port and subnet: its link line in /etc/llttab, on every node",
+        ),
+    )
+
+
+LINKS_ON_ONE_PORT = Rule(
+    id="llt.links-on-one-port",
+    title="Two LLT links rest on the same port",
+    what="The physical links below the kernel links that carry LLT: the same one, VLANs on it, or one bond for both.",
+    why="VCS counts them as two ways to the peer, and they are one.",
+    helps_when="Two links were set up so that one may fail, or to share the load.",
+    hurts_when="The change needs LLT down on the node: one node at a time.",
+    sources=(sources.VCS_LINKS, sources.WHITE_PAPER),
+    function=links_on_one_port,
+)
+
+
+def _packet_bytes(llt: Llt) -> int:
+    return max((link.mtu or LLT_UDP_MTU for link in llt.links if link.type in _DATAGRAMS), default=LLT_UDP_MTU)
+
+
+def _peers(facts: Facts) -> int:
+    hosts = facts.infoscale.hosts if facts.infoscale else ()
+    known = sum(1 for node in facts.llt.nodes if node.name and not node.is_self) if facts.llt else 0
+    return max(1, len(hosts) - 1, known)
+
+
+def queue_bytes(highwater: int, rporthighwater: int, packet_bytes: int, peers: int) -> int:
+    """Memory of full LLT queues: one to send for each peer, and one received."""
+    return (highwater * peers + rporthighwater) * packet_bytes
+
+
+def queue_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    available = facts.memory.available_bytes
+    if facts.llt is None or not available or "highwater" not in facts.llt.flow_control:
+        return ()
+    flow = facts.llt.flow_control
+    packet, peers = _packet_bytes(facts.llt), _peers(facts)
+    need = queue_bytes(flow["highwater"], flow.get("rporthighwater", 0), packet, peers)
+    if need <= _MEMORY_SHARE * available:
+        return ()
+    return (
+        QUEUE_MEMORY.found(
+            "warning",
+            why=f"Full queues to {peers} peer{'' if peers == 1 else 's'} hold {need:,} bytes, "
+            f"{need / available:.0%} of the memory that is available.",
+            evidence={
+                "highwater": flow["highwater"],
+                "rporthighwater": flow.get("rporthighwater"),
+                "packet_bytes": packet,
+                "peers": peers,
+                "needed_bytes": need,
+                "available_bytes": available,
+            },
+            advice="lltconfig -F highwater:VALUE and rporthighwater:VALUE with less, above the low-water marks, and "
+            "the same set-flow lines in /etc/llttab",
+        ),
+    )
+
+
+QUEUE_MEMORY = Rule(
+    id="llt.queue-memory",
+    title="LLT's queues may take more memory than the host can spare",
+    what="(highwater × peers + rporthighwater) × the packet size, against 5 % of the available memory.",
+    why="The white paper's condition for larger marks: the queue must not exceed the memory that there is.",
+    helps_when="Little memory, or many nodes.",
+    hurts_when="Lower marks stop the senders earlier.",
+    sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
+    function=queue_memory,
+)
+
+
+def window_bytes_per_second(window: int, packet_bytes: int, rtt_seconds: float) -> float:
+    """The most that a window of unacknowledged packets lets through."""
+    return window * packet_bytes / rtt_seconds
+
+
+def window_below_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    rtt = workload.rtt_seconds if workload else None
+    if facts.llt is None or rtt is None or workload is None or not workload.is_replicated:
+        return ()
+    links = by_name(facts)
+    carriers = [links[name] for name in llt_links(facts, *_DATAGRAMS) if name in links]
+    speed = max((link.speed_mbps for link in carriers if link.speed_mbps), default=None)
+    window, packet = facts.llt.flow_control.get("window", LLT_WINDOW), _packet_bytes(facts.llt)
+    if speed is None or window * packet >= (flight := bandwidth_delay_bytes(speed, rtt)):
+        return ()
+    rate = window_bytes_per_second(window, packet, rtt)
+    return (
+        WINDOW_BELOW_PATH.found(
+            "info",
+            why=f"{window} packets of {packet:,} bytes in a round trip of {rtt * 1e3:g} ms are {rate / 1e6:,.0f} MB/s; "
+            f"the fastest link carries {speed / 8:,.0f}. That one window counts for all that goes to a peer is "
+            "inferred.",
+            evidence={
+                "links": tuple(link.name for link in carriers),
+                "window": window,
+                "packet_bytes": packet,
+                "rtt_seconds": rtt,
+                "window_mb_per_second": round(rate / 1e6),
+                "in_flight_bytes": flight,
+            },
+            advice="measure before changing it: advisor bench on the mirrored volume. Then lltconfig -F window:VALUE, "
+            "on every node, with a receive buffer that holds as many packets",
+        ),
+    )
+
+
+WINDOW_BELOW_PATH = Rule(
+    id="llt.window-below-path",
+    title="LLT's window is smaller than what the path holds in a round trip",
+    what="window × packet size against the speed of the fastest link under LLT × the declared round trip.",
+    why="LLT sends no more than a window of packets before the peer has acknowledged some.",
+    helps_when="Mirrored writes in large blocks over a long round trip.",
+    hurts_when="The window outgrows the receiver's socket buffer: what does not fit is dropped and sent again.",
+    sources=(sources.VCS_FLOW, sources.RFC_BDP),
+    function=window_below_path,
+)
+
+
+def _outside(facts: Facts) -> tuple[str, ...]:
+    """Addresses of set-addr lines in none of this host's subnets; none where those are unknown."""
+    networks = []
+    for address in (address for link in facts.links for address in link.addresses):
+        try:
+            networks.append(ipaddress.ip_interface(address).network)
+        except ValueError:
+            continue
+    found = []
+    for peer in dict.fromkeys(facts.llt.llttab.peers if facts.llt and facts.llt.llttab else ()):
+        try:
+            address_ = ipaddress.ip_address(peer)
+        except ValueError:
+            continue
+        if networks and not any(address_ in network for network in networks):
+            found.append(peer)
+    return tuple(found)
+
+
+def broadcast_over_router(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    outside = _outside(facts)
+    if not outside or facts.llt is None or facts.llt.llttab is None:
+        return ()
+    missing = tuple(name for name in ("set-bcasthb", "set-arp") if f"{name} 0" not in facts.llt.llttab.other)
+    if not missing:
+        return ()
+    lines = " and ".join(f"{name} 0" for name in missing)
+    return (
+        BROADCAST_OVER_ROUTER.found(
+            "advice",
+            why="A router passes no broadcast on, so LLT's broadcast heartbeats and address requests reach nobody "
+            "behind it.",
+            evidence={"peers": outside, "missing": tuple(f"{name} 0" for name in missing)},
+            advice=f"{lines} in /etc/llttab on every node, then restart LLT, one node at a time",
+        ),
+    )
+
+
+BROADCAST_OVER_ROUTER = Rule(
+    id="llt.broadcast-over-router",
+    title="LLT relies on broadcasts to peers behind a router",
+    what="set-addr peers outside this host's own subnets, against set-bcasthb and set-arp in /etc/llttab.",
+    why="Links that cross routers need the peers' addresses written down, and broadcasts off.",
+    helps_when="Nodes in different subnets, as across the zones of a cloud.",
+    hurts_when="A node without its set-addr lines is then not found: all nodes need all of them.",
+    sources=(sources.VCS_UDP,),
+    function=broadcast_over_router,
+)
+
+RULES = (
+    TIMER_ORDER,
+    TIMER_DRIFT,
+    PEERINACT_SHORT,
+    SINGLE_LINK,
+    LINKS_ON_ONE_PORT,
+    QUEUE_MEMORY,
+    WINDOW_BELOW_PATH,
+    BROADCAST_OVER_ROUTER,
+)

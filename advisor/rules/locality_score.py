@@ -1,0 +1,155 @@
+"""The locality score: how much of what works together on a host sits on the same NUMA node, from 0 to 100.
+
+Five kinds of things are looked at, each with a share from 0 (all elsewhere) to 1 (all where it belongs):
+
+- links: 1 if a data disk is on the link's node, else 0
+- disks: 1 if a data link is on the disk's node, else 0
+- arrays: the share of its disks on the node that has most of them
+- services: the share of the CPUs that a process may use which are on the node of its own data
+- interrupts: the share of a link's or disk's interrupts that take effect on its node
+
+A kind's share is the mean of its things, the score the mean of the kinds that the host has, in per cent, rounded down:
+100 only where nothing is lost. Kinds weigh alike, so that twenty drives do not outweigh the two links that serve them.
+What is unknown is not counted. Links and disks that hold nothing but the system have no part in it, nor have interrupts
+that the kernel places by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.facts.whole import Facts
+from advisor.rules.beegfs import node_of_targets, servers
+from advisor.rules.locality import data_disks, data_links
+from advisor.rules.lookup import by_name, has_several_nodes, ids, is_physical, is_up
+
+Kind = Literal["links", "disks", "arrays", "services", "interrupts"]
+KINDS: Final[tuple[Kind, ...]] = ("links", "disks", "arrays", "services", "interrupts")
+_ADMIN_QUEUE = re.compile(r"nvme\d+q0", re.ASCII)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One thing: the node that it is on (None: several), and its share from 0 to 1. ``why`` says what it loses by."""
+
+    kind: Kind
+    name: str
+    node: int | None
+    share: float
+    why: str = ""
+
+
+class KindShare(msgspec.Struct, frozen=True):
+    """All things of a kind: how many were judged, how many lose, and their mean share."""
+
+    kind: Kind
+    counted: int
+    losing: int
+    share: float
+
+
+class Locality(msgspec.Struct, frozen=True):
+    """``score`` is None where nothing can be judged, and ``why`` then says so. ``losses`` are the parts that lose
+    points, the worst first; ``kinds`` those that the host has."""
+
+    score: int | None
+    why: str | None
+    kinds: tuple[KindShare, ...] = ()
+    losses: tuple[Part, ...] = ()
+
+
+def locality(facts: Facts) -> Locality:
+    """The score of a host; its definition is this module's description."""
+    if not facts.numa.nodes:
+        return Locality(None, "the NUMA nodes of this host are unknown")
+    if not has_several_nodes(facts):
+        return Locality(None, "this host has one NUMA node: nothing to lose")
+    parts = tuple(_parts(facts))
+    kinds = tuple(one for kind in KINDS if (one := _of_kind(kind, parts)) is not None)
+    if not kinds:
+        return Locality(None, "the nodes of its links, disks and services are unknown")
+    losses = (part for part in parts if part.share < 1)
+    return Locality(
+        score=_percent(sum(one.share for one in kinds) / len(kinds)),
+        why=None,
+        kinds=kinds,
+        losses=tuple(sorted(losses, key=lambda part: (part.share, KINDS.index(part.kind)))),
+    )
+
+
+def _percent(share: float) -> int:
+    # Sums of thirds and the like fall short of 1 by less than this.
+    return int(100 * share + 1e-9)
+
+
+def _of_kind(kind: Kind, parts: tuple[Part, ...]) -> KindShare | None:
+    shares = [part.share for part in parts if part.kind == kind]
+    if not shares:
+        return None
+    return KindShare(kind, len(shares), sum(share < 1 for share in shares), round(sum(shares) / len(shares), 4))
+
+
+def _parts(facts: Facts) -> Iterator[Part]:
+    links = tuple(link for link in data_links(facts, by_name(facts)) if link.numa_node is not None)
+    disks = data_disks(facts)
+    link_nodes = {link.numa_node for link in links}
+    disk_nodes = {disk.numa_node for disk in disks}
+    # Without the other side there is nothing that a link or a disk could be far from.
+    for link in links if disk_nodes else ():
+        is_near = link.numa_node in disk_nodes
+        yield Part("links", link.name, link.numa_node, float(is_near), "" if is_near else "no data disk on its node")
+    for disk in disks if link_nodes else ():
+        is_near = disk.numa_node in link_nodes
+        yield Part("disks", disk.name, disk.numa_node, float(is_near), "" if is_near else "no data link on its node")
+    yield from _arrays(facts)
+    yield from _services(facts)
+    yield from _interrupts(facts)
+
+
+def _arrays(facts: Facts) -> Iterator[Part]:
+    nodes = {disk.name: disk.numa_node for disk in facts.disks}
+    for array in facts.arrays:
+        counts = Counter(node for name in array.disks if (node := nodes.get(name)) is not None)
+        if sum(counts.values()) < max(len(array.disks), 2):
+            continue
+        node, most = min(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        listed = ", ".join(f"{count} on node {one}" for one, count in sorted(counts.items()))
+        is_near = len(counts) == 1
+        share = most / sum(counts.values())
+        yield Part("arrays", array.name, node if is_near else None, share, "" if is_near else f"its disks: {listed}")
+
+
+def _services(facts: Facts) -> Iterator[Part]:
+    cpus = {node.id: ids(node.cpus) for node in facts.numa.nodes}
+    for one in servers(facts):
+        node, allowed = node_of_targets(one), ids(one.service.cpus_allowed) if one.service else frozenset()
+        if node is not None and allowed and cpus.get(node):
+            share = len(allowed & cpus[node]) / len(allowed)
+            why = "" if share == 1 else f"may run on CPUs {one.service.cpus_allowed if one.service else ''}, its data "
+            yield Part("services", one.label, node if share == 1 else None, share, why and f"{why}is on node {node}")
+
+
+def _interrupts(facts: Facts) -> Iterator[Part]:
+    by_number = {irq.number: irq for irq in facts.irqs}
+    cpus = {node.id: ids(node.cpus) for node in facts.numa.nodes}
+    links = ((link.name, link.numa_node, link.irqs) for link in facts.links if is_physical(link) and is_up(link))
+    disks = ((disk.name, disk.numa_node, disk.irqs) for disk in data_disks(facts))
+    for name, node, numbers in (*links, *disks):
+        near = cpus.get(node) if node is not None else None
+        counted = [
+            places
+            for number in numbers
+            if (irq := by_number.get(number)) is not None
+            and irq.managed is not True
+            and not any(_ADMIN_QUEUE.fullmatch(action) for action in irq.actions)
+            and (places := ids(irq.effective))
+        ]
+        if near and counted:
+            far = sum(not places & near for places in counted)
+            share = 1 - far / len(counted)
+            why = f"{far} of {len(counted)} interrupts on another node" if far else ""
+            yield Part("interrupts", name, None if far else node, share, why)

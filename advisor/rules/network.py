@@ -1,0 +1,348 @@
+"""The receive path beyond socket buffers: rings, queues, steering, filters; counters where the kernel keeps some."""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+from collections.abc import Mapping
+
+from advisor.facts.links import Link
+from advisor.facts.whole import Facts
+from advisor.rules import contradictions, sources
+from advisor.rules.finding import Evidence, Finding
+from advisor.rules.lookup import above, by_name, is_physical, is_up, number
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+_LOST = ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors")
+_ERROR_SHARE = 1e-4
+_RING_MOST = 4096
+_SQUEEZED_SHARE = 1e-3
+_FAST_MBPS = 10_000
+_NEARLY_FULL = 0.8
+
+
+def _lost(link: Link) -> int:
+    # Several names may count one loss, so the largest is taken and not the sum.
+    return max((link.counters.get(name, 0) for name in _LOST), default=0)
+
+
+def ring_drops(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(_ring_drops(link) for link in facts.links if is_physical(link) and _lost(link))
+
+
+def _ring_drops(link: Link) -> Finding:
+    lost, received = _lost(link), link.counters.get("rx_packets")
+    often = received is None or lost >= _ERROR_SHARE * (lost + received)
+    wanted = min(link.rings.rx_max, _RING_MOST) if link.rings else 0
+    may_grow = link.rings is not None and 0 < link.rings.rx < wanted
+    name = shlex.quote(link.name)
+    evidence: Evidence = {
+        "links": (link.name,),
+        **{counter: link.counters[counter] for counter in (*_LOST, "rx_packets") if counter in link.counters},
+        "ring_rx": link.rings.rx if link.rings else None,
+        "ring_rx_max": link.rings.rx_max if link.rings else None,
+    }
+    return RING_DROPS.found(
+        "advice" if often else "info",
+        title=f"Link {link.name} lost {lost:,} packets before the kernel saw them",
+        why="The card had no free descriptor: the CPUs were too slow to refill its ring, or the ring is too short for "
+        "the "
+        "bursts that arrive.",
+        evidence=evidence,
+        advice=f"ethtool -G {name} rx {wanted}, and the same in a .link file (RxBufferSize=) if the counter then rests"
+        if may_grow
+        else f"ethtool -S {name} names the queue; spread its interrupts, as a longer ring is not to be had",
+    )
+
+
+RING_DROPS = Rule(
+    id="network.ring-drops",
+    title="A link lost packets before the kernel saw them",
+    what="rx_missed_errors, rx_fifo_errors and rx_over_errors of links with a device, against the length of the ring.",
+    why="A card puts packets into a ring of descriptors that the kernel empties; what finds no free one is gone.",
+    helps_when="The counter rises under the load that matters and the ring is below its maximum.",
+    hurts_when="A long ring costs cache and delay, and changing it interrupts the link; drivers count other losses "
+    "under these names too.",
+    sources=(sources.RED_HAT_RING, sources.STATISTICS, sources.ENA),
+    function=ring_drops,
+)
+
+
+def _queues(link: Link) -> int | None:
+    """Receive queues in use; None where the driver does not say."""
+    return (link.channels.combined + link.channels.rx) or None if link.channels else None
+
+
+def _is_behind(facts: Facts) -> bool:
+    """Whether the receive path has dropped, or often stopped with packets waiting."""
+    counters = facts.counters
+    squeezed, processed = counters.softnet_squeezed or 0, counters.softnet_processed or 0
+    return bool(counters.softnet_dropped) or (processed > 0 and squeezed >= _SQUEEZED_SHARE * processed)
+
+
+def few_queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    is_behind, cpus = _is_behind(facts), facts.cpu.cores
+    if not cpus or not (is_behind or (workload is not None and workload.uses_network)):
+        return ()
+    found = []
+    for link in facts.links:
+        wanted = min(link.channels.combined_max, max(1, cpus // max(1, len(facts.numa.nodes)))) if link.channels else 0
+        queues = _queues(link)
+        if is_physical(link) and is_up(link) and (link.speed_mbps or 0) >= _FAST_MBPS and queues and queues < wanted:
+            found.append(_few_queues(link, queues, wanted, is_behind=is_behind))
+    return tuple(found)
+
+
+def _few_queues(link: Link, queues: int, wanted: int, *, is_behind: bool) -> Finding:
+    return FEW_QUEUES.found(
+        "advice" if is_behind else "info",
+        title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores of its node",
+        why="Each queue is served by one CPU at a time. "
+        + (
+            "The counters of the receive path say that the CPUs in use do not keep up."
+            if is_behind
+            else "No counter says that this is too few; the declared workload uses the network."
+        ),
+        evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
+        advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}, and CombinedChannels= in a .link file",
+        intent=not is_behind,
+    )
+
+
+FEW_QUEUES = Rule(
+    id="network.few-queues",
+    title="A fast link has fewer receive queues than its node has cores",
+    what="Combined channels of links of 10 Gbit/s and more, where the receive path drops or stops early, or a workload "
+    "over the network is declared.",
+    why="Receive-side scaling spreads flows over queues, and queues over CPUs.",
+    helps_when="Many flows.",
+    hurts_when="One flow uses one queue however many there are. The fewest queues that do not overflow are the most "
+    "efficient; each more is one more interrupt.",
+    sources=(sources.SCALING, sources.ENA),
+    function=few_queues,
+)
+
+
+def _is_steered(link: Link) -> bool:
+    return bool((link.rps_cpus or "").strip("0,"))
+
+
+def steering_redundant(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    threads = facts.cpu.threads
+    found = tuple(link for link in facts.links if _is_steered(link) and threads and (_queues(link) or 0) >= threads)
+    if not found:
+        return ()
+    return (
+        STEERING_REDUNDANT.found(
+            "info",
+            why="Every CPU has a queue of its own already, so steering moves packets from one CPU to another for "
+            "nothing.",
+            evidence={
+                "links": tuple(link.name for link in found),
+                "detail": tuple(f"{link.name}: {_queues(link)} queues, rps_cpus {link.rps_cpus}" for link in found),
+            },
+            advice="; ".join(f"echo 0 > /sys/class/net/{shlex.quote(link.name)}/queues/rx-0/rps_cpus" for link in found)
+            + " (and so for every queue)",
+        ),
+    )
+
+
+STEERING_REDUNDANT = Rule(
+    id="network.steering-redundant",
+    title="Packets are steered in software although every CPU has a queue",
+    what="rps_cpus of the first receive queue, of links with as many queues as the host has CPUs.",
+    why="Receive packet steering does in software what the card's own queues do.",
+    helps_when="Latency and CPU time matter.",
+    hurts_when="The card spreads the flows badly (tunnels, one flow): then steering may still help.",
+    sources=(sources.SCALING,),
+    function=steering_redundant,
+)
+
+
+def steering_missing(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    threads = facts.cpu.threads or 0
+    if not _is_behind(facts) or threads < 2:
+        return ()
+    found = tuple(link for link in facts.links if is_physical(link) and is_up(link) and _has_one_queue_for_all(link))
+    if not found:
+        return ()
+    mask = f"{(1 << min(threads, 32)) - 1:x}"
+    return (
+        STEERING_MISSING.found(
+            "advice",
+            why=f"The receive path drops packets or stops early, and one CPU of {threads} does all of its work.",
+            evidence={
+                "links": tuple(link.name for link in found),
+                "softnet_dropped": facts.counters.softnet_dropped,
+                "softnet_squeezed": facts.counters.softnet_squeezed,
+            },
+            advice="; ".join(
+                f"echo {mask} > /sys/class/net/{shlex.quote(link.name)}/queues/rx-0/rps_cpus" for link in found
+            )
+            + "; leave out the CPU that takes the interrupt where there are enough others",
+        ),
+    )
+
+
+def _has_one_queue_for_all(link: Link) -> bool:
+    is_most = link.channels is not None and max(link.channels.combined_max, link.channels.rx_max) == 1
+    return link.rps_cpus is not None and not _is_steered(link) and is_most
+
+
+STEERING_MISSING = Rule(
+    id="network.steering-missing",
+    title="A link with a single queue is behind, and its packets are not steered",
+    what="Links whose card has one receive queue at most and whose rps_cpus is 0, where softnet counters say that the "
+    "receive path is behind.",
+    why="Receive packet steering hands the work after the interrupt to other CPUs.",
+    helps_when="Virtual links with one queue, several flows.",
+    hurts_when="One flow stays on one CPU; the hand-over costs an interrupt between CPUs.",
+    sources=(sources.SCALING, sources.ENA),
+    function=steering_missing,
+)
+
+
+def _is_strict(facts: Facts) -> bool:
+    # The larger of all and the link's own counts; a link's own begins as default's.
+    everywhere, initially = (number(facts, f"net.ipv4.conf.{name}.rp_filter") for name in ("all", "default"))
+    return everywhere == 1 or (everywhere == 0 and initially == 1)
+
+
+def _networks(link: Link) -> set[str]:
+    found = set()
+    for address in link.addresses:
+        try:
+            interface = ipaddress.ip_interface(address)
+        except ValueError:
+            continue
+        if interface.version == 4:
+            found.add(str(interface.network))
+    return found
+
+
+def reverse_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    homes = tuple(link for link in facts.links if is_up(link) and not link.detail.get("id") and _networks(link))
+    if not _is_strict(facts) or len(homes) < 2:
+        return ()
+    dropped = facts.counters.reverse_path_filtered
+    return (
+        REVERSE_PATH.found(
+            "advice" if dropped else "info",
+            title=f"{dropped:,} packets were dropped: the way back to their source is another" if dropped else None,
+            why="rp_filter 1 drops what arrives by another link than the one that leads back to its source. "
+            + (
+                "The kernel counts such drops since the host started."
+                if dropped
+                else "No such drop has been counted: it matters where routes are, or will be, asymmetric."
+            ),
+            evidence={
+                "links": tuple(link.name for link in homes),
+                "reverse_path_filtered": dropped,
+                **{f"net.ipv4.conf.{name}.rp_filter": number(facts, _RP.format(name)) for name in ("all", "default")},
+            },
+            advice="sysctl -w net.ipv4.conf.all.rp_filter=2, and the same in /etc/sysctl.d; or routes by source",
+            intent=not dropped,
+        ),
+    )
+
+
+_RP = "net.ipv4.conf.{}.rp_filter"
+
+REVERSE_PATH = Rule(
+    id="network.reverse-path-filter",
+    title="A host with several links drops what returns by another one",
+    what="rp_filter 1 where several links have IPv4 addresses; IPReversePathFilter of /proc/net/netstat.",
+    why="With two links in one network, or with asymmetric routes, answers come by the other link and are dropped "
+    "silently.",
+    helps_when="Cluster, iSCSI and BeeGFS hosts with several links.",
+    hurts_when="The filter keeps out forged sources: 2 only asks that some route leads back. With routes by source 1 "
+    "is "
+    "right.",
+    sources=(sources.IP_SYSCTL, sources.RED_HAT_RP_FILTER, sources.NETAPP_BEEGFS),
+    function=reverse_path,
+    contradictions=(contradictions.TWO_LINKS_ONE_SUBNET.id,),
+)
+
+
+def neighbours(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    full, entries = facts.counters.neighbour_table_full or 0, facts.counters.neighbours or 0
+    most = number(facts, "net.ipv4.neigh.default.gc_thresh3")
+    if not full and (most is None or entries < _NEARLY_FULL * most):
+        return ()
+    wanted = tuple(2 * (number(facts, f"net.ipv4.neigh.default.gc_thresh{n}") or 128 << n) for n in (1, 2, 3))
+    return (
+        NEIGHBOURS.found(
+            "advice",
+            title=f"The table of neighbours was full {full:,} times"
+            if full
+            else "The table of neighbours is nearly full",
+            why="A packet to a neighbour that finds no place in the table is dropped, and the program sees an error.",
+            evidence={"neighbours": entries, "times_full": full, "net.ipv4.neigh.default.gc_thresh3": most},
+            advice="sysctl -w "
+            + " ".join(f"net.ipv4.neigh.default.gc_thresh{n}={value}" for n, value in enumerate(wanted, 1))
+            + ", and the same in /etc/sysctl.d",
+        ),
+    )
+
+
+NEIGHBOURS = Rule(
+    id="network.neighbours-full",
+    title="The table of neighbours is too small",
+    what="Entries and table_fulls of /proc/net/stat/arp_cache against gc_thresh3.",
+    why="gc_thresh3 is the most that the table ever holds, for all links together.",
+    helps_when="Hundreds of hosts in one network, as in compute clusters.",
+    hurts_when="A scan of the network fills any table: then find who scans.",
+    sources=(sources.IP_SYSCTL, sources.NETAPP_BEEGFS),
+    function=neighbours,
+)
+
+
+def merged_and_forwarded(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    forwards = number(facts, "net.ipv4.ip_forward") == 1
+    found = tuple(
+        link.name
+        for link in facts.links
+        if (link.features or {}).get("rx-lro") and is_physical(link) and (forwards or _is_bridged(link, links))
+    )
+    if not found:
+        return ()
+    return (
+        MERGED_AND_FORWARDED.found(
+            "advice",
+            why="Large receive offload merges packets in a way that cannot be undone, and what is forwarded is then "
+            "too "
+            "large for the next link.",
+            evidence={"links": found, "net.ipv4.ip_forward": number(facts, "net.ipv4.ip_forward")},
+            advice="; ".join(f"ethtool -K {shlex.quote(name)} lro off" for name in found)
+            + "; and LargeReceiveOffload=no in a .link file. GRO stays on",
+        ),
+    )
+
+
+def _is_bridged(link: Link, links: Mapping[str, Link]) -> bool:
+    return any(one.kind == "bridge" for one in above(link.name, links))
+
+
+MERGED_AND_FORWARDED = Rule(
+    id="network.lro-forwarded",
+    title="A link that forwards merges packets in its card",
+    what="rx-lro of links under a bridge, or of any on a host that forwards IPv4.",
+    why="GRO merges without loss and splits again; LRO does not.",
+    helps_when="Bridges of virtual machines and containers, routers.",
+    hurts_when="What the host itself receives costs more CPU without LRO, where the card has no hardware GRO.",
+    sources=(sources.SEGMENTATION,),
+    function=merged_and_forwarded,
+)
+
+
+RULES = (
+    RING_DROPS,
+    FEW_QUEUES,
+    STEERING_REDUNDANT,
+    STEERING_MISSING,
+    REVERSE_PATH,
+    NEIGHBOURS,
+    MERGED_AND_FORWARDED,
+)

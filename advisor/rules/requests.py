@@ -1,0 +1,259 @@
+"""Requests to block devices: how large, how far ahead, merged or not, and who completes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.facts.array import Array
+from advisor.facts.disks import Disk
+from advisor.facts.whole import Facts
+from advisor.rules import contradictions, sources
+from advisor.rules.ebs import ebs_disks
+from advisor.rules.finding import Finding
+from advisor.rules.lookup import count
+from advisor.rules.queues import for_all, is_spinning, names_of, setting
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+_KIB = 1 << 10
+_STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
+_STREAM_KB = 4096
+_RANDOM_KB = 128
+_TOO_FAR_KB = 1024
+_SHOWN = 12
+
+
+def _streams(workload: Workload | None) -> bool:
+    return (
+        workload is not None
+        and workload.is_sequential
+        and workload.write_share is not None
+        and workload.write_share < 1
+    )
+
+
+def _wanted_kb(array: Array) -> int:
+    """Two full stripes, and no more than 4 MiB."""
+    return min(_STREAM_KB, 2 * (array.chunk_bytes or 0) * (array.data_disks or 0) // _KIB)
+
+
+def _reading(facts: Facts) -> Iterator[tuple[str, int, int]]:
+    """Devices that file systems lie on, with their read-ahead and what streams want of it, in KiB."""
+    # Of EBS volumes ebs.stream-read-ahead tells: Amazon wants the default but for st1 and sc1.
+    volumes = ebs_disks(facts)
+    for array in facts.arrays:
+        now = count(array.queue.get("read_ahead_kb"))
+        is_ebs = bool(array.disks) and volumes.issuperset(array.disks)
+        if array.level in _STRIPED and array.mountpoints and now is not None and not is_ebs:
+            yield array.device, now, _wanted_kb(array)
+    for disk in facts.disks:
+        now = setting(disk, "read_ahead_kb")
+        if is_spinning(facts, disk) and disk.mountpoints and now is not None and "/" not in disk.mountpoints:
+            yield disk.name, now, _STREAM_KB
+
+
+def short_read_ahead(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    low = tuple((name, now, wanted) for name, now, wanted in _reading(facts) if now < wanted)
+    if not low or not _streams(workload):
+        return ()
+    return (
+        SHORT_READ_AHEAD.found(
+            "advice",
+            why="The kernel reads that far ahead of a stream: less than all members, or a rotating disk, can serve at "
+            "once.",
+            evidence={
+                "devices": tuple(name for name, _, _ in low),
+                "detail": tuple(
+                    f"{name}: {now} KiB, two full stripes or 4 MiB are {wanted}" for name, now, wanted in low
+                ),
+            },
+            advice="; ".join(f"echo {wanted} > /sys/block/{name}/queue/read_ahead_kb" for name, _, wanted in low)
+            + "; the same in a udev rule, on the array and not on its members",
+        ),
+    )
+
+
+SHORT_READ_AHEAD = Rule(
+    id="disks.read-ahead-short",
+    title="Little is read ahead for a workload of streams",
+    what="read_ahead_kb of mounted striped arrays and rotating disks, for a declared workload that reads in sequence.",
+    why="A stream of one reader is as fast as what is asked for in advance.",
+    helps_when="Few readers of large files through the page cache.",
+    hurts_when="Many streams at once, or random reads besides: what is read ahead is thrown away unread. Direct I/O "
+    "does "
+    "not read ahead at all.",
+    sources=(sources.BEEGFS_STORAGE, sources.AWS_HDD),
+    function=short_read_ahead,
+    contradictions=(contradictions.READ_AHEAD.id,),
+)
+
+
+def long_read_ahead(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if workload is None or workload.access != "random":
+        return ()
+    devices = [(array.device, array.queue, array.mountpoints) for array in facts.arrays]
+    devices += [(disk.name, disk.queue, disk.mountpoints) for disk in facts.disks]
+    far = {name: now for name, queue, mounted in devices if mounted and (now := count(queue.get("read_ahead_kb")))}
+    found = {name: now for name, now in far.items() if now >= _TOO_FAR_KB}
+    if not found:
+        return ()
+    return (
+        LONG_READ_AHEAD.found(
+            "advice",
+            why="Where the kernel takes two near reads for a stream, it reads that much more than was asked for.",
+            evidence={"devices": tuple(found), "detail": tuple(f"{name}: {now} KiB" for name, now in found.items())},
+            advice="; ".join(f"echo {_RANDOM_KB} > /sys/block/{name}/queue/read_ahead_kb" for name in found),
+        ),
+    )
+
+
+LONG_READ_AHEAD = Rule(
+    id="disks.read-ahead-long-for-random",
+    title="Much is read ahead for random access",
+    what="read_ahead_kb of 1024 and more of mounted devices, for a declared workload of random access.",
+    why="Read-ahead that is not used costs bandwidth and page cache.",
+    helps_when="Databases and virtual machines through the page cache.",
+    hurts_when="Backups and scans of the same files run in sequence. Direct I/O does not read ahead at all.",
+    sources=(sources.BEEGFS_METADATA, sources.AWS_HDD),
+    function=long_read_ahead,
+    contradictions=(contradictions.READ_AHEAD.id,),
+)
+
+
+def _splits(facts: Facts) -> Iterator[tuple[Array, Disk, int]]:
+    """Striped array, a disk of it, and the disk's largest request where that is less than a chunk and need not be."""
+    disks = {disk.name: disk for disk in facts.disks}
+    for array in facts.arrays:
+        for name in array.disks if array.level in _STRIPED and array.chunk_bytes else ():
+            disk = disks.get(name)
+            largest, most = (setting(disk, f"max_{kind}sectors_kb") if disk else None for kind in ("", "hw_"))
+            if disk and largest and most and largest * _KIB < (array.chunk_bytes or 0) and largest < most:
+                yield array, disk, largest
+
+
+def split_chunks(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(_splits(facts))
+    if not found:
+        return ()
+    declared = workload is not None and workload.is_sequential and workload.has_large_blocks
+    return (
+        SPLIT_CHUNKS.found(
+            "advice" if declared else "info",
+            why="A whole chunk is sent as several requests, although the disk takes larger ones.",
+            evidence={
+                "arrays": tuple(dict.fromkeys(array.name for array, _, _ in found)),
+                "disks": tuple(dict.fromkeys(disk.name for _, disk, _ in found)),
+                "detail": tuple(
+                    f"{disk.name}: {largest} KiB, chunks of {array.name} are {(array.chunk_bytes or 0) // _KIB} KiB"
+                    for array, disk, largest in found[:_SHOWN]
+                ),
+            },
+            advice="; ".join(dict.fromkeys(_larger(array, disk) for array, disk, _ in found)),
+            intent=not declared,
+        ),
+    )
+
+
+def _larger(array: Array, disk: Disk) -> str:
+    wanted = min((array.chunk_bytes or 0) // _KIB, setting(disk, "max_hw_sectors_kb") or 0)
+    return for_all([disk], f"max_sectors_kb={wanted}")
+
+
+SPLIT_CHUNKS = Rule(
+    id="disks.requests-below-chunk",
+    title="Requests to an array's disks are smaller than its chunks",
+    what="max_sectors_kb of the disks of striped arrays against the chunk, where max_hw_sectors_kb would allow more.",
+    why="max_sectors_kb is the largest request that the kernel makes; md sends a chunk to a disk at once.",
+    helps_when="Streams in large blocks over rotating disks or RAID controllers.",
+    hurts_when="Small reads wait behind large requests; some controllers are slower with them.",
+    sources=(sources.BLOCK_SYSFS, sources.MULTIPATH_CONF, sources.BEEGFS_STORAGE),
+    function=split_chunks,
+)
+
+
+def anywhere(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(disk for disk in facts.disks if setting(disk, "rq_affinity") == 0)
+    if not found:
+        return ()
+    return (
+        ANYWHERE.found(
+            "info",
+            why="A request is completed by whichever CPU took the interrupt, far from the caches of the one that "
+            "waits.",
+            evidence={"disks": names_of(found), "rq_affinity": 0},
+            advice=for_all(found, "rq_affinity=1") + "; the same in a udev rule",
+            intent=True,
+        ),
+    )
+
+
+ANYWHERE = Rule(
+    id="disks.completed-anywhere",
+    title="Requests are completed on any CPU",
+    what="queue/rq_affinity 0.",
+    why="1, the default, completes a request on the group of CPUs that asked for it, 2 on the very one.",
+    helps_when="Many requests of many CPUs through few interrupts; 2 for what one interrupt serves alone.",
+    hurts_when="The CPUs that ask are busy and the one that takes the interrupts has room.",
+    sources=(sources.BLOCK_SYSFS,),
+    function=anywhere,
+)
+
+
+def merges_off(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(disk for disk in facts.disks if setting(disk, "nomerges") == 2)
+    if not found or workload is None or not workload.is_sequential:
+        return ()
+    return (
+        MERGES_OFF.found(
+            "advice",
+            why="The declared workload is sequential: its neighbouring requests could be sent as one, and are not.",
+            evidence={"disks": names_of(found), "nomerges": 2},
+            advice=for_all(found, "nomerges=0") + "; the same in a udev rule",
+        ),
+    )
+
+
+MERGES_OFF = Rule(
+    id="disks.merges-off",
+    title="Neighbouring requests are not merged for a workload of streams",
+    what="queue/nomerges 2, for a declared workload of sequential access.",
+    why="The search for a neighbour costs little; what it finds in a stream saves whole requests.",
+    helps_when="Small sequential requests.",
+    hurts_when="Random requests only: there the search finds nothing. NetApp's roles for BeeGFS set 2.",
+    sources=(sources.BLOCK_SYSFS, sources.NETAPP_BEEGFS),
+    function=merges_off,
+)
+
+
+def unthrottled(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    share = workload.write_share if workload else None
+    if share is None or not 0 < share < 1:
+        return ()
+    found = tuple(d for d in facts.disks if setting(d, "wbt_lat_usec") == 0 and d.scheduler != "bfq")
+    if not found:
+        return ()
+    return (
+        UNTHROTTLED.found(
+            "info",
+            why="The declared workload reads and writes; nothing keeps writeback in the background from filling the "
+            "queue "
+            "before the readers.",
+            evidence={"disks": names_of(found), "wbt_lat_usec": 0, "write_share": share},
+            advice=for_all(found, "wbt_lat_usec=-1") + " (the kernel's own value); the same in a udev rule",
+            intent=True,
+        ),
+    )
+
+
+UNTHROTTLED = Rule(
+    id="disks.writeback-unthrottled",
+    title="Writeback is not throttled in favour of reads",
+    what="queue/wbt_lat_usec 0 without the scheduler bfq, for a declared workload that reads and writes.",
+    why="The kernel holds writeback back when reads take longer than wbt_lat_usec.",
+    helps_when="Reads wait while much is written through the page cache.",
+    hurts_when="The service throttles its writes itself, or writes matter more than reads.",
+    sources=(sources.BLOCK_SYSFS,),
+    function=unthrottled,
+)
+
+RULES = (SHORT_READ_AHEAD, LONG_READ_AHEAD, SPLIT_CHUNKS, ANYWHERE, MERGES_OFF, UNTHROTTLED)

@@ -1,0 +1,237 @@
+"""Settings of TCP, bonds and MTUs that no counter asks for: mismatches, and matters of intent."""
+
+from __future__ import annotations
+
+import shlex
+
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.bad_advice import kernel_version
+from advisor.rules.finding import Finding
+from advisor.rules.lookup import by_name, carries_default_route, is_physical, is_up, number, numbers
+from advisor.rules.mtu import ETHERNET_MTU
+from advisor.rules.rule import Rule
+from advisor.rules.workload import Workload
+
+_IPV6_MTU = 1280
+_INITIAL_BYTES = 131_072
+_INITIAL_SINCE = (5, 0)
+
+
+def mtu_probing(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if number(facts, "net.ipv4.tcp_mtu_probing") != 0:
+        return ()
+    links = by_name(facts)
+    found = tuple(
+        link.name
+        for link in facts.links
+        if is_physical(link) and is_up(link) and (link.mtu or 0) > ETHERNET_MTU and carries_default_route(link, links)
+    )
+    if not found:
+        return ()
+    return (
+        MTU_PROBING.found(
+            "info",
+            why="The default route leaves by a link with jumbo frames. Where a firewall on the way swallows the "
+            "messages "
+            "of path MTU discovery, a connection stands still at its first large packet.",
+            evidence={"links": found, "net.ipv4.tcp_mtu_probing": 0},
+            advice="sysctl -w net.ipv4.tcp_mtu_probing=1, and the same in /etc/sysctl.d",
+            intent=True,
+        ),
+    )
+
+
+MTU_PROBING = Rule(
+    id="network.mtu-probing",
+    title="Jumbo frames leave by the default route, and TCP does not probe for black holes",
+    what="tcp_mtu_probing 0 where a link of more than 1500 bytes carries the default route.",
+    why="With 1, TCP tries a smaller size after it has detected a black hole; nothing changes where there is none.",
+    helps_when="Paths through firewalls, VPNs and clouds that do not pass ICMP.",
+    hurts_when="Loss is taken for a black hole now and then, and the connection goes on with small packets.",
+    sources=(sources.IP_SYSCTL, sources.AWS_MTU),
+    function=mtu_probing,
+)
+
+
+def bond_by_address(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(
+        link.name
+        for link in facts.links
+        if link.kind == "bond"
+        and len(link.lower) > 1
+        and link.detail.get("mode") in ("802.3ad", "balance-xor")
+        and link.detail.get("xmit_hash_policy") == "layer2"
+    )
+    if not found:
+        return ()
+    declared = workload is not None and workload.uses_network
+    return (
+        BOND_BY_ADDRESS.found(
+            "advice" if declared else "info",
+            why="layer2 chooses the port by MAC addresses, so everything to one peer, or to one router, uses one port.",
+            evidence={"links": found, "xmit_hash_policy": "layer2"},
+            advice="set xmit_hash_policy layer3+4 in the bond's own configuration; the switch decides its direction by "
+            "itself",
+            intent=not declared,
+        ),
+    )
+
+
+BOND_BY_ADDRESS = Rule(
+    id="network.bond-by-address",
+    title="A bond sends everything for one peer by one port",
+    what="xmit_hash_policy of bonds of mode 802.3ad and balance-xor with several ports.",
+    why="layer3+4 also counts IP addresses and ports, so that several connections to one peer use several ports.",
+    helps_when="Few peers and several connections, as storage has.",
+    hurts_when="layer3+4 is not strictly 802.3ad: fragments may overtake. One connection is never faster than one "
+    "port.",
+    sources=(sources.BONDING,),
+    function=bond_by_address,
+)
+
+
+def slow_start(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if workload is None or not workload.is_replicated or workload.transport != "tcp":
+        return ()
+    if number(facts, "net.ipv4.tcp_slow_start_after_idle") != 1:
+        return ()
+    return (
+        SLOW_START.found(
+            "advice",
+            why="The declared replication over TCP rests between bursts, and after each rest begins with a small "
+            "window.",
+            evidence={"net.ipv4.tcp_slow_start_after_idle": 1},
+            advice="sysctl -w net.ipv4.tcp_slow_start_after_idle=0, and the same in /etc/sysctl.d",
+        ),
+    )
+
+
+SLOW_START = Rule(
+    id="network.slow-start-after-idle",
+    title="Replication over TCP starts slowly after each pause",
+    what="tcp_slow_start_after_idle 1, for a declared workload that is replicated over TCP.",
+    why="After a pause of one retransmission timeout the kernel takes what it knew of the path for stale.",
+    helps_when="Bursts over a private network that nobody else fills.",
+    hurts_when="A shared or wide-area path: a burst at full window meets queues that have filled meanwhile, and loses.",
+    sources=(sources.IP_SYSCTL,),
+    function=slow_start,
+)
+
+
+def initial_window(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    values, version = numbers(facts, "net.ipv4.tcp_rmem"), kernel_version(facts)
+    if len(values) != 3 or version is None or version < _INITIAL_SINCE or not 0 < values[1] < _INITIAL_BYTES:
+        return ()
+    return (
+        INITIAL_WINDOW.found(
+            "info",
+            why=f"This kernel begins with {_INITIAL_BYTES:,} bytes by itself; somebody has lowered it to "
+            f"{values[1]:,}, the "
+            "default of old kernels.",
+            evidence={"net.ipv4.tcp_rmem": " ".join(map(str, values)), "kernel": facts.host.kernel},
+            advice=f'sysctl -w net.ipv4.tcp_rmem="{values[0]} {_INITIAL_BYTES} {max(values[2], _INITIAL_BYTES)}", and '
+            "the same without quotes in /etc/sysctl.d",
+        ),
+    )
+
+
+INITIAL_WINDOW = Rule(
+    id="network.initial-window-lowered",
+    title="TCP connections begin with a smaller receive buffer than the kernel's own",
+    what="The second field of tcp_rmem against 131,072, on Linux 5.0 and newer.",
+    why="A new connection's first window follows from it; the number 87380 is copied from the defaults of old kernels.",
+    helps_when="Short connections.",
+    hurts_when="Very many connections on a host with little memory.",
+    sources=(sources.IP_SYSCTL, sources.WHITE_PAPER),
+    function=initial_window,
+)
+
+
+def below_ipv6(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = tuple(link for link in facts.links if is_up(link) and is_physical(link) and 0 < (link.mtu or 0) < _IPV6_MTU)
+    return tuple(
+        BELOW_IPV6.found(
+            "advice",
+            title=f"Link {link.name} has an MTU of {link.mtu}, at which there is no IPv6",
+            why="The kernel took its IPv6 addresses away when the MTU fell below 1280, and does not put those back "
+            "that "
+            "were set by hand.",
+            evidence={"links": (link.name,), "mtu": link.mtu, "addresses": link.addresses},
+            advice=f"ip link set dev {shlex.quote(link.name)} mtu {ETHERNET_MTU}; then set the IPv6 addresses again",
+        )
+        for link in found
+    )
+
+
+BELOW_IPV6 = Rule(
+    id="links.mtu-below-minimum",
+    title="A link's MTU is below what IPv6 needs",
+    what="Links with a device whose MTU is below 1280.",
+    why="IPv6 requires 1280 bytes of every link.",
+    helps_when="IPv6 is used, or an MTU was set by mistake.",
+    hurts_when="The path carries no more, as some tunnels and radio links do, and IPv6 is not used.",
+    sources=(sources.IP_SYSCTL, sources.MEASURED_IPV6),
+    function=below_ipv6,
+)
+
+
+def busy_polling(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    polled = {key: value for key in _POLLING if (value := number(facts, key))}
+    if not polled:
+        return ()
+    return (
+        BUSY_POLLING.found(
+            "info",
+            why="A program that waits for a packet spins for that many microseconds before it sleeps: less delay, for "
+            "the price of a CPU that does nothing else.",
+            evidence=dict(polled),
+            advice="keep it where the delay of few sockets matters more than CPU time; else sysctl -w "
+            + " ".join(f"{key}=0" for key in polled),
+            intent=True,
+        ),
+    )
+
+
+_POLLING = ("net.core.busy_poll", "net.core.busy_read")
+
+BUSY_POLLING = Rule(
+    id="network.busy-polling",
+    title="Programs poll for packets instead of sleeping",
+    what="net.core.busy_read and busy_poll above 0.",
+    why="The kernel's default is 0; 50 is for hosts where delay is all, and Amazon names 70 for its ENA.",
+    helps_when="Somebody set it for a test, or copied it.",
+    hurts_when="Few sockets, idle CPUs and a service whose delay is the point: then it is right.",
+    sources=(sources.SYSCTL_NET, sources.ENA),
+    function=busy_polling,
+)
+
+
+def unpaced(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    queue = facts.sysctl.get("net.core.default_qdisc")
+    if facts.sysctl.get("net.ipv4.tcp_congestion_control") != "bbr" or queue in (None, "fq"):
+        return ()
+    return (
+        UNPACED.found(
+            "info",
+            why=f"BBR spaces its packets; with the discipline {queue}, TCP keeps a timer for each socket.",
+            evidence={"net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": queue},
+            advice="sysctl -w net.core.default_qdisc=fq, and the same in /etc/sysctl.d; or cubic, the default, where "
+            "the network loses nothing",
+            intent=True,
+        ),
+    )
+
+
+UNPACED = Rule(
+    id="network.bbr-unpaced",
+    title="BBR is in use without the queueing discipline that paces it",
+    what="tcp_congestion_control bbr where net.core.default_qdisc is not fq.",
+    why="fq spaces packets for all connections at once, for less CPU time than a timer for each.",
+    helps_when="Many connections over lossy wide-area paths, for which BBR was made.",
+    hurts_when="The cloud or the card paces by itself, or few connections carry everything.",
+    sources=(sources.IP_SYSCTL, sources.PRACTICE),
+    function=unpaced,
+)
+
+RULES = (MTU_PROBING, BOND_BY_ADDRESS, SLOW_START, INITIAL_WINDOW, BELOW_IPV6, BUSY_POLLING, UNPACED)

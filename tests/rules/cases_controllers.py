@@ -1,0 +1,83 @@
+"""Hosts with RAID controllers, or with arrays that the work does not suit: those that need a rule, and others."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from advisor.facts.array import Array
+from advisor.facts.controller import CacheProtection, Controller, Volume
+from tests.rules.build import array, replaced
+from tests.rules.cases_iscsi import exports
+
+WELL = CacheProtection("flash", "Optimal", healthy=True)
+BAD = CacheProtection("battery", "Failed", healthy=False)
+ODD = CacheProtection("battery", "Whatever", healthy=None)
+Tool = Literal["storcli", "tw_cli", "ssacli"]
+
+
+def with_cache(
+    policy: str | None, protection: CacheProtection | None = WELL, *, tool: Tool = "storcli", **parts: Any
+) -> dict[str, Any]:
+    """A host with one controller and one RAID 10 of hard disks."""
+    about: dict[str, Any] = {"name": {"storcli": "0/0", "tw_cli": "u0", "ssacli": "1"}[tool], "level": "raid10"}
+    about |= {"state": "active", "status": "Optl", "write_policy": policy, "cache": "NRWTD", "media": "hdd"}
+    has = parts.pop("has_protection", True if protection else None)
+    one = Controller("0", tool, "MegaRAID", None, (Volume(**about | parts),), has, protection)
+    return {"controllers": (one,)}
+
+
+def mirrored(data_disks: int, device: str = "sda", level: str = "raid10") -> dict[str, Any]:
+    parts: dict[str, Any] = {"device": device, "level": level, "data_disks": data_disks, "disks": (device,)}
+    return {"arrays": (volume("c0/v0", **parts),), "iscsi": exports("eth1", disks=("sda",))}
+
+
+def volume(name: str, **parts: Any) -> Array:
+    """A controller's volume as an array: no members are seen."""
+    return replaced(array(name), {"manager": "controller", "members": (), **parts})
+
+
+# rule, workload, host, severity, what the evidence must name
+FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
+    ("controllers.unprotected-cache", None, with_cache("write-back", BAD), "warning", "battery Failed"),
+    (
+        "controllers.unprotected-cache",
+        None,
+        with_cache("always-write-back", None, has_protection=False),
+        "warning",
+        "no battery",
+    ),
+    ("controllers.write-through", None, with_cache("write-through"), "advice", "c0/v0"),
+    ("controllers.write-through", None, with_cache("write-through", media=None), "advice", "c0/v0"),
+    ("controllers.battery", None, with_cache("write-through", BAD), "warning", "battery Failed"),
+    ("controllers.parity-small-writes", "oltp", {"arrays": (array(level="raid6"),)}, "advice", "raid6, 6 for a write"),
+    (
+        "controllers.parity-small-writes",
+        "iscsi-vm",
+        {"arrays": (array(level="raid5"),)},
+        "advice",
+        "raid5, 4 for a write",
+    ),
+    ("controllers.two-small-arrays", None, mirrored(4), "info", "4 data disks"),
+]
+
+SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
+    ("controllers.unprotected-cache", None, with_cache("write-back")),
+    ("controllers.unprotected-cache", None, with_cache("write-back", ODD)),
+    ("controllers.unprotected-cache", None, with_cache("write-back", None)),
+    ("controllers.unprotected-cache", None, with_cache("write-through", BAD)),
+    ("controllers.unprotected-cache", None, with_cache(None, BAD)),
+    ("controllers.write-through", None, with_cache("write-back")),
+    ("controllers.write-through", None, with_cache("write-through", media="ssd")),
+    ("controllers.write-through", None, with_cache("write-through", ODD)),
+    ("controllers.battery", None, with_cache("write-back")),
+    ("controllers.battery", None, with_cache("write-back", ODD)),
+    ("controllers.battery", None, with_cache("write-back", None, has_protection=False)),
+    ("controllers.parity-small-writes", None, {"arrays": (array(level="raid6"),)}),
+    ("controllers.parity-small-writes", "backup", {"arrays": (array(level="raid6"),)}),
+    ("controllers.parity-small-writes", "oltp", {"arrays": (array(level="raid10"),)}),
+    ("controllers.parity-small-writes", "read=100%,block=8k,access=random", {"arrays": (array(level="raid6"),)}),
+    ("controllers.two-small-arrays", None, mirrored(2)),
+    ("controllers.two-small-arrays", None, mirrored(4, device="sdb")),
+    ("controllers.two-small-arrays", None, mirrored(4, level="raid0")),
+    ("controllers.two-small-arrays", None, {**mirrored(4), "iscsi": None}),
+]

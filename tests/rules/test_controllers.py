@@ -1,0 +1,61 @@
+"""Rules about RAID controllers: each on a host on which it fires and on one on which it is silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor.rules import controllers, judge
+from tests.rules.build import facts
+from tests.rules.cases_controllers import BAD, FIRES, SILENT, Tool, volume, with_cache
+from tests.rules.test_rules import findings_of
+
+
+@pytest.mark.parametrize(("rule", "workload", "parts", "severity", "named"), FIRES)
+def test_fires(rule: str, workload: str | None, parts: dict[str, Any], severity: str, named: str) -> None:
+    (found,) = findings_of(rule, workload, parts)
+    assert found.severity == severity
+    assert named in str(found.evidence)
+    assert found.severity == "info" or not found.intent
+    assert "None" not in found.title + found.why + found.advice
+
+
+@pytest.mark.parametrize(("rule", "workload", "parts"), SILENT)
+def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> None:
+    assert findings_of(rule, workload, parts) == ()
+
+
+def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
+    rules = {rule.id for rule in controllers.RULES}
+    assert rules == {row[0] for row in FIRES} == {row[0] for row in SILENT}
+
+
+@pytest.mark.parametrize(
+    ("tool", "through", "back"),
+    [
+        ("storcli", "storcli64 /c0/v0 set wrcache=wt", "storcli64 /c0/v0 set wrcache=wb"),
+        ("tw_cli", "tw_cli /c0/u0 set cache=off", "tw_cli /c0/u0 set cache=on"),
+        (
+            "ssacli",
+            "ssacli ctrl slot=0 ld 1 modify arrayaccelerator=disable",
+            "ssacli ctrl slot=0 ld 1 modify arrayaccelerator=enable",
+        ),
+    ],
+)
+def test_each_tool_has_its_own_command(tool: Tool, through: str, back: str) -> None:
+    (unsafe,) = findings_of("controllers.unprotected-cache", None, with_cache("write-back", BAD, tool=tool))
+    (slow,) = findings_of("controllers.write-through", None, with_cache("write-through", tool=tool))
+    assert unsafe.advice.startswith(through)
+    assert slow.advice == back
+
+
+def test_a_degraded_volume_of_a_controller_is_a_degraded_array() -> None:
+    host = facts(arrays=(volume("c0/v0", state="degraded", missing=None),))
+    (found,) = (one for one in judge(host) if one.id == "arrays.degraded")
+    assert "the controller's own tool" in found.advice
+
+
+def test_a_hostile_name_stays_one_word_of_the_command() -> None:
+    (found,) = findings_of("controllers.write-through", None, with_cache("write-through", name="0/1; reboot"))
+    assert found.advice == "storcli64 '/c0/v1; reboot' set wrcache=wb"

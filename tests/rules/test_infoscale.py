@@ -1,0 +1,152 @@
+"""The rules of InfoScale and of LLT in a cluster: where each fires and is silent, and what the recognition makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.facts.infoscale_configuration import TITLES
+from advisor.facts.infoscale_text import LltHost, VxDisk
+from advisor.facts.whole import Facts
+from advisor.profiles import load, profile_paths
+from advisor.rules import RULES, Finding, judge, llt_cluster, parse_workload
+from advisor.rules.infoscale import RULES as OWN_RULES
+from advisor.rules.infoscale import (
+    mirrored_iops,
+    profile_of,
+    recognised_workload,
+    recognition,
+    serial_writes_per_second,
+)
+from advisor.rules.llt_cluster import queue_bytes, window_bytes_per_second
+from tests.rules.build import facts, llt_link
+from tests.rules.cases_infoscale import AWS, FIRES, MIRRORED, NEAR, SHARED, SILENT, SINGLE, TCP, cluster, memory_of
+
+
+def findings_of(rule: str, workload: str | None, parts: dict[str, Any]) -> tuple[Finding, ...]:
+    declared = parse_workload(workload) if workload else None
+    return tuple(finding for finding in judge(facts(**parts), declared) if finding.id == rule)
+
+
+@pytest.mark.parametrize(("rule", "workload", "parts", "severity", "named"), FIRES)
+def test_fires(rule: str, workload: str | None, parts: dict[str, Any], severity: str, named: str) -> None:
+    found = findings_of(rule, workload, parts)
+    assert [finding.severity for finding in found] == [severity]
+    assert named in str(found[0].evidence)
+    assert all(len(text) > 5 for text in (found[0].title, found[0].why, found[0].advice, found[0].hurts_when))
+    assert "None" not in found[0].title + found[0].why + found[0].advice
+    assert found[0].severity == "info" or not found[0].intent
+
+
+@pytest.mark.parametrize(("rule", "workload", "parts"), SILENT)
+def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> None:
+    assert findings_of(rule, workload, parts) == ()
+
+
+def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
+    own = {rule.id for rule in (*OWN_RULES, *llt_cluster.RULES)}
+    assert own <= {rule.id for rule in RULES}
+    assert own == {row[0] for row in FIRES} == {row[0] for row in SILENT}
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_every_configuration_has_a_profile(name: str) -> None:
+    assert profile_of(name) in profile_paths()
+    assert load(profile_of(name)).conditions[-1].fact == f"infoscale.configurations.{name}"
+
+
+def whole(**parts: Any) -> Facts:
+    return facts(**parts)
+
+
+@pytest.mark.parametrize(
+    ("workload", "disks", "expected"),
+    [
+        # What was seen goes before what is declared.
+        ("fss-udp", SHARED, "shared-disk"),
+        ("replication=none", MIRRORED, None),
+        # A declaration fills in what was not seen.
+        ("fss-udp", None, "fss-udp"),
+        ("fss-cross-zone", None, "fss-zones"),
+        ("fss-udp,rtt=1ms", None, "fss-zones"),
+        ("replication=sync,rtt=200us", None, "fss-udp"),
+        ("shared-disk", None, "shared-disk"),
+        ("replication=sync", None, None),
+        ("transport=tcp", None, None),
+    ],
+)
+def test_a_declaration_beside_what_was_seen(
+    workload: str, disks: tuple[VxDisk, ...] | None, expected: str | None
+) -> None:
+    found = recognition(whole(**cluster(disks=disks)), parse_workload(workload))
+    assert found is not None
+    assert found.configuration == expected
+    if expected and disks is None:
+        assert any("(declared)" in text for text in found.evidence)
+
+
+def test_a_single_node_may_be_declared_where_nothing_speaks_against_it() -> None:
+    host = whole(**cluster(hosts=()))
+    found = recognition(host, parse_workload("single-node"))
+    assert found is not None
+    assert found.configuration == "single-node"
+    two = recognition(whole(**cluster()), parse_workload("single-node"))
+    assert two is not None
+    assert two.fits["single-node"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("parts", "transport", "replication"),
+    [
+        (SINGLE, None, "none"),
+        (cluster(disks=SHARED), None, "none"),
+        (cluster(*TCP, disks=MIRRORED), "tcp", "sync"),
+        (cluster(disks=MIRRORED, table=NEAR, host=AWS), "udp", "sync"),
+    ],
+)
+def test_what_a_configuration_says_of_the_load_and_no_more(
+    parts: dict[str, Any], transport: str | None, replication: str
+) -> None:
+    found = recognised_workload(whole(**parts))
+    assert found is not None
+    assert (found.transport, found.replication) == (transport, replication)
+    assert (found.block_bytes, found.access, found.write_share, found.rtt_seconds) == (None, None, None, None)
+
+
+@pytest.mark.parametrize("parts", [{}, cluster(), cluster(disks=MIRRORED)])
+def test_where_it_is_not_certain_nothing_is_taken_for_a_workload(parts: dict[str, Any]) -> None:
+    assert recognised_workload(whole(**parts)) is None
+
+
+@pytest.mark.parametrize(("rtt", "writes"), [(1.16e-3, 862), (1.12e-3, 893), (0.1e-3, 10_000)])
+def test_serial_writes(rtt: float, writes: int) -> None:
+    assert round(serial_writes_per_second(rtt)) == writes
+    assert mirrored_iops(2 * writes) == writes
+
+
+def test_a_window_of_50_packets_over_the_round_trip_of_zones() -> None:
+    assert round(window_bytes_per_second(50, 8192, 1.16e-3) / 1e6) == 353
+    assert window_bytes_per_second(50, 8192, 1e-3) == 50 * 8192 * 1000
+
+
+@pytest.mark.parametrize(("peers", "expected"), [(1, 2000 * 8192), (3, 4000 * 8192)])
+def test_queues_grow_with_the_peers(peers: int, expected: int) -> None:
+    assert queue_bytes(1000, 1000, 8192, peers) == expected
+
+
+def test_the_nodes_are_counted_by_llthosts() -> None:
+    four = tuple(LltHost(n, f"n{n}") for n in range(4))
+    (found,) = findings_of("llt.queue-memory", None, cluster(hosts=four, memory=memory_of(300 << 20)))
+    assert found.evidence["peers"] == 3
+
+
+def test_the_finding_of_an_uncertain_configuration_says_how_to_learn_it() -> None:
+    (found,) = findings_of("infoscale.configuration", None, cluster())
+    assert "shared-disk, fss-udp, fss-zones" in found.title
+    assert "vxdisk -o alldgs list" in found.advice
+    assert "advisor probe" in found.advice
+    (none,) = findings_of("infoscale.configuration", None, cluster(llt_link("a", "eth1", type="ether"), disks=MIRRORED))
+    assert "none of the five" in none.title
+    assert msgspec.json.encode(none)

@@ -1,0 +1,58 @@
+"""Rules about iSCSI: each on a host on which it fires and on one on which it is silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor.facts.iscsi import Iscsi, IscsiSession
+from advisor.rules import iscsi, iscsi_sessions, judge, parse_workload
+from tests.rules.build import GIB, facts, nothing_known, replaced
+from tests.rules.cases_iscsi import FIRES, SILENT, exports, over, path
+from tests.rules.test_rules import findings_of
+
+
+@pytest.mark.parametrize(("rule", "workload", "parts", "severity", "named"), FIRES)
+def test_fires(rule: str, workload: str | None, parts: dict[str, Any], severity: str, named: str) -> None:
+    (found,) = findings_of(rule, workload, parts)
+    assert found.severity == severity
+    assert named in str(found.evidence)
+    assert found.severity == "info" or not found.intent
+    assert "None" not in found.title + found.why + found.advice
+
+
+@pytest.mark.parametrize(("rule", "workload", "parts"), SILENT)
+def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> None:
+    assert findings_of(rule, workload, parts) == ()
+
+
+def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
+    rules = {rule.id for rule in (*iscsi.RULES, *iscsi_sessions.RULES)}
+    assert rules == {row[0] for row in FIRES} == {row[0] for row in SILENT}
+
+
+def test_where_nothing_is_known_nothing_is_claimed() -> None:
+    empty = replaced(nothing_known(), {"iscsi": Iscsi()})
+    assert judge(empty, parse_workload("iscsi-vm")) == ()
+    odd = IscsiSession("session1", *(None,) * 10, connections=(), disks=())
+    found = judge(replaced(nothing_known(), {"iscsi": Iscsi((odd, replaced(odd, {"name": "session2"})))}))
+    assert [one.id for one in found] == ["iscsi.order"]
+
+
+def test_the_storage_itself_is_told_the_size_of_the_file_for_its_disks() -> None:
+    (found,) = findings_of(
+        "iscsi.order", None, {"iscsi": exports("eth1"), "memory": replaced(facts().memory, {"total_bytes": 8 * GIB})}
+    )
+    assert "--size=16384m" in found.advice
+    (found,) = findings_of("iscsi.order", None, {"iscsi": over("eth1")})
+    assert "--size=TWICE-ITS-MEMORY" in found.advice
+
+
+def test_a_command_for_unequal_links_names_them() -> None:
+    (found,) = findings_of(
+        "iscsi.mtu-differs",
+        None,
+        {"iscsi": over("eth1", "e;reboot"), "links": (path("eth1", 1), path("e;reboot", 2, mtu=1500))},
+    )
+    assert "advisor plan iscsi --set 'links=eth1,e;reboot'" in found.advice
