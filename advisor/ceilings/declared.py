@@ -5,6 +5,7 @@ What is read is not trusted: a wrong file is told with its field.
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -12,7 +13,17 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from advisor.ceilings.ebs import LARGEST_GIB, MOST_IOPS, MOST_MIB_PER_S, VOLUME_TYPES
+from advisor.ceilings.ebs import (
+    IOPS_PER_GIB,
+    IOPS_PER_MIB,
+    LARGEST_GIB,
+    LEAST_IOPS,
+    LEAST_MIB_PER_S,
+    MOST_IOPS,
+    MOST_MIB_PER_S,
+    SIZES_GIB,
+    VOLUME_TYPES,
+)
 from advisor.ceilings.figures import MIB
 from advisor.errors import InvalidInputError, PermissionDeniedError
 from advisor.host.given import open_given
@@ -53,9 +64,11 @@ class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
 
 class Quota(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What an account may draw in all."""
+    """What an account may have in all. ``elsewhere_iops`` is what volumes of other hosts, as a mirror's other member,
+    have of ``iops``."""
 
     iops: Count | None = None
+    elsewhere_iops: Count | None = None
     throughput_mb_per_s: Positive | None = None
 
 
@@ -178,6 +191,11 @@ def _check(found: Declared, *, is_json: bool) -> None:
         if not one.device and not one.volume_id:
             raise _FieldError(f"{place}.device", "neither a device nor a volume-id is there")
         _check_fields(one, place)
+        if not is_json:
+            # AWS knows what it has sold; limits may have grown since.
+            _check_together(one, place)
+    if found.quota is not None and found.quota.elsewhere_iops is not None and found.quota.iops is None:
+        raise _FieldError("quota.elsewhere-iops", "it is part of iops, which is not given")
 
 
 def _check_fields(one: DeclaredVolume, place: str) -> None:
@@ -194,6 +212,32 @@ def _check_fields(one: DeclaredVolume, place: str) -> None:
     if bought is not None and bought > MOST_MIB_PER_S[one.type]:
         most = MOST_MIB_PER_S[one.type]
         raise _FieldError(f"{place}.throughput-mib-per-s", f"{bought:,.0f} is more than the {most:,} of {one.type}")
+
+
+def _check_together(one: DeclaredVolume, place: str) -> None:
+    """Size, IOPS and MiB/s against each other."""
+    low, high = SIZES_GIB.get(one.type, (1, LARGEST_GIB))
+    if one.gib is not None and not low <= one.gib <= high:
+        raise _FieldError(f"{place}.gib", f"a volume of type {one.type} has {low:,} to {high:,} GiB")
+    if one.iops is not None:
+        _check_iops(one.type, one.iops, one.gib or 0, f"{place}.iops")
+    bought, least = one.mib_per_s, LEAST_MIB_PER_S.get(one.type, 0)
+    if bought is not None:
+        field = f"{place}.throughput-mib-per-s"
+        needed = math.ceil(bought * IOPS_PER_MIB[one.type])
+        if bought < least:
+            raise _FieldError(field, f"{bought:,.0f} is less than the {least:,} that {one.type} has at least")
+        if needed > (one.iops or LEAST_IOPS[one.type]):
+            raise _FieldError(field, f"{bought:,.0f} take {needed:,} IOPS at least")
+
+
+def _check_iops(kind: str, iops: int, gib: int, field: str) -> None:
+    least, each = LEAST_IOPS[kind], IOPS_PER_GIB[kind]
+    if iops < least:
+        raise _FieldError(field, f"{iops:,} is less than the {least:,} that {kind} has at least")
+    # What comes with the smallest of volumes needs no size.
+    if iops > least and iops > each * gib:
+        raise _FieldError(field, f"{iops:,} take {-(-iops // each):,} GiB at least ({each:,} for each)")
 
 
 _EBS: Final = frozenset({*VOLUME_TYPES, "standard"})

@@ -7,6 +7,8 @@ Sources: Amazon EBS user guide. General purpose volumes: gp2 3 IOPS per GiB, at 
 bought. Provisioned IOPS volumes: io1 256 KiB per I/O up to 500 MiB/s, beyond 32,000 IOPS 16 KiB up to 1,000; io2 Block
 Express 0.256 MiB/s per IOPS up to 4,000. HDD volumes: st1 40 MiB/s per TiB, bursts of 250 MiB/s per TiB, at most 500;
 sc1 12 and 80 MiB/s per TiB, at most 192 and 250; a bucket of 1 TiB per TiB. Magnetic: 40-200 IOPS, 40-90 MiB/s.
+Instances that are not built on Nitro carry 32,000 IOPS of a volume at most. What may be bought together: gp3 up to 500
+IOPS per GiB and 0.25 MiB/s per IOPS, io1 50 and io2 1,000 IOPS per GiB.
 """
 
 from __future__ import annotations
@@ -23,6 +25,21 @@ EBS_MODEL: Final = "Amazon Elastic Block Store"
 GUIDE: Final = "Amazon EBS user guide, volume types"
 MOST_IOPS: Final = {"gp3": 80_000, "io1": 64_000, "io2": 256_000}
 MOST_MIB_PER_S: Final = {"gp3": 2_000}
+LEAST_IOPS: Final = {"gp3": 3_000, "io1": 100, "io2": 100}
+LEAST_MIB_PER_S: Final = {"gp3": 125}
+IOPS_PER_GIB: Final = {"gp3": 500, "io1": 50, "io2": 1_000}
+IOPS_PER_MIB: Final = {"gp3": 4}
+SIZES_GIB: Final = {
+    "gp2": (1, 16_384),
+    "gp3": (1, LARGEST_GIB),
+    "io1": (4, 16_384),
+    "io2": (4, LARGEST_GIB),
+    "st1": (125, 16_384),
+    "sc1": (125, 16_384),
+    "standard": (1, 1_024),
+}
+OLD_INSTANCE_IOPS: Final = 32_000
+"""What an instance that is not built on Nitro carries of one volume."""
 _GP2_MOST_MIB: Final = 250.0
 _GP2_SMALL_GIB: Final = 170
 _GP2_SMALL_MIB: Final = 128.0
@@ -78,8 +95,21 @@ def lasts_seconds(bucket: Bucket, rate: float) -> float | None:
     return bucket.size / spent if spent > 0 else None
 
 
-def carried(volume: Volume, iops: int | None = None, mib_per_s: float | None = None) -> Carried | None:
-    """What a volume carries, with what was bought of it; None for io1 and io2 of which the IOPS are not known."""
+def fills_seconds(bucket: Bucket) -> float:
+    """How long an empty bucket takes to fill while nothing is drawn."""
+    return bucket.size / bucket.base
+
+
+def carried(
+    volume: Volume, iops: int | None = None, mib_per_s: float | None = None, *, nitro: bool = True
+) -> Carried | None:
+    """What a volume carries, with what was bought of it; None for io1 and io2 of which the IOPS are not known.
+
+    ``nitro``: whether the instance is built on Nitro; others carry less of io1 and io2.
+    """
+    if not nitro and volume.kind in ("io1", "io2") and iops is not None:
+        most = min(iops, OLD_INSTANCE_IOPS)
+        return Carried(_io1_mib(most), most)
     match volume.kind:
         case "gp2":
             return _gp2(volume)

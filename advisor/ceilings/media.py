@@ -36,7 +36,9 @@ class Media:
     def __init__(self, facts: Facts, declared: Declared) -> None:
         self._disks = {disk.name: disk for disk in facts.disks}
         self._found = _matched(self._disks, declared)
-        self._made = {name: medium_of(one, declared.where) for name, one in self._found.items()}
+        # Instances that run on Xen are those from before Nitro.
+        nitro = facts.host.virtualization != "xen"
+        self._made = {name: medium_of(one, declared.where, nitro=nitro) for name, one in self._found.items()}
         unused = [one for one in declared.volume if one not in self._found.values()]
         self.notes: tuple[str, ...] = (_unused_note(len(unused)),) if unused else ()
 
@@ -87,35 +89,37 @@ def _matched(disks: Mapping[str, Disk], declared: Declared) -> dict[str, Declare
     return found
 
 
-def medium_of(one: DeclaredVolume, where: str) -> Medium | None:
-    """What a declared volume carries; None where too little is declared."""
+def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium | None:
+    """What a declared volume carries, on an instance that is built on Nitro or not; None where too little is known."""
     source = where or "the user"
     if one.type == "drive":
         limits = (one.read_mb_per_s, one.write_mb_per_s, one.read_iops, one.write_iops)
         figures = Figures(*(math.inf if value is None else float(value) for value in limits))
         return Medium(figures, "declared", f"as declared in {source}") if figures.is_limit else None
-    carried = MAGNETIC if one.type == "standard" else _carried(one)
+    carried = MAGNETIC if one.type == "standard" else _carried(one, nitro=nitro)
     if carried is None:
         return None
+    is_less = not nitro and carried != _carried(one, nitro=True) and one.type in VOLUME_TYPES
+    old = "; the instance is not built on Nitro and carries less of it" if is_less else ""
     size = f", {one.gib:,} GiB" if one.gib else ""
     has_burst = carried.bucket is not None and carried.burst_mib_per_s is not None and carried.burst_iops is not None
     bucket = carried.bucket
     return Medium(
         sustained=both_ways(carried.mib_per_s * MIB, carried.iops),
         known="table",
-        why=f"{one.type}{size} as declared in {source}",
+        why=f"{one.type}{size} as declared in {source}{old}",
         burst=both_ways((carried.burst_mib_per_s or 0) * MIB, carried.burst_iops or 0) if has_burst else None,
         burst_seconds=ebs.lasts_seconds(bucket, bucket.burst) if bucket else None,
         source=GUIDE,
     )
 
 
-def _carried(one: DeclaredVolume) -> Carried | None:
-    kind = next(kind for kind in VOLUME_TYPES if kind == one.type)
-    return ebs.carried(Volume(kind, one.gib or 1), one.iops, one.mib_per_s)
+def _carried(one: DeclaredVolume, *, nitro: bool = True) -> Carried | None:
+    kind = next((kind for kind in VOLUME_TYPES if kind == one.type), None)
+    return None if kind is None else ebs.carried(Volume(kind, one.gib or 1), one.iops, one.mib_per_s, nitro=nitro)
 
 
 def bucket_of(one: DeclaredVolume) -> ebs.Bucket | None:
     """The bucket of a declared volume; None where it has none."""
-    carried = _carried(one) if one.type in VOLUME_TYPES else None
+    carried = _carried(one)
     return carried.bucket if carried else None

@@ -10,6 +10,7 @@ import msgspec
 
 from advisor.ceilings.declared import Declared
 from advisor.ceilings.ebs import lasts_seconds
+from advisor.ceilings.figures import MIB
 from advisor.ceilings.media import Media, bucket_of
 from advisor.ceilings.records import Ceiling, Limits, Measure, Observed, Path, Rate
 from advisor.ceilings.stack import Devices
@@ -79,15 +80,18 @@ def _observed(path: Path, one: Measurement, declared: Declared, facts: Facts) ->
     in_burst = sustained is not None and burst is not None and one.value > sustained and burst > sustained
     ceiling = burst if in_burst else sustained
     part = share(one.value, ceiling) if ceiling else None
-    seconds = _seconds(path, one, declared, facts) if one.measure == "iops" else None
+    seconds = _seconds(path, one, declared, facts)
     yield Observed(one.workload, one.measure, one.read_share, one.value, ceiling, part, in_burst, seconds)
 
 
 def _seconds(path: Path, one: Measurement, declared: Declared, facts: Facts) -> float | None:
-    """How long the bucket of the one gp2 volume below a path lasts; an array's is not told."""
+    """How long the bucket of the one volume below a path lasts, gp2's in I/Os and st1's and sc1's in MiB; an array's is
+    not told."""
     if len(path.disks) != 1 or path.layers:
         return None
     volume = Media(facts, declared).declared(path.disks[0])
     bucket = bucket_of(volume) if volume else None
-    lasting = lasts_seconds(bucket, one.value) if bucket and bucket.unit == "I/O" else None
+    if bucket is None or (bucket.unit == "I/O") != (one.measure == "iops"):
+        return None
+    lasting = lasts_seconds(bucket, one.value if bucket.unit == "I/O" else one.value / MIB)
     return lasting if lasting is not None and math.isfinite(lasting) else None

@@ -11,6 +11,7 @@ from advisor.ceilings.figures import QUANTITIES, Quantity, both_ways
 from advisor.ceilings.instances import Instance, find_instance
 from advisor.ceilings.links import pcie_ceiling, physical_below, wire_ceiling
 from advisor.ceilings.media import Media
+from advisor.ceilings.notes import bucket_notes, iris_words, quota_notes, quota_use, stripe_notes
 from advisor.ceilings.raid import usable_bytes
 from advisor.ceilings.records import Bought, Bound, Capacity, Ceiling, Limits, NotKnown, Path, Rate
 from advisor.ceilings.stack import Devices, Node
@@ -33,6 +34,7 @@ def limits_of(facts: Facts, surroundings: Surroundings | None = None, declared: 
     instance = find_instance(name) if name else None
     media = Media(facts, declared)
     stages = StorageStages(facts, surroundings or Surroundings(), declared, media, name, instance)
+    quota = quota_use(declared)
     storage = tuple(_storage_path(top, facts, stages) for top in devices.tops())
     return Limits(
         hostname=facts.host.hostname,
@@ -40,7 +42,8 @@ def limits_of(facts: Facts, surroundings: Surroundings | None = None, declared: 
         paths=(*storage, *_link_paths(facts)),
         bought=tuple(_bought(facts, media, instance)) if instance else (),
         unknown=(*_unread(facts), *NOT_KNOWN),
-        notes=media.notes,
+        notes=(*media.notes, *quota_notes(quota)),
+        quota=quota,
     )
 
 
@@ -71,7 +74,8 @@ def _storage_path(top: tuple[Node, tuple[str, ...], tuple[str, ...]], facts: Fac
         burst=burst_bounds(ceilings),
         file_system=", ".join(kinds) or None,
         capacity=_capacity(node, facts),
-        notes=tuple(_notes(node)),
+        notes=(*_notes(node), *stripe_notes(node, facts), *bucket_notes(node, stages.media), *_order(ceilings)),
+        holds=tuple(iris_words(node.device, places, facts)),
     )
 
 
@@ -85,6 +89,15 @@ def _notes(node: Node) -> Iterator[str]:
             yield f"{array.name} is {array.state or 'not whole'}: reconstruction lies below these ceilings"
         if array.family is None:
             yield f"{array.name}: no arithmetic for {array.level or 'an unknown level'}; the sum of its members stands"
+
+
+def _order(ceilings: Sequence[Ceiling]) -> Iterator[str]:
+    """The order in which a path over iSCSI is tuned: what the links lose hides what the disks could do."""
+    if any(one.stage == "network" and one.what.startswith("iSCSI") for one in ceilings):
+        yield (
+            "iSCSI: tune the links first, with a file below the storage's memory, until near their ceiling; only then "
+            "the disks, with a file of twice that memory (advisor explain iscsi.order)"
+        )
 
 
 def _capacity(node: Node, facts: Facts) -> Capacity | None:

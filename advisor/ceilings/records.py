@@ -95,6 +95,8 @@ class Path(msgspec.Struct, frozen=True):
     capacity: Capacity | None = None
     observed: tuple[Observed, ...] = ()
     notes: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    """What a database keeps there: of each instance, its journal, WIJ and databases."""
 
 
 class Bought(msgspec.Struct, frozen=True):
@@ -104,6 +106,16 @@ class Bought(msgspec.Struct, frozen=True):
     volumes: float
     instance: float
     unusable: float
+
+
+class QuotaUse(msgspec.Struct, frozen=True):
+    """IOPS of provisioned volumes (io1, io2) against the account's quota. ``bought`` are those that are declared,
+    ``elsewhere`` those of other hosts; ``left`` is negative where they are more than the quota."""
+
+    iops: int
+    bought: int
+    elsewhere: int
+    left: int
 
 
 class NotKnown(msgspec.Struct, frozen=True):
@@ -122,3 +134,4 @@ class Limits(msgspec.Struct, frozen=True):
     bought: tuple[Bought, ...] = ()
     unknown: tuple[NotKnown, ...] = ()
     notes: tuple[str, ...] = ()
+    quota: QuotaUse | None = None

@@ -57,9 +57,11 @@ class Devices:
     """The block devices of a host: which tree a name leads to, and what stands on top."""
 
     def __init__(self, facts: Facts) -> None:
-        self._facts = facts
+        # A controller's volume is a disk to the kernel: it has its place as that.
+        arrays = tuple(array for array in facts.arrays if array.manager != "controller")
+        self._facts = msgspec.structs.replace(facts, arrays=arrays)
         self._disks = {disk.name: disk for disk in facts.disks}
-        self._arrays = {array.device: array for array in facts.arrays}
+        self._arrays = {array.device: array for array in arrays}
 
     @cached_property
     def _carriers(self) -> dict[str, str]:

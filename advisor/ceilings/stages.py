@@ -68,8 +68,10 @@ class StorageStages(msgspec.Struct, frozen=True):
     def _quota(self, node: Node, ebs: Sequence[str]) -> Iterator[Ceiling]:
         quota = self.declared.quota
         if quota is not None:
-            whole = both_ways(quota.throughput_mb_per_s or math.inf, quota.iops or math.inf)
+            iops = math.inf if quota.iops is None else max(0, quota.iops - (quota.elsewhere_iops or 0))
+            whole = both_ways(quota.throughput_mb_per_s or math.inf, iops)
             why = f"as declared in {self.declared.where or 'the user'}; for all volumes of the account"
+            why += " that are not elsewhere" if quota.elsewhere_iops else ""
             yield Ceiling("quota", "account quota", (), "declared", why, shared(node, ebs, whole))
 
     def _instance(self, node: Node, ebs: Sequence[str]) -> Ceiling:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.whole import Facts
+from advisor.recommend import infoscale, iscsi
 from advisor.recommend.records import Case
 from advisor.rules.buffers import below_bandwidth_delay
 from advisor.rules.lookup import (
+    BEEGFS_NVME,
     JUMBO_FRAMES,
     LLT_FLOW_CONTROL,
     NETWORK_BUFFERS,
@@ -20,8 +23,7 @@ from advisor.rules.lookup import (
 )
 from advisor.rules.workload import Workload
 
-LONG_ROUND_TRIP_SECONDS: Final = 0.5e-3
-_NOTHING = Workload()
+_NOTHING: Final = Workload()
 
 
 def smallest_mtu(facts: Facts) -> int | None:
@@ -87,23 +89,50 @@ def _numa(facts: Facts, workload: Workload) -> tuple[Case, ...]:
     return (Case("two NUMA nodes or more", len(facts.numa.nodes) > 1 if facts.numa.nodes else None),)
 
 
+def _beegfs(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+    servers = facts.beegfs.servers if facts.beegfs else ()
+    drives = {disk.name: disk.kind for disk in facts.disks}
+    below = {drives.get(name) for one in servers for target in one.targets for name in target.disks}
+    nodes = {node for one in servers for target in one.targets for node in target.numa_nodes}
+    return (
+        *_numa(facts, workload),
+        Case("BeeGFS metadata or storage services with targets", bool(servers)),
+        Case("targets on NVMe drives alone", below == {"nvme"} if below and None not in below else None),
+        Case("targets on each of the nodes", len(nodes) == len(facts.numa.nodes) if nodes else None),
+    )
+
+
 _CASES: Mapping[str, Callable[[Facts, Workload], tuple[Case, ...]]] = {
     JUMBO_FRAMES: _jumbo,
     NETWORK_BUFFERS: _buffers,
     LLT_FLOW_CONTROL: _llt,
     NUMA_PINNING: _numa,
+    BEEGFS_NVME: _beegfs,
+    **dict.fromkeys(iscsi.PROFILES, iscsi.cases),
 }
 
 
 def cases(profile: str, facts: Facts, workload: Workload | None) -> tuple[Case, ...]:
     """The cases that a profile's source names; none for a profile that no source of ours is about."""
+    configuration = infoscale.configuration_of(profile)
+    if configuration is not None:
+        own = infoscale.own_case(configuration, facts, workload)
+        others = (one for part in infoscale.PARTS[configuration] for one in cases(part, facts, workload))
+        return (own, *dict.fromkeys(others))
     made = _CASES.get(profile)
     return made(facts, workload or _NOTHING) if made else ()
 
 
 def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | None:
     """Why the declared workload cannot gain by a profile; None where it may, or nothing was declared."""
-    if workload is None or profile not in (JUMBO_FRAMES, NETWORK_BUFFERS, LLT_FLOW_CONTROL):
+    if workload is None:
+        return infoscale.writes_stay_local(facts) if profile == LLT_FLOW_CONTROL else None
+    configuration = infoscale.configuration_of(profile)
+    if configuration is not None:
+        return infoscale.contrary(configuration, workload)
+    if profile in iscsi.PROFILES:
+        return iscsi.contrary(workload)
+    if profile not in (JUMBO_FRAMES, NETWORK_BUFFERS, LLT_FLOW_CONTROL):
         return None
     if workload.transport == "local" and not workload.is_replicated:
         return "Nothing of the declared workload crosses the network."

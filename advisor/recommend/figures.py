@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from advisor.recommend import infoscale, iscsi
 from advisor.recommend.records import Figure
 from advisor.rules import sources
-from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
+from advisor.rules.lookup import BEEGFS_NVME, JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
 
 _FSS_BASE: Final = Figure(
     "Mirrored inside one zone: about half of the 2,000 IOPS (8 MB/s) of a local disk; across zones less still.",
@@ -52,6 +53,23 @@ FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
         Figure("Between two zones of one region the round trip took 1.16 ms and 1.12 ms.", "ping", sources.IRIS_GP3),
         _FSS_BASE,
     ),
+    BEEGFS_NVME: (
+        Figure(
+            "132 GB/s read and 121 GB/s written, 97 % and 89 % of the 136.4 GB/s of eleven EDR links.",
+            "1 MiB sequential, a file for each of 1,024 and 256 threads on 32 clients, 33 targets, three to a file",
+            sources.DELL_BEEGFS,
+        ),
+        Figure(
+            "3.6 million IOPS written and 3.5 million read.",
+            "4 KiB random, direct, a file for each of 512 and 1,024 threads",
+            sources.DELL_BEEGFS,
+        ),
+        Figure(
+            "Four drives wrote 5.1 GB/s as RAID 0 and 3.4 GB/s as RAID 10.",
+            "dd, 1 MiB direct, a file of 10 GiB on one target",
+            sources.DELL_BEEGFS,
+        ),
+    ),
     NUMA_PINNING: (
         Figure(
             "Access across the nodes cost 10 % and more; with services, links and drives bound to their nodes the "
@@ -60,4 +78,6 @@ FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
             sources.DELL_BEEGFS,
         ),
     ),
+    **infoscale.FIGURES,
+    **iscsi.FIGURES,
 }

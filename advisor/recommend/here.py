@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from advisor.facts.whole import Facts
 from advisor.plan.guards import LLT_PACKET_BYTES, MIB
 from advisor.profiles import Profile
+from advisor.recommend import infoscale
 from advisor.recommend.outlook import Outlook
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
 from advisor.rules.workload import Workload
@@ -14,44 +15,47 @@ from advisor.rules.workload import Workload
 
 def hurts(profile: Profile, outlook: Outlook, facts: Facts) -> tuple[str, ...]:
     """When it would hurt: on this host first, then in general. Bytes are told in MiB."""
-    return (*_on_this_host(profile.name, outlook, facts), profile.hurts_when)
+    return (*_on_this_host(profile, outlook, facts), profile.hurts_when)
 
 
-def _on_this_host(name: str, outlook: Outlook, facts: Facts) -> Iterator[str]:
+def _on_this_host(profile: Profile, outlook: Outlook, facts: Facts) -> Iterator[str]:
+    parts = {profile.name, *profile.inherits}
     plan = outlook.plan
     at_risk = sorted({one.tunable.split(":")[1] for one in plan.changes if one.risk == "link"}) if plan else []
     if at_risk:
         yield f"{', '.join(at_risk)}: may lose its traffic for a moment, and for good where a peer carries less."
     yield from (f"{note[:1].upper()}{note[1:]}." for note in (plan.notes if plan else ()) if note.startswith("memory"))
-    if name == NETWORK_BUFFERS and facts.memory.sockets.udp and facts.memory.available_bytes:
-        need = facts.memory.sockets.udp * 2 * (8 << 20)
+    if NETWORK_BUFFERS in parts and facts.memory.sockets.udp and facts.memory.available_bytes:
+        need = facts.memory.sockets.udp * 2 * int(str(profile.parameters["bytes"].default))
         share = need / facts.memory.available_bytes
         yield f"{facts.memory.sockets.udp} UDP sockets could hold {need // MIB} MiB, {share:.1%} of what is available."
     highest = max(facts.llt.flow_control.get("highwater", 0), 0) if facts.llt else 0
-    if name == LLT_FLOW_CONTROL and highest:
+    if LLT_FLOW_CONTROL in parts and highest:
         yield f"{2 * highest * LLT_PACKET_BYTES / MIB:.1f} MiB for each peer once its queue is full."
     sizes = [node.memory_bytes for node in facts.numa.nodes if node.memory_bytes]
-    if name == NUMA_PINNING and len(sizes) > 1:
+    if NUMA_PINNING in parts and len(sizes) > 1:
         yield f"A service bound to the smallest node has {min(sizes) // MIB} MiB and no more."
 
 
-def unknown(name: str, outlook: Outlook, facts: Facts, workload: Workload | None) -> tuple[str, ...]:
+def unknown(profile: Profile, outlook: Outlook, facts: Facts, workload: Workload | None) -> tuple[str, ...]:
     """What would make the judgement firmer, and how to learn it."""
-    return tuple(dict.fromkeys(_unknown(name, outlook, facts, workload)))
+    return tuple(dict.fromkeys(_unknown(profile, outlook, facts, workload)))
 
 
-def _unknown(name: str, outlook: Outlook, facts: Facts, workload: Workload | None) -> Iterator[str]:
-    if workload is None and name != NUMA_PINNING:
+def _unknown(profile: Profile, outlook: Outlook, facts: Facts, workload: Workload | None) -> Iterator[str]:
+    parts = {profile.name, *profile.inherits}
+    yield from infoscale.untold(profile.name, facts, workload)
+    if workload is None and profile.name != NUMA_PINNING:
         yield "what runs here: declare it with --workload"
-    if name == JUMBO_FRAMES:
+    if JUMBO_FRAMES in parts:
         yield "what the peers and switches carry: advisor probe PEER"
-    if name in (NETWORK_BUFFERS, LLT_FLOW_CONTROL) and workload is not None and workload.rtt_seconds is None:
+    if parts & {NETWORK_BUFFERS, LLT_FLOW_CONTROL} and workload is not None and workload.rtt_seconds is None:
         yield "the round-trip time: advisor probe PEER, then rtt= in --workload"
-    if name == NETWORK_BUFFERS and facts.counters.udp_receive_buffer_errors is None:
+    if NETWORK_BUFFERS in parts and facts.counters.udp_receive_buffer_errors is None:
         yield "whether datagrams were dropped: /proc/net/snmp could not be read"
-    if name == LLT_FLOW_CONTROL and facts.llt is not None:
+    if LLT_FLOW_CONTROL in parts and facts.llt is not None:
         yield "whether LLT's flow control ever fires: watch lltstat -v, whose counters are not documented in public"
-    if name == NUMA_PINNING and len(facts.numa.nodes) > 1:
+    if NUMA_PINNING in parts and len(facts.numa.nodes) > 1:
         yield "whether the services use their own node's devices: numastat, and --set units= in the plan"
     for one in outlook.plan.skipped if outlook.plan else ():
         if one.state == "unknown":

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from advisor.facts.infoscale_configuration import SINGLE_NODE, TITLES
 from advisor.facts.whole import Facts
 from advisor.plan.records import SATISFIED, Plan
 from advisor.profiles import Profile
+from advisor.recommend import infoscale, iscsi
 from advisor.recommend.cases import cases, contrary
 from advisor.recommend.figures import FIGURES
 from advisor.recommend.here import hurts, unknown
@@ -17,11 +19,14 @@ from advisor.recommend.records import Fits, Reason, Recommendation, Standing
 from advisor.rules import Finding, judge
 from advisor.rules.buffers import LLT_WINDOW_BYTES
 from advisor.rules.finding import at_or_above
+from advisor.rules.infoscale import recognised_workload
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
 from advisor.rules.workload import Workload
 
 _ORDER: tuple[Fits, ...] = ("yes", "perhaps", "no")
 _USUAL_DEFAULT_BYTES = 212_992
+# What the profiles take at most.
+_PROFILE_BYTES_MAX = 1 << 30
 # The white paper saw little difference by its buffers, and its own reference advises to keep the defaults.
 _MILD = "buffers.below-profile"
 
@@ -50,7 +55,8 @@ class _Signs(msgspec.Struct, frozen=True):
 
 def recommend(facts: Facts, workload: Workload | None, known: Sequence[Outlook]) -> tuple[Recommendation, ...]:
     """A judgement on each profile: those that fit first, then those that may, by name."""
-    plain, declared = judge(facts), judge(facts, workload)
+    # What a recognised configuration says of the load; a declaration is never put in its place without a word.
+    plain, declared = judge(facts), judge(facts, workload or recognised_workload(facts))
     made = [_of_one(one, facts, workload, plain, declared) for one in known]
     return tuple(sorted(made, key=lambda one: (_ORDER.index(one.fits), one.profile)))
 
@@ -67,8 +73,11 @@ def _of_one(
         return Recommendation(
             outlook.name, outlook.name, "no", "broken", f"Its file is broken: {outlook.why}", (), (), (), (), (), None
         )
-    signs = _signs(profile.name, facts, workload, plain, declared)
-    fits, standing, summary = _verdict(outlook, signs, workload)
+    signs = _signs(profile, facts, workload, plain, declared)
+    fits, standing, summary = _verdict(outlook, signs, facts, workload)
+    configuration = infoscale.configuration_of(profile.name)
+    if configuration is not None:
+        fits, standing, summary = infoscale.adjusted(configuration, (fits, standing, summary), facts, workload)
     unread = _unread(profile.name, facts) if standing == "not-applicable" else None
     if unread:
         standing, summary = "unknown", f"It cannot be told: {unread}."
@@ -78,11 +87,11 @@ def _of_one(
         fits=fits,
         standing=standing,
         summary=summary,
-        why=tuple(_reasons(profile, facts, signs)),
+        why=tuple(_reasons(profile, facts, signs, workload)),
         cases=cases(profile.name, facts, workload),
         measured=FIGURES.get(profile.name, ()),
         hurts=hurts(profile, outlook, facts),
-        unknown=unknown(profile.name, outlook, facts, workload),
+        unknown=unknown(profile, outlook, facts, workload),
         command=_command(profile, outlook, facts, signs, standing),
     )
 
@@ -97,21 +106,23 @@ def _unread(name: str, facts: Facts) -> str | None:
 
 
 def _signs(
-    name: str, facts: Facts, workload: Workload | None, plain: Iterable[Finding], declared: Iterable[Finding]
+    profile: Profile, facts: Facts, workload: Workload | None, plain: Iterable[Finding], declared: Iterable[Finding]
 ) -> _Signs:
-    symptoms = [one for one in plain if one.profile == name and not one.intent]
+    # What speaks for a profile speaks for one that has it whole.
+    names = {profile.name, *profile.inherits}
+    symptoms = [one for one in plain if one.profile in names and not one.intent]
     seen = {one.id for one in symptoms}
-    asked = (one for one in declared if one.profile == name and not one.intent and one.id not in seen)
+    asked = (one for one in declared if one.profile in names and not one.intent and one.id not in seen)
     return _Signs(
         certain=tuple(one for one in symptoms if at_or_above(one.severity, "advice")),
         faint=tuple(one for one in symptoms if not at_or_above(one.severity, "advice")),
         asked=tuple(one for one in asked if at_or_above(one.severity, "advice")),
-        against=contrary(name, facts, workload),
+        against=contrary(profile.name, facts, workload),
     )
 
 
-def _verdict(outlook: Outlook, signs: _Signs, workload: Workload | None) -> tuple[Fits, Standing, str]:
-    fits, standing, summary = _by_signs(signs, workload)
+def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload | None) -> tuple[Fits, Standing, str]:
+    fits, standing, summary = _by_signs(signs, facts, workload)
     plan = outlook.plan
     if plan is None:
         word: Standing = "blocked" if outlook.is_refused else "unknown"
@@ -134,13 +145,15 @@ def _not_applicable(plan: Plan) -> str:
     return "; ".join(reasons) or "there is nothing that it could set"
 
 
-def _by_signs(signs: _Signs, workload: Workload | None) -> tuple[Fits, Standing, str]:
+def _by_signs(signs: _Signs, facts: Facts, workload: Workload | None) -> tuple[Fits, Standing, str]:
     if signs.certain and signs.against:
         return "perhaps", "symptom", f"The host shows a symptom, but: {signs.against}"
     if signs.certain:
         return "yes", "symptom", "The host shows a symptom of it."
     if signs.against:
         return "no", "unfit", signs.against
+    if signs.asked and workload is None:
+        return "perhaps", "intent", _recognised_words(facts)
     if signs.asked and all(one.id == _MILD for one in signs.asked):
         return "perhaps", "workload", "The declared workload is one of its cases, but nothing here is short of it yet."
     if signs.asked:
@@ -152,7 +165,12 @@ def _by_signs(signs: _Signs, workload: Workload | None) -> tuple[Fits, Standing,
     return "perhaps", "intent", "A matter of intent: neither a counter nor the declared workload speaks for it."
 
 
-def _reasons(profile: Profile, facts: Facts, signs: _Signs) -> Iterator[Reason]:
+def _recognised_words(facts: Facts) -> str:
+    title = TITLES[infoscale.recognised_as(facts, None) or SINGLE_NODE]
+    return f"Recognised, not declared: this host is {title}, one of its cases. Whether its load is one cannot be seen."
+
+
+def _reasons(profile: Profile, facts: Facts, signs: _Signs, workload: Workload | None) -> Iterator[Reason]:
     for field, words in _COUNTERS.get(profile.name, ()):
         count = getattr(facts.counters, field)
         if count:
@@ -160,9 +178,11 @@ def _reasons(profile: Profile, facts: Facts, signs: _Signs) -> Iterator[Reason]:
     for one in (*signs.certain, *signs.faint):
         yield Reason("finding", f"{one.title}. {one.why}", one.id, one.evidence)
     for one in signs.asked:
-        yield Reason("workload", f"{one.title}. {one.why}", one.id, one.evidence)
+        yield Reason("host" if workload is None else "workload", f"{one.title}. {one.why}", one.id, one.evidence)
     if signs.against:
-        yield Reason("workload", signs.against)
+        yield Reason("host" if workload is None else "workload", signs.against)
+    yield from infoscale.reasons(profile.name, facts, workload)
+    yield from iscsi.reasons(profile.name, facts)
     if profile.name == NETWORK_BUFFERS and _over_udp(facts):
         yield Reason("host", _FOUR_TIMES, "buffers.below-llt-window", {"llt_window_bytes": LLT_WINDOW_BYTES})
 
@@ -188,10 +208,22 @@ def _command(profile: Profile, outlook: Outlook, facts: Facts, signs: _Signs, st
     if standing == "blocked" and profile.name == NETWORK_BUFFERS and outlook.is_refused:
         return f"advisor plan {profile.name} --set bytes={LLT_WINDOW_BYTES}"
     begun = f"advisor plan {profile.name}"
+    if infoscale.configuration_of(profile.name) is not None:
+        return _configuration_command(begun, profile, signs)
     ready = [one.advice for one in (*signs.certain, *signs.asked, *signs.faint) if one.advice.startswith(begun)]
     if profile.name == NETWORK_BUFFERS:
         return _buffers_command(begun, ready, signs, facts)
     return max(ready, key=len, default=begun)
+
+
+def _configuration_command(begun: str, profile: Profile, signs: _Signs) -> str:
+    """With the size that a larger window or the bandwidth asks for, where the profile's own is less."""
+    keys = {"buffers.below-llt-window": "needed_bytes", "buffers.below-bandwidth-delay": "wanted_bytes"}
+    found = [one.evidence.get(keys[one.id]) for one in (*signs.certain, *signs.asked) if one.id in keys]
+    size = max((one for one in found if isinstance(one, int)), default=0)
+    if NETWORK_BUFFERS not in profile.inherits or size <= LLT_WINDOW_BYTES:
+        return begun
+    return f"{begun} --set bytes={min(size, _PROFILE_BYTES_MAX)}"
 
 
 def _buffers_command(begun: str, ready: Sequence[str], signs: _Signs, facts: Facts) -> str:

@@ -75,7 +75,7 @@ def link(
     gigabits: int | None = None,
     **detail: str,
 ) -> Link:
-    names = [field.name for field in msgspec.structs.fields(Link)]
+    names = [field.name for field in msgspec.structs.fields(Link) if field.required]
     pcie = PcieLink(8.0, 8.0, 8, 8, gigabits * 1000, None) if gigabits else None
     about: dict[str, object] = dict.fromkeys(names, None)
     about |= {"name": name, "kind": kind, "mtu": mtu, "speed_mbps": speed, "pci": pci, "state": "up", "carrier": True}

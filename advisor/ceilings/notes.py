@@ -1,0 +1,79 @@
+"""What is said beside the figures of a path: how buckets fill, stripes that are few, quotas, what a database keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from advisor.ceilings.declared import Declared
+from advisor.ceilings.ebs import fills_seconds
+from advisor.ceilings.media import Media, bucket_of
+from advisor.ceilings.records import QuotaUse
+from advisor.ceilings.stack import Node
+from advisor.facts.iris import Role
+from advisor.facts.whole import Facts
+
+_PROVISIONED = ("io1", "io2")
+_MOST_NAMES = 5
+_WORDS: dict[Role, str] = {"journal": "journal", "alternate-journal": "second journal", "wij": "WIJ"}
+
+
+def bucket_notes(node: Node, media: Media) -> Iterator[str]:
+    """How long the emptied buckets below a device take to fill."""
+    names: dict[str, list[str]] = {}
+    for name in dict.fromkeys(node.disks()):
+        volume = media.declared(name)
+        bucket = bucket_of(volume) if volume else None
+        if bucket is not None:
+            names.setdefault(_duration(fills_seconds(bucket)), []).append(name)
+    for duration, those in names.items():
+        whose = f" of {', '.join(those)}" if len(names) > 1 else ""
+        yield f"an emptied bucket of credits{whose} takes {duration} without I/O to fill"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.0f} hours"
+
+
+def stripe_notes(node: Node, facts: Facts) -> Iterator[str]:
+    """Logical volumes whose stripes do not go over all of their devices."""
+    inside = {array.device for array in node.arrays()}
+    for array in facts.arrays:
+        count = len(set(array.members))
+        if array.device in inside and array.level == "striped" and 0 < (array.data_disks or 0) < count:
+            few = array.data_disks
+            yield f"{array.name}: {few} stripes over {count} devices: one file lies on {few} of them at a time"
+
+
+def quota_use(declared: Declared) -> QuotaUse | None:
+    """The declared io1 and io2 volumes, of this host and of others in the file, against the quota."""
+    quota = declared.quota
+    if quota is None or quota.iops is None:
+        return None
+    bought = sum(one.iops or 0 for one in declared.volume if one.type in _PROVISIONED)
+    elsewhere = quota.elsewhere_iops or 0
+    return QuotaUse(quota.iops, bought, elsewhere, quota.iops - bought - elsewhere)
+
+
+def quota_notes(use: QuotaUse | None) -> Iterator[str]:
+    if use is None or not use.bought + use.elsewhere:
+        return
+    taken = f"provisioned volumes have {use.bought + use.elsewhere:,} IOPS"
+    if use.left < 0:
+        yield f"{taken}, {-use.left:,} more than the quota of {use.iops:,}: not all of them could be bought"
+    else:
+        yield f"{taken} of the quota of {use.iops:,}; {use.left:,} are left"
+
+
+def iris_words(device: str, places: Sequence[str], facts: Facts) -> Iterator[str]:
+    """What each InterSystems IRIS instance keeps on a device."""
+    for one in facts.iris:
+        here = [place for place in one.places if place.device == device or place.mountpoint in places]
+        words = [_WORDS[role] for role in _WORDS if any(place.role == role for place in here)]
+        names = [place.name for place in here if place.role == "database"]
+        if names:
+            more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+            words.append(f"{'database' if len(names) == 1 else 'databases'} {', '.join(names[:_MOST_NAMES])}{more}")
+        if words:
+            yield f"InterSystems IRIS {one.name or one.directory}: {', '.join(words)}"

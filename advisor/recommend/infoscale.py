@@ -1,0 +1,166 @@
+"""The profiles of the five InfoScale configurations: whether a host is one, and what the white paper says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.facts.infoscale_configuration import (
+    FSS_TCP,
+    FSS_UDP,
+    FSS_ZONES,
+    MIRRORED,
+    SHARED_DISK,
+    SINGLE_NODE,
+    TITLES,
+)
+from advisor.facts.whole import Facts
+from advisor.recommend.records import Case, Figure, Fits, Reason, Standing
+from advisor.rules import sources
+from advisor.rules.infoscale import MIRRORING_CPU_PERCENT, PROFILE_PREFIX, profile_of, recognition
+from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
+from advisor.rules.workload import Workload
+
+Verdict = tuple[Fits, Standing, str]
+
+_RANDOM: Final = "4 KiB random, half reads, half writes, on a t2.large with gp2 volumes of 5 GiB"
+_SINGLE: Final = Figure("About 2,000 IOPS, which is 8 MB/s, and next to no CPU; a chart.", _RANDOM, sources.WHITE_PAPER)
+_MIRROR: Final = Figure(
+    f"About half of the IOPS of a local disk, and at most {MIRRORING_CPU_PERCENT:g} % of the CPUs, a little more over "
+    "TCP; charts.",
+    _RANDOM,
+    sources.WHITE_PAPER,
+)
+
+FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
+    profile_of(SINGLE_NODE): (_SINGLE,),
+    profile_of(SHARED_DISK): (
+        Figure(
+            "As a single node: about 2,000 IOPS, which is 8 MB/s, and next to no CPU; the small lead in the chart is "
+            "within the error.",
+            _RANDOM,
+            sources.WHITE_PAPER,
+        ),
+    ),
+    profile_of(FSS_TCP): (
+        Figure(
+            "MTU 9000 was the best of the three tunings; charts and no numbers.",
+            "4 KiB sequential, half reads, half writes",
+            sources.WHITE_PAPER,
+        ),
+        _MIRROR,
+    ),
+    profile_of(FSS_UDP): (
+        Figure(
+            "The buffers were slightly the best of the three tunings, with little difference; charts and no numbers.",
+            "64 KiB sequential, half reads, half writes",
+            sources.WHITE_PAPER,
+        ),
+        _MIRROR,
+        Figure(
+            "851,968 bytes hold 51 datagrams of 8 KiB at MTU 9000 and 61 at 1500, the default of 212,992 holds 12 and "
+            "15. One LLT window is 50. At MTU 1500 each is cut into 6 fragments.",
+            "bursts of 8 KiB datagrams to a receiver that does not read",
+            sources.MEASURED_UDP,
+        ),
+    ),
+    profile_of(FSS_ZONES): (
+        Figure(
+            "Doubled high-water marks of LLT (1,000 to 2,000 packets) were the best of the three tunings; charts and "
+            "no numbers.",
+            "4 KiB sequential, half reads, half writes",
+            sources.WHITE_PAPER,
+        ),
+        Figure("Less than the half that mirroring leaves inside one zone; a chart.", _RANDOM, sources.WHITE_PAPER),
+        Figure("Between two zones of one region the round trip took 1.16 ms and 1.12 ms.", "ping", sources.IRIS_GP3),
+    ),
+}
+
+PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    SINGLE_NODE: (),
+    SHARED_DISK: (),
+    FSS_TCP: (JUMBO_FRAMES,),
+    FSS_UDP: (JUMBO_FRAMES, NETWORK_BUFFERS),
+    FSS_ZONES: (JUMBO_FRAMES, NETWORK_BUFFERS, LLT_FLOW_CONTROL),
+}
+"""Which of the three tunings the profile of each configuration has."""
+
+
+def configuration_of(profile: str) -> str | None:
+    """The configuration that a profile is for; None for one that is for none."""
+    name = profile.removeprefix(PROFILE_PREFIX)
+    return name if profile.startswith(PROFILE_PREFIX) and name in TITLES else None
+
+
+def recognised_as(facts: Facts, workload: Workload | None) -> str | None:
+    """The configuration where it is certain."""
+    found = recognition(facts, workload)
+    return found.configuration if found else None
+
+
+def own_case(configuration: str, facts: Facts, workload: Workload | None) -> Case:
+    """Whether this host is such a one."""
+    found = recognition(facts, workload)
+    fit = found.fits[configuration] if found else "no"
+    return Case(f"this host is {TITLES[configuration]}", {"yes": True, "no": False, "possible": None}[fit])
+
+
+def contrary(configuration: str, workload: Workload) -> str | None:
+    """Why the declared workload cannot gain by the profile of a mirrored configuration."""
+    if configuration not in MIRRORED:
+        return None
+    if workload.replication == "none" or (workload.transport == "local" and not workload.is_replicated):
+        return "The declared workload mirrors nothing, so LLT carries next to nothing of it."
+    return None
+
+
+def writes_stay_local(facts: Facts) -> str | None:
+    """Why LLT carries no writes here, where that is certain without a declaration."""
+    name = recognised_as(facts, None)
+    if name not in (SINGLE_NODE, SHARED_DISK):
+        return None
+    return f"Recognised, not declared: this host is {TITLES[name]}, so LLT carries no writes."
+
+
+def adjusted(configuration: str, verdict: Verdict, facts: Facts, workload: Workload | None) -> Verdict:
+    """The verdict on the profile of a configuration, with how certain it is that the host is one."""
+    fits, standing, summary = verdict
+    found = recognition(facts, workload)
+    if found is None or standing in ("blocked", "unknown", "unfit", "in-force"):
+        return verdict
+    fit, title = found.fits[configuration], TITLES[configuration]
+    summary = summary.replace("It does not apply here: Sets nothing", "It sets nothing")
+    if fit == "no":
+        other = f": this is {TITLES[found.configuration]}" if found.configuration else ""
+        by_facts = facts.infoscale is not None and facts.infoscale.configurations.get(configuration) == "no"
+        return verdict if by_facts else ("no", "unfit", f"Another configuration{other}.")
+    if fit == "possible":
+        doubt = f"Whether this host is {title} cannot be told. Not known: {found.untold[0]}."
+        return (fits, standing, f"{doubt} {summary}") if fits == "no" else ("perhaps", "intent", doubt)
+    how = "Recognised, not declared" if workload is None else "Recognised, with what is declared"
+    return fits, standing, f"{how}: this host is {title}. {summary}"
+
+
+def reasons(profile: str, facts: Facts, workload: Workload | None) -> Iterator[Reason]:
+    """What the recognition rests on; and for a tuning, which profile has it along with what else belongs to it."""
+    configuration, found = configuration_of(profile), recognition(facts, workload)
+    if found is None:
+        return
+    if configuration is not None and found.fits[configuration] != "no":
+        yield from (Reason("host", text, "infoscale.configuration") for text in found.evidence)
+    name = found.configuration
+    if name is not None and profile in PARTS[name]:
+        yield Reason(
+            "host", f"{profile_of(name)} has it along with all that this configuration gains by: plan one of them."
+        )
+    if configuration is not None and configuration == name and len(PARTS[name]) > 1:
+        parts = ", ".join(PARTS[name])
+        yield Reason("host", f"It has what these have, so plan it instead of them and not with them: {parts}.")
+
+
+def untold(profile: str, facts: Facts, workload: Workload | None) -> tuple[str, ...]:
+    """What would make it certain whether this host is such a one."""
+    configuration, found = configuration_of(profile), recognition(facts, workload)
+    if configuration is None or found is None or found.fits[configuration] == "no":
+        return ()
+    return found.untold
