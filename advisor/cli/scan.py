@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
+
+if TYPE_CHECKING:
+    from advisor.facts.whole import Facts
+    from advisor.host import Host
+    from advisor.rules.finding import Finding
 
 Root = Annotated[
     Path | None, typer.Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree instead of this host.")
@@ -32,8 +39,20 @@ def scan(
         str | None,
         typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice or warning, or above."),
     ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the host into an SVG file, too; - is stdout.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write the picture and the findings as a page, too; - is stdout."),
+    ] = None,
+    picture: Annotated[
+        bool, typer.Option("--picture", help="Draw the nodes in the terminal, in place of the page of the scan.")
+    ] = False,
 ) -> int:
     """What this host is, and what is wrong with it. Needs no root; what root would add is listed as unknown."""
+    from advisor.cli.scan_picture import check_files
+    from advisor.errors import UsageError
     from advisor.facts.whole import scan as scan_host
     from advisor.rules import judge
     from advisor.rules.finding import at_or_above
@@ -41,17 +60,47 @@ def scan(
 
     declared = parse_workload(workload) if workload else None
     floor = _severity(fail_on)
-    facts = scan_host(the_host(root, snapshot))
+    if picture and as_json:
+        raise UsageError("--picture and --json exclude each other")
+    check_files({"--svg": svg, "--html": html}, printing="--json" if as_json else "--picture" if picture else None)
+    host = the_host(root, snapshot)
+    facts = scan_host(host)
     findings = judge(facts, declared)
+    is_told = (svg or html or picture) and _draw(host, facts, findings, svg=svg, html=html, picture=picture)
+    if not is_told:
+        _print(facts, findings, as_json=as_json)
+    return 1 if floor and any(at_or_above(finding.severity, floor) for finding in findings) else 0
+
+
+def _draw(
+    host: Host, facts: Facts, findings: Sequence[Finding], *, svg: Path | None, html: Path | None, picture: bool
+) -> bool:
+    """The pictures that are asked for; whether one of them went to standard output, in place of the page."""
+    from advisor.cli.scan_picture import with_services, write_files
+
+    known, services = with_services(host, facts)
+    is_told = write_files(known, findings, services, svg=svg, html=html)
+    if picture:
+        from advisor.report.picture.text import picture_text
+
+        width, color = terminal_width(), wants_color()
+        print_text(picture_text(known, findings, services, width=width, color=color, is_plain=not _is_utf8()))
+    return is_told or picture
+
+
+def _print(facts: Facts, findings: tuple[Finding, ...], *, as_json: bool) -> None:
     if as_json:
         from advisor.report.json import scan_document
 
         print_json(scan_document(facts, findings))
-    else:
-        from advisor.report.text import scan_text
+        return
+    from advisor.report.text import scan_text
 
-        print_text(scan_text(facts, findings, width=terminal_width(), color=wants_color()))
-    return 1 if floor and any(at_or_above(finding.severity, floor) for finding in findings) else 0
+    print_text(scan_text(facts, findings, width=terminal_width(), color=wants_color()))
+
+
+def _is_utf8() -> bool:
+    return (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
 
 
 def _severity(text: str | None) -> str | None:

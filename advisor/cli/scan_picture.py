@@ -1,0 +1,70 @@
+"""The files of ``scan --svg`` and ``scan --html``: their places are looked at before the scan, written after it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from advisor.cli.output import say
+
+if TYPE_CHECKING:
+    from advisor.facts.services import Service
+    from advisor.facts.whole import Facts
+    from advisor.host import Host
+    from advisor.rules.finding import Finding
+
+STANDARD_OUTPUT: Final = Path("-")
+
+
+def with_services(host: Host, facts: Facts) -> tuple[Facts, tuple[Service, ...]]:
+    """What a picture needs beyond the facts, read only where one is asked for; with what of it is unknown."""
+    import msgspec
+
+    from advisor.facts.storage_services import read_storage_services
+    from advisor.facts.unknown import Unknowns
+
+    unknown = Unknowns()
+    services = read_storage_services(host, unknown)
+    return msgspec.structs.replace(facts, unknown=(*facts.unknown, *unknown.listed())), services
+
+
+def check_files(files: Mapping[str, Path | None], *, printing: str | None) -> None:
+    """Raise UsageError where one of the files cannot be written, before the scan.
+
+    ``files`` are by their option; ``printing`` is the option that has standard output for itself, if one does.
+    """
+    from advisor.cli.prove_page import check_page
+    from advisor.errors import UsageError
+
+    given = {option: path for option, path in files.items() if path is not None}
+    for option, path in given.items():
+        if path != STANDARD_OUTPUT:
+            check_page(path, option)
+        elif printing:
+            raise UsageError(f"{option} -: {printing} prints there", hint="name a file")
+    if len({path.absolute() for path in given.values()}) < len(given):
+        raise UsageError(f"{' and '.join(given)} name the same file", hint="name two")
+
+
+def write_files(
+    facts: Facts, findings: Sequence[Finding], services: Sequence[Service], *, svg: Path | None, html: Path | None
+) -> bool:
+    """Write them, each whole or not at all; whether standard output is one of them. Raises UsageError."""
+    from advisor.host.putfile import save_output
+    from advisor.report.picture.page import picture_page, picture_svg
+
+    # Both are made before either is written.
+    made = [
+        (path, draw(facts, findings, services))
+        for path, draw in ((svg, picture_svg), (html, picture_page))
+        if path is not None
+    ]
+    for path, text in made:
+        if path == STANDARD_OUTPUT:
+            sys.stdout.buffer.write(text.encode())
+        else:
+            save_output(str(path), text.encode(), mode=0o644)
+            say(f"{path}: the host as a picture")
+    return any(path == STANDARD_OUTPUT for path, _ in made)

@@ -1,0 +1,49 @@
+"""What every HTML page shares: its environment of templates, in which no text can be anything but text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from typing import TYPE_CHECKING
+
+from advisor.report.words import clean
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+class Raw(str):
+    """Text of our own that stands as it is."""
+
+    def __html__(self) -> str:
+        return self
+
+
+@cache
+def html_environment() -> Environment:
+    """Escapes everything, and spells out what is not printable; filters ``place`` (percent) and ``pixels``."""
+    from advisor.templating import environment
+
+    made = environment(escape_html=True).overlay(finalize=_said)
+    made.filters["place"] = _place
+    made.filters["pixels"] = _pixels
+    return made
+
+
+def style_hash(style: str) -> str:
+    """The SHA-256 by which a page's policy allows its style sheet and no other."""
+    return base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+
+
+def _said(value: object) -> object:
+    """What is not printable is spelt out, here for every text of the page, so that none can be forgotten."""
+    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _place(percent_of_width: float) -> str:
+    return f"{percent_of_width:.2f}".rstrip("0").rstrip(".")
+
+
+def _pixels(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

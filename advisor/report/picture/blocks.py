@@ -1,0 +1,134 @@
+"""Where a block of the picture goes: its frame, its words, its drives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from advisor.report.picture.records import Block, Chip, Look, Place, Tile, Words
+from advisor.report.picture.shapes import Badge, Frame, Shape, Text, flowed, wide, written
+
+TITLE_SIZE: Final = 12.0
+LINE: Final = 14.0
+INSET: Final = 8.0
+STEP: Final = 12.0
+"""How much further in what rests on something stands."""
+
+_TILE_GAP: Final = 4.0
+_MIN_TILE: Final = 52.0
+_MAX_BADGES: Final = 3
+_MORE: Final = 28.0
+_GAP: Final = 4.0
+_MIN_TITLE: Final = 70.0
+CHIP_HEIGHT: Final = 48.0
+
+
+def place_key(place: Place, key: str = "") -> str:
+    """What a frame stands for: a panel, or a block in it."""
+    return f"{place}|{key}"
+
+
+def block_shapes(block: Block, place: Place, x: float, y: float, width: float) -> tuple[list[Shape], float]:
+    """The shapes of a block whose upper left corner is there, and how high it is."""
+    room = width - 2 * INSET
+    inside: list[Shape] = []
+    below = y + 4
+    below += _head(block, x + INSET, below, room, inside)
+    for line in block.lines:
+        for text in flowed(line.pieces, room):
+            below += LINE
+            inside.append(written(x + INSET, below - 3, text, room, look=line.look))
+    if block.tiles:
+        below += 4
+        below += _tiles(block.tiles, x + INSET, below, room, inside)
+    height = below + 6 - y
+    frame = Frame(x, y, width, height, _class("block", block.look), place_key(place, block.key))
+    return [frame, *inside], height
+
+
+def _class(kind: str, look: Look) -> str:
+    return f"{kind} {look}".rstrip()
+
+
+def _head(block: Block, x: float, y: float, room: float, shapes: list[Shape]) -> float:
+    """Title, badges and what stands at the right; on two lines where one does not hold them."""
+    taken = badges_width(block.marks)
+    aside = wide(block.aside) + 10 if block.aside else 0.0
+    needed = wide(block.title, TITLE_SIZE, bold=True)
+    is_one_line = needed + taken + aside <= room or (room - taken - aside >= _MIN_TITLE and not block.lines)
+    title = written(
+        x,
+        y + LINE - 1,
+        block.title,
+        room - taken - (aside if is_one_line else 0),
+        size=TITLE_SIZE,
+        look=_class("strong", block.look if block.look == "quiet" else ""),
+    )
+    shapes.append(title)
+    shapes += badges(block.marks, x + wide(title.text, TITLE_SIZE, bold=True) + _GAP, y + LINE - 5)
+    if is_one_line:
+        if block.aside:
+            shapes.append(written(x + room, y + LINE - 1, block.aside, aside, look="quiet", anchor="end"))
+        return LINE + 2
+    lines = flowed((block.aside,), room)
+    shapes += [written(x, y + LINE * 2 - 1, text, room, look="quiet") for text in lines]
+    return LINE * (1 + len(lines)) + 2
+
+
+def badges(marks: Sequence[int], x: float, y: float) -> list[Shape]:
+    """The numbers of the first findings beside each other, from ``x`` on, and how many more there are."""
+    found: list[Shape] = []
+    for number in marks[:_MAX_BADGES]:
+        badge = Badge(x, y, number, "badge")
+        found.append(badge)
+        x += badge.width + 2
+    if len(marks) > _MAX_BADGES:
+        found.append(Text(x, y + 4, f"+{len(marks) - _MAX_BADGES}", _MORE, look="quiet"))
+    return found
+
+
+def badges_width(marks: Sequence[int]) -> float:
+    """Pixels that `badges` take, with the gap before them."""
+    found = badges(marks, 0, 0)
+    ends = (one.x + (one.width if isinstance(one, Badge) else _MORE) for one in found if isinstance(one, Badge | Text))
+    return max(ends, default=-_GAP) + _GAP
+
+
+def _tiles(tiles: Sequence[Tile], x: float, y: float, room: float, shapes: list[Shape]) -> float:
+    """A grid of drives, all of one size; how high it is."""
+    widest = max(wide(text, 10) for tile in tiles for text in (tile.name, tile.state)) + 8
+    columns = max(1, math.floor((room + _TILE_GAP) / (max(_MIN_TILE, min(widest, room)) + _TILE_GAP)))
+    width = (room - _TILE_GAP * (columns - 1)) / columns
+    height = 31.0 if any(tile.state for tile in tiles) else 19.0
+    for at, tile in enumerate(tiles):
+        left, top = x + (width + _TILE_GAP) * (at % columns), y + (height + _TILE_GAP) * (at // columns)
+        shapes.append(Frame(left, top, width, height, _class("tile", tile.look), radius=2))
+        middle = left + width / 2
+        shapes.append(written(middle, top + 13, tile.name, width - 4, size=10, anchor="middle"))
+        if tile.state:
+            look = "warn" if tile.look == "warn" else "quiet"
+            shapes.append(written(middle, top + 25, tile.state, width - 4, size=10, look=look, anchor="middle"))
+    rows = math.ceil(len(tiles) / columns)
+    return rows * (height + _TILE_GAP) - _TILE_GAP
+
+
+def chip_shapes(chip: Chip, x: float, y: float, width: float) -> list[Shape]:
+    """CPUs or memory of a node."""
+    room = width - 2 * INSET
+    value = "strong warn" if chip.look == "warn" else "strong"
+    found: list[Shape] = [
+        Frame(x, y, width, CHIP_HEIGHT, _class("chip", chip.look)),
+        written(x + INSET, y + 14, chip.label, room, size=10, look="quiet"),
+        written(x + INSET, y + 28, chip.value, room, size=TITLE_SIZE, look=value),
+    ]
+    return [*found, *([written(x + INSET, y + 42, chip.note, room, look="quiet")] if chip.note else [])]
+
+
+def paragraph(words: Words, x: float, y: float, room: float) -> tuple[list[Shape], float]:
+    """Pieces of text without a frame, and how high they are."""
+    lines = flowed(words.pieces, room, between=" ")
+    shapes: list[Shape] = [
+        written(x, y + LINE * (at + 1) - 3, text, room, look=words.look) for at, text in enumerate(lines)
+    ]
+    return shapes, LINE * len(lines)

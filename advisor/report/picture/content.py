@@ -1,0 +1,146 @@
+"""Facts, findings and services → what there is to draw. Pure; the same facts give the same record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from advisor.facts.numa import Node
+from advisor.facts.services import Service
+from advisor.facts.whole import Facts
+from advisor.report.picture.arrays import Stacking, stacking
+from advisor.report.picture.crossings import array_crossings, bounded_crossings
+from advisor.report.picture.drives import drive_blocks, usual_words
+from advisor.report.picture.links import link_blocks, link_crossings
+from advisor.report.picture.places import Surroundings, surroundings
+from advisor.report.picture.records import UNKNOWN_KEY, Chip, End, HostPicture, Note, Panel, Place, Section, Words
+from advisor.report.picture.services import all_services, seats, service_blocks, service_crossings, short_name
+from advisor.report.picture.wording import cpu_count, cpu_words, some
+from advisor.report.units import binary, times
+from advisor.report.words import natural
+from advisor.rules.finding import SEVERITIES, Finding
+
+_MAX_LOOSE: Final = 12
+
+
+def host_picture(facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = ()) -> HostPicture:
+    """What there is to draw of a host. ``findings`` keep their order: their numbers are their places, from 1."""
+    around = surroundings(facts, findings)
+    every = all_services(facts, services)
+    running = [one for one in every if one.main_pid is not None]
+    idle = [one.unit for one in every if one.main_pid is None]
+    stack = stacking(around)
+    places: tuple[Place, ...] = _nodes(around) if around.only is not None else (*_nodes(around), UNKNOWN_KEY)
+    seated = seats(around, stack, places)
+    panels = tuple(
+        panel
+        for place in places
+        if (panel := _panel(around, stack, running, seated, place)).place != UNKNOWN_KEY or panel.sections
+    )
+    crossings = (
+        *link_crossings(around),
+        *array_crossings(around, stack),
+        *service_crossings(around, running, seated),
+    )
+    loose = [link.name for link in facts.links if not around.link_places(link)]
+    return HostPicture(
+        title=facts.host.hostname or "host of unknown name",
+        about=tuple(_about(facts)),
+        summary=summary(findings),
+        panels=panels,
+        crossings=bounded_crossings(crossings, panels),
+        loose=tuple(_loose(facts, loose, idle)),
+        loose_names=(*loose, *idle),
+        notes=tuple(Note(number, one.severity, one.title) for number, one in enumerate(findings, 1)),
+    )
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """``2 warnings, 1 advice, 3 info``."""
+    if not findings:
+        return "No findings: nothing that is known here asks for a change."
+    counts = Counter(finding.severity for finding in findings)
+    told = (f"{counts[one]} {one}" for one in reversed(SEVERITIES) if counts[one])
+    return f"{times(len(findings), 'finding')}: {', '.join(told)}"
+
+
+def _nodes(around: Surroundings) -> tuple[int, ...]:
+    return (around.only,) if around.only is not None else tuple(node.id for node in around.facts.numa.nodes)
+
+
+def _panel(
+    around: Surroundings,
+    stack: Stacking,
+    services: Sequence[Service],
+    seated: Mapping[str, tuple[End, ...]],
+    place: Place,
+) -> Panel:
+    sections = (
+        Section("links", "Links", link_blocks(around, place)),
+        Section("drives", "Drives and arrays", drive_blocks(around, stack, place), usual_words(around, place)),
+        Section("services", "Services", service_blocks(around, services, seated, place)),
+    )
+    title, note, chips = _head(around, place)
+    return Panel(place, title, note, chips, tuple(one for one in sections if one.blocks))
+
+
+def _head(around: Surroundings, place: Place) -> tuple[str, str, tuple[Chip, ...]]:
+    if place == UNKNOWN_KEY:
+        return "Node unknown", "not told by the host", ()
+    node = next((node for node in around.facts.numa.nodes if node.id == place), None)
+    if node is None:
+        return "Host", "the kernel shows no NUMA nodes", _chips_of_host(around.facts)
+    distances = " ".join(map(str, node.distances))
+    note = "the only node" if around.only is not None else f"distances {distances}" if distances else ""
+    return f"Node {node.id}", note, tuple(_chips(node))
+
+
+def _chips(node: Node) -> Iterator[Chip]:
+    if node.cpus is None:
+        yield Chip("CPUs", "unknown", "")
+    elif not node.cpus:
+        yield Chip("CPUs", "none", "memory only")
+    else:
+        yield Chip("CPUs", cpu_words(node.cpus), times(cpu_count(node.cpus), "CPU"))
+    if node.memory_bytes is None:
+        yield Chip("Memory", "unknown", "")
+    elif node.memory_bytes == 0:
+        yield Chip("Memory", "none", "taken from other nodes", "warn" if node.cpus else "")
+    else:
+        free = "" if node.free_bytes is None else f"{binary(node.free_bytes)} free"
+        yield Chip("Memory", binary(node.memory_bytes), free)
+
+
+def _chips_of_host(facts: Facts) -> tuple[Chip, ...]:
+    cpu, memory = facts.cpu, facts.memory
+    online = cpu_words(cpu.online) if cpu.online else "unknown"
+    total = binary(memory.total_bytes) if memory.total_bytes is not None else "unknown"
+    free = f"{binary(memory.available_bytes)} available" if memory.available_bytes is not None else ""
+    count = times(cpu.threads, "CPU") if cpu.threads is not None else ""
+    return (Chip("CPUs", online, count), Chip("Memory", total, free))
+
+
+def _about(facts: Facts) -> Iterator[str]:
+    host, cpu = facts.host, facts.cpu
+    yield from (one for one in (host.os, host.kernel) if one)
+    machine = " ".join(one for one in (host.vendor, host.product) if one)
+    yield from (one for one in (machine, cpu.model) if one)
+    counts = ((cpu.packages, "package"), (cpu.cores, "core"), (cpu.threads, "thread"))
+    told = ", ".join(times(count, noun) for count, noun in counts if count is not None)
+    yield from [told] if told else []
+    yield from [binary(facts.memory.total_bytes)] if facts.memory.total_bytes is not None else []
+    if host.virtualization not in (None, "", "none"):
+        yield f"virtual machine ({host.virtualization}): its PCIe links are make-believe"
+
+
+def _loose(facts: Facts, loose: Sequence[str], idle: Sequence[str]) -> Iterator[Words]:
+    if loose:
+        names = some(sorted(loose, key=natural), _MAX_LOOSE)
+        yield Words((f"{times(len(loose), 'link')} on no device:", ", ".join(names)), "quiet")
+    unseen = [one.tag for one in (facts.llt.links if facts.llt else ()) if one.link is None]
+    if unseen:
+        yield Words((f"LLT {', '.join(some(unseen, _MAX_LOOSE))}:", "kernel link unknown"), "quiet")
+    if idle:
+        names = some([short_name(unit) for unit in idle], _MAX_LOOSE)
+        yield Words((f"{times(len(idle), 'service')} not running:", ", ".join(names)), "quiet")

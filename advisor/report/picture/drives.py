@@ -1,0 +1,364 @@
+"""Drives and arrays as blocks of the picture: a grid of drives for each array, and arrays of arrays above theirs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.facts.array import Array
+from advisor.facts.disks import Disk
+from advisor.facts.whole import Facts
+from advisor.report.devices import alike, pcie_shape
+from advisor.report.folding import FOLD_FROM
+from advisor.report.picture.arrays import Stacking
+from advisor.report.picture.links import bounded
+from advisor.report.picture.places import Surroundings, home, known
+from advisor.report.picture.records import UNKNOWN_KEY, Block, Look, Place, Tile, Words
+from advisor.report.picture.wording import BELOW, is_below, limit_words, node_words, pcie_words, some
+from advisor.report.units import binary, decimal, times
+from advisor.report.words import natural, ranked, runs
+
+MAX_TILES: Final = 24
+MAX_BLOCKS: Final = 20
+_MAX_NAMED: Final = 3
+_MAX_DEPTH: Final = 3
+_FOLD_ARRAYS_FROM: Final = 9
+_POOR: Final = frozenset({"degraded", "failed", "recovering", "inactive", "suspended"})
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Drives of one panel that belong to the same arrays, or to none and are alike."""
+
+    arrays: tuple[Array, ...]
+    disks: tuple[Disk, ...]
+
+    @property
+    def key(self) -> str:
+        return f"drives:{self.disks[0].name}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(disk.name for disk in self.disks)
+
+
+class View(msgspec.Struct, frozen=True):
+    """One panel: what is around it, how arrays lie on drives, and what most of its drives have in common."""
+
+    around: Surroundings
+    stack: Stacking
+    like: tuple[str, ...]
+
+
+def groups_of(around: Surroundings, stack: Stacking, place: Place) -> tuple[Group, ...]:
+    """The drives of a panel: those in arrays first, in the order of the arrays."""
+    own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
+    by_arrays: dict[tuple[str, ...], list[Disk]] = {}
+    arrays: dict[tuple[str, ...], tuple[Array, ...]] = {}
+    for disk in own:
+        found = stack.direct.get(disk.name, ())
+        key = tuple(array.device for array in found)
+        arrays[key] = found
+        by_arrays.setdefault(key, []).append(disk)
+    free = alike(by_arrays.pop((), []))
+    held = sorted(by_arrays, key=lambda key: [(natural(array.name), array.name) for array in arrays[key]])
+    return (*(Group(arrays[key], _sorted(by_arrays[key])) for key in held), *(Group((), disks) for disks in free))
+
+
+def _sorted(disks: Iterable[Disk]) -> tuple[Disk, ...]:
+    return tuple(sorted(disks, key=lambda disk: (natural(disk.name), disk.name)))
+
+
+def usual(around: Surroundings, place: Place) -> tuple[str, ...]:
+    """Model, size and PCIe link that most drives of a panel have in common, told once; empty where few do."""
+    own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
+    counts = Counter(_likeness(around, disk) for disk in own)
+    most, count = counts.most_common(1)[0] if counts else ((), 0)
+    return most if count >= FOLD_FROM else ()
+
+
+def usual_words(around: Surroundings, place: Place) -> tuple[str, ...]:
+    """The same as what stands above the drives."""
+    own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
+    like = usual(around, place)
+    count = sum(_likeness(around, disk) == like for disk in own)
+    return (f"{count} × {like[0]}", *like[1:]) if like else ()
+
+
+def _likeness(around: Surroundings, disk: Disk) -> tuple[str, ...]:
+    words = "" if around.is_real and is_below(disk.pcie) else pcie_words(disk.pcie, real=around.is_real)
+    return (_disk_words(disk), *([words] if words else []))
+
+
+def drive_blocks(around: Surroundings, stack: Stacking, place: Place) -> tuple[Block, ...]:
+    """The blocks of a panel: each array of arrays before what it rests on here, then the rest."""
+    groups = groups_of(around, stack, place)
+    uppers = _uppers(around, stack, place)
+    blocks = _nested(View(around, stack, usual(around, place)), uppers, groups, 0)
+    if place == (UNKNOWN_KEY if around.only is None else around.only):
+        blocks += [_array_alone(around, array) for array in stack.diskless]
+    return bounded(around, blocks, MAX_BLOCKS, "drive group")
+
+
+def _uppers(around: Surroundings, stack: Stacking, place: Place) -> list[list[Array]]:
+    """Arrays of arrays that belong to this panel, the widest first; those on the same drives together."""
+    groups: dict[frozenset[str], list[Array]] = {}
+    for array in stack.upper:
+        if home(around.disk_places(array.disks)) == place:
+            groups.setdefault(frozenset(array.disks), []).append(array)
+    return sorted(groups.values(), key=lambda group: (-len(group[0].disks), natural(group[0].name)))
+
+
+def _nested(view: View, uppers: Sequence[list[Array]], groups: Sequence[Group], depth: int) -> list[Block]:
+    """What lies below the widest array of arrays, further in than it, and then what does not."""
+    if not uppers:
+        blocks = _blocks(view, groups)
+        return [msgspec.structs.replace(block, depth=depth) for block in blocks]
+    first, *others = uppers
+    inner = [upper for upper in others if frozenset(upper[0].disks) < frozenset(first[0].disks)]
+    mine = [group for group in groups if _lies_below(group, first[0])]
+    return [
+        _upper_block(view.around, first, depth),
+        *_nested(view, inner, mine, min(depth + 1, _MAX_DEPTH)),
+        *_nested(
+            view,
+            [upper for upper in others if upper not in inner],
+            [group for group in groups if group not in mine],
+            depth,
+        ),
+    ]
+
+
+def _lies_below(group: Group, upper: Array) -> bool:
+    return bool(group.arrays) and frozenset(group.names) <= frozenset(upper.disks)
+
+
+def _upper_block(around: Surroundings, uppers: Sequence[Array], depth: int) -> Block:
+    names = tuple(array.name for array in uppers)
+    members = tuple(dict.fromkeys(member for array in uppers for member in array.members))
+    over = Words((f"over {runs(members, ranked(members))}",)) if members else Words(())
+    return Block(
+        key=f"array:{uppers[0].device}",
+        title=_array_title(uppers),
+        names=names,
+        aside=_array_aside(uppers),
+        lines=tuple(line for line in (*_array_lines(around.facts, uppers), over) if line.pieces),
+        look=_array_look(uppers),
+        depth=depth,
+        marks=around.marked([*names, *(array.device for array in uppers)]),
+        folded=len(uppers) > _MAX_NAMED,
+    )
+
+
+def _array_alone(around: Surroundings, array: Array) -> Block:
+    block = _upper_block(around, [array], 0)
+    return msgspec.structs.replace(block, lines=(*block.lines, Words(("its drives are unknown",), "quiet")))
+
+
+def _blocks(view: View, groups: Sequence[Group]) -> list[Block]:
+    """A block per group; from nine alike arrays on, one for all of them."""
+    kinds: dict[Hashable, list[Group]] = {}
+    for group in groups:
+        kinds.setdefault(_kind(view, group), []).append(group)
+    found: list[Block] = []
+    for some_groups in kinds.values():
+        if len(some_groups) < _FOLD_ARRAYS_FROM:
+            found += [_group_block(view, group) for group in some_groups]
+        else:
+            found.append(_folded(view.around, some_groups))
+    return found
+
+
+def _kind(view: View, group: Group) -> Hashable:
+    names = (*group.names, *(array.name for array in group.arrays))
+    if not group.arrays or view.around.marked(names) or view.stack.across_on(group.names):
+        return group.key
+    first = group.disks[0]
+    shapes = tuple((array.manager, array.level, array.state, array.mountpoints) for array in group.arrays)
+    return shapes, len(group.disks), first.size_bytes, first.model, pcie_shape(first.pcie)
+
+
+def _folded(around: Surroundings, groups: Sequence[Group]) -> Block:
+    arrays = [array for group in groups for array in group.arrays]
+    names = tuple(dict.fromkeys(array.name for array in arrays))
+    disks = tuple(disk for group in groups for disk in group.disks)
+    first = arrays[0]
+    return Block(
+        key=groups[0].key,
+        title=runs(names, ranked(names)),
+        names=(*names, *(disk.name for disk in disks)),
+        aside=f"{len(groups)} × {_level(first)} {first.state or 'state unknown'}",
+        lines=(
+            Words((f"{times(len(groups[0].disks), 'drive')} each", f"{len(disks)} × {_disk_words(disks[0])}")),
+            Words((runs([disk.name for disk in disks], around.disk_ranks),), "quiet"),
+        ),
+        lanes=disks[0].pcie.width if disks[0].pcie else None,
+        folded=True,
+    )
+
+
+def _group_block(view: View, group: Group) -> Block:
+    around = view.around
+    arrays, disks = group.arrays, group.disks
+    names = tuple(array.name for array in arrays)
+    across = view.stack.across_on(group.names)
+    low = [disk for disk in disks if around.is_real and is_below(disk.pcie)]
+    look: Look = "warn" if across or low else _array_look(arrays)
+    tiles = () if len(disks) == 1 and not arrays else _tiles(around, group)
+    return Block(
+        key=group.key,
+        title=_array_title(arrays) if arrays else runs([disk.name for disk in disks], around.disk_ranks),
+        names=(*names, *group.names),
+        aside=_array_aside(arrays) if arrays else _count_words(disks),
+        lines=tuple(line for line in _group_lines(view, group, across) if line.pieces),
+        tiles=tiles,
+        look=look,
+        lanes=_lanes(disks),
+        is_below=bool(low),
+        marks=around.marked([*names, *(array.device for array in arrays), *group.names]),
+        folded=len(disks) > MAX_TILES or len(arrays) > _MAX_NAMED,
+    )
+
+
+def _group_lines(view: View, group: Group, across: Sequence[Array]) -> Iterator[Words]:
+    around, like, disks, real = view.around, view.like, group.disks, view.around.is_real
+    for nodes in dict.fromkeys(known(around.disk_places(array.disks)) for array in across):
+        names = [array.name for array in across if known(around.disk_places(array.disks)) == nodes]
+        is_alone = names == [array.name for array in group.arrays]
+        yield Words((f"{'' if is_alone else runs(names, ranked(names)) + ' '}crosses {node_words(nodes)}",), "warn")
+    yield from _array_lines(around.facts, group.arrays)
+    odd = [disk for disk in disks if _likeness(around, disk)[:1] != like[:1]]
+    if group.arrays:
+        yield Words(_models(odd), "quiet")
+        yield Words(_here(group), "quiet")
+        yield Words(_mounts(around.facts, disks))
+    else:
+        yield Words((*_about(disks[0], is_odd=bool(odd)), *_mounts(around.facts, disks)))
+    unlike = [disk for disk in disks if _likeness(around, disk)[1:] != like[1:] or odd]
+    yield from _pcie_lines(unlike, real=real)
+
+
+def _about(disk: Disk, *, is_odd: bool) -> tuple[str, ...]:
+    """What a drive outside arrays is; the model only where it is not that of the others."""
+    model = disk.model or disk.kind
+    transport = disk.detail.get("transport")
+    return (
+        *([model] if is_odd else []),
+        *(["rotational"] if disk.rotational and is_odd else []),
+        *([transport] if transport else []),
+    )
+
+
+def _pcie_lines(disks: Sequence[Disk], *, real: bool) -> Iterator[Words]:
+    low = [disk for disk in disks if real and is_below(disk.pcie)]
+    fine = [disk for disk in disks if disk not in low]
+    alone = " each" if len({disk.pci for disk in fine}) == len(fine) > 1 else ""
+    for words in dict.fromkeys(pcie_words(disk.pcie, real=real) for disk in fine):
+        yield Words((words + alone,) if words else (), "quiet")
+    for words in dict.fromkeys(pcie_words(disk.pcie, real=real) for disk in low):
+        names = [disk.name for disk in low if pcie_words(disk.pcie, real=real) == words]
+        yield Words((f"{runs(names, ranked(names))}: {words}", BELOW), "warn")
+    for limit in dict.fromkeys(limit_words(disk.pcie, real=real) for disk in disks):
+        yield Words((limit,) if limit else (), "quiet")
+
+
+def _lanes(disks: Sequence[Disk]) -> int | None:
+    """The PCIe width of the first drive that tells it."""
+    return next((disk.pcie.width for disk in disks if disk.pcie and disk.pcie.width), None)
+
+
+def _here(group: Group) -> tuple[str, ...]:
+    """How many of the drives of each array are here, where that is not all of them."""
+    here = frozenset(group.names)
+    parts = [array for array in group.arrays if not frozenset(array.disks) <= here]
+    return tuple(
+        f"{len(here & set(array.disks))} of {len(array.disks)} drives of {array.name} here"
+        for array in parts[:_MAX_NAMED]
+    )
+
+
+def _models(disks: Sequence[Disk]) -> tuple[str, ...]:
+    counts: dict[str, int] = {}
+    for disk in disks:
+        counts[_disk_words(disk)] = counts.get(_disk_words(disk), 0) + 1
+    return some([f"{count} × {words}" for words, count in counts.items()], _MAX_NAMED)
+
+
+def _disk_words(disk: Disk) -> str:
+    size = decimal(disk.size_bytes) if disk.size_bytes is not None else "size unknown"
+    return f"{size} {disk.model or disk.kind}" + (", rotational" if disk.rotational else "")
+
+
+def _count_words(disks: Sequence[Disk]) -> str:
+    size = disks[0].size_bytes
+    words = decimal(size) if size is not None else "size unknown"
+    return f"{len(disks)} × {words}" if len(disks) > 1 else words
+
+
+def _array_title(arrays: Sequence[Array]) -> str:
+    names = [array.name for array in arrays]
+    shown = runs(names, ranked(names)) if len(names) >= FOLD_FROM else ", ".join(names)
+    return shown if len(names) <= _MAX_NAMED else f"{len(names)} volumes: {shown}"
+
+
+def _array_aside(arrays: Sequence[Array]) -> str:
+    if len(arrays) == 1 and arrays[0].size_bytes is not None:
+        return f"{_level(arrays[0])} {decimal(arrays[0].size_bytes)} {arrays[0].state or 'state unknown'}"
+    told = dict.fromkeys(f"{_level(array)} {array.state or 'state unknown'}" for array in arrays)
+    return next(iter(told)) if len(told) == 1 else f"{len(arrays)} arrays"
+
+
+def _level(array: Array) -> str:
+    return array.level or array.manager
+
+
+def _array_look(arrays: Iterable[Array]) -> Look:
+    return "warn" if any(array.state in _POOR for array in arrays) else ""
+
+
+def _array_lines(facts: Facts, arrays: Sequence[Array]) -> Iterator[Words]:
+    for array in arrays[:_MAX_NAMED]:
+        pieces = []
+        if len(arrays) > 1:
+            size = "" if array.size_bytes is None else f" {decimal(array.size_bytes)}"
+            pieces.append(f"{array.name} {_level(array)}{size} {array.state or 'state unknown'}")
+        pieces += _mounted(facts, [array.device], array.mountpoints)
+        pieces += [f"chunk {binary(array.chunk_bytes)}"] if array.chunk_bytes else []
+        pieces += [f"{array.missing} missing"] if array.missing else []
+        pieces += [f"{array.progress_percent:g} % done"] if array.progress_percent is not None else []
+        yield Words(tuple(pieces))
+
+
+def _mounts(facts: Facts, disks: Sequence[Disk]) -> tuple[str, ...]:
+    devices = [name for disk in disks for name in (disk.name, *disk.partitions)]
+    return _mounted(facts, devices, tuple(point for disk in disks for point in disk.mountpoints))
+
+
+def _mounted(facts: Facts, devices: Iterable[str], mountpoints: Sequence[str]) -> tuple[str, ...]:
+    """What is mounted from some devices, with the kind of file system where it is known."""
+    wanted = frozenset(devices)
+    kinds = {point: one.kind for one in facts.filesystems if one.device in wanted for point in one.mountpoints}
+    points = dict.fromkeys([*mountpoints, *kinds])
+    return some([f"{point} ({kinds[point]})" if point in kinds else point for point in points], _MAX_NAMED)
+
+
+def _tiles(around: Surroundings, group: Group) -> tuple[Tile, ...]:
+    shown = group.disks if len(group.disks) <= MAX_TILES else group.disks[: MAX_TILES - 1]
+    rest = len(group.disks) - len(shown)
+    tiles = [_tile(around, group.arrays, disk) for disk in shown]
+    return (*tiles, *([Tile(f"+ {rest} more", look="quiet")] if rest else []))
+
+
+def _tile(around: Surroundings, arrays: Sequence[Array], disk: Disk) -> Tile:
+    own = frozenset((disk.name, *disk.partitions))
+    for state, of in (("failed", "failed"), ("spare", "spares"), ("journal", "journal")):
+        if any(own.intersection(getattr(array, of)) for array in arrays):
+            return Tile(disk.name, state, "warn" if state == "failed" else "quiet")
+    if disk.detail.get("state") in ("offline", "transport-offline", "dead"):
+        return Tile(disk.name, disk.detail["state"], "warn")
+    if around.is_real and is_below(disk.pcie) and disk.pcie is not None:
+        narrow = (disk.pcie.width or 0) < (disk.pcie.width_max or 0)
+        return Tile(disk.name, f"x{disk.pcie.width} of x{disk.pcie.width_max}" if narrow else "slow", "warn")
+    return Tile(disk.name)

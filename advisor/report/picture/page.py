@@ -1,0 +1,135 @@
+"""The picture as a file: an SVG that stands alone, and an HTML page with the findings and what is unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from advisor import __version__
+from advisor.facts.services import Service
+from advisor.facts.unknown import Unknown
+from advisor.facts.whole import Facts
+from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.picture.content import host_picture
+from advisor.report.picture.described import description, told
+from advisor.report.picture.records import HostPicture
+from advisor.report.picture.sheet import Sheet, draw, legend, panels_side_by_side
+from advisor.report.words import ranked, runs
+from advisor.rules.finding import SEVERITIES, Finding
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PHONE_WIDTH: Final = 328.0
+"""A phone of 360 pixels less its margins."""
+
+PAPER_COLUMNS: Final = 2
+MOST_COLUMNS: Final = 4
+_PANEL: Final = 326.0
+_NARROW_PANEL: Final = 294.0
+_MAX_LINES: Final = 40
+_MAX_FACTS: Final = 3
+_VARIABLE: Final = re.compile(r"var\((--\w+)\)")
+
+
+def picture_svg(facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = ()) -> str:
+    """The host as one SVG file: with its name, the titles of the findings, and what the lines mean."""
+    picture = host_picture(facts, findings, services)
+    sheet = _wide(picture, "host-picture", whole=True)
+    made = html_environment()
+    drawn = made.get_template("host.svg.j2").module.drawn  # type: ignore[attr-defined]
+    return f"{drawn(draw(picture, sheet), _title(picture), description(picture), Raw(_own_style(made)))}\n".lstrip()
+
+
+def picture_page(facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = ()) -> str:
+    """The page: the picture as it fits a phone, paper or a screen, the findings with their reasons, the unknown."""
+    picture = host_picture(facts, findings, services)
+    made = html_environment()
+    style = made.get_template("proof.css.j2").render() + made.get_template("host-page.css.j2").render()
+    return made.get_template("host.html.j2").render(
+        style=Raw(style),
+        style_hash=style_hash(style),
+        version=__version__,
+        picture=picture,
+        title=_title(picture),
+        description=description(picture),
+        drawings=[draw(picture, sheet) for sheet in _sheets(picture)],
+        is_beside=len(picture.panels) < 3,
+        legend=legend(picture).pieces,
+        groups=_groups(findings),
+        evidence=evidence_rows,
+        unknown=_unknown(facts.unknown),
+        count_unknown=len(facts.unknown),
+        told=told(picture),
+    )
+
+
+def _title(picture: HostPicture) -> str:
+    return f"The host {picture.title}, drawn by its NUMA nodes"
+
+
+def _sheets(picture: HostPicture) -> Iterator[Sheet]:
+    """A drawing for a phone, one for paper, and one for a screen where that is another."""
+    yield Sheet("narrow", 1, PHONE_WIDTH, PHONE_WIDTH)
+    yield Sheet("medium", PAPER_COLUMNS, _PANEL)
+    if len(picture.panels) > PAPER_COLUMNS:
+        yield _wide(picture, "wide", whole=False)
+
+
+def _wide(picture: HostPicture, name: str, *, whole: bool) -> Sheet:
+    columns = max(panels_side_by_side(picture.panels, MOST_COLUMNS), PAPER_COLUMNS)
+    return Sheet(name, columns, _PANEL if columns < MOST_COLUMNS else _NARROW_PANEL, whole=whole)
+
+
+def _own_style(made: Environment) -> str:
+    """The style sheet of a file of its own: colours written out, for viewers that know no variables."""
+    style = made.get_template("host.css.j2").render()
+    colours = made.get_template("colours.css.j2").render()
+    light, dark, *_ = (_variables(block) for block in re.findall(r":root \{([^}]*)\}", colours))
+    more = [_variables(block) for block in re.findall(r":root \{([^}]*)\}", style)]
+    rules = "\n".join(line for line in style.splitlines() if ":root" not in line and "@media" not in line)
+    drawn = _filled(rules, light | more[0])
+    in_dark = _filled("\n".join(line for line in rules.splitlines() if "var(" in line), dark | more[1])
+    return f"{drawn.strip()}\n@media (prefers-color-scheme: dark) {{\n{in_dark}\n}}"
+
+
+def _variables(block: str) -> dict[str, str]:
+    return dict(re.findall(r"(--\w+): ([^;]+);", block))
+
+
+def _filled(rules: str, colours: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda name: colours[name[1]], rules)
+
+
+def _groups(findings: Sequence[Finding]) -> list[tuple[str, list[tuple[int, Finding]]]]:
+    """Findings with their numbers, by severity, the gravest first."""
+    numbered = list(enumerate(findings, 1))
+    groups = ((name, [one for one in numbered if one[1].severity == name]) for name in reversed(SEVERITIES))
+    return [(name, found) for name, found in groups if found]
+
+
+def evidence_rows(finding: Finding) -> list[str]:
+    """What was seen: the sentences of ``detail`` where there are some, else every name with its value."""
+    detail = finding.evidence.get("detail")
+    if isinstance(detail, tuple):
+        more = [f"and {len(detail) - _MAX_LINES} more; --json lists all"] if len(detail) > _MAX_LINES else []
+        return [*detail[:_MAX_LINES], *more]
+    return [f"{key} {_value(value)}" for key, value in finding.evidence.items() if value not in (None, ())]
+
+
+def _value(value: object) -> str:
+    return runs(value, ranked(value)) if isinstance(value, tuple) else str(value)
+
+
+def _unknown(unknown: Sequence[Unknown]) -> list[tuple[str, str]]:
+    """Facts and why they are unknown; those of one kind and for one reason in one row."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for entry in unknown:
+        groups.setdefault((entry.fact.partition(".")[0], entry.why), []).append(entry.fact)
+    return [(_facts(facts), why) for (_, why), facts in groups.items()]
+
+
+def _facts(facts: Sequence[str]) -> str:
+    more = f" and {len(facts) - _MAX_FACTS} more" if len(facts) > _MAX_FACTS else ""
+    return ", ".join(facts[:_MAX_FACTS]) + more

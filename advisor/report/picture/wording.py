@@ -1,0 +1,98 @@
+"""Words of the picture: CPUs, PCIe links, nodes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from advisor.facts.cpulist import format_list, parse_list
+from advisor.facts.links import Link
+from advisor.facts.pci import PcieLink
+from advisor.report.layout import listed
+from advisor.report.units import speed
+from advisor.rules.lookup import is_physical, is_up
+
+MAX_SPANS: Final = 4
+BELOW: Final = "below maximum"
+_MAX_NODES: Final = 3
+
+
+def cpu_words(cpus: str) -> str:
+    """A kernel list string in few words: as it is where it is short, else by its stride or its number of ranges."""
+    spans = cpus.split(",")
+    if len(spans) <= MAX_SPANS:
+        return cpus.replace(",", ", ")
+    ids = _ids(cpus)
+    steps = {after - before for before, after in itertools.pairwise(ids)}
+    if len(steps) == 1 and len(ids) > 3:
+        return f"{ids[0]}, {ids[1]}, {ids[2]} … {ids[-1]}"
+    return f"{ids[0]} … {ids[-1]} in {len(spans)} ranges" if ids else cpus
+
+
+def cpu_count(cpus: str | None) -> int:
+    """How many CPUs a kernel list string names; 0 for one that is none."""
+    return len(_ids(cpus or ""))
+
+
+def _ids(cpus: str) -> tuple[int, ...]:
+    try:
+        return parse_list(cpus)
+    except ValueError:
+        return ()
+
+
+def node_words(nodes: Iterable[int]) -> str:
+    """``node 1``, ``nodes 0 and 1``, ``nodes 0-7``."""
+    names = [str(node) for node in sorted(nodes)]
+    if len(names) > _MAX_NODES:
+        return f"nodes {format_list(map(int, names))}"
+    return f"{'node' if len(names) == 1 else 'nodes'} {listed(names)}"
+
+
+def is_below(pcie: PcieLink | None) -> bool:
+    """Whether a PCIe link has fewer lanes, or runs slower, than the device could."""
+    if pcie is None:
+        return False
+    return _less(pcie.width, pcie.width_max) or _less(pcie.speed_gts, pcie.speed_max_gts)
+
+
+def _less(now: float | None, most: float | None) -> bool:
+    return now is not None and most is not None and 0 < now < most
+
+
+def pcie_words(pcie: PcieLink | None, *, real: bool) -> str:
+    """Width and speed, now and where it is less at most: ``PCIe x8 of x16, 8 GT/s``; empty where nothing is known.
+
+    Without ``real`` (a virtual machine, whose PCIe is make-believe) nothing is called too low.
+    """
+    if pcie is None or not pcie.width or not pcie.speed_gts:
+        return ""
+    lanes, pace = f"x{pcie.width}", f"{pcie.speed_gts:g} GT/s"
+    if real and _less(pcie.width, pcie.width_max):
+        lanes += f" of x{pcie.width_max}"
+    if real and _less(pcie.speed_gts, pcie.speed_max_gts):
+        pace = f"{pcie.speed_gts:g} of {pcie.speed_max_gts:g} GT/s"
+    return f"PCIe {lanes}, {pace}"
+
+
+def limit_words(pcie: PcieLink | None, *, real: bool) -> str:
+    """Which hop above the device is narrower than the device's own, and what it carries; else empty."""
+    if not real or pcie is None or pcie.limiting is None or pcie.bandwidth_mbps is None:
+        return ""
+    return f"{pcie.limiting} above it carries {speed(pcie.bandwidth_mbps)}"
+
+
+def link_state(link: Link) -> str:
+    """``25 Gbit/s up``, ``no carrier``, ``down``."""
+    state = "no carrier" if link.carrier is False and link.state == "up" else link.state or "state unknown"
+    if link.speed_mbps:
+        return f"{speed(link.speed_mbps)} {state}"
+    return f"{state}, speed unknown" if is_physical(link) and is_up(link) else state
+
+
+def some(names: Sequence[str], most: int) -> tuple[str, ...]:
+    """The first of some texts, and how many more there are; one more than ``most`` is told, not counted."""
+    if len(names) <= most + 1:
+        return tuple(names)
+    return (*names[:most], f"and {len(names) - most} more")

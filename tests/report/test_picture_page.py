@@ -1,0 +1,249 @@
+"""The picture as files: well formed, whole in themselves, readable by everybody, and nothing on them that can act."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from advisor.facts.services import Service
+from advisor.facts.unknown import Unknown
+from advisor.facts.whole import Facts
+from advisor.report.html import html_environment
+from advisor.report.picture.page import evidence_rows, picture_page, picture_svg
+from advisor.report.picture.text import picture_text
+from advisor.rules.finding import Finding
+from tests import beegfs_server
+from tests.report.pictures import HOSTS, device_names, judged
+from tests.report.test_proof_page import Parsed
+from tests.rules import build
+
+replace = msgspec.structs.replace
+SVG = "{http://www.w3.org/2000/svg}"
+Judged = tuple[Facts, tuple[Finding, ...], tuple[Service, ...]]
+
+
+@cache
+def host_of(name: str) -> Judged:
+    """One of the hosts, or a server of the Dell article, as a scan of its tree finds it."""
+    return judged((beegfs_server.server(), ())) if name == "scanned" else judged(HOSTS[name]())
+
+
+NAMES = (*HOSTS, "scanned")
+
+
+@cache
+def svg_of(name: str) -> str:
+    return picture_svg(*host_of(name))
+
+
+@cache
+def page_of(name: str) -> str:
+    return picture_page(*host_of(name))
+
+
+# -- files that stand alone ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_svg_is_well_formed_and_says_in_words_what_it_shows(name: str) -> None:
+    root = ElementTree.fromstring(svg_of(name))
+    assert root.tag == f"{SVG}svg"
+    assert root.get("role") == "img"
+    title, text = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
+    assert title is not None
+    assert text is not None
+    assert root.get("aria-labelledby") == f"{title.get('id')} {text.get('id')}"
+    facts = host_of(name)[0]
+    for node in facts.numa.nodes:
+        assert f"Node {node.id}:" in (text.text or "")
+    left, top, width, height = (float(number) for number in (root.get("viewBox") or "").split())
+    assert left == top == -14
+    assert (str(root.get("width")), str(root.get("height"))) == (f"{width:g}", f"{height:g}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_is_well_formed_and_so_is_each_picture(name: str) -> None:
+    page = page_of(name)
+    assert page.startswith("<!DOCTYPE html>\n")
+    root = ElementTree.fromstring(page)
+    assert root.get("lang") == "en"
+    found = Parsed(page)
+    ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    drawings = [attributes for tag, attributes in found.elements if tag == "svg"]
+    assert [one["role"] for one in drawings] == ["img"] * len(drawings)
+    assert len(drawings) == (3 if len(host_of(name)[0].numa.nodes) > 2 else 2)
+    assert not re.search(r"\b(nan|inf|None|True|False)\b", found.text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_fetched_and_nothing_is_run(name: str) -> None:
+    for text in (svg_of(name), page_of(name)):
+        bare = text.replace("<!DOCTYPE html>", "").replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"<(script|link|img|image|iframe|object|base|use|foreignObject)\b", bare)
+        assert not re.search(r"url\(|@import|https?:|\son\w+=|\sstyle=|\ssrc=", bare)
+    found = Parsed(page_of(name))
+    ids = {attributes.get("id") for _, attributes in found.elements}
+    links = [attributes["href"] or "" for _, attributes in found.elements if "href" in attributes]
+    assert {link.removeprefix("#") for link in links} <= ids
+    assert len(links) == len(host_of(name)[1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_host_gives_the_same_bytes(name: str) -> None:
+    assert picture_svg(*host_of(name)) == svg_of(name)
+    assert picture_page(*host_of(name)) == page_of(name)
+
+
+def test_light_dark_paper_and_phone_have_their_rules() -> None:
+    page = page_of("beegfs")
+    for rule in ("prefers-color-scheme: dark", "@media print", "@media (min-width", "size: landscape"):
+        assert rule in page
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1"/>' in page
+    assert "prefers-color-scheme: dark" in svg_of("beegfs")
+    assert "var(" not in svg_of("beegfs"), "viewers of SVG files know no variables"
+
+
+def test_pictures_have_no_fixed_colour_but_those_of_the_style_sheet() -> None:
+    for text in (page_of("beegfs"), svg_of("beegfs")):
+        bare = re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
+        assert not re.search(r'\s(fill|stroke|color)="', bare)
+
+
+# -- contrast --------------------------------------------------------------------------------------------------------
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG 2.2 counts it, from 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def palettes() -> list[dict[str, str]]:
+    """Light, dark and paper."""
+    made = html_environment()
+    style = made.get_template("colours.css.j2").render()
+    more = made.get_template("host.css.j2").render()
+    found = [dict(re.findall(r"--(\w+): (#\w{6})", block)) for block in re.findall(r":root \{([^}]*)\}", style)]
+    edges = re.findall(r"--edge: (#\w{6})", more)
+    return [palette | {"edge": edges[min(at, 1) if at < 2 else 0]} for at, palette in enumerate(found)]
+
+
+@pytest.mark.parametrize("at", range(3), ids=["light", "dark", "paper"])
+def test_words_and_lines_can_be_told_from_their_ground(at: int) -> None:
+    colours = palettes()[at]
+    for words in ("ink", "quiet", "worse", "doubt"):
+        for ground in ("paper", "faint"):
+            assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
+    for words in ("ink", "quiet", "worse"):
+        assert contrast(colours[words], colours["band"]) >= 4.5, (words, "band")
+    for sign in ("edge", "a", "worse"):
+        for ground in ("paper", "faint"):
+            assert contrast(colours[sign], colours[ground]) >= 3, (sign, ground)
+
+
+# -- what the page says ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_finding_is_told_whole(name: str) -> None:
+    _, findings, _ = host_of(name)
+    said = Parsed(page_of(name)).text
+    for number, one in enumerate(findings, 1):
+        wanted = [one.title, one.id, one.why, one.advice, one.hurts_when, *one.sources, *evidence_rows(one)]
+        assert [text for text in wanted if " ".join(text.split()) not in said] == []
+        assert f'id="finding-{number}"' in page_of(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_picture_shows_is_told_in_words_too(name: str) -> None:
+    facts, _, services = host_of(name)
+    said = Parsed(page_of(name)).text
+    told = said[said.index("In words") :]
+    folded = {one.name for one in facts.links if not one.upper and not one.addresses}
+    for device in device_names(facts):
+        assert device in told or device in folded
+    for unit in services:
+        assert unit.unit.removesuffix(".service") in told
+
+
+def test_what_is_unknown_is_listed_with_its_reason() -> None:
+    unknown = tuple(Unknown(f"links.eth{at}.rings", "Operation not permitted") for at in range(9))
+    page = picture_page(build.facts(unknown=(*unknown, Unknown("disks.sda.serial", "not there"))), ())
+    said = Parsed(page).text
+    assert "10 facts could not be read" in said
+    assert "links.eth0.rings, links.eth1.rings, links.eth2.rings and 6 more Operation not permitted" in said
+    assert "disks.sda.serial not there" in said
+
+
+def test_a_host_without_findings_says_so() -> None:
+    for text in (picture_page(build.facts(), ()), picture_svg(build.facts(), ())):
+        assert "No findings: nothing that is known here asks for a change." in text
+    assert "Everything that a scan asks for was read." in picture_page(build.facts(), ())
+
+
+def test_the_services_of_a_scanned_server_are_on_their_nodes() -> None:
+    said = Parsed(page_of("scanned")).text
+    told = said[said.index("In words") :]
+    first, second = told.index("Node 0"), told.index("Node 1")
+    for number in range(6):
+        place = told.index(f"beegfs-storage@numa{number // 3}-storage{number}")
+        assert first < place < second if number < 3 else second < place
+    assert "Across nodes" not in told
+
+
+def test_services_that_are_bound_to_no_node_are_drawn_across() -> None:
+    facts = beegfs_server.server(bound=False)
+    said = Parsed(picture_page(facts, ())).text
+    assert "may run on nodes 0 and 1" in said[said.index("Across nodes") :]
+
+
+# -- the terminal ----------------------------------------------------------------------------------------------------
+
+
+def columns_of(text: str) -> int:
+    from rich.cells import cell_len
+
+    return max(map(cell_len, text.split("\n")))
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 160])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_text_fits_the_terminal_and_names_everything(name: str, width: int) -> None:
+    facts, findings, services = host_of(name)
+    text = picture_text(facts, findings, services, width=width, color=False)
+    assert columns_of(text) <= width
+    for device in {*device_names(facts)} - {one.name for one in facts.links}:
+        assert device in text
+    for node in facts.numa.nodes:
+        assert f" Node {node.id} " in text
+    assert "\x1b" not in text
+
+
+def test_two_nodes_stand_side_by_side_where_there_is_room() -> None:
+    wide = picture_text(*host_of("beegfs"), width=160, color=False)
+    assert any("Node 0" in line and "Node 1" in line for line in wide.split("\n"))
+    narrow = picture_text(*host_of("beegfs"), width=60, color=False)
+    assert not any("Node 0" in line and "Node 1" in line for line in narrow.split("\n"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_terminal_without_utf_8_gets_ascii(name: str) -> None:
+    text = picture_text(*host_of(name), width=100, color=False, is_plain=True)
+    assert text.isascii()
+    assert columns_of(text) <= 100
+
+
+def test_what_crosses_is_told_by_a_word_not_by_colour_alone() -> None:
+    for text in (svg_of("beegfs"), page_of("beegfs"), picture_text(*host_of("beegfs"), width=80, color=False)):
+        assert "crosses nodes 0 and 1" in re.sub(r"<[^>]*>", " ", text)
