@@ -1,4 +1,5 @@
-"""Writes docs/profiles/*.md and docs/tunables.md from the profiles and the tunables themselves.
+"""Writes docs/profiles/*.md, docs/tunables.md, docs/rules.md, docs/contradictions.md and docs/picture.svg from what
+they tell of.
 
 python docs/generate.py            writes what has changed
 python docs/generate.py --check    writes nothing; exit code 1 if a page is stale
@@ -28,12 +29,20 @@ from advisor.report.profile_words import (  # noqa: E402
     wanted_value,
 )
 from advisor.report.terms import EFFECTS  # noqa: E402
+from advisor.rules import RULES  # noqa: E402
+from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
 from advisor.tunables import tunable  # noqa: E402
+from tests.rules.table import Row, grounds, profiles, severities  # noqa: E402
+from tests.rules.table import table as rule_table  # noqa: E402
 
 GENERATED = "<!-- Written by docs/generate.py: change the source and run it again. -->\n"
 
 # What for-each fills into an id, so that the id of a profile's line is one that can be looked up.
-PLACES = {"{link}": "LINK", "{unit}": "UNIT.service", "{irq}": "42", "{disk}": "DISK", "{array}": "ARRAY"}
+PLACES = {
+    **{"{link}": "LINK", "{unit}": "UNIT.service", "{irq}": "42", "{disk}": "DISK", "{array}": "ARRAY"},
+    "{instance}": "/etc/beegfs/INSTANCE.d/beegfs-storage.conf",
+    "{cpf}": "/usr/irissys/iris.cpf",
+}
 
 
 def pages() -> dict[Path, str]:
@@ -44,7 +53,20 @@ def pages() -> dict[Path, str]:
     found = {DOCS / "profiles" / f"{profile.name}.md": profile_page(profile) for profile in profiles}
     found[DOCS / "profiles" / "README.md"] = profiles_page(profiles)
     found[DOCS / "tunables.md"] = tunables_page()
+    found[DOCS / "picture.svg"] = example_picture()
+    found[DOCS / "contradictions.md"] = contradictions_page()
+    found[DOCS / "rules.md"] = rules_page()
     return found
+
+
+def example_picture() -> str:
+    """The picture of a server of the tests, with what the rules of placement and PCIe say of it."""
+    from advisor.report.picture.page import picture_svg
+    from tests.report.pictures import beegfs, judged
+
+    facts, findings, services = judged(beegfs())
+    shown = [one for one in findings if one.id.startswith(("arrays.", "numa.", "pcie."))]
+    return picture_svg(facts, shown, services)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -151,6 +173,11 @@ def _parameters(profile: Profile) -> list[str]:
 
 def _limits(profile: Profile) -> list[str]:
     conditions = [f"- {one.reason} (needs `{condition_words(one)}`)." for one in profile.conditions]
+    conditions += [
+        f"- `{wanted.tunable}`: {wanted.condition.reason} (needs `{condition_words(wanted.condition)}`)."
+        for wanted in profile.tunables
+        if wanted.condition is not None
+    ]
     return conditions + [f"- {GUARDS[guard]}" for guard in profile.guards]
 
 
@@ -235,6 +262,75 @@ def _kind_section(identity: str, value: str) -> list[str]:
     ]
     more = more_words(tunable(identity))
     return section(f"`{form_words(tunable(identity))}`", [*lines, *([f"\n{more}"] if more else [])])
+
+
+def rules_page() -> str:
+    rows = rule_table()
+    topics = dict.fromkeys(row.rule.id.partition(".")[0] for row in rows)
+    parts = [
+        GENERATED,
+        "# Rules\n",
+        f"A scan judges a host by {len(rows)} rules. Each fires on hosts that need it and is silent on hosts that look"
+        " alike and do not: the tests hold both (`tests/rules/table.py`), and what this page says of a rule is what it"
+        " does on them. `advisor explain ID` tells why, when it helps and when it hurts.\n",
+        *RULE_WORDS,
+        "",
+        *(line for topic in topics for line in section(topic, _rules(topic, rows))),
+    ]
+    return "\n".join(parts)
+
+
+RULE_WORDS = (
+    "| fires on | means |",
+    "| --- | --- |",
+    "| a counter | the kernel or the device has counted that it is needed; without the count it is silent, or says that"
+    " it is a matter of intent |",
+    "| what is seen | a state, a limit or a mismatch of this host |",
+    "| a declared workload | `--workload` says that the host is for something that needs it |",
+    "| a matter of intent | nothing shows that it is needed: the owner decides; never more than information |",
+)
+
+
+def _rules(topic: str, rows: Sequence[Row]) -> list[str]:
+    return table(
+        ("rule", "fires when", "severity", "fires on", "profile", "sources"),
+        [_rule(row) for row in rows if row.rule.id.partition(".")[0] == topic],
+    )
+
+
+def _rule(row: Row) -> tuple[str, ...]:
+    linked = (f"[{name}](profiles/{name}.md)" for name in profiles(row))
+    disputed = [f"they [contradict each other](contradictions.md): `{one}`" for one in row.rule.contradictions]
+    return (
+        f"`{row.rule.id}`",
+        row.rule.title,
+        " to ".join(dict.fromkeys(severities(row)[:1] + severities(row)[-1:])),
+        ", ".join(grounds(row)),
+        ", ".join(linked),
+        "; ".join((*row.rule.sources, *disputed)),
+    )
+
+
+def contradictions_page() -> str:
+    parts = [
+        GENERATED,
+        "# Where the sources contradict each other\n",
+        "No source is taken for the truth. Where they differ, `advisor explain ID` shows every side, and a finding on"
+        " which it bears carries them, also in `--json` (`contradictions`). `advisor explain contradictions` lists"
+        " all.\n",
+        *(line for one in CONTRADICTIONS for line in section(one.topic, _contradiction(one))),
+    ]
+    return "\n".join(parts)
+
+
+def _contradiction(one: Contradiction) -> list[str]:
+    rules = [f"`{rule.id}`" for rule in RULES if one.id in rule.contradictions]
+    return [
+        f"`{one.id}`\n",
+        *table(("says", "source"), [(side.says, side.source) for side in one.sides]),
+        f"\n**What is done about it:** {one.what_we_do}",
+        *([f"\nShown by {', '.join(rules)}."] if rules else []),
+    ]
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ from advisor.profiles import (
     Wanted,
     parse_profile,
 )
+from advisor.rules import RULES
+from advisor.rules.contradictions import CONTRADICTIONS
 from advisor.tunables import KINDS
 from advisor.tunables.tunable import Sense
 
@@ -69,3 +71,15 @@ def test_the_example_of_the_format_is_a_profile() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_of_tunables_has_every_kind(kind: str) -> None:
     assert f"\n## `{kind}:" in (DOCS / "tunables.md").read_text()
+
+
+def test_the_page_of_rules_has_every_rule_once() -> None:
+    rows = re.findall(r"^\| `([a-z.-]+)` \|", (DOCS / "rules.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(rule.id for rule in RULES)
+
+
+def test_the_page_of_contradictions_has_every_side_with_its_source() -> None:
+    page = (DOCS / "contradictions.md").read_text()
+    for one in CONTRADICTIONS:
+        assert f"\n## {one.topic}\n" in page
+        assert all(f"| {side.says} | {side.source} |" in page for side in one.sides)

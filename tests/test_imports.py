@@ -25,7 +25,7 @@ ORDER = [
     {"profiles"},
     {"plan"},
     {"script", "templating", "journal", "signals", "snapshot", "watchdog"},
-    {"transaction", "gate"},
+    {"surroundings", "transaction", "gate"},
     {"workflow", "history"},
     {"proof"},
     {"recommend"},

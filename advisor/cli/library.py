@@ -77,10 +77,13 @@ def lint(files: Annotated[list[Path], typer.Argument(metavar="FILE…")]) -> int
 
 
 def explain(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="A rule, a profile or a tunable.")],
+    identity: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="A rule, a profile, a tunable; contradictions lists where sources differ."),
+    ],
     as_json: Json = False,
 ) -> int:
-    """What a rule, profile or tunable does, why, when it helps, when it hurts, and the sources."""
+    """What a rule, profile or tunable does, why, when it helps and hurts, the sources, and where they differ."""
     from advisor.report.explain import explain as look_up
     from advisor.report.explain import explanation_text
 

@@ -29,15 +29,17 @@ def recommend(
     from advisor.recommend import declared, outlooks
     from advisor.recommend import recommend as judged
     from advisor.report.recommend import recommendation_document, recommendation_text
+    from advisor.rules.infoscale import recognition
 
     wanted = declared(workload) if workload is not None else None
     host = the_host(root, snapshot)
     facts = scan(host)
     found = judged(facts, wanted, outlooks(host, facts))
+    recognised = recognition(facts, wanted)
     if as_json:
-        print_json(recommendation_document(wanted, found))
+        print_json(recommendation_document(wanted, found, recognised))
     else:
-        print_text(recommendation_text(wanted, found, width=terminal_width(), color=wants_color()))
+        print_text(recommendation_text(wanted, found, recognised, width=terminal_width(), color=wants_color()))
     return 0
 
 

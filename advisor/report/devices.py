@@ -12,6 +12,7 @@ from advisor.facts.array import Array
 from advisor.facts.disks import Disk
 from advisor.facts.links import Link
 from advisor.facts.numa import Node
+from advisor.facts.pci import PcieLink
 from advisor.facts.whole import Facts
 from advisor.report.words import natural
 from advisor.rules.finding import Finding
@@ -117,10 +118,15 @@ def folded(rows: tuple[Row, ...], shown: int, never: frozenset[str]) -> tuple[tu
     return kept, len(rows) - len(kept)
 
 
+def pcie_shape(pcie: PcieLink | None) -> tuple[float | None, ...]:
+    """What two PCIe links must share to be alike: speed and width, now and at most; not the bridges above them."""
+    return () if pcie is None else (pcie.speed_gts, pcie.speed_max_gts, pcie.width, pcie.width_max)
+
+
 def alike(disks: Iterable[Disk]) -> tuple[tuple[Disk, ...], ...]:
     """Disks that differ in name, serial and address only, together; one with a mount point stays alone."""
     groups: dict[object, list[Disk]] = {}
     for disk in sorted(disks, key=lambda disk: (natural(disk.name), disk.name)):
-        look = (disk.kind, disk.size_bytes, disk.model, disk.rotational, disk.scheduler, disk.pcie)
-        groups.setdefault((*look, disk.name if disk.mountpoints else ""), []).append(disk)
+        look = (disk.kind, disk.size_bytes, disk.model, disk.rotational, disk.scheduler)
+        groups.setdefault((*look, *pcie_shape(disk.pcie), disk.name if disk.mountpoints else ""), []).append(disk)
     return tuple(tuple(group) for group in groups.values())

@@ -1,4 +1,4 @@
-"""``advisor explain ID``: a rule, a profile or a tunable, told the same way."""
+"""``advisor explain ID``: a rule, a profile, a tunable or a contradiction among the sources, told the same way."""
 
 from __future__ import annotations
 
@@ -22,16 +22,23 @@ from advisor.report.profile_words import (
     wanted_value,
 )
 from advisor.rules import RULES, Rule
+from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
 from advisor.tunables import KINDS
 
 MAX_MATCHES: Final = 3
+NEARLY_AS_CLOSE: Final = 0.2
+"""By how much the likeness (difflib, 0 to 1) of a further suggestion may be below that of the closest."""
+ALL_CONTRADICTIONS: Final = "contradictions"
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """What an id stands for. ``details`` are further labels and texts, in order; a label may come again."""
+    """What an id stands for. ``details`` are further labels and texts, in order; a label may come again.
+
+    ``contradictions`` are those among the sources of a rule; of a contradiction, it is itself.
+    """
 
     id: str
-    kind: Literal["rule", "profile", "tunable"]
+    kind: Literal["rule", "profile", "tunable", "contradiction"]
     title: str
     what: str
     why: str
@@ -39,6 +46,7 @@ class Explanation(msgspec.Struct, frozen=True):
     hurts_when: str
     sources: tuple[str, ...]
     details: tuple[tuple[str, str], ...]
+    contradictions: tuple[Contradiction, ...] = ()
 
 
 def explain(identity: str) -> Explanation:
@@ -48,21 +56,34 @@ def explain(identity: str) -> Explanation:
     rule = next((rule for rule in RULES if rule.id == identity), None)
     if rule is not None:
         return _rule(rule)
+    if identity == ALL_CONTRADICTIONS:
+        return _contradictions(identity, "Where the sources contradict each other", CONTRADICTIONS)
+    disputed = contradiction(identity)
+    if disputed is not None:
+        return _contradictions(identity, disputed.topic, (disputed,))
     if identity in profile_paths():
         return _profile(load(identity))
-    raise UsageError(f"{identity!r} is no rule, profile or tunable", hint=_suggestion(identity))
+    raise UsageError(f"{identity!r} is no rule, profile, tunable or contradiction", hint=_suggestion(identity))
 
 
 def _suggestion(identity: str) -> str:
-    close = _close(identity, (*(rule.id for rule in RULES), *profile_paths(), *_known_tunables()))
+    close = _close(identity, (*_known_ids(identity), *profile_paths(), *_known_tunables()))
     if close:
         return f"did you mean {' or '.join(close)}?"
     kinds = ", ".join(f"{kind}:" for kind in KINDS)
     return f"advisor profiles lists the profiles, advisor scan names rules, a tunable begins with one of {kinds}"
 
 
+def _known_ids(like: str) -> tuple[str, ...]:
+    # A profile or a rule of nearly the same name is what is meant, unless the word begins as theirs do.
+    disputed = (ALL_CONTRADICTIONS, *(one.id for one in CONTRADICTIONS)) if like.startswith(PREFIX[:6]) else ()
+    return (*(rule.id for rule in RULES), *disputed)
+
+
 def _close(identity: str, known: Iterable[str], *, cutoff: float = 0.5) -> list[str]:
-    return difflib.get_close_matches(identity, dict.fromkeys(known), n=MAX_MATCHES, cutoff=cutoff)
+    found = difflib.get_close_matches(identity, dict.fromkeys(known), n=MAX_MATCHES, cutoff=cutoff)
+    likeness = {one: difflib.SequenceMatcher(None, identity, one).ratio() for one in found}
+    return [one for one in found if likeness[one] >= likeness[found[0]] - NEARLY_AS_CLOSE]
 
 
 def _all_profiles() -> tuple[Profile, ...]:
@@ -84,6 +105,22 @@ def _rule(rule: Rule) -> Explanation:
         hurts_when=rule.hurts_when,
         sources=rule.sources,
         details=(),
+        contradictions=named(rule.contradictions),
+    )
+
+
+def _contradictions(identity: str, title: str, listed: tuple[Contradiction, ...]) -> Explanation:
+    return Explanation(
+        id=identity,
+        kind="contradiction",
+        title=title,
+        what="",
+        why="",
+        helps_when="",
+        hurts_when="",
+        sources=tuple(dict.fromkeys(side.source for one in listed for side in one.sides)),
+        details=tuple(("shown by", rule.id) for rule in RULES if {one.id for one in listed} & set(rule.contradictions)),
+        contradictions=listed,
     )
 
 
@@ -93,7 +130,7 @@ def _profile(profile: Profile) -> Explanation:
         kind="profile",
         title=profile.title,
         what=profile.summary,
-        why=" ".join(dict.fromkeys(wanted.why for wanted in profile.tunables)),
+        why=" ".join(dict.fromkeys(wanted.why for wanted in profile.tunables)) or "It sets nothing.",
         helps_when=profile.helps_when,
         hurts_when=profile.hurts_when,
         sources=profile.sources,
@@ -114,7 +151,14 @@ def _profile_details(profile: Profile) -> tuple[tuple[str, str], ...]:
 
 
 def _tunable(identity: str) -> Explanation:
-    wanting = [(profile, one) for profile in _all_profiles() for one in profile.tunables if matches(one, identity)]
+    profiles = {profile.name: profile for profile in _all_profiles()}
+    wanting = [
+        (profile, one)
+        for profile in profiles.values()
+        for one in profile.tunables
+        # An heir says what its parent says already.
+        if matches(one, identity) and not any(one in profiles[name].tunables for name in profile.inherits)
+    ]
     return Explanation(
         id=identity,
         kind="tunable",
@@ -176,11 +220,23 @@ def explanation_text(found: Explanation, *, width: int, color: bool) -> str:
     page.labelled([(label, (text,)) for label, text in rows if text], indent=0)
     page.blank()
     page.labelled([(label, (text,)) for label, text in _without_repeats(found.details)], indent=0)
+    if found.contradictions:
+        page.heading("Sources contradict each other")
+        for one in found.contradictions:
+            _add_contradiction(page, one)
     if found.sources:
         page.heading("Sources")
         for source in found.sources:
             page.bullet(source)
     return page.text
+
+
+def _add_contradiction(page: Page, one: Contradiction) -> None:
+    page.add(one.topic, " ", Span(f"({one.id})", "dim"), indent=2, hang=2)
+    for side in one.sides:
+        page.bullet(side.says, " ", Span(f"({side.source})", "dim"), indent=4)
+    page.add("What is done about it: ", one.what_we_do, indent=4, hang=2)
+    page.blank()
 
 
 def _without_repeats(details: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

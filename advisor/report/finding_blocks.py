@@ -10,6 +10,7 @@ from rich.text import Text
 
 from advisor.report.page import COMMAND, QUIET, SEVERITY_STYLE, Cell, grid, joined, labelled, prose, said, section
 from advisor.report.words import ranked, runs
+from advisor.rules.contradictions import Contradiction
 from advisor.rules.finding import SEVERITIES, Finding
 
 _DETAIL_LINES = 12
@@ -20,10 +21,11 @@ def finding_blocks(findings: Sequence[Finding]) -> Iterator[RenderableType]:
     counts = Counter(finding.severity for finding in findings)
     summary = [f"{counts[severity]} {severity}" for severity in reversed(SEVERITIES) if counts[severity]]
     yield section("Findings", joined(summary) if findings else "none: nothing that is known here asks for a change")
+    told: set[str] = set()
     for finding in findings:
         yield Text("")
         yield grid([_title(finding)])
-        yield prose(labelled(_rows(finding), indent=4))
+        yield prose(labelled([*_rows(finding), *_contradictions(finding, told)], indent=4))
 
 
 def _title(finding: Finding) -> list[Cell]:
@@ -39,6 +41,24 @@ def _rows(finding: Finding) -> Iterator[tuple[str, Cell]]:
     yield "do", said(finding.advice, COMMAND)
     yield "hurts when", finding.hurts_when
     yield "source", said("; ".join(finding.sources), QUIET)
+
+
+def _contradictions(finding: Finding, told: set[str]) -> Iterator[tuple[str, Cell]]:
+    """What is done about each stands where it comes first on the page; ``told`` are the ids of those that have been."""
+    for one in finding.contradictions:
+        yield "but", said(f"see {one.id} above", QUIET) if one.id in told else _contradiction(one)
+        told.add(one.id)
+
+
+def _contradiction(one: Contradiction) -> Text:
+    """The question, what is done about it, and between whom it is; every side's words are a command away."""
+    between = "; ".join(dict.fromkeys(side.source for side in one.sides))
+    return Text("\n").join(
+        (
+            said(f"Sources contradict each other: {one.topic}. {one.what_we_do}"),
+            joined([said(between, QUIET), said(f"advisor explain {one.id}", COMMAND)]),
+        )
+    )
 
 
 def _evidence(evidence: Mapping[str, object]) -> Text:

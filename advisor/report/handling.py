@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.host import Host, MemoryFiles, Missing, Probe, ReadCommand, ReadEthtool, ReadFile
+from advisor.host import Host, MemoryFiles, Missing, Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs
 from advisor.host.commands import NoCommands
 from advisor.report.terms import EFFECTS, RISKS
 from advisor.script import hand_command, shell_quote
@@ -148,6 +148,8 @@ def _read_by(probe: Probe) -> str:
             return f"cat {shell_quote(path)}"
         case ReadCommand() | ReadEthtool():
             return " ".join(shell_quote(word) for word in probe.argv)
+        case ReadIrqs(link):
+            return f"grep {shell_quote(link)} /proc/interrupts"
 
 
 def _set_by(one: Tunable, value: str, edit: FileEdit | Missing) -> str:

@@ -60,7 +60,7 @@ def _instance(limits: Limits) -> tuple[Piece, ...]:
 
 def _shape(path: Path) -> object:
     """What paths have in common that are told once: only bare devices with the same figures, for the same reasons."""
-    if path.layers or path.file_system or path.observed or path.name != path.device:
+    if path.layers or path.file_system or path.observed or path.holds or path.name != path.device:
         return path.kind, path.device
     ceilings = tuple(msgspec.structs.replace(one, where=(), why=_without(one.why, path.name)) for one in path.ceilings)
     return path.kind, ceilings, path.capacity, path.notes
@@ -78,6 +78,8 @@ def _add_path(page: Page, paths: Sequence[Path]) -> None:
     page.add(Span(title, "bold"), count, _title_words(path), indent=2, hang=2)
     for layer in path.layers:
         page.add(Span(layer, "dim"), indent=4, hang=2)
+    for kept in path.holds:
+        page.add(kept, indent=4, hang=2)
     if path.ceilings:
         page.table([_HEAD, *(_row(one, many=len(paths) > 1) for one in path.ceilings)], indent=4)
     page.labelled(list(_binding_rows(path)), indent=4)

@@ -257,7 +257,8 @@ def _diff_style(line: str) -> Style:
 
 
 def _add_bystanders(page: Page, plan: Plan) -> None:
-    moving = [one for one in plan.bystanders if not one.keeps]
+    # What hangs on the queues of a link is told by a note: it can be hundreds of values.
+    moving = [one for one in plan.bystanders if not one.keeps and not one.resets]
     if moving:
         page.heading("May move along")
         page.add("The kernel may change these with the ones above; a rollback puts them back too.", indent=2)

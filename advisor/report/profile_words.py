@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.plan.guards import LLT_SHARE, REFUSE_SHARE, WARN_SHARE
+from advisor.plan.targets import KEEP
 from advisor.profiles import Computed, Condition, Parameter, Profile, Proof, Wanted
 from advisor.tunables.tunable import Sense
 
@@ -36,8 +37,10 @@ TOGGLES: Final[Mapping[str, str]] = {
 
 def wanted_value(profile: Profile, wanted: Wanted) -> str:
     """``at least 8388608``: the value with the defaults of the parameters, in the sense that it is wanted."""
-    value = wanted.value if isinstance(wanted.value, str) else _computed(wanted.value)
-    return _sense(wanted) + filled(profile, value)
+    if wanted.sense == "keep":
+        return "as it is"
+    value = filled(profile, wanted.value if isinstance(wanted.value, str) else _computed(wanted.value))
+    return "as it is, unless asked for" if value == KEEP else _sense(wanted) + value
 
 
 def filled(profile: Profile, template: str) -> str:
@@ -55,6 +58,10 @@ def _computed(value: Computed) -> str:
         return "bound to the node of its own devices"
     if value.placement == "cpus":
         return "the CPUs of its device's node"
+    if value.placement == "node":
+        return "the node of its targets"
+    if value.huge_pages == "iris":
+        return "the pages that hold globals, routines and gmheap of every IRIS instance, and 5 % more"
     return f"{value.multiply} × the value before advisor first changed it"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from advisor.facts.infoscale_configuration import TITLES, Recognition
 from advisor.recommend.records import Case, Recommendation
 from advisor.report.encode import encoded
 from advisor.report.layout import Page, Piece, Span, Style, counted
@@ -16,16 +17,28 @@ _STYLES: Final[dict[str, Style]] = {"yes": "green", "perhaps": "yellow", "no": "
 _HOLDS: Final = {True: "yes", False: "no", None: "not declared"}
 
 
-def recommendation_document(workload: Workload | None, found: Sequence[Recommendation]) -> bytes:
-    """``advisor.recommendation/1``: the workload as declared, and the judgement on each profile."""
-    return encoded({"schema": SCHEMA, "workload": workload, "recommendations": tuple(found)})
+def recommendation_document(
+    workload: Workload | None, found: Sequence[Recommendation], recognised: Recognition | None = None
+) -> bytes:
+    """``advisor.recommendation/1``: the declared workload, what was recognised, and the judgement on each profile."""
+    document = {"schema": SCHEMA, "workload": workload, "recognised": recognised, "recommendations": tuple(found)}
+    return encoded(document)
 
 
-def recommendation_text(workload: Workload | None, found: Sequence[Recommendation], *, width: int, color: bool) -> str:
+def recommendation_text(
+    workload: Workload | None,
+    found: Sequence[Recommendation],
+    recognised: Recognition | None = None,
+    *,
+    width: int,
+    color: bool,
+) -> str:
     """The judgements for a person, in at most ``width`` columns; what does not fit is told shortly, and last."""
     page = Page(width, color=color)
     page.add(Span(_headline(found), "bold"))
     page.add(_workload_words(workload))
+    if recognised is not None:
+        page.add(_recognised_words(recognised, workload), hang=2)
     for fits, heading in _HEADINGS.items():
         chosen = [one for one in found if one.fits == fits]
         if chosen:
@@ -57,6 +70,16 @@ def _workload_words(workload: Workload | None) -> str:
     ]
     name = f"{workload.name}: " if workload.name else ""
     return f"Workload: {name}{', '.join(word for word in said if word)}"
+
+
+def _recognised_words(found: Recognition, workload: Workload | None) -> str:
+    if found.configuration is not None:
+        how = "recognised, not declared" if workload is None else "recognised, with what is declared"
+        return f"InfoScale: {TITLES[found.configuration]}: {how} ({'; '.join(found.evidence)})."
+    possible = [title for name, title in TITLES.items() if found.fits[name] != "no"]
+    if not possible:
+        return "InfoScale: none of the white paper's five configurations."
+    return f"InfoScale: {', or '.join(possible)}. Not known: {'; '.join(found.untold)}."
 
 
 def _size(size: int) -> str:

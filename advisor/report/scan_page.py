@@ -17,6 +17,7 @@ from advisor.report.finding_blocks import finding_blocks
 from advisor.report.page import QUIET, UNKNOWN, Cell, grid, joined, labelled, said, section
 from advisor.report.units import binary, times
 from advisor.rules.finding import Finding
+from advisor.rules.locality_score import Locality, locality
 from advisor.rules.lookup import ids
 
 _BUFFERS = (
@@ -60,6 +61,7 @@ def _host(facts: Facts) -> Iterator[RenderableType]:
             ("cpu", joined(_cpu(facts))),
             ("memory", joined(_memory(facts))),
             ("managed by", joined(_owners(facts))),
+            ("locality", joined(_locality(locality(facts)))),
         )
     )
 
@@ -87,6 +89,14 @@ def _owners(facts: Facts) -> Iterator[str]:
     yield from owners.network_managers
     yield f"TuneD profile {owners.tuned_profile}" if owners.tuned_profile else ""
     yield "irqbalance" if owners.irqbalance else ""
+
+
+def _locality(found: Locality) -> Iterator[str]:
+    """The score and what loses most by it; nothing where there is nothing to lose or nothing known."""
+    if found.score is None:
+        return
+    yield f"{found.score} of 100"
+    yield from (f"{one.losing} of {one.counted} {one.kind} off their node" for one in found.kinds if one.losing)
 
 
 def _devices(facts: Facts, findings: tuple[Finding, ...], links_shown: int) -> Iterator[RenderableType]:

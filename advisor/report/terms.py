@@ -35,12 +35,12 @@ _NOUNS: Final[Mapping[str, str]] = {
     "sysctl": "kernel parameter",
     "link": "link",
     "irq": "interrupt",
-    "block": "setting of a block device",
-    "md": "setting of an md array",
-    "thp": "setting of huge pages",
+    "block": "block device setting",
+    "md": "md array setting",
+    "thp": "huge page setting",
     "llt": "LLT value",
     "unit": "service",
-    "file": "key of a configuration file",
+    "file": "configuration key",
 }
 
 _BYTES = re.compile(

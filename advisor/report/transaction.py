@@ -90,7 +90,7 @@ def _file_words(file: FileChange) -> str:
 
 
 def _add_moved(page: Page, record: Record) -> None:
-    before = {one.tunable: one.before for one in record.plan.bystanders}
+    before = {one.tunable: one.before for one in record.plan.bystanders if not one.resets}
     for name, live in sorted(record.bystanders_after.items()):
         if before.get(name, live) != live:
             page.add(Span(name, "bold"), f" moved along: {before[name]} → {live}", indent=2, hang=2)

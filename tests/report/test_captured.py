@@ -37,4 +37,7 @@ def test_can_be_judged_and_shown(name: str) -> None:
 def test_nothing_is_claimed_of_what_was_not_captured(name: str) -> None:
     facts = scan(host(name))
     for finding in judge(facts):
-        assert finding.id.partition(".")[0] in ("pcie", "numa", "links"), finding
+        # Of memory only the pools of huge pages were captured; some of these hosts had them all free.
+        assert finding.id.partition(".")[0] in ("pcie", "numa", "links") or finding.id == "vm.huge-pages-unused", (
+            finding
+        )

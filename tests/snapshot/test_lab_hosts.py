@@ -76,7 +76,8 @@ def test_every_profile_plans_the_same_on_every_host(path: Path, name: str) -> No
     first, second = (msgspec.json.encode(plan_document(plan)) for plan in plans)
     assert first == second
     assert msgspec.json.decode(msgspec.json.encode(plans[0]), type=Plan) == plans[0]
-    assert plans[0].changes
+    # The lab's hosts are clusters over UDP, so what is for other systems says why it sets nothing.
+    assert plans[0].changes or all(one.reason for one in plans[0].skipped)
     assert plans[0].fingerprint == plans[1].fingerprint
 
 
