@@ -61,10 +61,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.lab_claims")
     parser.add_argument("what", choices=("known", "articles"))
     parser.add_argument("--deep", action="store_true", help="48 pairs instead of up to 24")
+    parser.add_argument("--first", type=int, default=1, metavar="N", help="begin with the Nth case of the articles")
     options = parser.parse_args()
     mode = ("--deep",) if options.deep else ()
     with machine() as guest:
-        rows = known_ratios(guest, mode) if options.what == "known" else articles(guest, mode)
+        cases = ARTICLES[options.first - 1 :]
+        rows = known_ratios(guest, mode) if options.what == "known" else articles(guest, mode, cases)
         for row in rows:
             print("| " + " | ".join(row) + " |", flush=True)
     return 0
@@ -92,11 +94,11 @@ def known_ratios(guest: Machine, mode: Sequence[str]) -> Iterator[Sequence[str]]
         guest.run(["lab-setup", "no-md"], timeout=120).check()
 
 
-def articles(guest: Machine, mode: Sequence[str]) -> Iterator[Sequence[str]]:
+def articles(guest: Machine, mode: Sequence[str], cases: Sequence[Case]) -> Iterator[Sequence[str]]:
     """Storage over NVMe/TCP in the guest: a synchronous mirror with a local drive, or the far one alone."""
     yield "what the article says", "storage", "workload", "round trip", "ratio", "95 % interval", "pairs", "verdict"
     yield ("---",) * 8
-    for case in ARTICLES:
+    for case in cases:
         with far_storage(guest, case) as directory:
             words = (
                 "--target",
