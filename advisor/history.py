@@ -27,6 +27,15 @@ class Status(msgspec.Struct, frozen=True):
     records: tuple[Record, ...]
     drift: tuple[Drift, ...]
 
+    @property
+    def unfinished(self) -> tuple[Record, ...]:
+        """Those that were interrupted and are not put back yet: what is live may be either."""
+        return tuple(record for record in self.records if record.is_unfinished)
+
+    @property
+    def is_as_set(self) -> bool:
+        return not self.drift and not self.unfinished
+
 
 def host_status(host: Host, store: Store | None = None) -> Status:
     """Every transaction, and the drift of those in force. Raises PermissionDeniedError without root."""
@@ -41,7 +50,7 @@ def verify_transactions(host: Host, identity: str | None, store: Store | None = 
     in_force = tuple(record for record in records if record.is_in_force)
     if identity and not in_force:
         raise RefusedError(f"transaction {records[0].id} is {records[0].state}, not in force")
-    return Status(in_force, verify(host, in_force))
+    return Status(records if identity else kept.records(), verify(host, in_force))
 
 
 def rollback_transactions(
@@ -51,7 +60,7 @@ def rollback_transactions(
     if identity and everything:
         raise UsageError("give a transaction or --all, not both")
     kept = store or Store()
-    if not kept.records():
+    if not identity and not kept.records():
         raise RefusedError("there is no transaction to put back", hint="advisor status lists what there is")
     with kept.lock(), interruptible():
         done = list(recover(host, kept))

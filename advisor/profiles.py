@@ -85,7 +85,8 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """One wanted value: which tunable (``for-each`` makes one of each selected link, unit, IRQ, disk, array or
-    instance), what, why. ``only`` bounds the disks, arrays, links or instances; ``condition`` is for this line alone.
+    instance), what, why. ``only`` bounds the disks, arrays, links or instances; ``condition`` is for this line alone;
+    ``needs`` names a parameter without whose value the line has no sense.
     """
 
     tunable: Text
@@ -97,6 +98,7 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     for_each: ForEach | None = None
     only: Only | None = None
     condition: Condition | None = None
+    needs: ParameterName | None = None
 
 
 class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -331,6 +333,8 @@ def _check(profile: Profile, *, is_whole: bool) -> None:
             raise _FieldError((*field, "tunable"), f"{wanted.tunable} is set by an earlier one already")
         seen.add((wanted.tunable, wanted.only))
         _check_tunable(wanted, field)
+        if is_whole and wanted.needs is not None and wanted.needs not in profile.parameters:
+            raise _FieldError((*field, "needs"), f"{wanted.needs} is no parameter of this profile")
         if is_whole:
             _check_places(wanted, profile.parameters, field)
             _check_value(wanted, profile.parameters, field)

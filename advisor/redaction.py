@@ -1,4 +1,4 @@
-"""Secrets in configuration files, taken out before a file goes into an archive that is handed on."""
+"""Secrets in configuration files, taken out of what is handed on: archives, and plans as they are shown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,15 @@ def without_secrets(path: str, content: bytes) -> bytes:
         special = _OF_TMPFILES
     if special is not None:
         return special.sub(rb"\g<1>" + REDACTED, content)
-    if not _HOLDING_SECRETS.fullmatch(path):
-        return content
+    return _without_named(path, content) if _HOLDING_SECRETS.fullmatch(path) else content
+
+
+def for_display(path: str, content: bytes) -> bytes:
+    """A configuration file as a plan shows it: line by line as it is, but for the value of each password and key."""
+    holds_secrets = path.endswith(".cpf") or _HOLDING_SECRETS.fullmatch(path)
+    return _without_named(path, content) if holds_secrets else content
+
+
+def _without_named(path: str, content: bytes) -> bytes:
     pattern = _IN_YAML if path.endswith(".yaml") else _IN_LINE
     return pattern.sub(rb"\g<1>" + REDACTED, content)

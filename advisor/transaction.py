@@ -518,11 +518,11 @@ def _restore_value(host: Host, change: Change, *, force: bool) -> Outcome:
             host.do(step)
     except CommandError as error:
         return Outcome(change.tunable, "failed", error.message, by_hand)
-    live = observe(host, change.probe)
-    if live != change.before:
-        shown = live.why if isinstance(live, Missing) else live
+    now = observe(host, change.probe)
+    if now != change.before:
+        shown = now.why if isinstance(now, Missing) else now
         return Outcome(change.tunable, "failed", f"put back, but reads {shown}", by_hand)
-    return Outcome(change.tunable, "restored", f"{change.after} → {change.before}")
+    return Outcome(change.tunable, "restored", f"{live} → {change.before}")
 
 
 def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:

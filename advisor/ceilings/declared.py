@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -21,6 +22,7 @@ from advisor.ceilings.ebs import (
     LEAST_MIB_PER_S,
     MOST_IOPS,
     MOST_MIB_PER_S,
+    PROVISIONED,
     SIZES_GIB,
     VOLUME_TYPES,
 )
@@ -64,8 +66,8 @@ class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
 
 class Quota(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What an account may have in all. ``elsewhere_iops`` is what volumes of other hosts, as a mirror's other member,
-    have of ``iops``."""
+    """What all io1 and io2 volumes of an account may have. ``elsewhere_iops`` is what those of other hosts, as a
+    mirror's other member, have of ``iops``."""
 
     iops: Count | None = None
     elsewhere_iops: Count | None = None
@@ -194,8 +196,24 @@ def _check(found: Declared, *, is_json: bool) -> None:
         if not is_json:
             # AWS knows what it has sold; limits may have grown since.
             _check_together(one, place)
-    if found.quota is not None and found.quota.elsewhere_iops is not None and found.quota.iops is None:
-        raise _FieldError("quota.elsewhere-iops", "it is part of iops, which is not given")
+    if found.quota is not None:
+        _check_quota(found.quota, found.volume)
+
+
+def _check_quota(quota: Quota, volumes: Sequence[DeclaredVolume]) -> None:
+    """Each volume against it. That all together are more is no mistake in the file: it is told with the figures."""
+    elsewhere = quota.elsewhere_iops or 0
+    if quota.iops is None:
+        if elsewhere:
+            raise _FieldError("quota.elsewhere-iops", "it is part of iops, which is not given")
+        return
+    if elsewhere > quota.iops:
+        raise _FieldError("quota.elsewhere-iops", f"{elsewhere:,} is more than the {quota.iops:,} of iops")
+    left = quota.iops - elsewhere
+    for index, one in enumerate(volumes):
+        if one.type in PROVISIONED and one.iops is not None and one.iops > left:
+            words = f"{one.iops:,} is more than the {left:,} that the quota leaves to this host"
+            raise _FieldError(f"volume[{index}].iops", words)
 
 
 def _check_fields(one: DeclaredVolume, place: str) -> None:

@@ -19,6 +19,8 @@ import msgspec
 
 VolumeType = Literal["gp2", "gp3", "io1", "io2", "st1", "sc1"]
 VOLUME_TYPES: Final = get_args(VolumeType)
+PROVISIONED: Final = ("io1", "io2")
+"""The types whose IOPS an account's quota counts."""
 LARGEST_GIB: Final = 65536
 EBS_MODEL: Final = "Amazon Elastic Block Store"
 

@@ -39,8 +39,8 @@ class Media:
         # Instances that run on Xen are those from before Nitro.
         nitro = facts.host.virtualization != "xen"
         self._made = {name: medium_of(one, declared.where, nitro=nitro) for name, one in self._found.items()}
-        unused = [one for one in declared.volume if one not in self._found.values()]
-        self.notes: tuple[str, ...] = (_unused_note(len(unused)),) if unused else ()
+        used = set(self._found.values())
+        self.unused = tuple(one for one in declared.volume if one not in used)
 
     def figures(self, disk: str) -> Medium | None:
         """What is known of a disk's medium."""
@@ -49,6 +49,11 @@ class Media:
     def declared(self, disk: str) -> DeclaredVolume | None:
         """What the user said of a disk."""
         return self._found.get(disk)
+
+    def size_bytes(self, disk: str) -> int | None:
+        """What the kernel reads of a disk's size."""
+        one = self._disks.get(disk)
+        return one.size_bytes if one else None
 
     def is_declared_ebs(self, disk: str) -> bool:
         return disk in self._found and self._found[disk].type != "drive"
@@ -70,11 +75,6 @@ class Media:
         if one.kind in ("virtio", "xen"):
             return "its hypervisor does not show what a virtual disk may draw: advisor bench measures it"
         return "a drive does not tell what it carries: declare its data sheet in --volumes FILE, or measure it"
-
-
-def _unused_note(count: int) -> str:
-    what = "1 declared volume is" if count == 1 else f"{count} declared volumes are"
-    return f"{what} no disk of this host and left out"
 
 
 def _matched(disks: Mapping[str, Disk], declared: Declared) -> dict[str, DeclaredVolume]:

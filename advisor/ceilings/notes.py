@@ -1,20 +1,73 @@
-"""What is said beside the figures of a path: how buckets fill, stripes that are few, quotas, what a database keeps."""
+"""What is said beside the figures of a path: sizes that do not agree, how buckets fill, stripes that are few, quotas,
+what a database keeps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor.ceilings.declared import Declared
-from advisor.ceilings.ebs import fills_seconds
+from advisor.ceilings.declared import Declared, DeclaredVolume
+from advisor.ceilings.ebs import PROVISIONED, fills_seconds
 from advisor.ceilings.media import Media, bucket_of
 from advisor.ceilings.records import QuotaUse
 from advisor.ceilings.stack import Node
 from advisor.facts.iris import Role
 from advisor.facts.whole import Facts
 
-_PROVISIONED = ("io1", "io2")
 _MOST_NAMES = 5
+_SIZE_SHARE = 0.05
+"""Sizes that differ by more do not agree: an EBS volume has whole GiB, and GB taken for GiB differ by 7 %."""
 _WORDS: dict[Role, str] = {"journal": "journal", "alternate-journal": "second journal", "wij": "WIJ"}
+
+
+def unused_notes(volumes: Sequence[DeclaredVolume]) -> Iterator[str]:
+    """Which declared volumes are not here, by what they were looked for."""
+    if volumes:
+        what = "1 declared volume is" if len(volumes) == 1 else f"{len(volumes)} declared volumes are"
+        names = [one.volume_id or one.device or "" for one in volumes]
+        yield f"{what} no disk of this host and left out: {_few(names)}"
+
+
+def size_notes(node: Node, media: Media) -> Iterator[str]:
+    """The disks below a device that the kernel reads another size of than is declared."""
+    disks = tuple(dict.fromkeys(node.disks()))
+    names: dict[str, list[str]] = {}
+    for name in disks:
+        volume, size = media.declared(name), media.size_bytes(name)
+        if volume is None or not volume.gib or not size:
+            continue
+        here = size / (1 << 30)
+        if abs(here - volume.gib) > _SIZE_SHARE * volume.gib:
+            words = f"{volume.gib:,} GiB are declared, but the kernel reads {_gib(here)} GiB"
+            names.setdefault(words, []).append(name)
+    for words, those in names.items():
+        whose = f"{_few(those)}: " if len(disks) > 1 else ""
+        yield f"{whose}{words}: the figures are of the declared size, if it is this volume at all"
+
+
+def _gib(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"
+
+
+def degraded_notes(node: Node) -> Iterator[str]:
+    """Arrays that are not whole. A multipath map has nothing to rebuild: it goes on with the paths that are left."""
+    for array in node.arrays():
+        if not array.missing and array.state not in ("degraded", "recovering", "failed"):
+            continue
+        if array.family == "multipath":
+            yield f"{array.name}: {_paths_words(array.missing, len(array.members))}"
+        else:
+            yield f"{array.name} is {array.state or 'not whole'}: reconstruction lies below these ceilings"
+
+
+def _paths_words(missing: int, left: int) -> str:
+    lost = f"{missing} of {missing + left} paths {'is' if missing == 1 else 'are'} missing"
+    rest = "the other one carries" if left == 1 else f"the other {left} carry"
+    return f"{lost if missing else 'a path is missing'}; {rest if missing else 'the rest carries'} the load"
 
 
 def bucket_notes(node: Node, media: Media) -> Iterator[str]:
@@ -51,7 +104,7 @@ def quota_use(declared: Declared) -> QuotaUse | None:
     quota = declared.quota
     if quota is None or quota.iops is None:
         return None
-    bought = sum(one.iops or 0 for one in declared.volume if one.type in _PROVISIONED)
+    bought = sum(one.iops or 0 for one in declared.volume if one.type in PROVISIONED)
     elsewhere = quota.elsewhere_iops or 0
     return QuotaUse(quota.iops, bought, elsewhere, quota.iops - bought - elsewhere)
 
@@ -73,7 +126,6 @@ def iris_words(device: str, places: Sequence[str], facts: Facts) -> Iterator[str
         words = [_WORDS[role] for role in _WORDS if any(place.role == role for place in here)]
         names = [place.name for place in here if place.role == "database"]
         if names:
-            more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-            words.append(f"{'database' if len(names) == 1 else 'databases'} {', '.join(names[:_MOST_NAMES])}{more}")
+            words.append(f"{'database' if len(names) == 1 else 'databases'} {_few(names)}")
         if words:
             yield f"InterSystems IRIS {one.name or one.directory}: {', '.join(words)}"

@@ -11,7 +11,16 @@ from advisor.ceilings.figures import QUANTITIES, Quantity, both_ways
 from advisor.ceilings.instances import Instance, find_instance
 from advisor.ceilings.links import pcie_ceiling, physical_below, wire_ceiling
 from advisor.ceilings.media import Media
-from advisor.ceilings.notes import bucket_notes, iris_words, quota_notes, quota_use, stripe_notes
+from advisor.ceilings.notes import (
+    bucket_notes,
+    degraded_notes,
+    iris_words,
+    quota_notes,
+    quota_use,
+    size_notes,
+    stripe_notes,
+    unused_notes,
+)
 from advisor.ceilings.raid import usable_bytes
 from advisor.ceilings.records import Bought, Bound, Capacity, Ceiling, Limits, NotKnown, Path, Rate
 from advisor.ceilings.stack import Devices, Node
@@ -42,7 +51,7 @@ def limits_of(facts: Facts, surroundings: Surroundings | None = None, declared: 
         paths=(*storage, *_link_paths(facts)),
         bought=tuple(_bought(facts, media, instance)) if instance else (),
         unknown=(*_unread(facts), *NOT_KNOWN),
-        notes=(*media.notes, *quota_notes(quota)),
+        notes=(*unused_notes(media.unused), *quota_notes(quota)),
         quota=quota,
     )
 
@@ -74,7 +83,7 @@ def _storage_path(top: tuple[Node, tuple[str, ...], tuple[str, ...]], facts: Fac
         burst=burst_bounds(ceilings),
         file_system=", ".join(kinds) or None,
         capacity=_capacity(node, facts),
-        notes=(*_notes(node), *stripe_notes(node, facts), *bucket_notes(node, stages.media), *_order(ceilings)),
+        notes=tuple(_notes(node, facts, stages.media, ceilings)),
         holds=tuple(iris_words(node.device, places, facts)),
     )
 
@@ -83,10 +92,17 @@ def _layer(array: Node) -> str:
     return f"{array.name}: {array.level or 'level unknown'} of {', '.join(member.name for member in array.members)}"
 
 
-def _notes(node: Node) -> Iterator[str]:
+def _notes(node: Node, facts: Facts, media: Media, ceilings: Sequence[Ceiling]) -> Iterator[str]:
+    yield from degraded_notes(node)
+    yield from _level_notes(node)
+    yield from size_notes(node, media)
+    yield from stripe_notes(node, facts)
+    yield from bucket_notes(node, media)
+    yield from _order(ceilings)
+
+
+def _level_notes(node: Node) -> Iterator[str]:
     for array in node.arrays():
-        if array.missing or array.state in ("degraded", "recovering", "failed"):
-            yield f"{array.name} is {array.state or 'not whole'}: reconstruction lies below these ceilings"
         if array.family is None:
             yield f"{array.name}: no arithmetic for {array.level or 'an unknown level'}; the sum of its members stands"
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from advisor.ceilings.declared import Declared
+from advisor.ceilings.ebs import PROVISIONED
 from advisor.ceilings.figures import QUANTITIES, Figures, both_ways
 from advisor.ceilings.instances import BURST_SECONDS, SOURCE, Instance
 from advisor.ceilings.links import EMULATED, PCIE_SOURCE, PCIE_WORDS, wire_ceiling
@@ -66,13 +67,26 @@ class StorageStages(msgspec.Struct, frozen=True):
         return "nvme" if name in self.surroundings.far else None
 
     def _quota(self, node: Node, ebs: Sequence[str]) -> Iterator[Ceiling]:
+        """Of the io1 and io2 volumes among these: an account has no quota of the others' IOPS."""
         quota = self.declared.quota
-        if quota is not None:
-            iops = math.inf if quota.iops is None else max(0, quota.iops - (quota.elsewhere_iops or 0))
-            whole = both_ways(quota.throughput_mb_per_s or math.inf, iops)
-            why = f"as declared in {self.declared.where or 'the user'}; for all volumes of the account"
+        if quota is None:
+            return
+        kinds = {
+            name: one.type for name in ebs if (one := self.media.declared(name)) is not None and one.type != "drive"
+        }
+        counted = tuple(name for name, kind in kinds.items() if kind in PROVISIONED)
+        unknown = tuple(name for name in ebs if name not in kinds)
+        if not counted and unknown:
+            why = "it counts io1 and io2 volumes, and the type is not declared"
+            yield Ceiling("quota", "account quota", unknown, "unknown", why)
+            return
+        iops = math.inf if quota.iops is None else max(0, quota.iops - (quota.elsewhere_iops or 0))
+        rate = shared(node, counted, both_ways(quota.throughput_mb_per_s or math.inf, iops))
+        if counted and rate != Rate():
+            why = f"as declared in {self.declared.where or 'the user'}; for all io1 and io2 volumes of the account"
             why += " that are not elsewhere" if quota.elsewhere_iops else ""
-            yield Ceiling("quota", "account quota", (), "declared", why, shared(node, ebs, whole))
+            where = counted if len(counted) < len(ebs) else ()
+            yield Ceiling("quota", "account quota", where, "declared", why, rate)
 
     def _instance(self, node: Node, ebs: Sequence[str]) -> Ceiling:
         one, name = self.instance, self.instance_type

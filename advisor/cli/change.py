@@ -181,7 +181,7 @@ def verify(
         from advisor.report.transaction import verify_text
 
         print_text(verify_text(found, width=terminal_width(), color=wants_color()))
-    return 1 if found.drift else 0
+    return 0 if found.is_as_set else 1
 
 
 def rollback(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from advisor.proof.schedule import ModeName
     from advisor.proof.series import Bench
 
+_BUDGET_MAX_SECONDS: Final = 7 * 86400
 Budget = Annotated[float | None, typer.Option("--budget", metavar="SECONDS", help="Never take longer.")]
 ByteBudget = Annotated[
     int | None,
@@ -63,6 +64,8 @@ def chosen_settings(
 
     if quick and deep:
         raise UsageError("--quick and --deep exclude each other")
+    if budget is not None and not 0 < budget <= _BUDGET_MAX_SECONDS:
+        raise UsageError(f"--budget {budget:g}: expected a number of seconds above 0, up to a week")
     mode: ModeName = "quick" if quick else "deep" if deep else "default"
     if save is not None:
         from advisor.proof.archive import check_place

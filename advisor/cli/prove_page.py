@@ -28,6 +28,19 @@ def check_page(path: Path, option: str = "--html", *, others: Iterable[Path | No
         raise UsageError(f"{option} {path}: there is no such directory", hint="make it first")
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise UsageError(f"{option} {path}: is there and is no regular file", hint="name a file that is new")
+    if not _is_replaceable(path):
+        raise UsageError(f"{option} {path}: is there and is no page or picture", hint="name a file that is new")
+
+
+def _is_replaceable(path: Path) -> bool:
+    """Whether nothing is there, or something empty, or mark-up as we write it: a saved series is gone for good."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1) in (b"", b"<")
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def write_page(path: Path, result: Proof | Comparison) -> bool:

@@ -44,6 +44,8 @@ class LltLink(msgspec.Struct, frozen=True):
     address: str | None
     link: str | None
     """The kernel link that carries it, found by name or by address."""
+    broadcast: str | None = None
+    """The broadcast address of the line; None where it is ``-`` or left out."""
 
 
 class Llttab(msgspec.Struct, frozen=True):
@@ -129,6 +131,7 @@ def _link(words: list[str]) -> LltLink:
         mtu=int(mtu) if _is_mtu(mtu) else None,
         address=given.get("address"),
         link=None,
+        broadcast=given.get("broadcast"),
     )
 
 

@@ -10,7 +10,7 @@ from advisor.facts.whole import Facts
 from advisor.host import Missing
 from advisor.plan.guards import check_guards
 from advisor.plan.links import bystander_links
-from advisor.plan.neighbours import Neighbours
+from advisor.plan.neighbours import Neighbours, ipv6_notes
 from advisor.plan.observations import FileState, Observations, Observed
 from advisor.plan.records import Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
 from advisor.plan.senses import combine, is_comparable, would_lower
@@ -303,6 +303,7 @@ def _notes(changes: Sequence[Change], seen: Observations, facts: Facts) -> Itera
         if change.before == change.after and change.tunable in reset:
             yield f"{change.tunable} is as wanted, but the kernel resets it with another change: it is set once more"
     yield from twin_notes(changes, facts.sysctl_origin)
+    yield from ipv6_notes(changes)
 
 
 def _bystanders(changes: Iterable[Change], facts: Facts) -> tuple[Bystander, ...]:

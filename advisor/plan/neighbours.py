@@ -13,7 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from advisor.facts.links import Link
 from advisor.host import Host, Probe, ReadCommand, Run, observe
 from advisor.plan.links import bystander_links
-from advisor.plan.records import Bystander
+from advisor.plan.records import Bystander, Change
+
+IPV6_MTU_BYTES = 1280
+"""The least that IPv6 asks of a link (RFC 8200 section 5)."""
 
 Neighbours = Mapping[str, tuple[Bystander, ...]]
 """By the name of the link."""
@@ -61,3 +64,15 @@ def _route_steps(link: str, routes: str) -> Iterator[Run]:
     for route in routes.split("; "):
         words = re.sub(r"^(\d):", r"\1 ", route).split(" ")
         yield Run(("ip", f"-{words[0]}", "route", "replace", *words[1:], "dev", link))
+
+
+def ipv6_notes(changes: Iterable[Change]) -> Iterator[str]:
+    """What cannot be given back to a link whose MTU falls below what IPv6 needs."""
+    for change in changes:
+        link, setting = change.tunable.split(":")[1:3] if change.tunable.startswith("link:") else ("", "")
+        if setting == "mtu" and int(change.after) < IPV6_MTU_BYTES <= int(change.before):
+            yield (
+                f"{link}: below {IPV6_MTU_BYTES} bytes the kernel takes IPv6 off the link. Its lasting addresses and "
+                f"routes come back with the rollback; /proc/sys/net/ipv6/conf/{link}, what is set by hand of its "
+                "neighbours, and the flags and lifetimes of its addresses do not"
+            )

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from advisor.host import Probe, PutFile, Run, Step
+from advisor.redaction import for_display
 from advisor.tunables import Effect, FileEdit, Risk
 from advisor.tunables.tunable import Sense
 
@@ -150,6 +151,15 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
-    """``advisor.plan/1``."""
-    body: dict[str, object] = msgspec.to_builtins(plan)
+    """``advisor.plan/1``. Files are in it as they are shown, without passwords and keys; the fingerprint is of the plan
+    as it is."""
+    shown = tuple(
+        msgspec.structs.replace(
+            file,
+            before=None if file.before is None else for_display(file.path, file.before),
+            after=for_display(file.path, file.after),
+        )
+        for file in plan.files
+    )
+    body: dict[str, object] = msgspec.to_builtins(msgspec.structs.replace(plan, files=shown))
     return {"schema": "advisor.plan/1", "fingerprint": plan.fingerprint, **body}

@@ -66,6 +66,8 @@ def _why_not(request: Request, wanted: Wanted, facts: Facts) -> str | None:
     """Why this line alone is left out: its own condition, or a parameter that says ``keep``."""
     if wanted.condition is not None and not holds(wanted.condition, facts):
         return wanted.condition.reason
+    if wanted.needs is not None and not request.values.get(wanted.needs):
+        return f"has no sense without {wanted.needs}: name some with --set {wanted.needs}="
     parameter = _kept_by(request, wanted)
     return f"is left as it is: --set {parameter}= says what it should be" if parameter else None
 

@@ -35,7 +35,7 @@ from advisor.proof.records import (
     resolve,
 )
 from advisor.proof.schedule import MODES, Mode, Schedule
-from advisor.proof.scratch import require_space
+from advisor.proof.scratch import left_behind, require_space
 from advisor.proof.target import Target, read_target
 from advisor.proof.workloads import get
 
@@ -201,6 +201,9 @@ def layout_notes(
         yield "cache-assisted: the scratch file is smaller than twice the memory, so caches below may answer"
     if plan.device_bytes:
         yield NEVER_WRITTEN
+    if plan.scratch_bytes:
+        for directory in left_behind(target):
+            yield f"{directory} was left by a session that was killed (rm -r), unless one is running there now"
     if plan.scratch_bytes and target.device is None:
         yield "other I/O on the target cannot be seen: it has no block device in /proc/diskstats"
 

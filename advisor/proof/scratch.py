@@ -170,6 +170,16 @@ def require_space(target: Target, size_bytes: int, keep: Keep = DEFAULT_KEEP) ->
         )
 
 
+def left_behind(target: Target) -> tuple[str, ...]:
+    """Scratch directories that a session left there which was killed; or one that is running has them now."""
+    try:
+        with os.scandir(target.path) as found:
+            names = sorted(one.name for one in found if one.name.startswith(DIRECTORY_PREFIX) and one.is_dir())
+    except OSError:
+        return ()
+    return tuple(f"{target.path}/{name}" for name in names)
+
+
 def has_holes(descriptor: int, size_bytes: int) -> bool:
     """Whether any part of an open file is not allocated (lseek(2), SEEK_HOLE)."""
     return os.lseek(descriptor, 0, os.SEEK_HOLE) < size_bytes

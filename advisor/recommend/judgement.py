@@ -9,6 +9,7 @@ import msgspec
 from advisor.facts.infoscale_configuration import SINGLE_NODE, TITLES
 from advisor.facts.whole import Facts
 from advisor.plan.records import SATISFIED, Plan
+from advisor.plan.targets import holds
 from advisor.profiles import Profile
 from advisor.recommend import infoscale, iscsi
 from advisor.recommend.cases import cases, contrary
@@ -130,7 +131,7 @@ def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload |
     if plan.blocking:
         first = plan.blocking[0]
         return "no", "blocked", f"Something stands in its way: {first.tunable}: {first.reason}."
-    if not plan.is_empty:
+    if not plan.is_empty or _waits_for_names(outlook.profile, facts):
         return fits, standing, summary
     if any(one.state == "unknown" for one in plan.skipped):
         told = next(one for one in plan.skipped if one.state == "unknown")
@@ -138,6 +139,13 @@ def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload |
     if any(one.state in SATISFIED for one in plan.skipped):
         return fits, "in-force", f"It is in force: all that it sets here is there already. {summary}"
     return "no", "not-applicable", f"It does not apply here: {_not_applicable(plan)}."
+
+
+def _waits_for_names(profile: Profile | None, facts: Facts) -> bool:
+    """Whether what the profile is for has to be named with --set, and nothing else keeps it from applying."""
+    if profile is None or not all(holds(one, facts) for one in profile.conditions):
+        return False
+    return any(one.needs and not profile.parameters[one.needs].default for one in profile.tunables)
 
 
 def _not_applicable(plan: Plan) -> str:

@@ -83,11 +83,13 @@ def _transaction(record: Record) -> Document:
 
 
 def verify_document(status: Status) -> Document:
-    """``advisor.verify/1``: ``ok`` where nothing has drifted; ``values`` and ``files`` are how many were looked at."""
+    """``advisor.verify/1``: ``ok`` where nothing has drifted and nothing is half-done. ``values`` and ``files`` are
+    how many were looked at."""
     values, files = as_set(status.records)
     return {
         "schema": "advisor.verify/1",
-        "ok": not status.drift,
+        "ok": status.is_as_set,
+        "unfinished": [record.id for record in status.unfinished],
         "transactions": [record.id for record in status.records if record.is_in_force],
         "values": values,
         "files": files,

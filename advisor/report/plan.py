@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from advisor.plan.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
+from advisor.redaction import for_display
 from advisor.report.folding import Folded, fold
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded, width_of
 from advisor.report.terms import (
@@ -224,9 +225,9 @@ def _add_files(page: Page, files: Sequence[FileChange]) -> None:
 
 
 def file_diff(file: FileChange) -> list[tuple[str, Style]]:
-    """A unified diff of the file (diff(1)), line by line with the style that each is shown in."""
-    before = _lines(file.before or b"")
-    after = _lines(file.after)
+    """A unified diff of the file (diff(1)), line by line with the style that each is shown in; no password or key."""
+    before = _lines(for_display(file.path, file.before or b""))
+    after = _lines(for_display(file.path, file.after))
     names = ("/dev/null" if file.before is None else file.path, file.path)
     import difflib
 

@@ -209,6 +209,10 @@ def verify_text(status: Status, *, width: int, color: bool) -> str:
 
 
 def _add_verdict(page: Page, status: Status) -> None:
+    if status.unfinished:
+        names = listed([record.id for record in status.unfinished])
+        page.add(Span("Interrupted: ", "red"), f"{names} is neither as asked for nor put back yet. To put it back:")
+        page.command("advisor rollback")
     in_force = [record for record in status.records if record.is_in_force]
     if not in_force:
         page.add("No transaction is in force: there is nothing to verify.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from typing import Final
 
 from advisor.facts.array import Array
 from advisor.facts.whole import Facts
@@ -58,8 +60,28 @@ def _degraded(array: Array) -> Finding:
             "failed": array.failed,
             "members": array.members,
         },
-        advice=_inspect(array),
+        advice=_await_rebuild(array) if _is_being_rebuilt(array) else _inspect(array),
+        hurts_when=_HURTS.get(array.manager, "A rebuild takes bandwidth from the service."),
     )
+
+
+def _is_being_rebuilt(array: Array) -> bool:
+    """Whether a member is being filled now; a check or a reshape of a degraded array heals nothing."""
+    return array.state == "recovering" or "rebuilding" in array.detail
+
+
+def _await_rebuild(array: Array) -> str:
+    name = shlex.quote(array.name)
+    match array.manager:
+        case "md":
+            filling = len(array.detail.get("rebuilding", "").split()) or 1
+            still = f"; once it is done, replace what is still missing: {_inspect(array)}"
+            is_more_missing = array.missing is not None and array.missing > filling
+            return "wait until the rebuild is done, and watch /proc/mdstat" + (still if is_more_missing else "")
+        case "lvm":
+            return f"wait until the rebuild is done: lvs -a -o name,sync_percent,lv_health_status {name}"
+        case _:
+            return "wait until the rebuild is done; the controller's own tool shows how far it is"
 
 
 def _inspect(array: Array) -> str:
@@ -75,13 +97,20 @@ def _inspect(array: Array) -> str:
             return "ask the controller's own tool for the state of its drives and battery"
 
 
+_HURTS: Final[Mapping[str, str]] = {
+    "md": "A rebuild takes bandwidth from the service: limit it with dev.raid.speed_limit_max while that matters.",
+    "lvm": "A rebuild takes bandwidth from the service: limit it with lvchange --maxrecoveryrate while that matters.",
+    "controller": "A rebuild takes bandwidth from the service: limit it with the controller's own rebuild rate.",
+    "dm-multipath": "Paths were taken down on purpose, as for work on a switch: then they come back by themselves.",
+}
+
 DEGRADED = Rule(
     id="arrays.degraded",
     title="An array is degraded",
     what="State, missing and failed members of md and LVM arrays, failed paths of dm-multipath.",
     why="A degraded array is slow, and one step from loss: no tuning is worth more than a new drive.",
     helps_when="Always.",
-    hurts_when="A rebuild takes bandwidth from the service: limit it with dev.raid.speed_limit_max while that matters.",
+    hurts_when=_HURTS["md"],
     sources=(sources.MD,),
     function=degraded,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -24,10 +25,19 @@ Lines = Callable[[Facts], Iterable[str]]
 """The lines of a host that follow the advice, each with its file and line; none where nobody followed it."""
 
 
+class Gone(msgspec.Struct, frozen=True):
+    """What is said instead on kernels from ``since`` (major, minor) on, which do not have the setting any more."""
+
+    since: tuple[int, int]
+    title: str
+    why: str
+
+
 class Advice(msgspec.Struct, frozen=True):
     """What a rule about an advice says; the words of `Rule`, and ``instead``: what to do.
 
-    ``intent`` marks one that is right for some programs and wrong for others.
+    ``intent`` marks one that is right for some programs and wrong for others. Where ``gone`` applies, following the
+    advice does nothing: the finding is for information only.
     """
 
     id: str
@@ -41,6 +51,7 @@ class Advice(msgspec.Struct, frozen=True):
     severity: Severity = "advice"
     intent: bool = False
     contradictions: tuple[str, ...] = ()
+    gone: Gone | None = None
 
 
 def rule_about(advice: Advice, lines: Lines) -> Rule:
@@ -50,10 +61,12 @@ def rule_about(advice: Advice, lines: Lines) -> Rule:
         found = tuple(dict.fromkeys(lines(facts)))
         if not found:
             return ()
+        gone = _gone(facts, advice)
         return (
             made.found(
-                advice.severity,
-                why=advice.why,
+                "info" if gone else advice.severity,
+                title=gone.title if gone else None,
+                why=gone.why if gone else advice.why,
                 evidence={"detail": found},
                 advice=advice.instead,
                 intent=advice.intent,
@@ -64,7 +77,7 @@ def rule_about(advice: Advice, lines: Lines) -> Rule:
         id=advice.id,
         title=advice.title,
         what=advice.what,
-        why=advice.why,
+        why=advice.why + (f" {advice.gone.why}" if advice.gone else ""),
         helps_when=advice.helps_when,
         hurts_when=advice.hurts_when,
         sources=advice.sources,
@@ -74,19 +87,33 @@ def rule_about(advice: Advice, lines: Lines) -> Rule:
     return made
 
 
+def _gone(facts: Facts, advice: Advice) -> Gone | None:
+    version = kernel_version(facts)
+    return advice.gone if advice.gone and version is not None and version >= advice.gone.since else None
+
+
 def kernel_version(facts: Facts) -> tuple[int, int] | None:
     """Major and minor of the running kernel; None where it is unknown."""
     found = re.match(r"(\d{1,4})\.(\d{1,4})", facts.host.kernel or "", re.ASCII)
     return (int(found[1]), int(found[2])) if found else None
 
 
-def sysctl_lines(facts: Facts, key: str) -> Iterator[SysctlSource]:
-    """Every line that sets a key and that the kernel would take, the one that wins first; not those of our profiles."""
+def bad_lines(facts: Facts, key: str, is_bad: Callable[[SysctlSource], bool]) -> tuple[SysctlSource, ...]:
+    """The lines of a key that are bad, the one that wins first; none where each of them loses to a better one.
+
+    Lines that the kernel refuses and those of our profiles do not count. Where a bad one is in force, bad ones that
+    lose to it are named too: they would follow when it is deleted.
+    """
     origin = facts.sysctl_origin.get(key)
-    if origin is not None:
-        for line in (origin.winner, *origin.losers, *([origin.later] if origin.later else [])):
-            if line.rejected is None and not line.path.startswith(OURS):
-                yield line
+    if origin is None:
+        return ()
+
+    def bad(*lines: SysctlSource | None) -> tuple[SysctlSource, ...]:
+        counting = (line for line in lines if line and line.rejected is None and not line.path.startswith(OURS))
+        return tuple(filter(is_bad, counting))
+
+    in_force = bad(origin.winner, origin.later)
+    return (*in_force, *bad(*origin.losers)) if in_force else ()
 
 
 def numbers_of(line: SysctlSource) -> tuple[int, ...]:
@@ -112,14 +139,15 @@ def where(keys: Iterable[str], is_bad: Judgement) -> Lines:
 
     def lines(facts: Facts) -> Iterator[str]:
         for key in listed:
-            for line in sysctl_lines(facts, key):
-                values = numbers_of(line)
-                if values and is_bad(facts, values):
-                    yield sysctl_text(line)
+            yield from map(sysctl_text, bad_lines(facts, key, partial(are_bad, facts)))
+
+    def are_bad(facts: Facts, line: SysctlSource) -> bool:
+        values = numbers_of(line)
+        return bool(values) and is_bad(facts, values)
 
     return lines
 
 
 def is_word(key: str, word: str) -> Lines:
     """The lines that set a key to a word."""
-    return lambda facts: (sysctl_text(line) for line in sysctl_lines(facts, key) if line.value.strip() == word)
+    return lambda facts: map(sysctl_text, bad_lines(facts, key, lambda line: line.value.strip() == word))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import chain
 
+from advisor.facts.sysctl import SysctlSource
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
-from advisor.rules.bad_advice import Advice, kernel_version, numbers_of, rule_about, sysctl_lines, sysctl_text, where
+from advisor.rules.bad_advice import Advice, Gone, bad_lines, kernel_version, numbers_of, rule_about, sysctl_text, where
 from advisor.rules.bad_advice import is_word as set_to
 
 EIGHT_MB = 8 << 20
@@ -32,10 +34,13 @@ def _lowered(facts: Facts) -> Iterator[str]:
         own = next(((field, size) for since, field, size in known if version is not None and version >= since), None)
         if own is None or (key.startswith("net.ipv4") and (memory or 0) < own[1] * _TCP_SHARE_OF_MEMORY):
             continue
-        for line in sysctl_lines(facts, key):
-            values = numbers_of(line)
-            if len(values) > own[0] and values[own[0]] < own[1]:
-                yield f"{sysctl_text(line)}; this kernel's own maximum is {own[1]}"
+        for line in bad_lines(facts, key, partial(_is_below, *own)):
+            yield f"{sysctl_text(line)}; this kernel's own maximum is {own[1]}"
+
+
+def _is_below(field: int, size: int, line: SysctlSource) -> bool:
+    values = numbers_of(line)
+    return len(values) > field and values[field] < size
 
 
 def _fixed_pages(facts: Facts, values: tuple[int, ...]) -> bool:
@@ -65,23 +70,26 @@ RULES = (
     rule_about(
         Advice(
             id="advice.tcp-tw-recycle",
-            title="tcp_tw_recycle is switched on",
+            title="A sysctl file switches tcp_tw_recycle on",
             what="Lines of sysctl files that set net.ipv4.tcp_tw_recycle to anything but 0.",
-            why="It drops connections of clients behind one NAT address. Linux 4.12 removed it, so there the line is "
-            "an "
-            "error and nothing else.",
+            why="It drops connections of clients behind one NAT address.",
             instead="delete the line; tcp_tw_reuse has a safe default of its own",
             helps_when="Always.",
             hurts_when="Never: no kernel gains by it without the risk for clients behind NAT.",
             sources=(sources.TCP, sources.IP_SYSCTL),
             severity="warning",
+            gone=Gone(
+                since=(4, 12),
+                title="A sysctl file sets tcp_tw_recycle, which this kernel does not have any more",
+                why="Linux 4.12 removed the key: the line changes nothing and is an error at each boot.",
+            ),
         ),
         where(["net.ipv4.tcp_tw_recycle"], lambda _, values: values[0] != 0),
     ),
     rule_about(
         Advice(
             id="advice.tcp-mem-fixed",
-            title="tcp_mem is set by hand to more than the host can give",
+            title="A sysctl file sets tcp_mem to more than the host can give",
             what="Lines of sysctl files whose tcp_mem has three equal fields, or a maximum above half of the memory.",
             why="Its unit is pages, not bytes: 10,000,000 are 38 GiB. TCP then never feels memory pressure and takes "
             "what "
@@ -98,7 +106,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.tcp-sack-off",
-            title="Selective acknowledgements or timestamps of TCP are switched off",
+            title="A sysctl file switches selective acknowledgements or timestamps of TCP off",
             what="Lines of sysctl files that set tcp_sack or tcp_timestamps to 0.",
             why="Without SACK one loss costs a whole window, without timestamps round trips are measured badly and old "
             "segments can pass for new ones at high speed.",
@@ -113,7 +121,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.tcp-sizes-equal",
-            title="TCP buffers have one size for minimum, default and maximum",
+            title="A sysctl file gives TCP buffers one size for minimum, default and maximum",
             what="Lines of sysctl files whose tcp_rmem or tcp_wmem has three equal fields.",
             why="Every connection starts with the largest buffer and the kernel's own sizing has nothing left to "
             "choose.",
@@ -145,7 +153,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.adv-win-scale",
-            title="tcp_adv_win_scale is set, which Linux 6.6 made obsolete",
+            title="A sysctl file sets tcp_adv_win_scale, which Linux 6.6 made obsolete",
             what="Lines that set net.ipv4.tcp_adv_win_scale, on Linux 6.6 or newer.",
             why="The kernel now learns from the traffic itself how much of a buffer is payload.",
             instead="delete the line",
@@ -159,7 +167,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.large-by-default",
-            title="Every socket gets a default buffer of 8 MB or more",
+            title="A sysctl file gives every socket a default buffer of 8 MB or more",
             what="Lines of sysctl files that set rmem_default or wmem_default to 8 MiB or more; not those of a "
             "profile that "
             "this tool applied.",
@@ -178,7 +186,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.optmem-large",
-            title="The ancillary memory of sockets is raised as if it were a buffer",
+            title="A sysctl file raises the ancillary memory of sockets as if it were a buffer",
             what="Lines of sysctl files that set net.core.optmem_max to 8 MiB or more; not those of a profile that "
             "this tool "
             "applied.",
@@ -212,7 +220,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.swappiness-zero",
-            title="vm.swappiness is 0",
+            title="A sysctl file sets vm.swappiness to 0",
             what="Lines of sysctl files that set vm.swappiness to 0.",
             why="Nothing is swapped until free memory and page cache together are below a zone's high mark, and then "
             "the "
@@ -227,7 +235,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.cache-pressure-zero",
-            title="vm.vfs_cache_pressure is 0",
+            title="A sysctl file sets vm.vfs_cache_pressure to 0",
             what="Lines of sysctl files that set vm.vfs_cache_pressure to 0.",
             why="The kernel then never gives back dentries and inodes, which can end in a lack of memory.",
             instead="vm.vfs_cache_pressure = 50",
@@ -241,7 +249,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.min-free-large",
-            title="vm.min_free_kbytes keeps more than 3 % of the memory free",
+            title="A sysctl file keeps more than 3 % of the memory free (vm.min_free_kbytes)",
             what="Lines of sysctl files that set vm.min_free_kbytes, against 3 % of this host's memory.",
             why="What is kept free can be used by nobody else; the kernel's documentation warns that too much of it "
             "makes the "
@@ -257,7 +265,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.dirty-ratio-high",
-            title="Three quarters of the memory and more may be dirty",
+            title="A sysctl file lets three quarters of the memory and more be dirty",
             what="Lines of sysctl files that set vm.dirty_ratio to 75 or more.",
             why="When it is written at last it takes minutes, during which writers stand still; a power cut loses it "
             "all. "
@@ -274,7 +282,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.zone-reclaim",
-            title="zone_reclaim_mode is on",
+            title="A sysctl file switches zone_reclaim_mode on",
             what="Lines of sysctl files that set vm.zone_reclaim_mode to anything but 0.",
             why="A node then drops its own page cache before it uses free memory of another. The kernel's "
             "documentation says "
@@ -291,7 +299,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.backlog-huge",
-            title="The receive backlog holds hundreds of thousands of packets",
+            title="A sysctl file makes the receive backlog hold hundreds of thousands of packets",
             what="Lines of sysctl files that set net.core.netdev_max_backlog to 100,000 or more.",
             why="What waits in such a queue is late by the time it is served: loss becomes delay.",
             instead="net.core.netdev_max_backlog = 10000, and only where the second column of /proc/net/softnet_stat "
@@ -305,7 +313,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.old-lore",
-            title="TCP is set up after notes for wide-area transfers of the 2000s",
+            title="A sysctl file sets TCP up after notes for wide-area transfers of the 2000s",
             what="Lines of sysctl files that set tcp_congestion_control to htcp or tcp_no_metrics_save to 1.",
             why="The module htcp may not be there, and then the line is an error; keeping metrics of earlier "
             "connections "
@@ -321,7 +329,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.tcp-tw-reuse",
-            title="tcp_tw_reuse is switched on for all connections",
+            title="A sysctl file switches tcp_tw_reuse on for all connections",
             what="Lines of sysctl files that set net.ipv4.tcp_tw_reuse to 1.",
             why="The kernel's documentation asks for expert advice first; its default 2 does it for loopback alone.",
             instead="delete the line",
@@ -335,7 +343,7 @@ RULES = (
     rule_about(
         Advice(
             id="advice.no-path-mtu",
-            title="Path MTU discovery is switched off",
+            title="A sysctl file switches path MTU discovery off",
             what="Lines of sysctl files that set net.ipv4.ip_no_pmtu_disc to anything but 0.",
             why="Without it a connection over a path with mixed MTUs is fragmented or falls to the smallest size, "
             "and jumbo "

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, BeegfsTarget
+from advisor.facts.links import Link
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.locality import data_links
+from advisor.rules.locality import data_links, tells_data_links
 from advisor.rules.lookup import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, ids, plan
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
@@ -236,9 +237,9 @@ def uneven_zones(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
         return ()
     nodes = {disk.name: disk.numa_node for disk in facts.disks}
     used = {nodes.get(name) for one in servers(facts) for target in one.targets for name in target.disks}
-    links = tuple(link for link in data_links(facts, by_name(facts)) if link.numa_node is not None)
+    links = _placed_links(facts)
     names = {name for one in servers(facts) for target in one.targets for name in target.disks}
-    if not names or None in used or any(link.numa_node is None for link in links):
+    if not names or None in used:
         return ()
     drives = Counter(nodes[name] for name in names)
     by_link = Counter(link.numa_node for link in links)
@@ -251,11 +252,28 @@ def uneven_zones(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
             "advice",
             why="One socket does most of the work while another waits, and what goes between its drives and a link "
             "of the other crosses over.",
-            evidence={"detail": tuple(f"node {zone}: {drives[zone]} drives, {by_link[zone]} links" for zone in zones)},
+            evidence={
+                "detail": tuple(
+                    f"node {zone}: {_counted(drives[zone], 'drive')}"
+                    + (f", {_counted(by_link[zone], 'link')}" if links else "")
+                    for zone in zones
+                )
+            },
             advice="distribute drives and links alike over the sockets' slots, twelve and one in the article, and "
             "give each zone its own services",
         ),
     )
+
+
+def _placed_links(facts: Facts) -> tuple[Link, ...]:
+    """The data links; none where it cannot be told which they are or where they sit: then drives alone count."""
+    links = by_name(facts)
+    found = data_links(facts, links) if tells_data_links(facts, links) else ()
+    return () if any(link.numa_node is None for link in found) else found
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 UNEVEN_ZONES = Rule(

@@ -154,7 +154,7 @@ def differs_at_boot(facts: Facts, workload: Workload | None) -> tuple[Finding, .
                 "keys": tuple(key for key, _, _ in found),
                 "detail": tuple(f"{key}: live {live}, {_place(line)} says {line.value}" for key, live, line in found),
             },
-            advice="sysctl --system (the files are right), or correct the files (the live values are right)",
+            advice="sysctl --system; that is where the files are right, else correct the files",
         ),
     )
 

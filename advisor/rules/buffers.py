@@ -295,7 +295,8 @@ def above_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
             why=f"{sockets:,} UDP sockets may hold {need:,} bytes, {need / available:.0%} of the memory that is "
             "available.",
             evidence=evidence,
-            advice="sysctl -w net.core.rmem_default=851968 net.core.wmem_default=212992, and the same in /etc/sysctl.d",
+            advice="sysctl -w net.core.rmem_default=851968 net.core.wmem_default=212992; then the same in "
+            "/etc/sysctl.d",
         ),
     )
 
@@ -327,7 +328,7 @@ def default_above_maximum(facts: Facts, workload: Workload | None) -> tuple[Find
             "advice",
             why="A program that asks for a buffer gets less than one that does not ask.",
             evidence=wrong,
-            advice=f"sysctl -w {' '.join(raised)}, and the same in /etc/sysctl.d",
+            advice=f"sysctl -w {' '.join(raised)}; then the same in /etc/sysctl.d",
         ),
     )
 
@@ -390,7 +391,7 @@ def softnet_drops(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
                 "softnet_processed": processed,
                 "net.core.netdev_max_backlog": limit(facts, "net.core.netdev_max_backlog"),
             },
-            advice="sysctl -w net.core.netdev_max_backlog=10000, and the same in /etc/sysctl.d if the counter then "
+            advice="sysctl -w net.core.netdev_max_backlog=10000; then the same in /etc/sysctl.d if the counter then "
             "rests",
         ),
     )
@@ -424,7 +425,7 @@ def softnet_squeezed(facts: Facts, workload: Workload | None) -> tuple[Finding, 
                 "net.core.netdev_budget": limit(facts, "net.core.netdev_budget"),
                 "net.core.netdev_budget_usecs": limit(facts, "net.core.netdev_budget_usecs"),
             },
-            advice="sysctl -w net.core.netdev_budget=600, and the same in /etc/sysctl.d if the counter then slows",
+            advice="sysctl -w net.core.netdev_budget=600; then the same in /etc/sysctl.d if the counter then slows",
         ),
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 
 from advisor.facts.array import Array
-from advisor.facts.iscsi import ISCSID_CONF, IscsiSession
+from advisor.facts.iscsi import ISCSID_CONF, Iscsi, IscsiSession
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
@@ -150,11 +151,44 @@ def queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             why="open-iscsi takes powers of two from 2 to 2048 for the commands of a session; a disk cannot have more "
             "outstanding than its session.",
             evidence={"detail": found},
-            advice="set node.session.cmds_max to a power of two not below node.session.queue_depth, in iscsid.conf and "
-            "with iscsiadm -m node -o update -n node.session.cmds_max -v NUMBER, then log out and in",
+            advice="; ".join(_edits(iscsi)),
         ),
     )
 
+
+def _mended(settings: Mapping[str, str]) -> dict[str, int]:
+    """The settings to change and their new values: commands raised to the depth, the depth cut only at the maximum."""
+    commands, depth = _number(settings, _CMDS), _number(settings, _DEPTH)
+    if commands is None or not any(_queue_faults(settings)):
+        return {}
+    wanted = max(commands, depth or 0, CMDS_MAX.start)
+    power = min(1 << (wanted - 1).bit_length(), CMDS_MAX.stop - 1)
+    cut = {_DEPTH: power} if depth is not None and depth > power else {}
+    return ({_CMDS: power} if power != commands else {}) | cut
+
+
+def _edits(iscsi: Iscsi) -> Iterator[str]:
+    for key, value in _mended(iscsi.settings).items():
+        yield f"write {key} = {value} in {ISCSID_CONF}"
+    wrong = [node for node in iscsi.nodes if _mended(node.settings)]
+    for node in wrong[:_RECORDS_NAMED]:
+        which = f"-T {shlex.quote(node.target)} -p {shlex.quote(_portal(node.portal))}"
+        for key, value in _mended(node.settings).items():
+            yield f"iscsiadm -m node {which} -o update -n {key} -v {value}"
+    if wrong:
+        more = len(wrong) - _RECORDS_NAMED
+        yield (f"the same for {more} more records, " if more > 0 else "") + "then log out of each target and in again"
+
+
+def _portal(text: str) -> str:
+    """The portal as iscsiadm takes it, from the name of its record: address,port,group."""
+    address, _, rest = text.partition(",")
+    port = rest.partition(",")[0]
+    host = f"[{address}]" if ":" in address and not address.startswith("[") else address
+    return f"{host}:{port}" if port else text
+
+
+_RECORDS_NAMED = 4
 
 QUEUES = Rule(
     id="iscsi.queue-depth",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.facts.llt import Llt
+from advisor.facts.llt import Llt, LltLink
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
@@ -135,7 +136,7 @@ def flow_control_drift(facts: Facts, workload: Workload | None) -> tuple[Finding
                 "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in differing),
             },
             advice="; ".join(f"lltconfig -F {name}:{in_file[name]}" for name in differing)
-            + " (the file is right), or correct set-flow in /etc/llttab (the live values are right)",
+            + "; that is where the file is right, else correct set-flow in /etc/llttab",
         ),
     )
 
@@ -164,6 +165,25 @@ def _networks(addresses: tuple[str, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
+def _broadcasts(lines: Iterable[LltLink]) -> Iterator[tuple[str, LltLink]]:
+    """Lines with an address of their own and the broadcast of a subnet; 255.255.255.255 is no subnet's."""
+    for line in lines:
+        try:
+            address, broadcast = ipaddress.IPv4Address(line.address or ""), ipaddress.IPv4Address(line.broadcast or "")
+        except ValueError:
+            continue
+        if int(broadcast) not in (0, 0xFFFFFFFF) and address != broadcast:
+            yield str(broadcast), line
+
+
+def _same_broadcast(lines: Iterable[LltLink]) -> dict[str, tuple[LltLink, ...]]:
+    """Lines of /etc/llttab whose addresses differ and whose broadcast, and so whose subnet, is one."""
+    found: dict[str, dict[str, LltLink]] = {}
+    for broadcast, line in _broadcasts(lines):
+        found.setdefault(broadcast, {}).setdefault(line.address or "", line)
+    return {broadcast: tuple(each.values()) for broadcast, each in found.items() if len(each) > 1}
+
+
 def same_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     links = by_name(facts)
     udp = [link for link in (facts.llt.links if facts.llt else ()) if link.type in ("udp", "udp6")]
@@ -173,7 +193,8 @@ def same_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         net: tuple(name for name in networks if net in networks[name]) for nets in networks.values() for net in nets
     }
     doubled = {net: names for net, names in sorted(shared.items()) if len(names) > 1}
-    if not doubled:
+    same_broadcast = {} if doubled else _same_broadcast(udp)
+    if not doubled and not same_broadcast:
         return ()
     return (
         SAME_SUBNET.found(
@@ -181,8 +202,15 @@ def same_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             why="With two links in one subnet the kernel may send both links' packets out of the same one, and "
             "either may answer for the other's address: one failure can then take both.",
             evidence={
-                "links": tuple(dict.fromkeys(name for names in doubled.values() for name in names)),
-                "detail": tuple(f"{net}: {', '.join(names)}" for net, names in doubled.items()),
+                "links": tuple(dict.fromkeys(name for names in doubled.values() for name in names))
+                or tuple(link.tag for lines in same_broadcast.values() for link in lines),
+                "detail": (
+                    *(f"{net}: {', '.join(names)}" for net, names in doubled.items()),
+                    *(
+                        f"broadcast {address}: " + ", ".join(f"{link.tag} at {link.address}" for link in lines)
+                        for address, lines in same_broadcast.items()
+                    ),
+                ),
             },
             advice="give each LLT link a subnet of its own and name it in its link line of /etc/llttab, on every node",
         ),
@@ -192,7 +220,8 @@ def same_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
 SAME_SUBNET = Rule(
     id="llt.same-subnet",
     title="Two LLT links over UDP are in one subnet",
-    what="The subnets of the kernel links that carry LLT links of type udp and udp6.",
+    what="The subnets of the kernel links that carry LLT links of type udp and udp6; else the broadcast addresses of "
+    "their lines in /etc/llttab.",
     why="Routing chooses one link for a subnet, whatever address LLT sends from.",
     helps_when="Two links were set up so that one may fail.",
     hurts_when="The change needs LLT down on the node: one node at a time.",
@@ -221,7 +250,6 @@ def port_not_reserved(facts: Facts, workload: Workload | None) -> tuple[Finding,
     open_ = tuple(port for port in used if span[0] <= port <= span[1] and port not in reserved)
     if not open_:
         return ()
-    ports = ",".join(str(port) for port in open_)
     return (
         PORT_NOT_RESERVED.found(
             "advice",
@@ -232,10 +260,17 @@ def port_not_reserved(facts: Facts, workload: Workload | None) -> tuple[Finding,
                 "net.ipv4.ip_local_port_range": f"{span[0]} {span[1]}",
                 "net.ipv4.ip_local_reserved_ports": facts.sysctl["net.ipv4.ip_local_reserved_ports"],
             },
-            advice=f"sysctl -w net.ipv4.ip_local_reserved_ports={ports} (with those reserved already), and the same in "
-            "/etc/sysctl.d",
+            advice=_reserve(open_, facts.sysctl["net.ipv4.ip_local_reserved_ports"]),
         ),
     )
+
+
+def _reserve(ports: tuple[int, ...], reserved: str) -> str:
+    """The key holds the whole list, so those that are reserved already go into the command with the new ones."""
+    is_list = re.fullmatch(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*", reserved, re.ASCII)
+    listed = ",".join((*([reserved] if is_list else []), *map(str, ports)))
+    note = "" if is_list or not reserved else "; add what is reserved already, which could not be read"
+    return f"sysctl -w net.ipv4.ip_local_reserved_ports={listed}; then the same in /etc/sysctl.d{note}"
 
 
 PORT_NOT_RESERVED = Rule(

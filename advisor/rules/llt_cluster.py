@@ -83,7 +83,7 @@ def timer_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
                 "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in names),
             },
             advice="; ".join(f"lltconfig -T {name}:{in_file[name]}" for name in names)
-            + " (the file is right), or correct set-timer in /etc/llttab (the live values are right)",
+            + "; that is where the file is right, else correct set-timer in /etc/llttab",
         ),
     )
 
@@ -117,7 +117,7 @@ def peerinact_short(facts: Facts, workload: Workload | None) -> tuple[Finding, .
             why=f"Somebody lowered peerinact to {value / 100:g} s, and the peers are a long round trip away. A pause "
             "of that length on the path, or of the hypervisor, makes the nodes take each other for dead.",
             evidence={"peerinact": value, "default": DEFAULT_PEERINACT},
-            advice=f"lltconfig -T peerinact:{DEFAULT_PEERINACT}, and set-timer peerinact:{DEFAULT_PEERINACT} in "
+            advice=f"lltconfig -T peerinact:{DEFAULT_PEERINACT}; then set-timer peerinact:{DEFAULT_PEERINACT} in "
             "/etc/llttab, on every node",
         ),
     )

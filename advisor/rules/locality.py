@@ -83,6 +83,18 @@ def data_links(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
     )
 
 
+def tells_data_links(facts: Facts, links: Mapping[str, Link]) -> bool:
+    """Whether `data_links` is all of them: no link's speed or way out is unknown where it would count."""
+    return bool(llt_links(facts)) or not any(
+        is_physical(link)
+        and is_up(link)
+        and (link.speed_mbps is None or link.speed_mbps >= _FAST_MBPS)
+        and (route := carries_default_route(link, links)) is not True
+        and (route is None or link.speed_mbps is None)
+        for link in facts.links
+    )
+
+
 def data_disks(facts: Facts) -> tuple[Disk, ...]:
     """Disks of their own PCI function on a known node that hold no system mount."""
     return tuple(

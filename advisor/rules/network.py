@@ -50,9 +50,9 @@ def _ring_drops(link: Link) -> Finding:
         "the "
         "bursts that arrive.",
         evidence=evidence,
-        advice=f"ethtool -G {name} rx {wanted}, and the same in a .link file (RxBufferSize=) if the counter then rests"
+        advice=f"ethtool -G {name} rx {wanted}; then the same in a .link file (RxBufferSize=) if the counter then rests"
         if may_grow
-        else f"ethtool -S {name} names the queue; spread its interrupts, as a longer ring is not to be had",
+        else f"ethtool -S {name}; that names the queue: spread its interrupts, as a longer ring is not to be had",
     )
 
 
@@ -105,7 +105,7 @@ def _few_queues(link: Link, queues: int, wanted: int, *, is_behind: bool) -> Fin
             else "No counter says that this is too few; the declared workload uses the network."
         ),
         evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
-        advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}, and CombinedChannels= in a .link file",
+        advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}; then CombinedChannels= in a .link file",
         intent=not is_behind,
     )
 
@@ -241,7 +241,7 @@ def reverse_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
                 "reverse_path_filtered": dropped,
                 **{f"net.ipv4.conf.{name}.rp_filter": number(facts, _RP.format(name)) for name in ("all", "default")},
             },
-            advice="sysctl -w net.ipv4.conf.all.rp_filter=2, and the same in /etc/sysctl.d; or routes by source",
+            advice="sysctl -w net.ipv4.conf.all.rp_filter=2; then the same in /etc/sysctl.d; or routes by source",
             intent=not dropped,
         ),
     )
@@ -281,7 +281,7 @@ def neighbours(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             evidence={"neighbours": entries, "times_full": full, "net.ipv4.neigh.default.gc_thresh3": most},
             advice="sysctl -w "
             + " ".join(f"net.ipv4.neigh.default.gc_thresh{n}={value}" for n, value in enumerate(wanted, 1))
-            + ", and the same in /etc/sysctl.d",
+            + "; then the same in /etc/sysctl.d",
         ),
     )
 

@@ -41,8 +41,9 @@ class Rule(msgspec.Struct, frozen=True):
         profile: str | None = None,
         title: str | None = None,
         intent: bool = False,
+        hurts_when: str | None = None,
     ) -> Finding:
-        """A finding of this rule; its title may be made more precise."""
+        """A finding of this rule; its title, and when it would hurt, may be made more precise."""
         return Finding(
             id=self.id,
             severity=severity,
@@ -51,7 +52,7 @@ class Rule(msgspec.Struct, frozen=True):
             evidence=evidence,
             advice=advice,
             profile=profile,
-            hurts_when=self.hurts_when,
+            hurts_when=hurts_when or self.hurts_when,
             sources=self.sources,
             intent=intent,
             contradictions=named(self.contradictions),

@@ -36,7 +36,7 @@ def mtu_probing(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             "messages "
             "of path MTU discovery, a connection stands still at its first large packet.",
             evidence={"links": found, "net.ipv4.tcp_mtu_probing": 0},
-            advice="sysctl -w net.ipv4.tcp_mtu_probing=1, and the same in /etc/sysctl.d",
+            advice="sysctl -w net.ipv4.tcp_mtu_probing=1; then the same in /etc/sysctl.d",
             intent=True,
         ),
     )
@@ -102,7 +102,7 @@ def slow_start(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             why="The declared replication over TCP rests between bursts, and after each rest begins with a small "
             "window.",
             evidence={"net.ipv4.tcp_slow_start_after_idle": 1},
-            advice="sysctl -w net.ipv4.tcp_slow_start_after_idle=0, and the same in /etc/sysctl.d",
+            advice="sysctl -w net.ipv4.tcp_slow_start_after_idle=0; then the same in /etc/sysctl.d",
         ),
     )
 
@@ -130,7 +130,7 @@ def initial_window(facts: Facts, workload: Workload | None) -> tuple[Finding, ..
             f"{values[1]:,}, the "
             "default of old kernels.",
             evidence={"net.ipv4.tcp_rmem": " ".join(map(str, values)), "kernel": facts.host.kernel},
-            advice=f'sysctl -w net.ipv4.tcp_rmem="{values[0]} {_INITIAL_BYTES} {max(values[2], _INITIAL_BYTES)}", and '
+            advice=f'sysctl -w net.ipv4.tcp_rmem="{values[0]} {_INITIAL_BYTES} {max(values[2], _INITIAL_BYTES)}"; then '
             "the same without quotes in /etc/sysctl.d",
         ),
     )
@@ -216,11 +216,24 @@ def unpaced(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             "info",
             why=f"BBR spaces its packets; with the discipline {queue}, TCP keeps a timer for each socket.",
             evidence={"net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": queue},
-            advice="sysctl -w net.core.default_qdisc=fq, and the same in /etc/sysctl.d; or cubic, the default, where "
-            "the network loses nothing",
+            advice="sysctl -w net.core.default_qdisc=fq; " + _fq_on_links(facts),
             intent=True,
         ),
     )
+
+
+def _fq_on_links(facts: Facts) -> str:
+    up = tuple(shlex.quote(link.name) for link in facts.links if is_physical(link) and is_up(link))
+    replace = "".join(f"tc qdisc replace dev {name} root fq; " for name in up[:_LINKS_NAMED])
+    return (
+        "then the same in /etc/sysctl.d, which counts for qdiscs made from then on. Links that are up keep "
+        f"what they have until each is given fq; {replace or 'tc qdisc replace dev IFACE root fq; '}"
+        "the tunable link:IFACE:qdisc does the same and can be taken back. Check with tc qdisc show. Or cubic, the "
+        "default, where the network loses nothing"
+    )
+
+
+_LINKS_NAMED = 4
 
 
 UNPACED = Rule(
@@ -229,7 +242,8 @@ UNPACED = Rule(
     what="tcp_congestion_control bbr where net.core.default_qdisc is not fq.",
     why="fq spaces packets for all connections at once, for less CPU time than a timer for each.",
     helps_when="Many connections over lossy wide-area paths, for which BBR was made.",
-    hurts_when="The cloud or the card paces by itself, or few connections carry everything.",
+    hurts_when="The cloud or the card paces by itself, or few connections carry everything. One fq at the root makes "
+    "all queues of a card wait for one lock: tc qdisc replace dev IFACE root mq gives each its own default_qdisc.",
     sources=(sources.IP_SYSCTL, sources.PRACTICE),
     function=unpaced,
 )

@@ -78,7 +78,7 @@ def dirty_large(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
                 "vm.dirty_background_ratio": number(facts, "vm.dirty_background_ratio"),
                 "memory_bytes": facts.memory.total_bytes,
             },
-            advice=f"sysctl -w vm.dirty_background_bytes={_GIB} vm.dirty_bytes={_LARGE_DIRTY_BYTES}, and the same in "
+            advice=f"sysctl -w vm.dirty_background_bytes={_GIB} vm.dirty_bytes={_LARGE_DIRTY_BYTES}; then the same in "
             "/etc/sysctl.d",
         ),
     )
@@ -122,7 +122,7 @@ def _reclaim_stalls(facts: Facts, direct: int, share: float) -> Finding:
             "share_percent": round(100 * share, 1),
             "vm.min_free_kbytes": reserve,
         },
-        advice=f"sysctl -w vm.min_free_kbytes={most}, and the same in /etc/sysctl.d if the counter then rests"
+        advice=f"sysctl -w vm.min_free_kbytes={most}; then the same in /etc/sysctl.d if the counter then rests"
         if may_grow
         else "grep -E 'pgsteal|allocstall' /proc/vmstat again under load; give the host's services less memory",
     )
@@ -189,7 +189,7 @@ def swapping(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             why="What a program needs again is read back page by page while it waits."
             + (" The declared workload reads at random, and so touches any page." if is_database else ""),
             evidence={"swapped_out_pages": pages, "vm.swappiness": swappiness},
-            advice="vmstat 5 shows whether it goes on (so); then sysctl -w vm.swappiness=10, and the same in "
+            advice="vmstat 5 shows whether it goes on (so); then sysctl -w vm.swappiness=10; then the same in "
             "/etc/sysctl.d",
         ),
     )
@@ -259,7 +259,7 @@ def cache_pressure(facts: Facts, workload: Workload | None) -> tuple[Finding, ..
             "info",
             why="The declared workload of small files looks up names and inodes more than it reads data.",
             evidence={"vm.vfs_cache_pressure": pressure},
-            advice="sysctl -w vm.vfs_cache_pressure=50, and the same in /etc/sysctl.d",
+            advice="sysctl -w vm.vfs_cache_pressure=50; then the same in /etc/sysctl.d",
             intent=True,
         ),
     )

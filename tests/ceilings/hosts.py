@@ -42,7 +42,15 @@ def facts(
     )
 
 
-def disk(name: str, *, kind: str = "nvme", model: str | None = None, serial: str | None = None, **detail: str) -> Disk:
+def disk(
+    name: str,
+    *,
+    kind: str = "nvme",
+    model: str | None = None,
+    serial: str | None = None,
+    size_bytes: int | None = 1_600_000_000_000,
+    **detail: str,
+) -> Disk:
     parts: dict[str, object] = {
         "scheduler": None,
         "numa_node": None,
@@ -52,7 +60,7 @@ def disk(name: str, *, kind: str = "nvme", model: str | None = None, serial: str
         "queue": {},
     }
     rest = {"partitions": (), "holders": (), "mountpoints": (), "paths": (), "rotational": False}
-    about = {"name": name, "kind": kind, "model": model, "serial": serial, "size_bytes": 1_600_000_000_000}
+    about = {"name": name, "kind": kind, "model": model, "serial": serial, "size_bytes": size_bytes}
     return msgspec.convert({**parts, **rest, **about, "detail": detail}, Disk)
 
 

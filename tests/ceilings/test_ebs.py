@@ -104,7 +104,7 @@ def test_what_is_drawn_and_what_fills_are_the_same_bucket(kind: Any, gib: int) -
 
 
 def limits(kind: str, gib: int, *, virtualization: str = "amazon", **bought: Any) -> tuple[Limits, Any, Declared]:
-    host = facts([disk("nvme1n1", model=EBS)], virtualization=virtualization)
+    host = facts([disk("nvme1n1", model=EBS, size_bytes=gib << 30)], virtualization=virtualization)
     said = Declared((msgspec.convert({"type": kind, "device": "nvme1n1", "gib": gib, **bought}, DeclaredVolume),))
     return limits_of(host, None, said), host, said
 
@@ -192,7 +192,7 @@ def test_a_quota_in_a_file() -> None:
 
 def test_stripes_that_do_not_go_over_all_volumes() -> None:
     names = [f"nvme{n}n1" for n in range(1, 9)]
-    disks = [disk(name, model=EBS) for name in names]
+    disks = [disk(name, model=EBS, size_bytes=100 << 30) for name in names]
     said = Declared(tuple(DeclaredVolume("gp3", device=name, gib=100) for name in names))
     for stripes, notes in ((4, ("db: 4 stripes over 8 devices: one file lies on 4 of them at a time",)), (8, ())):
         made = array("db", "striped", names, manager="lvm", data_disks=stripes)

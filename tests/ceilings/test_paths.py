@@ -120,7 +120,8 @@ def test_the_user_names_the_type_only_where_the_firmware_does_not() -> None:
 
 
 def test_a_quota_binds_below_the_instance() -> None:
-    said = Declared(quota=Quota(iops=1000), instance_type="r5b.24xlarge")
+    one = DeclaredVolume("io2", device="nvme1n1", gib=1000, iops=50_000)
+    said = Declared((one,), Quota(iops=1000), instance_type="r5b.24xlarge")
     path = only(limits_of(facts([disk("nvme1n1", model=EBS)]), None, said))
     assert bound(path, "write_iops") == ("quota", 1000)
 
@@ -244,7 +245,7 @@ def test_a_measurement_of_another_device_is_told() -> None:
     assert "no path of this host" in found.notes[0]
 
 
-def test_volumes_of_other_hosts_are_left_out_and_counted() -> None:
+def test_volumes_of_other_hosts_are_left_out_and_named() -> None:
     said = Declared((DeclaredVolume("gp3", volume_id="vol-0abc12345", gib=1),))
     assert "1 declared volume is no disk of this host" in limits_of(facts(), None, said).notes[0]
 

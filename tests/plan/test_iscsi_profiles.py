@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from advisor.host import Host
-from advisor.plan.records import Plan
+from advisor.plan.records import FileChange, Plan, plan_document
+from advisor.report.plan import plan_text
 from advisor.workflow import plan_profiles
-from tests.facts.iscsi import CONF
+from tests.facts.iscsi import CONF, SECRET
 from tests.plan.system import ETH0, LOOPBACK, Link, system
 from tests.trees import make_tree
 
@@ -129,3 +132,13 @@ def test_a_node_record_is_named_with_the_command_that_updates_it(tmp_path: Path)
     record = {"/etc/iscsi/nodes/iqn.x/192.0.2.20,3260,1/default": "node.session.cmds_max = 100\n"}
     plan = plan_profiles(initiator(tmp_path, more=record), ["iscsi"], {})
     assert any("iscsiadm -m node -o update -n 'node.session.cmds_max' -v '128'" in note for note in plan.notes)
+
+
+def test_no_password_of_a_file_is_shown(tmp_path: Path) -> None:
+    plan = plan_profiles(initiator(tmp_path), ["iscsi"], {})
+    (file,) = (one for one in plan.files if one.path == "/etc/iscsi/iscsid.conf")
+    assert SECRET.encode() in file.after, "the file itself keeps it"
+    assert SECRET not in plan_text(plan, width=100, color=False)
+    shown = msgspec.convert(plan_document(plan)["files"], list[FileChange])
+    assert not any(SECRET.encode() in (one.before or b"") + one.after for one in shown)
+    assert sum(one.after.count(b"redacted") for one in shown) == file.after.count(SECRET.encode()) > 0

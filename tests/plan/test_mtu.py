@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from advisor.errors import UsageError
 from advisor.facts.whole import Facts
+from advisor.plan.neighbours import ipv6_notes
 from advisor.plan.targets import Request, resolve_targets
 from advisor.profiles import parse_profile
 from tests.plan.system import ETH0, LOOPBACK, Link, applied, planned, skipped, states, system, values
@@ -172,3 +174,15 @@ def test_links_that_rest_on_each_other() -> None:
     # No kernel shows it; a snapshot may.
     pair = (link("a", lower=("b",), kind="vxlan"), link("b", lower=("a",), kind="vxlan"))
     assert {name for name, _ in targets(1500, "a", facts(links=pair))} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"), [("1500", "1279", True), ("1500", "1280", False), ("1200", "600", False)]
+)
+def test_below_what_ipv6_needs_it_is_said_what_will_not_come_back(
+    tmp_path: Path, before: str, after: str, *, told: bool
+) -> None:
+    system(tmp_path)
+    one = next(one for one in planned(tmp_path, JUMBO).changes if one.tunable == "link:eth1:mtu")
+    notes = list(ipv6_notes([msgspec.structs.replace(one, before=before, after=after)]))
+    assert [note.partition(":")[0] for note in notes] == ["eth1"] * told

@@ -134,6 +134,7 @@ PARAMETERS = {
         ({"value": {"placement": "unit"}}, "field tunables[0].value: "),
         ({"value": {"placement": "unit"}, "for_each": "irqs", "tunable": "irq:{irq}:affinity"}, "tunables[0].value: "),
         ({"for_each": "units", "tunable": "unit:{unit}:numa"}, "field tunables[0].value: "),
+        ({"needs": "nix"}, "field tunables[0].needs: "),
         ({"for_each": "links"}, "field tunables[0].tunable: "),
         ({"for_each": "links", "tunable": "link:{link}:mtu", "value": "big"}, "field tunables[0].value: "),
         ({"for_each": "links", "tunable": "link:{link}:mtu", "value": "{w}"}, "field tunables[0].value: "),

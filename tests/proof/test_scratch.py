@@ -20,6 +20,7 @@ from advisor.proof.scratch import (
     Scratch,
     ScratchChangedError,
     has_holes,
+    left_behind,
     make_scratch,
     require_space,
     scratch_file,
@@ -76,6 +77,13 @@ def test_nothing_is_left_behind(target: Target, disk: Path) -> None:
     with scratch_file(target, MIB, keep=NOTHING_KEPT):
         assert len(os.listdir(disk)) == 1
     assert os.listdir(disk) == []
+
+
+def test_what_a_killed_session_left_is_seen(target: Target, disk: Path) -> None:
+    assert left_behind(target) == ()
+    (disk / ".advisor-proof-0123").mkdir()
+    (disk / ".advisor-proof-file").write_text("")
+    assert left_behind(target) == (f"{target.path}/.advisor-proof-0123",)
 
 
 def test_nothing_is_left_behind_when_filling_is_stopped(target: Target, disk: Path) -> None:

@@ -273,6 +273,16 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
         "1",
     ),
     ("arrays.degraded", None, {"arrays": (array(level="raid5", state="degraded", missing=1),)}, "warning", "md0"),
+    (
+        "advice.tcp-tw-recycle",
+        None,
+        {
+            "host": identity(kernel="3.10.0-1160.el7"),
+            "sysctl_origin": {"net.ipv4.tcp_tw_recycle": origin("net.ipv4.tcp_tw_recycle", "1")},
+        },
+        "warning",
+        "tcp_tw_recycle = 1",
+    ),
     ("arrays.degraded", None, {"arrays": (array(failed=("nvme2n1",)),)}, "info", "nvme2n1"),
     (
         "arrays.rebuilding",

@@ -104,10 +104,61 @@ def test_on_a_small_host_the_kernels_own_tcp_limits_are_small_too() -> None:
     assert "advice.maxima-lowered" not in {one.id for one in bad_advice(facts(sysctl_origin=lowered, memory=memory))}
 
 
-def test_a_line_that_loses_is_named_too() -> None:
-    both = {"vm.swappiness": origin("vm.swappiness", "0", "10")}
-    (found,) = bad_advice(facts(sysctl_origin=both))
-    assert found.evidence["detail"] == ("/etc/sysctl.d/10-site.conf:3: vm.swappiness = 0",)
+SWAPPINESS_ZERO = "vm.swappiness = 0\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "named"),
+    [
+        (SWAPPINESS_ZERO, "vm.swappiness = 10\n", None),
+        (SWAPPINESS_ZERO, "vm.swappiness = nonsense\n", ["30-site"]),
+        ("vm.swappiness = 10\n", SWAPPINESS_ZERO, ["99-zz-local"]),
+        (SWAPPINESS_ZERO, SWAPPINESS_ZERO, ["99-zz-local", "30-site"]),
+    ],
+)
+def test_a_line_that_loses_makes_no_rule_fire(first: str, second: str, named: list[str] | None, tmp_path: Path) -> None:
+    tree = {**BASE, "/proc/sys/vm/swappiness": "10\n"}
+    files = {"/etc/sysctl.d/30-site.conf": first, "/etc/sysctl.d/99-zz-local.conf": second}
+    found = bad_advice(scan(tree_host(str(make_tree(tmp_path, {**tree, **files})))))
+    details = [finding.evidence["detail"] for finding in found]
+    expected = [tuple(f"/etc/sysctl.d/{name}.conf:1: vm.swappiness = 0" for name in named)] if named else []
+    assert details == expected
+
+
+def test_a_line_that_a_profile_of_ours_overrides_makes_no_rule_fire() -> None:
+    lost = origin("vm.swappiness", "0", "10")
+    ours = replaced(lost, {"winner": replaced(lost.winner, {"path": f"{OURS}iris.conf"})})
+    assert bad_advice(facts(sysctl_origin={"vm.swappiness": ours})) == []
+
+
+def test_a_line_that_only_a_later_reading_puts_in_force_counts() -> None:
+    one = origin("vm.swappiness", "10")
+    later = replaced(one.winner, {"value": "0", "path": "/etc/sysctl.conf"})
+    (found,) = bad_advice(facts(sysctl_origin={"vm.swappiness": replaced(one, {"later": later})}))
+    assert found.evidence["detail"] == ("/etc/sysctl.conf:3: vm.swappiness = 0",)
+
+
+@pytest.mark.parametrize("row", SYSCTLS, ids=lambda row: f"{row[0]}: {row[1]}")
+def test_a_title_about_a_file_speaks_of_the_file_and_not_of_the_live_value(row: tuple[str, str, str]) -> None:
+    (title,) = {rule.title for rule in RULES if rule.id == f"advice.{row[0]}"}
+    assert title.startswith("A sysctl file ")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "severity", "says"),
+    [
+        ("3.10.0-1160.el7", "warning", "switches tcp_tw_recycle on"),
+        ("4.11.12", "warning", "switches tcp_tw_recycle on"),
+        (None, "warning", "switches tcp_tw_recycle on"),
+        ("4.12.0", "info", "which this kernel does not have any more"),
+        ("6.18.44", "info", "which this kernel does not have any more"),
+    ],
+)
+def test_a_key_that_the_kernel_has_lost_is_no_danger(kernel: str | None, severity: str, says: str) -> None:
+    key = "net.ipv4.tcp_tw_recycle"
+    (found,) = bad_advice(facts(host=identity(kernel=kernel), sysctl_origin={key: origin(key, "1")}))
+    assert (found.severity, says in found.title) == (severity, True)
+    assert ("drops connections" in found.why) is (severity == "warning")
 
 
 @pytest.mark.parametrize("value", ["", "x", "0x", "0 0 0 " * 50, "٠", "-", "9" * 30, '"0"'])

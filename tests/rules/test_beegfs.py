@@ -140,6 +140,27 @@ def test_zones_that_are_not_alike(facts: Facts, fires: bool) -> None:
     assert ("beegfs.uneven-zones" in found(facts)) is fires
 
 
+@pytest.mark.parametrize("unknown", [{"default_route": None}, {"speed_mbps": None}, {"numa_node": None}])
+def test_links_of_which_it_cannot_be_told_whether_they_carry_data_are_left_out(unknown: dict[str, Any]) -> None:
+    def without(host: Facts) -> Facts:
+        return replaced(host, {"links": tuple(replaced(one, unknown) for one in host.links)})
+
+    assert "beegfs.uneven-zones" not in found(without(server(link_nodes=(0, 0), arp=QUIET_ARP)))
+    one = found(without(server(targets=layout("storage")[:4], arp=QUIET_ARP)))["beegfs.uneven-zones"]
+    assert "link" not in str(one.evidence["detail"])
+    assert "drive" in str(one.evidence["detail"])
+
+
+def test_one_link_and_one_drive_are_singular() -> None:
+    detail = str(found(server(link_nodes=(0,), arp=QUIET_ARP))["beegfs.uneven-zones"].evidence["detail"])
+    assert "1 link'" in detail
+    assert "0 links'" in detail
+    lone = server(targets=(("storage", 0, (0,), "raid0"),), arp=QUIET_ARP)
+    detail = str(found(lone)["beegfs.uneven-zones"].evidence["detail"])
+    assert "1 drive," in detail
+    assert "0 drives," in detail
+
+
 def test_zones_of_drives_on_an_unknown_node_are_not_counted() -> None:
     facts = server(targets=layout("storage")[:4], arp=QUIET_ARP)
     disks = tuple(replaced(one, {"numa_node": None}) if one.name == "nvme0n1" else one for one in facts.disks)

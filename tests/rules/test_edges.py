@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from advisor.facts.counters import Counters
+from advisor.facts.llt import parse_llttab
 from advisor.facts.numa import Node
 from advisor.rules import Finding, judge, parse_workload
 from advisor.rules.buffers import bandwidth_delay_bytes
@@ -243,6 +244,31 @@ def test_link_local_and_host_addresses_share_no_subnet() -> None:
     addresses = ("fe80::1/64", "192.0.2.1/32", "nonsense")
     links = (link("eth1", addresses=addresses), link("eth2", addresses=addresses))
     assert severities("llt.same-subnet", links=links, llt=llt(llt_link("a", "eth1"), llt_link("b", "eth2"))) == []
+
+
+def by_broadcast(*pairs: tuple[str | None, str | None], **parts: Any) -> list[str]:
+    lines = (llt_link(f"l{n}", None, address=pair[0], broadcast=pair[1], **parts) for n, pair in enumerate(pairs))
+    return severities("llt.same-subnet", llt=llt(*lines))
+
+
+def test_links_of_llttab_with_one_broadcast_are_in_one_subnet() -> None:
+    same = "192.0.2.255"
+    assert by_broadcast(("192.0.2.1", same), ("192.0.2.2", same)) == ["warning"]
+    assert by_broadcast(("192.0.2.1", same), ("198.51.100.2", "198.51.100.255")) == []
+    assert by_broadcast(("192.0.2.1", None), ("192.0.2.2", None)) == []
+    assert by_broadcast(("192.0.2.1", same), ("192.0.2.1", same)) == []
+    assert by_broadcast(("192.0.2.1", same), (None, same)) == []
+    assert by_broadcast(("192.0.2.1", same), ("192.0.2.2", same), type="ether") == []
+    for tells_nothing in ("255.255.255.255", "0.0.0.0", "nonsense"):
+        assert by_broadcast(("192.0.2.1", tells_nothing), ("192.0.2.2", tells_nothing)) == []
+
+
+def test_the_broadcast_is_read_from_the_line_of_llttab() -> None:
+    table = parse_llttab(
+        "link a udp - udp 50000 - 192.0.2.1 192.0.2.255\nlink b udp - udp 50000 - 192.0.2.2 192.0.2.255\n"
+    )
+    found = only("llt.same-subnet", llt=llt(*table.links))
+    assert found.evidence["detail"] == ("broadcast 192.0.2.255: a at 192.0.2.1, b at 192.0.2.2",)
 
 
 @pytest.mark.parametrize(

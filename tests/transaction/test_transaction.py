@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import BusyError, CommandError, NotRestoredError, RefusedError, RestoredError
+from advisor.history import verify_transactions
 from advisor.host import Host, Step, WriteFile
 from advisor.journal import Record, Store
 from advisor.transaction import apply_plan, recover, roll_back, verify
@@ -108,6 +109,8 @@ def test_a_kill_at_any_step_is_put_back_by_the_next_run(where: Path, die_at: int
     store = store_of(where)
     (record,) = store.records()
     assert record.state == "applying"
+    halfway = verify_transactions(host, None, store)
+    assert (halfway.is_as_set, halfway.unfinished) == (False, (record,))
     with store.lock():
         ((recovered, outcomes),) = recover(host, store)
     assert recovered.id == record.id
@@ -208,7 +211,8 @@ def test_what_somebody_else_set_since_is_kept_unless_forced(where: Path) -> None
     assert (where / "root/proc/sys/net/core/rmem_max").read_text() == "777\n"
     assert store.record(record.id).state == "partly-rolled-back"
     with store.lock():
-        roll_back(host, store.record(record.id), store, force=True)
+        forced = {one.what: one for one in roll_back(host, store.record(record.id), store, force=True)}
+    assert forced["sysctl:net.core.rmem_max"].detail.startswith("777 → "), "what was overwritten is told"
     assert listing(where / "root") == before
 
 
