@@ -110,7 +110,7 @@ test)
     .venv/bin/python -m pytest -n 2 -m "not lab" || result=$?
     # In the order of their names: the module with the fewest tests takes longest.
     .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "lab and not alone and not thorough" || result=$?
-    .venv/bin/python -m pytest -m alone || result=$?
+    .venv/bin/python -m pytest -m "alone and not thorough" || result=$?
     exit "$result"
     ;;
 *)

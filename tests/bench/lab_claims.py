@@ -125,7 +125,8 @@ def far_storage(guest: Machine, case: Case) -> Iterator[str]:
     is_mirror = case.storage == "mirror"
     setup = f"{FAR} up && {FAR} mirror" if is_mirror else f"{FAR} up {case.storage}"
     try:
-        guest.run(f"{setup} && {FAR} delay {case.delay}", timeout=240).check()
+        # A busy host is refused: what was made of file systems has to be written first.
+        guest.run(f"{setup} && {FAR} delay {case.delay} && sync && sleep 20", timeout=240).check()
         yield "/srv/mirror" if is_mirror else "/srv/far"
     finally:
         guest.run(f"{FAR} down", timeout=120).check()

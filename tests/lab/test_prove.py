@@ -60,6 +60,7 @@ def test_jumbo_frames_are_a_gain_on_storage_over_a_network(storage: Machine) -> 
     assert left_behind(storage) == before
 
 
+@pytest.mark.thorough  # all 24 pairs, as an effect of nothing takes
 def test_pinning_shows_nothing_where_memory_is_emulated(storage: Machine) -> None:
     """Both nodes of the guest are the same memory, so there is no gain to find: what is said must not be one.
 
