@@ -29,7 +29,8 @@ pvcreate -q -y $(drive LAB-N1-0)
 vgcreate -q vg0 $(drive LAB-N1-0)
 lvcreate -q -y -n data -L 1G vg0
 udevadm settle
-mkdir -p /etc/beegfs /opt/iris /etc/iscsi
+# iscsiadm makes its directory of interfaces when it first runs, which is none of our doing.
+mkdir -p /etc/beegfs /opt/iris /etc/iscsi/ifaces
 printf '# workers\ntuneNumWorkers = 12\n\n# interfaces\nconnInterfacesFile =\n' >/etc/beegfs/beegfs-storage.conf
 printf '[Startup]\nglobals=1\n\n[config]\nglobals=0,0,512,0,0,0\n' >/opt/iris/iris.cpf
 """
