@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from advisor.facts.array import Array
 from advisor.facts.cpf_text import Cpf
+from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.iris import Iris, IrisPlace
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
@@ -20,7 +21,6 @@ ARTICLE_STRIPE_BYTES = 4 << 20
 _ARTICLE_ASYNCWIJ = 16
 _ARTICLE_DAEMONS = 16
 _DEFAULT = 8
-_LONG_ROUND_TRIP_SECONDS = 0.5e-3
 _CEILINGS = {"vm.swappiness": 10, "vm.dirty_background_ratio": 5, "vm.dirty_ratio": 10}
 
 # Those that every instance has: they lie with the installation, and little of the load goes to them.
@@ -301,7 +301,7 @@ def mirror_round_trip(facts: Facts, workload: Workload | None) -> tuple[Finding,
     if not facts.iris or workload is None or workload.replication != "sync" or workload.rtt_seconds is None:
         return ()
     rtt = workload.rtt_seconds
-    if rtt <= _LONG_ROUND_TRIP_SECONDS:
+    if rtt <= LONG_ROUND_TRIP_SECONDS:
         return ()
     return (
         MIRROR_ROUND_TRIP.found(

@@ -6,6 +6,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
@@ -17,7 +18,6 @@ from advisor.rules.workload import Workload
 # Shipped values of highwater and rporthighwater: the documentation of 7.0 to 7.4, and what 7.4.2 prints.
 DEFAULT_HIGHWATER = frozenset({200, 1000})
 _PACKET_BYTES = 8192
-_LONG_RTT_SECONDS = 0.0005
 _HIGH = ("highwater", "rporthighwater")
 
 
@@ -28,7 +28,7 @@ def _untouched(llt: Llt) -> dict[str, int]:
 
 
 def _is_case(workload: Workload) -> bool:
-    far = workload.rtt_seconds is not None and workload.rtt_seconds > _LONG_RTT_SECONDS
+    far = workload.rtt_seconds is not None and workload.rtt_seconds > LONG_ROUND_TRIP_SECONDS
     return workload.is_replicated and (workload.is_write_heavy or far)
 
 
@@ -123,20 +123,29 @@ FLOW_CONTROL_ORDER = Rule(
 def flow_control_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     if facts.llt is None or facts.llt.llttab is None:
         return ()
-    live, in_file = facts.llt.flow_control, facts.llt.llttab.flow
-    differing = tuple(name for name in sorted(in_file) if name in live and live[name] != in_file[name])
-    if not differing:
+    why = "lltconfig -F holds until LLT restarts; from then on /etc/llttab counts."
+    return drift(
+        FLOW_CONTROL_DRIFT, facts.llt.flow_control, facts.llt.llttab.flow, why=why, option="-F", line="set-flow"
+    )
+
+
+def drift(
+    rule: Rule, live: Mapping[str, int], in_file: Mapping[str, int], *, why: str, option: str, line: str
+) -> tuple[Finding, ...]:
+    """What /etc/llttab says otherwise than LLT does: ``option`` of lltconfig sets it, ``line`` of llttab keeps it."""
+    names = tuple(name for name in sorted(in_file) if name in live and live[name] != in_file[name])
+    if not names:
         return ()
     return (
-        FLOW_CONTROL_DRIFT.found(
+        rule.found(
             "advice",
-            why="lltconfig -F holds until LLT restarts; from then on /etc/llttab counts.",
+            why=why,
             evidence={
-                "names": differing,
-                "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in differing),
+                "names": names,
+                "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in names),
             },
-            advice="; ".join(f"lltconfig -F {name}:{in_file[name]}" for name in differing)
-            + "; that is where the file is right, else correct set-flow in /etc/llttab",
+            advice="; ".join(f"lltconfig {option} {name}:{in_file[name]}" for name in names)
+            + f"; that is where the file is right, else correct {line} in /etc/llttab",
         ),
     )
 

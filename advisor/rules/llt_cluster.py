@@ -12,6 +12,7 @@ from advisor.rules import sources
 from advisor.rules.buffers import LLT_WINDOW, bandwidth_delay_bytes
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import recognition
+from advisor.rules.llt import drift
 from advisor.rules.lookup import below, by_name, is_physical, llt_links
 from advisor.rules.mtu import LLT_UDP_MTU
 from advisor.rules.rule import Rule
@@ -70,22 +71,8 @@ TIMER_ORDER = Rule(
 def timer_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     if facts.llt is None or facts.llt.llttab is None:
         return ()
-    live, in_file = facts.llt.timers, facts.llt.llttab.timers
-    names = tuple(name for name in sorted(in_file) if name in live and live[name] != in_file[name])
-    if not names:
-        return ()
-    return (
-        TIMER_DRIFT.found(
-            "advice",
-            why="lltconfig -T holds until LLT restarts; a set-timer line counts only from then on.",
-            evidence={
-                "names": names,
-                "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in names),
-            },
-            advice="; ".join(f"lltconfig -T {name}:{in_file[name]}" for name in names)
-            + "; that is where the file is right, else correct set-timer in /etc/llttab",
-        ),
-    )
+    why = "lltconfig -T holds until LLT restarts; a set-timer line counts only from then on."
+    return drift(TIMER_DRIFT, facts.llt.timers, facts.llt.llttab.timers, why=why, option="-T", line="set-timer")
 
 
 TIMER_DRIFT = Rule(

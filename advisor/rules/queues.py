@@ -174,8 +174,7 @@ def entropy_from_flash(facts: Facts, workload: Workload | None) -> tuple[Finding
         ENTROPY_FROM_FLASH.found(
             "info",
             why="Each request of these disks is also mixed into the kernel's random numbers, which costs time for "
-            "each and "
-            "gains nothing: flash has no seek times.",
+            "each and gains nothing: flash has no seek times.",
             evidence={"disks": names_of(found), "add_random": 1},
             advice=for_all(found, "add_random=0") + "; the same in a udev rule",
         ),
