@@ -68,12 +68,12 @@ ensure_venv() { # REQUIREMENT: . or .[test]
 ensure_test_tools() {
     missing=
     for pair in fio:fio ip:iproute2 ethtool:ethtool dash:dash busybox:busybox-static setpriv:util-linux \
-        ssh:openssh-client; do
+        ssh:openssh-client ping:iputils-ping; do
         command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
     done
     if [ -n "$missing" ]; then
         command -v dnf >/dev/null && missing=$(echo "$missing" | sed -e 's/iproute2/iproute/' -e 's/busybox-static/busybox/' \
-            -e 's/openssh-client/openssh-clients/')
+            -e 's/openssh-client/openssh-clients/' -e 's/iputils-ping/iputils/')
         # shellcheck disable=SC2086 # a list of words
         install_packages $missing
     fi
@@ -107,7 +107,7 @@ test)
     fi
     # A virtual machine keeps a core busy: two at once, and what measures runs alone.
     result=0
-    .venv/bin/python -m pytest -n 2 -m "not lab" || result=$?
+    .venv/bin/python -m pytest -n 2 -m "not lab and not thorough" || result=$?
     # In the order of their names: the module with the fewest tests takes longest.
     .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "lab and not alone and not thorough" || result=$?
     .venv/bin/python -m pytest -m "alone and not thorough" || result=$?

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from advisor.cli.complete import workload_names
 from advisor.cli.measuring import (
     AllowRawWrites,
     Budget,
@@ -37,7 +38,10 @@ def bench(
     workloads: Annotated[
         list[str] | None,
         typer.Option(
-            "--workload", metavar="NAME", help="May be given again; without any, a small random mix and reads."
+            "--workload",
+            metavar="NAME",
+            help="May be given again; without any, a small random mix and reads.",
+            autocompletion=workload_names,
         ),
     ] = None,
     budget: Budget = None,

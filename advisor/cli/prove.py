@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from advisor.cli.change import Set, need_root
+from advisor.cli.complete import profile_names, workload_names
 from advisor.cli.measuring import (
     AllowRawWrites,
     Budget,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 
 def prove(
-    name: Annotated[str | None, typer.Argument(metavar="PROFILE", help="Not needed with --self-test.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="PROFILE", help="Not needed with --self-test.", autocompletion=profile_names)
+    ] = None,
     target: Annotated[
         Path | None, typer.Option("--target", metavar="DIR", help="Where fio may make its scratch file.")
     ] = None,
@@ -49,7 +52,10 @@ def prove(
     ] = None,
     pairs: Set = None,
     workloads: Annotated[
-        list[str] | None, typer.Option("--workload", metavar="NAME", help="Claim this instead; up to three.")
+        list[str] | None,
+        typer.Option(
+            "--workload", metavar="NAME", help="Claim this instead; up to three.", autocompletion=workload_names
+        ),
     ] = None,
     budget: Budget = None,
     quick: Annotated[bool, typer.Option("--quick", help="8 pairs of 1 s: shows effects of 20 % and more.")] = False,

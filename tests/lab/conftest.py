@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
-    config.addinivalue_line("markers", "lab: needs the lab's guest, a virtual machine (tests/lab/README.md)")
-    config.addinivalue_line("markers", "thorough: takes minutes more than the time that CI has; pytest -m thorough")
-    config.addinivalue_line("markers", "alone: measures, so nothing else may run beside it")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what uses a guest; `--dist loadfile` of pytest-xdist keeps a module with one worker and its guest."""
     for item in items:

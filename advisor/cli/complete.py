@@ -1,0 +1,49 @@
+"""What a shell may complete a word with. A completion that fails is none: it never disturbs the line being typed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from advisor.errors import AdvisorError
+
+
+def _matching(names: Iterable[str], start: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(start))
+
+
+def profile_names(start: str) -> list[str]:
+    """Profiles of the library that begin so."""
+    from advisor.profiles import profile_paths
+
+    with contextlib.suppress(AdvisorError, OSError):
+        return _matching(profile_paths(), start)
+    return []
+
+
+def transaction_ids(start: str) -> list[str]:
+    """Transactions of this host that begin so; none where they cannot be read."""
+    from advisor.journal import Store
+
+    with contextlib.suppress(AdvisorError, OSError):
+        return _matching((record.id for record in Store().records()), start)
+    return []
+
+
+def transactions_or_profiles(start: str) -> list[str]:
+    """What ``rollback-script`` takes."""
+    return [*transaction_ids(start), *profile_names(start)]
+
+
+def explainable(start: str) -> list[str]:
+    """Rules, profiles and the list of contradictions, for ``explain``."""
+    from advisor.rules import RULES
+
+    return _matching(["contradictions", *(rule.id for rule in RULES)], start) + profile_names(start)
+
+
+def workload_names(start: str) -> list[str]:
+    """Workloads of ``prove`` and ``bench`` that begin so."""
+    from advisor.proof.workloads import WORKLOADS
+
+    return _matching(WORKLOADS, start)

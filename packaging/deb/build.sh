@@ -1,0 +1,106 @@
+#!/bin/sh
+# Builds a Debian package for the Debian and the machine it runs on:
+#   sh packaging/deb/build.sh DIRECTORY        writes DIRECTORY/advisor_VERSION_ARCHITECTURE.deb
+# The Python libraries come along in /usr/lib/advisor, in the versions that the tests ran with: Debian 12 has none that
+# are new enough. Nothing is started or enabled by installing it.
+set -eu
+[ $# = 1 ] || { echo "usage: sh packaging/deb/build.sh DIRECTORY" >&2; exit 2; }
+mkdir -p "$1"
+target=$(cd "$1" && pwd)
+cd "$(dirname "$0")/../.."
+
+# The interpreter that the package will run with, for the libraries are compiled for it.
+interpreter=/usr/bin/python3
+version=$($interpreter -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+next=$($interpreter -c 'import sys; print("%d.%d" % (sys.version_info[0], sys.version_info[1] + 1))')
+architecture=$(dpkg --print-architecture)
+python=${PYTHON:-.venv/bin/python}
+advisor_version=$("$python" -c 'import advisor; print(advisor.__version__)')
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+umask 022
+tree=$work/tree
+mkdir -p "$tree/DEBIAN" "$tree/usr/bin" "$tree/usr/lib/advisor" "$tree/usr/share/doc/advisor" "$tree/usr/share/man/man1" \
+    "$tree/usr/share/bash-completion/completions" "$tree/usr/share/zsh/vendor-completions" \
+    "$tree/usr/share/fish/vendor_completions.d"
+
+"$python" -m uv --quiet pip install --python "$interpreter" --target "$tree/usr/lib/advisor" --only-binary :all: \
+    --no-binary advisor --link-mode copy .
+# Where it was built from is nobody's business.
+rm -rf "$tree/usr/lib/advisor/bin" "$tree/usr/lib/advisor/.lock" "$tree"/usr/lib/advisor/*.dist-info/direct_url.json \
+    "$tree"/usr/lib/advisor/*.dist-info/uv_cache.json
+find "$tree/usr/lib/advisor" -name __pycache__ -prune -exec rm -rf {} +
+
+# -I: neither the user's environment nor the current directory has a say in what root runs.
+cat > "$tree/usr/bin/advisor" <<'LAUNCHER'
+#!/usr/bin/python3 -I
+import sys
+
+sys.path.insert(0, "/usr/lib/advisor")
+from advisor.cli import main
+
+main()
+LAUNCHER
+chmod 755 "$tree/usr/bin/advisor"
+
+"$python" packaging/manpages.py "$tree/usr/share/man/man1"
+gzip -9n "$tree"/usr/share/man/man1/*.1
+sh packaging/completions.sh "$work/completions"
+cp "$work/completions/advisor" "$tree/usr/share/bash-completion/completions/advisor"
+cp "$work/completions/_advisor" "$tree/usr/share/zsh/vendor-completions/_advisor"
+cp "$work/completions/advisor.fish" "$tree/usr/share/fish/vendor_completions.d/advisor.fish"
+cp README.md "$tree/usr/share/doc/advisor/"
+cp -R docs "$tree/usr/share/doc/advisor/docs"
+find "$tree/usr/share/doc/advisor/docs" \( -name '*.py' -o -name __pycache__ \) -prune -exec rm -rf {} +
+gzip -9nc CHANGELOG.md > "$tree/usr/share/doc/advisor/changelog.gz"
+cat > "$tree/usr/share/doc/advisor/copyright" <<'COPYRIGHT'
+Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: advisor
+
+Files: *
+Copyright: the authors of advisor
+License: Apache-2.0
+ On Debian systems, the full text is in /usr/share/common-licenses/Apache-2.0.
+Comment: the libraries in /usr/lib/advisor carry their own licenses in their *.dist-info directories.
+COPYRIGHT
+
+cat > "$tree/DEBIAN/control" <<CONTROL
+Package: advisor
+Version: $advisor_version-1
+Architecture: $architecture
+Maintainer: the authors of advisor <advisor@localhost>
+Installed-Size: $(du -sk --exclude=DEBIAN "$tree" | cut -f1)
+Depends: python3 (>= $version), python3 (<< $next), iproute2
+Recommends: ethtool, fio, iputils-ping
+Suggests: ansible-core
+Section: admin
+Priority: optional
+Description: inspects, tunes, proves and restores storage and cluster hosts
+ advisor looks at a Linux host that carries storage or a cluster, says what to
+ change and why, changes it as one journalled transaction, proves the gain with
+ interleaved fio runs, and puts everything back on request, even with nothing
+ installed, by a generated script.
+CONTROL
+# Compiled where it is installed, gone with the package.
+cat > "$tree/DEBIAN/postinst" <<'POSTINST'
+#!/bin/sh
+set -e
+if [ "$1" = configure ]; then
+    /usr/bin/python3 -m compileall -q -j 0 /usr/lib/advisor || :
+fi
+POSTINST
+cat > "$tree/DEBIAN/prerm" <<'PRERM'
+#!/bin/sh
+set -e
+find /usr/lib/advisor -name __pycache__ -prune -exec rm -rf {} + || :
+PRERM
+chmod 755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/prerm"
+(cd "$tree" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) > "$tree/DEBIAN/md5sums"
+
+# The same source gives the same bytes (reproducible-builds.org).
+if [ -n "${SOURCE_DATE_EPOCH:-}" ]; then
+    find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+fi
+dpkg-deb --build --root-owner-group "$tree" "$target/advisor_$advisor_version-1_$architecture.deb" >/dev/null

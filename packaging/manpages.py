@@ -1,0 +1,185 @@
+"""Writes the manual pages, advisor.1 and one for each command, from the command line itself.
+
+python packaging/manpages.py DIRECTORY
+
+The words are those of --help, so that neither can lag behind the other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import typer
+
+from advisor import __version__
+from advisor.cli.main import application
+
+EXIT_CODES: Final = (
+    ("0", "Done, nothing to do, or compliant."),
+    ("1", "The honest answer is no: drift found, gain not proven, a finding at or above --fail-on."),
+    ("2", "Usage error, or invalid input. Nothing was changed."),
+    ("3", "Refused: a precondition does not hold. Nothing was changed."),
+    ("4", "Failed; everything that was changed has been put back and read back."),
+    ("5", "Failed, and something could not be put back: each such item is listed with the command to do by hand."),
+    ("6", "Not permitted: needs root, or a named capability."),
+    ("130", "Interrupted by the user."),
+)
+FILES: Final = (
+    ("/var/lib/advisor", "Transactions: each with its journal, rollback.sh and, while it is open, a watchdog."),
+    ("/etc/advisor/profiles", "Profiles of this site, *.toml."),
+)
+ENVIRONMENT: Final = (
+    ("ADVISOR_STATE_DIR", "The directory to use instead of /var/lib/advisor."),
+    ("NO_COLOR", "Print no colours."),
+    ("ADVISOR_TRACEBACK", "Print where a fault inside advisor came from."),
+)
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1:
+        sys.stderr.write(__doc__ or "")
+        return 2
+    directory = Path(arguments[0])
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (directory / name).write_text(text)
+    return 0
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file name."""
+    # Argument types are loose here: what typer builds is click's, which newer versions of typer carry inside.
+    top: Any = typer.main.get_command(application(None))
+    commands = dict(_commands(top, ("advisor",)))
+    found = {"advisor.1": _overview(top, commands)}
+    for words, command in commands.items():
+        found[f"{'-'.join(words)}.1"] = _page(words, command, commands)
+    return found
+
+
+def _commands(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in sorted(group.commands.items()):
+        yield (*words, name), command
+        if hasattr(command, "commands"):
+            yield from _commands(command, (*words, name))
+
+
+def _overview(top: Any, commands: dict[tuple[str, ...], Any]) -> str:
+    lines = [_title(("advisor",)), ".SH NAME", rf"advisor \- {_text(_lower_first(_summary(top.help)))}"]
+    lines += [".SH SYNOPSIS", r"\fBadvisor\fR \fICOMMAND\fR [\fIOPTION\fR]... [\fIARGUMENT\fR]..."]
+    lines += [".SH DESCRIPTION", *_paragraphs(top.help or "")]
+    lines.append(".SH COMMANDS")
+    for words, command in commands.items():
+        lines += [".TP", rf"\fB{_text(' '.join(words))}\fR", _text(_summary(command.help))]
+    lines += _table("EXIT STATUS", EXIT_CODES) + _table("FILES", FILES) + _table("ENVIRONMENT", ENVIRONMENT)
+    return _joined([*lines, ".SH SEE ALSO", _references(commands)])
+
+
+def _page(words: tuple[str, ...], command: Any, commands: dict[tuple[str, ...], Any]) -> str:
+    name = "-".join(words)
+    lines = [_title(words), ".SH NAME", rf"{_text(name)} \- {_text(_lower_first(_summary(command.help)))}"]
+    lines += [".SH SYNOPSIS", _synopsis(words, command), ".SH DESCRIPTION", *_paragraphs(command.help or "")]
+    below = {other: one for other, one in commands.items() if other[:-1] == words}
+    if below:
+        lines.append(".SH COMMANDS")
+        for other, one in below.items():
+            lines += [".TP", rf"\fB{_text(' '.join(other))}\fR", _text(_summary(one.help))]
+    arguments = [one for one in command.params if one.param_type_name == "argument" and getattr(one, "help", None)]
+    options = [one for one in command.params if one.param_type_name == "option" and not getattr(one, "hidden", False)]
+    if arguments:
+        lines.append(".SH ARGUMENTS")
+        for one in arguments:
+            lines += [".TP", rf"\fI{_text(_metavar(one))}\fR", _text(one.help)]
+    if options:
+        lines.append(".SH OPTIONS")
+        for one in options:
+            lines += [".TP", _option(one), _text((one.help or "") + _default(one))]
+    lines += _table("EXIT STATUS", EXIT_CODES)
+    return _joined([*lines, ".SH SEE ALSO", _references({("advisor",): None, **below})])
+
+
+def _title(words: tuple[str, ...]) -> str:
+    # The same source gives the same page, whenever it is built (reproducible-builds.org).
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    day = "" if epoch is None else time.strftime("%Y-%m-%d", time.gmtime(int(epoch)))
+    return f'.TH "{_text("-".join(words)).upper()}" "1" "{day}" "advisor {__version__}" "User Commands"'
+
+
+def _synopsis(words: tuple[str, ...], command: Any) -> str:
+    parts = [rf"\fB{_text(' '.join(words))}\fR"]
+    if any(one.param_type_name == "option" for one in command.params):
+        parts.append(r"[\fIOPTION\fR]...")
+    if hasattr(command, "commands"):
+        parts.append(r"\fICOMMAND\fR")
+    for one in command.params:
+        if one.param_type_name == "argument":
+            shown = rf"\fI{_text(_metavar(one))}\fR"
+            parts.append(shown if one.required else f"[{shown}]")
+    return " ".join(parts)
+
+
+def _metavar(one: Any) -> str:
+    shown = str(one.metavar or one.name.upper().replace("_", "-"))
+    return shown.replace("…", "...").strip("[]") + (
+        "..." if one.nargs == -1 and not shown.endswith(("…", "...")) else ""
+    )
+
+
+def _option(one: Any) -> str:
+    names = ", ".join(rf"\fB{_text(name)}\fR" for name in (*one.opts, *one.secondary_opts))
+    return names if one.is_flag else rf"{names} \fI{_text(_metavar(one))}\fR"
+
+
+def _default(one: Any) -> str:
+    value = one.default
+    if one.is_flag or one.multiple or not isinstance(value, int | float | str) or value == "":
+        return ""
+    return f" The default is {value}."
+
+
+def _table(title: str, rows: tuple[tuple[str, str], ...]) -> list[str]:
+    lines = [f".SH {title}"]
+    for key, words in rows:
+        lines += [".TP", rf"\fB{_text(key)}\fR", _text(words)]
+    return lines
+
+
+def _references(commands: dict[tuple[str, ...], Any]) -> str:
+    return ",\n".join(rf"\fB{_text('-'.join(words))}\fR(1)" for words in commands)
+
+
+def _summary(text: str | None) -> str:
+    first = (text or "").strip().split("\n\n")[0].replace("\n", " ")
+    return re.split(r"(?<=[.:])\s", first)[0].rstrip(".:")
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _paragraphs(text: str) -> list[str]:
+    found = [" ".join(one.split()) for one in text.strip().split("\n\n")]
+    return [line for one in found if one for line in (".PP", _text(one))]
+
+
+def _text(text: str) -> str:
+    """Text as roff prints it: no character of it is a request."""
+    # Minus signs that can be pasted into a shell; a dot or quote at the head of a line would be a request.
+    shown = " ".join(str(text).split()).replace("\\", r"\e").replace("-", r"\-")
+    return rf"\&{shown}" if shown.startswith((".", "'")) else shown
+
+
+def _joined(lines: list[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,96 @@
+"""What is installed, by whichever road, is the whole tool: it runs, far from the checkout, with its own data."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from advisor import __version__
+
+from .conftest import ROOT, run
+
+
+def shipped(directory: str) -> set[str]:
+    return {path.name for path in (ROOT / directory).iterdir() if path.is_file()}
+
+
+def test_the_wheel_carries_profiles_templates_tables_and_what_ansible_needs(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for directory in ("profiles", "templates", "tables"):
+        assert {f"advisor/_data/{directory}/{name}" for name in shipped(directory)} <= names
+    for path in (ROOT / "advisor/fleet").rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            assert str(path.relative_to(ROOT)) in names
+
+
+def test_the_sdist_carries_what_the_tests_and_packages_are_made_from(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "setup.sh", "packaging/deb/build.sh", "tests/test_docs.py", "docs/safety.md"} <= names
+
+
+def judged(advisor: Path, home: Path) -> None:
+    """It scans and plans this machine, with nothing of the checkout in reach."""
+    plain = {"HOME": str(home), "PATH": os.defpath, "PYTHONPATH": ""}
+    assert run(advisor, "--version", extra=plain, cwd=home) == f"advisor {__version__}\n"
+    assert json.loads(run(advisor, "scan", "--json", extra=plain, cwd=home))["schema"] == "advisor.scan/1"
+    listed = json.loads(run(advisor, "profiles", "list", "--json", extra=plain, cwd=home))
+    assert {f"{one['name']}.toml" for one in listed["profiles"]} >= shipped("profiles")
+    script = run(advisor, "rollback-script", "socket-buffers-8m", extra=plain, cwd=home)
+    assert script.startswith("#!/bin/sh\n")
+
+
+def test_uv_installs_the_wheel_as_a_tool(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
+    run(sys.executable, "-m", "uv", "--quiet", "tool", "install", "--python", sys.executable, wheel, extra=places)
+    judged(tmp_path / "bin/advisor", tmp_path)
+
+
+@pytest.mark.thorough
+def test_pipx_installs_the_wheel(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    places = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    uv = (sys.executable, "-m", "uv", "--quiet", "tool", "run", "--python", sys.executable)
+    run(*uv, "pipx", "install", "--quiet", "--python", sys.executable, wheel, extra=places)
+    judged(tmp_path / "bin/advisor", tmp_path)
+
+
+@pytest.mark.thorough
+def test_the_single_file_needs_nothing_but_python(tmp_path: Path) -> None:
+    file = tmp_path / "advisor.pyz"
+    run("sh", ROOT / "packaging/single-file.sh", file)
+    judged(file, tmp_path)
+    # Without network: a namespace that has not even a loopback that is up.
+    if os.geteuid() == 0:
+        alone = run("unshare", "--net", file, "--version", extra={"HOME": str(tmp_path / "new")}, cwd=tmp_path)
+        assert alone == f"advisor {__version__}\n"
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="no dpkg-deb: not a Debian-like machine")
+def test_the_debian_package_is_whole_and_comes_out_the_same_twice(tmp_path: Path) -> None:
+    build = ROOT / "packaging/deb/build.sh"
+    for name in ("one", "two"):
+        run("sh", build, tmp_path / name, extra={"SOURCE_DATE_EPOCH": "1700000000"})
+    (package,) = (tmp_path / "one").glob("*.deb")
+    (again,) = (tmp_path / "two").glob("*.deb")
+    assert package.read_bytes() == again.read_bytes()
+    assert run("dpkg-deb", "--field", package, "Version").strip() == f"{__version__}-1"
+    run("dpkg-deb", "--extract", package, tmp_path / "tree")
+    tree = tmp_path / "tree/usr"
+    assert (tree / "share/man/man1/advisor-apply.1.gz").is_file()
+    assert (tree / "share/bash-completion/completions/advisor").is_file()
+    assert {path.name for path in (tree / "lib/advisor/advisor/_data/profiles").iterdir()} == shipped("profiles")
+    # Nothing tells where it was built.
+    found = subprocess.run(["grep", "-rlF", str(ROOT), tree], capture_output=True, text=True, check=False)
+    assert not found.stdout
