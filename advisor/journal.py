@@ -235,6 +235,24 @@ def kept_items(plan: Plan, outcome: Watched) -> tuple[tuple[str, str], ...]:
     return tuple(kept)
 
 
+def _mend_end(path: Path) -> None:
+    """Make the journal end with a whole line, as it reads: what is torn goes, and a line end that is missing comes."""
+    data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
+    start = data.rfind(b"\n", 0, -1) + 1
+    last = data[start:].removesuffix(b"\n")
+    if not last or (data.endswith(b"\n") and _decode_line(last) is not None):
+        return
+    fd = open_own_file(str(path), os.O_WRONLY | os.O_APPEND)
+    try:
+        if _decode_line(last) is None:
+            os.ftruncate(fd, start)
+        else:
+            os.write(fd, b"\n")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 class Journal:
     """One transaction's journal, open for appending."""
 
@@ -351,6 +369,8 @@ class Store:
         return Watchdog(self._transactions.absolute() / identity, f"advisor-watchdog{store}-{identity}")
 
     def reopen(self, identity: str) -> Journal:
+        """The journal to go on with. A last line that a power cut tore goes first: an entry behind it would join it."""
+        _mend_end(self._transactions / identity / "journal")
         return Journal(self._transactions / identity)
 
     def write_script(self, identity: str, script: bytes) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.journal import MAX_JOURNAL_BYTES, Record, Store
-from advisor.transaction import apply_plan
+from advisor.transaction import apply_plan, recover, roll_back
 from tests.transaction.system import build, plan_of, store_of
 from tests.trees import listing
 
@@ -158,3 +158,30 @@ def test_a_transaction_without_a_whole_first_line_is_none(tmp_path: Path, record
 def test_an_id_that_is_none(identity: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no transaction"):
         store_of(tmp_path).record(identity)
+
+
+@pytest.mark.parametrize("lost", [1, 7, 30])
+def test_what_a_power_cut_tears_off_the_last_line_stays_out_of_the_next(
+    record: Record, tmp_path: Path, lost: int
+) -> None:
+    journal = journal_of(tmp_path)
+    journal.write_bytes(journal.read_bytes()[:-lost])
+    store, host = store_of(tmp_path), build(tmp_path)
+    with store.lock():
+        recover(host, store)
+        (after,) = store.records()
+        if lost == 1:  # the end of the line alone: what it says still holds
+            assert after.state == "applied"
+            roll_back(host, after, store)
+    assert [one.state for one in store.records()] == ["rolled-back"]
+    assert all(line[8:9] == b" " for line in journal.read_bytes().splitlines())
+
+
+def test_a_last_line_that_is_whole_but_wrong_goes_too(record: Record, tmp_path: Path) -> None:
+    journal = journal_of(tmp_path)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-1]) + b"\0" * (len(lines[-1]) - 1) + b"\n")
+    store, host = store_of(tmp_path), build(tmp_path)
+    with store.lock():
+        recover(host, store)
+        assert [one.state for one in store.records()] == ["rolled-back"]
