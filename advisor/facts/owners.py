@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import msgspec
 
-from advisor.facts.link_claim import is_stopped
+from advisor.facts.link_claim import is_plain, is_stopped
 from advisor.host import Host, Missing
 
 
 class Owners(msgspec.Struct, frozen=True):
-    """Other programs that write the same values. A name is given only for one that is active."""
+    """Other programs that write the same values. A name is given only for one that is active.
+
+    ``saptune_notes`` are the SAP notes (and notes of the site) that saptune has applied. ``agents`` are configuration
+    managers that come back to their files by themselves.
+    """
 
     irqbalance: bool = False
     tuned_profile: str | None = None
     network_managers: tuple[str, ...] = ()
+    saptune_notes: tuple[str, ...] = ()
+    power_profiles_daemon: bool = False
+    agents: tuple[str, ...] = ()
 
 
 def read_owners(host: Host) -> Owners:
@@ -26,6 +33,9 @@ def read_owners(host: Host) -> Owners:
         network_managers=tuple(
             name for name, sign, unit in _MANAGERS if host.exists(sign) and not (unit and is_stopped(host, unit))
         ),
+        saptune_notes=_saptune_notes(host),
+        power_profiles_daemon=_is_running(host, "power-profiles-daemon.service"),
+        agents=tuple(name for name, sign, unit in _AGENTS if host.exists(sign) and not is_stopped(host, unit)),
     )
 
 
@@ -35,6 +45,28 @@ _MANAGERS = (
     ("systemd-networkd", "/run/systemd/netif/state", "systemd-networkd.service"),
     ("netplan", "/run/systemd/generator/netplan.stamp", ""),
 )
+
+
+# Name, what its agent is set up by, its unit. Ansible has none: what it wrote is told by the file's own head.
+_AGENTS = (
+    ("Puppet", "/etc/puppetlabs/puppet/puppet.conf", "puppet.service"),
+    ("Puppet", "/etc/puppet/puppet.conf", "puppet.service"),
+    ("Chef", "/etc/chef/client.rb", "chef-client.service"),
+    ("Salt", "/etc/salt/minion", "salt-minion.service"),
+    ("CFEngine", "/var/cfengine/inputs/promises.cf", "cf-execd.service"),
+)
+
+
+def _saptune_notes(host: Host) -> tuple[str, ...]:
+    """saptune keeps what was there before a note in a file of the note's name: in /run since version 3."""
+    places = ("/run/saptune/saved_state", "/var/lib/saptune/saved_state")
+    return tuple(sorted({name for place in places for name in host.names(place) if is_plain(name)}))
+
+
+def _is_running(host: Host, unit: str) -> bool:
+    return host.exists(f"/sys/fs/cgroup/system.slice/{unit}") or host.exists(
+        f"/sys/fs/cgroup/systemd/system.slice/{unit}"
+    )
 
 
 def _runs(host: Host, pid_file: str) -> bool:

@@ -46,3 +46,30 @@ def test_tuned_counts_while_it_runs(pid: str, profile: str | None) -> None:
 def test_irqbalance_by_its_socket() -> None:
     assert read_owners(host({"/run/irqbalance/irqbalance71.sock": b""})).irqbalance
     assert not read_owners(host({"/run/other": b""})).irqbalance
+
+
+@pytest.mark.parametrize("place", ["/run/saptune/saved_state", "/var/lib/saptune/saved_state"])
+def test_saptune_by_what_it_keeps_of_before(place: str) -> None:
+    files = {f"{place}/{name}": b"" for name in ("2382421", "1984787")}
+    assert read_owners(host(files)).saptune_notes == ("1984787", "2382421")
+    assert read_owners(host({"/etc/saptune/override/2382421": b""})).saptune_notes == ()
+
+
+def test_power_profiles_daemon_by_its_control_group() -> None:
+    group = "/sys/fs/cgroup/system.slice/power-profiles-daemon.service/cgroup.procs"
+    assert read_owners(host({group: b"71\n"})).power_profiles_daemon
+    assert not read_owners(host({"/usr/libexec/power-profiles-daemon": b""})).power_profiles_daemon
+
+
+@pytest.mark.parametrize(
+    ("file", "running", "agents"),
+    [
+        ("/etc/puppetlabs/puppet/puppet.conf", "puppet.service", ("Puppet",)),
+        ("/etc/puppetlabs/puppet/puppet.conf", "ssh.service", ()),
+        ("/etc/salt/minion", None, ("Salt",)),  # no systemd that could tell
+        ("/etc/hosts", None, ()),
+    ],
+)
+def test_agents_of_configuration_managers(file: str, running: str | None, agents: tuple[str, ...]) -> None:
+    links = {} if running is None else {INVOCATION + running: "0123"}
+    assert read_owners(host({file: b""}, links)).agents == agents
