@@ -247,19 +247,32 @@ def save(data: bytes, path: Path) -> None:
 def open_snapshot(path: Path) -> Host:
     """The host that an archive holds. Raises InvalidInputError naming the member that is wrong."""
     try:
-        with open_given(path) as file, _decompressed(file) as stream:
-            measured = tarball.Measured(stream, file, MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES)
-            return _open(_members(tarball.Reader(measured), str(path)), str(path))
+        with open_given(path) as file:
+            return _opened(file, str(path))
     except FileNotFoundError as error:
         raise InvalidInputError(f"{path}: no such file", hint="advisor snapshot -o FILE makes one") from error
     except OSError as error:
         raise InvalidInputError(f"{path}: {error.strerror or error}") from error
+
+
+def open_archive(data: bytes, where: str) -> Host:
+    """As `open_snapshot`, of an archive in memory that ``where`` names."""
+    return _opened(io.BytesIO(data), where)
+
+
+def _opened(file: IO[bytes], where: str) -> Host:
+    try:
+        with _decompressed(file) as stream:
+            measured = tarball.Measured(stream, file, MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES)
+            return _open(_members(tarball.Reader(measured), where), where)
     except RecursionError as error:
-        raise InvalidInputError(f"{path}: nested too deeply") from error
+        raise InvalidInputError(f"{where}: nested too deeply") from error
+    except OSError as error:
+        raise InvalidInputError(f"{where}: {error.strerror or error}") from error
     except (EOFError, ValueError) as error:
-        raise InvalidInputError(f"{path}: not a snapshot archive: {error}") from error
+        raise InvalidInputError(f"{where}: not a snapshot archive: {error}") from error
     except _damage() as error:
-        raise InvalidInputError(f"{path}: damaged archive: {error}") from error
+        raise InvalidInputError(f"{where}: damaged archive: {error}") from error
 
 
 def _damage() -> tuple[type[Exception], ...]:

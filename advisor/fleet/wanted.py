@@ -1,0 +1,287 @@
+"""What a capture takes from a host: the one list from which its script is made.
+
+Directories are patterns of the shell. ``a|b`` among the names of a directory means the first of them that is there.
+What a fact or a tunable reads beyond this needs a line here: `tests/fleet/test_capture_complete.py` names its path.
+Never here: keys and certificates, shadow files, the arguments and environment of processes, logs, user data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from advisor.facts.controllers import SHOW, SHOW_VOLUMES, SSACLI, STORCLI
+from advisor.facts.disks import QUEUE_ATTRIBUTES
+from advisor.facts.dm import STATUS, TABLE
+from advisor.facts.infoscale import DISK_LIST
+from advisor.facts.iris import QLIST
+from advisor.facts.link_sources import IP_JSON, IP_TEXT
+from advisor.facts.llt import FLOW_QUERY, NODE_QUERY, STATUS_QUERY, TIMER_QUERY
+from advisor.facts.storage_services import LIST_RUNNING
+from advisor.facts.subnets import RULES
+from advisor.facts.sysctl_files import key_path
+from advisor.facts.sysctl_keys import KEYS
+from advisor.tunables.block import ATTRIBUTES as BLOCK_ATTRIBUTES
+
+Names = tuple[str, ...]
+Argv = tuple[str, ...]
+
+
+def _words(*texts: str) -> Names:
+    return tuple(word for text in texts for word in text.split())
+
+
+_DMI: Final = _words("sys_vendor product_name board_vendor bios_vendor bios_version chassis_asset_tag product_uuid")
+_CPUSET: Final = _words(
+    "cpuset.cpus.effective cpuset.mems.effective cpuset.effective_cpus cpuset.effective_mems cpuset.cpus cpuset.mems",
+    "cpus mems",
+)
+_NETWORKD: Final = _words(
+    "/etc/systemd/network /run/systemd/network /usr/local/lib/systemd/network /usr/lib/systemd/network"
+)
+
+_BOOT_PROGRAMS: Final = _words("grubby update-grub kernel-install")
+
+ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
+    ("/proc", _words("cmdline cpuinfo mdstat meminfo modules mounts sysinfo uptime version vmstat")),
+    ("/proc/self", _words("auxv cgroup cpuset mountinfo mounts status")),
+    ("/proc/1", _words("mountinfo")),
+    ("/proc/net", _words("ipv6_route netstat route snmp snmp6 sockstat sockstat6 softnet_stat")),
+    ("/proc/net/stat", _words("arp_cache")),
+    ("/proc/net/vlan", _words("config")),
+    ("/proc/net/bonding", _words("*")),
+    ("/proc/irq/*", _words("smp_affinity_list|smp_affinity effective_affinity_list node")),
+    ("/proc/xen", _words("capabilities")),
+    ("/proc/device-tree", _words("model")),
+    ("/proc/device-tree/hypervisor", _words("compatible")),
+    ("/proc/sys/net/ipv4/conf/*", _words("arp_announce arp_filter arp_ignore rp_filter")),
+    ("/proc/sys/kernel", _words("arch hostname osrelease")),
+    ("/proc/sys/kernel/random", _words("boot_id")),
+    ("/sys/bus/pci/devices/*", _words("class numa_node local_cpulist|local_cpus irq")),
+    ("/sys/bus/pci/devices/*", _words("current_link_speed current_link_width max_link_speed max_link_width driver")),
+    ("/sys/kernel/irq/*", _words("actions")),
+    ("/sys/kernel/debug/irq/irqs", _words("*")),
+    ("/sys/class/net/*", _words("addr_assign_type address carrier dev_port ifindex iflink master mtu operstate speed")),
+    ("/sys/class/net/*", _words("tun_flags tx_queue_len type uevent device")),
+    ("/sys/class/net/*/device", _words("driver")),
+    ("/sys/class/net/*/statistics", _words("rx_packets rx_missed_errors rx_fifo_errors rx_over_errors")),
+    ("/sys/class/net/*/bonding", _words("mode xmit_hash_policy miimon arp_interval active_slave primary min_links")),
+    ("/sys/class/net/*/bonding", _words("lacp_rate ad_select tlb_dynamic_lb updelay downdelay")),
+    ("/sys/class/net/*/bonding_slave", _words("state mii_status perm_hwaddr")),
+    ("/sys/class/net/*/bridge", _words("stp_state forward_delay vlan_filtering bridge_id root_id")),
+    ("/sys/class/net/*/brport", _words("state")),
+    ("/sys/class/net/*/queues/*", _words("rps_cpus rps_flow_cnt xps_cpus")),
+    ("/sys/class/infiniband/*/ports/*", _words("state phys_state link_layer rate")),
+    ("/sys/block/*", _words("dev serial size wwid ana_state device")),
+    ("/sys/block/*/queue", tuple(dict.fromkeys((*QUEUE_ATTRIBUTES, *BLOCK_ATTRIBUTES)))),
+    ("/sys/block/*/device", _words("devtype iopolicy model name numa_node queue_depth serial state transport uid")),
+    ("/sys/block/*/device", _words("vendor vpd_pg80 wwid")),
+    ("/sys/block/*/loop", _words("backing_file")),
+    ("/sys/block/*/dm", _words("name uuid suspended")),
+    (
+        "/sys/block/*/md",
+        _words("level chunk_size raid_disks degraded array_state sync_action sync_completed sync_speed"),
+    ),
+    ("/sys/block/*/md", _words("layout metadata_version consistency_policy mismatch_cnt stripe_cache_size skip_copy")),
+    ("/sys/block/*/md", _words("group_thread_cnt preread_bypass_threshold journal_mode sync_speed_min sync_speed_max")),
+    ("/sys/block/*/md", _words("uuid")),
+    ("/sys/block/*/md/bitmap", _words("location")),
+    ("/sys/block/*/md/dev-*", _words("slot state")),
+    ("/sys/class/block/*", _words("dev start")),
+    ("/sys/class/nvme/*", _words("transport")),
+    ("/sys/class/scsi_host/*", _words("can_queue")),
+    ("/sys/class/iscsi_session/*", _words("targetname initiatorname ifacename state recovery_tmo first_burst_len")),
+    ("/sys/class/iscsi_session/*", _words("max_burst_len immediate_data initial_r2t")),
+    ("/sys/class/iscsi_connection/*", _words("address port persistent_address persistent_port state")),
+    ("/sys/class/iscsi_connection/*", _words("max_recv_dlength header_digest data_digest")),
+    ("/sys/class/iscsi_host/*", _words("ipaddress netdev")),
+    ("/sys/kernel/config/target/iscsi/*/tpgt_*", _words("enable")),
+    (
+        "/sys/kernel/config/target/iscsi/*/tpgt_*/param",
+        _words("FirstBurstLength MaxBurstLength MaxRecvDataSegmentLength ImmediateData InitialR2T")
+        + _words("HeaderDigest DataDigest"),
+    ),
+    ("/sys/kernel/config/target/iscsi/*/tpgt_*/lun/*/*", _words("udev_path")),
+    ("/sys/class/dmi/id", _DMI),
+    ("/sys/devices/virtual/dmi/id", _DMI),
+    ("/sys/devices/system/clocksource/clocksource0", _words("available_clocksource")),
+    ("/sys/devices/system/cpu", _words("online offline present sched_mc_power_savings sched_smt_power_savings")),
+    ("/sys/devices/system/cpu/cpu[0-9]*", _words("online")),
+    ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("core_cpus_list|thread_siblings_list|thread_siblings")),
+    ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("package_cpus_list|core_siblings_list|core_siblings")),
+    ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("die_cpus_list physical_package_id")),
+    ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("core_id die_id cluster_id book_id drawer_id")),
+    ("/sys/devices/system/cpu/cpufreq", _words("boost")),
+    ("/sys/devices/system/cpu/cpufreq/policy*", _words("scaling_driver scaling_governor scaling_available_governors")),
+    ("/sys/devices/system/cpu/cpufreq/policy*", _words("scaling_min_freq scaling_max_freq")),
+    ("/sys/devices/system/cpu/cpufreq/policy*", _words("cpuinfo_min_freq cpuinfo_max_freq")),
+    ("/sys/devices/system/cpu/cpufreq/policy*", _words("energy_performance_preference")),
+    ("/sys/devices/system/cpu/cpufreq/policy*", _words("energy_performance_available_preferences")),
+    ("/sys/devices/system/cpu/intel_pstate", _words("*")),
+    ("/sys/kernel/security", _words("lockdown")),
+    ("/sys/kernel/debug/sched", _words("*_ns *_us tunable_scaling nr_migrate")),
+    ("/sys/devices/system/node", _words("online")),
+    ("/sys/devices/system/node/node[0-9]*", _words("cpulist|cpumap distance meminfo")),
+    ("/sys/hypervisor", _words("type uuid")),
+    ("/sys/kernel/mm/hugepages/*", _words("free_hugepages nr_hugepages")),
+    ("/sys/kernel/mm/transparent_hugepage", _words("enabled defrag shmem_enabled")),
+    ("/sys/fs/cgroup", _CPUSET),
+    ("/sys/fs/cgroup/cpuset", _CPUSET),
+    ("/dev/cpuset", _CPUSET),
+    ("/", _words(".dockerenv")),
+    ("/etc", _words("fstab gabtab hostname llthosts llttab machine-id multipath.conf os-release rc.local")),
+    ("/etc", _words("redhat-release sysctl.conf")),
+    ("/etc/rc.d", _words("rc.local")),
+    ("/usr/lib", _words("os-release")),
+    ("/etc/VRTSvcs/conf/config", _words("main.cf")),
+    ("/etc/iscsi", _words("iscsid.conf")),
+    ("/etc/network", _words("interfaces")),
+    ("/etc/tuned", _words("active_profile")),
+    ("/run/tuned", _words("tuned.pid")),
+    ("/run/network", _words("ifstate")),
+    ("/run/systemd", _words("container")),
+    ("/run/systemd/netif", _words("state")),
+    ("/usr/lib/systemd/network", _words("99-default.link")),
+    ("/usr/irissys", _words("iris.cpf")),
+    ("/opt/irissys", _words("iris.cpf")),
+    ("/opt/iris", _words("iris.cpf")),
+)
+"""Directories, and the files in them whose content is taken."""
+
+LISTED: Final[Names] = _words(
+    "/run /sys/block /sys/block/* /sys/block/*/holders /sys/block/*/slaves /sys/block/*/*/holders /sys/block/*/md",
+    "/sys/class/block /sys/dev/block",
+    "/sys/bus/pci/devices /sys/bus/pci/devices/*/msi_irqs",
+    "/sys/class/infiniband /sys/class/infiniband/*/ports",
+    "/sys/class/iscsi_session /sys/class/iscsi_connection /sys/class/iscsi_host /sys/class/scsi_host /sys/class/nvme",
+    "/sys/class/net /sys/class/net/* /sys/class/net/*/queues /sys/class/net/*/device/infiniband",
+    "/sys/devices/system/cpu /sys/devices/system/cpu/cpu0/topology /sys/kernel/mm/hugepages",
+    "/sys/kernel/config/target/iscsi /sys/kernel/config/target/iscsi/* /sys/kernel/config/target/iscsi/*/tpgt_*/np",
+    "/sys/kernel/config/target/iscsi/*/tpgt_*/lun /sys/kernel/config/target/iscsi/*/tpgt_*/lun/*",
+    "/sys/devices/system/node /etc/systemd/system /run/systemd/units /proc/net/bonding",
+    "/sys/devices/system/cpu/cpufreq /sys/kernel/debug /sys/kernel/debug/sched",
+)
+"""Directories of which the names are taken."""
+
+MARKED: Final[Names] = _words(
+    "/proc/irq /sys/kernel/irq /sys/kernel/debug/irq/irqs /sys/module /sys/module/llt /sys/module/vxio /etc/vx/volboot",
+    "/run/.containerenv /run/systemd/system /run/systemd/generator/netplan.stamp /run/udev/control /run/udev/data",
+    "/run/NetworkManager/devices /sbin/ifup /usr/sbin/ifup /usr/local/etc/irissys",
+    "/usr/lib/systemd/systemd-sysctl /lib/systemd/systemd-sysctl /sys/devices/system/cpu/cpu[0-9]*/topology",
+    "/usr/sbin/ethtool /sbin/ethtool /usr/bin/ethtool /bin/ethtool /usr/sbin/tc /sbin/tc /usr/bin/tc /bin/tc",
+    "/proc/device-tree/ibm,partition-name /proc/device-tree/chosen/qemu,graphic-width",
+    "/etc/sysctl.d /etc/tmpfiles.d /etc/udev/rules.d /etc/systemd /etc/systemd/network",
+    "/etc/modules-load.d /usr/lib/modules-load.d /lib/modules-load.d /run/modules-load.d /run/ostree-booted",
+    "/etc/default/grub /etc/kernel/cmdline /boot/firmware/cmdline.txt /boot/cmdline.txt /boot/loader/entries",
+    "/efi/loader/entries /boot/grub2/grub.cfg /boot/grub/grub.cfg /sys/devices/system/cpu/intel_pstate",
+    *(f"{place}/{name}" for place in ("/usr/sbin", "/usr/bin", "/sbin", "/bin") for name in _BOOT_PROGRAMS),
+)
+"""What is only looked for."""
+
+CONFIGURATION: Final[tuple[tuple[str, Names], ...]] = (
+    *(
+        (place, ("*.conf",))
+        for place in _words("/etc/sysctl.d /run/sysctl.d /usr/local/lib/sysctl.d /usr/lib/sysctl.d")
+    ),
+    ("/lib/sysctl.d", ("*.conf",)),
+    *((place, ("*.conf",)) for place in _words("/etc/tmpfiles.d /run/tmpfiles.d")),
+    *((place, ("*.conf",)) for place in _words("/usr/local/lib/tmpfiles.d /usr/lib/tmpfiles.d")),
+    ("/etc/modprobe.d", ("*.conf",)),
+    ("/etc/modules-load.d", ("*.conf",)),
+    ("/etc/udev/rules.d", ("*.rules",)),
+    ("/run/udev/rules.d", ("*.rules",)),
+    ("/etc/multipath/conf.d", ("*.conf",)),
+    ("/etc/sysconfig/network", ("ifcfg-*", "config")),
+    ("/etc/sysconfig/network-scripts", ("ifcfg-*",)),
+    *((place, ("*.yaml",)) for place in _words("/run/netplan /etc/netplan /lib/netplan /usr/lib/netplan")),
+    ("/run/NetworkManager/system-connections", ("*",)),
+    ("/etc/NetworkManager/system-connections", ("*",)),
+    ("/usr/lib/NetworkManager/system-connections", ("*",)),
+    ("/run/NetworkManager/devices", ("*",)),
+    *((place, ("*.network", "*.link")) for place in _NETWORKD if place != "/usr/lib/systemd/network"),
+    ("/usr/lib/systemd/network", ("*.network", "*.link")),
+    *((f"{place}/*.network.d", ("*.conf",)) for place in _NETWORKD),
+    ("/run/systemd/netif/links", ("*",)),
+    ("/etc/network/interfaces.d", ("*",)),
+    ("/etc/systemd/system/*.service.d", ("50-advisor*.conf",)),
+    ("/etc/beegfs", ("*.conf", "*[iI]nterfaces*", "*[fF]ile*")),
+    ("/etc/beegfs/*.d", ("*.conf", "*[iI]nterfaces*", "*[fF]ile*")),
+    ("/etc/iscsi/nodes", ("*",)),
+    ("/etc/iscsi/nodes/*", ("*",)),
+    ("/etc/iscsi/nodes/*/*", ("*",)),
+    ("/var/lib/iscsi/nodes", ("*",)),
+    ("/var/lib/iscsi/nodes/*", ("*",)),
+    ("/var/lib/iscsi/nodes/*/*", ("*",)),
+    ("/run/udev/data", ("b*", "n*")),
+)
+"""Directories whose names are taken, and the content of the files that fit."""
+
+TRANSACTIONS: Final = "/var/lib/advisor/transactions"
+TRANSACTION_FILES: Final = _words("journal pending taken reverting deadline outcome boot")
+
+
+def sysctls() -> tuple[tuple[str, Names], ...]:
+    """Directories below /proc/sys, and the names in them."""
+    found: dict[str, list[str]] = {}
+    for key in KEYS:
+        directory, _, name = key_path(key).rpartition("/")
+        found.setdefault(directory, []).append(name)
+    return tuple((directory, tuple(names)) for directory, names in sorted(found.items()))
+
+
+SECONDS: Final = 10
+CONTROLLER_SECONDS: Final = 20
+
+NETWORK_COMMANDS: Final[tuple[Argv, ...]] = (
+    IP_JSON,
+    IP_TEXT,
+    ("ip", "-o", "-4", "addr", "show"),
+    RULES,
+    FLOW_QUERY,
+    TIMER_QUERY,
+    STATUS_QUERY,
+    NODE_QUERY,
+)
+LINK_COMMANDS: Final[tuple[Argv, ...]] = (
+    ("ip", "-o", "address", "show", "dev", "{link}", "permanent"),
+    ("ip", "-o", "-4", "route", "show", "table", "all", "dev", "{link}"),
+    ("ip", "-o", "-6", "route", "show", "table", "all", "dev", "{link}"),
+    ("tc", "qdisc", "show", "dev", "{link}"),
+    *(("ethtool", option, "{link}") for option in ("-i", "-g", "-l", "-k")),
+)
+"""For each link but the loopback one."""
+PORT_COMMANDS: Final[tuple[Argv, ...]] = tuple(("ethtool", option, "{link}") for option in ("-c", "-a", "-x"))
+"""For each link with a device."""
+STORAGE_COMMANDS: Final[tuple[Argv, ...]] = (DISK_LIST,)
+ROOT_COMMANDS: Final[tuple[Argv, ...]] = (TABLE, STATUS, ("od", "-A", "n", "-t", "d4", "/dev/cpu_dma_latency"))
+CONTROLLER_COMMANDS: Final[tuple[Argv, ...]] = (
+    *((program, *words) for program in STORCLI for words in (SHOW, SHOW_VOLUMES)),
+    SSACLI,
+)
+SYSTEM_COMMANDS: Final[tuple[Argv, ...]] = (("uname", "-m"), ("modprobe", "--showconfig"), LIST_RUNNING)
+UNIT_PROPERTIES: Final = _words(
+    "Id LoadState MainPID NUMAPolicy NUMAMask CPUAffinity CPUAffinityFromNUMA WorkingDirectory RequiresMountsFor",
+    "ReadWritePaths LimitNOFILE LimitNOFILESoft LimitMEMLOCK LimitMEMLOCKSoft LimitNPROC LimitNPROCSoft LimitSTACK",
+    "LimitSTACKSoft LimitCORE LimitCORESoft CPUWeight IOWeight Nice OOMScoreAdjust TasksMax UnitFileState ActiveState",
+)
+"""Of every service that is loaded, by one command; the questions of a scan and of plans are answered from it."""
+IRIS_COMMAND: Final = QLIST
+
+
+def programs() -> Names:
+    """Every program that a capture may run for its answer."""
+    others = ("systemctl", "iris", "tw_cli", "xfs_info", "dumpe2fs", "beegfs-ctl", "stat")
+    listed = (*NETWORK_COMMANDS, *LINK_COMMANDS, *PORT_COMMANDS, *STORAGE_COMMANDS, *ROOT_COMMANDS)
+    argvs = (*listed, *CONTROLLER_COMMANDS, *SYSTEM_COMMANDS)
+    return tuple(sorted({*others, *(argv[0] for argv in argvs)}))
+
+
+MAX_LINKS: Final = 128
+MAX_FILE_BYTES: Final = 8 << 20
+MAX_TOTAL_KB: Final = 192 << 10
+NOT_TAKEN: Final[Mapping[str, str]] = {
+    "lvs": "asked where a capture holds no /sys/block of volumes, which every kernel has",
+    "multipath": "as lvs",
+    "mdadm": "as lvs",
+}
+"""Commands that only captures of other origin hold, and why none is needed of a running host."""

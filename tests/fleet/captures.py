@@ -1,0 +1,112 @@
+"""What the tests of the capture share: the script, and runs of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from advisor.errors import AdvisorError
+from advisor.facts.whole import Facts, scan
+from advisor.fleet.capture import capture_script, decode
+from advisor.host import Host, live_host
+from advisor.profiles import load, profile_paths
+from advisor.snapshot import open_archive
+from advisor.workflow import plan_profiles
+
+
+@cache
+def script() -> str:
+    return capture_script()
+
+
+def run_script(
+    shell: Sequence[str] = ("sh",),
+    *,
+    root: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+    text: str | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """A run of the script, as it comes over a connection: on standard input of a shell."""
+    own = {"PATH": os.environ["PATH"], **(environment or {})}
+    if root is not None:
+        own["ADVISOR_CAPTURE_ROOT"] = str(root)
+    return subprocess.run(
+        [*prefix, *shell, "-s"],
+        input=(text or script()).encode(),
+        capture_output=True,
+        env=own,
+        cwd="/",
+        timeout=120,
+        check=False,
+    )
+
+
+def captured(shell: Sequence[str] = ("sh",), *, root: Path | None = None) -> bytes:
+    """What a run prints that must succeed."""
+    done = run_script(shell, root=root)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+# What moves while nobody does anything: counters, free memory, the time.
+MOVING = frozenset({"counters", "available_bytes", "free_bytes", "sockets"})
+
+
+def lasting(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: lasting(one) for key, one in value.items() if key not in MOVING}
+    return [lasting(one) for one in value] if isinstance(value, list) else value
+
+
+def facts_of(facts: Facts) -> Any:
+    return lasting(json.loads(msgspec.json.encode(facts)))
+
+
+def plans_of(host: Host, facts: Facts) -> dict[str, Any]:
+    links = ",".join(link.name for link in facts.links if link.kind != "loopback")
+    found: dict[str, Any] = {}
+    for name in profile_paths():
+        settings = {"links": links} if links and "links" in load(name).parameters else {}
+        try:
+            found[name] = msgspec.to_builtins(plan_profiles(host, [name], settings, facts=facts))
+        except AdvisorError as error:
+            found[name] = error.message
+    return found
+
+
+def replayed(data: bytes) -> Host:
+    return open_archive(decode(data, "here").archive, "here")
+
+
+def differences(there: Host) -> dict[str, Any]:
+    """What the scan and the plans of a capture of this host say else than those of the host itself."""
+    facts_here, facts_there = scan(live_host()), scan(there)
+    found: dict[str, Any] = {}
+    for name, here in facts_of(facts_here).items():
+        if here != (other := facts_of(facts_there)[name]):
+            found[name] = [here, other]
+    plans = plans_of(there, facts_there)
+    for name, plan in plans_of(live_host(), facts_here).items():
+        if plan != plans[name]:
+            found[f"plan {name}"] = [plan, plans[name]]
+    return found
+
+
+def main() -> None:
+    """Inside a namespace: whether a capture of it is what it is."""
+    there = replayed(captured())
+    document = {"differences": differences(there), "links": [link.name for link in scan(there).links]}
+    sys.stdout.write(json.dumps(document, default=repr))
+
+
+if __name__ == "__main__":
+    main()

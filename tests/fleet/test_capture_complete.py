@@ -1,0 +1,102 @@
+"""The capture takes everything that a scan and the plans of all profiles read: on every captured host, and here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.fleet.capture import capture_host
+from advisor.host import FileSource, Host, Missing, live_host
+from advisor.workflow import read_for_scan_and_plans
+from tests import captured
+from tests.fleet.captures import captured as run_of_script
+
+PEPC = [f"pepc/{name}" for name in captured.PEPC_HOSTS]
+HWLOC = [f"hwloc/{name}" for name in captured.HWLOC_HOSTS]
+
+
+class Asked:
+    """A file source that remembers which files were asked for and what there was."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self.reads: dict[str, bytes | Missing] = {}
+        self.listings: dict[str, tuple[str, ...] | Missing] = {}
+        self.links: dict[str, str | Missing] = {}
+        self.places: dict[str, str | Missing] = {}
+        self.directories: dict[str, bool] = {}
+
+    def read(self, path: str) -> bytes | Missing:
+        return self.reads.setdefault(path, self._source.read(path))
+
+    def listdir(self, path: str) -> tuple[str, ...] | Missing:
+        return self.listings.setdefault(path, self._source.listdir(path))
+
+    def readlink(self, path: str) -> str | Missing:
+        return self.links.setdefault(path, self._source.readlink(path))
+
+    def real(self, path: str) -> str | Missing:
+        return self.places.setdefault(path, self._source.real(path))
+
+    def is_dir(self, path: str) -> bool:
+        return self.directories.setdefault(path, self._source.is_dir(path))
+
+
+def asked_of(host: Host) -> Asked:
+    asked = Asked(host.files)
+    read_for_scan_and_plans(Host(asked, host.commands, is_live=host.is_live, is_root=host.is_root, ethtool_answers={}))
+    return asked
+
+
+def not_taken(asked: Asked, taken: FileSource) -> list[str]:
+    """What the host had and its capture has not, one line each."""
+    found = [
+        f"{path}: content" for path, one in asked.reads.items() if isinstance(one, bytes) and taken.read(path) != one
+    ]
+    found += [
+        f"{path}: names {sorted(set(names) ^ set(known if isinstance(known := taken.listdir(path), tuple) else ()))}"
+        for path, names in asked.listings.items()
+        if isinstance(names, tuple) and names != taken.listdir(path)
+    ]
+    found += [
+        f"{path}: link to {target}"
+        for path, target in asked.links.items()
+        if isinstance(target, str) and taken.readlink(path) != target
+    ]
+    found += [f"{path}: directory" for path, is_there in asked.directories.items() if is_there != taken.is_dir(path)]
+    return found + [
+        f"{path}: leads to {place}"
+        for path, place in asked.places.items()
+        if isinstance(place, str) and taken.real(path) != place
+    ]
+
+
+def check(host: Host, root: Path | None) -> None:
+    asked = asked_of(host)
+    taken = capture_host(run_of_script(root=root), "here")
+    assert not not_taken(asked, taken.files)
+
+
+@pytest.mark.captured
+@pytest.mark.parametrize("name", HWLOC + PEPC)
+def test_a_capture_of_a_captured_host_lacks_nothing(name: str) -> None:
+    check(captured.on_disk(name), captured.tree(name))
+
+
+def test_a_capture_of_this_host_lacks_nothing_that_stays() -> None:
+    asked = asked_of(live_host())
+    taken = capture_host(run_of_script(), "here").files
+    moving = (
+        "/proc/self",
+        "/proc/net",
+        "/proc/meminfo",
+        "/proc/vmstat",
+        "/proc/sys/fs/aio-nr",
+        "meminfo",
+        "_hugepages",
+    )
+    lacking = [one for one in not_taken(asked, taken) if not any(word in one for word in moving)]
+    assert not lacking
+    # What moves is there, whatever it is.
+    assert all(isinstance(taken.read(path), bytes) for path, one in asked.reads.items() if isinstance(one, bytes))

@@ -1,0 +1,161 @@
+"""The stream of a capture: what it may be wrapped in, and that nothing less than all of it is taken for it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import random
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import InvalidInputError
+from advisor.fleet.capture import capture_host, decode, open_capture
+from advisor.fleet.stream import MAX_BANNER_BYTES, Checksum, is_capture, read_stream
+from advisor.host import Missing
+
+FILES = {
+    "files/./proc/sys/kernel/hostname": b"one\n",
+    "files/./etc/machine-id": b"0123456789abcdef0123456789abcdef\n",
+    "notes/names": b"d/etc\0f/run/udev/control\0p/etc/shadowed\0",
+    "notes/errors": b"cp: error reading './sys/x': Invalid argument\ncp: cannot stat './sys/y': No such device\n",
+    "commands/n1.argv": b"10\0ip\0-j\0-d\0addr\0show\0",
+    "commands/n1.rc": b"0\n",
+    "commands/n1.out": b"[]\n",
+    "commands/n2.argv": b"10\0lltconfig\0",
+}
+
+
+def packed(files: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return gzip.compress(buffer.getvalue(), mtime=0)
+
+
+def framed(
+    data: bytes, header: str = "hostname one\nmachine-id m\nboot-id b\ntime 1700000000\nuid 0\nencoding gzip\n"
+) -> bytes:
+    body = f"advisor-capture 1\n{header}\n".encode() + base64.encodebytes(data)
+    checksum = Checksum()
+    checksum.add(body)
+    return body + b"end %d %d\n" % (checksum.length, checksum.value)
+
+
+STREAM = framed(packed(FILES))
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(InvalidInputError) as refused:
+        decode(data, "node7")
+    assert refused.value.message.startswith("node7: ")
+    return refused.value.message
+
+
+def test_a_stream_is_taken_apart() -> None:
+    found = decode(STREAM, "node7")
+    assert (found.hostname, found.machine_id, found.boot_id, found.time, found.uid) == ("one", "m", "b", 1700000000, 0)
+    host = capture_host(STREAM, "node7")
+    assert host.is_root
+    assert host.read("/proc/sys/kernel/hostname") == "one"
+    assert host.read("/etc/shadowed") == Missing("unreadable", "Permission denied")
+    assert host.exists("/run/udev/control")
+    assert host.run(("lltconfig",)) == Missing("unreadable", "lltconfig did not answer within 10 s")
+    assert host.run(("storcli", "show")) == Missing("absent", "storcli is not installed")
+
+
+@given(st.binary(max_size=600))
+def test_the_checksum_is_that_of_cksum(data: bytes) -> None:
+    checksum = Checksum()
+    checksum.add(data[: len(data) // 3])
+    checksum.add(data[len(data) // 3 :])
+    assert (checksum.value, checksum.length) == posix_cksum(data)
+
+
+def posix_cksum(data: bytes) -> tuple[int, int]:
+    """As POSIX.1-2017 describes it, bit by bit; checked against the program below."""
+    crc = 0
+    tail = len(data).to_bytes((len(data).bit_length() + 7) // 8, "little")
+    for byte in data + tail:
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = (crc << 1 ^ (0x04C11DB7 if crc & 0x80000000 else 0)) & 0xFFFFFFFF
+    return crc ^ 0xFFFFFFFF, len(data)
+
+
+def test_any_prefix_is_refused() -> None:
+    for end in range(len(STREAM)):
+        refusal(STREAM[:end])
+
+
+def test_a_prefix_that_has_begun_is_called_truncated() -> None:
+    begun = STREAM.index(b"\n\n") + 200
+    for end in range(begun, len(STREAM)):
+        assert "truncated" in refusal(STREAM[:end])
+
+
+def test_any_changed_byte_is_refused() -> None:
+    chance = random.Random(1)
+    for at in range(len(STREAM)):
+        for bit in {chance.randrange(8), chance.randrange(8)}:
+            changed = bytearray(STREAM)
+            changed[at] ^= 1 << bit
+            refusal(bytes(changed))
+
+
+@pytest.mark.parametrize("before", [b"", b"Welcome\n\n   to node7\n", b"\xff\xfe\0\n", b"x" * 20000 + b"\n"])
+@pytest.mark.parametrize("after", [b"", b"\nlogout\n", b"\0\xff"])
+def test_what_a_login_shell_says_is_passed_over(before: bytes, after: bytes) -> None:
+    assert read_stream(io.BytesIO(before + STREAM + after), "node7") == read_stream(io.BytesIO(STREAM), "node7")
+
+
+def test_a_terminal_may_have_added_carriage_returns() -> None:
+    wrapped = io.BytesIO(b"Welcome\r\n" + STREAM.replace(b"\n", b"\r\n"))
+    assert read_stream(wrapped, "node7") == read_stream(io.BytesIO(STREAM), "node7")
+
+
+def test_a_banner_has_an_end() -> None:
+    assert "not a capture" in refusal(b"word\n" * (MAX_BANNER_BYTES // 5 + 2) + STREAM)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "sent nothing"),
+        (b"sh: advisor: not found\n", "not a capture"),
+        (STREAM.replace(b"capture 1\n", b"capture 2\n"), "version 2"),
+        (STREAM.replace(b"\nuid 0\n", b"\nUID=0\n"), "header"),
+        (framed(b"no gzip at all"), "damaged"),
+        (framed(gzip.compress(b"no tar at all" * 100)), "damaged"),
+        (framed(packed(FILES)[:-20]), "damaged"),
+        (framed(gzip.compress(bytes(300 << 20), 9)), "damaged"),
+    ],
+    ids=["empty", "words", "version", "header", "gzip", "tar", "short", "bomb"],
+)
+def test_what_is_no_capture_is_named(data: bytes, words: str) -> None:
+    assert words in refusal(data)
+
+
+def test_nothing_behind_the_end_is_read() -> None:
+    file = io.BytesIO(STREAM + b"next")
+    read_stream(file, "node7")
+    assert file.read() == b"next"
+
+
+def test_a_file_with_a_stream_is_told_from_an_archive(tmp_path: Path) -> None:
+    stream, archive = tmp_path / "a.capture", tmp_path / "a.tar.gz"
+    stream.write_bytes(b"Welcome\r\n" + STREAM)
+    archive.write_bytes(decode(STREAM, "node7").archive)
+    assert (is_capture(stream), is_capture(archive), is_capture(tmp_path / "none")) == (True, False, False)
+    assert open_capture(stream).read("/proc/sys/kernel/hostname") == "one"
+    done = subprocess.run(["cksum"], input=STREAM, capture_output=True, check=True)
+    assert tuple(map(int, done.stdout.split())) == posix_cksum(STREAM)
