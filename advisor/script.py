@@ -27,7 +27,7 @@ from advisor.host import (
 )
 from advisor.host.link_text import printed
 from advisor.host.steps import QDISC_HANDLES
-from advisor.plan.records import Plan
+from advisor.plan.records import Bystander, Change, FileChange, Plan
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _SPECIAL = re.compile(r"['$`]")
@@ -125,62 +125,92 @@ def rollback_script(plan: Plan, bystanders_after: Mapping[str, str] | None = Non
 
     ``bystanders_after`` are the values that moved along, once they are known.
     """
-    values = [
-        {
-            "name": one.tunable,
-            "before": one.before,
-            "after": one.after,
-            "probe": _probe(one.probe),
-            "undo": [_step(step) for step in one.undo],
-            "by_hand": "; ".join(hand_command(step) for step in one.undo),
-        }
-        for one in reversed(plan.changes)
-    ]
-    after = bystanders_after or {}
-    moved = [
-        {
-            "name": one.tunable,
-            "before": one.before,
-            "after": after.get(one.tunable, ""),
-            "keeps": one.keeps,
-            "resets": one.resets,
-            "goes": isinstance(one.probe, ReadFile),
-            "by_hand": "; ".join(hand_command(step) for step in one.undo),
-            "probe": _probe(one.probe),
-            "undo": [_step(step) for step in one.undo],
-        }
-        for one in plan.bystanders
-    ]
-    files = [
-        {
-            "path": file.path,
-            "before": None if file.before is None else printf_lines(file.before),
-            "after": printf_lines(file.after),
-            "mode": f"{file.undo.mode:04o}",
-            "uid": file.uid,
-            "gid": file.gid,
-            "prune": file.new_directories,
-        }
-        for file in reversed(plan.files)
-    ]
-    reload = dict.fromkeys(step for file in plan.files for step in file.reload)
+    return _render(**script_context(plan, bystanders_after or {}))
+
+
+def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str, object]:
+    """What ``rollback.sh.j2`` is rendered from, and the parts of it that ``transaction.sh.j2`` shares: values and files
+    in the order in which they are put back, each a mapping with its words for a shell."""
     probes = [*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders)]
-    undo = [
-        *(step for one in plan.changes for step in one.undo),
-        *(step for one in plan.bystanders for step in one.undo),
-    ]
-    return _render(
-        profiles=", ".join(plan.profiles),
-        fingerprint=plan.fingerprint,
-        machine_id=plan.machine_id or "",
-        values=values,
-        moved=moved,
-        files=files,
-        reload=[_step(step) for step in reload],
-        forms=_forms(probes) + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in undo),
-        qdisc_handles=QDISC_HANDLES,
-        has_links=any(change.risk == "link" for change in plan.changes),
+    steps = [step for one in plan.changes for step in (*one.steps, *one.undo)]
+    steps += [step for one in plan.bystanders for step in one.undo]
+    return {
+        "profiles": ", ".join(plan.profiles),
+        "fingerprint": plan.fingerprint,
+        "machine_id": plan.machine_id or "",
+        "values": [_value(one) for one in reversed(plan.changes)],
+        "moved": [_moved(one, bystanders_after.get(one.tunable, "")) for one in plan.bystanders],
+        "files": [_file(file) for file in reversed(plan.files)],
+        "reload": [_step(step) for step in dict.fromkeys(step for file in plan.files for step in file.reload)],
+        "forms": _forms(probes) + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
+        "qdisc_handles": QDISC_HANDLES,
+        "has_links": any(change.risk == "link" for change in plan.changes),
+    }
+
+
+def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...]]]) -> str:
+    """A script that tells which values differ from those wanted, and sets them: id, wanted value, probe and steps.
+
+    It keeps no journal and puts nothing back: a part of what is exported to tools that work so.
+    """
+    from advisor.templating import environment
+
+    listed = list(values)
+    steps = [step for one in listed for step in one[3]]
+    return (
+        environment(escape_html=False)
+        .get_template("settings.sh.j2")
+        .render(
+            values=[
+                {"name": name, "after": after, "probe": _probe(probe), "steps": [_step(step) for step in steps]}
+                for name, after, probe, steps in listed
+            ],
+            moved=[],
+            forms=_forms([probe for _, _, probe, _ in listed])
+            + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
+            qdisc_handles=QDISC_HANDLES,
+            has_links=any(isinstance(step, SetMtu) for step in steps),
+        )
     )
+
+
+def _value(one: Change) -> dict[str, object]:
+    return {
+        "name": one.tunable,
+        "before": one.before,
+        "after": one.after,
+        "probe": _probe(one.probe),
+        "steps": [_step(step) for step in one.steps],
+        "undo": [_step(step) for step in one.undo],
+        "by_hand": "; ".join(hand_command(step) for step in one.undo),
+    }
+
+
+def _moved(one: Bystander, after: str) -> dict[str, object]:
+    return {
+        "name": one.tunable,
+        "before": one.before,
+        "after": after,
+        "keeps": one.keeps,
+        "resets": one.resets,
+        "goes": isinstance(one.probe, ReadFile),
+        "by_hand": "; ".join(hand_command(step) for step in one.undo),
+        "probe": _probe(one.probe),
+        "undo": [_step(step) for step in one.undo],
+    }
+
+
+def _file(file: FileChange) -> dict[str, object]:
+    return {
+        "path": file.path,
+        "before": None if file.before is None else printf_lines(file.before),
+        "after": printf_lines(file.after),
+        "mode": f"{file.undo.mode:04o}",
+        "mode_after": f"{file.mode:04o}",
+        "uid": file.uid,
+        "gid": file.gid,
+        "prune": file.new_directories,
+    }
 
 
 def _forms(probes: Collection[Probe]) -> list[str]:
