@@ -177,6 +177,7 @@ class MemoryFiles:
         self._links = links or {}
         self._unreadable = unreadable or {}
         self._children = _children([*contents, *self._links, *directories, *self._unreadable], directories)
+        self._directories: dict[str, str | Missing] = {}
 
     def read(self, path: str) -> bytes | Missing:
         real = self.real(path)
@@ -207,7 +208,18 @@ class MemoryFiles:
         return self._links.get(f"{real.rstrip('/')}/{name}", ABSENT)
 
     def real(self, path: str) -> str | Missing:
-        return resolve(path, self._link_target)
+        # A scan asks for many names in few directories, and an archive does not change: each is resolved once.
+        parent, _, name = path.rpartition("/")
+        if name in ("", ".", "..") or not parent:
+            return resolve(path, self._link_target)
+        above = self._directories.get(parent)
+        if above is None:
+            above = self._directories[parent] = resolve(parent, self._link_target)
+        if isinstance(above, Missing):
+            return above
+        here = f"{above}/{name}" if above != "/" else f"/{name}"
+        target = self._link_target(here)
+        return here if target is None else target if isinstance(target, Missing) else resolve(path, self._link_target)
 
     def is_dir(self, path: str) -> bool:
         real = self.real(path)

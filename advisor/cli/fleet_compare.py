@@ -1,0 +1,244 @@
+"""``advisor fleet compare``: which host differs, in what, and what to do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from advisor.cli.fleet_options import (
+    FORKS,
+    TIMEOUT_SECONDS,
+    AskBecomePass,
+    Become,
+    ExtraVars,
+    Forks,
+    Keep,
+    Limit,
+    PrivateKey,
+    Timeout,
+    User,
+    show_progress,
+    the_inventory,
+)
+from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.cli.scan import Json, severity
+
+if TYPE_CHECKING:
+    from advisor.fleet.comparison import Comparison
+    from advisor.fleet.gathering import Source
+    from advisor.fleet.inventory import Inventory, InventoryHost
+
+_MANY: Final = 50
+"""Of fewer hosts, nobody waits long enough to ask how far it is."""
+
+
+def compare(
+    snapshots: Annotated[
+        list[Path] | None, typer.Argument(metavar="SNAPSHOT", help="Snapshots of hosts, in place of an inventory.")
+    ] = None,
+    inventory: Annotated[
+        list[str] | None,
+        typer.Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or h1,h2,"),
+    ] = None,
+    limit: Limit = None,
+    kept: Annotated[bool, typer.Option("--kept", help="Compare the captures that are kept; ask no host.")] = False,
+    pair: Annotated[
+        tuple[str, str] | None, typer.Option("--pair", metavar="A B", help="Only these two, with both values of each.")
+    ] = None,
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            "--group-by", metavar="WHAT", help="Compare within: llt-cluster, group, or a variable of the inventory."
+        ),
+    ] = None,
+    probe: Annotated[bool, typer.Option("--probe", help="Ask the paths between the hosts, too.")] = False,
+    as_json: Json = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write it as a page, too; - is stdout.")
+    ] = None,
+    fail_on: Annotated[
+        str, typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a difference of this severity, or above.")
+    ] = "advice",
+    forks: Forks = FORKS,
+    timeout: Timeout = TIMEOUT_SECONDS,
+    output: Keep = None,
+    become: Become = None,
+    ask_become_pass: AskBecomePass = False,
+    user: User = None,
+    private_key: PrivateKey = None,
+    extra_vars: ExtraVars = None,
+) -> int:
+    """Which host differs from the others, in what, and what to do. Changes nothing. Exit 1 where hosts differ in what
+    is advice or warning, 4 where a host could not be read (the others are compared)."""
+    from advisor.cli.scan_picture import check_files
+    from advisor.signals import interruptible
+
+    floor = severity(fail_on)
+    _check_call(snapshots, inventory, group_by=group_by, is_live=kept or probe or limit is not None)
+    check_files({"--html": html}, printing="--json" if as_json else None)
+    with interruptible():
+        if inventory:
+            meant = the_inventory(
+                inventory,
+                limit,
+                become=become,
+                ask_become_pass=ask_become_pass,
+                user=user,
+                private_key=private_key,
+                extra_vars=extra_vars,
+            )
+            run = _Run(meant, forks, timeout, output)
+            sources, failed = run.kept(group_by) if kept else run.captured(group_by)
+            found = _compared(sources, failed, pair, group_by, run=run, probe=probe)
+        else:
+            from advisor.fleet.gathering import named_sources
+
+            found = _compared(named_sources(snapshots or ()), {}, pair, group_by)
+    _print(found, as_json=as_json, html=html)
+    return _code(found, floor)
+
+
+def _check_call(
+    snapshots: Sequence[Path] | None, inventory: Sequence[str] | None, *, group_by: str | None, is_live: bool
+) -> None:
+    from advisor.errors import UsageError
+    from advisor.fleet.gathering import LLT_CLUSTER
+
+    if bool(snapshots) == bool(inventory):
+        raise UsageError(
+            "give snapshots or an inventory", hint="advisor fleet compare a.tar.gz b.tar.gz, or -i INVENTORY"
+        )
+    if snapshots and is_live:
+        raise UsageError("--limit, --kept and --probe are for an inventory (-i)")
+    if snapshots and group_by not in (None, LLT_CLUSTER):
+        raise UsageError(f"--group-by {group_by}: snapshots know of no groups but {LLT_CLUSTER}")
+
+
+def _code(found: Comparison, floor: str | None) -> int:
+    from advisor.fleet.outliers import is_at_least
+
+    if found.failed:
+        return 4
+    return 1 if floor and is_at_least(found, floor) else 0
+
+
+class _Run:
+    """The inventory's hosts and their captures."""
+
+    def __init__(self, inventory: Inventory, forks: int, timeout: int, output: Path | None) -> None:
+        from advisor.fleet.inventory import hosts
+        from advisor.fleet.store import Store
+
+        self.inventory = inventory
+        self.forks = forks
+        self.timeout = timeout
+        self.hosts = hosts(inventory)
+        self.store = Store(output)
+
+    def captured(self, group_by: str | None) -> tuple[tuple[Source, ...], dict[str, str]]:
+        """Every host captured anew; those that fail, with the reason."""
+        from advisor.fleet.scan import capture_hosts
+
+        answers = capture_hosts(
+            self.inventory,
+            self.hosts,
+            self.store,
+            forks=self.forks,
+            timeout_seconds=self.timeout,
+            progress=show_progress("captured"),
+        )
+        got = {one.host: one for one in answers}
+        sources: list[Source] = []
+        failed: dict[str, str] = {}
+        for host in self.hosts:
+            one = got.get(host.name)
+            if one is None or one.state != "ok" or one.path is None:
+                failed[host.name] = f"{one.state}: {one.message}" if one else "no answer"
+            else:
+                sources.append(self._source(host, str(one.path), one.skew_seconds, group_by))
+        return tuple(sources), failed
+
+    def kept(self, group_by: str | None) -> tuple[tuple[Source, ...], dict[str, str]]:
+        """The last capture of each host."""
+        sources: list[Source] = []
+        failed: dict[str, str] = {}
+        for host in self.hosts:
+            header = self.store.header(host.name)
+            if header is None:
+                failed[host.name] = "no capture of it is kept: run without --kept"
+            else:
+                sources.append(self._source(host, str(self.store.archive(host.name)), header.skew_seconds, group_by))
+        return tuple(sources), failed
+
+    def _source(self, host: InventoryHost, path: str, skew: float | None, group_by: str | None) -> Source:
+        from advisor.fleet.gathering import LLT_CLUSTER, Source, grouped_by
+
+        group = None if group_by in (None, LLT_CLUSTER) else grouped_by(str(group_by), host.groups, host.variables)
+        return Source(host.name, path, group, skew, is_capture=True)
+
+
+def _compared(
+    sources: Sequence[Source],
+    failed: dict[str, str],
+    pair: tuple[str, str] | None,
+    group_by: str | None,
+    *,
+    run: _Run | None = None,
+    probe: bool = False,
+) -> Comparison:
+    from advisor.fleet.gathering import gather
+    from advisor.fleet.outliers import compare as compare_fleet
+    from advisor.fleet.remedies import Controller
+
+    if pair:
+        sources = [one for one in sources if one.name in pair]
+    fleet, unread = gather(
+        sources, group_by=group_by, progress=show_progress("read") if len(sources) > _MANY else _quiet
+    )
+    failed = {name: why for name, why in {**failed, **unread}.items() if not pair or name in pair}
+    matrix = None
+    if probe and run:
+        from advisor.fleet.compare_paths import probe_paths
+
+        matrix = probe_paths(run.inventory, run.hosts, fleet, forks=run.forks)
+    first = run.inventory.sources[0] if run else None
+    missing = bool(pair) and any(name in failed for name in pair or ())
+    return compare_fleet(
+        fleet,
+        controller=Controller(first),
+        failed=failed,
+        pair=None if missing else pair,
+        group_by=group_by,
+        matrix=matrix,
+    )
+
+
+def _print(found: Comparison, *, as_json: bool, html: Path | None) -> None:
+    from advisor.report.fleet_compare import comparison_document, comparison_text
+
+    if html is not None:
+        from advisor.report.fleet_compare_page import comparison_page
+
+        page = comparison_page(found)
+        if str(html) == "-":
+            sys.stdout.buffer.write(page.encode("utf-8", "replace"))
+            return
+        from advisor.host.putfile import save_output
+
+        save_output(str(html), page.encode("utf-8", "replace"), mode=0o644)
+        say(f"{html}: the comparison as a page")
+    if as_json:
+        print_json(comparison_document(found))
+    else:
+        print_text(comparison_text(found, width=terminal_width(), color=wants_color()))
+
+
+def _quiet(_done: int, _total: int) -> None:
+    return None
+
+
+COMMANDS: Final = {"compare": compare}

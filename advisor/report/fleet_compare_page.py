@@ -1,0 +1,187 @@
+"""A comparison of hosts as one HTML page that needs nothing else: no script, nothing from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from advisor import __version__
+from advisor.fleet.comparison import Comparison, Difference, FleetFinding
+from advisor.fleet.matrix import Cell, Matrix
+from advisor.report.fleet_compare import (
+    differing,
+    goes_with_words,
+    names_words,
+    network_words,
+    odd_first,
+    short,
+    summary_words,
+    unknown_words,
+    verdict_words,
+)
+from advisor.report.fleet_matrix import duration, in_trouble, worst_of
+from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.layout import counted
+from advisor.report.words import natural, ranked
+from advisor.rules.finding import SEVERITIES
+
+_MAX_GRID: Final = 60
+_MAX_COLUMNS: Final = 14
+_MAX_ROWS: Final = 40
+_MAX_PATHS: Final = 24
+_STYLES: Final = {"warning": "red", "advice": "yellow", "info": ""}
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """The whole page. All text is escaped, and spelt out where it is not printable."""
+    made = html_environment()
+    style = made.get_template("fleet.css.j2").render()
+    ranks = ranked(comparison.compared)
+    numbers = {id(one): number for number, one in enumerate(comparison.findings, 1)}
+    return made.get_template("fleet.html.j2").render(
+        style=Raw(style),
+        style_hash=style_hash(style),
+        version=__version__,
+        group_by=comparison.group_by,
+        summary=summary_words(comparison),
+        verdict=verdict_words(comparison),
+        verdict_style=_verdict_style(comparison),
+        grid=_grid(comparison, numbers),
+        failed=[one for one in comparison.hosts if one.state == "failed"],
+        groups=list(_groups(comparison, numbers, ranks)),
+        types=[
+            {"label": one.label, "count": len(one.hosts), "hosts": names_words(one.hosts, ranks)}
+            for one in comparison.types
+        ],
+        networks=[
+            {
+                "network": one.network,
+                "count": one.hosts,
+                "words": network_words(one, ranks),
+                "is_odd": len(one.mtus) > 1,
+            }
+            for one in odd_first(comparison)
+        ],
+        paths=None if comparison.matrix is None else _paths(comparison.matrix),
+        unknown=[(names_words(one.hosts, ranks), unknown_words(one.attributes)) for one in comparison.unknown],
+        hosts=[one for one in comparison.hosts if one.state == "compared"],
+    )
+
+
+def _verdict_style(comparison: Comparison) -> str:
+    if len(comparison.compared) < 2:
+        return "yellow"
+    return _STYLES[comparison.findings[0].severity] if comparison.findings else "green"
+
+
+def _grid(comparison: Comparison, numbers: Mapping[int, int]) -> dict[str, object]:
+    """Hosts that differ against what they differ in; a cell is the worst finding of its kind on its host."""
+    who = [] if comparison.pair else differing(comparison)
+    topics = list(dict.fromkeys(short(one) for one in comparison.findings if one.differences))[:_MAX_COLUMNS]
+    rows = []
+    for host, some in who[:_MAX_GRID]:
+        first = {short(one): one for one in reversed(some)}
+        cells = [_hit(first[topic], numbers) if topic in first else None for topic in topics]
+        rows.append({"name": host.name, "cells": cells})
+    return {"columns": topics, "rows": rows, "more": max(0, len(who) - _MAX_GRID)}
+
+
+def _hit(finding: FleetFinding, numbers: Mapping[int, int]) -> dict[str, object]:
+    return {"number": numbers[id(finding)], "severity": finding.severity, "title": finding.title}
+
+
+def _groups(
+    comparison: Comparison, numbers: Mapping[int, int], ranks: Mapping[str, int]
+) -> Iterator[tuple[str, list[dict[str, object]]]]:
+    told: set[str] = set()
+    for severity in reversed(SEVERITIES):
+        found = [one for one in comparison.findings if one.severity == severity]
+        if found:
+            yield severity, [_told(one, numbers[id(one)], ranks, is_first=_is_first(one, told)) for one in found]
+
+
+def _is_first(finding: FleetFinding, told: set[str]) -> bool:
+    is_first = finding.id not in told
+    told.add(finding.id)
+    return is_first
+
+
+def _told(finding: FleetFinding, number: int, ranks: Mapping[str, int], *, is_first: bool) -> dict[str, object]:
+    rows = [row for one in finding.differences for row in _rows(one, ranks)]
+    return {
+        "finding": finding,
+        "number": number,
+        "is_first": is_first,
+        "rows": rows[:_MAX_ROWS],
+        "more": max(0, len(rows) - _MAX_ROWS),
+        "goes_with": goes_with_words(finding.goes_with),
+    }
+
+
+def _rows(one: Difference, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
+    """A line for each value that is not the usual one."""
+    if one.has_majority:
+        value = "not there" if one.majority is None else str(one.majority)
+        usual = f"{value} on {counted(one.majority_count, 'other')}"
+    else:
+        usual = "no majority" if len(one.outliers) > 2 and len(one.groups) + bool(one.absent) > 1 else ""
+    found = [(str(held.value), held.hosts) for held in one.groups]
+    if one.absent:
+        found.append(("not there", one.absent))
+    if one.unknown:
+        usual = f"{usual}; unknown on {names_words(one.unknown, ranks)}".removeprefix("; ")
+    for number, (value, hosts) in enumerate(found):
+        count = f"{len(hosts)}: " if len(hosts) > 3 else ""
+        yield {
+            "attribute": one.attribute if not number else "",
+            "value": value,
+            "hosts": count + names_words(hosts, ranks),
+            "usual": usual if not number else "",
+        }
+
+
+def _paths(matrix: Matrix) -> dict[str, object]:
+    """The matrix as a table; of many hosts those alone that are in trouble."""
+    worst = in_trouble(matrix)
+    hosts = sorted({name for one in matrix.cells for name in (one.source, one.target)}, key=natural)
+    if len(hosts) > _MAX_PATHS:
+        named = {name for one in worst for name in (one.source, one.target)}
+        hosts = [host for host in hosts if host in named][:_MAX_PATHS]
+    cells: dict[tuple[str, str], list[Cell]] = {}
+    for one in matrix.cells:
+        cells.setdefault((one.source, one.target), []).append(one)
+    rows = [{"name": one, "cells": [_path(cells.get((one, other), ())) for other in hosts]} for one in hosts]
+    return {
+        "caption": f"{len(matrix.cells)} of {matrix.possible} directions asked, {len(worst)} in trouble. Median round "
+        "trip, and the packet in bytes that came back whole; a ! where it is less than both links carry.",
+        "targets": hosts,
+        "rows": rows if matrix.cells else [],
+        "notes": (*matrix.notes, *(f"{name} could not ask: {why}" for name, why in _silent(matrix))),
+    }
+
+
+def _silent(matrix: Matrix) -> list[tuple[str, str]]:
+    return sorted(matrix.silent_hosts.items(), key=lambda one: (natural(one[0]), one[0]))[:_MAX_PATHS]
+
+
+def _path(cells: Sequence[Cell]) -> dict[str, str]:
+    """The worst of the links between two hosts."""
+    if not cells:
+        return {"words": "", "style": "path-none", "title": ""}
+    worst = worst_of(cells)
+    title = f"{worst.source} to {worst.target}, {worst.address} over {worst.link}: {worst.error or cell_words(worst)}"
+    return {"words": cell_words(worst), "style": _path_style(worst), "title": title}
+
+
+def _path_style(cell: Cell) -> str:
+    if cell.carries is False or (cell.sent and not cell.answered):
+        return "hit-warning"
+    return "path-well" if cell.answered else "path-none"
+
+
+def cell_words(cell: Cell) -> str:
+    """``210 us, 9000``, or why nothing came back."""
+    if cell.rtt_us is None:
+        return "no answer" if cell.sent else "not asked"
+    size = "" if cell.carries is None else f", {cell.wanted}" if cell.carries else f", {cell.path_mtu or 'less'}!"
+    return f"{duration(cell.rtt_us[1])}{size}"

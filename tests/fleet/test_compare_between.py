@@ -1,0 +1,193 @@
+"""What goes wrong between hosts: MTU along a network, what may be there once, clocks."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.facts.llt import LltLink
+from advisor.facts.whole import Facts
+from advisor.fleet.outliers import compare
+from advisor.fleet.remedies import Controller
+from tests.fleet.alike import ODD, compared, fleet_of, only, twelve, with_link
+from tests.rules import build
+
+
+def test_one_host_with_a_smaller_mtu_breaks_the_ring() -> None:
+    finding = only(compared(with_link("eth1", mtu=1500), controller=Controller("hosts.ini")))
+    assert (finding.id, finding.severity, finding.hosts) == ("fleet.mtu-in-network", "warning", (ODD,))
+    assert finding.scope == "cluster 7"
+    assert finding.goes_with == ("link.llt-1.mtu",)
+    assert finding.commands == (
+        f"advisor fleet plan jumbo-frames -i hosts.ini --limit {ODD} --set links=eth1 --set mtu=9000",
+    )
+
+
+def test_the_mtu_comes_before_all_else() -> None:
+    def change(facts: Facts) -> Facts:
+        slow = with_link("eth1", mtu=1500)(facts)
+        return build.replaced(slow, {"sysctl": {**slow.sysctl, "vm.swappiness": "1"}, "arrays": ()})
+
+    found = compared(change).findings
+    assert [one.id for one in found] == ["fleet.mtu-in-network", "fleet.sysctl", "fleet.arrays"]
+
+
+def test_a_larger_mtu_is_lowered_by_hand() -> None:
+    hosts = twelve(with_link("eth1", mtu=1500), odd=[f"n{number}" for number in range(1, 12)])
+    assert only(compare(fleet_of(hosts))).commands == ("ip link set dev eth1 mtu 1500  # on n12",)
+
+
+def test_half_and_half_has_no_majority() -> None:
+    finding = only(compare(fleet_of(twelve(with_link("eth1", mtu=1500), odd=[f"n{one}" for one in range(1, 7)]))))
+    assert finding.id == "fleet.mtu-in-network"
+    assert not finding.differences[0].has_majority
+    assert len(finding.hosts) == 12
+
+
+def test_an_mtu_that_differs_where_nobody_shares_a_network() -> None:
+    finding = only(compared(with_link("eth1", mtu=1500, addresses=("172.16.9.8/24",))))
+    assert (finding.id, finding.severity) == ("fleet.link-mtu", "advice")
+    assert finding.commands == (f"ip link set dev eth1 mtu 9000  # on {ODD}",)
+
+
+def test_an_unknown_mtu_is_no_other_mtu() -> None:
+    comparison = compared(with_link("eth1", mtu=None))
+    assert "fleet.mtu-in-network" not in [one.id for one in comparison.findings]
+
+
+def test_a_node_that_lost_its_llttab_is_still_in_the_network() -> None:
+    def lost(facts: Facts) -> Facts:
+        return build.replaced(with_link("eth1", mtu=1500)(facts), {"llt": None})
+
+    found = [one for one in compared(lost).findings if one.id == "fleet.mtu-in-network"]
+    assert [one.hosts for one in found] == [(ODD,)]
+
+
+def test_a_link_that_is_down_is_in_no_network() -> None:
+    comparison = compared(with_link("eth1", mtu=1500, state="down"))
+    assert "fleet.mtu-in-network" not in [one.id for one in comparison.findings]
+
+
+def test_two_networks_on_the_same_links_are_told_once() -> None:
+    def both(facts: Facts) -> Facts:
+        address = facts.links[1].addresses[0]
+        number = address.rpartition(".")[2].partition("/")[0]
+        return with_link("eth1", addresses=(address, f"2001:db8::{number}/64"))(facts)
+
+    hosts = [(name, both(facts)) for name, facts in twelve(with_link("eth1", mtu=1500))]
+    assert only(compare(fleet_of(hosts))).title == "2 MTUs in one network: 10.1.0.0/24, 2001:db8::/64"
+
+
+def test_a_host_with_two_links_in_the_network_is_not_counted_twice() -> None:
+    def second(facts: Facts) -> Facts:
+        number = str(facts.host.hostname)[1:]
+        link = build.link("eth9", mtu=1500, addresses=(f"10.1.0.10{number}/24",))
+        return build.replaced(facts, {"links": (*facts.links, link)})
+
+    odd = [f"n{number}" for number in range(1, 7)]
+    found = compare(fleet_of(twelve(second, odd=odd))).findings
+    (told,) = next(one for one in found if one.id == "fleet.mtu-in-network").differences
+    assert not told.has_majority
+    assert [(held.value, len(held.hosts)) for held in told.groups] == [(9000, 12), (1500, 6)]
+
+
+def test_several_speeds_in_one_network() -> None:
+    finding = only(compared(with_link("eth1", speed_mbps=10_000)))
+    assert (finding.id, finding.hosts) == ("fleet.speed-in-network", (ODD,))
+    assert finding.goes_with == ("link.llt-1.speed_mbps",)
+
+
+def test_one_address_twice() -> None:
+    finding = only(compared(with_link("eth1", addresses=("10.1.0.3/24",))))
+    assert (finding.id, finding.hosts) == ("fleet.duplicate-address", ("n3", ODD))
+
+
+def test_the_same_private_network_in_two_clusters_is_two_networks() -> None:
+    def second(facts: Facts) -> Facts:
+        assert facts.llt is not None
+        assert facts.llt.llttab is not None
+        table = build.replaced(facts.llt.llttab, {"cluster": "9"})
+        changed = build.replaced(facts, {"llt": build.replaced(facts.llt, {"llttab": table})})
+        number = int(str(facts.host.hostname)[1:]) - 6
+        smaller = with_link("eth1", mtu=1500, addresses=(f"10.1.0.{number}/24",))(changed)
+        return with_link("eth2", mtu=1500, addresses=(f"10.2.0.{number}/24",))(smaller)
+
+    found = compare(fleet_of(twelve(second, odd=[f"n{number}" for number in range(7, 13)]))).findings
+    assert {one.id for one in found} == {"fleet.link-mtu"}
+
+
+def test_one_machine_id_twice() -> None:
+    def clone(facts: Facts) -> Facts:
+        return build.replaced(facts, {"host": build.replaced(facts.host, {"machine_id": f"{3:032x}"})})
+
+    finding = only(compared(clone))
+    assert (finding.id, finding.hosts) == ("fleet.duplicate-machine-id", ("n3", ODD))
+
+
+def test_one_machine_under_two_names() -> None:
+    hosts = twelve()
+    finding = only(compare(fleet_of([*hosts, ("alias", hosts[2][1])])))
+    assert (finding.id, finding.hosts, finding.severity) == ("fleet.duplicate-host", ("alias", "n3"), "advice")
+
+
+def test_one_host_name_twice() -> None:
+    def named(facts: Facts) -> Facts:
+        return build.replaced(facts, {"host": build.replaced(facts.host, {"hostname": "n3"})})
+
+    finding = only(compared(named))
+    assert (finding.id, finding.hosts) == ("fleet.duplicate-hostname", ("n3", ODD))
+
+
+def test_one_llt_node_id_twice() -> None:
+    def same(facts: Facts) -> Facts:
+        assert facts.llt is not None
+        nodes = (build.replaced(facts.llt.nodes[0], {"id": 3}),)
+        return build.replaced(facts, {"llt": build.replaced(facts.llt, {"nodes": nodes})})
+
+    finding = only(compared(same))
+    assert (finding.id, finding.hosts, finding.scope) == ("fleet.duplicate-llt-node", ("n3", ODD), "cluster 7")
+
+
+def test_one_cluster_id_on_two_sets_of_networks() -> None:
+    def apart(facts: Facts) -> Facts:
+        moved = facts
+        for name, old, new in (("eth1", "10.1", "10.7"), ("eth2", "10.2", "10.8")):
+            link = next(one for one in facts.links if one.name == name)
+            moved = with_link(name, addresses=(link.addresses[0].replace(old, new),))(moved)
+        return moved
+
+    half = [f"n{number}" for number in range(7, 13)]
+    finding = only(compare(fleet_of(twelve(apart, odd=half))))
+    assert finding.id == "fleet.llt-cluster-twice"
+    assert {(held.value, len(held.hosts)) for held in finding.differences[0].groups} == {
+        ("10.1.0.0/24, 10.2.0.0/24", 6),
+        ("10.7.0.0/24, 10.8.0.0/24", 6),
+    }
+
+
+@pytest.mark.parametrize(("skew", "severity"), [(1.5, None), (-40.0, "advice"), (400.0, "warning")])
+def test_a_clock_that_is_off(skew: float, severity: str | None) -> None:
+    found = compared(beside={ODD: {"skew_seconds": skew}}).findings
+    assert [(one.id, one.severity) for one in found] == ([("fleet.clock", severity)] if severity else [])
+
+
+def test_a_clock_that_nobody_could_tell_is_unknown() -> None:
+    beside = {ODD: {"skew_seconds": None}, "n2": {"skew_seconds": 90.0}}
+    (told,) = only(compared(beside=beside)).differences
+    assert (told.outliers, told.unknown) == (("n2",), (ODD,))
+
+
+def test_llt_links_in_another_order_are_named_and_no_fault() -> None:
+    def crossed(facts: Facts) -> Facts:
+        assert facts.llt is not None
+        links: tuple[LltLink, ...] = facts.llt.links[::-1]
+        return build.replaced(facts, {"llt": build.replaced(facts.llt, {"links": links})})
+
+    comparison = compared(crossed)
+    assert {one.severity for one in comparison.findings if one.id == "fleet.link-names-and-limits"} == {"info"}
+    assert not [one for one in comparison.findings if one.severity == "warning"]
+
+
+def test_networks_are_listed_with_what_they_carry() -> None:
+    networks = {one.network: one for one in compared(with_link("eth1", mtu=1500)).networks}
+    assert {*networks} == {"10.1.0.0/24", "10.2.0.0/24", "192.0.2.0/24"}
+    assert [(held.value, len(held.hosts)) for held in networks["10.1.0.0/24"].mtus] == [(9000, 11), (1500, 1)]

@@ -1,0 +1,220 @@
+"""``advisor fleet compare`` over snapshots, as it is typed."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fleet.alike import snapshot
+
+
+def run(*arguments: str | Path, code: int, width: int = 100) -> tuple[str, str]:
+    """Standard output and error of the command, which ends with ``code``."""
+    environment = {**os.environ, "COLUMNS": str(width), "PYTHONIOENCODING": "utf-8"}
+    argv = [sys.executable, "-m", "advisor", "fleet", "compare", *map(str, arguments)]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False, timeout=300)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Snapshots n1 … n5, alike; odd6 with another MTU, evil7 with hostile words."""
+    where = tmp_path_factory.mktemp("fleet")
+    for number in range(1, 6):
+        snapshot(where, f"n{number}")
+    snapshot(where, "odd6", mtu=1500)
+    evil = {
+        "/proc/sys/kernel/hostname": "<script>alert(1)</script>\x1b[31mred\u202e\n",
+        "/proc/sys/vm/swappiness": "<b>&\x07\n",
+    }
+    snapshot(where, "evil7", files=evil)
+    return where
+
+
+def hosts(place: Path, *names: str) -> list[Path]:
+    return [place / f"{name}.tar.gz" for name in names]
+
+
+FIVE = ("n1", "n2", "n3", "n4", "n5")
+
+
+def test_alike_hosts_exit_0(place: Path) -> None:
+    text, _ = run(*hosts(place, *FIVE), code=0)
+    assert text.startswith("5 hosts compared · alike in")
+    assert "no host differs, as far as is known" in text
+
+
+def test_a_host_that_differs_exits_1_and_is_named_first(place: Path) -> None:
+    text, _ = run(*hosts(place, *FIVE, "odd6"), code=1)
+    lines = text.split("\n")
+    assert lines[2] == "Who differs"
+    assert lines[3].split() == ["odd6", "warning", "mtu", "in", "network"]
+    assert "1500 on odd6 · 9000 on 5 others" in text
+    assert "advisor plan jumbo-frames --set links=eth1 --set mtu=9000" in text
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_it_fits_and_has_no_colour_when_it_is_piped(place: Path, width: int) -> None:
+    text, _ = run(*hosts(place, *FIVE, "odd6", "evil7"), code=1, width=width)
+    assert all(len(line) <= width for line in text.split("\n"))
+    assert text.isprintable() or not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", text)
+
+
+def test_fail_on_says_what_counts(place: Path) -> None:
+    named = hosts(place, *FIVE, "evil7")
+    run(*named, "--fail-on", "warning", code=0)
+    run(*named, "--fail-on", "advice", code=1)
+    run(*named, "--fail-on", "never", code=2)
+
+
+def test_the_document(place: Path) -> None:
+    text, _ = run(*hosts(place, *FIVE, "odd6"), "--json", code=1)
+    document: dict[str, Any] = json.loads(text)
+    assert document["schema"] == "advisor.fleet-comparison/1"
+    assert [(one["name"], one["state"]) for one in document["hosts"]][-1] == ("odd6", "compared")
+    assert document["failed"] == []
+    worst = document["findings"][0]
+    assert (worst["id"], worst["severity"], worst["hosts"]) == ("fleet.mtu-in-network", "warning", ["odd6"])
+    assert worst["differences"][0]["majority"] == 9000
+    assert {"why", "hurts_when", "sources", "advice", "commands"} <= worst.keys()
+
+
+def test_a_damaged_snapshot_is_named_and_the_others_go_on(place: Path, tmp_path: Path) -> None:
+    whole = (place / "n1.tar.gz").read_bytes()
+    (tmp_path / "cut.tar.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "none.tar.gz").write_bytes(b"<html>not found</html>")
+    broken = [tmp_path / "cut.tar.gz", tmp_path / "none.tar.gz", tmp_path / "gone.tar.gz"]
+    text, _ = run(*hosts(place, *FIVE), *broken, code=4)
+    assert text.startswith("5 hosts compared, 3 failed")
+    for name in ("cut", "none", "gone"):
+        assert re.search(rf"^  {name} +\S", text, re.MULTILINE)
+    document = json.loads(run(*hosts(place, *FIVE), *broken, "--json", code=4)[0])
+    assert document["failed"] == ["cut", "gone", "none"]
+    assert all(one["message"] for one in document["hosts"] if one["state"] == "failed")
+
+
+def test_nothing_but_damaged_ones(tmp_path: Path) -> None:
+    (tmp_path / "none.tar.gz").write_bytes(b"")
+    text, _ = run(tmp_path / "none.tar.gz", code=4)
+    assert "nothing to compare" in text
+
+
+def test_a_pair_shows_both_values(place: Path) -> None:
+    text, _ = run(*hosts(place, *FIVE, "odd6"), "--pair", "n2", "odd6", code=1)
+    assert text.startswith("n2 against odd6")
+    assert "1500 on odd6 · 9000 on n2" in text
+    assert "n3" not in text
+
+
+def test_two_hosts_are_a_pair_without_asking(place: Path) -> None:
+    text, _ = run(*hosts(place, "n2", "odd6"), code=1)
+    assert "1500 on odd6 · 9000 on n2" in text
+    assert "no majority" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "give snapshots or an inventory"),
+        (("x.tar.gz", "-i", "hosts"), "give snapshots or an inventory"),
+        (("x.tar.gz", "--limit", "web"), "are for an inventory"),
+        (("x.tar.gz", "--probe"), "are for an inventory"),
+        (("x.tar.gz", "--group-by", "role"), "snapshots know of no groups"),
+        (("x.tar.gz", "--html", "/nowhere/page.html"), "/nowhere"),
+    ],
+)
+def test_bad_calls_exit_2(arguments: tuple[str, ...], words: str) -> None:
+    _, error = run(*arguments, code=2)
+    assert words in error
+
+
+def test_a_pair_of_which_one_is_not_there(place: Path) -> None:
+    _, error = run(*hosts(place, *FIVE), "--pair", "n1", "n9", code=2)
+    assert "n9" in error
+
+
+def test_grouping_by_cluster(place: Path, tmp_path: Path) -> None:
+    files = [
+        snapshot(tmp_path, f"a{n}", files={"/etc/llttab": f"set-node a{n}\nset-cluster {n % 2}\n"}) for n in range(1, 7)
+    ]
+    text, _ = run(*files, "--group-by", "llt-cluster", code=0)
+    assert text.startswith("6 hosts compared")
+
+
+def test_the_page_needs_nothing_else_and_obeys_no_host(place: Path, tmp_path: Path) -> None:
+    page = tmp_path / "fleet.html"
+    run(*hosts(place, *FIVE, "odd6", "evil7"), "--html", page, code=1)
+    text = page.read_text()
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "<b>" not in text
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", text)
+    assert not re.search(r"(src|href)=\"(?!#)", text)
+    assert "Content-Security-Policy" in text
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= set(re.findall(r'id="([^"]+)"', text))
+    shown = html.unescape(re.sub(r"<[^>]*>", " ", text))
+    assert "2 MTUs in one network: 10.1.0.0/24" in shown
+    assert len(re.findall("<table", text)) == len(re.findall("</table>", text))
+
+
+def test_a_hostile_file_name_stays_a_name(place: Path, tmp_path: Path) -> None:
+    evil = tmp_path / "<i>x\x1b[31m\nrm -rf; $(reboot).tar.gz"
+    evil.write_bytes((place / "odd6.tar.gz").read_bytes())
+    page = tmp_path / "fleet.html"
+    text, error = run(*hosts(place, *FIVE), evil, "--html", page, code=1)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text + error)
+    assert not [line for line in text.split("\n") if line.lstrip().startswith("rm ")]
+    assert "<i>" not in page.read_text()
+    json.loads(run(*hosts(place, *FIVE), evil, "--json", code=1)[0])
+
+
+def test_the_same_hosts_in_any_order_give_the_same_bytes(place: Path, tmp_path: Path) -> None:
+    named = hosts(place, *FIVE, "odd6", "evil7")
+    first, _ = run(*named, "--json", "--html", tmp_path / "1.html", code=1)
+    second, _ = run(*reversed(named), "--json", "--html", tmp_path / "2.html", code=1)
+    assert first == second
+    assert (tmp_path / "1.html").read_bytes() == (tmp_path / "2.html").read_bytes()
+
+
+def test_files_of_one_name_are_told_apart_by_their_directory(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "n1.tar.gz").write_bytes((place / "odd6.tar.gz").read_bytes())
+    document = json.loads(run(*hosts(place, *FIVE), tmp_path / "n1.tar.gz", "--json", code=1)[0])
+    names = [one["name"] for one in document["hosts"]]
+    assert str(tmp_path / "n1.tar.gz") in names
+    assert len({*names}) == 6
+
+
+def test_many_are_read_by_several_processes_with_the_same_result(place: Path, tmp_path: Path) -> None:
+    from advisor.fleet.gathering import gather, named_sources
+    from advisor.fleet.outliers import compare
+    from advisor.report.fleet_compare import comparison_document
+
+    (tmp_path / "broken.tar.gz").write_bytes(b"x")
+    sources = named_sources([*hosts(place, *FIVE, "odd6", "evil7"), tmp_path / "broken.tar.gz"])
+    made = []
+    for processes in (1, 2):
+        fleet, failed = gather(sources, processes=processes)
+        made.append(comparison_document(compare(fleet, failed=failed)))
+    assert made[0] == made[1]
+    assert json.loads(made[0])["failed"] == ["broken"]
+
+
+def test_what_advisor_set_and_has_drifted_is_seen_in_a_capture(place: Path) -> None:
+    from advisor.fleet.gathering import Source, read_source
+    from advisor.fleet.summary import HostSummary
+
+    path = str(place / "n1.tar.gz")
+    plain, captured = read_source(Source("n1", path)), read_source(Source("n1", path, is_capture=True))
+    assert isinstance(plain, HostSummary)
+    assert isinstance(captured, HostSummary)
+    assert "advisor.*" in plain.unknown
+    assert "advisor.*" not in captured.unknown

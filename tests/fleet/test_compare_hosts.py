@@ -1,0 +1,60 @@
+"""``advisor fleet compare -i``: real hosts are captured and compared. Judged by what was set on them with ip(8)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fleet.hosts import Hosts, why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    """Four hosts; node03 has another MTU and another sysctl, node04 is off."""
+    with Hosts(5) as found:
+        found.shell("node03", "ip link set eth0 mtu 1400; sysctl -qw net.ipv4.tcp_sack=0")
+        found.kill("node04")
+        yield found
+
+
+def run(hosts: Hosts, *arguments: str | Path, code: int) -> str:
+    argv = [sys.executable, "-P", "-m", "advisor", "fleet", "compare", "-i", hosts.inventory(), *arguments]
+    done = hosts.run(*argv, timeout=300)
+    assert done.returncode == code, done.stdout + done.stderr
+    return str(done.stdout)
+
+
+def test_the_odd_host_is_found_and_the_dead_one_is_named(hosts: Hosts) -> None:
+    document: dict[str, Any] = json.loads(run(hosts, "--json", "--probe", code=4))
+    assert document["failed"] == ["node04"]
+    found = {one["id"]: one for one in document["findings"]}
+    assert found["fleet.mtu-in-network"]["hosts"] == ["node03"]
+    assert found["fleet.mtu-in-network"]["commands"] == ["ip link set dev eth0 mtu 1500  # on node03"]
+    sysctls = {row["attribute"]: row for row in found["fleet.sysctl"]["differences"]}
+    assert sysctls["sysctl.net.ipv4.tcp_sack"]["groups"] == [{"value": "0", "hosts": ["node03"]}]
+    assert {one["source"] for one in document["matrix"]["cells"]} == {"node01", "node02", "node03", "node05"}
+
+
+def test_kept_captures_are_compared_without_asking_anybody(hosts: Hosts) -> None:
+    run(hosts, "--limit", "!node04", code=1)
+    names = [name for name in hosts.names if name != "node04"]
+    inventory = hosts.inventory().with_name("elsewhere.ini")
+    inventory.write_text("".join(f"{name} ansible_host=192.0.2.250\n" for name in names))
+    words = ("-P", "-m", "advisor", "fleet", "compare", "-i", inventory, "--kept", "--json")
+    done = hosts.run(sys.executable, *words, timeout=120)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert [one["name"] for one in json.loads(done.stdout)["hosts"]] == names
+
+
+def test_a_pair_and_groups(hosts: Hosts) -> None:
+    text = run(hosts, "--kept", "--limit", "!node04", "--pair", "node01", "node03", code=1)
+    assert "1400 on node03 · 1500 on node01" in text
+    text = run(hosts, "--kept", "--limit", "!node04", "--group-by", "group", code=1)
+    assert "storage" in text
