@@ -1,0 +1,155 @@
+"""The paths between the nodes of a fleet, for a terminal: all of a few nodes, of many what is not as it should be."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from advisor.fleet.matrix import Cell, Matrix
+from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
+from advisor.report.words import natural
+
+MAX_GRID: Final = 12
+"""Nodes of a network that stand in one table: as many as 80 columns have room for."""
+MAX_ROWS: Final = 40
+_CELL: Final = 6
+_LEGEND: Final = (
+    "From row to column: median round trip in microseconds (m: milliseconds)",
+    "! less passes than both links carry · ? path MTU unknown · x no answer",
+)
+
+
+def in_trouble(matrix: Matrix) -> list[Cell]:
+    """Directions that were asked and have no answer, or that carry less than both links."""
+    return [one for one in matrix.cells if one.carries is False or (one.sent and not one.answered)]
+
+
+def worst_of(cells: Iterable[Cell]) -> Cell:
+    """Of several links between two nodes the one to look at first."""
+    return min(cells, key=lambda one: (one.answered, one.carries is not False, -one.rtt_us[1] if one.rtt_us else 0.0))
+
+
+def add_matrix(page: Page, matrix: Matrix) -> None:
+    """A heading and a table for each network, who could not ask, and what is left out."""
+    networks: dict[str, list[Cell]] = {}
+    for cell in matrix.cells:
+        networks.setdefault(cell.network, []).append(cell)
+    for network, cells in networks.items():
+        roles = listed(sorted({cell.role for cell in cells}, key=natural)[:4])
+        page.heading(f"Paths in {network}", f" ({roles}): {_summary(cells)}")
+        hosts = sorted(
+            {name for cell in cells for name in (cell.source, cell.target)}, key=lambda name: (natural(name), name)
+        )
+        if len(hosts) <= MAX_GRID:
+            _add_grid(page, hosts, cells)
+        else:
+            _add_rows(page, cells)
+    _add_silent(page, matrix.silent_hosts)
+    for note in matrix.notes:
+        page.add(note, indent=2, hang=2)
+
+
+def _summary(cells: Sequence[Cell]) -> str:
+    """``12 directions, 36 us in the middle, 90 us at most; path MTU 9000 in 8, 1500 in 4``."""
+    times = [cell.rtt_us[1] for cell in cells if cell.rtt_us]
+    parts = [counted(len(cells), "direction")]
+    if times:
+        parts.append(f"{duration(statistics.median(times))} in the middle, {duration(max(times))} at most")
+    sizes = Counter(cell.path_mtu for cell in cells if cell.path_mtu)
+    told = ", ".join(f"{size} in {count}" for size, count in sorted(sizes.items(), reverse=True)[:4])
+    return ", ".join(parts) + (f"; path MTU {told}" if told else "; no path MTU is known")
+
+
+def duration(microseconds: float) -> str:
+    """``36 us``, ``1.2 ms``."""
+    return f"{microseconds:.0f} us" if microseconds < 1000 else f"{microseconds / 1000:.3g} ms"
+
+
+def _add_grid(page: Page, hosts: Sequence[str], cells: Sequence[Cell]) -> None:
+    by_pair: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        by_pair.setdefault((cell.source, cell.target), []).append(cell)
+    room = page.width - 2 - 4 - _CELL * len(hosts)
+    widest = max(map(columns, hosts))
+    names = hosts if widest <= room else ["" for _ in hosts]
+    size = max(map(columns, names))
+    page.row(" " * (2 + 3 + size + 1), *(Span(f"{number:>{_CELL}}", "dim") for number in range(1, len(hosts) + 1)))
+    for number, (host, name) in enumerate(zip(hosts, names, strict=True), 1):
+        row = [_cell(by_pair.get((host, other), ()), is_self=other == host) for other in hosts]
+        page.row("  ", Span(f"{number:>2} ", "dim"), padded(Span(name, "bold"), size + 1), *row)
+    if widest > room:
+        page.add(", ".join(f"{number} {host}" for number, host in enumerate(hosts, 1)), indent=2, hang=2)
+    for line in _LEGEND:
+        page.add(Span(line, "dim"), indent=2, hang=2)
+
+
+def _cell(cells: Sequence[Cell], *, is_self: bool) -> Piece:
+    if not cells:
+        return Span(f"{'·' if is_self else '':>{_CELL}}", "dim")
+    words, style = cell_words(worst_of(cells))
+    return Span(f"{words:>{_CELL}}", style)
+
+
+def cell_words(cell: Cell) -> tuple[str, Style]:
+    """At most five characters: ``36``, ``1.2m``, ``36!``, ``36?``, ``x``; nothing where nobody asked."""
+    if cell.rtt_us is None:
+        return ("x", "red") if cell.sent else ("", "dim")
+    middle = cell.rtt_us[1]
+    shown = (
+        f"{middle:.0f}" if middle < 999.5 else f"{min(middle / 1000, 9999):.2g}m" if middle < 9950 else _long(middle)
+    )
+    if cell.carries is False:
+        return f"{shown}!", "red"
+    return (f"{shown}?", "yellow") if cell.carries is None else (shown, "green")
+
+
+def _long(microseconds: float) -> str:
+    return f"{min(microseconds / 1000, 999):.0f}m"
+
+
+def _add_rows(page: Page, cells: Sequence[Cell]) -> None:
+    odd = [cell for cell in cells if cell.carries is False or not cell.answered or cell.received < cell.sent]
+    if not odd:
+        page.add("All of them answer, and none is known to carry less than both links.", indent=2)
+        return
+    page.add(f"Not as they should be: {len(odd)} of {counted(len(cells), 'direction')}.", indent=2)
+    page.table([(_ends(cell), cell_sentence(cell)) for cell in odd[:MAX_ROWS]])
+    if len(odd) > MAX_ROWS:
+        page.add(f"… and {len(odd) - MAX_ROWS} more; --json lists all", indent=2)
+
+
+def _ends(cell: Cell) -> Span:
+    return Span(f"{cell.source} → {cell.target}", "bold")
+
+
+def cell_sentence(cell: Cell) -> str:
+    """What is known of a direction, in words."""
+    over = f"{cell.address} over {cell.link}: "
+    if cell.rtt_us is None:
+        return over + (cell.error or "no answer")
+    parts = [duration(cell.rtt_us[1])]
+    if cell.received < cell.sent:
+        parts.append(f"{cell.sent - cell.received} of {cell.sent} lost")
+    if cell.carries is False:
+        end = {
+            "silent": "more vanishes",
+            "too-big": f"more is too big{f', says {cell.limited_by}' if cell.limited_by else ''}",
+        }
+        size = "less" if cell.path_mtu is None else str(cell.path_mtu)
+        parts.append(f"{size} of {cell.wanted} bytes ({end.get(cell.limit, 'its own link refuses more')})")
+    elif cell.carries is None:
+        parts.append(f"path MTU unknown ({cell.error or 'no reason given'})")
+    else:
+        parts.append(f"{cell.path_mtu} bytes")
+    return over + ", ".join(parts)
+
+
+def _add_silent(page: Page, silent: Mapping[str, str]) -> None:
+    if silent:
+        page.heading(f"Could not ask: {counted(len(silent), 'host')}")
+        rows = [(Span(host, "bold"), why) for host, why in sorted(silent.items(), key=lambda item: natural(item[0]))]
+        page.table(rows[:MAX_ROWS])
+        if len(rows) > MAX_ROWS:
+            page.add(f"… and {len(rows) - MAX_ROWS} more; --json lists all", indent=2)

@@ -1,0 +1,301 @@
+"""Whether hosts are as their transactions set them, for monitoring: Prometheus' text format, a Nagios plugin's answer.
+
+Both are pure functions of `VerifyState`, one for each host; the key None is this host, which needs no label.
+
+The format is that of prometheus.io/docs/instrumenting/exposition_formats (0.0.4), without timestamps: node_exporter's
+textfile collector refuses a file that has some. The plugin's answer follows the Monitoring Plugins Development
+Guidelines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+import msgspec
+
+from advisor import __version__
+from advisor.history import Status, as_set
+from advisor.report.layout import counted
+from advisor.report.words import clean
+from advisor.transaction import Drift
+
+if TYPE_CHECKING:
+    from advisor.fleet.in_force import FleetStanding
+
+MAX_SERIES: Final = 100
+"""Series of one name for one host. More are counted only: a name that is in a label makes a series each."""
+
+MAX_LABEL: Final = 200
+"""Characters of a label's value; tunables and paths are shorter, bytes of a damaged journal may not be."""
+
+MAX_LINES: Final = 50
+"""Lines of a plugin's long output; Nagios itself cuts it off at 8 KiB."""
+
+Kind = Literal["live", "persisted"]
+NagiosState = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
+NAGIOS_CODES: Final[Mapping[NagiosState, int]] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
+_WORST_FIRST: Final[tuple[NagiosState, ...]] = ("CRITICAL", "WARNING", "UNKNOWN", "OK")
+
+
+class VerifyState(msgspec.Struct, frozen=True):
+    """What verifying one host came to: its ``status``, or None and ``error``, which says why it could not be done.
+
+    ``time`` is when the host was looked at, in seconds since the epoch.
+    """
+
+    time: float
+    status: Status | None
+    error: str | None = None
+
+    @property
+    def drifted(self) -> tuple[Drift, ...]:
+        """What was read and is not as set."""
+        return tuple(one for one in self._drift if not is_unknown(one))
+
+    @property
+    def unknown(self) -> tuple[Drift, ...]:
+        """What could not be read: nobody knows whether it is as set."""
+        return tuple(one for one in self._drift if is_unknown(one))
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Ids of transactions that are put back by themselves unless somebody confirms them."""
+        records = self.status.records if self.status else ()
+        return tuple(record.id for record in records if record.state == "awaiting-confirmation")
+
+    @property
+    def _drift(self) -> tuple[Drift, ...]:
+        return self.status.drift if self.status else ()
+
+
+def fleet_states(found: FleetStanding, now: float) -> dict[str | None, VerifyState]:
+    """The hosts of ``advisor fleet verify``, each at the time of its capture."""
+    return {
+        one.name: VerifyState(now, None, one.message or "could not be asked")
+        if one.state == "failed"
+        else VerifyState(now if one.taken is None else one.taken, Status(one.records, one.drift))
+        for one in found.hosts
+    }
+
+
+def is_unknown(one: Drift) -> bool:
+    """Whether an entry of a verify says that something could not be read, rather than that it is another."""
+    return one.live is None and one.reason.startswith("cannot be read")
+
+
+def kind_of(one: Drift) -> Kind:
+    """A value of the running host, or a file that sets it again at boot."""
+    return "persisted" if one.what.startswith("/") else "live"
+
+
+# -- Prometheus ----------------------------------------------------------------------------------------------------
+
+Labels = tuple[tuple[str, str], ...]
+Series = tuple[Labels, float]
+
+
+class _Metric(msgspec.Struct, frozen=True):
+    """A gauge, and its series for one host that could be verified."""
+
+    name: str
+    help: str
+
+
+_SUCCESS: Final = _Metric("advisor_verify_success", "Whether the host could be verified: 1, or 0 where that failed.")
+_TIME: Final = _Metric("advisor_verify_timestamp_seconds", "When the host was looked at, in seconds since the epoch.")
+_BUILD: Final = _Metric("advisor_build_info", "The version of advisor that wrote this.")
+_IN_FORCE: Final = _Metric("advisor_transactions_in_force", "Transactions in force.")
+_UNFINISHED: Final = _Metric(
+    "advisor_transactions_unfinished",
+    "Transactions that were interrupted or are under way: neither done nor put back.",
+)
+_WAITING: Final = _Metric(
+    "advisor_waiting_for_confirmation", "Transactions that are put back by themselves unless somebody confirms them."
+)
+_VALUES: Final = _Metric("advisor_values_in_force", "Values that the transactions in force have set.")
+_FILES: Final = _Metric("advisor_files_in_force", "Files that the transactions in force have written.")
+_DRIFTED: Final = _Metric("advisor_drift_items", "Values (live) and files (persisted) that are not as set.")
+_UNREAD: Final = _Metric("advisor_unknown_items", "Values (live) and files (persisted) that could not be read.")
+_DRIFT: Final = _Metric("advisor_drift", f"Not as its transaction set it; the first {MAX_SERIES} of a host.")
+_UNKNOWN: Final = _Metric("advisor_unknown", f"Could not be read; the first {MAX_SERIES} of a host.")
+_PROFILE: Final = _Metric("advisor_profile_info", f"A profile in force; the first {MAX_SERIES} of a host.")
+
+
+def prometheus_text(hosts: Mapping[str | None, VerifyState]) -> str:
+    """The hosts' states as gauges, with HELP and TYPE; a host that could not be verified has `advisor_verify_success` 0
+    and its time, and nothing that could pass for its state.
+
+    A host has at most 3 x `MAX_SERIES` + 12 series, whatever its journals hold.
+    """
+    lines = list(_block(_BUILD, [((("version", __version__),), 1)]))
+    lines += _block(_SUCCESS, [(_host(name), float(state.status is not None)) for name, state in hosts.items()])
+    lines += _block(_TIME, [(_host(name), round(state.time, 3)) for name, state in hosts.items()])
+    found: dict[_Metric, list[Series]] = {}
+    for name, state in hosts.items():
+        if state.status is not None:
+            for metric, series in _state_series(state, state.status):
+                found.setdefault(metric, []).extend((_host(name) + labels, value) for labels, value in series)
+    for metric, series in found.items():
+        lines += _block(metric, series)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _state_series(state: VerifyState, status: Status) -> Iterator[tuple[_Metric, list[Series]]]:
+    in_force = [record for record in status.records if record.is_in_force]
+    values, files = as_set(in_force)
+    yield _IN_FORCE, [((), len(in_force))]
+    yield _UNFINISHED, [((), len(status.unfinished))]
+    yield _WAITING, [((), len(state.waiting))]
+    yield _VALUES, [((), values)]
+    yield _FILES, [((), files)]
+    yield _DRIFTED, _by_kind(state.drifted)
+    yield _UNREAD, _by_kind(state.unknown)
+    profiles = [(record.id, name) for record in in_force for name in record.plan.profiles]
+    yield _PROFILE, [((("transaction", one), ("profile", name)), 1) for one, name in profiles[:MAX_SERIES]]
+    yield _DRIFT, _each(state.drifted)
+    yield _UNKNOWN, _each(state.unknown)
+
+
+def _by_kind(items: Sequence[Drift]) -> list[Series]:
+    kinds = [kind_of(one) for one in items]
+    return [((("kind", kind),), kinds.count(kind)) for kind in get_args(Kind)]
+
+
+def _each(items: Sequence[Drift]) -> list[Series]:
+    return [
+        ((("transaction", one.transaction), ("tunable", one.what), ("kind", kind_of(one))), 1)
+        for one in items[:MAX_SERIES]
+    ]
+
+
+def _host(name: str | None) -> Labels:
+    return () if name is None else (("host", name),)
+
+
+def _block(metric: _Metric, series: Iterable[Series]) -> Iterator[str]:
+    # Names that are alike once they are cut: a series that is there twice makes node_exporter refuse the whole file.
+    lines = {f"{metric.name}{_labels(labels)}": value for labels, value in series}
+    if lines:
+        yield f"# HELP {metric.name} {metric.help}"
+        yield f"# TYPE {metric.name} gauge"
+    for name, value in lines.items():
+        yield f"{name} {value:.3f}" if value % 1 else f"{name} {value:.0f}"
+
+
+def _labels(labels: Labels) -> str:
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    return f"{{{inside}}}" if inside else ""
+
+
+def _escaped(value: str) -> str:
+    """A label's value as the format wants it. What is not printable is spelt out, but for line ends, for which the
+    format has a form of its own."""
+    shown = "\n".join(map(clean, _cut(value).split("\n")))
+    return shown.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= MAX_LABEL else f"{value[: MAX_LABEL - 1]}…"
+
+
+# -- Nagios --------------------------------------------------------------------------------------------------------
+
+
+def nagios_text(hosts: Mapping[str | None, VerifyState]) -> tuple[str, int]:
+    """The plugin's answer and its exit code: one line with performance data, then one for each thing that is off.
+
+    CRITICAL is a live value that is not as set, or an interrupted transaction. WARNING is a file that is not as set
+    (the host runs as asked, until it boots), or a transaction that waits for confirmation. UNKNOWN is what could not
+    be read. The worst counts, CRITICAL before WARNING before UNKNOWN.
+    """
+    states = {name: nagios_state(state) for name, state in hosts.items()}
+    worst = next(word for word in _WORST_FIRST if word in states.values() or word == "OK")
+    lines = [f"ADVISOR {worst} - {_field(_summary(hosts))} | {_performance(hosts)}"]
+    said = [line for name, state in hosts.items() for line in _long(name, state)]
+    lines += [_field(line) for line in said[:MAX_LINES]]
+    if len(said) > MAX_LINES:
+        lines.append(f"and {len(said) - MAX_LINES} more")
+    return "".join(f"{line}\n" for line in lines), NAGIOS_CODES[worst]
+
+
+def nagios_state(state: VerifyState) -> NagiosState:
+    """The state of one host."""
+    if state.status is None:
+        return "UNKNOWN"
+    if state.status.unfinished or any(kind_of(one) == "live" for one in state.drifted):
+        return "CRITICAL"
+    if state.drifted or state.waiting:
+        return "WARNING"
+    return "UNKNOWN" if state.unknown else "OK"
+
+
+def _summary(hosts: Mapping[str | None, VerifyState]) -> str:
+    if list(hosts) == [None]:
+        return "; ".join(_words(hosts[None]))
+    off = {name: state for name, state in hosts.items() if nagios_state(state) != "OK"}
+    if not off:
+        return f"{counted(len(hosts), 'host')} as set"
+    named = [f"{name}: {'; '.join(_words(state))}" for name, state in off.items()]
+    shown = ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
+    return f"{len(off)} of {counted(len(hosts), 'host')} not as set or unknown: {shown}"
+
+
+def _words(state: VerifyState) -> Iterator[str]:
+    """What there is to say of one host, the worst first."""
+    if state.status is None:
+        yield state.error or "could not be verified"
+        return
+    if state.status.unfinished:
+        yield f"{counted(len(state.status.unfinished), 'transaction')} interrupted or under way"
+    for kind, noun in (("live", "value"), ("persisted", "file")):
+        items = [one for one in state.drifted if kind_of(one) == kind]
+        if items:
+            first = f" ({items[0].what}{', …' if len(items) > 1 else ''})"
+            yield f"{counted(len(items), noun)} not as set{first}"
+    if state.waiting:
+        yield f"{', '.join(state.waiting)} waits for confirmation"
+    if state.unknown:
+        yield f"{counted(len(state.unknown), 'item')} could not be read"
+    in_force = [record for record in state.status.records if record.is_in_force]
+    if nagios_state(state) == "OK":
+        values, files = as_set(in_force)
+        as_they_are = f"{counted(values, 'value')} and {counted(files, 'file')} are as set"
+        yield as_they_are if in_force else "no transaction is in force: nothing to verify"
+
+
+def _long(name: str | None, state: VerifyState) -> Iterator[str]:
+    before = "" if name is None else f"{name}: "
+    if state.status is None:
+        yield f"{before}UNKNOWN: {state.error or 'could not be verified'}"
+        return
+    for record in state.status.unfinished:
+        yield f"{before}{record.id}: interrupted or under way: advisor rollback"
+    for one in state.drifted:
+        live = "" if one.live is None else f"is {one.live}, "
+        yield f"{before}{one.what}: wanted {one.wanted}, {live}{one.reason} ({one.transaction})"
+    for identity in state.waiting:
+        yield f"{before}{identity}: waits for confirmation: advisor confirm {identity}"
+    for one in state.unknown:
+        yield f"{before}{one.what}: {one.reason} ({one.transaction})"
+
+
+def _performance(hosts: Mapping[str | None, VerifyState]) -> str:
+    states = hosts.values()
+    failed = sum(state.status is None for state in states)
+    in_force = [record for state in states if state.status for record in state.status.records if record.is_in_force]
+    counts: dict[str, int | str] = {
+        "drift": sum(len(state.drifted) for state in states),
+        "unknown": sum(len(state.unknown) for state in states),
+        "waiting": sum(len(state.waiting) for state in states),
+        "transactions": len(in_force),
+    }
+    # U is the guidelines' word for what could not be determined.
+    seen = counts if failed < len(hosts) else dict.fromkeys(counts, "U")
+    more = {} if list(hosts) == [None] else {"hosts": len(hosts), "hosts_failed": failed}
+    return " ".join(f"{label}={value};;;0" for label, value in {**seen, **more}.items())
+
+
+def _field(text: str) -> str:
+    """Text on one line; a bar would begin performance data."""
+    return clean(text.replace("\n", "; ")).replace("|", "!")

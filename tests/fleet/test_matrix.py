@@ -1,0 +1,483 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.fleet.matrix import Cell, Matrix, choose_targets, make_matrix, parse_answer, probe_script
+from advisor.fleet.matrix_findings import RTT_FLOOR_US, culprits, is_far, judge
+from advisor.fleet.matrix_script import LIMIT_SECONDS, MAX_ANSWER
+from advisor.fleet.matrix_targets import FULL_MESH, MAX_TARGETS, NEIGHBOURS, Target, strides
+from advisor.fleet.summary_links import Membership
+from tests.fleet.wires import member
+
+BIN = Path(sys.executable).parent
+
+WHOLE = """\
+advisor-probe 1 do
+cell 0 sent 6 received 6 times 0.018,0.040,0.030,0.028,0.032 carries yes mtu 9000 limit link said - by - why -
+cell 1 sent 6 received 6 times 0.1,0.2 carries no mtu 1500 limit silent said - by - why -
+cell 2 sent 6 received 3 times 12.5,13 carries no mtu 1400 limit too-big said 1400 by 198.51.100.254 why -
+cell 3 sent 6 received 0 times - carries - mtu - limit unknown said - by - why From 198.51.100.1 Unreachable
+end 4
+"""
+
+
+def nodes(count: int, **parts: Any) -> dict[str, list[Membership]]:
+    return {
+        f"n{number:03}": [
+            member(f"10.{number // 200}.0.{number % 200 + 1}", network="10.0.0.0/8", link="nolink0", **parts)
+        ]
+        for number in range(count)
+    }
+
+
+def pairs(members: Mapping[str, list[Membership]]) -> set[tuple[str, str]]:
+    targets = choose_targets(members)
+    return {(host, one.target) for host, asked in targets.by_host.items() for one in asked}
+
+
+# -- whom each asks ------------------------------------------------------------------------------------------------
+
+
+def test_in_a_small_network_everybody_asks_everybody() -> None:
+    targets = choose_targets(nodes(4))
+    assert {host: [one.target for one in asked] for host, asked in targets.by_host.items()}["n001"] == [
+        "n002",
+        "n003",
+        "n000",
+    ]
+    assert targets.asked == targets.possible == 12
+    assert targets.notes == ()
+
+
+@pytest.mark.parametrize("count", [FULL_MESH + 1, 100, 1000])
+def test_in_a_large_one_each_asks_some_and_is_asked_by_as_many_in_both_directions(count: int) -> None:
+    asked = pairs(nodes(count))
+    assert {(target, source) for source, target in asked} == asked
+    by_source = [sum(source == host for source, _ in asked) for host in nodes(count)]
+    assert set(by_source) <= {NEIGHBOURS - 1, NEIGHBOURS}
+    targets = choose_targets(nodes(count))
+    assert f"{targets.asked} of {count * (count - 1)} pairs" in targets.notes[0]
+
+
+def test_the_choice_is_the_same_whatever_the_order_of_the_hosts() -> None:
+    members = nodes(60)
+    assert choose_targets(members) == choose_targets(dict(reversed(members.items())))
+
+
+def test_the_count_of_a_large_network_is_that_of_its_pairs_of_links() -> None:
+    members = nodes(FULL_MESH + 4)
+    for number, name in enumerate(list(members)[:3], 1):
+        members[name].append(member(f"10.9.0.{number}", network="10.0.0.0/8", link="nolink1", role="x"))
+    counts = [len(links) for links in members.values()]
+    expected = sum(max(one, other) for at, one in enumerate(counts) for to, other in enumerate(counts) if at != to)
+    assert choose_targets(members).possible == expected
+
+
+def test_the_whole_ring_hangs_together() -> None:
+    asked, reached, pending = pairs(nodes(100)), {"n000"}, ["n000"]
+    while pending:
+        host = pending.pop()
+        for source, target in asked:
+            if source == host and target not in reached:
+                reached.add(target)
+                pending.append(target)
+    assert len(reached) == 100
+
+
+def test_strides_are_few_and_never_the_host_itself() -> None:
+    for count in range(2, 500):
+        assert all(0 < one < count for one in strides(count))
+        assert len(strides(count)) <= max(NEIGHBOURS, FULL_MESH - 1)
+
+
+def test_the_wanted_size_is_what_both_links_take() -> None:
+    members = {
+        "a": [member("198.51.100.1")],
+        "b": [member("198.51.100.2", mtu=1500)],
+        "c": [member("198.51.100.3", mtu=None)],
+    }
+    wanted = {one.target: one.wanted for one in choose_targets(members).by_host["a"]}
+    assert wanted == {"b": 1500, "c": None}
+
+
+def test_cluster_links_come_first_and_the_number_of_targets_is_bounded() -> None:
+    many = {
+        f"n{number:03}": [
+            *[
+                member(f"10.{net}.0.{number + 1}", network=f"10.{net}.0.0/24", link=f"e{net}", role=f"e{net}")
+                for net in range(20)
+            ],
+            member(f"172.16.0.{number + 1}", network="172.16.0.0/24", link="llt0", role="llt-1"),
+        ]
+        for number in range(16)
+    }
+    targets = choose_targets(many)
+    assert all(len(asked) == MAX_TARGETS for asked in targets.by_host.values())
+    assert [one.role for one in targets.by_host["n000"]][:16] == ["llt-1"] * 15 + ["e0"]
+    assert any(str(MAX_TARGETS) in note for note in targets.notes)
+
+
+def test_an_address_that_several_hosts_have_is_not_asked() -> None:
+    shared = member("172.17.0.1", network="172.17.0.0/16", link="docker0")
+    members = {name: [shared, member(f"198.51.100.{number}")] for number, name in enumerate("abc", 1)}
+    targets = choose_targets(members)
+    assert {one.network for one in targets.by_host["a"]} == {"198.51.100.0/24"}
+    assert targets.notes == ("172.17.0.1 is on 3 hosts: not asked",)
+
+
+def test_two_networks_over_the_same_links_are_asked_once() -> None:
+    members = {
+        name: [member(f"2001:db8::{number}", network="2001:db8::/64"), member(f"198.51.100.{number}")]
+        for number, name in enumerate("ab", 1)
+    }
+    assert [one.address for one in choose_targets(members).by_host["a"]] == ["198.51.100.2"]
+
+
+def test_several_links_in_one_network_ask_each_its_like() -> None:
+    members = {
+        name: [
+            member(f"198.51.100.{number}", link="e1", role="llt-1"),
+            member(f"198.51.100.1{number}", link="e2", role="llt-2"),
+        ]
+        for number, name in enumerate("ab", 1)
+    }
+    assert [(one.link, one.target_link) for one in choose_targets(members).by_host["a"]] == [("e1", "e1"), ("e2", "e2")]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        member("198.51.100.9; reboot"),
+        member("fe80::1%eth0"),
+        member("198.51.100.9", link="eth 0"),
+        member("198.51.100.9", link="a/b"),
+        member("198.51.100.9", link="e" * 16),
+        member("198.51.100.9", link="e\n0"),
+        member("198.51.100.9", mtu=0),
+        member("2001:db8::9", mtu=576),
+    ],
+)
+def test_what_is_no_address_or_no_link_never_gets_into_a_script(odd: Membership) -> None:
+    members = {"a": [member("198.51.100.1")], "b": [odd], "c": [member("198.51.100.2")]}
+    targets = choose_targets(members)
+    assert targets.by_host["b"] == ()
+    assert [one.target for one in targets.by_host["a"]] == ["c"]
+
+
+# -- the script ----------------------------------------------------------------------------------------------------
+
+
+def fake(place: Path, command: str) -> None:
+    """A ping in this directory."""
+    ping = place / "ping"
+    ping.write_text(f"#!/bin/sh\n{command}\n")
+    ping.chmod(0o755)
+
+
+def scripts() -> list[str]:
+    hostile = Target("b", "198.51.100.2", "n", "$(id)'`\"", "e", "r", 1500, 9000)
+    return [probe_script([]), probe_script([hostile]), probe_script(choose_targets(nodes(40)).by_host["n000"])]
+
+
+def test_shellcheck_finds_nothing(tmp_path: Path) -> None:
+    for number, text in enumerate(scripts()):
+        (tmp_path / f"{number}.sh").write_text(text)
+    done = subprocess.run([BIN / "shellcheck", *tmp_path.iterdir()], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash --posix", "busybox sh"])
+def test_every_shell_runs_it_and_a_link_s_name_is_data(shell: str, tmp_path: Path) -> None:
+    """A ping that tells its arguments in place of the real one."""
+    fake(tmp_path, 'printf "%s\\n" "$*" >> "${0%/*}/log"; exit 1')
+    for text in scripts():
+        command = [*shell.split(), "-c", text]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        answer = parse_answer(done.stdout)
+        assert answer.is_whole
+        assert len(answer.lines) == text.count("        probe ")
+        assert all(line.times_us == () for line in answer.lines.values())
+    if shell != "busybox sh":  # which takes its own ping before any other
+        assert "-I $(id)'`\" -s 56 198.51.100.2" in (tmp_path / "log").read_text()
+
+
+def test_without_ping_it_says_so(tmp_path: Path) -> None:
+    text = probe_script(choose_targets(nodes(2)).by_host["n000"]).replace(
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "/nowhere"
+    )
+    (tmp_path / "date").symlink_to("/usr/bin/date")
+    done = subprocess.run(
+        ["/bin/dash", "-c", text], capture_output=True, text=True, env={"PATH": str(tmp_path)}, check=False
+    )
+    assert done.stdout == "advisor-probe 1 none\nend 1\n"
+    found = make_matrix(choose_targets(nodes(2)), {"n000": parse_answer(done.stdout)})
+    assert found.silent_hosts == {"n000": "no ping(8) on this host", "n001": "not asked"}
+
+
+def test_when_its_time_is_up_it_begins_with_no_other(tmp_path: Path) -> None:
+    fake(tmp_path, "exit 1")
+    date = tmp_path / "date"
+    date.write_text(f'#!/bin/sh\necho x >> "$0.calls"\necho $(($(wc -l < "$0.calls") * {LIMIT_SECONDS}))\n')
+    date.chmod(0o755)
+    text = probe_script(choose_targets(nodes(3)).by_host["n000"])
+    done = subprocess.run(
+        ["sh", "-c", text], capture_output=True, text=True, env={"PATH": f"{tmp_path}:/bin"}, check=False
+    )
+    lines = parse_answer(done.stdout).lines
+    assert [line.why for line in lines.values()] == ["not asked: out of time"] * 2
+
+
+# -- the answer ----------------------------------------------------------------------------------------------------
+
+
+def test_an_answer() -> None:
+    answer = parse_answer(WHOLE)
+    assert (answer.tool, answer.is_whole, sorted(answer.lines)) == ("do", True, [0, 1, 2, 3])
+    assert answer.lines[0].times_us == (18.0, 40.0, 30.0, 28.0, 32.0)
+    assert (answer.lines[2].said_mtu, answer.lines[2].by) == (1400, "198.51.100.254")
+    assert answer.lines[3].why == "From 198.51.100.1 Unreachable"
+    assert parse_answer(WHOLE.replace("\n", "\r\n")) == answer
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("times 0.1,0.2", "times 0.1,,0.2"),
+        ("times 0.1,0.2", "times nan"),
+        ("times 0.1,0.2", "times -"),
+        ("received 6 times 0.1", "received 7 times 0.1"),
+        ("mtu 1500", "mtu 1500000000"),
+        ("limit silent", "limit whatever"),
+        ("carries no mtu 1500", "carries maybe mtu 1500"),
+        ("cell 1 ", "cell ١ "),
+        ("limit silent said - by -", "limit silent said - by ::::"),
+        ("cell 1 ", "cell 0 "),
+    ],
+)
+def test_a_line_of_another_form_is_none(before: str, after: str) -> None:
+    lines = parse_answer(WHOLE.replace(before, after, 1)).lines
+    assert 1 not in lines
+    assert 3 in lines
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", WHOLE.replace("probe 1", "probe 2"), WHOLE + WHOLE, WHOLE + "x" * MAX_ANSWER]
+)
+def test_what_is_no_answer_is_none(text: str) -> None:
+    assert parse_answer(text).tool is None
+
+
+def test_two_lines_of_one_target_are_none() -> None:
+    assert sorted(parse_answer(WHOLE.replace("cell 1 ", "cell 0 ")).lines) == [2, 3]
+
+
+def test_an_answer_that_broke_off_keeps_what_there_is() -> None:
+    members = nodes(5)
+    answer = parse_answer(WHOLE[: WHOLE.index("cell 2") + 9])
+    assert not answer.is_whole
+    found = make_matrix(choose_targets(members), {"n000": answer, "n001": "unreachable"})
+    own = [cell for cell in found.cells if cell.source == "n000"]
+    assert [cell.path_mtu for cell in own] == [9000, 1500, None, None]
+    assert own[2].error == "the answer broke off before it"
+    assert {cell.error for cell in found.cells if cell.source == "n001"} == {"unreachable"}
+    assert found.silent_hosts == {"n001": "unreachable", **dict.fromkeys(("n002", "n003", "n004"), "not asked")}
+
+
+def test_more_than_was_asked_for_is_not_believed() -> None:
+    found = make_matrix(choose_targets(nodes(2, mtu=1500)), {"n000": parse_answer(WHOLE)})
+    assert [cell.path_mtu for cell in found.cells] == [None, None]
+
+
+def test_a_kernel_that_has_learnt_of_something_smaller_is_no_link() -> None:
+    own_words = "cell 0 sent 6 received 6 times 1 carries no mtu 1400 limit own said 1400 by - why -"
+    line = f"advisor-probe 1 do\n{own_words}\nend 1\n"
+    found = make_matrix(choose_targets(nodes(2)), {"n000": parse_answer(line)})
+    assert found.cells[0].limit == "too-big"
+    own = make_matrix(choose_targets(nodes(2)), {"n000": parse_answer(line.replace("said 1400", "said 9000"))})
+    assert own.cells[0].limit == "link"
+
+
+# -- findings ------------------------------------------------------------------------------------------------------
+
+
+def cell(source: str, target: str, **parts: Any) -> Cell:
+    plain = Cell(
+        source=source,
+        target=target,
+        address="198.51.100.1",
+        network="198.51.100.0/24",
+        link="eth1",
+        target_link="eth1",
+        role="eth1",
+        mtu=9000,
+        target_mtu=9000,
+        rtt_us=(18.0, 20.0, 30.0),
+        sent=6,
+        received=6,
+        path_mtu=9000,
+        wanted=9000,
+        carries=True,
+        limit="link",
+    )
+    return msgspec.structs.replace(plain, **parts)
+
+
+SILENT: dict[str, Any] = {"path_mtu": 1500, "carries": False, "limit": "silent"}
+MUTE: dict[str, Any] = {
+    "rtt_us": None,
+    "received": 0,
+    "path_mtu": None,
+    "carries": None,
+    "limit": "unknown",
+    "error": "no answer to 6 echoes",
+}
+
+
+def mesh(*odd: Cell, names: str = "abcde") -> Matrix:
+    cells = {(one, other): cell(one, other) for one in names for other in names if one != other}
+    cells |= {(one.source, one.target): one for one in odd}
+    return Matrix(tuple(names), tuple(cells.values()), len(cells), ())
+
+
+def found(matrix: Matrix) -> dict[str, Any]:
+    return {one.id: one for one in judge(matrix)}
+
+
+def test_a_healthy_network_has_no_findings() -> None:
+    assert judge(mesh()) == ()
+
+
+def test_a_node_behind_a_smaller_switch_port_is_named() -> None:
+    bad = [cell(*pair, **SILENT) for other in "abce" for pair in ((other, "d"), ("d", other))]
+    one = found(mesh(*bad))
+    assert list(one) == ["fleet.path-black-hole"]
+    assert one["fleet.path-black-hole"].title.endswith(": d")
+    assert one["fleet.path-black-hole"].evidence["hosts"] == ("d",)
+    assert "advisor probe 198.51.100.1 --mtu 9000" in one["fleet.path-black-hole"].advice
+
+
+def test_one_pair_blames_neither_end() -> None:
+    one = found(mesh(cell("a", "b", **SILENT), cell("b", "a", **SILENT)))["fleet.path-black-hole"]
+    assert one.title.endswith(": a and b")
+    assert one.evidence["hosts"] is None
+
+
+def test_what_somebody_said_is_told_apart_from_silence() -> None:
+    said: dict[str, Any] = {
+        "path_mtu": 1400,
+        "carries": False,
+        "limit": "too-big",
+        "limited_by": "198.51.100.254",
+        "said_mtu": 1400,
+    }
+    one = found(mesh(cell("a", "b", **said), cell("b", "a", **said)))
+    assert list(one) == ["fleet.path-mtu-smaller"]
+    assert one["fleet.path-mtu-smaller"].evidence["said_by"] == ("198.51.100.254",)
+
+
+def test_the_two_directions_differ() -> None:
+    one = found(mesh(cell("a", "b", **SILENT)))
+    assert list(one) == ["fleet.path-black-hole", "fleet.path-mtu-asymmetric"]
+
+
+def test_room_for_a_vlan_tag_is_no_asymmetry() -> None:
+    both = (cell("a", "b", **SILENT), cell("b", "a", **{**SILENT, "path_mtu": 1504}))
+    assert list(found(mesh(*both))) == ["fleet.path-black-hole"]
+
+
+def test_a_smaller_link_that_carries_what_it_takes_is_no_matter_of_the_path() -> None:
+    small: dict[str, Any] = {"wanted": 1500, "path_mtu": 1500}
+    both = [
+        cell(*pair, **small, mtu=a, target_mtu=b) for pair, a, b in ((("a", "c"), 9000, 1500), (("c", "a"), 1500, 9000))
+    ]
+    assert judge(mesh(*both)) == ()
+
+
+def test_a_node_that_drops_echoes_is_not_called_cut_off() -> None:
+    one = found(mesh(*(cell(other, "e", **MUTE) for other in "abcd")))
+    assert list(one) == ["fleet.drops-echoes"]
+    assert one["fleet.drops-echoes"].severity == "info"
+
+
+def test_a_node_without_any_answer_is_cut_off() -> None:
+    one = found(mesh(*(cell(*pair, **MUTE) for other in "abcd" for pair in ((other, "e"), ("e", other)))))
+    assert list(one) == ["fleet.cut-off"]
+    assert one["fleet.cut-off"].title.endswith(": e")
+
+
+def test_a_node_that_only_cannot_ask_is_cut_off_from_its_side() -> None:
+    one = found(mesh(*(cell("e", other, **MUTE) for other in "abcd")))
+    assert list(one) == ["fleet.cut-off"]
+
+
+def test_one_direction_of_one_pair() -> None:
+    one = found(mesh(cell("a", "b", **MUTE)))
+    assert list(one) == ["fleet.one-way"]
+    assert one["fleet.one-way"].evidence["detail"] == ("a (eth1) → b (eth1): no answer to 6 echoes",)
+
+
+def test_who_was_not_asked_is_no_finding() -> None:
+    assert judge(mesh(cell("a", "b", **{**MUTE, "sent": 0, "error": "unreachable"}))) == ()
+
+
+def test_lost_echoes() -> None:
+    assert list(found(mesh(cell("a", "b", received=4)))) == ["fleet.echoes-lost"]
+    assert judge(mesh(cell("a", "b", received=5))) == ()
+
+
+def test_a_far_node_is_an_outlier_and_named() -> None:
+    far = [cell(*pair, rtt_us=(900.0, 1000.0, 1100.0)) for other in "abcd" for pair in ((other, "e"), ("e", other))]
+    one = found(mesh(*far))
+    assert list(one) == ["fleet.rtt-outlier"]
+    assert one["fleet.rtt-outlier"].evidence["hosts"] == ("e",)
+    assert one["fleet.rtt-outlier"].evidence["median_us"] == 20.0
+
+
+def test_a_node_that_was_busy_while_it_asked_is_none() -> None:
+    assert judge(mesh(*(cell("e", other, rtt_us=(900.0, 1000.0, 1100.0)) for other in "abcd"))) == ()
+
+
+def test_a_quiet_network_has_no_false_alarm() -> None:
+    noisy = [cell(*pair, rtt_us=(18.0, 20.0 + RTT_FLOOR_US, 500.0)) for pair in (("a", "b"), ("b", "a"))]
+    assert judge(mesh(*noisy)) == ()
+
+
+def test_a_wide_spread_hides_what_a_narrow_one_shows() -> None:
+    assert is_far(1000, 300, 20)
+    assert not is_far(1000, 300, 200)
+    assert not is_far(590, 300, 0)
+
+
+def test_three_nodes_are_too_few_to_say_who_is_far() -> None:
+    far = [cell(*pair, rtt_us=(900.0, 1000.0, 1100.0)) for other in "ab" for pair in ((other, "c"), ("c", other))]
+    assert judge(mesh(*far, names="abc")) == ()
+
+
+def test_culprits() -> None:
+    assert culprits([("a", "d"), ("b", "d"), ("d", "c")]) == ("d",)
+    assert culprits([("a", "b"), ("b", "a")]) == ()
+    assert culprits([("a", "d"), ("b", "d"), ("a", "e"), ("b", "e"), ("c", "e")]) == ("e", "d")
+
+
+def test_every_finding_says_what_to_do_and_when_it_hurts() -> None:
+    said: dict[str, Any] = {"path_mtu": 1400, "carries": False, "limit": "too-big"}
+    odd = mesh(
+        cell("a", "b", **SILENT),
+        cell("c", "b", **said),
+        cell("a", "c", **MUTE),
+        cell("b", "c", received=2),
+        cell("d", "a", mtu=1500),
+    )
+    for one in judge(odd):
+        assert one.id.startswith("fleet.")
+        assert all((one.title, one.why, one.advice, one.hurts_when, one.sources, one.evidence))

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor.fleet.matrix import Cell, Matrix
+from advisor.report.fleet_matrix import MAX_GRID, MAX_ROWS, add_matrix, cell_sentence, cell_words, in_trouble
+from advisor.report.layout import Page, columns
+from tests.fleet.test_matrix import MUTE, SILENT, cell, mesh
+
+
+def text(matrix: Matrix, width: int = 80) -> str:
+    page = Page(width, color=False)
+    add_matrix(page, matrix)
+    return page.text
+
+
+def many(count: int, *odd: Cell) -> Matrix:
+    names = [f"n{number}" for number in range(count)]
+    cells = {(one, other): cell(one, other) for one in names for other in names if one != other}
+    cells |= {(one.source, one.target): one for one in odd}
+    return Matrix(tuple(names), tuple(cells.values()), len(cells), ())
+
+
+def test_a_few_nodes_in_a_table() -> None:
+    odd = (
+        cell("a", "c", **SILENT),
+        cell("b", "c", **MUTE),
+        cell("c", "b", carries=None, path_mtu=None, limit="unknown"),
+    )
+    assert text(mesh(*odd, names="abc")) == (
+        "Paths in 198.51.100.0/24 (eth1): 6 directions, 20 us in the middle, 20 us at\n"
+        "  most; path MTU 9000 in 3, 1500 in 1\n"
+        "            1     2     3\n"
+        "   1 a      ·    20   20!\n"
+        "   2 b     20     ·     x\n"
+        "   3 c     20   20?     ·\n"
+        "  From row to column: median round trip in microseconds (m: milliseconds)\n"
+        "  ! less passes than both links carry · ? path MTU unknown · x no answer\n"
+    )
+
+
+@pytest.mark.parametrize("count", [2, MAX_GRID, MAX_GRID + 1, 60])
+def test_eighty_columns_are_enough(count: int) -> None:
+    far: dict[str, Any] = {"rtt_us": (5e8, 6e8, 7e8), **{key: SILENT[key] for key in ("carries", "path_mtu")}}
+    shown = text(many(count, cell("n0", "n1", **far)))
+    assert max(map(columns, shown.split("\n"))) <= 80
+    assert ("n0 → n1" in shown) == (count > MAX_GRID)
+
+
+def test_of_many_nodes_only_what_differs_is_told_and_not_without_end() -> None:
+    odd = [cell("n0", f"n{number}", **SILENT) for number in range(1, 60)]
+    shown = text(many(60, *odd))
+    assert "Not as they should be: 59 of 3540 directions." in shown
+    assert f"… and {59 - MAX_ROWS} more" in shown
+    assert "1500 of 9000 bytes (more vanishes)" in " ".join(shown.split())
+    assert "All of them answer" in text(many(60))
+
+
+def test_long_names_stand_below_the_table() -> None:
+    names = ["storage-node-with-a-long-name-" + one for one in "abcdefghij"]
+    cells = tuple(cell(one, other) for one in names for other in names if one != other)
+    shown = text(Matrix(tuple(names), cells, len(cells), ()))
+    assert max(map(columns, shown.split("\n"))) <= 80
+    assert "10 storage-node-with-a-long-name-j" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("middle", "words"),
+    [
+        (0.4, "0"),
+        (87, "87"),
+        (999.4, "999"),
+        (999.6, "1m"),
+        (1234, "1.2m"),
+        (9949, "9.9m"),
+        (9951, "10m"),
+        (5e9, "999m"),
+    ],
+)
+def test_a_round_trip_in_few_characters(middle: float, words: str) -> None:
+    assert cell_words(cell("a", "b", rtt_us=(middle, middle, middle)))[0] == words
+    assert len(words) <= 4
+
+
+def test_the_worst_of_several_links_is_shown() -> None:
+    two = (cell("a", "b"), cell("a", "b", link="eth2", **SILENT), cell("b", "a"))
+    assert "20!" in text(Matrix(("a", "b"), two, 3, ()))
+
+
+def test_who_could_not_ask_and_what_is_left_out() -> None:
+    nothing = [cell("c", other, **{**MUTE, "sent": 0, "error": "unreachable"}) for other in "ab"]
+    matrix = Matrix(("a", "b", "c"), tuple(nothing), 6, ("2 of 6 pairs are asked",), {"c": "unreachable"})
+    assert in_trouble(matrix) == []
+    shown = text(matrix)
+    assert "Could not ask: 1 host" in shown
+    assert "2 of 6 pairs are asked" in shown
+
+
+def test_hostile_words_are_spelt_out() -> None:
+    odd = cell("n0", "n\x1b[31m1", **{**MUTE, "error": "x\x1b]0;\x07\n- host is fine"})
+    shown = text(many(20, odd))
+    assert "\x1b" not in shown
+    assert "\n- host" not in shown
+
+
+def test_sentences() -> None:
+    assert cell_sentence(cell("a", "b", received=5)) == "198.51.100.1 over eth1: 20 us, 1 of 6 lost, 9000 bytes"
+    said = cell("a", "b", carries=False, path_mtu=1400, limit="too-big", limited_by="198.51.100.254")
+    assert cell_sentence(said).endswith("1400 of 9000 bytes (more is too big, says 198.51.100.254)")
+
+
+def test_a_hostile_name_in_the_table_is_spelt_out_and_fits() -> None:
+    names = ("a", "b\x1b[2J\n", "c" * 300)
+    cells = tuple(cell(one, other) for one in names for other in names if one != other)
+    shown = text(Matrix(names, cells, len(cells), ()))
+    assert "\x1b" not in shown
+    assert max(map(columns, shown.split("\n"))) <= 80
