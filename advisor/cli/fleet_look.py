@@ -1,0 +1,119 @@
+"""``advisor fleet scan``: what each host of an inventory is, and what is wrong there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from advisor.cli.fleet_options import (
+    FORKS,
+    TIMEOUT_SECONDS,
+    AskBecomePass,
+    Become,
+    ExtraVars,
+    Forks,
+    InventorySources,
+    Keep,
+    Limit,
+    PrivateKey,
+    Timeout,
+    User,
+    show_progress,
+    the_inventory,
+)
+from advisor.cli.output import print_json, print_text, terminal_width, wants_color
+from advisor.cli.scan import Json, severity
+
+
+def scan(
+    inventory: InventorySources,
+    limit: Limit = None,
+    forks: Forks = FORKS,
+    timeout: Timeout = TIMEOUT_SECONDS,
+    output: Keep = None,
+    as_json: Json = False,
+    workload: Annotated[
+        str | None, typer.Option("--workload", metavar="NAME|K=V,…", help="Declare what runs on these hosts.")
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice or warning, or above."),
+    ] = None,
+    become: Become = None,
+    ask_become_pass: AskBecomePass = False,
+    user: User = None,
+    private_key: PrivateKey = None,
+    extra_vars: ExtraVars = None,
+) -> int:
+    """Capture every host of an inventory once, and judge each as advisor scan does. Changes nothing there; nothing has
+    to be installed there, not even Python."""
+    from advisor.fleet.scan import scan_fleet
+    from advisor.fleet.store import Store
+    from advisor.report.fleet_scan import fleet_scan_document, fleet_scan_text
+    from advisor.rules.finding import at_or_above
+    from advisor.rules.workload import parse_workload
+    from advisor.signals import interruptible
+
+    declared = parse_workload(workload) if workload else None
+    floor = severity(fail_on)
+    meant = the_inventory(
+        inventory,
+        limit,
+        become=become,
+        ask_become_pass=ask_become_pass,
+        user=user,
+        private_key=private_key,
+        extra_vars=extra_vars,
+    )
+    with interruptible():
+        found = scan_fleet(
+            meant,
+            Store(output),
+            workload=declared,
+            forks=forks,
+            timeout_seconds=timeout,
+            progress=show_progress("captured"),
+        )
+    if as_json:
+        print_json(fleet_scan_document(found))
+    else:
+        print_text(fleet_scan_text(found, width=terminal_width(), color=wants_color()))
+    if found.failed:
+        return 4
+    return 1 if floor and any(at_or_above(rule.finding.severity, floor) for rule in found.findings) else 0
+
+
+def receive(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="The name to keep it under.")],
+    facts: Annotated[str, typer.Argument(metavar="FACTS", help="What Ansible's worker knows of it, as JSON.")] = "{}",
+    output: Keep = None,
+) -> int:
+    """Read what the capture script printed on a host from standard input, and keep it as a snapshot, without passwords
+    and keys. For hosts that Ansible cannot reach: advisor fleet capture-script | ssh HOST sh -s | advisor
+    fleet receive HOST"""
+    from advisor.fleet.receive import parse_facts, receive
+    from advisor.fleet.store import Store
+
+    sys.stdout.write(f"{receive(sys.stdin.buffer, host, parse_facts(facts), Store(output))}\n")
+    return 0
+
+
+def capture_script(
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")] = None,
+) -> int:
+    """The script that captures a host: POSIX sh, read-only, the same for every host. It prints what fleet receive
+    takes."""
+    from advisor.fleet.capture import capture_script
+    from advisor.host.putfile import save_output
+
+    if output is None:
+        print_text(capture_script())
+    else:
+        save_output(str(output), capture_script().encode(), mode=0o644)
+    return 0
+
+
+COMMANDS: Final = {"scan": scan, "receive": receive, "capture-script": capture_script}

@@ -1,0 +1,268 @@
+"""Runs a script of POSIX sh on a host over the connection that Ansible has, with nothing else needed there.
+
+The script travels over standard input into a private directory of the host, is compared (cksum), run, and removed.
+Its answer is taken out of whatever a login shell prints around it and written to a file here; of all that only small
+facts become the task's result. Arguments of the task are described in the role's README.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import resource
+import secrets
+import shlex
+import subprocess
+import tempfile
+import time
+from typing import Any
+from urllib.parse import quote
+
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.action import ActionBase
+
+MAX_BYTES = 64 << 20
+_ROOM = 8  # the answer is held as bytes, as text and in lines for a moment
+_TAIL = 2000
+
+# One line, and no sign that a login shell such as csh takes for its own. $1 token, $2 cksum of the script, $3 whether
+# root is needed, the rest are the script's arguments.
+_RECEIVER = (
+    "umask 077; token=$1 sum=$2 root=$3; shift 3; uid=$(id -u); "
+    'for place in "${TMPDIR:-/tmp}" /run /dev/shm /var/tmp; do '
+    'dir=$(mktemp -d "$place/advisor.XXXXXX" 2>/dev/null) && cat >"$dir/script" 2>/dev/null && break; '
+    'rm -rf "${dir:-/nonexistent/advisor}"; dir=; done; '
+    'tell() { printf "\\n%s %s %s %s %s\\n" "$token" "$1" "$2" "$uid" "$(date +%s)"; }; '
+    'leave() { [ -z "$dir" ] || rm -rf "$dir"; }; trap "leave; exit 129" HUP INT TERM; '
+    'if [ -z "$dir" ]; then tell refused no-room; exit 0; fi; '
+    'if [ "$(cksum <"$dir/script")" != "$sum" ]; then leave; tell refused damaged; exit 0; fi; '
+    'if [ "$root" = yes ] && [ "$uid" != 0 ]; then leave; tell refused no-root; exit 0; fi; '
+    'tell begin 0; /bin/sh "$dir/script" "$@" </dev/null; code=$?; leave; tell end $code'
+)
+
+_REFUSALS = {
+    "no-room": "no directory in which to put the script: /tmp, /run, /dev/shm and /var/tmp are full or read-only",
+    "damaged": "the script did not arrive whole",
+    "no-root": "not root there: the inventory says nothing of ansible_become, and --become was not given",
+}
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
+    """``advisor_run``: see the role's README."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _VALID_ARGS = frozenset(
+        ("job", "script", "scripts", "arguments", "check_arguments", "output", "receiver", "needs_root", "changes")
+    )
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        self._given = self._job()
+        name = str((task_vars or {}).get("inventory_hostname", ""))
+        if self._has_no_script(name):
+            return {**result, "skipped": True, "msg": f"{self._given['scripts']}: no script for {name}"}
+        answer: dict[str, Any] = {"host": name, "state": "unreachable", "message": "", "started": time.time()}
+        try:
+            self._ask(name, answer)
+        except AnsibleConnectionFailure as error:
+            answer.update(message=_words(error))
+            if _is_about_root(answer["message"]) and answer["state"] == "unreachable":
+                answer["state"] = "no-root"
+            raise
+        except MemoryError:
+            answer.update(state="failed", message=f"printed more than {MAX_BYTES >> 20} MiB")
+        except AnsibleActionFail:
+            answer = {}
+            raise
+        except AnsibleError as error:
+            answer.update(state="no-root" if _is_about_root(_words(error)) else "failed", message=_words(error))
+            raise
+        except BaseException as error:
+            # The task's timeout comes as one, and so does an interrupt.
+            timed_out = "Timeout" in type(error).__name__
+            answer.update(state="timeout" if timed_out else "lost", message=f"no answer: {_words(error)}")
+            raise
+        finally:
+            if answer:
+                answer["ended"] = time.time()
+                self._put(name + ".json", json.dumps(answer).encode())
+        return {**result, **_task_result(answer)}
+
+    def _ask(self, name: str, answer: dict[str, Any]) -> None:
+        script = self._script(name)
+        if self._flag("changes"):
+            # What fails from here on may have begun there; what fails here has not.
+            self._execute("exit 0", None)
+            answer["state"] = "lost"
+        token = secrets.token_hex(8)
+        done = self._execute(_command(token, script, self._arguments(), needs_root=self._flag("needs_root")), script)
+        output = done["stdout"].encode("utf-8", "surrogateescape")
+        noise = str(done["stderr"])[-_TAIL:].strip()
+        body = _framed(output, token, answer, noise)
+        if body is not None:
+            if told := _transaction(body):
+                answer["transaction"] = told
+            self._keep(name, body, answer)
+
+    def _execute(self, command: str, script: bytes | None) -> dict[str, Any]:
+        """What the connection brings back, in bounded memory; this process is a fork for this one task."""
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        room = now + _ROOM * MAX_BYTES + (64 << 20)
+        if before[1] != resource.RLIM_INFINITY:
+            room = min(room, before[1])
+        resource.setrlimit(resource.RLIMIT_AS, (room, before[1]))
+        try:
+            # Never in a terminal, which would change line ends: what is sent over standard input forbids one.
+            return dict(
+                self._low_level_execute_command(command, in_data=script or b"\n", encoding_errors="surrogateescape")
+            )
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)
+
+    def _keep(self, name: str, body: bytes, answer: dict[str, Any]) -> None:
+        """Write the answer, or hand it to the receiver, which writes what may be kept of it."""
+        answer["bytes"] = len(body)
+        receiver = [str(word) for word in self._given.get("receiver") or ()]
+        if not receiver:
+            answer["path"] = self._put(name + ".out", body)
+            return
+        facts = json.dumps({**answer, "ended": time.time()})
+        done = subprocess.run([*receiver, name, facts], input=body, capture_output=True, cwd="/", check=False)
+        if done.returncode == 0:
+            answer["path"] = done.stdout.decode("utf-8", "surrogateescape").strip()
+        else:
+            said = done.stderr.decode("utf-8", "replace").strip() or f"{receiver[0]} ended with {done.returncode}"
+            answer.update(state="failed", message=said[-_TAIL:].removeprefix("advisor: "))
+
+    def _put(self, name: str, content: bytes) -> str:
+        """A file of the output directory, whole or not at all, for its owner alone."""
+        host, dot, kind = name.rpartition(".")
+        path = os.path.join(self._output(), _file_name(host) + dot + kind)
+        fd, temporary = tempfile.mkstemp(dir=self._output(), prefix=".new")
+        try:
+            with open(fd, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        return path
+
+    def _job(self) -> dict[str, Any]:
+        """The arguments of the task. Those in the file ``job`` are as they are: Ansible reads no templates there."""
+        given = dict(self._task.args)
+        if given.get("job"):
+            with open(str(given["job"])) as file:
+                given.update(json.load(file))
+        return given
+
+    def _has_no_script(self, name: str) -> bool:
+        directory = str(self._given.get("scripts") or "")
+        own = os.path.join(directory, _file_name(name) + ".sh")
+        return bool(directory) and os.path.isdir(directory) and not os.path.exists(own)
+
+    def _output(self) -> str:
+        path = os.path.abspath(os.path.expanduser(str(self._given.get("output") or "")))
+        if not self._given.get("output"):
+            raise AnsibleActionFail("output: names no directory")
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        return path
+
+    def _script(self, name: str) -> bytes:
+        path = self._given.get("script")
+        if not path:
+            directory = self._given.get("scripts")
+            if not directory:
+                raise AnsibleActionFail("neither script nor scripts is given")
+            path = os.path.join(str(directory), _file_name(name) + ".sh")
+        try:
+            with open(os.path.expanduser(str(path)), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise AnsibleActionFail(f"{path}: {error.strerror}") from error
+
+    def _arguments(self) -> list[str]:
+        in_check = self._task.check_mode and self._flag("changes")
+        given = self._given.get("check_arguments" if in_check else "arguments") or ()
+        if in_check and not given:
+            raise AnsibleActionFail("check_arguments: what changes a host needs them under --check")
+        return [str(word) for word in given]
+
+    def _flag(self, name: str) -> bool:
+        return str(self._given.get(name, False)).lower() in ("true", "yes", "1")
+
+
+def _command(token: str, script: bytes, arguments: list[str], *, needs_root: bool) -> str:
+    words = ["/bin/sh", "-c", _RECEIVER, "advisor", token, _cksum(script), "yes" if needs_root else "no", *arguments]
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def _cksum(data: bytes) -> str:
+    """As POSIX cksum prints it on the host: CRC and size."""
+    return subprocess.run(["cksum"], input=data, capture_output=True, check=True).stdout.decode().strip()
+
+
+def _framed(output: bytes, token: str, answer: dict[str, Any], noise: str) -> bytes | None:
+    """What the script printed; the answer says how it went. None where there is nothing to keep."""
+    mark = re.compile(rb"\r?\n" + token.encode() + rb" (\S+) (\S+) ([0-9]*) ([0-9]*)\r?\n")
+    first = mark.search(output)
+    if first is None:
+        said = (output[:_TAIL].decode("utf-8", "replace").strip() or noise)[:200]
+        answer.update(state="failed", message=f"answered with something else: {said!r}" if said else "no answer at all")
+        return None
+    kind, detail, uid, clock = (group.decode() for group in first.groups())
+    answer.update(uid=int(uid) if uid else None, host_started=int(clock) if clock else None)
+    if kind == "refused":
+        answer.update(state="no-root" if detail == "no-root" else "failed", message=_REFUSALS.get(detail, detail))
+        return None
+    last = mark.search(output, first.end() - 1)
+    if last is None:
+        answer.update(state="lost", message=f"the answer breaks off after {len(output) - first.end()} bytes")
+        return None
+    ended = last.group(4).decode()
+    answer.update(state="ok", rc=int(last.group(2)), host_ended=int(ended) if ended else None, message=noise)
+    return output[first.end() : last.start()]
+
+
+def _task_result(answer: dict[str, Any]) -> dict[str, Any]:
+    """Small facts alone. ``transaction`` is what a transaction script said in its last line, without its items."""
+    went_well = answer["state"] == "ok"
+    found = {"changed": False, "failed": not went_well, "msg": "" if went_well else answer["message"]}
+    return {**found, **{key: answer[key] for key in ("state", "rc", "path", "transaction") if key in answer}}
+
+
+def _transaction(body: bytes) -> dict[str, Any]:
+    last = body.rstrip().rpartition(b"\n")[2]
+    try:
+        said = json.loads(last) if last.startswith(b"{") else {}
+    except (ValueError, RecursionError):
+        return {}
+    return {key: said[key] for key in ("id", "state", "code", "message", "deadline") if key in said}
+
+
+def _file_name(host: str) -> str:
+    quoted = quote(host, safe="")
+    return "%2E" + quoted[1:] if quoted.startswith(".") else quoted
+
+
+# What Ansible puts before ssh's own words; that it was over ssh is known.
+_PREFACE = re.compile(
+    r"(Task failed: |Failed to connect to the host via \w+: |Data could not be sent to .*?over ssh: )+", re.I
+)
+
+
+def _words(error: BaseException) -> str:
+    text = str(getattr(error, "message", None) or error).strip()
+    return (_PREFACE.sub("", text, count=1).strip() or text)[:_TAIL]
+
+
+def _is_about_root(message: str) -> bool:
+    return bool(re.search(r"(Missing|Incorrect) \S+ password|privilege escalation", message))

@@ -1,0 +1,182 @@
+"""The scan of many hosts as a page and as a document: a line for each host, then what was found, by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from advisor.fleet.scan import FleetScan, HostScan, RuleFinding, State, is_off
+from advisor.report.encode import encoded
+from advisor.report.layout import Page, Piece, Span, Style, counted, listed
+from advisor.report.words import ranked, runs
+from advisor.rules.finding import SEVERITIES, Severity
+
+SCHEMA: Final = "advisor.fleet-scan/1"
+_STYLES: Final[Mapping[Severity, Style]] = {"info": "cyan", "advice": "yellow", "warning": "red"}
+_STATE_WORDS: Final[Mapping[State, str]] = {"ok": "captured", "no-root": "not root"}
+
+HINTS: Final[Mapping[State, str]] = {
+    "ok": "",
+    "unreachable": "ansible -i INVENTORY HOST -m ansible.builtin.raw -a true has to work from here",
+    "no-root": "let the inventory say ansible_become: true, or give --become",
+    "failed": "ssh HOST true has to print nothing: a start-up file of the shell or a forced command may be in the way",
+    "timeout": "a disk or a command may hang there; --timeout SECONDS waits longer",
+    "lost": "run it again; the connection broke off",
+}
+
+
+def fleet_scan_document(scan: FleetScan) -> bytes:
+    """``advisor.fleet-scan/1``: every host in the order of the inventory, every rule with its hosts, who failed."""
+    return encoded(
+        {
+            "schema": SCHEMA,
+            "hosts": [_host_document(host) for host in scan.hosts],
+            "findings": [_rule_document(rule) for rule in scan.findings],
+            "failed": scan.failed,
+            "same_address": scan.same_address,
+            "same_machine": scan.same_machine,
+            "clock_off": [host.name for host in scan.hosts if is_off(host)],
+        }
+    )
+
+
+def _host_document(host: HostScan) -> dict[str, object]:
+    fields = {name: getattr(host, name) for name in host.__struct_fields__}
+    counts = {severity: host.count(severity) for severity in SEVERITIES}
+    return {**fields, "worst": host.worst, "counts": counts, "hint": HINTS[host.state] or None}
+
+
+def _rule_document(rule: RuleFinding) -> dict[str, object]:
+    one = rule.finding
+    return {
+        "id": one.id,
+        "severity": one.severity,
+        "title": one.title,
+        "hosts": rule.hosts,
+        "is_alike": rule.is_alike,
+        "first": {"host": rule.hosts[0], "why": one.why, "evidence": one.evidence, "advice": one.advice},
+        "profile": one.profile,
+        "hurts_when": one.hurts_when,
+        "sources": one.sources,
+        "intent": one.intent,
+    }
+
+
+def fleet_scan_text(scan: FleetScan, *, width: int, color: bool) -> str:
+    """The page. ``width`` in columns."""
+    page = Page(width, color=color)
+    captured = [host for host in scan.hosts if host.state == "ok"]
+    page.add(Span(f"{len(captured)} of {counted(len(scan.hosts), 'host')} captured", "bold"), *_summary(scan))
+    page.blank()
+    _add_hosts(page, scan)
+    _add_failed(page, scan)
+    _add_oddities(page, scan)
+    _add_findings(page, scan, len(captured))
+    return page.text
+
+
+def _summary(scan: FleetScan) -> Iterator[Piece]:
+    for severity in reversed(SEVERITIES):
+        count = sum(host.worst == severity for host in scan.hosts)
+        if count:
+            yield f", {count} with "
+            yield Span(severity, _STYLES[severity])
+
+
+def _add_hosts(page: Page, scan: FleetScan) -> None:
+    rows: list[Sequence[Piece]] = [[Span(word, "dim") for word in _HEADS]]
+    rows += [_host_row(host) for host in scan.hosts]
+    page.table(rows)
+
+
+_HEADS: Final = ("host", "worst", "warning", "advice", "info", "locality", "system")
+
+
+def _host_row(host: HostScan) -> Sequence[Piece]:
+    if host.state != "ok":
+        return [
+            host.name,
+            Span(_STATE_WORDS.get(host.state, host.state), "red"),
+            "",
+            "",
+            "",
+            "",
+            Span("see below", "dim"),
+        ]
+    worst = host.worst
+    counts = [str(host.count(severity) or "-") for severity in reversed(SEVERITIES)]
+    score = "-" if host.score is None else str(host.score)
+    system = " · ".join(part for part in (host.os, host.kernel, None if host.is_root else "not as root") if part)
+    return [
+        host.name,
+        Span(worst, _STYLES[worst]) if worst else Span("none", "green"),
+        *counts,
+        score,
+        system or "unknown",
+    ]
+
+
+def _add_failed(page: Page, scan: FleetScan) -> None:
+    failed = [host for host in scan.hosts if host.state != "ok"]
+    if not failed:
+        return
+    page.heading("Not captured", f"  {counted(len(failed), 'host')}")
+    for host in failed:
+        page.add(Span(host.name, "bold"), "  ", Span(_STATE_WORDS.get(host.state, host.state), "red"), indent=2)
+        page.add(host.message, indent=6)
+    for state, hint in HINTS.items():
+        names = [host.name for host in failed if host.state == state]
+        if hint and names:
+            page.add(Span(f"{_STATE_WORDS.get(state, state)}: ", "dim"), Span(hint, "dim"), indent=2, hang=2)
+
+
+def _add_oddities(page: Page, scan: FleetScan) -> None:
+    off = [host for host in scan.hosts if is_off(host)]
+    limited = [host.name for host in scan.hosts if host.is_root is False]
+    if not (off or limited or scan.same_address or scan.same_machine):
+        return
+    page.heading("To know")
+    for host in off:
+        page.bullet(
+            Span(host.name, "bold"), f": its clock is {skew_words(host.skew_seconds or 0)}; timedatectl there says why"
+        )
+    for names in scan.same_address:
+        page.bullet(f"{listed(names)} have one address in the inventory: it is one host, which would be changed twice")
+    for names in scan.same_machine:
+        page.bullet(
+            f"{listed(names)} have one machine-id: one host under several names, or copies of one image; a copy needs "
+            "systemd-machine-id-setup after its /etc/machine-id is emptied"
+        )
+    if limited:
+        ranks = ranked(host.name for host in scan.hosts)
+        page.bullet(f"not captured by root, so that more is unknown: {runs(limited, ranks)}; --become makes it root")
+
+
+def skew_words(seconds: float) -> str:
+    """``at least 90 s ahead``."""
+    return f"at least {abs(seconds):.0f} s {'ahead' if seconds > 0 else 'behind'}"
+
+
+def _add_findings(page: Page, scan: FleetScan, captured: int) -> None:
+    if not captured:
+        return
+    page.heading("Findings", "" if scan.findings else "  none: nothing that is known here asks for a change")
+    ranks = ranked(host.name for host in scan.hosts)
+    for rule in scan.findings:
+        one = rule.finding
+        page.blank()
+        page.beside(
+            (Span(f"{one.severity:<7}", _STYLES[one.severity]),),
+            (Span(one.title, "bold"), "  ", Span(one.id, "dim")),
+            gap=2,
+        )
+        page.labelled(_rule_rows(rule, captured, ranks), indent=4)
+
+
+def _rule_rows(rule: RuleFinding, captured: int, ranks: Mapping[str, int]) -> Iterator[tuple[str, Sequence[Piece]]]:
+    one = rule.finding
+    yield "hosts", (f"{len(rule.hosts)} of {captured}: {runs(rule.hosts, ranks)}",)
+    yield "why", (one.why,)
+    alone = rule.is_alike or len(rule.hosts) == 1
+    yield ("do" if alone else f"do ({rule.hosts[0]})"), (Span(one.advice, "cyan"),)
+    yield "hurts when", (one.hurts_when,)

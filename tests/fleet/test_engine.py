@@ -1,0 +1,245 @@
+"""The engine on hosts that are well, and on those that are not: each is told once, and what it did is true."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import InvalidInputError
+from advisor.fleet.engine import HostAnswer, Job, answers, run, skew
+from advisor.fleet.inventory import Access, Inventory, InventoryHost
+from tests.fleet.hosts import Hosts, Kind, why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+KINDS = {
+    "node02": Kind(fault="noise", clock=600),
+    "node03": Kind(fault="garbage"),
+    "node04": Kind(fault="truncated"),
+    "node05": Kind(fault="refuses"),
+    "node06": Kind(fault="unreachable"),
+    "node07": Kind(user="keeper"),
+    "node08": Kind(user="keeper", sudo_password=""),
+}
+PLAIN = Access()
+EVERY_BYTE = bytes(range(256)) * 3
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Hosts]:
+    with Hosts(8, **KINDS) as made:
+        yield made
+
+
+Ask = Callable[..., dict[str, HostAnswer]]
+
+
+@pytest.fixture
+def ask(fleet: Hosts, tmp_path: Path) -> Ask:
+    """Do a script on hosts of the fleet; answers by host, each of them once."""
+
+    def ask(
+        script: str | Path,
+        *arguments: str,
+        names: Sequence[str] | None = None,
+        access: Access = PLAIN,
+        **job: object,
+    ) -> dict[str, HostAnswer]:
+        place = script if isinstance(script, Path) else tmp_path / "script"
+        if isinstance(script, str):
+            place.write_text(script)
+        meant = Inventory((str(fleet.inventory(names=names)),), None, access)
+        made = Job("test", place, arguments, **job)  # type: ignore[arg-type]
+        listed = [InventoryHost(name, None, None, None, None, ()) for name in names or fleet.names]
+        found = fleet.inside(lambda: [*run(meant, made, output=tmp_path / "answers", hosts=listed)])
+        assert len({one.host for one in found}) == len(found)
+        return {one.host: one for one in found}
+
+    return ask
+
+
+def test_every_host_is_told_with_what_came_of_it(ask: Ask, fleet: Hosts) -> None:
+    found = ask("echo here; exit 7")
+    assert {name: one.state for name, one in found.items()} == {
+        "node01": "ok",
+        "node02": "ok",
+        "node03": "failed",
+        "node04": "ok",
+        "node05": "unreachable",
+        "node06": "unreachable",
+        "node07": "ok",
+        "node08": "ok",
+    }
+    assert {one.rc for one in found.values() if one.state == "ok"} == {7}
+    assert "Welcome to this appliance." in found["node03"].message
+    assert "Connection refused" in found["node05"].message
+    assert {name: found[name].uid for name in ("node01", "node07", "node08")} == {
+        "node01": 0,
+        "node07": 1234,
+        "node08": 0,
+    }
+
+
+def test_an_answer_arrives_byte_for_byte_whatever_a_login_shell_prints_around_it(ask: Ask, tmp_path: Path) -> None:
+    octal = "".join(f"\\{byte:03o}" for byte in EVERY_BYTE)
+    found = ask(f"printf '{octal}'; echo careful >&2", names=["node01", "node02"])
+    for one in found.values():
+        assert one.path is not None
+        assert one.path.read_bytes() == EVERY_BYTE
+        assert one.path.stat().st_mode & 0o777 == 0o600
+        assert "careful" in one.message
+    assert (tmp_path / "answers").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_large_answer_that_breaks_off_is_lost_and_none_is_kept(ask: Ask) -> None:
+    found = ask("head -c 100000 /dev/zero | tr '\\000' x", names=["node01", "node04"])
+    assert found["node01"].path is not None
+    assert found["node01"].path.stat().st_size == 100000
+    assert (found["node04"].state, found["node04"].path) == ("lost", None)
+
+
+def test_arguments_arrive_as_they_are(ask: Ask) -> None:
+    given = ("$(id)", 'it\'s "one"', "", "-n", "two\nlines", "*", "ünï", "{{ 7 * 7 }}", "\\", "!x")
+    found = ask("printf '%s\\000' \"$@\"", *given, names=["node01", "node08"])
+    for one in found.values():
+        assert one.path is not None
+        assert one.path.read_text().split("\0")[:-1] == [*given]
+
+
+def test_each_host_can_have_its_own_script(ask: Ask, tmp_path: Path) -> None:
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    for name in ("node01", "node02"):
+        (scripts / f"{name}.sh").write_text(f"echo I am {name}, $(hostname)")
+    found = ask(scripts, names=["node01", "node02", "node08"])
+    assert (tmp_path / "answers/node01.out").read_text() == "I am node01, node01\n"
+    assert (tmp_path / "answers/node02.out").read_text() == "I am node02, node02\n"
+    assert found["node08"].state == "failed"
+    assert "no script" in found["node08"].message
+
+
+def test_no_python_is_there_and_nothing_is_left_there(ask: Ask, fleet: Hosts) -> None:
+    before = fleet.shell("node01", "find /tmp /run /dev/shm /var/lib /etc -xdev")
+    found = ask("python3 -c pass; echo $?; exec 3>&1; kill -9 $$", names=["node01"])
+    assert found["node01"].path is not None
+    assert found["node01"].path.read_text() == "127\n"
+    assert found["node01"].rc == 137
+    assert fleet.shell("node01", "find /tmp /run /dev/shm /var/lib /etc -xdev") == before
+
+
+def test_nothing_of_it_is_left_on_the_controller(ask: Ask, fleet: Hosts) -> None:
+    ask("true", names=["node01", "node03"])
+    left = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in fleet.controller_processes()]
+    # Shared connections stay for the minute that Ansible's own setting gives them.
+    assert [line for line in left if not line.startswith(b"ssh: /")] == []
+    assert [*(fleet.home / "tmp").iterdir()] == []
+
+
+def test_a_host_that_does_not_answer_in_time_holds_up_nobody(ask: Ask) -> None:
+    found = ask('[ "$(hostname)" != node02 ] || sleep 1000; echo done', names=["node01", "node02"], timeout_seconds=3)
+    assert {name: one.state for name, one in found.items()} == {"node01": "ok", "node02": "timeout"}
+
+
+def test_what_needs_root_is_not_begun_without_it(ask: Ask, fleet: Hosts) -> None:
+    found = ask("touch /run/was-here", names=["node01", "node07", "node08"], needs_root=True)
+    assert {name: one.state for name, one in found.items()} == {"node01": "ok", "node07": "no-root", "node08": "ok"}
+    assert fleet.shell("node07", "ls /run/was-here", check=False) == ""
+    fleet.shell("node01", "rm /run/was-here")
+
+
+def test_the_clock_of_a_host_is_compared_with_ours(ask: Ask) -> None:
+    found = ask("true", names=["node01", "node02"])
+    assert found["node01"].skew_seconds == 0
+    ahead = found["node02"].skew_seconds
+    assert ahead is not None
+    assert 570 < ahead <= 601
+
+
+def test_skew_is_what_cannot_be_explained_by_the_way() -> None:
+    assert skew(100.5, 103.0, 101, 102) == 0
+    assert skew(100.9, 103.0, 100, 100) == 0  # the host's second began before ours did
+    assert skew(100.0, 103.0, 201, 202) == pytest.approx(99)
+    assert skew(100.0, 103.0, 50, 51) == pytest.approx(-49)
+    assert skew(100.0, 103.0, None, None) is None
+
+
+def test_a_change_that_broke_off_is_lost_and_one_that_did_not_begin_is_not(ask: Ask, fleet: Hosts) -> None:
+    script = 'echo "$$" >/run/began; sleep 3; touch /run/went-on; echo done'
+    children: list[int] = []
+    pid = os.fork()
+    if pid == 0:
+        deadline = time.monotonic() + 20
+        began = fleet.root("node01") / "run/began"
+        while not began.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        fleet.kill_sshd("node01")
+        os._exit(0)
+    children.append(pid)
+    found = ask(script, names=["node01", "node05"], changes=True, timeout_seconds=20)
+    os.waitpid(pid, 0)
+    fleet.start_sshd("node01")
+    assert {name: one.state for name, one in found.items()} == {"node01": "lost", "node05": "unreachable"}
+    # What was begun there goes on to its end, whoever asked for it.
+    _wait_for(lambda: (fleet.root("node01") / "run/went-on").exists())
+
+
+def test_a_killed_controller_keeps_what_was_finished_and_leaves_nothing_running(fleet: Hosts, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text('[ "$(hostname)" = node01 ] || sleep 1000; echo done')
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom advisor.fleet.engine import Job, run\n"
+        "from advisor.fleet.inventory import Inventory\nfrom advisor.signals import interruptible\n"
+        "with interruptible():\n"
+        "    for one in run(Inventory((sys.argv[1],)), Job('t', Path(sys.argv[2])), output=Path(sys.argv[3])):\n"
+        "        print(one.host, flush=True)\n"
+    )
+    place = fleet.inventory(names=["node01", "node02"])
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        output = tmp_path / number.name
+        started = fleet.popen(sys.executable, "-c", program, place, script, output)
+        assert started.stdout is not None
+        assert started.stdout.readline() == "node01\n"
+        os.kill(started.pid, number)
+        started.communicate(timeout=20)
+        assert [one.host for one in answers(output, ["node01", "node02"]) if one.state == "ok"] == ["node01"]
+        running = b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in fleet.controller_processes())
+        assert b"ansible-playbook" not in running
+
+
+def test_a_broken_call_of_ansible_is_told_in_its_words(fleet: Hosts, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("true")
+    meant = Inventory((str(fleet.inventory()),), None, Access(extra_vars=("@/nonexistent/file",)))
+    with pytest.raises(InvalidInputError, match="nonexistent"):
+        fleet.inside(lambda: [*run(meant, Job("t", tmp_path / "script"), output=tmp_path / "answers")])
+
+
+def test_sudo_is_given_its_password_and_a_wrong_one_is_told(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("id -u")
+    with Hosts(1, node01=Kind(user="keeper", sudo_password="it's me")) as fleet:
+        place = str(fleet.inventory())
+        job = Job("t", tmp_path / "script", needs_root=True)
+
+        def state(access: Access) -> HostAnswer:
+            return fleet.inside(lambda: [*run(Inventory((place,), None, access), job, output=tmp_path / "answers")])[0]
+
+        assert state(Access()).state == "no-root"
+        assert state(Access(become_password="me")).state == "no-root"
+        well = state(Access(become_password="it's me"))
+        assert (well.state, well.uid) == ("ok", 0)
+        kept = b" ".join(
+            path.read_bytes() for path in fleet.home.rglob("*") if path.is_file() and "/node" not in str(path)
+        )
+        assert b"it's me" not in kept
+
+
+def _wait_for(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
