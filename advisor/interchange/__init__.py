@@ -1,0 +1,1 @@
+"""What comes from other tools and goes to them: TuneD, saptune, sysctl files, Ansible, cloud-init and others."""

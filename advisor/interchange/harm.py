@@ -1,0 +1,46 @@
+"""When a value does harm, for profiles whose authors do not say: by what is set, never by who wrote it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    (
+        r"cpufreq:.*|intel_pstate:m.*",
+        "It costs power and heat at all times, and a warm package boosts single cores less.",
+    ),
+    (r"intel_pstate:no_turbo", "Without turbo single threads are slower."),
+    (r"sysfs:.*energy_perf_bias", "A bias to performance costs power; one to power costs clock."),
+    (r"pm-qos:.*", "CPUs that must not sleep deeply draw more power, and their neighbours boost less."),
+    (r"sysctl:vm\.swappiness", "Too low a value drops file pages that are read again and again."),
+    (r"sysctl:vm\.dirty.*", "More dirty memory means longer stalls when it is written out, and more lost at a crash."),
+    (
+        r"sysctl:net\.(core\.[rw]mem|ipv4\.tcp_[rw]mem|ipv4\.(tcp|udp)_mem).*",
+        "Many sockets with large buffers take memory from the page cache, and deep buffers add delay.",
+    ),
+    (
+        r"sysctl:kernel\.numa_balancing",
+        "Without balancing, memory of services that nobody pinned stays remote; with it, pinned ones pay for faults.",
+    ),
+    (r"sysctl:net\.core\.busy_.*", "Busy polling burns CPU time that other threads may need."),
+    (r"sysctl:.*", "A host of another size or with another load may be better off with its kernel's own value."),
+    (
+        r"thp:.*",
+        "Databases with huge pages of their own stall on allocations; programs with large heaps lose without them.",
+    ),
+    (r"block:.*:scheduler", "Another medium or a mixed load may need fairness between readers and writers."),
+    (r"block:.*:read_ahead_kb", "Random reads then fetch what nobody asked for; or streams wait for each request."),
+    (r"link:.*:(ring|channels).*", "The link is interrupted for a moment; more queues take memory and interrupts."),
+    (r"link:.*", "Another driver or load may need another value; offloads hide packets from captures."),
+    (r"cmdline:.*", "A wrong word can keep the host from booting; nothing of it acts before the next start."),
+    (r"module:.*", "A module that is in use takes a new option with the next load only."),
+    (r"unit:.*", "Whoever needs the service misses it, or its load disturbs the others."),
+    (r"sched:.*", "Tasks that are switched less often wait longer for each other."),
+)
+_OTHER: Final = "It was not measured on this host."
+
+
+def hurts_when(tunable: str) -> str:
+    """One sentence on when a value of this tunable does harm."""
+    return next((words for pattern, words in _KNOWN if re.fullmatch(pattern, tunable)), _OTHER)

@@ -1,0 +1,88 @@
+"""The file format of saptune's notes (saptune-note(5)): sections with tags, ``KEY OPERATOR VALUE`` lines, comments."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+_SETTING: Final = re.compile(r"([\w.+-]+)\s*([<=>]{1,2})\s*[\"']*(.*?)[\"']*")
+_HEADER: Final = re.compile(
+    r"#\s*\S*NOTE=(?P<note>\S+)\s+CATEGORY=\S+\s+VERSION=(?P<version>\S+)\s+DATE=(?P<date>.*?)\s+NAME=\"(?P<name>[^\"]*)\""
+)
+SECTIONS: Final = frozenset(
+    {
+        *("version", "block", "cpu", "filesystem", "grub", "limits", "login", "mem", "pagecache"),
+        *("reminder", "rpm", "service", "sysctl", "sys", "vm"),
+    }
+)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line of a section; ``tags`` are those of the section. A line that is no setting is all ``key``."""
+
+    section: str
+    tags: tuple[tuple[str, str], ...]
+    key: str
+    operator: str
+    value: str
+    line: int
+    comment: str = ""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A note. ``version``, ``date``, ``name`` and ``references`` are those of its section version, in either syntax."""
+
+    entries: tuple[Entry, ...]
+    version: str = ""
+    date: str = ""
+    name: str = ""
+    references: tuple[str, ...] = ()
+
+
+def parse_saptune_note(text: str) -> Note:
+    """The note that a file holds. Lines before the first section are passed over, as saptune does."""
+    entries: list[Entry] = []
+    said: dict[str, str] = {}
+    section = ""
+    tags: tuple[tuple[str, str], ...] = ()
+    comment: list[str] = []
+    for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
+        line = raw.strip()
+        if line.startswith("#") or not line:
+            if section == "version" and (header := _HEADER.match(line)):
+                said = {"VERSION": header["version"], "DATE": header["date"], "DESCRIPTION": header["name"]}
+            comment = [*comment, line.lstrip("# \t")] if line and section != "version" else []
+            continue
+        if line.startswith("["):
+            section, tags = _section(line)
+        elif section:
+            entry = _entry(section, tags, _without_comment(line), number, " ".join(filter(None, comment)))
+            if section == "version":
+                said[entry.key] = entry.value
+            else:
+                entries.append(entry)
+        comment = []
+    references = tuple(said.get("REFERENCES", "").split())
+    return Note(tuple(entries), said.get("VERSION", ""), said.get("DATE", ""), said.get("DESCRIPTION", ""), references)
+
+
+def _section(line: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """``[block:blkpat=sd[ab]]``: the last bracket ends it."""
+    name, *tags = line.removeprefix("[").rpartition("]")[0].split(":")
+    pairs = (tag.partition("=") for tag in tags)
+    return name.strip(), tuple((key.strip(), value.strip()) for key, _, value in pairs)
+
+
+def _without_comment(line: str) -> str:
+    """Without what follows a blank and a single ``#``; a doubled one stands for itself."""
+    found = re.search(r"\s#(?!#)", line)
+    return (line[: found.start()] if found else line).replace(" ##", " #").rstrip()
+
+
+def _entry(section: str, tags: tuple[tuple[str, str], ...], line: str, number: int, comment: str) -> Entry:
+    found = None if section in ("rpm", "reminder") else _SETTING.fullmatch(line)
+    if found is None:
+        return Entry(section, tags, line, "", "", number, comment)
+    return Entry(section, tags, found[1], found[2], found[3].strip(), number, comment)

@@ -1,0 +1,44 @@
+"""What every plugin's converter is given: the host, the mode, and one setting of one section."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from advisor.host import Host
+from advisor.interchange.made import Line
+from advisor.interchange.records import Departure, ImportedSetting, Mode
+from advisor.interchange.tuned.instances import Instance
+from advisor.interchange.tuned.variables import Variables
+
+
+class Context(msgspec.Struct, frozen=True):
+    """``main`` is TuneD's main configuration."""
+
+    host: Host
+    mode: Mode
+    main: Mapping[str, str]
+    variables: Variables
+    reapplied: Mapping[str, tuple[str, str]] = {}
+    """Sysctls that TuneD takes from the system's files after its own values: key → value and place."""
+
+    @property
+    def is_faithful(self) -> bool:
+        return self.mode == "faithful"
+
+
+class Given(msgspec.Struct, frozen=True):
+    """One setting: ``text`` is its value with variables and functions replaced."""
+
+    line: Line
+    key: str
+    text: str
+    instance: Instance
+
+    def swallowed(self, context: Context, why: str, departs: Departure = "refused") -> ImportedSetting:
+        """What TuneD passes over without failing: faithfully nothing happens, and a person looks at the intent."""
+        return self.line.ignored(why, departs) if context.is_faithful else self.line.manual(why, departs)
+
+
+Converter = Callable[[Context, Given], "list[ImportedSetting]"]

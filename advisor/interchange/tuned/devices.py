@@ -1,0 +1,92 @@
+"""Which devices of a host a section is for, and which instance of a plugin gets each of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatch
+from typing import Final
+
+from advisor.facts.disks import kind_of
+from advisor.host import Host, Missing
+
+_PARENTS: Final = frozenset({"scsi", "virtio", "xen", "nvme"})
+_MAX_RULES: Final = 400
+
+
+class Rules:
+    """The rules of ``devices=``: shell patterns, those with an exclamation mark for what is left out."""
+
+    def __init__(self, text: str) -> None:
+        words = re.split(r"\s|,\s*", text)[:_MAX_RULES]
+        self.wanted = tuple(word for word in words if not word.startswith("!") and word.strip())
+        # TuneD takes every other word for a negative one, its first character cut off: an empty word among them.
+        self.unwanted = tuple(word[1:] for word in words if word not in self.wanted)
+
+    @property
+    def is_all(self) -> bool:
+        return not any(self.unwanted) and (not self.wanted or "*" in self.wanted)
+
+    @property
+    def patterns(self) -> tuple[str, ...] | None:
+        """The positive patterns, where they say all; None where something is left out."""
+        return None if any(self.unwanted) else tuple(dict.fromkeys(self.wanted or ("*",)))
+
+    def match(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The names that fit, in their order."""
+        return tuple(name for name in names if self._fits(name))
+
+    def _fits(self, name: str) -> bool:
+        wanted = any(fnmatch(name, rule) for rule in self.wanted or ("*",))
+        return wanted and not any(fnmatch(name, rule) for rule in self.unwanted)
+
+
+def parse_device_rules(text: str) -> Rules:
+    """The rules of a section; no positive one means all devices."""
+    return Rules(text)
+
+
+def devices_of(host: Host, plugin: str) -> tuple[str, ...] | None:
+    """The devices that a plugin of TuneD takes up on this host; None for one that knows none, or is not known here."""
+    if plugin == "disk":
+        return tuple(name for name in host.names("/sys/block") if is_tuned_disk(host, name))
+    if plugin == "net":
+        return tuple(name for name in host.names("/sys/class/net") if _is_physical(host, name))
+    if plugin == "cpu":
+        return tuple(name for name in host.names("/sys/devices/system/cpu") if re.fullmatch(r"cpu\d+", name))
+    return None
+
+
+def is_tuned_disk(host: Host, name: str) -> bool:
+    """Whether TuneD's disk plugin knows it: not removable, and below SCSI, virtio, Xen or NVMe, or below nothing."""
+    removable = host.read(f"/sys/block/{name}/removable")
+    if isinstance(removable, Missing):
+        return kind_of(name) is not None or re.match(r"md\d|dm-\d", name) is not None
+    if removable != "0":
+        return False
+    subsystem = host.readlink(f"/sys/block/{name}/device/subsystem")
+    if isinstance(subsystem, Missing):
+        is_virtual = not host.exists(f"/sys/block/{name}/device")
+        return is_virtual or kind_of(name) in ("scsi", "nvme", "virtio", "xen")
+    return subsystem.rpartition("/")[2] in _PARENTS
+
+
+def _is_physical(host: Host, name: str) -> bool:
+    real = host.real(f"/sys/class/net/{name}")
+    return isinstance(real, str) and "/virtual/" not in real and host.is_dir(f"/sys/class/net/{name}")
+
+
+def is_array(name: str) -> bool:
+    """Whether a block device is one of md or the device mapper."""
+    return re.match(r"md(\d|_)|dm-\d", name) is not None
+
+
+def assign(instances: Sequence[tuple[str, Rules]], devices: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """Which devices each instance gets: the first whose rules fit takes one, and keeps it."""
+    free = list(devices)
+    found: dict[str, tuple[str, ...]] = {}
+    for name, rules in instances:
+        found[name] = rules.match(free)
+        taken = set(found[name])
+        free = [device for device in free if device not in taken]
+    return found

@@ -1,0 +1,137 @@
+"""Where what TuneD does with a profile on this host is not what its author meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from advisor.facts.sysctl_files import key_path
+from advisor.host import Host, Missing
+from advisor.interchange.growing import is_growing, lowered_fields
+from advisor.interchange.records import Difference, ImportedSetting
+from advisor.interchange.tuned.places import is_on
+from advisor.interchange.tuned.profile import TunedProfile, Unit
+
+Place = tuple[str, int, str, str]
+
+
+def differences(
+    profile: TunedProfile,
+    host: Host,
+    main: Mapping[str, str],
+    faithful: Sequence[ImportedSetting],
+    intent: Sequence[ImportedSetting],
+) -> tuple[Difference, ...]:
+    """Line by line, then what TuneD does beside the lines."""
+    found = [*_by_line(faithful, intent), *lowering(host, faithful), *_dynamic(profile, main)]
+    return tuple(sorted(found, key=lambda one: (one.file, one.line, one.section, one.key, one.kind)))
+
+
+def _by_line(faithful: Sequence[ImportedSetting], intent: Sequence[ImportedSetting]) -> Iterator[Difference]:
+    meant = _grouped(intent)
+    for place, done in _grouped(faithful).items():
+        wanted = meant.get(place, [])
+        if _summary(done) == _summary(wanted):
+            continue
+        departing = next((one for one in (*done, *wanted) if one.departs is not None), None)
+        if departing is None:
+            # The same value in another sense: that matters only where it lowers something, which is told apart.
+            continue
+        first = done[0]
+        yield Difference(
+            kind=departing.departs or "other",
+            section=first.section,
+            key=first.key,
+            file=first.file,
+            line=first.line,
+            faithful=_words(done),
+            intent=_words(wanted),
+            why=departing.why if departing.outcome != "tunable" else departing.note,
+        )
+
+
+def _grouped(settings: Sequence[ImportedSetting]) -> dict[Place, list[ImportedSetting]]:
+    found: dict[Place, list[ImportedSetting]] = {}
+    for one in settings:
+        if not one.sets_nothing:
+            found.setdefault((one.file, one.line, one.section, one.key), []).append(one)
+    return found
+
+
+def _summary(settings: Sequence[ImportedSetting]) -> object:
+    return [(one.outcome, one.tunable, one.value, one.only) for one in settings]
+
+
+def _words(settings: Sequence[ImportedSetting]) -> str:
+    """What becomes of one line, in one."""
+    done = []
+    for one in settings:
+        if one.outcome != "tunable":
+            done.append("nothing" if one.outcome == "ignored" else "by hand")
+        else:
+            names = f" on {', '.join(one.only.names)}" if one.only and one.only.names else ""
+            value = one.value if one.multiply is None else f"{one.multiply} times what is there"
+            done.append(f"{one.tunable} {value}{names}")
+    return "; ".join(dict.fromkeys(done)) or "nothing"
+
+
+def lowering(host: Host, settings: Sequence[ImportedSetting]) -> Iterator[Difference]:
+    """Limits and buffers that this host has more of than the profile writes into them."""
+    for one in settings:
+        if one.outcome != "tunable" or one.tunable is None or one.sense != "exactly" or one.value is None:
+            continue
+        kind, _, key = one.tunable.partition(":")
+        if kind != "sysctl" or not is_growing(key):
+            continue
+        live = host.read(key_path(key))
+        lower = () if isinstance(live, Missing) else lowered_fields(live, one.value)
+        if lower:
+            what = ", ".join(f"{was} to {now}" for was, now in lower)
+            yield Difference(
+                kind="lowers",
+                section=one.section,
+                key=one.key,
+                file=one.file,
+                line=one.line,
+                faithful=f"lowers it from {what}",
+                intent="keeps what is larger already",
+                why="a kernel that is younger than the profile has more of it by itself",
+            )
+
+
+_DYNAMIC: Mapping[str, tuple[str, str]] = {
+    "cpu": (
+        "while it runs, TuneD holds the CPUs' wake-up latency to 100 or 1000 us, by the load",
+        "force_latency",
+    ),
+    "net": ("while it runs, TuneD slows idle links down to 100 Mbit/s, which interrupts them", ""),
+    "disk": ("while it runs, TuneD sends idle disks to sleep that take such orders (hdparm)", ""),
+}
+
+
+def _dynamic(profile: TunedProfile, main: Mapping[str, str]) -> Iterator[Difference]:
+    if not is_on(main, "dynamic_tuning"):
+        return
+    told: set[str] = set()
+    for unit in profile.units.values():
+        if unit.type not in _DYNAMIC or unit.type in told or not unit.enabled or _is_static(unit):
+            continue
+        told.add(unit.type)
+        what, instead = _DYNAMIC[unit.type]
+        if instead and instead in unit.options:
+            continue
+        option = next(iter((*unit.settings.values(), *unit.options.values())), None)
+        yield Difference(
+            kind="dynamic",
+            section=unit.name,
+            key="dynamic",
+            file=option.path if option else (profile.files[0] if profile.files else ""),
+            line=option.line if option else 0,
+            faithful=what,
+            intent="nothing of that is imported",
+            why="dynamic_tuning is on in tuned-main.conf, and the section does not say dynamic=0",
+        )
+
+
+def _is_static(unit: Unit) -> bool:
+    option = unit.options.get("dynamic")
+    return option is not None and (option.value or "").lower() not in ("true", "1")

@@ -1,0 +1,65 @@
+"""What became of each line of an imported profile, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from advisor.interchange.made import shortened
+from advisor.interchange.records import Difference, Imported, ImportedSetting, counts
+from advisor.report.layout import Page, Span, Style, counted
+
+_STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
+
+
+def imported_text(imported: Imported, *, width: int, color: bool) -> str:
+    """The page: what comes over, what does not and why, and where doing and meaning differ."""
+    page = Page(width, color=color)
+    page.add(Span(imported.origin, "bold"), f" as {imported.name}, {imported.mode}", hang=2)
+    number = counts(imported.settings)
+    lines = counted(sum(number.values()), "setting")
+    page.add(f"{lines}: {number['tunable']} tunable, {number['ignored']} ignored, {number['manual']} by hand.")
+    for title, outcome in (("Comes over", "tunable"), ("By hand", "manual"), ("Ignored", "ignored")):
+        chosen = [one for one in imported.settings if one.outcome == outcome and not one.sets_nothing]
+        if chosen:
+            page.heading(title)
+        for one in chosen:
+            _add(page, one)
+    if imported.differences:
+        page.heading("What is done and what is meant")
+    for difference in imported.differences:
+        _add_difference(page, difference)
+    return page.text
+
+
+def _add(page: Page, one: ImportedSetting) -> None:
+    section = f"[{one.section}] " if one.section else ""
+    page.add(f"{section}{one.key} = {shortened(one.raw, 120)}", indent=2, hang=4)
+    if one.outcome == "tunable":
+        page.add(Span(tunable_words(one), "green"), indent=6, hang=2)
+        if one.note:
+            page.add(Span(one.note, "dim"), indent=6)
+    else:
+        page.add(Span(one.why, _STYLES[one.outcome]), indent=6)
+
+
+def tunable_words(one: ImportedSetting) -> str:
+    """``sysctl:vm.swappiness 10``, with its sense and whom it is for."""
+    value = one.value if one.multiply is None else f"{one.multiply} × the value before"
+    senses = one.sense if isinstance(one.sense, tuple) else (one.sense,)
+    sense = "" if set(senses) == {"exactly"} else f" ({', '.join(senses)})"
+    names = f" on {', '.join(one.only.names)}" if one.only is not None and one.only.names else ""
+    return f"{one.tunable} {value}{sense}{names}"
+
+
+def _add_difference(page: Page, one: Difference) -> None:
+    section = f"[{one.section}] " if one.section else ""
+    page.add(Span(one.kind, "yellow"), f"  {section}{one.key}", indent=2, hang=4)
+    page.labelled([("done", (one.faithful,)), ("meant", (one.intent,)), ("because", (one.why,))], indent=6)
+
+
+def import_document(imported: Imported, toml: str) -> dict[str, object]:
+    """``advisor.import/1``."""
+    body: dict[str, object] = msgspec.to_builtins(imported)
+    return {"schema": "advisor.import/1", "counts": counts(imported.settings), **body, "toml": toml}
