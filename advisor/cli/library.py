@@ -7,11 +7,16 @@ from typing import Annotated, Final
 
 import typer
 
+from advisor.cli.complete import explainable, profile_names
+from advisor.cli.exporting import export
+from advisor.cli.importing import import_profile
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json
 from advisor.errors import AdvisorError
 
 profiles = typer.Typer(help="The profile library.", no_args_is_help=False, invoke_without_command=True)
+profiles.command("export")(export)
+profiles.command("import")(import_profile)
 
 
 @profiles.callback()
@@ -43,7 +48,7 @@ def list_profiles(as_json: Json = False) -> int:
 
 
 @profiles.command("show")
-def show(name: str, as_json: Json = False) -> int:
+def show(name: Annotated[str, typer.Argument(autocompletion=profile_names)], as_json: Json = False) -> int:
     """One profile whole: what it sets, why, when it helps and hurts, its parameters and sources."""
     from advisor.profiles import load
 
@@ -79,7 +84,11 @@ def lint(files: Annotated[list[Path], typer.Argument(metavar="FILE…")]) -> int
 def explain(
     identity: Annotated[
         str,
-        typer.Argument(metavar="ID", help="A rule, a profile, a tunable; contradictions lists where sources differ."),
+        typer.Argument(
+            metavar="ID",
+            help="A rule, a profile, a tunable; contradictions lists where sources differ.",
+            autocompletion=explainable,
+        ),
     ],
     as_json: Json = False,
 ) -> int:

@@ -20,13 +20,15 @@ arch=amd64
 # Counts by hand what the hash cannot see, for instance "take newer packages".
 generation=1
 
-# The order follows what a storage host is made of: base, disks, links, NUMA, observation.
+# The order follows what a storage host is made of: base, disks, links, NUMA, observation; then the tools that use
+# what is exported to them.
 guest_packages="
     systemd-sysv udev dbus kmod procps util-linux python3 dash busybox-static ca-certificates passwd less
     e2fsprogs xfsprogs mdadm lvm2 dmsetup multipath-tools nvme-cli fio open-iscsi hdparm
     iproute2 ethtool nftables iputils-ping iperf3 openssh-server openssh-client
     network-manager netplan.io ifupdown
     numactl pciutils lshw strace
+    tuned ansible-core cloud-init
 "
 # In the initramfs: what mounts the root disk, and link drivers in a fixed order, because with net.ifnames=0 the
 # order in which drivers bind decides which link is eth0.
@@ -189,7 +191,10 @@ configure_tree() { # TREE
         nvmf-autoconnect.service nvmefc-boot-connections.service multipathd.service multipathd.socket \
         NetworkManager.service NetworkManager-dispatcher.service NetworkManager-wait-online.service networking.service \
         systemd-networkd-wait-online.service getty@tty1.service e2scrub_reap.service e2scrub_all.timer \
-        apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer fstrim.timer >&2 || true
+        apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer fstrim.timer tuned.service >&2 || true
+    # Without this its generator looks for an instance's data at each start.
+    mkdir -p "$1/etc/cloud"
+    : >"$1/etc/cloud/cloud-init.disabled"
     # shellcheck disable=SC2086  # a list of words
     printf 'blacklist %s\n' $idle_modules >"$1/usr/lib/modprobe.d/lab.conf"
     chroot "$1" systemctl --quiet mask console-getty.service serial-getty@ttyS0.service getty-static.service >&2

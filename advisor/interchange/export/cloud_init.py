@@ -1,0 +1,44 @@
+"""User data for cloud-init: the files at the first start, and the live values once they are there."""
+
+from __future__ import annotations
+
+from advisor.interchange.export.files import activation
+from advisor.interchange.export.settings import Bundle, Exported, LeftOut
+from advisor.interchange.export.words import head, left_out_words, not_kept
+from advisor.interchange.export.yaml_text import dumped
+from advisor.tunables import FileEdit
+
+
+def user_data(wanted: Exported) -> Bundle:
+    """``user-data.yaml``, for the instance's user data or a file of /etc/cloud/cloud.cfg.d."""
+    left = [LeftOut(one.tunable, one.value, why) for one in wanted.settings if not one.steps and (why := not_kept(one))]
+    for_now = [
+        LeftOut(one.tunable, one.value, f"set at the first start alone, as {why}")
+        for one in wanted.settings
+        if one.steps and (why := not_kept(one))
+    ]
+    commands = [["sh", "-c", command] for command in (*activation(wanted), *_live(wanted))]
+    document: dict[str, object] = {}
+    if wanted.files:
+        document["write_files"] = [
+            {"path": kept.path, "permissions": f"0{kept.mode:o}", "content": kept.content.decode("utf-8", "replace")}
+            for kept in wanted.files
+        ]
+    if commands:
+        document["runcmd"] = commands
+    every = (*left, *for_now, *wanted.left_out)
+    text = "#cloud-config\n" + head(wanted, "User data of cloud-init.") + left_out_words(every)
+    text += dumped(document)
+    use = ("give user-data.yaml to the instance as its user data", "cloud-init schema --config-file user-data.yaml")
+    return Bundle({"user-data.yaml": text.encode()}, every, use)
+
+
+def _live(wanted: Exported) -> list[str]:
+    """Commands for values that no file of ``activation`` brings about by itself."""
+    by_file = {kept.path for kept in wanted.files if kept.path.startswith(("/etc/sysctl.d/", "/etc/tmpfiles.d/"))}
+    return [
+        command
+        for one in wanted.settings
+        if not (isinstance(one.edit, FileEdit) and one.edit.path in by_file)
+        for command in one.commands
+    ]

@@ -1,0 +1,188 @@
+"""Each exported form, put to use by its own tool: the host ends as the plan says, and nothing of ours has run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from .guest import Machine
+from .road import advisor, out
+
+pytestmark = pytest.mark.thorough
+
+HEAD = """\
+name = "mixed"
+title = "Values of several kinds"
+summary = "For the exports."
+helps-when = "A test."
+hurts-when = "Never."
+sources = ["A test"]
+"""
+LINE = """
+[[tunables]]
+tunable = "{}"
+value = "{}"
+sense = "exactly"
+why = "A test."
+hurts-when = "Never."
+sources = ["A test"]
+"""
+VALUES = {
+    "sysctl:net.core.somaxconn": "5123",
+    "sysctl:net.ipv4.tcp_rmem": "4096 131072 7340032",
+    "link:eth1:mtu": "4000",
+    "link:eth1:ring.rx": "512",
+    "block:nvme0n1:scheduler": "mq-deadline",
+    "block:nvme0n1:read_ahead_kb": "512",
+    "thp:enabled": "never",
+}
+PROFILE = HEAD + "".join(LINE.format(*pair) for pair in VALUES.items())
+# How each value is read by a hand that knows nothing of us, and what is wanted.
+LOOK = {
+    "sysctl -n net.core.somaxconn": "5123",
+    "sysctl -n net.ipv4.tcp_rmem | tr '\\t' ' '": "4096 131072 7340032",
+    "ip -o link show eth1 | sed 's/.* mtu \\([0-9]*\\) .*/\\1/'": "4000",
+    "ethtool -g eth1 | sed -n '/Current/,$s/^RX:[^0-9]*//p'": "512",
+    "sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/nvme0n1/queue/scheduler": "mq-deadline",
+    "cat /sys/block/nvme0n1/queue/read_ahead_kb": "512",
+    "sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/kernel/mm/transparent_hugepage/enabled": "never",
+}
+# Of what cloud-init does at a first start, the part that reads user data: not users, host keys and links of its own.
+CLOUD = """\
+datasource_list: [NoCloud]
+network: {config: disabled}
+cloud_init_modules: [write-files]
+cloud_config_modules: [runcmd]
+cloud_final_modules: [scripts-user]
+"""
+LINKS = [command for command in LOOK if "eth1" in command]
+LIVE = "; ".join(LOOK)
+
+
+@pytest.fixture(scope="module")
+def wanted(guest: Machine) -> Iterator[Machine]:
+    """The guest with the profile, and everything as before afterwards."""
+    guest.put("/etc/advisor/profiles/mixed.toml", PROFILE)
+    yield guest
+    out(guest, "rm -rf /etc/advisor /root/export")
+
+
+@pytest.fixture
+def host(wanted: Machine) -> Iterator[Machine]:
+    before = out(wanted, LIVE)
+    assert not set(before.splitlines()) & {"5123", "4000", "mq-deadline"}
+    advisor(wanted, "rollback-script", "mixed", "-o", "/root/back.sh")
+    out(wanted, "rm -rf /root/export")
+    yield wanted
+    # It knows the values before, and the files that each tool has made are named by their tests.
+    wanted.run("sh /root/back.sh --force", timeout=60)
+    out(wanted, "rm -f /root/back.sh; udevadm control --reload")
+    assert out(wanted, LIVE) == before
+
+
+def exported(guest: Machine, form: str) -> list[str]:
+    done = advisor(guest, "profiles", "export", "mixed", "--format", form, "-o", "/root/export")
+    return [line for line in done.stderr.splitlines() if line.startswith("left out")]
+
+
+def in_force(guest: Machine, *commands: str) -> None:
+    for command in commands or LOOK:
+        assert out(guest, command).strip() == LOOK[command], command
+
+
+def test_files_act_at_once_and_after_a_restart(host: Machine) -> None:
+    assert exported(host, "files") == []
+    told = json.loads(advisor(host, "profiles", "export", "mixed", "--format", "files", "--json").stdout)
+    out(host, "cp -a /root/export/. /")
+    files = " ".join(f"/{path}" for path in told["files"])
+    try:
+        host.reboot()
+        in_force(host)
+    finally:
+        out(host, f"rm -f {files}")
+
+
+def test_the_script(host: Machine) -> None:
+    assert exported(host, "shell") == []
+    for verb in ("check", "apply --confirm-within 0", "verify"):
+        done = host.run(f"sh /root/export/mixed.sh {verb}", timeout=120)
+        assert done.rc == 0, done.stdout + done.stderr
+    in_force(host)
+    done = host.run("sh /root/export/mixed.sh rollback", timeout=120)
+    assert done.rc == 0, done.stdout + done.stderr
+    out(host, "rm -rf /var/lib/advisor")
+
+
+def test_tuned_puts_it_in_force_and_takes_it_back(host: Machine) -> None:
+    assert exported(host, "tuned") == []
+    before = out(host, LIVE)
+    out(host, "cp -r /root/export/mixed /etc/tuned/")
+    try:
+        done = host.run("systemctl start tuned && tuned-adm profile mixed", timeout=180)
+        assert done.rc == 0, done.stdout + done.stderr
+        in_force(host)
+        done = host.run("tuned-adm verify", timeout=60)
+        assert done.rc == 0, done.stdout + out(host, "tail -20 /var/log/tuned/tuned.log")
+        out(host, "tuned-adm off")
+        assert out(host, LIVE) == before
+    finally:
+        host.run("systemctl stop tuned; rm -rf /etc/tuned/mixed; : >/etc/tuned/active_profile", timeout=60)
+
+
+def test_ansible_brings_it_about_and_finds_nothing_the_second_time(host: Machine) -> None:
+    assert exported(host, "ansible") == []
+    play = "cd /root/export && ANSIBLE_NOCOLOR=1 ansible-playbook -i localhost, -c local"
+    before = out(host, LIVE)
+    looked = host.run(f"{play} --check --diff site.yml", timeout=900)
+    assert looked.rc == 0, looked.stdout + looked.stderr
+    assert out(host, LIVE) == before
+    try:
+        done = host.run(f"{play} site.yml", timeout=900)
+        assert done.rc == 0, done.stdout + done.stderr
+        in_force(host)
+        again = host.run(f"{play} site.yml", timeout=900)
+        assert again.rc == 0
+        assert "changed=0" in again.stdout, again.stdout
+    finally:
+        out(host, "cd /root/export/roles/mixed/files && find etc -type f -exec rm -f /{} + ; rm -rf /root/.ansible")
+
+
+def test_cloud_init_takes_it_as_user_data(host: Machine) -> None:
+    assert exported(host, "cloud-init") == []
+    checked = host.run("cloud-init schema --config-file /root/export/user-data.yaml", timeout=120)
+    assert checked.rc == 0, checked.stdout + checked.stderr
+    seed, config = "/var/lib/cloud/seed/nocloud", "/etc/cloud/cloud.cfg.d/99-test.cfg"
+    written = out(host, "sed -n 's/^  - path: //p' /root/export/user-data.yaml").split()
+    try:
+        out(host, f"mkdir -p {seed} && cp /root/export/user-data.yaml {seed}/user-data && touch {seed}/meta-data")
+        host.put(config, CLOUD)
+        # Each stage as its service runs it; the data lies below /var/lib/cloud, so nothing is asked over a link.
+        for stage in ("init --local", "init", "modules --mode=config", "modules --mode=final"):
+            done = host.run(f"cloud-init {stage}", timeout=900)
+            assert done.rc == 0, done.stdout + done.stderr
+        in_force(host)
+    finally:
+        host.run(f"rm -f {' '.join(written)}; rm -rf {config} /var/lib/cloud /run/cloud-init", timeout=60)
+
+
+def test_networkmanager_keeps_what_it_has_words_for(host: Machine) -> None:
+    left = exported(host, "networkmanager")
+    unmanaged = out(host, "cat /etc/NetworkManager/conf.d/10-lab.conf")
+    assert {line.split()[2].partition(":")[0] for line in left} == {"sysctl", "block", "thp"}
+    try:
+        out(
+            host,
+            "systemctl stop systemd-networkd.socket systemd-networkd; rm -f /etc/NetworkManager/conf.d/10-lab.conf; "
+            "systemctl start NetworkManager; nmcli --wait 20 connection add type ethernet con-name wire ifname eth1 "
+            "ipv4.method manual ipv4.addresses 192.0.2.65/26 ipv6.method disabled; nmcli --wait 20 connection up wire",
+        )
+        done = host.run("sh /root/export/networkmanager.sh", timeout=120)
+        assert done.rc == 0, done.stdout + done.stderr
+        in_force(host, *LINKS)
+        assert out(host, "nmcli --get-values 802-3-ethernet.mtu connection show wire").strip() == "4000"
+    finally:
+        host.run("nmcli connection delete wire; systemctl stop NetworkManager", timeout=60)
+        host.put("/etc/NetworkManager/conf.d/10-lab.conf", unmanaged)
+        host.reboot()
