@@ -39,6 +39,7 @@ Description=Put back what advisor had not finished changing ({identity})
 DefaultDependencies=no
 Wants=network-pre.target
 After=local-fs.target systemd-sysctl.service systemd-udev-trigger.service systemd-tmpfiles-setup.service
+After=sys-kernel-debug.mount
 Before=sysinit.target network-pre.target shutdown.target
 Conflicts=shutdown.target
 RequiresMountsFor={directory}
@@ -72,6 +73,14 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 CLOSED: Final = Standing(None, None, None)
+
+
+def parse_outcome(text: str) -> Outcome | None:
+    """The file ``outcome``; None where it is not there yet, or not whole."""
+    found = re.match(r"(\d{1,3}) (\d{1,12}) ([^\n]*)\n", text)
+    if found is None:
+        return None
+    return Outcome(int(found[1]), float(found[2]), found[3], tuple(text[found.end() :].splitlines()))
 
 
 class Watchdog:
@@ -260,11 +269,7 @@ class Watchdog:
         return max(0.0, float(limit) - _uptime())
 
     def _outcome(self) -> Outcome | None:
-        text = self._read("outcome")
-        found = re.match(r"(\d{1,3}) (\d{1,12}) ([^\n]*)\n", text or "")
-        if text is None or found is None:
-            return None
-        return Outcome(int(found[1]), float(found[2]), found[3], tuple(text[found.end() :].splitlines()))
+        return parse_outcome(self._read("outcome") or "")
 
     # -- the process ----------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -116,4 +117,4 @@ def capture_script(
     return 0
 
 
-COMMANDS: Final = {"scan": scan, "receive": receive, "capture-script": capture_script}
+COMMANDS: Final[dict[str, Callable[..., int]]] = {"scan": scan, "receive": receive, "capture-script": capture_script}

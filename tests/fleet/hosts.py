@@ -166,7 +166,7 @@ class Hosts:
         """A program on the controller's side, to its end."""
         given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
         return subprocess.run(
-            self._words(*words),
+            self.words(*words),
             env={**self.environment, **(more or {})},
             capture_output=True,
             encoding="utf-8",
@@ -179,7 +179,7 @@ class Hosts:
     def popen(self, *words: str | Path, more: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """A program on the controller's side, in a session of its own; the caller ends it."""
         return subprocess.Popen(
-            self._words(*words),
+            self.words(*words),
             env={**self.environment, **(more or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -227,6 +227,17 @@ class Hosts:
     def root(self, name: str) -> Path:
         """The files of a host that is up."""
         return Path(f"/proc/{self.pid(name)}/root")
+
+    def tops(self) -> list[int]:
+        """The processes of this machine below which the hosts that are up run, one for each."""
+        return [process.pid for process in self._processes.values()]
+
+    def wire_bytes(self) -> tuple[int, int]:
+        """Bytes (with their Ethernet headers) that went to the hosts and came from them, since the wires are there."""
+        lines = Path(f"/proc/{self._controller}/net/dev").read_text().splitlines()[2:]
+        counted = [line.partition(":") for line in lines]
+        wires = [counters.split() for name, _, counters in counted if name.strip()[1:].isdecimal()]
+        return sum(int(one[8]) for one in wires), sum(int(one[0]) for one in wires)
 
     def shell(self, name: str, command: str, *, check: bool = True) -> str:
         """What a command of root prints on a host."""
@@ -287,9 +298,12 @@ class Hosts:
     def _number(self, name: str) -> int:
         return FIRST + self.names.index(name)
 
-    def _words(self, *words: str | Path) -> list[str]:
+    def words(self, *words: str | Path) -> list[str]:
+        """The arguments that start a program on the controller's side."""
         # Python starts it from inside the network namespace alone: files and processes are the machine's.
         return ["nsenter", "-t", str(self._controller), "--net", "--", *map(str, words)]
+
+    _words = words
 
     def _enter_network(self) -> None:
         fd = os.open(f"/proc/{self._controller}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -299,7 +313,7 @@ class Hosts:
         os.close(fd)
 
     def _ip(self, *words: str, check: bool = True) -> None:
-        done = subprocess.run(self._words("ip", *words), capture_output=True, text=True, check=False)
+        done = subprocess.run(self.words("ip", *words), capture_output=True, text=True, check=False)
         assert done.returncode == 0 or not check, f"ip {' '.join(words)}: {done.stderr}"
 
     def _make_keys(self) -> None:

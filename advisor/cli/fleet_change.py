@@ -1,0 +1,342 @@
+"""``advisor fleet plan``, ``apply``, ``verify``, ``rollback`` and ``status``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from advisor.cli.change import Set, asked
+from advisor.cli.fleet_options import (
+    FORKS,
+    AskBecomePass,
+    Become,
+    ExtraVars,
+    Forks,
+    InventorySources,
+    Limit,
+    PrivateKey,
+    User,
+    the_inventory,
+)
+from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, fleet_hosts, verified_fleet
+from advisor.cli.output import print_json, print_text, say, settings, terminal_width, wants_color
+from advisor.cli.scan import Json
+
+if TYPE_CHECKING:
+    from advisor.fleet.changes import Outcome, Wish
+    from advisor.fleet.in_force import FleetStanding
+    from advisor.fleet.inventory import Inventory
+    from advisor.fleet.planning import FleetPlan
+
+Profiles = Annotated[list[str], typer.Argument(metavar="PROFILE…")]
+SomeProfiles = Annotated[list[str] | None, typer.Argument(metavar="PROFILE…", show_default=False)]
+SomeInventory = Annotated[
+    list[str] | None,
+    typer.Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible; without it, that of the run."),
+]
+CanaryHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--canary",
+        metavar="HOST|N",
+        help="Changed first and alone: these hosts, or so many (1; 0 for none). May be repeated.",
+        show_default=False,
+    ),
+]
+BatchSize = Annotated[
+    str | None,
+    typer.Option(
+        "--batch", metavar="N|P%", help="Hosts in each wave after that; without it 10%, 50%, then the rest.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Failover = Annotated[
+    str | None,
+    typer.Option(
+        "--failover-group",
+        metavar="GROUP|var=NAME",
+        help="Hosts of this group, or with the same value of this variable, are never changed at the same time.",
+    ),
+]
+RunId = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run by its number.", show_default=False)]
+
+
+def plan(
+    names: Profiles,
+    inventory: InventorySources,
+    limit: Limit = None,
+    pairs: Set = None,
+    canary: CanaryHosts = None,
+    batch: BatchSize = None,
+    failover: Failover = None,
+    forks: Forks = FORKS,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="Write a script for each host there, and waves.json."),
+    ] = None,
+    as_json: Json = False,
+    become: Become = None,
+    ask_become_pass: AskBecomePass = False,
+    user: User = None,
+    private_key: PrivateKey = None,
+    extra_vars: ExtraVars = None,
+) -> int:
+    """What profiles would change on every host, and in which order. Changes nothing there."""
+    from advisor.fleet.changes import make_fleet_plan, nothing_code, write_plan
+    from advisor.fleet.store import Store
+
+    meant = the_inventory(
+        inventory, limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
+        extra_vars=extra_vars,
+    )  # fmt: skip
+    wish = _wish(meant, names, pairs, canary, batch, failover, forks)
+    made = make_fleet_plan(wish, Store(), say)
+    shape = {
+        "--canary": canary,
+        "--batch": [batch] if batch else None,
+        "--failover-group": [failover] if failover else None,
+    }
+    _print_plan(made, as_json=as_json, command=_command(names, inventory, limit, {"--set": pairs, **shape}))
+    if output is not None:
+        written = write_plan(made, output)
+        say(f"{output}: {len(written) - 1} scripts and waves.json; on each host, as root: sh HOST.sh apply")
+    return nothing_code(made)
+
+
+def _command(names: list[str], inventory: list[str], limit: str | None, more: Mapping[str, list[str] | None]) -> str:
+    """What to type to carry the plan out; how to get in is the caller's to add."""
+    words = ["advisor", "fleet", "apply", *names, *(word for one in inventory for word in ("-i", one))]
+    words += ["--limit", limit] if limit else []
+    return shlex.join(
+        [*words, *(word for option, given in more.items() for one in given or () for word in (option, one))]
+    )
+
+
+def _wish(
+    inventory: Inventory,
+    names: list[str],
+    pairs: list[str] | None,
+    canary: list[str] | None,
+    batch: str | None,
+    failover: str | None,
+    forks: int,
+    *,
+    confirm_within: int = 0,
+    gate_command: str | None = None,
+    rollback_all: bool = False,
+    prove: str | None = None,
+) -> Wish:
+    from advisor.fleet.changes import Wish, named_hosts
+    from advisor.fleet.run import Options
+    from advisor.fleet.waves import Shape, batch_of, canary_of
+
+    known = [host.name for host in named_hosts(inventory)] if canary else []
+    shape = Shape(canary_of(canary or (), known), batch_of(batch), failover)
+    options = Options(confirm_within, gate_command, rollback_all, prove)
+    return Wish(inventory, tuple(dict.fromkeys(names)), settings(pairs), shape, forks, options)
+
+
+def _print_plan(made: FleetPlan, *, as_json: bool, command: str | None = None) -> None:
+    from advisor.report.fleet_plan import fleet_plan_document, fleet_plan_text
+
+    if as_json:
+        print_json(fleet_plan_document(made))
+    else:
+        print_text(fleet_plan_text(made, width=terminal_width(), color=wants_color(), command=command))
+
+
+def apply(
+    names: SomeProfiles = None,
+    inventory: SomeInventory = None,
+    limit: Limit = None,
+    pairs: Set = None,
+    canary: CanaryHosts = None,
+    batch: BatchSize = None,
+    failover: Failover = None,
+    forks: Forks = FORKS,
+    confirm_within: Annotated[
+        int,
+        typer.Option(
+            "--confirm-within",
+            metavar="SECONDS",
+            min=1,
+            max=86400,
+            help="Each host puts itself back unless its wave passes in time: all of a wave is applied and asked in it.",
+        ),
+    ] = 300,
+    gate_command: Annotated[
+        str | None,
+        typer.Option("--gate-command", metavar="COMMAND", help="Must end with 0 on each host of a wave, by its shell."),
+    ] = None,
+    prove_canary: Annotated[
+        str | None,
+        typer.Option(
+            "--prove-canary", metavar="DIR", help="advisor prove in DIR on the canary first; needs advisor there."
+        ),
+    ] = None,
+    rollback_all: Annotated[
+        bool, typer.Option("--rollback-all", help="Should a wave fail, put the waves before it back as well.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show plan and waves and do nothing.")] = False,
+    resume: Annotated[
+        str | None, typer.Option("--resume", metavar="RUN|last", help="Take a run up that was cut short.")
+    ] = None,
+    as_json: Json = False,
+    become: Become = None,
+    ask_become_pass: AskBecomePass = False,
+    user: User = None,
+    private_key: PrivateKey = None,
+    extra_vars: ExtraVars = None,
+) -> int:
+    """Carry profiles out on every host, wave by wave: each host guards itself until its wave has passed its gate."""
+    from advisor.errors import UsageError
+    from advisor.fleet.changes import apply_fleet, make_fleet_plan, nothing_code, resume_fleet
+    from advisor.fleet.store import Store
+
+    if resume is not None and (names or inventory or pairs):
+        raise UsageError("--resume takes profiles and inventory from the run", hint="leave them out")
+    if resume is None and not (names and inventory):
+        raise UsageError("neither profiles with an inventory nor --resume", hint="advisor fleet apply PROFILE -i HOSTS")
+    meant = the_inventory(
+        inventory or [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
+        extra_vars=extra_vars,
+    )  # fmt: skip
+
+    def agree(made: FleetPlan) -> bool:
+        if not (yes or as_json):
+            _print_plan(made, as_json=False)
+            return asked("Carry it out?")
+        return True
+
+    if resume is not None:
+        found = resume_fleet(resume, Store(), meant.access, agree=agree, say=say, rollback_all=rollback_all)
+        return _print_run(found, as_json=as_json)
+    wish = _wish(
+        meant, names or [], pairs, canary, batch, failover, forks,
+        confirm_within=confirm_within, gate_command=gate_command, rollback_all=rollback_all, prove=prove_canary,
+    )  # fmt: skip
+    if dry_run:
+        made = make_fleet_plan(wish, Store(), say)
+        _print_plan(made, as_json=as_json)
+        return nothing_code(made)
+    return _print_run(apply_fleet(wish, Store(), agree=agree, say=say), as_json=as_json)
+
+
+def _print_run(found: Outcome, *, as_json: bool) -> int:
+    from advisor.report.fleet_run import fleet_run_document, fleet_run_text
+
+    if as_json:
+        print_json(fleet_run_document(found.record, found.plan, found.code))
+    else:
+        print_text(fleet_run_text(found.record, found.plan, width=terminal_width(), color=wants_color()))
+    return found.code
+
+
+def verify(
+    run: RunId = None,
+    inventory: SomeInventory = None,
+    limit: Limit = None,
+    forks: Forks = FORKS,
+    prometheus: Prometheus = None,
+    nagios: Nagios = False,
+    as_json: Json = False,
+    become: Become = None,
+    ask_become_pass: AskBecomePass = False,
+    user: User = None,
+    private_key: PrivateKey = None,
+    extra_vars: ExtraVars = None,
+) -> int:
+    """Is every value of every host still as its transactions (or those of one run) set it? 0, 1 for drift, 4 for hosts
+    that were not asked; with --nagios, a plugin's codes."""
+    from advisor.fleet.in_force import verify_fleet
+    from advisor.fleet.store import Store
+    from advisor.report.fleet_run import fleet_verify_document, fleet_verify_text
+
+    meant = the_inventory(
+        inventory or [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
+        extra_vars=extra_vars,
+    )  # fmt: skip
+
+    def look() -> FleetStanding:
+        check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
+        asked_for = meant if inventory else None
+        return verified_fleet(
+            lambda: verify_fleet(asked_for, meant.access, run, Store(), forks=forks, say=say), prometheus
+        )
+
+    if nagios:
+        return answer_nagios(lambda: fleet_hosts(look()))
+    found = look()
+    if as_json:
+        print_json(fleet_verify_document(found))
+    elif prometheus != "-":
+        print_text(fleet_verify_text(found, width=terminal_width(), color=wants_color()))
+    return found.code
+
+
+def rollback(
+    run: RunId = None,
+    limit: Limit = None,
+    force: Annotated[bool, typer.Option("--force", help="Put back also what somebody else has changed since.")] = False,
+    as_json: Json = False,
+    become: Become = None,
+    ask_become_pass: AskBecomePass = False,
+    user: User = None,
+    private_key: PrivateKey = None,
+    extra_vars: ExtraVars = None,
+) -> int:
+    """Put a run back on every host, its last wave first; without a number, the last run."""
+    from advisor.fleet.in_force import rollback_fleet
+    from advisor.fleet.store import Store
+    from advisor.report.fleet_run import fleet_run_document, fleet_run_text
+
+    meant = the_inventory(
+        [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
+        extra_vars=extra_vars,
+    )  # fmt: skip
+    found = rollback_fleet(run, meant.access, Store(), only=limit, force=force, say=say)
+    code = found.ended.code if found.ended is not None else 5
+    if as_json:
+        print_json(fleet_run_document(found, None, code))
+    else:
+        print_text(fleet_run_text(found, None, width=terminal_width(), color=wants_color()))
+    return code
+
+
+def status(
+    inventory: SomeInventory = None,
+    limit: Limit = None,
+    kept: Annotated[
+        bool, typer.Option("--kept", help="By the captures that are kept; no host is asked. Each says when it was.")
+    ] = False,
+    forks: Forks = FORKS,
+    as_json: Json = False,
+    become: Become = None,
+    ask_become_pass: AskBecomePass = False,
+    user: User = None,
+    private_key: PrivateKey = None,
+    extra_vars: ExtraVars = None,
+) -> int:
+    """The runs of this controller; with an inventory (or --kept) also what is in force on each host, and drift."""
+    from advisor.fleet.in_force import fleet_status
+    from advisor.fleet.store import Store
+    from advisor.report.fleet_run import fleet_status_document, fleet_status_text
+
+    meant = the_inventory(
+        inventory or [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
+        extra_vars=extra_vars,
+    )  # fmt: skip
+    found = fleet_status(meant if inventory else None, Store(), kept=kept, forks=forks, say=say)
+    if as_json:
+        print_json(fleet_status_document(found))
+    else:
+        print_text(fleet_status_text(found, width=terminal_width(), color=wants_color()))
+    return 4 if found.failed else 0
+
+
+COMMANDS: Final[dict[str, Callable[..., int]]] = {"plan": plan, "apply": apply, "verify": verify, "rollback": rollback, "status": status}

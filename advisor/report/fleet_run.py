@@ -1,0 +1,324 @@
+"""What became of a run, what is in force on each host, and drift: as pages and as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.fleet.in_force import FleetStanding, HostStanding
+from advisor.fleet.in_force import HostState as StandingState
+from advisor.fleet.planning import FleetPlan
+from advisor.fleet.run_journal import HostDone, HostState, RunRecord
+from advisor.report.encode import encoded
+from advisor.report.layout import Page, Piece, Span, Style, counted, listed
+from advisor.report.transaction import when
+from advisor.report.words import ranked, runs
+from advisor.transaction import Drift
+
+RUN_SCHEMA: Final = "advisor.fleet-run/1"
+VERIFY_SCHEMA: Final = "advisor.fleet-verify/1"
+STATUS_SCHEMA: Final = "advisor.fleet-status/1"
+
+_HOSTS: Final[Mapping[HostState, tuple[str, Style]]] = {
+    "applied": ("changed and kept", "green"),
+    "awaiting-confirmation": ("waits for its confirmation", "yellow"),
+    "unchanged": ("all was there already", ""),
+    "rolled-back": ("put back", ""),
+    "refused": ("refused; nothing was changed", "red"),
+    "failed": ("not begun", ""),
+    "unreachable": ("could not be reached; nothing was begun", "red"),
+    "unknown": ("not known to be back", "red"),
+}
+_RUNS: Final[Mapping[str, tuple[str, Style]]] = {
+    "done": ("done", "green"),
+    "nothing": ("nothing to change", ""),
+    "stopped": ("stopped", "red"),
+    "rolled-back": ("put back", ""),
+    "interrupted": ("interrupted, or still at it", "red"),
+    "planned": ("never begun", ""),
+}
+_STANDINGS: Final[Mapping[StandingState, tuple[str, Style]]] = {
+    "as-set": ("as set", "green"),
+    "drifted": ("drift", "red"),
+    "nothing": ("nothing in force", ""),
+    "waiting": ("waits for confirmation", "yellow"),
+    "unfinished": ("interrupted", "red"),
+    "failed": ("not asked", "red"),
+}
+
+
+def fleet_run_document(run: RunRecord | None, plan: FleetPlan | None, code: int) -> bytes:
+    """``advisor.fleet-run/1``: every host, what became of it and, where that is not known, what to do by hand."""
+    hosts = [_planned_host(run, plan, name) for name in _every(run, plan)]
+    return encoded(
+        {
+            "schema": RUN_SCHEMA,
+            "id": None if run is None else run.id,
+            "state": "unchanged" if run is None else run.state,
+            "code": code,
+            "message": run.ended.message if run is not None and run.ended is not None else "",
+            "hosts": hosts,
+            "waves": [] if run is None or run.planned is None else [_wave(run, one) for one in run.planned.waves],
+            "gates": [] if run is None else [_gate(one) for one in run.gates],
+            "failed": [one["name"] for one in hosts if one["state"] in _BAD],
+        }
+    )
+
+
+_BAD: Final = ("refused", "unreachable", "unknown", "cannot", "failed")
+
+
+def _every(run: RunRecord | None, plan: FleetPlan | None) -> list[str]:
+    planned = plan.hosts if plan is not None else run.planned.hosts if run is not None and run.planned else ()
+    return list(dict.fromkeys([one.name for one in planned] + ([] if run is None else [*run.hosts])))
+
+
+def _planned_host(run: RunRecord | None, plan: FleetPlan | None, name: str) -> dict[str, object]:
+    planned = plan.hosts if plan is not None else run.planned.hosts if run is not None and run.planned else ()
+    known = {one.name: one for one in planned}
+    done = None if run is None else run.hosts.get(name)
+    if done is None:
+        one = known[name]
+        return {
+            "name": name,
+            "state": one.state,
+            "wave": None,
+            "transaction": None,
+            "message": one.message,
+            "by_hand": None,
+        }
+    fields = {key: getattr(done, key) for key in ("state", "wave", "transaction", "message", "by_hand")}
+    return {"name": name, **fields}
+
+
+def _wave(run: RunRecord, wave: object) -> dict[str, object]:
+    body: dict[str, object] = msgspec.to_builtins(wave)
+    return {**body, "outcome": run.outcomes.get(int(str(body["number"])))}
+
+
+def _gate(gate: object) -> dict[str, object]:
+    return {key: value for key, value in msgspec.to_builtins(gate).items() if key not in ("event", "time")}
+
+
+def fleet_run_text(run: RunRecord | None, plan: FleetPlan | None, *, width: int, color: bool) -> str:
+    """What became of each host, what stopped the run, and what to type next."""
+    page = Page(width, color=color)
+    if run is None:
+        page.add(Span("Unchanged", "bold"), ": there is nothing to change on any host that could be asked.", hang=2)
+        _add_left_out(page, plan, run)
+        return page.text
+    words, style = _RUNS[run.state]
+    profiles = listed(run.asked.profiles)
+    page.add(Span(f"Run {run.id}", "bold"), f" ({profiles}): ", Span(words, style), f"; {_counts(run.hosts.values())}.")
+    if run.ended is not None and run.ended.message:
+        page.add(f"{run.ended.message}.", indent=2, hang=2)
+    _add_waves(page, run)
+    _add_failing(page, run)
+    _add_unknown(page, run)
+    _add_left_out(page, plan, run)
+    _add_next(page, run)
+    return page.text
+
+
+def _counts(hosts: Iterable[HostDone]) -> str:
+    states = [one.state for one in hosts]
+    parts = [f"{states.count(state)} {words}" for state, (words, _) in _HOSTS.items() if state in states]
+    return ", ".join(parts) or "no host was touched"
+
+
+def _add_waves(page: Page, run: RunRecord) -> None:
+    order = ranked(run.hosts)
+    rows: list[Sequence[Piece]] = []
+    for wave in run.planned.waves if run.planned else ():
+        groups: dict[HostState, list[str]] = {}
+        for name in wave.hosts:
+            if name in run.hosts:
+                groups.setdefault(run.hosts[name].state, []).append(name)
+        for number, (state, names) in enumerate(groups.items()):
+            words, style = _HOSTS[state]
+            first = f"wave {wave.number}" if number == 0 else ""
+            rows.append([first, Span(words, style), runs(names, order)])
+        if not groups:
+            rows.append([f"wave {wave.number}", "not begun", runs(wave.hosts, ranked(wave.hosts))])
+    page.blank()
+    page.table(rows)
+
+
+def _add_failing(page: Page, run: RunRecord) -> None:
+    bad = [one for one in run.hosts.values() if one.message and _is_bad(one)]
+    failing = [why for gate in run.gates[-1:] if not gate.held for why in gate.failing]
+    if not bad and not failing:
+        return
+    page.heading("Why")
+    for why in failing:
+        page.bullet(f"gate: {why}")
+    for one in bad:
+        page.bullet(Span(one.host, "bold"), f": {one.message}")
+
+
+def _is_bad(one: HostDone) -> bool:
+    """Where a host was to be put back, what is in force there is the bad news; elsewhere, that it was not done."""
+    return one.state in ("applied", "unknown") if one.verb == "rollback" else one.state in _BAD
+
+
+def _add_unknown(page: Page, run: RunRecord) -> None:
+    unknown = [one for one in run.hosts.values() if one.state == "unknown"]
+    if not unknown:
+        return
+    page.heading("Not known to be back")
+    page.add("What their watchdogs make of it cannot be seen from here. When a host can be reached again:", indent=2)
+    for one in unknown:
+        page.command(one.by_hand or f"advisor fleet rollback {run.id}", indent=4)
+
+
+def _add_left_out(page: Page, plan: FleetPlan | None, run: RunRecord | None) -> None:
+    planned = plan.hosts if plan is not None else run.planned.hosts if run is not None and run.planned else ()
+    left = [one for one in planned if one.state in ("failed", "cannot")]
+    if left:
+        page.heading("Left out")
+        for one in left:
+            page.bullet(Span(one.name, "bold"), f": {one.message}")
+
+
+def _add_next(page: Page, run: RunRecord) -> None:
+    kept = [one for one in run.hosts.values() if one.state == "applied"]
+    page.blank()
+    if run.state in ("interrupted", "stopped") and run.planned:
+        page.add("To take it up again, with what is left:")
+        page.command(f"advisor fleet apply --resume {run.id}")
+    if kept:
+        page.add("To put it back on every host:" if run.state == "done" else "To put back what is kept:")
+        page.command(f"advisor fleet rollback {run.id}")
+
+
+def fleet_verify_document(found: FleetStanding) -> bytes:
+    """``advisor.fleet-verify/1``: ``ok`` where every host was asked and nothing has drifted or is half-done."""
+    return encoded(
+        {
+            "schema": VERIFY_SCHEMA,
+            "run": None if found.run is None else found.run.id,
+            "ok": found.code == 0,
+            "hosts": [_standing_document(one) for one in found.hosts],
+            "failed": list(found.failed),
+        }
+    )
+
+
+def _standing_document(one: HostStanding) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "state": one.state,
+        "message": one.message,
+        "transactions": [record.id for record in one.in_force],
+        "profiles": sorted({name for record in one.in_force for name in record.plan.profiles}),
+        "waiting": [record.id for record in one.records if record.state == "awaiting-confirmation"],
+        "unfinished": [record.id for record in one.records if record.is_unfinished],
+        "drift": [msgspec.to_builtins(drift) for drift in one.drift],
+        "taken": one.taken,
+    }
+
+
+def fleet_verify_text(found: FleetStanding, *, width: int, color: bool) -> str:
+    """Drift by what has drifted, with the hosts on which it has; then who could not be asked."""
+    page = Page(width, color=color)
+    states = [one.state for one in found.hosts]
+    parts = [f"{states.count(state)} {words}" for state, (words, _) in _STANDINGS.items() if state in states]
+    title = f"Run {found.run.id} on " if found.run else ""
+    page.add(Span(f"{title}{counted(len(found.hosts), 'host')}", "bold"), f": {', '.join(parts)}.")
+    _add_drift(page, found.hosts)
+    for state in ("waiting", "unfinished"):
+        for one in found.hosts:
+            if one.state == state:
+                open_ones = [
+                    record.id for record in one.records if record.is_unfinished or record.seconds_left is not None
+                ]
+                page.add(Span(one.name, "bold"), f": {listed(open_ones)} {_STANDINGS[one.state][0]}", indent=2, hang=2)
+    _add_not_asked(page, found.hosts)
+    if any(one.state == "drifted" for one in found.hosts) and found.run is not None:
+        page.blank()
+        page.add("To let go of it and have the values from before:")
+        page.command(f"advisor fleet rollback {found.run.id}")
+    return page.text
+
+
+def _add_drift(page: Page, hosts: Sequence[HostStanding]) -> None:
+    order = ranked(one.name for one in hosts)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in hosts:
+        for drift in one.drift:
+            groups.setdefault((drift.what, _drift_words(drift)), []).append(one.name)
+    if not groups:
+        return
+    page.heading("Drift")
+    for (what, words), names in sorted(groups.items()):
+        page.add(Span(what, "bold"), f": {words}", indent=2, hang=4)
+        page.add(f"on {runs(names, order)}", indent=6, hang=2)
+
+
+def _drift_words(one: Drift) -> str:
+    if one.what.startswith("/"):
+        return one.reason
+    return f"set to {one.wanted}, {'' if one.live is None else f'is {one.live}, '}{one.reason}"
+
+
+def _add_not_asked(page: Page, hosts: Sequence[HostStanding]) -> None:
+    failed = [one for one in hosts if one.state == "failed"]
+    if failed:
+        page.heading("Not asked")
+        for one in failed:
+            page.bullet(Span(one.name, "bold"), f": {one.message}")
+
+
+def fleet_status_document(found: FleetStanding) -> bytes:
+    """``advisor.fleet-status/1``: the runs of this controller, oldest first, and what is in force on each host."""
+    return encoded(
+        {
+            "schema": STATUS_SCHEMA,
+            "runs": [_run_document(one) for one in found.runs],
+            "hosts": [_standing_document(one) for one in found.hosts],
+            "failed": list(found.failed),
+        }
+    )
+
+
+def _run_document(run: RunRecord) -> dict[str, object]:
+    return {
+        "id": run.id,
+        "state": run.state,
+        "code": run.ended.code if run.ended is not None else None,
+        "profiles": list(run.asked.profiles),
+        "began": run.began,
+        "inventory": list(run.asked.inventory),
+        "hosts": [{"name": one.host, "state": one.state, "transaction": one.transaction} for one in run.hosts.values()],
+    }
+
+
+def fleet_status_text(found: FleetStanding, *, width: int, color: bool) -> str:
+    """The runs, the latest first, and a line for each host."""
+    page = Page(width, color=color)
+    if not found.runs:
+        page.add("No runs: advisor has changed no fleet from here.")
+    for run in reversed(found.runs):
+        words, style = _RUNS[run.state]
+        page.add(
+            Span(run.id, "bold"), f" {listed(run.asked.profiles)}: ", Span(words, style), f"; begun {when(run.began)}"
+        )
+        page.add(_counts(run.hosts.values()), indent=2, hang=2)
+        if run.state == "interrupted":
+            page.command(f"advisor fleet apply --resume {run.id}", indent=4)
+    if not found.hosts:
+        return page.text
+    page.heading("Hosts")
+    page.table([_standing_row(one) for one in found.hosts])
+    _add_drift(page, found.hosts)
+    _add_not_asked(page, found.hosts)
+    return page.text
+
+
+def _standing_row(one: HostStanding) -> Sequence[Piece]:
+    words, style = _STANDINGS[one.state]
+    force = ", ".join(f"{record.id} {listed(record.plan.profiles)}" for record in one.in_force)
+    asked = "" if one.taken is None else f"seen {when(one.taken)}"
+    return [one.name, Span(words, style), force or "-", asked]

@@ -1,0 +1,107 @@
+"""Status and verify of a host, told from its capture: the same as on the host itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
+from advisor.fleet.captured_store import CapturedStore, Sought, captured_status
+from advisor.history import host_status
+from advisor.host import DirectoryFiles, Host, LiveCommands, MemoryFiles, NoCommands
+from advisor.journal import Awaiting, Store
+from advisor.snapshot import capture, open_snapshot
+from advisor.transaction import apply_plan, roll_back
+from tests.transaction.system import build, plan_of
+
+STATE = "var/lib/advisor"
+
+
+def applied(where: Path) -> tuple[Host, Store]:
+    """The small system with a transaction in force, its journal where a host has it."""
+    host = build(where)
+    store = Store(str(where / "root" / STATE))
+    with store.lock():
+        apply_plan(host, plan_of(host), store)
+    return host, store
+
+
+def captured(host: Host, where: Path) -> Host:
+    path = where / "capture.tar.gz"
+    path.write_bytes(capture(host, captured_status))
+    return open_snapshot(path)
+
+
+def test_what_is_in_force_is_told_as_on_the_host(tmp_path: Path) -> None:
+    host, store = applied(tmp_path)
+    status = captured_status(captured(host, tmp_path))
+    assert status == host_status(host, store)
+    assert [record.state for record in status.records] == ["applied"]
+    assert status.is_as_set
+
+
+@pytest.mark.parametrize("path", ["proc/sys/net/core/rmem_max", "etc/llttab"])
+def test_drift_is_named_as_on_the_host(tmp_path: Path, path: str) -> None:
+    host, store = applied(tmp_path)
+    (tmp_path / "root" / path).write_text("4711\n")
+    status = captured_status(captured(host, tmp_path))
+    assert status.drift == host_status(host, store).drift
+    assert len(status.drift) == 1
+
+
+def test_a_transaction_that_waits_is_told_with_the_seconds_that_it_had_left(tmp_path: Path) -> None:
+    host, store = applied(tmp_path)
+    place = tmp_path / "root" / STATE / "transactions/0001"
+    with store.reopen("0001") as journal:
+        journal.write(Awaiting(0.0, 100.0, None))
+    for name, text in (("pending", ""), ("deadline", "160\n"), ("boot", "11111111-2222-3333-4444-555555555555\n")):
+        (place / name).write_text(text)
+    (tmp_path / "root/proc/uptime").write_text("100.25 55.5\n")
+    record = captured_status(captured(host, tmp_path)).records[0]
+    assert (record.state, record.seconds_left) == ("awaiting-confirmation", 59.75)
+
+
+def test_what_a_watchdog_has_put_back_is_told(tmp_path: Path) -> None:
+    host, _ = applied(tmp_path)
+    (tmp_path / "root" / STATE / "transactions/0001/outcome").write_text("0 1753000000 time is up\nrestored x\n")
+    record = captured_status(captured(host, tmp_path)).records[0]
+    assert (record.state, record.why_undone, record.by_watchdog) == ("rolled-back", "time is up", True)
+
+
+def test_a_transaction_is_found_by_its_plan_and_never_an_earlier_one(tmp_path: Path) -> None:
+    host, store = applied(tmp_path)
+    fingerprint = store.records()[0].plan.fingerprint
+    records = CapturedStore(host).records
+    assert Sought(fingerprint, after=0).among(records()) is not None
+    assert Sought(fingerprint, after=1).among(records()) is None
+    assert Sought("other", after=0).among(records()) is None
+    with store.lock():
+        roll_back(host, store.record("1"), store)
+    found = Sought(fingerprint).among(records())
+    assert found is not None
+    assert found.state == "rolled-back"
+
+
+def test_what_only_root_can_read_is_not_taken_for_nothing() -> None:
+    nobody = Host(MemoryFiles({"/etc/hostname": b"x"}), NoCommands(), is_root=False)
+    with pytest.raises(PermissionDeniedError):
+        captured_status(nobody)
+    assert captured_status(Host(MemoryFiles({"/etc/hostname": b"x"}), NoCommands(), is_root=True)).records == ()
+
+
+def test_a_damaged_journal_is_no_transaction_that_never_was(tmp_path: Path) -> None:
+    applied(tmp_path)
+    journal = tmp_path / "root" / STATE / "transactions/0001/journal"
+    data = journal.read_bytes()
+    os.chmod(journal, 0o600)
+    journal.write_bytes(data[:20] + b"x" + data[21:])
+    with pytest.raises(InvalidInputError, match="damaged"):
+        captured_status(Host(DirectoryFiles(str(tmp_path / "root")), LiveCommands(), is_root=True))
+
+
+def test_a_transaction_that_the_host_does_not_have_is_refused(tmp_path: Path) -> None:
+    host, _ = applied(tmp_path)
+    with pytest.raises(UsageError, match="0007"):
+        captured_status(host, only=["0007"])
