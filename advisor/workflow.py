@@ -18,6 +18,8 @@ from advisor.gate import gate_for
 from advisor.host import Host
 from advisor.journal import Record, Store
 from advisor.plan.compute import make_plan
+from advisor.plan.expansion import expand_targets
+from advisor.plan.kernel_values import read_kernel_values
 from advisor.plan.neighbours import read_neighbours
 from advisor.plan.observations import observe_targets
 from advisor.plan.placement import unit_names
@@ -68,8 +70,8 @@ def plan_profiles(
     found = scan(host) if facts is None else facts
     services = _services(host, asked, found)
     outcomes = [resolve_targets(request, found, services) for request in asked]
-    targets = tuple(target for some, _ in outcomes for target in some)
-    skipped = tuple(one for _, some in outcomes for one in some)
+    targets, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
+    skipped = (*(one for _, some in outcomes for one in some), *nowhere)
     first_seen = (store or Store()).first_seen_if_readable() if host.is_live or store else {}
     seen = observe_targets(host, targets, first_seen)
     guards = tuple(dict.fromkeys(guard for request in asked for guard in request.profile.guards))
@@ -81,7 +83,6 @@ def plan_profiles(
         found,
         guards=guards,
         runtime_only=runtime_only,
-        notes=_notes(found),
         settings=settings,
         neighbours=read_neighbours(host, (target.tunable for target in targets), found.links),
     )
@@ -99,6 +100,7 @@ def read_for_scan_and_plans(host: Host) -> None:
         with contextlib.suppress(AdvisorError):
             settings = {"links": links} if links and "links" in load(name).parameters else {}
             plan_profiles(host, [name], settings, facts=facts)
+    read_kernel_values(host)
 
 
 def _services(host: Host, asked: Iterable[Request], facts: Facts) -> tuple[Service, ...]:
@@ -109,16 +111,6 @@ def _services(host: Host, asked: Iterable[Request], facts: Facts) -> tuple[Servi
 
     unknown = Unknowns()
     return with_devices(host, read_services(host, units, unknown))
-
-
-def _notes(facts: Facts) -> tuple[str, ...]:
-    notes: list[str] = []
-    if facts.owners.tuned_profile:
-        notes.append(
-            f"TuneD is active with the profile {facts.owners.tuned_profile}: it may set some of these values again "
-            "when it starts"
-        )
-    return tuple(notes)
 
 
 class Done(msgspec.Struct, frozen=True):

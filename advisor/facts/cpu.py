@@ -16,6 +16,7 @@ import msgspec
 from advisor.facts.allowed import read_allowed
 from advisor.facts.cpuinfo import Processor, parse_cpuinfo, parse_model
 from advisor.facts.cpulist import format_list, read_ids, read_list
+from advisor.facts.frequency import Frequency, read_frequency
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
@@ -46,6 +47,8 @@ class Cpu(msgspec.Struct, frozen=True):
     model: str | None
     allowed: str | None
     """CPUs that the calling process may run on, by affinity and cpuset (kernel list string)."""
+    frequency: Frequency | None = None
+    """None where the kernel sets no clock."""
 
 
 def read_cpu(host: Host, unknown: Unknowns) -> Cpu:
@@ -65,6 +68,7 @@ def read_cpu(host: Host, unknown: Unknowns) -> Cpu:
         threads_per_core=max(map(len, cores)) if cores else None,
         model=_model(host, unknown),
         allowed=_allowed(host, online, unknown),
+        frequency=read_frequency(host, unknown),
     )
 
 

@@ -14,6 +14,9 @@ A probe names a file or a command, and a *form* that reduces what it gives to on
 ``conf:KEY``, ``cpf:SECTION/KEY``, ``multipath:SECTION/KEY``, ``directive:NAME``  what a configuration file gives a key
 ``addresses``, ``routes:4``, ``routes:6``  those of a link that last, in what ``ip`` prints (``ip_forms``)
 ``rss``        a link's RSS indirection table, as `rss_text.indirection` tells it
+``number``     the only word, a whole number
+``choice``     the word in brackets or parentheses where one is marked, else all words
+``module:NAME``, ``module-option:NAME:PARAMETER``, ``cmdline:WORD``, ``unit-state``  as `kernel_text` tells them
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from advisor.host import config_text, ip_forms, link_text, rss_text
+from advisor.host import config_text, ip_forms, kernel_text, link_text, rss_text
 from advisor.host.config_text import UNSET
 from advisor.host.ethtool import NOT_RECORDED, answer_key
 from advisor.host.located import Identity, located
@@ -238,4 +241,10 @@ _FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
     "addresses": ip_forms.addresses,
     "routes": ip_forms.routes,
     "rss": rss_text.indirection,
+    "number": kernel_text.number,
+    "choice": kernel_text.choice,
+    "module": kernel_text.module,
+    "module-option": kernel_text.module_option,
+    "cmdline": kernel_text.cmdline,
+    "unit-state": kernel_text.unit_state,
 }

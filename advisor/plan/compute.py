@@ -8,6 +8,8 @@ from advisor.errors import UsageError
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.facts.whole import Facts
 from advisor.host import Missing
+from advisor.plan.clocks import clock_clashes, clock_rank
+from advisor.plan.coexistence import coexistence_notes
 from advisor.plan.guards import check_guards
 from advisor.plan.links import bystander_links
 from advisor.plan.neighbours import Neighbours, ipv6_notes
@@ -15,7 +17,7 @@ from advisor.plan.observations import FileState, Observations, Observed
 from advisor.plan.records import Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
 from advisor.plan.senses import combine, is_comparable, would_lower
 from advisor.plan.twins import reads_later, renumbered_irqs, rivals, twin_notes, twin_obstacle
-from advisor.tunables import FileEdit, edited, mentions, tunable
+from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
 from advisor.tunables.circumstances import bound_probe, bound_steps
 from advisor.tunables.link import LinkMtu
 from advisor.tunables.sysctl import Sysctl
@@ -31,15 +33,17 @@ def make_plan(
     *,
     guards: tuple[str, ...] = (),
     runtime_only: bool = False,
-    notes: tuple[str, ...] = (),
     settings: Mapping[str, str] | None = None,
     neighbours: Neighbours | None = None,
 ) -> Plan:
     """The plan for these targets. Raises RefusedError where a guard (the memory budget) does not hold."""
     changes: list[Change] = []
     not_done = list(skipped)
-    opposed, reset = rivals(targets), _reset_by_others(seen)
-    for target in sorted(_unique(targets), key=lambda one: (one.rank, one.tunable)):
+    opposed, reset, clashes = rivals(targets), _reset_by_others(seen), clock_clashes(seen)
+    for target in sorted(_unique(targets), key=lambda one: (one.rank + clock_rank(one, seen), one.tunable)):
+        if target.tunable in clashes:
+            not_done.append(_skip(target, seen.values[target.tunable], "blocked", clashes[target.tunable]))
+            continue
         if target.tunable in opposed:
             other = opposed[target.tunable]
             not_done.append(_skip(target, seen.values[target.tunable], "blocked", f"{_OPPOSED} {other}: ask for one"))
@@ -65,7 +69,16 @@ def make_plan(
         files=files,
         bystanders=(*_bystanders(changes, facts), *_siblings(changes, seen), *_kept(changes, facts, neighbours or {})),
         skipped=tuple(sorted(not_done, key=lambda one: (one.tunable, one.reason))),
-        notes=tuple(dict.fromkeys((*notes, *guard_notes, *_link_notes(changes, facts), *_notes(changes, seen, facts)))),
+        notes=tuple(
+            dict.fromkeys(
+                (
+                    *coexistence_notes(facts.owners, changes, files),
+                    *guard_notes,
+                    *_link_notes(changes, facts),
+                    *_notes(changes, seen, facts),
+                )
+            )
+        ),
         settings=tuple(sorted((settings or {}).items())),
         runtime_only=runtime_only,
     )
@@ -102,7 +115,9 @@ def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bo
     if observed.live == observed.combined and persisted and not is_reset:
         return _already(target, observed)
     if observed.circumstances.refusal:
-        return _skip(target, observed, "blocked", observed.circumstances.refusal)
+        return _skip(target, observed, observed.circumstances.state, observed.circumstances.refusal)
+    if runtime_only and isinstance(observed.edit, Persisted):
+        return _skip(target, observed, "not-applicable", "its steps change the next boot too, unlike --runtime-only")
     if runtime_only and not tunable(target.tunable).steps(observed.combined):
         return _skip(target, observed, "not-applicable", "only its file brings it about, which --runtime-only leaves")
     obstacle = None if runtime_only else _overridden(target, observed, facts.sysctl_origin)
@@ -131,13 +146,17 @@ def _already(target: Target, observed: Observed) -> Skipped:
 
 def _is_persisted(target: Target, observed: Observed, seen: Observations, origins: Mapping[str, SysctlOrigin]) -> bool:
     """Whether a reboot would bring the value back as it is. A value that the kernel has by itself needs no file."""
-    if isinstance(observed.edit, Missing):
-        return True
-    state = seen.files[observed.edit.path]
-    content = None if isinstance(state, Missing) else state.content
-    if content is not None and mentions(content, observed.edit):
-        return edited(content, observed.edit) == content
-    return not observed.ours and not _is_undone_at_boot(target, observed, origins)
+    for edit in observed.edits:
+        state = seen.files[edit.path]
+        content = None if isinstance(state, Missing) else state.content
+        if content is not None and mentions(content, edit):
+            return all(_is_as_edited(each, seen) for each in observed.edits)
+    return not observed.edits or (not observed.ours and not _is_undone_at_boot(target, observed, origins))
+
+
+def _is_as_edited(edit: FileEdit, seen: Observations) -> bool:
+    state = seen.files[edit.path]
+    return isinstance(state, FileState) and state.content is not None and edited(state.content, edit) == state.content
 
 
 def _is_undone_at_boot(target: Target, observed: Observed, origins: Mapping[str, SysctlOrigin]) -> bool:
@@ -151,12 +170,11 @@ def _is_undone_at_boot(target: Target, observed: Observed, origins: Mapping[str,
 
 def _unreadable_file(observed: Observed, seen: Observations) -> str | None:
     """Why the file that would persist the value cannot be edited: it exists and cannot be read."""
-    if isinstance(observed.edit, Missing):
-        return None
-    state = seen.files[observed.edit.path]
-    if not isinstance(state, Missing):
-        return None
-    return f"{observed.edit.path} cannot be read ({state.why}), so it cannot be changed: use --runtime-only"
+    for edit in observed.edits:
+        state = seen.files[edit.path]
+        if isinstance(state, Missing):
+            return f"{edit.path} cannot be read ({state.why}), so it cannot be changed: use --runtime-only"
+    return None
 
 
 def _overridden(target: Target, observed: Observed, origins: Mapping[str, SysctlOrigin]) -> str | None:
@@ -205,7 +223,7 @@ def _change(target: Target, observed: Observed, *, runtime_only: bool) -> Change
         tunable=target.tunable,
         before=observed.live,
         after=observed.combined,
-        persist=observed.edit.path if isinstance(observed.edit, FileEdit) and not runtime_only else None,
+        persist=None if isinstance(observed.edit, Missing) or runtime_only else observed.edit.path,
         persist_note=note,
         risk=one.risk,
         takes_effect=one.takes_effect,
@@ -222,8 +240,7 @@ def _change(target: Target, observed: Observed, *, runtime_only: bool) -> Change
 def _files(changes: Iterable[Change], seen: Observations) -> tuple[FileChange, ...]:
     by_path: dict[str, list[tuple[str, FileEdit]]] = {}
     for change in changes:
-        edit = seen.values[change.tunable].edit
-        if isinstance(edit, FileEdit):
+        for edit in seen.values[change.tunable].edits:
             by_path.setdefault(edit.path, []).append((change.tunable, edit))
     found = (_file_change(path, edits, seen.files[path]) for path, edits in sorted(by_path.items()))
     return tuple(one for one in found if one is not None)

@@ -10,8 +10,8 @@ from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
 from advisor.plan.records import Target
 from advisor.plan.senses import combine
-from advisor.tunables import FileEdit, tunable
-from advisor.tunables.circumstances import Circumstances, Circumstantial
+from advisor.tunables import FileEdit, Persisted, Tunable, tunable
+from advisor.tunables.circumstances import Absent, Choosing, Circumstances, Circumstantial
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -34,9 +34,14 @@ class Observed(msgspec.Struct, frozen=True):
     live: str | Missing
     wanted: str
     combined: str | None
-    edit: FileEdit | Missing
+    edit: FileEdit | Persisted | Missing
     ours: bool = False
     circumstances: Circumstances = Circumstances()
+
+    @property
+    def edits(self) -> tuple[FileEdit, ...]:
+        """The edits that would persist it; none where no file of ours does."""
+        return self.edit.whole if isinstance(self.edit, FileEdit) else ()
 
 
 class Observations(msgspec.Struct, frozen=True):
@@ -51,16 +56,16 @@ def observe_targets(host: Host, targets: Iterable[Target], first_seen: Mapping[s
     a value that is a multiple of it cannot be told.
     """
     values = {target.tunable: _observe_one(host, target, first_seen) for target in targets}
-    paths = {seen.edit.path for seen in values.values() if isinstance(seen.edit, FileEdit)}
+    paths = {edit.path for seen in values.values() for edit in seen.edits}
     return Observations(values, {path: _file_state(host, path) for path in sorted(paths)})
 
 
 def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | None) -> Observed:
     one = tunable(target.tunable)
-    live = observe(host, one.probe)
+    live = _live(host, one)
     if isinstance(live, Missing):
         return Observed(live, target.value, None, live)
-    wanted = target.value
+    wanted = one.chosen(host, live, target.value) if isinstance(one, Choosing) else target.value
     if first_seen is None:
         if target.multiply is not None:
             why = Missing("unreadable", f"reads {live}, but whether it was raised already is known to root alone")
@@ -75,6 +80,11 @@ def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | Non
     if isinstance(one, Circumstantial) and one.check(combined) is None:
         around = one.circumstances(host, live, combined, profile=target.profile)
     return Observed(live, wanted, combined, one.edit(host, combined, profile=target.profile), ours, around)
+
+
+def _live(host: Host, one: Tunable) -> str | Missing:
+    live = observe(host, one.probe)
+    return one.absence(host, live) if isinstance(live, Missing) and isinstance(one, Absent) else live
 
 
 def _file_state(host: Host, path: str) -> FileState | Missing:

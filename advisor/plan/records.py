@@ -11,7 +11,7 @@ from advisor.redaction import for_display
 from advisor.tunables import Effect, FileEdit, Risk
 from advisor.tunables.tunable import Sense
 
-SkipState = Literal["in-place", "would-lower", "not-applicable", "blocked", "overridden", "unknown"]
+SkipState = Literal["in-place", "would-lower", "not-applicable", "by-hand", "blocked", "overridden", "unknown"]
 
 # States in which a person asked for something that cannot be had: nothing at all is then applied.
 BLOCKING: frozenset[SkipState] = frozenset({"blocked", "overridden"})
@@ -34,7 +34,8 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """What will not be changed and why. ``state`` keeps *not applicable* apart from *blocked* and *already there*."""
+    """What will not be changed and why. ``state`` keeps *not applicable* apart from *blocked* and *already there*;
+    *by hand* is what a person has to do instead."""
 
     tunable: str
     before: str | None
@@ -122,15 +123,27 @@ class Plan(msgspec.Struct, frozen=True):
     settings: tuple[tuple[str, str], ...] = ()
     """What was given by --set, so that the same plan can be asked for again."""
     runtime_only: bool = False
+    claims: tuple[Change, ...] = ()
+    """Values that are there because a transaction in force set them, and that this one holds as well: they are not
+    written, and stay when that one is taken out. ``before`` is ``after``."""
+    claimed_files: tuple[FileChange, ...] = ()
+    """Files of transactions in force that say already what this one wants said; ``before`` is ``after``."""
+    instead_of: tuple[str, ...] = ()
+    """Transactions that this one takes the place of."""
 
     @property
     def is_empty(self) -> bool:
-        return not self.changes and not self.files
+        return not self.changes and not self.files and not self.claims
 
     @property
     def has_link_risk(self) -> bool:
         """Whether carrying it out could cut this host off."""
         return any(change.risk == "link" for change in self.changes)
+
+    @property
+    def persists(self) -> bool:
+        """Whether carrying it out changes what the next boot brings."""
+        return bool(self.files) or any(change.persist is not None for change in self.changes)
 
     @property
     def cannot_apply(self) -> bool:
@@ -144,22 +157,27 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over the canonical JSON of everything else."""
+        """SHA-256 over the canonical JSON of everything else; a plan without layers has the one that it always had."""
         import hashlib
 
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+        body = msgspec.json.encode(self, order="deterministic")
+        for name in ("claims", "claimed_files", "instead_of"):
+            if not getattr(self, name):
+                body = body.replace(b',"%s":[]' % name.encode(), b"")
+        return hashlib.sha256(body).hexdigest()
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
     """``advisor.plan/1``. Files are in it as they are shown, without passwords and keys; the fingerprint is of the plan
     as it is."""
-    shown = tuple(
-        msgspec.structs.replace(
-            file,
-            before=None if file.before is None else for_display(file.path, file.before),
-            after=for_display(file.path, file.after),
-        )
-        for file in plan.files
-    )
-    body: dict[str, object] = msgspec.to_builtins(msgspec.structs.replace(plan, files=shown))
+    files, claimed = (tuple(map(_shown, files)) for files in (plan.files, plan.claimed_files))
+    body: dict[str, object] = msgspec.to_builtins(msgspec.structs.replace(plan, files=files, claimed_files=claimed))
     return {"schema": "advisor.plan/1", "fingerprint": plan.fingerprint, **body}
+
+
+def _shown(file: FileChange) -> FileChange:
+    return msgspec.structs.replace(
+        file,
+        before=None if file.before is None else for_display(file.path, file.before),
+        after=for_display(file.path, file.after),
+    )

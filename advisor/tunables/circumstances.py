@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from advisor.host import Host, Probe, ReadFile, Step, WriteFile
+from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
 from advisor.host.located import Identity
+
+RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand"]
 
 
 def bound_probe(probe: Probe, identity: Identity | None) -> Probe:
@@ -39,14 +41,17 @@ class Sibling(msgspec.Struct, frozen=True):
 class Circumstances(msgspec.Struct, frozen=True):
     """What goes beyond probe, steps and edit. ``refusal``: why this host would not take the value. ``overridden``: what
     undoes it at the next boot. ``undo``: how to go back where writing the value before would not do. ``identity``: what
-    tells the device that is meant from one that gets its name later."""
+    tells the device that is meant from one that gets its name later. ``state``: what the refusal amounts to; *blocked*
+    holds up all of the plan, the others this value alone. ``beside``: what other tunables read that bear on it."""
 
     refusal: str | None = None
+    state: RefusalState = "blocked"
     overridden: str | None = None
     undo: tuple[Step, ...] | None = None
     identity: Identity | None = None
     siblings: tuple[Sibling, ...] = ()
     notes: tuple[str, ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
 
 
 @runtime_checkable
@@ -55,4 +60,31 @@ class Circumstantial(Protocol):
 
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
         """Reads the host, changes nothing. ``after`` is a value that `Tunable.check` has let pass."""
+        ...
+
+
+@runtime_checkable
+class Expanding(Protocol):
+    """A tunable that stands for others: those that a pattern fits, or the one that this kernel has in its place."""
+
+    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+        """The ids that are meant on this host, its own where it is one of them; Missing says why there is none."""
+        ...
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A tunable whose wanted value depends on what the host offers, or on how the host spells it."""
+
+    def chosen(self, host: Host, live: str, wanted: str) -> str:
+        """``wanted`` as this host has it; as it stands where the host says nothing of it."""
+        ...
+
+
+@runtime_checkable
+class Absent(Protocol):
+    """A tunable that knows why it is not there."""
+
+    def absence(self, host: Host, missing: Missing) -> Missing:
+        """``missing`` with a reason that says more."""
         ...

@@ -10,7 +10,18 @@ import msgspec
 from advisor.host import Missing
 from advisor.host.config_text import Layout, multipath_layout
 
-LineForm = Literal["udev-rule", "udev-run", "tmpfiles", "llttab-timer", "llttab-directive", "conf", "cpf", "unit-list"]
+LineForm = Literal[
+    "udev-rule",
+    "udev-run",
+    "tmpfiles",
+    "llttab-timer",
+    "llttab-directive",
+    "conf",
+    "cpf",
+    "unit-list",
+    "word",
+    "module-option",
+]
 
 TO_THE_END: Final = r"(?:[^\n\r\0]*[^ \t\n\r\0])?"
 WORD: Final = r"[^ \t#\n\r\0]*"
@@ -46,7 +57,8 @@ def line_setting(form: LineForm, key: str, value: str) -> Setting:
     last word, which ``value`` is. ``tmpfiles``: ``value`` is written into the file ``key`` at boot.
     ``llttab-timer``: ``set-timer key:value``. ``llttab-directive``: ``key value``. ``conf``: ``key = value``. ``cpf``:
     ``key`` is SECTION/KEY. ``unit-list``: SECTION/KEY of a unit's list, which is emptied first: what several lines give
-    is joined.
+    is joined. ``word``: the line ``key`` and nothing else. ``module-option``: ``options MODULE PARAMETER=value``, where
+    ``key`` is ``MODULE PARAMETER``.
     """
     section, _, name = key.partition("/")
     match form:
@@ -67,6 +79,12 @@ def line_setting(form: LineForm, key: str, value: str) -> Setting:
         case "cpf":
             head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
             return Setting(head, TO_THE_END, value, f"{name}={value}", section)
+        case "word":
+            return Setting(rf"[ \t]*{re.escape(key)}[ \t]*", r"(?=[\n\r\0]|$)", "", key)
+        case "module-option":
+            module, _, parameter = key.partition(" ")
+            head = rf"[ \t]*options[ \t]+{re.escape(module)}[ \t]+{re.escape(parameter)}="
+            return Setting(head, TO_THE_END, value, f"options {key}={value}")
         case "unit-list":
             head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
             return Setting(head, TO_THE_END, value, f"{name}=\n{name}={value}", section, is_whole=True)

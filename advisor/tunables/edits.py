@@ -36,7 +36,7 @@ class FileEdit(msgspec.Struct, frozen=True):
     ``form``: ``sysctl`` (``key = value``), ``section`` (``key`` is "SECTION/" of a systemd file, ``value`` one or more
     settings ``KEY=VALUE`` with blanks between), ``llttab-flow`` (``set-flow key:value``), or one of
     `advisor.tunables.edit_forms` or `advisor.tunables.network_forms`. ``fresh`` is the content a file that is not
-    there yet starts from; ``reload`` the steps that make the owner read it.
+    there yet starts from; ``reload`` the steps that make the owner read it. ``also`` are edits that belong to it.
     """
 
     path: str
@@ -46,6 +46,18 @@ class FileEdit(msgspec.Struct, frozen=True):
     fresh: bytes = b""
     mode: int = 0o644
     reload: tuple[Run, ...] = ()
+    also: tuple[FileEdit, ...] = ()
+
+    @property
+    def whole(self) -> tuple[FileEdit, ...]:
+        """This edit and those that belong to it."""
+        return (self, *self.also)
+
+
+class Persisted(msgspec.Struct, frozen=True):
+    """The steps themselves leave the value on disk, below ``path``; what is there belongs to the value that is read."""
+
+    path: str
 
 
 def edited(old: bytes | None, edit: FileEdit) -> bytes:

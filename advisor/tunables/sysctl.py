@@ -10,6 +10,7 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.own_files import with_last_word
 from advisor.tunables.tunable import Effect, Risk
 
 # Read by the kernel when a socket is made, so sockets that exist keep what they have (tcp(7), socket(7)).
@@ -86,7 +87,9 @@ class Sysctl(msgspec.Struct, frozen=True):
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         header = f"# Kernel parameters of the profile {profile}.\n"
-        return FileEdit(f"/etc/sysctl.d/90-advisor-{profile}.conf", "sysctl", self.key, value, header.encode())
+        edit = FileEdit(f"/etc/sysctl.d/90-advisor-{profile}.conf", "sysctl", self.key, value, header.encode())
+        twins = () if self.twin is None else (msgspec.structs.replace(edit, key=self.twin),)
+        return with_last_word(host, edit, profile, also=twins)
 
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
         if self.twin is None or before == after:

@@ -14,6 +14,7 @@ from advisor.host import Host, Missing
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
+from advisor.tunables.tmpfiles_line import tmpfiles_edit, written_first
 
 _BASE: Final = "/sys/kernel/mm/transparent_hugepage"
 _CHOICES: Final = ("enabled", "defrag", "shmem_enabled")
@@ -22,7 +23,6 @@ _NUMBERS: Final = (
     *("khugepaged/alloc_sleep_millisecs", "khugepaged/scan_sleep_millisecs", "khugepaged/pages_to_scan"),
     *("khugepaged/max_ptes_none", "khugepaged/max_ptes_swap", "khugepaged/max_ptes_shared"),
 )
-_DIRECTORIES: Final = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
 
 
 class HugePages(KernelFile, frozen=True):
@@ -55,15 +55,13 @@ class HugePages(KernelFile, frozen=True):
         return None if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) else "is not a whole number"
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        if not any(host.is_dir(directory) for directory in _DIRECTORIES):
-            return Missing("absent", "there is no tmpfiles.d here, so nothing would write it at boot")
-        header = f"# Transparent huge pages of the profile {profile}.\n"
-        return FileEdit(_file(profile), "tmpfiles", self.path, value, header.encode())
+        about = "Transparent huge pages"
+        return tmpfiles_edit(host, self.path, value, profile=profile, about=about)
 
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
         return Circumstances(
             refusal=self._not_offered(host, after),
-            overridden=self._written_first(host, after, _file(profile)),
+            overridden=written_first(host, self.path, after, profile=profile),
             notes=self._command_line(host),
         )
 
@@ -80,32 +78,3 @@ class HugePages(KernelFile, frozen=True):
         said = [word for word in words if word.startswith("transparent_hugepage=")]
         after = "which holds from boot until systemd-tmpfiles carries our line out"
         return (f"the kernel's command line says {said[-1]}, {after}",) if said else ()
-
-    def _written_first(self, host: Host, wanted: str, ours: str) -> str | None:
-        """The line of tmpfiles.d that hides ours: of those for one path, the first in order of file names counts."""
-        for path in _earlier_files(host, ours):
-            text = host.read(path)
-            for number, line in enumerate([] if isinstance(text, Missing) else text.split("\n"), 1):
-                value = self._written(line)
-                if value not in (None, wanted):
-                    return f"{path} line {number} writes {value} at boot instead of ours: remove that line"
-        return None
-
-    def _written(self, line: str) -> str | None:
-        words = line.split(None, 6)
-        is_ours = len(words) == 7 and words[0].startswith("w") and words[1] == self.path
-        return words[6].strip() if is_ours else None
-
-
-def _file(profile: str) -> str:
-    return f"/etc/tmpfiles.d/advisor-{profile}.conf"
-
-
-def _earlier_files(host: Host, ours: str) -> list[str]:
-    """Files of tmpfiles.d that are read before ours; a name in one directory hides the same name in those after it."""
-    by_name: dict[str, str] = {}
-    for directory in _DIRECTORIES:
-        for name in host.names(directory):
-            if name.endswith(".conf"):
-                by_name.setdefault(name, f"{directory}/{name}")
-    return [by_name[name] for name in sorted(by_name) if name < ours.rpartition("/")[2]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Protocol
 
 from advisor.host import Host, Missing, Probe, Step
-from advisor.tunables.edits import FileEdit
+from advisor.tunables.edits import FileEdit, Persisted
 
 Risk = Literal["none", "link", "restart"]
 Sense = Literal["exactly", "at-least", "at-most", "within", "keep"]
@@ -37,6 +37,6 @@ class Tunable(Protocol):
         """What to do now. None at all where only the persisted file and its reload bring the value about."""
         ...
 
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Persisted | Missing:
         """What to leave on disk so that the value is there after a reboot; Missing says why nothing can be."""
         ...

@@ -35,6 +35,7 @@ def written(root: Path, identity: str = "block:sda:scheduler", value: str = "non
     edit = tunable(identity).edit(host_of(root), value, profile="p")
     if isinstance(edit, Missing):
         return edit.why
+    assert isinstance(edit, FileEdit)
     assert edit.path == "/etc/udev/rules.d/90-advisor-block.rules"
     header, line = edited(None, edit).decode().splitlines()
     assert header.startswith("# ")

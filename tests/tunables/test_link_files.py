@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Missing
-from advisor.tunables import FileEdit, edited, tunable
+from advisor.tunables import FileEdit, Persisted, edited, tunable
 from tests.trees import host_of, make_tree
 
 PORT = {
@@ -26,6 +26,7 @@ DRIVER = {"/sys/class/net/eth1/device/driver": "../../../bus/pci/drivers/mlx5_co
 
 def written(root: Path, link: str = "eth1") -> str | Missing:
     edit = tunable(f"link:{link}:mtu").edit(host_of(root), "9000", profile="p")
+    assert not isinstance(edit, Persisted)
     return edited(None, edit).decode() if isinstance(edit, FileEdit) else edit
 
 

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Missing, Run
-from advisor.tunables import FileEdit, edited, mentions, tunable
+from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
 from advisor.tunables.assignment_edit import assignment_edited, is_one_value_a_line
 from advisor.tunables.interfaces_edit import interfaces_edited
 from advisor.tunables.link import LinkMtu
@@ -23,11 +23,16 @@ from tests.managers import NETWORK, PROFILE, configured, links, managed, profile
 from tests.trees import host_of, make_tree
 
 
+def edit_of(found: FileEdit | Persisted | Missing) -> FileEdit | Missing:
+    assert not isinstance(found, Persisted)
+    return found
+
+
 def plan(
     root: Path, files: dict[str, str], marks: dict[str, str] | None = None, link: str = "eth1"
 ) -> FileEdit | Missing:
     host = host_of(make_tree(root, links("eth0", "eth1", "bond0") | files, marks))
-    return tunable(f"link:{link}:mtu").edit(host, "9000", profile="p")
+    return edit_of(tunable(f"link:{link}:mtu").edit(host, "9000", profile="p"))
 
 
 def written(

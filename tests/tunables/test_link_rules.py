@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
-from advisor.tunables import FileEdit, edited, mentions, tunable
+from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
 from advisor.tunables.link_rules import QUEUE_RULES, RULES
 from tests.trees import host_of, make_tree
 
@@ -54,7 +54,9 @@ LINES = {
 
 
 def edit_of(root: Path, attribute: str, value: str, link: str = "eth1") -> FileEdit | Missing:
-    return tunable(f"link:{link}:{attribute}").edit(host_of(root), value, profile="p")
+    found = tunable(f"link:{link}:{attribute}").edit(host_of(root), value, profile="p")
+    assert not isinstance(found, Persisted)
+    return found
 
 
 def edits_of(root: Path) -> dict[str, FileEdit]:

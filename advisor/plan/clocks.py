@@ -1,0 +1,54 @@
+"""Values of the CPUs' clocks that bear on each other: their order, and which the kernel does not take together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from advisor.plan.observations import Observations, Observed
+from advisor.plan.records import Target
+
+_LOWEST: Final = ("scaling_min_freq", "min_perf_pct")
+_HIGHEST: Final = ("scaling_max_freq", "max_perf_pct")
+_PREFERENCE: Final = "energy_performance_preference"
+_KINDS: Final = ("cpufreq:", "intel_pstate:")
+_TURBO_ON: Final = {"intel_pstate:no_turbo": "0", "cpufreq:boost": "1"}
+
+
+def clock_clashes(seen: Observations) -> Mapping[str, str]:
+    """Values that the kernel would refuse beside what it then has: id → the reason."""
+    found = ((name, _clash(name, one, seen)) for name, one in seen.values.items() if name.startswith(_KINDS))
+    return {name: why for name, why in found if why is not None}
+
+
+def _clash(name: str, one: Observed, seen: Observations) -> str | None:
+    for other, after in _others(one, seen):
+        if name.endswith(_PREFERENCE) and after == "performance" and one.combined not in (None, "performance"):
+            return f"{other} is then performance, and its driver takes no preference but performance with it"
+        if name.endswith(_LOWEST) and _number(one.combined) > _number(after) > 0:
+            return f"{one.combined} would be above {other}, which is then {after}"
+    return None
+
+
+def clock_rank(target: Target, seen: Observations) -> int:
+    """What is added to a target's rank: the clock stays possible at every step, as the highest rises before the lowest
+    and sinks after it, turbo comes first and goes last, and a preference is set under the governor that takes it."""
+    one = seen.values.get(target.tunable)
+    if one is None or not target.tunable.startswith(_KINDS) or not isinstance(one.live, str):
+        return 0
+    if target.tunable in _TURBO_ON:
+        return -1 if one.combined == _TURBO_ON[target.tunable] else 2
+    if target.tunable.endswith(_PREFERENCE):
+        return 1
+    return 1 if target.tunable.endswith(_HIGHEST) and _number(one.combined) < _number(one.live) else 0
+
+
+def _others(one: Observed, seen: Observations) -> Iterator[tuple[str, str]]:
+    """What other values are once the plan is carried out."""
+    for name, live in one.circumstances.beside:
+        other = seen.values.get(name)
+        yield name, live if other is None or other.combined is None else other.combined
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else 0

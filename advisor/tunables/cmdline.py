@@ -1,0 +1,94 @@
+"""``cmdline:WORD`` — a word of the kernel's command line. It is never changed here: a plan says how it would be.
+
+The value is what follows the equals sign, or (set) for a word that has none. Where the running kernel has it already,
+the plan says so; else it names the commands of this host's boot loader. A wrong word can keep a host from booting, and
+nothing that runs afterwards could put it back.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, Probe, ReadFile, Step
+from advisor.host.kernel_text import SET
+from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.tunable import Effect, Risk
+
+_BY_HAND = Missing("absent", "the boot loader's configuration is left to you")
+
+
+class CommandLine(msgspec.Struct, frozen=True):
+    word: str
+
+    @classmethod
+    def parse(cls, rest: str) -> CommandLine:
+        if not re.fullmatch(r"[A-Za-z0-9_][\w.-]{0,80}", rest, re.ASCII):
+            raise UsageError(f"'cmdline:{rest}' is not a tunable", hint="write cmdline:intel_idle.max_cstate")
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"cmdline:{self.word}"
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "reboot"
+
+    @property
+    def probe(self) -> Probe:
+        return ReadFile("/proc/cmdline", f"cmdline:{self.word}")
+
+    def check(self, value: str) -> str | None:
+        fits = value == SET or re.fullmatch(r"[\w.,:;/+@%=-]{1,200}", value, re.ASCII)
+        return None if fits else f"is neither one word nor {SET}"
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return ()
+
+    def edit(self, host: Host, value: str, *, profile: str) -> Missing:
+        return _BY_HAND
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        word = self.word if after == SET else f"{self.word}={after}"
+        now = "the kernel was started without it" if before == "(unset)" else f"the kernel was started with {before}"
+        return Circumstances(refusal=f"{now}; by hand: {commands(host, word)}, then start anew", state="by-hand")
+
+
+def commands(host: Host, word: str) -> str:
+    """What an administrator of this host types for a word of the command line, by the boot loader that it has."""
+    # No value holds a quote; a semicolon may be in one.
+    quoted = f"'{word}'" if ";" in word else word
+    if host.exists("/run/ostree-booted"):
+        return f"rpm-ostree kargs --append-if-missing={quoted}"
+    if _has(host, "grubby"):
+        return f"grubby --update-kernel=ALL --args={quoted}"
+    if host.exists("/etc/default/grub"):
+        made = "update-grub" if _has(host, "update-grub") else _grub_mkconfig(host)
+        return f"add {quoted} to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, run {made}"
+    if host.exists("/etc/kernel/cmdline"):
+        made = "kernel-install add-all" if _has(host, "kernel-install") else "what makes its boot entries"
+        return f"add {quoted} to /etc/kernel/cmdline, run {made}"
+    for path in ("/boot/firmware/cmdline.txt", "/boot/cmdline.txt"):
+        if host.exists(path):
+            return f"add {quoted} to the one line of {path}"
+    if host.exists("/boot/loader/entries") or host.exists("/efi/loader/entries"):
+        return f"add {quoted} to the options of the entries in loader/entries"
+    return f"add {quoted} to the kernel's command line in the boot loader, which is not known here"
+
+
+def _grub_mkconfig(host: Host) -> str:
+    for name in ("grub2", "grub"):
+        if host.exists(f"/boot/{name}/grub.cfg"):
+            return f"{name}-mkconfig -o /boot/{name}/grub.cfg"
+    return "grub-mkconfig"
+
+
+def _has(host: Host, program: str) -> bool:
+    return any(host.exists(f"{directory}/{program}") for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"))

@@ -1,0 +1,70 @@
+"""``intel_pstate:NAME`` — a setting of Intel's clock driver for all CPUs, persisted in a line of tmpfiles.d.
+
+NAME is no_turbo (0 or 1), min_perf_pct or max_perf_pct (percent of the highest clock, turbo included), as in the
+kernel's Documentation/admin-guide/pm/intel_pstate. The driver rounds a percentage up to what its lowest clock is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, observe
+from advisor.tunables.circumstances import Circumstances, Sibling
+from advisor.tunables.tmpfiles_line import WrittenAtBoot
+
+DIRECTORY: Final = "/sys/devices/system/cpu/intel_pstate"
+NO_TURBO: Final = "no_turbo"
+LOWEST: Final = "min_perf_pct"
+HIGHEST: Final = "max_perf_pct"
+_NAMES: Final = (NO_TURBO, LOWEST, HIGHEST)
+
+
+class IntelPstate(WrittenAtBoot, frozen=True):
+    name: str
+
+    @classmethod
+    def parse(cls, rest: str) -> IntelPstate:
+        if rest not in _NAMES:
+            known = ", ".join(_NAMES)
+            raise UsageError(f"'intel_pstate:{rest}' is not a tunable", hint=f"write intel_pstate:NAME, one of {known}")
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"intel_pstate:{self.name}"
+
+    @property
+    def path(self) -> str:
+        return f"{DIRECTORY}/{self.name}"
+
+    def absence(self, host: Host, missing: Missing) -> Missing:
+        if not missing.is_absent:
+            return missing
+        driver = host.read("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver")
+        runs = "no driver of cpufreq does" if isinstance(driver, Missing) else f"{driver} does"
+        return Missing("absent", f"the driver intel_pstate does not run here, {runs}")
+
+    def check(self, value: str) -> str | None:
+        if self.name == NO_TURBO:
+            return None if value in ("0", "1") else "is not 0 or 1"
+        fits = re.fullmatch(r"0|[1-9][0-9]?|100", value)
+        return None if fits else "is not a percentage from 0 to 100"
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        other = {LOWEST: HIGHEST, HIGHEST: LOWEST}.get(self.name)
+        # Without turbo a higher minimum is cut down to the nominal clock, and does not rise again by itself.
+        cut = self._live(host, LOWEST) if self.name == NO_TURBO and before != after else None
+        minimum = IntelPstate(LOWEST)
+        live = self._live(host, other) if other else None
+        return Circumstances(
+            overridden=self.overridden(host, after, profile=profile),
+            siblings=() if cut is None else (Sibling(minimum.id, cut, minimum.probe, minimum.steps(cut)),),
+            beside=() if other is None or live is None else ((f"intel_pstate:{other}", live),),
+        )
+
+    @staticmethod
+    def _live(host: Host, name: str) -> str | None:
+        live = observe(host, IntelPstate(name).probe)
+        return None if isinstance(live, Missing) else live

@@ -1,0 +1,59 @@
+"""What there is of a kernel module on a host, by /proc/modules and what depmod(8) wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from advisor.host import Host, Missing
+
+NAME: Final = re.compile(r"[A-Za-z0-9_]{1,60}", re.ASCII)
+
+
+def spelt(name: str) -> str:
+    """A module's name as /proc/modules has it: its file may be named with hyphens."""
+    return name.replace("-", "_")
+
+
+def is_built_in(host: Host, name: str) -> bool:
+    """Whether the kernel itself holds the module, or a part of it that has parameters is called so."""
+    if host.is_dir(f"/sys/module/{name}") and host.exists("/proc/modules"):
+        return name not in loaded(host)
+    index = host.read(f"{_directory(host)}/modules.builtin")
+    return not isinstance(index, Missing) and any(_module_of(line) == name for line in index.split("\n"))
+
+
+def dependencies(host: Host, name: str) -> tuple[str, ...] | None:
+    """The modules that modprobe loads along with one, in the order in which they can be removed after it; None where
+    modules.dep does not list the module, or cannot be read."""
+    index = host.read(f"{_directory(host)}/modules.dep")
+    for line in [] if isinstance(index, Missing) else index.split("\n"):
+        own, colon, others = line.partition(":")
+        if colon and _module_of(own) == name:
+            return tuple(_module_of(one) for one in others.split())
+    return None
+
+
+def loaded(host: Host) -> frozenset[str]:
+    """Names of the modules that are loaded."""
+    text = host.read("/proc/modules")
+    return frozenset(_first_words("" if isinstance(text, Missing) else text))
+
+
+def has_index(host: Host) -> bool:
+    """Whether what modules there are can be told at all."""
+    return host.exists(f"{_directory(host)}/modules.dep")
+
+
+def _first_words(text: str) -> Iterator[str]:
+    return (line.split()[0] for line in text.split("\n") if line.strip())
+
+
+def _directory(host: Host) -> str:
+    release = host.read("/proc/sys/kernel/osrelease")
+    return "/lib/modules/none" if isinstance(release, Missing) else f"/lib/modules/{release}"
+
+
+def _module_of(path: str) -> str:
+    return spelt(path.rpartition("/")[2].partition(".ko")[0])

@@ -1,0 +1,83 @@
+"""``module:NAME:option.PARAMETER`` — what modprobe gives a kernel module when it is loaded, in modprobe.d(5).
+
+Nothing changes until the module is loaded again, as a rule at the next boot. A module that the initramfs loads has the
+option once that is built anew (update-initramfs -u, dracut -f). (unset) stands for a parameter that is not given.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, Probe, ReadCommand, Step
+from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded
+from advisor.tunables.own_files import with_last_word
+from advisor.tunables.tunable import Effect, Risk
+
+
+def wrong_option(value: str) -> str | None:
+    """Why a value cannot stand in a line of modprobe.d: it is one word there."""
+    fits = re.fullmatch(r"[\w.,:/+@%=-]{1,200}", value, re.ASCII)
+    return None if fits else "is not one word of letters, digits and .,:/+@%=-"
+
+
+def option_edit(host: Host, name: str, parameter: str, value: str, *, profile: str) -> FileEdit:
+    """The line of modprobe.d that gives the parameter its value."""
+    header = f"# Options of kernel modules of the profile {profile}.\n"
+    # Files are read by name, whatever their directory, and the last option counts: systemd.conf has some of its own.
+    path = f"/etc/modprobe.d/zz-advisor-{profile}.conf"
+    edit = FileEdit(path, "module-option", f"{name} {parameter}", value, header.encode())
+    return with_last_word(host, edit, profile)
+
+
+class ModuleOption(msgspec.Struct, frozen=True):
+    name: str
+    parameter: str
+
+    @classmethod
+    def parse(cls, rest: str) -> ModuleOption:
+        found = re.fullmatch(r"([A-Za-z0-9_]+):option\.([A-Za-z0-9_]{1,60})", rest, re.ASCII)
+        if not found or not NAME.fullmatch(found[1]):
+            raise UsageError(f"'module:{rest}' is not a tunable", hint="write module:nvme_core:option.multipath")
+        return cls(found[1], found[2])
+
+    @property
+    def id(self) -> str:
+        return f"module:{self.name}:option.{self.parameter}"
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "reboot"
+
+    @property
+    def probe(self) -> Probe:
+        return ReadCommand(("modprobe", "--showconfig"), f"module-option:{self.name}:{self.parameter}")
+
+    def check(self, value: str) -> str | None:
+        return wrong_option(value)
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return ()
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        return option_edit(host, self.name, self.parameter, value, profile=profile)
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        if is_built_in(host, self.name):
+            what = f"{self.name}.{self.parameter}={after}"
+            why = f"the module is built into this kernel: {what} on its command line is what would set it"
+            return Circumstances(refusal=why, state="by-hand")
+        if has_index(host) and dependencies(host, self.name) is None and self.name not in loaded(host):
+            return Circumstances(refusal="this kernel has no such module", state="not-applicable")
+        again = (
+            "where the initramfs loads it, that has to be built anew first (update-initramfs -u, dracut -f, mkinitrd)"
+        )
+        return Circumstances(notes=(f"{self.id} takes effect when {self.name} is loaded again; {again}",))

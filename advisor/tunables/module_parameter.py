@@ -1,0 +1,70 @@
+"""``module:NAME:PARAMETER`` — a parameter of a kernel module that is loaded, persisted as an option in modprobe.d(5).
+
+It is written where the kernel lets it be, below /sys/module/NAME/parameters. Where it does not, or where the module is
+not loaded, a plan has module:NAME:option.PARAMETER in its place. A parameter of the kernel itself is persisted in a
+line of tmpfiles.d. A switch reads Y or N and takes 1 or 0 too; of a list of choices the marked one is the value. A
+module that the initramfs loads has the option once that is built anew.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.kernel_file import KernelFile
+from advisor.tunables.kernel_modules import NAME, is_built_in
+from advisor.tunables.module_option import ModuleOption, option_edit, wrong_option
+from advisor.tunables.tmpfiles_line import tmpfiles_edit
+
+_YES: Final = ("1", "y", "yes", "on", "true")
+_NO: Final = ("0", "n", "no", "off", "false")
+# Where the kernel looks for firmware, which it then hands to devices.
+_REFUSED: Final = frozenset({"firmware_class:path"})
+
+
+class ModuleParameter(KernelFile, frozen=True):
+    name: str
+    parameter: str
+
+    @classmethod
+    def parse(cls, rest: str) -> ModuleParameter:
+        name, _, parameter = rest.partition(":")
+        if not NAME.fullmatch(name) or not re.fullmatch(r"[A-Za-z0-9_]{1,60}", parameter, re.ASCII):
+            raise UsageError(f"'module:{rest}' is not a tunable", hint="write module:nvme_core:io_timeout")
+        if rest in _REFUSED:
+            raise UsageError(f"'module:{rest}' is not a tunable here", hint="it names where programs for devices lie")
+        return cls(name, parameter)
+
+    @property
+    def id(self) -> str:
+        return f"module:{self.name}:{self.parameter}"
+
+    @property
+    def path(self) -> str:
+        return f"/sys/module/{self.name}/parameters/{self.parameter}"
+
+    @property
+    def form(self) -> str:
+        return "choice"
+
+    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+        owner = host.owner(self.path)
+        # A snapshot does not tell a file's mode.
+        is_live = host.exists(self.path) if isinstance(owner, Missing) else bool(owner[0] & 0o222)
+        return (self.id,) if is_live else (ModuleOption(self.name, self.parameter).id,)
+
+    def check(self, value: str) -> str | None:
+        return wrong_option(value)
+
+    def chosen(self, host: Host, live: str, wanted: str) -> str:
+        if live in ("Y", "N") and wanted.lower() in (*_YES, *_NO):
+            return "Y" if wanted.lower() in _YES else "N"
+        return wanted
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        if is_built_in(host, self.name):
+            return tmpfiles_edit(host, self.path, value, profile=profile)
+        return option_edit(host, self.name, self.parameter, value, profile=profile)

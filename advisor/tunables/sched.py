@@ -1,0 +1,113 @@
+"""``sched:KEY`` — a value of the kernel's scheduler below /sys/kernel/debug/sched, persisted in a line of tmpfiles.d.
+
+Until Linux 5.12 these were sysctls, kernel.sched_KEY (kernel.numa_balancing_KEY for numa_balancing/KEY): a plan for
+such a kernel has the sysctl in its place. debugfs is for root alone, and closed where the kernel is locked down (Secure
+Boot). Linux 6.6 dropped latency_ns, wakeup_granularity_ns and idle_min_granularity_ns with the CFS scheduler, and has
+base_slice_ns for min_granularity_ns, which counts otherwise. At boot systemd-tmpfiles writes the line where debugfs is
+mounted by then; systemd mounts it early, but nothing orders the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing
+from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.sysctl import sysctl_path
+from advisor.tunables.tmpfiles_line import WrittenAtBoot
+
+DIRECTORY: Final = "/sys/kernel/debug/sched"
+_BALANCING: Final = "numa_balancing/"
+_DROPPED: Final[Mapping[str, str]] = {
+    "latency_ns": "nothing has its place",
+    "wakeup_granularity_ns": "nothing has its place",
+    "idle_min_granularity_ns": "nothing has its place",
+    "min_granularity_ns": "sched:base_slice_ns is nearest, and counts otherwise",
+}
+_NUMBERS: Final = (
+    *("migration_cost_ns", "nr_migrate", "base_slice_ns", "tunable_scaling", *_DROPPED),
+    *(f"{_BALANCING}{name}" for name in ("scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms", "scan_size_mb")),
+)
+_PREEMPT: Final = "preempt"
+KEYS: Final = (*_NUMBERS, _PREEMPT)
+
+
+class SchedDebug(WrittenAtBoot, frozen=True):
+    key: str
+
+    @classmethod
+    def parse(cls, rest: str) -> SchedDebug:
+        if rest not in KEYS:
+            raise UsageError(
+                f"'sched:{rest}' is not a tunable",
+                hint=f"write sched:KEY, one of {', '.join(sorted(KEYS))}; others are sysctls still",
+            )
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"sched:{self.key}"
+
+    @property
+    def path(self) -> str:
+        return f"{DIRECTORY}/{self.key}"
+
+    @property
+    def form(self) -> str:
+        return "choice" if self.key == _PREEMPT else "words"
+
+    @property
+    def sysctl(self) -> str:
+        """The key that it was until Linux 5.12."""
+        if self.key.startswith(_BALANCING):
+            return f"kernel.numa_balancing_{self.key.removeprefix(_BALANCING)}"
+        return f"kernel.sched_{self.key}"
+
+    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+        return (f"sysctl:{self.sysctl}",) if host.exists(sysctl_path(self.sysctl)) else (self.id,)
+
+    def absence(self, host: Host, missing: Missing) -> Missing:
+        lockdown = host.read("/sys/kernel/security/lockdown")
+        if not isinstance(lockdown, Missing) and re.search(r"\[(integrity|confidentiality)\]", lockdown):
+            return Missing("unreadable", f"debugfs is closed, as the kernel is locked down: {lockdown}")
+        if not missing.is_absent:
+            return Missing(missing.state, f"{missing.why} (debugfs is for root alone)")
+        if not host.names("/sys/kernel/debug"):
+            if not host.is_root:
+                return Missing("unreadable", "debugfs is for root alone")
+            return Missing("absent", "debugfs is not mounted: mount -t debugfs none /sys/kernel/debug")
+        if self.key in _DROPPED and host.exists(f"{DIRECTORY}/base_slice_ns"):
+            why = "this kernel's scheduler (EEVDF, since Linux 6.6) has dropped it"
+            return Missing("absent", f"{why}; {_DROPPED[self.key]}")
+        return Missing("absent", "this kernel has no such value of its scheduler")
+
+    def check(self, value: str) -> str | None:
+        if self.key == _PREEMPT:
+            return None if value in ("none", "voluntary", "full", "lazy") else "is not none, voluntary, full or lazy"
+        return None if re.fullmatch(r"0|[1-9][0-9]{0,12}", value) else "is not a whole number"
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        masked = host.readlink("/etc/systemd/system/sys-kernel-debug.mount")
+        note = "sys-kernel-debug.mount is masked: at boot debugfs is not there to write into, unless fstab mounts it"
+        return Circumstances(
+            refusal=self._not_offered(host, after),
+            state="not-applicable",
+            overridden=self.overridden(host, after, profile=profile),
+            notes=(note,) if masked == "/dev/null" else (),
+        )
+
+    def _not_offered(self, host: Host, wanted: str) -> str | None:
+        text = host.read(self.path)
+        if self.key != _PREEMPT or isinstance(text, Missing):
+            return None
+        offered = [word.strip("()") for word in text.split()]
+        return None if wanted in offered else f"this kernel offers {', '.join(offered)}"
+
+
+def debug_key(sysctl: str) -> str | None:
+    """The id that a sysctl of the scheduler has had since Linux 5.13; None for one that stayed, or is none."""
+    found = next((key for key in KEYS if SchedDebug(key).sysctl == sysctl), None)
+    return None if found is None else f"sched:{found}"

@@ -1,0 +1,150 @@
+"""``sysfs:PATH`` — an attribute of the kernel below /sys, persisted in a line of tmpfiles.d (tmpfiles.d(5)).
+
+In a profile PATH may hold the signs * ? [ ] of a shell pattern: a plan makes one id of each file that it fits, none
+that lies outside /sys, and takes the id of another kind where that kind has the file (block:sda:nr_requests). Of a file
+that lists its choices, the marked one is the value. What is write-only cannot be read back, so it is not planned.
+Refused are attributes that do something rather than hold a value (unbind, remove, uevent), and the other file systems
+that are mounted below /sys. At boot the line is written early: a device that appears later keeps what it has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing
+from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.sysfs_owner import owner_of
+from advisor.tunables.tmpfiles_line import WrittenAtBoot
+
+MAX_FILES: Final = 4096
+"""More of them one line does not mean: hardly anybody meant what a pattern then fits."""
+
+_PART: Final = re.compile(r"[\w:.,@+!=#*?\[\]-]+", re.ASCII)
+_SIGNS: Final = frozenset("*?[")
+# They act when they are written to, or make the kernel start a program; what they read is nothing to put back.
+_ACTING: Final = frozenset(
+    {
+        *("uevent", "uevent_helper", "uevent_seqnum", "remove", "rescan", "reset", "reset_method", "bind", "unbind"),
+        *("new_id", "remove_id", "driver_override", "drivers_probe", "delete", "scan", "shutdown_on_failed_test"),
+        *("state", "online", "disk", "resume", "mem_sleep", "pm_test", "probe", "release", "hard_offline_page"),
+        *("soft_offline_page", "sriov_numvfs", "flags", "carrier", "proto_down", "address", "firmware_node"),
+        *("reset_controller", "rescan_controller", "delete_controller", "create", "destroy", "loading"),
+        *("hot_add", "hot_remove", "trigger", "dump", "compact", "drop_caches"),
+    }
+)
+_ELSEWHERE: Final = (
+    *("/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/config", "/sys/kernel/security", "/sys/fs/cgroup"),
+    *("/sys/fs/bpf", "/sys/fs/selinux", "/sys/fs/smackfs", "/sys/fs/pstore", "/sys/fs/resctrl", "/sys/fs/fuse"),
+    *("/sys/firmware", "/sys/power", "/sys/hypervisor", "/sys/class/firmware"),
+)
+
+
+class SysfsAttribute(WrittenAtBoot, frozen=True):
+    place: str
+
+    @classmethod
+    def parse(cls, rest: str) -> SysfsAttribute:
+        parts = rest.split("/")
+        is_path = rest.startswith("/sys/") and len(rest) <= 400 and len(parts) > 3
+        if not is_path or any(not _PART.fullmatch(part) or part in (".", "..") for part in parts[1:]):
+            raise UsageError(
+                f"'sysfs:{rest}' is not a tunable", hint="write sysfs:/sys/PATH; * ? and [ ] fit names as in a shell"
+            )
+        why = refused_place(rest)
+        if why:
+            raise UsageError(f"'sysfs:{rest}' is not a tunable here", hint=why)
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"sysfs:{self.place}"
+
+    @property
+    def path(self) -> str:
+        return self.place
+
+    @property
+    def form(self) -> str:
+        return "choice"
+
+    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+        if not _SIGNS & set(self.place):
+            owner = owner_of(self.place, host)
+            return (owner or self.id,)
+        found: dict[str, str] = {}
+        for path in islice(_matching(host, self.place), MAX_FILES + 1):
+            # A device is listed below several directories: one file, one id.
+            real = host.real(path)
+            if isinstance(real, str) and _is_settable(path) and _is_settable(real):
+                found.setdefault(real, owner_of(path, host) or f"sysfs:{path}")
+        if len(found) > MAX_FILES:
+            return Missing("unreadable", f"more than {MAX_FILES} files fit the pattern")
+        return tuple(sorted(set(found.values()))) or Missing("absent", "no file fits the pattern")
+
+    def absence(self, host: Host, missing: Missing) -> Missing:
+        if missing.is_absent:
+            return missing
+        return Missing(missing.state, f"{missing.why}; what cannot be read could not be put back")
+
+    def check(self, value: str) -> str | None:
+        if not value or len(value) > 400 or re.search(r"[\0-\x1f\x7f\\%\"']", value):
+            return "needs one line of plain text, without quotes, backslashes and percent signs"
+        return None if value.isascii() else "has signs that are not ASCII"
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        return Circumstances(
+            refusal=self._unwritable(host) or self._not_offered(host, before, after),
+            state="not-applicable",
+            overridden=self.overridden(host, after, profile=profile),
+        )
+
+    def _unwritable(self, host: Host) -> str | None:
+        real = host.real(self.place)
+        if isinstance(real, str) and not _is_settable(real):
+            return f"it leads to {real}, which is not set here"
+        owner = host.owner(real) if isinstance(real, str) else real
+        return None if isinstance(owner, Missing) or owner[0] & 0o222 else "the kernel lets it be read alone"
+
+    def _not_offered(self, host: Host, before: str, wanted: str) -> str | None:
+        text = host.read(self.place)
+        words = [] if isinstance(text, Missing) else text.split()
+        offered = [word.strip("[]()") for word in words]
+        if len(words) < 2 or " ".join(words) == before or wanted in offered:
+            return None
+        return f"it offers {', '.join(offered)}"
+
+
+def refused_place(path: str) -> str | None:
+    """Why no value is set at a path below /sys; None where one may be."""
+    name = path.rpartition("/")[2]
+    if name in _ACTING:
+        return f"{name} does something rather than hold a value, or could cut the host off"
+    other = next((one for one in _ELSEWHERE if path == one or path.startswith(f"{one}/")), None)
+    return f"what lies below {other} is not sysfs, or is not set here" if other else None
+
+
+def _is_settable(path: str) -> bool:
+    return path.startswith("/sys/") and refused_place(path) is None
+
+
+def _matching(host: Host, pattern: str) -> Iterator[str]:
+    yield from _below(host, "/sys", pattern.split("/")[2:])
+
+
+def _below(host: Host, directory: str, parts: list[str]) -> Iterator[str]:
+    part, rest = parts[0], parts[1:]
+    names = [name for name in host.names(directory) if fnmatchcase(name, part)] if _SIGNS & set(part) else [part]
+    for name in names:
+        path = f"{directory}/{name}"
+        # A name that no id could hold is no file that a profile can mean.
+        if not _PART.fullmatch(name) or _SIGNS & set(name):
+            continue
+        if rest and host.is_dir(path):
+            yield from _below(host, path, rest)
+        elif not rest and host.exists(path) and not host.is_dir(path):
+            yield path

@@ -1,0 +1,104 @@
+"""``unit:NAME.service:state`` — whether systemd starts a unit at boot, and whether it runs: two words.
+
+The unit may be a service, a socket or a timer. The words are enabled or disabled, and active or inactive; a
+sense for each of them leaves the other as it is. Both come back on rollback. systemctl enable and disable keep the
+first in the unit's own links. A unit that is masked, or that cannot be enabled, stays as it is. Units that carry the
+way to this host, its disks or systemd itself are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.edits import Persisted
+from advisor.tunables.tunable import Effect, Risk
+
+_UNIT: Final = re.compile(r"[\w:.\\@][\w:.\\@-]{0,245}\.(service|socket|timer)", re.ASCII)
+_READ: Final = (
+    'systemctl show --property=LoadState,UnitFileState,ActiveState -- "$0" && systemctl show --property=SystemState'
+)
+_LINKS: Final = "/etc/systemd/system"
+_REFUSED: Final = re.compile(
+    r"(ssh|sshd|dropbear|telnetd?|NetworkManager|network|networking|network-manager|netplan|wickedd?|connman|dhcpcd"
+    r"|dhclient|ifup|iwd|wpa_supplicant|openvpn|wg-quick|tailscaled|strongswan|ipsec|cloud-init|cloud-config|cloud-final|cloud-init-local|qemu-guest-agent|amazon-ssm-agent|waagent"
+    r"|walinuxagent|google-guest-agent|getty|serial-getty|console-getty|user|user-runtime-dir|init|dbus|dbus-broker"
+    r"|polkit|iscsi|iscsid|open-iscsi|multipathd|mdmonitor|blk-availability|lvm2-lvmpolld|llt|gab|vxfen|vcs|advisor"
+    r"|systemd|nm)(-[\w.-]+)?(@.*)?",
+    re.ASCII,
+)
+# During the start of the system a job for a unit would wait for the very script that waits for it.
+_START: Final = (
+    'case $(systemctl is-system-running) in initializing) exec systemctl --no-block start -- "$0" ;;'
+    ' *) exec systemctl start -- "$0" ;; esac'
+)
+
+
+class UnitState(msgspec.Struct, frozen=True):
+    unit: str
+
+    @classmethod
+    def parse(cls, rest: str) -> UnitState:
+        unit, _, attribute = rest.rpartition(":")
+        found = _UNIT.fullmatch(unit)
+        if attribute != "state" or not found:
+            raise UsageError(f"'unit:{rest}' is not a tunable", hint="write unit:NAME.service:state")
+        if _REFUSED.fullmatch(unit.removesuffix(f".{found[1]}")):
+            raise UsageError(
+                f"'unit:{rest}' is not a tunable here",
+                hint="the way to this host, its disks or systemd itself hang on it",
+            )
+        return cls(unit)
+
+    @property
+    def id(self) -> str:
+        return f"unit:{self.unit}:state"
+
+    @property
+    def risk(self) -> Risk:
+        return "restart"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def probe(self) -> Probe:
+        return ReadCommand(("/bin/sh", "-c", _READ, self.unit), "unit-state")
+
+    def check(self, value: str) -> str | None:
+        # Beside enabled and disabled systemd knows states that stay as they are.
+        fits = re.fullmatch(r"[a-z][a-z-]{0,30} (active|inactive)", value)
+        return None if fits else "is not two words such as enabled active or disabled inactive"
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        at_boot, runs = value.split(" ")
+        verbs = [{"enabled": "enable", "disabled": "disable"}.get(at_boot), "start" if runs == "active" else "stop"]
+        return tuple(Run(("systemctl", verb, "--", self.unit)) for verb in verbs if verb)
+
+    def edit(self, host: Host, value: str, *, profile: str) -> Persisted | Missing:
+        return Persisted(_LINKS)
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        undo = [Run(("/bin/sh", "-c", _START, self.unit)) if _starts(step) else step for step in self.steps(before)]
+        return Circumstances(refusal=self._kept(host, before, after), state="not-applicable", undo=tuple(undo))
+
+    def _kept(self, host: Host, before: str, after: str) -> str | None:
+        is_now, wanted = before.split(" ")[0], after.split(" ")[0]
+        if is_now.startswith("masked"):
+            return "it is masked: whoever masked it does not want it to run"
+        if wanted != is_now and not {wanted, is_now} <= {"enabled", "disabled"}:
+            return f"it is {is_now}, which systemctl does not make {wanted}"
+        own = host.read("/proc/self/cgroup")
+        if not isinstance(own, Missing) and f"/{self.unit}" in own:
+            return "it is the unit that this command runs in"
+        return None
+
+
+def _starts(step: Step) -> bool:
+    return isinstance(step, Run) and step.argv[:2] == ("systemctl", "start")

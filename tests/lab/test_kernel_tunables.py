@@ -1,0 +1,195 @@
+"""Latency, scheduler, sysfs, modules, the command line and states of units on a real kernel with a real systemd.
+
+Judged by ``/proc``, ``/sys``, ``od`` and ``systemctl``, never by our own. The guest has no driver of cpufreq: clocks
+are tested on trees alone, and here for what a plan says where there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from .guest import Machine
+from .road import advisor, document, out
+from .test_storage_tunables import profile
+
+pytestmark = pytest.mark.thorough
+
+UNIT = """[Unit]
+Description=A unit whose state is changed
+[Service]
+ExecStart=/bin/sleep infinity
+[Install]
+WantedBy=multi-user.target
+"""
+LINES: tuple[tuple[str, str, str], ...] = (
+    ("pm-qos:cpu_dma_latency", "10", ""),
+    ("sched:migration_cost_ns", "5000000", ""),
+    ("sched:numa_balancing/scan_size_mb", "512", ""),
+    ("sysfs:/sys/kernel/mm/ksm/pages_to_scan", "200", ""),
+    ("sysfs:/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us", "100", ""),
+    ("module:udf", "loaded", ""),
+    ("module:nvme_core:io_timeout", "45", ""),
+    ("module:printk:ignore_loglevel", "1", ""),
+    ("module:dummy:numdummies", "3", ""),
+    ("unit:lab-state.service:state", "disabled inactive", ""),
+    ("unit:lab-idle.service:state", "enabled active", ""),
+    ("cpufreq:*:governor", "performance", ""),
+    ("cmdline:lab.none", "1", ""),
+)
+
+# What is there, as far as it does not count up or change by itself.
+LIVE = r"""
+echo "latency $(od -A n -t d4 /dev/cpu_dma_latency | tr -d ' ')"
+cd /sys/kernel/debug/sched; echo "cost $(cat migration_cost_ns)"; echo "scan $(cat numa_balancing/scan_size_mb)"
+echo "ksm $(cat /sys/kernel/mm/ksm/pages_to_scan)"
+echo "resume $(cat /sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us | sort -u)"
+for name in udf crc_itu_t; do echo "$name $(grep -c "^$name " /proc/modules)"; done
+echo "timeout $(cat /sys/module/nvme_core/parameters/io_timeout)"
+echo "loglevel $(cat /sys/module/printk/parameters/ignore_loglevel)"
+echo "dummies $(modprobe --showconfig | grep -c 'dummy numdummies=3')"
+for unit in lab-state lab-idle; do
+    echo "$unit $(systemctl is-enabled $unit.service) $(systemctl is-active $unit.service)"
+done
+echo "units $(systemctl list-units --plain --no-legend --all 'advisor-cpu*' | wc -l)"
+"""
+FILES = r"""
+cd /
+find etc -type f -print0 | sort -z | xargs -0 stat -c '%n %a %u %g'
+find etc -type f -print0 | sort -z | xargs -0 cksum
+find etc -type l -printf '%p %l\n' | sort
+find etc -type d | sort
+"""
+IN_FORCE = {
+    "latency": "10",
+    "cost": "5000000",
+    "scan": "512",
+    "ksm": "200",
+    "resume": "100",
+    "udf": "1",
+    "crc_itu_t": "1",
+    "timeout": "45",
+    "loglevel": "Y",
+    "dummies": "1",
+    "lab-state": "disabled inactive",
+    "lab-idle": "enabled active",
+}
+
+
+@pytest.fixture(scope="module")
+def kernel(guest: Machine) -> Iterator[Machine]:
+    for name in ("lab-state", "lab-idle"):
+        guest.put(f"/etc/systemd/system/{name}.service", UNIT)
+    out(guest, "systemctl daemon-reload; systemctl enable --quiet --now lab-state.service; modprobe nvme_core")
+    guest.put("/etc/advisor/profiles/kernel-lab.toml", profile("kernel-lab", LINES))
+    yield guest
+    guest.run(
+        "advisor rollback --all --force >/dev/null 2>&1; systemctl disable --quiet --now lab-state.service;"
+        "rm -rf /etc/systemd/system/lab-*.service /var/lib/advisor /etc/advisor; systemctl daemon-reload"
+    )
+
+
+def live(guest: Machine) -> dict[str, str]:
+    found = guest.run(LIVE, timeout=60).stdout.splitlines()
+    return {name: value for name, _, value in (line.partition(" ") for line in found)}
+
+
+def files(guest: Machine) -> list[str]:
+    return out(guest, FILES).splitlines()
+
+
+def judge(guest: Machine) -> None:
+    assert live(guest).items() >= IN_FORCE.items()
+
+
+def test_every_kind_goes_in_and_out_without_a_trace(kernel: Machine) -> None:
+    before = live(kernel), files(kernel)
+    assert not before[0].items() & {(name, value) for name, value in IN_FORCE.items() if name != "resume"}
+    planned = document(kernel, "plan", "kernel-lab")
+    left = {one["tunable"]: (one["state"], one["reason"]) for one in planned["skipped"]}
+    assert left["cpufreq:*:governor"][0] == "not-applicable"
+    assert "no driver of cpufreq runs" in left["cpufreq:*:governor"][1]
+    state, reason = left["cmdline:lab.none"]
+    assert state == "by-hand"
+    assert "add lab.none=1" in reason
+    assert document(kernel, "apply", "kernel-lab", "--yes")["state"] == "applied"
+    judge(kernel)
+    advisor(kernel, "verify")
+    again = document(kernel, "apply", "kernel-lab", "--yes")
+    assert (again["state"], again["changes"]) == ("unchanged", [])
+    advisor(kernel, "rollback")
+    assert (live(kernel), files(kernel)) == before
+
+
+@pytest.mark.parametrize("shell", ["dash", "busybox sh"])
+def test_the_script_puts_every_kind_back(kernel: Machine, shell: str) -> None:
+    before = live(kernel), files(kernel)
+    advisor(kernel, "apply", "kernel-lab", "--yes")
+    judge(kernel)
+    directory = sorted(out(kernel, "ls -d /var/lib/advisor/transactions/*").split())[-1]
+    done = kernel.run(f"PATH=/usr/sbin:/usr/bin:/sbin:/bin {shell} {directory}/rollback.sh", timeout=300)
+    assert done.rc == 0, done.stdout + done.stderr
+    assert (live(kernel), files(kernel)) == before
+    advisor(kernel, "rollback", "--all")
+    assert (live(kernel), files(kernel)) == before
+
+
+def test_the_least_of_two_latencies_counts(kernel: Machine) -> None:
+    hold = "exec 3>/dev/cpu_dma_latency; printf 0x00000005 >&3; sleep 99 &"
+    out(kernel, f"systemd-run --quiet --unit=other -p Type=forking sh -c '{hold}'")
+    assert live(kernel)["latency"] == "5"
+    planned = document(kernel, "plan", "kernel-lab")
+    left = {one["tunable"]: one["reason"] for one in planned["skipped"]}
+    assert left["pm-qos:cpu_dma_latency"] == (
+        "another process holds 5 µs, and the least counts: 10 µs would have no effect"
+    )
+    out(kernel, "systemctl stop other.service")
+    assert live(kernel)["latency"] == "2000000000"
+
+
+def test_a_module_in_use_is_told_and_stays(kernel: Machine) -> None:
+    kernel.put("/etc/advisor/profiles/macvlan-lab.toml", profile("macvlan-lab", (("module:macvlan", "loaded", ""),)))
+    assert document(kernel, "apply", "macvlan-lab", "--yes")["state"] == "applied"
+    out(kernel, "ip link add link eth1 name lab-mv type macvlan")
+    done = advisor(kernel, "rollback", code=5)
+    assert "in use" in done.stdout + done.stderr
+    assert out(kernel, "grep -c '^macvlan ' /proc/modules") == "1\n"
+    assert kernel.run("ls /etc/modules-load.d/advisor-macvlan-lab.conf").rc
+    out(kernel, "ip link del lab-mv; rm /etc/advisor/profiles/macvlan-lab.toml")
+    advisor(kernel, "rollback", "--all")
+    assert kernel.run("grep '^macvlan ' /proc/modules").rc
+
+
+def test_a_restart_brings_it_back(kernel: Machine) -> None:
+    before = live(kernel), files(kernel)
+    advisor(kernel, "apply", "kernel-lab", "--yes")
+    kernel.reboot()
+    out(kernel, "systemctl is-system-running --wait || true")
+    judge(kernel)
+    # The unit of the next boot holds the latency, and the one of this transaction is gone with the last.
+    assert out(kernel, "systemctl is-active advisor-cpu-dma-latency.service") == "active\n"
+    advisor(kernel, "verify")
+    assert out(kernel, "modprobe dummy; ls -d /sys/class/net/dummy* | wc -l; rmmod dummy") == "3\n"
+    advisor(kernel, "rollback")
+    assert (live(kernel), files(kernel)) == before
+
+
+def test_a_power_cut_in_between_is_put_back_at_boot(kernel: Machine) -> None:
+    before = live(kernel), files(kernel)
+    # The last value is one that cannot be had, after a wait in which the power goes.
+    slow = (
+        "[Service]\nType=oneshot\nExecStart=/bin/sleep 90\nRemainAfterExit=yes\n[Install]\nWantedBy=multi-user.target\n"
+    )
+    kernel.put("/etc/systemd/system/zz-slow.service", slow)
+    kernel.put(
+        "/etc/advisor/profiles/slow-lab.toml",
+        profile("slow-lab", (*LINES, ("unit:zz-slow.service:state", "enabled active", ""))),
+    )
+    kernel.run("systemctl daemon-reload; (advisor apply slow-lab --yes >/dev/null 2>&1 &) ; sleep 30; sync")
+    assert live(kernel)["lab-state"] == "disabled inactive"
+    kernel.power_cut()
+    kernel.boot()
+    out(kernel, "systemctl is-system-running --wait || true")
+    kernel.run("rm -f /etc/systemd/system/zz-slow.service /etc/advisor/profiles/slow-lab.toml; systemctl daemon-reload")
+    assert (live(kernel), files(kernel)) == before
