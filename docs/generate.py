@@ -1,5 +1,5 @@
-"""Writes docs/profiles/*.md, docs/tunables.md, docs/rules.md, docs/contradictions.md and docs/picture.svg from what
-they tell of.
+"""Writes docs/profiles/*.md, docs/schemas/*.json, docs/tunables.md, docs/rules.md, docs/contradictions.md and
+docs/picture.svg from what they tell of.
 
 python docs/generate.py            writes what has changed
 python docs/generate.py --check    writes nothing; exit code 1 if a page is stale
@@ -32,6 +32,7 @@ from advisor.report.terms import EFFECTS  # noqa: E402
 from advisor.rules import RULES  # noqa: E402
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
 from advisor.tunables import tunable  # noqa: E402
+from docs.schemas import files as schema_files  # noqa: E402
 from tests.rules.table import Row, grounds, profiles, severities  # noqa: E402
 from tests.rules.table import table as rule_table  # noqa: E402
 
@@ -56,6 +57,7 @@ def pages() -> dict[Path, str]:
     found[DOCS / "picture.svg"] = example_picture()
     found[DOCS / "contradictions.md"] = contradictions_page()
     found[DOCS / "rules.md"] = rules_page()
+    found.update({DOCS / "schemas" / name: text for name, text in schema_files().items()})
     return found
 
 
@@ -85,9 +87,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def stale_pages(wanted: Mapping[Path, str]) -> list[Path]:
-    """Pages that differ or are missing, and those of profiles that are no more."""
+    """Pages that differ or are missing, and those of profiles and documents that are no more."""
     changed = [path for path, text in wanted.items() if not path.is_file() or path.read_text("utf-8") != text]
-    return sorted((*changed, *(path for path in (DOCS / "profiles").glob("*.md") if path not in wanted)))
+    there = (*(DOCS / "profiles").glob("*.md"), *(DOCS / "schemas").glob("*.json"))
+    return sorted((*changed, *(path for path in there if path not in wanted)))
 
 
 def write(stale: Iterable[Path], wanted: Mapping[Path, str]) -> None:
@@ -252,7 +255,8 @@ def effect_words(identity: str) -> str:
 
 def _kind_section(identity: str, value: str) -> list[str]:
     one = handling(identity, value=value)
-    kept = f"in `{one.persists_in}`, with the line `{one.line}`" if one.persists_in else f"nowhere: {one.persist_note}"
+    line = f"with the line `{one.line}`" if one.line else "by what sets it"
+    kept = f"in `{one.persists_in}`, {line}" if one.persists_in else f"nowhere: {one.persist_note}"
     lines = [
         f"{kind_words(tunable(identity))} For example `{identity}` = `{value}`:\n",
         f"- read by `{one.read_by}`",

@@ -27,9 +27,14 @@ ORDER = [
     {"script", "templating", "journal", "signals", "snapshot", "watchdog"},
     {"surroundings", "transaction", "gate"},
     {"workflow", "history"},
+    {"transaction_script"},
     {"proof"},
     {"recommend"},
+    {"interchange"},
+    {"fleet"},
+    {"opening"},
     {"report"},
+    {"api"},
     {"cli"},
 ]
 

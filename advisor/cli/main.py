@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from advisor import __version__
+from advisor import __version__, words
 from advisor.cli.output import print_error, say
 from advisor.errors import AdvisorError
 from advisor.signals import Interrupted
@@ -22,9 +22,11 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "limits": ("limits",),
     "library": ("profiles", "explain"),
     "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
+    "apply_script": ("apply-script",),
     "prove": ("prove",),
     "bench": ("bench", "compare"),
     "probe": ("probe",),
+    "fleet": ("fleet",),
 }
 
 
@@ -61,6 +63,16 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            words.OPTION,
+            metavar="LANGUAGE",
+            envvar=words.VARIABLE,
+            help="Print pages and messages in this language: en, de or ja. On a terminal the locale's without it; "
+            "JSON is English always.",
+        ),
+    ] = None,
 ) -> None:
     """Every command prints text for people; --json prints one document for programs. Nothing changes a host but apply,
     prove and rollback."""
@@ -70,7 +82,14 @@ def _command_word() -> str | None:
     if "_ADVISOR_COMPLETE" in os.environ:
         # A shell that asks for completions passes the words of its line elsewhere.
         return None
-    return next((word for word in sys.argv[1:] if not word.startswith("-")), None)
+    rest = words.asked_language(sys.argv[1:])[1]
+    return next((word for word in rest if not word.startswith("-")), None)
+
+
+def _choose_language() -> None:
+    """Once, before anything is printed. Raises UsageError for a language that was asked for and is not there."""
+    is_terminal = sys.stdout.isatty()
+    words.choose(words.language_for(sys.argv[1:], os.environ, is_terminal=is_terminal))
 
 
 def main() -> NoReturn:
@@ -80,6 +99,7 @@ def main() -> NoReturn:
         # Closed by the caller (>&-): the answer goes nowhere, and that is what was asked for.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
+        _choose_language()
         result = application(_command_word())(standalone_mode=False, prog_name="advisor")
         code = result if isinstance(result, int) else 0
         sys.stdout.flush()
@@ -91,7 +111,7 @@ def main() -> NoReturn:
     except _CALL_ERROR as error:
         code = _report_call(error, as_json=as_json)
     except (KeyboardInterrupt, Interrupted) as error:
-        sys.stderr.write(f"advisor: {error or 'interrupted'}\n")
+        sys.stderr.write(f"advisor: {error or words._('interrupted')}\n")
         code = 130
     except BrokenPipeError:
         # The reader (head, a pager) has gone: it saw what it wanted.
@@ -119,7 +139,7 @@ def _report_os_error(error: OSError, *, as_json: bool) -> int:
 def _report_fault(error: Exception, *, as_json: bool) -> int:
     fault = AdvisorError(
         f"this is a fault in advisor: {type(error).__name__}: {error}",
-        hint="please report it with what ADVISOR_TRACEBACK=1 in the environment makes it print",
+        hint="report it with what ADVISOR_TRACEBACK=1 in the environment makes it print",
     )
     print_error(fault, as_json=as_json)
     return fault.exit_code
@@ -139,5 +159,8 @@ def _report_call(error: Exception, *, as_json: bool) -> int:
         return UsageError.exit_code
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "advisor"
-    print_error(UsageError(message.rstrip("."), hint=f"{path} --help says what it takes"), as_json=as_json)
+    hint = f"{path} --help says what it takes"
+    if words.OPTION in message and context is not None and context.parent is not None:
+        hint = f"{words.OPTION} stands before the command: {path.replace(' ', f' {words.OPTION} LANGUAGE ', 1)}"
+    print_error(UsageError(message.rstrip("."), hint=hint), as_json=as_json)
     return UsageError.exit_code

@@ -7,12 +7,23 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
-from advisor.errors import AdvisorError, InvalidInputError, NotRestoredError, UsageError
-from advisor.host import Host, live_host, tree_host
+from advisor.errors import AdvisorError, NotRestoredError, UsageError
+from advisor.opening import open_host as the_host
+from advisor.words import _, is_english
+
+__all__ = [
+    "print_error",
+    "print_json",
+    "print_text",
+    "say",
+    "settings",
+    "terminal_width",
+    "the_host",
+    "wants_color",
+]
 
 DEFAULT_WIDTH = 100
 MAX_WIDTH = 160
@@ -61,11 +72,20 @@ def print_error(error: AdvisorError, *, as_json: bool) -> None:
         print_json(error_document(error))
         return
     items = error.items if isinstance(error, NotRestoredError) else ()
-    say(f"advisor: {_hanging(error.message)}")
+    say(f"advisor: {_hanging(_told(error.message))}")
     for what, by_hand in items:
-        say(f"  {_hanging(what)}: by hand: {_hanging(by_hand)}")
+        say(f"  {_hanging(what)}: {_('by hand: {command}').format(command=_hanging(by_hand))}")
     if error.hint:
-        say(f"  hint: {_hanging(error.hint)}")
+        say(f"  {_('hint: {text}').format(text=_hanging(_told(error.hint)))}")
+
+
+def _told(message: str) -> str:
+    """The message in the reader's language; nothing is loaded for English."""
+    if is_english():
+        return message
+    from advisor.report.messages import told
+
+    return told(message)
 
 
 def _hanging(text: str) -> str:
@@ -78,25 +98,6 @@ def _clean(text: str) -> str:
     from advisor.report.words import clean
 
     return "\n".join(map(clean, text.expandtabs().split("\n")))
-
-
-def the_host(root: Path | None, snapshot: Path | None) -> Host:
-    """The live host, a tree, or a snapshot. Raises UsageError or InvalidInputError."""
-    if root is not None and snapshot is not None:
-        raise UsageError("--root and --snapshot exclude each other")
-    if snapshot is not None:
-        from advisor.snapshot import open_snapshot
-
-        return open_snapshot(snapshot)
-    if root is None:
-        return live_host()
-    if not root.is_dir():
-        raise InvalidInputError(
-            f"{root}: not a directory", hint="--root takes a directory with a captured /proc and /sys"
-        )
-    if not any((root / name).is_dir() for name in ("proc", "sys")):
-        raise InvalidInputError(f"{root}: holds neither proc nor sys", hint="--root takes the top of a captured host")
-    return tree_host(str(root))
 
 
 def settings(pairs: list[str] | None) -> Mapping[str, str]:

@@ -1,0 +1,37 @@
+"""Which host is meant: the running one, a captured tree, an archive, or what the capture script printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.host import Host, live_host, tree_host
+
+
+def open_host(root: Path | None = None, snapshot: Path | None = None) -> Host:
+    """The live host where neither is given. Raises UsageError for both, InvalidInputError for what cannot be read."""
+    if root is not None and snapshot is not None:
+        raise UsageError("--root and --snapshot exclude each other")
+    if snapshot is not None:
+        return _captured(snapshot)
+    if root is None:
+        return live_host()
+    if not root.is_dir():
+        raise InvalidInputError(
+            f"{root}: not a directory", hint="--root takes a directory with a captured /proc and /sys"
+        )
+    if not any((root / name).is_dir() for name in ("proc", "sys")):
+        raise InvalidInputError(f"{root}: holds neither proc nor sys", hint="--root takes the top of a captured host")
+    return tree_host(str(root))
+
+
+def _captured(path: Path) -> Host:
+    from advisor.fleet.stream import is_capture
+
+    if is_capture(path):
+        from advisor.fleet.capture import open_capture
+
+        return open_capture(path)
+    from advisor.snapshot import open_snapshot
+
+    return open_snapshot(path)

@@ -1,0 +1,185 @@
+"""The JSON Schemas of what ``--json`` prints, made from the records that it is printed from.
+
+``docs/generate.py`` writes them to docs/schemas; tests/cli/test_schemas.py holds real output against them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, Literal, get_type_hints
+
+import msgspec
+
+from advisor.ceilings.records import Limits
+from advisor.facts.infoscale_configuration import Recognition
+from advisor.facts.whole import Facts
+from advisor.plan.records import Plan
+from advisor.profiles import Profile
+from advisor.proof.comparison import Comparison
+from advisor.proof.records import Proof
+from advisor.proof.series import Bench
+from advisor.reach.peers import Unprobeable
+from advisor.reach.records import Peer, Reach
+from advisor.recommend.records import Recommendation
+from advisor.report.explain import Explanation
+from advisor.rules.finding import Finding
+from advisor.rules.locality_score import Locality
+from advisor.rules.workload import Workload
+from advisor.transaction import Drift, Outcome
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+Field = tuple[str, Any]
+Fields = list[Field]
+
+
+def record(name: str, fields: Fields, doc: str = "") -> type[msgspec.Struct]:
+    """A record of these fields; a document that is put together from several is one, too."""
+    renamed = {key.replace("-", "_"): key for key, _ in fields if "-" in key}
+    return msgspec.defstruct(
+        name,
+        [(key.replace("-", "_"), kind) for key, kind in fields],
+        frozen=True,
+        namespace={"__doc__": doc} if doc else None,
+        rename=renamed or None,
+    )
+
+
+def fields_of(kind: type[msgspec.Struct], *without: str) -> Fields:
+    """A record's fields and their types, for a document that carries them among its own."""
+    hints = get_type_hints(kind)
+    return [(one.encode_name, hints[one.name]) for one in msgspec.structs.fields(kind) if one.name not in without]
+
+
+_PLANNED: Final = [("fingerprint", str), *fields_of(Plan)]
+_STEPS = record("Steps", [("what", str), ("commands", tuple[str, ...])], "An item with its commands, as shell.")
+_SHORT_CHANGE = record(
+    "ShortChange", [("tunable", str), ("before", str), ("after", str), ("persist", str | None)], "A change in short."
+)
+_KEPT = record("Kept", [("what", str), ("reason", str)], "What is not as it was before, and why.")
+_STATE = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
+_ENTRY = record(
+    "Transaction",
+    [
+        ("id", str),
+        ("state", _STATE),
+        ("in_force", bool),
+        ("unfinished", bool),
+        ("profiles", tuple[str, ...]),
+        ("fingerprint", str),
+        ("began", str | None),
+        ("ended", str | None),
+        ("deadline", str | None),
+        ("confirmed", str | None),
+        ("changes", tuple[_SHORT_CHANGE, ...]),  # type: ignore[valid-type]
+        ("files", tuple[str, ...]),
+        ("why_undone", str | None),
+        ("pending", str | None),
+        ("kept", tuple[_KEPT, ...]),  # type: ignore[valid-type]
+        ("rollback_script", str),
+    ],
+)
+_WAITING = record("Waiting", [("id", str), ("deadline", str | None), ("seconds_left", int)])
+_UNDONE = record(
+    "RolledBack",
+    [
+        ("id", str),
+        ("state", Literal["rolled-back", "partly-rolled-back"]),
+        ("profiles", tuple[str, ...]),
+        ("outcomes", tuple[Outcome, ...]),
+    ],
+)
+_PROBED = record(
+    "ProbedPeer", [*fields_of(Peer), *fields_of(Reach, "peer"), ("carries", bool | None)], "A peer and the path to it."
+)
+_ITEM = record("NotRestored", [("what", str), ("by_hand", str)])
+_ERROR = msgspec.defstruct(
+    "Error",
+    [
+        ("code", Literal[1, 2, 3, 4, 5, 6, 130]),
+        ("kind", str),
+        ("message", str),
+        ("hint", str | None),
+        ("items", tuple[_ITEM, ...], ()),
+    ],
+)
+
+DOCUMENTS: Final[dict[str, Fields]] = {
+    "advisor.scan/1": [
+        *fields_of(Facts, "unknown"),
+        ("locality", Locality),
+        ("findings", tuple[Finding, ...]),
+        *[field for field in fields_of(Facts) if field[0] == "unknown"],
+    ],
+    "advisor.recommendation/1": [
+        ("workload", Workload | None),
+        ("recognised", Recognition | None),
+        ("recommendations", tuple[Recommendation, ...]),
+    ],
+    "advisor.limits/1": fields_of(Limits),
+    "advisor.profiles/1": [("profiles", tuple[Profile, ...])],
+    "advisor.profile/1": fields_of(Profile),
+    "advisor.explanation/1": fields_of(Explanation),
+    "advisor.plan/1": _PLANNED,
+    "advisor.transaction/1": [
+        ("id", str | None),
+        ("state", Literal["unchanged"] | _STATE),
+        ("deadline", str | None),
+        ("dry_run", bool),
+        ("cannot_apply", str | None),
+        ("began", str | None),
+        ("ended", str | None),
+        ("rollback_script", str | None),
+        ("steps", tuple[_STEPS, ...]),  # type: ignore[valid-type]
+        *_PLANNED,
+    ],
+    "advisor.status/1": [
+        ("transactions", tuple[_ENTRY, ...]),  # type: ignore[valid-type]
+        ("in_force", tuple[str, ...]),
+        ("awaiting_confirmation", tuple[_WAITING, ...]),  # type: ignore[valid-type]
+        ("drift", tuple[Drift, ...]),
+    ],
+    "advisor.verify/1": [
+        ("ok", bool),
+        ("unfinished", tuple[str, ...]),
+        ("transactions", tuple[str, ...]),
+        ("values", int),
+        ("files", int),
+        ("drift", tuple[Drift, ...]),
+    ],
+    "advisor.rollback/1": [("ok", bool), ("transactions", tuple[_UNDONE, ...])],  # type: ignore[valid-type]
+    "advisor.probe/1": [
+        ("mtu", int | None),
+        ("carried", bool | None),
+        ("peers", tuple[_PROBED, ...]),  # type: ignore[valid-type]
+        ("unprobeable", tuple[Unprobeable, ...]),
+    ],
+    "advisor.proof/1": fields_of(Proof, "schema"),
+    "advisor.bench/1": fields_of(Bench, "schema"),
+    "advisor.comparison/1": fields_of(Comparison, "schema"),
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a document by the name in its ``schema`` key."""
+    title = name.removeprefix("advisor.").partition("/")[0].title().replace("-", "")
+    document = record(title, [("schema", Literal[name]), *DOCUMENTS[name]])  # type: ignore[valid-type]
+    return _whole(document, f"urn:{name.replace('.', ':').replace('/', ':')}")
+
+
+def error_schema() -> dict[str, Any]:
+    """What any command prints in place of its own document."""
+    return _whole(record("ErrorDocument", [("error", _ERROR)]), "urn:advisor:error:1")
+
+
+def _whole(document: type[msgspec.Struct], identity: str) -> dict[str, Any]:
+    (top,), definitions = msgspec.json.schema_components([document], ref_template="#/$defs/{name}")
+    own = definitions.pop(top["$ref"].rpartition("/")[2])
+    return {"$schema": DIALECT, "$id": identity, **own, "$defs": definitions}
+
+
+def files() -> dict[str, str]:
+    """Every schema's text by its file's name, ``scan.1.json`` for ``advisor.scan/1``."""
+    found = {f"{name.removeprefix('advisor.').replace('/', '.')}.json": schema(name) for name in DOCUMENTS}
+    found["error.json"] = error_schema()
+    return {name: json.dumps(one, indent=1, sort_keys=True) + "\n" for name, one in found.items()}

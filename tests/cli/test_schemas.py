@@ -1,0 +1,161 @@
+"""What ``--json`` really prints, held against the published schemas by a library that is not ours.
+
+The published schemas leave room for more keys, as the contract does. Here they do not: a key that is printed and not
+described is a fault.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from advisor.report.json import scan_document
+from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, tree
+from tests.cli.test_bench import QUICK, kept, proof
+from tests.cli.test_bench import advisor as with_fio
+from tests.proof.conftest import disk, fake_fio
+from tests.proof.fakes import FakeFio
+from tests.proof.sessions import WORKLOAD
+from tests.report.pictures import beegfs, judged
+
+__all__ = ["disk", "fake_fio"]
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS = ROOT / "docs/schemas"
+# /sys/class/net shows the links of the namespace in which it was mounted.
+OWN_SYS = 'mount -t sysfs none /sys && exec "$@"'
+
+
+def published(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((SCHEMAS / name).read_text())
+    return found
+
+
+def closed(node: Any) -> Any:
+    """The same schema without room for keys that it does not describe."""
+    if isinstance(node, list):
+        return [closed(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    inner = {key: closed(value) for key, value in node.items()}
+    if isinstance(node.get("properties"), dict) and "additionalProperties" not in node:
+        inner["additionalProperties"] = False
+    return inner
+
+
+def judge(text: str, code: int | None = None) -> dict[str, Any]:
+    """The one document of an output, after it has been held against the schema that it names."""
+    document: dict[str, Any] = json.loads(text)
+    name = document.get("schema")
+    file = "error.json" if name is None else f"{name.removeprefix('advisor.').replace('/', '.')}.json"
+    jsonschema.Draft202012Validator(closed(published(file))).validate(document)
+    if code is not None and name is None:
+        assert document["error"]["code"] == code
+    return document
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.name)
+def test_a_schema_is_one(path: Path) -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(path.read_text()))
+
+
+def test_a_document_that_is_none_is_told() -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        judge('{"schema": "advisor.verify/1", "ok": "yes"}')
+
+
+@pytest.fixture
+def advisor(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    def run(*words: str | Path, before: str = "") -> dict[str, Any]:
+        environment = {**os.environ, "ADVISOR_STATE_DIR": str(tmp_path / "state"), "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "advisor", *map(str, words), "--json"]
+        if before:
+            command = ["nsenter", f"--net={before}", "unshare", "--mount", "sh", "-c", OWN_SYS, "sh", *command]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert "Traceback" not in done.stderr
+        return judge(done.stdout, done.returncode)
+
+    return run
+
+
+Advisor = Callable[..., dict[str, Any]]
+
+
+def test_what_looks_at_this_machine(advisor: Advisor) -> None:
+    assert advisor("scan")["schema"] == "advisor.scan/1"
+    assert advisor("recommend")["schema"] == "advisor.recommendation/1"
+    assert advisor("recommend", "--workload", "iris")["schema"] == "advisor.recommendation/1"
+    assert advisor("limits")["schema"] == "advisor.limits/1"
+    assert advisor("status")["schema"] == "advisor.status/1"
+    assert advisor("verify")["schema"] == "advisor.verify/1"
+
+
+CAPTURED = [*(f"hwloc/{name}" for name in HWLOC_HOSTS[::3]), *(f"pepc/{name}" for name in PEPC_HOSTS[::3])]
+
+
+@pytest.mark.captured
+@pytest.mark.parametrize("name", CAPTURED)
+def test_captured_hosts(name: str, advisor: Advisor) -> None:
+    root = tree(name)
+    assert advisor("scan", "--root", root)["schema"] == "advisor.scan/1"
+    assert advisor("plan", "socket-buffers-8m", "--root", root)["schema"] == "advisor.plan/1"
+
+
+def test_a_host_with_everything() -> None:
+    facts, findings, _ = judged(beegfs())
+    assert judge(scan_document(facts, findings).decode())["arrays"]
+
+
+def test_the_library(advisor: Advisor) -> None:
+    names = [one["name"] for one in advisor("profiles", "list")["profiles"]]
+    assert len(names) > 10
+    for name in names:
+        assert advisor("profiles", "show", name)["schema"] == "advisor.profile/1"
+    for identity in ("jumbo-frames", "arrays.degraded", "sysctl:net.core.rmem_max", "contradictions"):
+        assert advisor("explain", identity)["schema"] == "advisor.explanation/1"
+
+
+def test_errors(advisor: Advisor) -> None:
+    for words in (("plan", "no-such-profile"), ("scan", "--root", "/no/such"), ("rollback",), ("explain", "nothing")):
+        assert advisor(*words)["error"]["message"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("nsenter"), reason="makes a network namespace: needs root")
+def test_what_changes_a_host(advisor: Advisor, tmp_path: Path) -> None:
+    place = tmp_path / "net"
+    place.touch()
+    setup = "ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up"
+    subprocess.run(["unshare", f"--net={place}", "sh", "-c", setup], check=True)
+    try:
+        words = ("jumbo-frames", "--set", "links=v0", "--runtime-only")
+        assert advisor("plan", *words, before=str(place))["changes"]
+        assert advisor("apply", *words, "--dry-run", before=str(place))["dry_run"]
+        made = advisor("apply", *words, "--yes", "--confirm-within", "100", before=str(place))
+        assert made["state"] == "awaiting-confirmation"
+        assert advisor("status", before=str(place))["awaiting_confirmation"]
+        assert advisor("confirm", "--same-session", before=str(place))["state"] == "applied"
+        subprocess.run(["nsenter", f"--net={place}", "ip", "link", "set", "v0", "mtu", "4000"], check=True)
+        assert advisor("verify", before=str(place))["drift"]
+        assert not advisor("rollback", before=str(place))["ok"]
+        assert advisor("status", before=str(place))["transactions"]
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def test_what_is_measured(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    words = ("bench", "--target", disk, "--workload", WORKLOAD, *QUICK, "--json")
+    series = judge(with_fio(*words, state=tmp_path / "state", fio=fake_fio).stdout)
+    assert series["schema"] == "advisor.bench/1"
+    saved = series["saved_to"]
+    assert judge(with_fio("compare", saved, saved, "--json", state=tmp_path).stdout)["schema"] == "advisor.comparison/1"
+    place = kept(tmp_path / "proof", proof(1.3))
+    assert judge(with_fio("compare", place, "--json", state=tmp_path).stdout)["schema"] == "advisor.proof/1"

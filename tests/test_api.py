@@ -1,0 +1,95 @@
+"""The verbs for other programs: the same records and documents as the commands give, and nothing printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor import api
+from advisor.errors import PermissionDeniedError, UsageError
+from tests.trees import make_tree
+
+ROOT = Path(__file__).parents[1]
+HOST = {
+    "proc/sys/net/core/rmem_max": "212992\n",
+    "proc/sys/kernel/osrelease": "6.1.0\n",
+    "proc/meminfo": "MemTotal: 65536000 kB\nMemAvailable: 60000000 kB\n",
+}
+
+
+def command(*words: str | Path) -> object:
+    done = subprocess.run(
+        [sys.executable, "-m", "advisor", *map(str, words), "--json"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return json.loads(done.stdout)
+
+
+def test_a_captured_host_is_judged_as_the_commands_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_tree(tmp_path, HOST)
+    host = api.open_host(root)
+    assert api.document(api.scan(host)) == command("scan", "--root", root)
+    assert api.document(api.plan("socket-buffers-8m", host=host)) == command(
+        "plan", "socket-buffers-8m", "--root", root
+    )
+    advice = api.recommend(host, workload="oltp")
+    assert api.document(advice) == command("recommend", "--workload", "oltp", "--root", root)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_errors_are_those_of_the_commands(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        api.plan("no-such-profile", host=api.open_host(make_tree(tmp_path, HOST)))
+    assert (raised.value.exit_code, bool(raised.value.hint)) == (2, True)
+    with pytest.raises(TypeError):
+        api.document(object())
+
+
+def test_what_changes_a_host_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for verb in (lambda: api.apply("socket-buffers-8m"), api.confirm, api.rollback):
+        with pytest.raises(PermissionDeniedError):
+            verb()
+
+
+PROGRAM = """
+import sys
+from advisor import api
+
+asked = []
+done = api.apply("jumbo-frames", settings={"links": "v0"}, runtime_only=True, confirm_within=0,
+                 agree=lambda plan: asked.append(plan) or True)
+assert [plan.profiles for plan in asked] == [("jumbo-frames",)]
+mtu = lambda: open("/sys/class/net/v0/mtu").read().strip()
+assert (done.record.state, mtu()) == ("applied", "9000")
+assert api.document(done)["schema"] == "advisor.transaction/1"
+assert api.verify().is_as_set
+assert api.apply("jumbo-frames", settings={"links": "v0"}, runtime_only=True).record is None
+((record, outcomes),) = api.rollback()
+assert (mtu(), [one.state for one in outcomes]) == ("1500", ["restored"] * len(outcomes))
+assert api.document(api.status())["in_force"] == []
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="makes a network namespace: needs root")
+def test_a_program_applies_verifies_and_puts_back(tmp_path: Path) -> None:
+    make = "mount -t sysfs none /sys && ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "ADVISOR_STATE_DIR": str(tmp_path / "state")}
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", f'{make} && exec "$@"', "sh", sys.executable, "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
