@@ -26,10 +26,10 @@ def open_host(root: Path | None = None, snapshot: Path | None = None) -> Host:
 
 
 def _captured(path: Path) -> Host:
-    from advisor.fleet.stream import is_capture
+    from advisor.fleet.captures.stream import is_capture
 
     if is_capture(path):
-        from advisor.fleet.capture import open_capture
+        from advisor.fleet.captures.capture import open_capture
 
         return open_capture(path)
     from advisor.snapshot import open_snapshot

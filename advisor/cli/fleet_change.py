@@ -27,10 +27,10 @@ from advisor.cli.output import print_json, print_text, say, settings, terminal_w
 from advisor.cli.scan import Json
 
 if TYPE_CHECKING:
-    from advisor.fleet.changes import Outcome, Wish
-    from advisor.fleet.in_force import FleetStanding
     from advisor.fleet.inventory import Inventory
-    from advisor.fleet.planning import FleetPlan
+    from advisor.fleet.runs.changes import Outcome, Wish
+    from advisor.fleet.runs.in_force import FleetStanding
+    from advisor.fleet.runs.planning import FleetPlan
 
 Profiles = Annotated[list[str], typer.Argument(metavar="PROFILE…")]
 SomeProfiles = Annotated[list[str] | None, typer.Argument(metavar="PROFILE…", show_default=False)]
@@ -86,7 +86,7 @@ def plan(
     extra_vars: ExtraVars = None,
 ) -> int:
     """What profiles would change on every host, and in which order. Changes nothing there."""
-    from advisor.fleet.changes import make_fleet_plan, nothing_code, write_plan
+    from advisor.fleet.runs.changes import make_fleet_plan, nothing_code, write_plan
     from advisor.fleet.store import Store
 
     meant = the_inventory(
@@ -130,9 +130,9 @@ def _wish(
     rollback_all: bool = False,
     prove: str | None = None,
 ) -> Wish:
-    from advisor.fleet.changes import Wish, named_hosts
-    from advisor.fleet.run import Options
-    from advisor.fleet.waves import Shape, batch_of, canary_of
+    from advisor.fleet.runs.changes import Wish, named_hosts
+    from advisor.fleet.runs.run import Options
+    from advisor.fleet.runs.waves import Shape, batch_of, canary_of
 
     known = [host.name for host in named_hosts(inventory)] if canary else []
     shape = Shape(canary_of(canary or (), known), batch_of(batch), failover)
@@ -195,7 +195,7 @@ def apply(
 ) -> int:
     """Carry profiles out on every host, wave by wave: each host guards itself until its wave has passed its gate."""
     from advisor.errors import UsageError
-    from advisor.fleet.changes import apply_fleet, make_fleet_plan, nothing_code, resume_fleet
+    from advisor.fleet.runs.changes import apply_fleet, make_fleet_plan, nothing_code, resume_fleet
     from advisor.fleet.store import Store
 
     if resume is not None and (names or inventory or pairs):
@@ -253,7 +253,7 @@ def verify(
 ) -> int:
     """Is every value of every host still as its transactions (or those of one run) set it? 0, 1 for drift, 4 for hosts
     that were not asked; with --nagios, a plugin's codes."""
-    from advisor.fleet.in_force import verify_fleet
+    from advisor.fleet.runs.in_force import verify_fleet
     from advisor.fleet.store import Store
     from advisor.report.fleet_run import fleet_verify_document, fleet_verify_text
 
@@ -291,7 +291,7 @@ def rollback(
     extra_vars: ExtraVars = None,
 ) -> int:
     """Put a run back on every host, its last wave first; without a number, the last run."""
-    from advisor.fleet.in_force import rollback_fleet
+    from advisor.fleet.runs.in_force import rollback_fleet
     from advisor.fleet.store import Store
     from advisor.report.fleet_run import fleet_run_document, fleet_run_text
 
@@ -323,7 +323,7 @@ def status(
     extra_vars: ExtraVars = None,
 ) -> int:
     """The runs of this controller; with an inventory (or --kept) also what is in force on each host, and drift."""
-    from advisor.fleet.in_force import fleet_status
+    from advisor.fleet.runs.in_force import fleet_status
     from advisor.fleet.store import Store
     from advisor.report.fleet_run import fleet_status_document, fleet_status_text
 
@@ -339,4 +339,10 @@ def status(
     return 4 if found.failed else 0
 
 
-COMMANDS: Final[dict[str, Callable[..., int]]] = {"plan": plan, "apply": apply, "verify": verify, "rollback": rollback, "status": status}
+COMMANDS: Final[dict[str, Callable[..., int]]] = {
+    "plan": plan,
+    "apply": apply,
+    "verify": verify,
+    "rollback": rollback,
+    "status": status,
+}

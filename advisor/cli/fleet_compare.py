@@ -28,8 +28,8 @@ from advisor.cli.output import print_json, print_text, say, terminal_width, want
 from advisor.cli.scan import Json, severity
 
 if TYPE_CHECKING:
-    from advisor.fleet.comparison import Comparison
-    from advisor.fleet.gathering import Source
+    from advisor.fleet.compare.comparison import Comparison
+    from advisor.fleet.compare.gathering import Source
     from advisor.fleet.inventory import Inventory, InventoryHost
 
 _MANY: Final = 50
@@ -95,7 +95,7 @@ def compare(
             sources, failed = run.kept(group_by) if kept else run.captured(group_by)
             found = _compared(sources, failed, pair, group_by, run=run, probe=probe)
         else:
-            from advisor.fleet.gathering import named_sources
+            from advisor.fleet.compare.gathering import named_sources
 
             found = _compared(named_sources(snapshots or ()), {}, pair, group_by)
     _print(found, as_json=as_json, html=html)
@@ -106,7 +106,7 @@ def _check_call(
     snapshots: Sequence[Path] | None, inventory: Sequence[str] | None, *, group_by: str | None, is_live: bool
 ) -> None:
     from advisor.errors import UsageError
-    from advisor.fleet.gathering import LLT_CLUSTER
+    from advisor.fleet.compare.gathering import LLT_CLUSTER
 
     if bool(snapshots) == bool(inventory):
         raise UsageError(
@@ -119,7 +119,7 @@ def _check_call(
 
 
 def _code(found: Comparison, floor: str | None) -> int:
-    from advisor.fleet.outliers import is_at_least
+    from advisor.fleet.compare.outliers import is_at_least
 
     if found.failed:
         return 4
@@ -175,7 +175,7 @@ class _Run:
         return tuple(sources), failed
 
     def _source(self, host: InventoryHost, path: str, skew: float | None, group_by: str | None) -> Source:
-        from advisor.fleet.gathering import LLT_CLUSTER, Source, grouped_by
+        from advisor.fleet.compare.gathering import LLT_CLUSTER, Source, grouped_by
 
         group = None if group_by in (None, LLT_CLUSTER) else grouped_by(str(group_by), host.groups, host.variables)
         return Source(host.name, path, group, skew, is_capture=True)
@@ -190,9 +190,9 @@ def _compared(
     run: _Run | None = None,
     probe: bool = False,
 ) -> Comparison:
-    from advisor.fleet.gathering import gather
-    from advisor.fleet.outliers import compare as compare_fleet
-    from advisor.fleet.remedies import Controller
+    from advisor.fleet.compare.gathering import gather
+    from advisor.fleet.compare.outliers import compare as compare_fleet
+    from advisor.fleet.compare.remedies import Controller
 
     if pair:
         sources = [one for one in sources if one.name in pair]
@@ -202,7 +202,7 @@ def _compared(
     failed = {name: why for name, why in {**failed, **unread}.items() if not pair or name in pair}
     matrix = None
     if probe and run:
-        from advisor.fleet.compare_paths import probe_paths
+        from advisor.fleet.paths.asking import probe_paths
 
         matrix = probe_paths(run.inventory, run.hosts, fleet, forks=run.forks)
     first = run.inventory.sources[0] if run else None

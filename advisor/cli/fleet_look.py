@@ -107,7 +107,7 @@ def capture_script(
 ) -> int:
     """The script that captures a host: POSIX sh, read-only, the same for every host. It prints what fleet receive
     takes."""
-    from advisor.fleet.capture import capture_script
+    from advisor.fleet.captures.capture import capture_script
     from advisor.host.putfile import save_output
 
     if output is None:

@@ -70,7 +70,7 @@ def file_name(host: str) -> str:
 
     Raises InvalidInputError for one that is too long for a file system.
     """
-    quoted = quote(host, safe="")
+    quoted = quote(host.encode("utf-8", "surrogatepass"), safe="")
     if quoted.startswith("."):
         quoted = "%2E" + quoted[1:]
     if not quoted or len(quoted) > _LONGEST_NAME:

@@ -12,7 +12,7 @@ from typing import IO
 import msgspec
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.capture import decode
+from advisor.fleet.captures.capture import decode
 from advisor.fleet.engine import skew
 from advisor.fleet.store import CaptureHeader, Store
 

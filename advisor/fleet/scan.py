@@ -101,7 +101,7 @@ def capture_hosts(
     progress: Progress = lambda done, total: None,
 ) -> Iterator[HostAnswer]:
     """Capture each of the hosts into the store; answers as they come, ``path`` is the archive. Raises as `run`."""
-    from advisor.fleet.capture import capture_script
+    from advisor.fleet.captures.capture import capture_script
 
     store.captures()
     with tempfile.TemporaryDirectory(prefix="advisor-capture.") as place:

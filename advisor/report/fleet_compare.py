@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.fleet.comparison import Comparison, Difference, FleetFinding, Held, HostLine, Network
+from advisor.fleet.compare.comparison import Comparison, Difference, FleetFinding, Held, HostLine, Network
 from advisor.report.encode import encoded
 from advisor.report.fleet_matrix import add_matrix
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed, padded

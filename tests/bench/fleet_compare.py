@@ -71,8 +71,8 @@ def _write(path: Path, files: dict[str, bytes]) -> None:
 
 def measure(where: Path, count: int, processes: int) -> dict[str, Any]:
     """Read, compare and print the first ``count`` hosts in this process (and those that it starts)."""
-    from advisor.fleet.gathering import gather, named_sources
-    from advisor.fleet.outliers import compare
+    from advisor.fleet.compare.gathering import gather, named_sources
+    from advisor.fleet.compare.outliers import compare
     from advisor.report.fleet_compare import comparison_document, comparison_text
 
     sources = named_sources(sorted(where.iterdir())[:count])
@@ -99,10 +99,10 @@ def measure(where: Path, count: int, processes: int) -> dict[str, Any]:
 
 def measure_summaries(count: int) -> dict[str, Any]:
     """Comparing alone: summaries made one after the other from one host's, without captures to read."""
-    from advisor.fleet.columns import Fleet
-    from advisor.fleet.gathering import Source, read_source
-    from advisor.fleet.outliers import compare
-    from advisor.fleet.summary import HostSummary
+    from advisor.fleet.compare.columns import Fleet
+    from advisor.fleet.compare.gathering import Source, read_source
+    from advisor.fleet.compare.outliers import compare
+    from advisor.fleet.compare.summary import HostSummary
     from advisor.report.fleet_compare import comparison_document
 
     first = read_source(Source("h", str(FIXTURE)))

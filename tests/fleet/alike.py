@@ -15,11 +15,11 @@ from advisor.facts.infoscale_text import LltHost
 from advisor.facts.iscsi import Iscsi, IscsiSession
 from advisor.facts.lltstat import LltNode
 from advisor.facts.whole import Facts, scan
-from advisor.fleet.columns import Fleet
-from advisor.fleet.comparison import Comparison, FleetFinding
-from advisor.fleet.outliers import compare
-from advisor.fleet.standing import Standing
-from advisor.fleet.summary import Beside, summarise
+from advisor.fleet.compare.columns import Fleet
+from advisor.fleet.compare.comparison import Comparison, FleetFinding
+from advisor.fleet.compare.outliers import compare
+from advisor.fleet.compare.standing import Standing
+from advisor.fleet.compare.summary import Beside, summarise
 from advisor.snapshot import capture, save
 from tests.plan.system import LOOPBACK, Link, system
 from tests.rules import build

@@ -42,6 +42,8 @@ ip link set lo up
 until ip link set eth0 up 2>/dev/null; do sleep 0.02; done
 ip address add "192.0.2.$number/24" dev eth0
 ip address add "2001:db8:77::$number/64" dev eth0 nodad
+# Among many hosts: where the others are need not be learnt.
+if [ -s "$home/neighbours" ]; then ip -batch "$home/neighbours"; fi
 while read -r link mtu; do
   ip link add "$link" mtu "$mtu" type veth peer name "$link-far" mtu "$mtu"
   ip link set "$link" up

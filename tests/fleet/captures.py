@@ -15,7 +15,7 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.facts.whole import Facts, scan
-from advisor.fleet.capture import capture_script, decode
+from advisor.fleet.captures.capture import capture_script, decode
 from advisor.host import Host, live_host
 from advisor.profiles import load, profile_paths
 from advisor.snapshot import open_archive

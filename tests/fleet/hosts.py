@@ -32,6 +32,9 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FIRST: Final = 11  # 192.0.2.11 is the first host; .1 the controller
 _NEWNET: Final = 0x40000000
 _PATIENCE_SECONDS: Final = 30.0
+_LEARNING_AT_MOST: Final = 16
+"""More hosts than this are told each other's cards: the kernel has one table of neighbours for all namespaces of a
+machine (1,024 of them, neigh/default/gc_thresh3), and hosts that learn of each other fill it for everybody."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _SSHD = """\
@@ -106,10 +109,13 @@ class Hosts:
     """``node01`` … ``nodeNN``, up when the block begins and gone without a trace when it ends."""
 
     def __init__(self, number: int, **kinds: Kind) -> None:
+        assert FIRST + number < 255, "one subnet holds no more"
         self.names = tuple(f"node{index:02}" for index in range(1, number + 1))
         assert set(kinds) <= {*self.names}, kinds
         self.kinds = {name: kinds.get(name, Kind()) for name in self.names}
+        self._numbers = {name: FIRST + place for place, name in enumerate(self.names)}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._neighbours = ""
 
     def __enter__(self) -> Hosts:
         # A short path: a control socket of ssh has to fit into 108 bytes.
@@ -296,7 +302,7 @@ class Hosts:
     # How they are made
 
     def _number(self, name: str) -> int:
-        return FIRST + self.names.index(name)
+        return self._numbers[name]
 
     def words(self, *words: str | Path) -> list[str]:
         """The arguments that start a program on the controller's side."""
@@ -336,10 +342,15 @@ class Hosts:
         _until(lambda: _namespace(process.pid, "net") not in (own, None) and "sleep" in _command_line(process.pid))
         self._undo.callback(self._end_controller_processes)
         self._ip("link", "set", "lo", "up")
-        self._ip("link", "add", "br0", "type", "bridge")
+        self._ip("link", "add", "br0", "address", _card(1), "type", "bridge")
         self._ip("address", "add", "192.0.2.1/24", "dev", "br0")
         self._ip("address", "add", "2001:db8:77::1/64", "dev", "br0", "nodad")
         self._ip("link", "set", "br0", "up")
+        if len(self.names) > _LEARNING_AT_MOST:
+            numbers = [self._number(name) for name in self.names]
+            self._neighbours = "".join(f"{_neighbour(number)} dev eth0 nud permanent\n" for number in (1, *numbers))
+            for number in numbers:
+                self._ip("neighbour", "replace", *_neighbour(number).split()[2:], "dev", "br0", "nud", "permanent")
 
     def _end_controller_processes(self) -> None:
         """Masters of shared connections, which ssh leaves behind for a while."""
@@ -357,6 +368,7 @@ class Hosts:
         boot_id = Path("/proc/sys/kernel/random/uuid").read_text()
         (home / "boot").mkdir(exist_ok=True)
         (home / "boot/boot_id").write_text(boot_id)
+        (home / "neighbours").write_text(self._neighbours)
         words = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--uts", "--pid", "--ipc", "--fork"]
         words += ["--kill-child", "--mount-proc", "/bin/sh", str(BOOT), str(home), name, str(self._number(name))]
         with (home / "boot.log").open("wb") as log:
@@ -371,7 +383,7 @@ class Hosts:
         # The wire itself takes large packets; how large ones a host sends is its own setting.
         words = ["link", "add", end, "mtu", "9000", "master", "br0", "up", "type", "veth"]
         # The same card after a reboot, as the neighbours remember it.
-        card = ("eth0", "address", f"02:00:00:00:00:{self._number(name):02x}", "mtu", "1500")
+        card = ("eth0", "address", _card(self._number(name)), "mtu", "1500")
         self._ip(*words, "peer", "name", *card, "netns", str(self.pid(name)))
 
     def _has_child(self, name: str) -> bool:
@@ -504,6 +516,14 @@ def _make_overlays(home: Path, kind: Kind) -> None:
         shell = home / "etc/advisor-test-shell"
         shell.write_text(f"#!/bin/sh\n{SHELLS[kind.fault]}\n")
         shell.chmod(0o755)
+
+
+def _card(number: int) -> str:
+    return f"02:00:00:00:00:{number:02x}"
+
+
+def _neighbour(number: int) -> str:
+    return f"neighbour replace 192.0.2.{number} lladdr {_card(number)}"
 
 
 def _answers(address: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.capture import capture_host
+from advisor.fleet.captures.capture import capture_host
 from advisor.host import FileSource, Host, Missing, live_host
 from advisor.workflow import read_for_scan_and_plans
 from tests import captured

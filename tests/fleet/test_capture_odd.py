@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.capture import capture_host, decode
+from advisor.fleet.captures.capture import capture_host, decode
 from advisor.host import DirectoryFiles, Host, LiveCommands, Missing
 from advisor.host.commands import SAFE_PATH
 from advisor.host.files import UNRECORDED

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.capture import capture_host, decode, open_capture
-from advisor.fleet.stream import MAX_BANNER_BYTES, Checksum, is_capture, read_stream
+from advisor.fleet.captures.capture import capture_host, decode, open_capture
+from advisor.fleet.captures.stream import MAX_BANNER_BYTES, Checksum, is_capture, read_stream
 from advisor.host import Missing
 
 FILES = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
-from advisor.fleet.captured_store import CapturedStore, Sought, captured_status
+from advisor.fleet.captures.store import CapturedStore, Sought, captured_status
 from advisor.history import host_status
 from advisor.host import DirectoryFiles, Host, LiveCommands, MemoryFiles, NoCommands
 from advisor.journal import Awaiting, Store

@@ -15,10 +15,10 @@ from advisor.facts.memory import HugePagePool, Memory, Sockets
 from advisor.facts.owners import Owners
 from advisor.facts.unknown import Unknown
 from advisor.facts.whole import Facts
-from advisor.fleet.comparison import Held
-from advisor.fleet.outliers import compare, is_at_least
-from advisor.fleet.remedies import Controller
-from advisor.fleet.standing import Standing
+from advisor.fleet.compare.comparison import Held
+from advisor.fleet.compare.outliers import compare, is_at_least
+from advisor.fleet.compare.remedies import Controller
+from advisor.fleet.compare.standing import Standing
 from tests.fleet.alike import (
     ODD,
     Change,

@@ -6,8 +6,8 @@ import pytest
 
 from advisor.facts.llt import LltLink
 from advisor.facts.whole import Facts
-from advisor.fleet.outliers import compare
-from advisor.fleet.remedies import Controller
+from advisor.fleet.compare.outliers import compare
+from advisor.fleet.compare.remedies import Controller
 from tests.fleet.alike import ODD, compared, fleet_of, only, twelve, with_link
 from tests.rules import build
 

@@ -194,8 +194,8 @@ def test_files_of_one_name_are_told_apart_by_their_directory(place: Path, tmp_pa
 
 
 def test_many_are_read_by_several_processes_with_the_same_result(place: Path, tmp_path: Path) -> None:
-    from advisor.fleet.gathering import gather, named_sources
-    from advisor.fleet.outliers import compare
+    from advisor.fleet.compare.gathering import gather, named_sources
+    from advisor.fleet.compare.outliers import compare
     from advisor.report.fleet_compare import comparison_document
 
     (tmp_path / "broken.tar.gz").write_bytes(b"x")
@@ -209,8 +209,8 @@ def test_many_are_read_by_several_processes_with_the_same_result(place: Path, tm
 
 
 def test_what_advisor_set_and_has_drifted_is_seen_in_a_capture(place: Path) -> None:
-    from advisor.fleet.gathering import Source, read_source
-    from advisor.fleet.summary import HostSummary
+    from advisor.fleet.compare.gathering import Source, read_source
+    from advisor.fleet.compare.summary import HostSummary
 
     path = str(place / "n1.tar.gz")
     plain, captured = read_source(Source("n1", path)), read_source(Source("n1", path, is_capture=True))

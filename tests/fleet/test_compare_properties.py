@@ -6,10 +6,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.fleet.columns import Column, Fleet
-from advisor.fleet.outliers import compare
-from advisor.fleet.summary import HostSummary, tuning_words
-from advisor.fleet.summary_links import Membership
+from advisor.fleet.compare.columns import Column, Fleet
+from advisor.fleet.compare.outliers import compare
+from advisor.fleet.compare.summary import HostSummary, tuning_words
+from advisor.fleet.compare.summary_links import Membership
 from advisor.report.fleet_compare import comparison_document, comparison_text
 from advisor.report.fleet_compare_page import comparison_page
 from tests.fleet.alike import compared, fleet_of, twelve, with_link

@@ -78,12 +78,9 @@ def test_a_password_is_not_in_what_is_shown() -> None:
     assert "secret" not in repr(Inventory(("i",), None, Access(become_password="secret")))
 
 
-@given(st.text(min_size=1, max_size=60))
+@given(st.text(st.characters(exclude_categories=()), min_size=1, max_size=15))
 def test_a_name_becomes_one_file_name_and_no_two_the_same(name: str) -> None:
-    try:
-        made = file_name(name)
-    except (InvalidInputError, UnicodeEncodeError):
-        return
+    made = file_name(name)
     assert "/" not in made
     assert not made.startswith(".")
     assert made.isascii()

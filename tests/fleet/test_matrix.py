@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.fleet.matrix import Cell, Matrix, choose_targets, make_matrix, parse_answer, probe_script
-from advisor.fleet.matrix_findings import RTT_FLOOR_US, culprits, is_far, judge
-from advisor.fleet.matrix_script import LIMIT_SECONDS, MAX_ANSWER
-from advisor.fleet.matrix_targets import FULL_MESH, MAX_TARGETS, NEIGHBOURS, Target, strides
-from advisor.fleet.summary_links import Membership
+from advisor.fleet.compare.summary_links import Membership
+from advisor.fleet.paths.findings import RTT_FLOOR_US, culprits, is_far, judge
+from advisor.fleet.paths.matrix import Cell, Matrix, choose_targets, make_matrix, parse_answer, probe_script
+from advisor.fleet.paths.script import LIMIT_SECONDS, MAX_ANSWER
+from advisor.fleet.paths.targets import FULL_MESH, MAX_TARGETS, NEIGHBOURS, Target, strides
 from tests.fleet.wires import member
 
 BIN = Path(sys.executable).parent

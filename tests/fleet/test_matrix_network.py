@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.matrix import Cell, Matrix
-from advisor.fleet.matrix_findings import judge
+from advisor.fleet.paths.findings import judge
+from advisor.fleet.paths.matrix import Cell, Matrix
 from tests.fleet.wires import Wires, member, pings, wires
 from tests.reach.space import can_have_namespaces
 

@@ -10,19 +10,20 @@ import pytest
 from advisor.facts.iscsi import Iscsi
 from advisor.facts.iscsi_target import IscsiTarget
 from advisor.facts.llt import parse_llttab
-from advisor.fleet.gate import (
+from advisor.fleet.runs.gate import (
     GateAnswer,
     baseline,
     baseline_questions,
     carried_by,
     gate_script,
     judged,
+    neighbourhood,
     parse_gate_answer,
     questions_after,
     targets_of,
 )
-from advisor.fleet.order import Subject, known_groups, mtu_order, mtu_warnings, segments
-from advisor.fleet.waves import Batch, Canary, Candidate, make_waves
+from advisor.fleet.runs.order import Subject, known_groups, mtu_order, mtu_warnings, segments, subject_of
+from advisor.fleet.runs.waves import Batch, Canary, Candidate, make_waves
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
 from advisor.plan.records import Change, Plan
 from tests.rules import build
@@ -47,7 +48,7 @@ def subject(number: int, *, mtu: int = 1500, to: int | None = 9000, mounts: str 
         NoCommands(),
     )
     made = None if to is None else plan(mtu, to)
-    return Subject(f"n{number}", host, build.facts(links=(link,), **parts), made)
+    return subject_of(f"n{number}", host, build.facts(links=(link,), **parts), made)
 
 
 def nfs(server: int) -> str:
@@ -121,7 +122,7 @@ def answered(*sizes: int, lost: tuple[int, ...] = ()) -> GateAnswer:
 
 def test_a_host_that_is_not_raised_yet_is_asked_at_its_own_size() -> None:
     fleet = [subject(1), subject(2)]
-    targets = targets_of(fleet[0], fleet)
+    targets = targets_of(fleet[0], neighbourhood(fleet))
     assert [(one.address, one.owner, one.before, one.after) for one in targets] == [("10.0.0.2", "n2", 1500, 9000)]
     before = baseline(targets, answered(84, 1500))
     assert [one.size for one in questions_after(before, carried_by(fleet, ["n1"]))] == [1500]
@@ -130,7 +131,7 @@ def test_a_host_that_is_not_raised_yet_is_asked_at_its_own_size() -> None:
 
 def test_who_is_none_of_ours_has_to_carry_the_new_size() -> None:
     fleet = [subject(1, mounts=nfs(9))]
-    targets = targets_of(fleet[0], fleet)
+    targets = targets_of(fleet[0], neighbourhood(fleet))
     assert [(one.address, one.owner) for one in targets] == [("10.0.0.9", None)]
     sizes = [one.size for one in baseline_questions(targets)]
     assert sizes == [84, 1500]
@@ -143,14 +144,14 @@ def test_who_is_none_of_ours_has_to_carry_the_new_size() -> None:
 )
 def test_the_gate_holds_where_all_who_answered_answer_again(after: GateAnswer, holds: bool) -> None:
     fleet = [subject(1), subject(2)]
-    before = baseline(targets_of(fleet[0], fleet), answered(84, 1500))
+    before = baseline(targets_of(fleet[0], neighbourhood(fleet)), answered(84, 1500))
     _, failing = judged(before, questions_after(before, carried_by(fleet, ["n1", "n2"])), after)
     assert (not failing) is holds
 
 
 def test_who_was_silent_before_is_not_asked_again() -> None:
     fleet = [subject(1), subject(2)]
-    before = baseline(targets_of(fleet[0], fleet), answered(lost=(84, 1500)))
+    before = baseline(targets_of(fleet[0], neighbourhood(fleet)), answered(lost=(84, 1500)))
     assert before.answered == ()
     assert questions_after(before, {}) == ()
 
@@ -163,7 +164,7 @@ def test_an_llt_link_that_was_up_must_be_up() -> None:
 
 
 def test_a_gate_script_quotes_what_it_asks() -> None:
-    from advisor.fleet.gate import Question
+    from advisor.fleet.runs.gate import Question
 
     text = gate_script([Question("10.0.0.2", 9000, "eth0; reboot")])
     assert "ask 10.0.0.2 9000 'eth0; reboot' &" in text

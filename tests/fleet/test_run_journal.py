@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import BusyError, InvalidInputError, UsageError
-from advisor.fleet.run_journal import (
+from advisor.fleet.runs.journal import (
     Asked,
     Ended,
     Entry,
@@ -25,9 +25,9 @@ from advisor.fleet.run_journal import (
     read_entries,
     told,
 )
-from advisor.fleet.runs import all_runs, find_run, locked, next_id, same_order
+from advisor.fleet.runs.kept import all_runs, find_run, locked, next_id, same_order
+from advisor.fleet.runs.waves import Shape, Wave
 from advisor.fleet.store import Store
-from advisor.fleet.waves import Shape, Wave
 
 ASKED = Asked(1.0, "1", ("jumbo-frames",), (("links", "eth0"),), ("hosts",), None, 5, 60, Shape())
 ENTRIES: tuple[Entry, ...] = (

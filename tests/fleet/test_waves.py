@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.fleet.waves import Batch, Before, Canary, Candidate, Group, Waves, batch_of, canary_of, make_waves
+from advisor.fleet.runs.waves import Batch, Before, Canary, Candidate, Group, Waves, batch_of, canary_of, make_waves
 
 NAMES = [f"n{number}" for number in range(12)]
 
@@ -71,7 +71,7 @@ def test_the_order_holds_but_for_circles_and_named_canaries(
     for one in order:
         if not {one.first, one.then} <= names or one.first == one.then or one.then in canary.names:
             continue
-        first, then = waves.number_of(one.first), waves.number_of(one.then)
+        first, then = waves.numbers().get(one.first), waves.numbers().get(one.then)
         assert first is not None
         assert then is not None
         if one.first in behind[one.then]:

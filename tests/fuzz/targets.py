@@ -34,8 +34,10 @@ from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.sysctl_files import parse_sysctl_file
+from advisor.fleet.captures.stream import Stream
 from advisor.host import Completed, Missing
 from advisor.host.probes import reduce
+from advisor.interchange.tuned.ini import parse_tuned_ini
 from advisor.journal import (
     Applied,
     Begun,
@@ -57,6 +59,7 @@ from advisor.proof.covariates import parse_disk_bytes, parse_snmp
 from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
 from advisor.toml_lines import lines_of
 from advisor.tunables import FileEdit, edited, mentions, tunable
+from tests.fuzz import capture_stream
 from tests.fuzz.conform import conforms
 
 TESTS: Final = Path(__file__).parents[1]
@@ -74,6 +77,13 @@ class Target(NamedTuple):
 
 def _sysctl_file(text: str) -> object:
     return [parse_sysctl_file(text, "/etc/sysctl.d/x.conf", at_boot=at_boot) for at_boot in (True, False)]
+
+
+def _tuned_ini(text: str) -> object:
+    for is_variables in (True, False):
+        sections = parse_tuned_ini(text, "tuned.conf", is_variables=is_variables)
+        assert all(one.line >= 1 for options in sections.values() for one in options.values())
+    return None
 
 
 def _reduced(text: str) -> object:
@@ -164,6 +174,7 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_allowed", lambda text: [parse_allowed(text, "cpus"), parse_allowed(text, "mems")], str),
     Target("parse_settings", lambda text: [[*parse_settings(text, continued=one)] for one in (True, False)], str),
     Target("parse_sysctl_file", _sysctl_file, str),
+    Target("parse_tuned_ini", _tuned_ini, str, (InvalidInputError,)),
     Target("parse_profile", lambda data: parse_profile(data, "x.toml"), bytes, (InvalidInputError,)),
     Target("parse_declared", lambda data: parse_declared(data, "x.toml"), bytes, (InvalidInputError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
@@ -174,6 +185,8 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("edited", _edited, bytes),
     Target("decode_journal", _journal, bytes, hint=list[Record | None]),
     Target("open_snapshot", _snapshot, bytes),
+    Target("read_stream", capture_stream.read, bytes, hint=Stream | None),
+    Target("capture_host", capture_stream.hold, bytes),
     Target("proof_archive", _proof, bytes),
     Target("tarball", _tar, bytes, hint=list[list[tuple[tarball.Member, bytes]]]),
     Target("lines_of", lambda text: _lines(text), str),
@@ -321,8 +334,24 @@ MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
         b'[[volume]]\ndevice = "nvme1n1"\ntype = "gp2"\ngib = 100\n',
         b'{"Volumes": [{"VolumeId": "vol-1", "VolumeType": "io2", "Size": 4, "Iops": 100, "Attachments": []}]}',
     ),
+    "parse_outcome": (
+        b"0 1753000000 time is up\nrestored link:eth0:mtu\n",
+        b"5 1 x\nkept /etc/llttab: changed since\n",
+    ),
+    "parse_told": (
+        b'noise\n{"schema":"advisor.transaction/1","id":"0001","state":"applied","code":0,"message":"x"}\n',
+    ),
+    "parse_event": (b'{"advisor": 1, "host": "node01", "state": "unreachable", "message": "x"}',),
+    "parse_facts": (b'{"started": 1.5, "ended": 2.5, "host_started": 1, "host_ended": 2}',),
+    "parse_inventory": (
+        b'{"_meta": {"hostvars": {"a": {"ansible_host": "h", "ansible_port": 22}}}, "all": {"children": ["g"]}, '
+        b'"g": {"hosts": ["a"]}}',
+    ),
+    "parse_gate_answer": (b"echo 10.0.0.2 9000 ok\necho fe80::1%eth0 1280 lost\nllt\n*0 a OPEN\n 1 b OPEN\n  l1 UP\n",),
     "decode_journal": (b"".join(map(encode_entry, _ENTRIES)), *map(encode_entry, _ENTRIES)),
     "open_snapshot": (*_ARCHIVES, *map(gzip.compress, _ARCHIVES)),
+    "read_stream": capture_stream.STREAMS,
+    "capture_host": capture_stream.HELD,
     "tarball": _ARCHIVES,
     "proof_archive": (
         b'{"proof": {"session": 1}, "fio": {"1": "x"}, "schema": "advisor.proof-archive/1"}',

@@ -1,0 +1,1 @@
+"""Which host of many differs from the others, in what, and what to do."""

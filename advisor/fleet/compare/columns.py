@@ -1,0 +1,170 @@
+"""A fleet in memory: for each attribute the value that most hosts have, and only the hosts that have another.
+
+What is alike on all hosts is kept once, so memory grows with what differs. A host itself costs its row: its names, and
+the networks that it is in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeVar
+
+import msgspec
+
+from advisor.facts.block import natural
+from advisor.fleet.compare.collected import Value
+from advisor.fleet.compare.summary import TYPE_ATTRIBUTES, HostSummary
+from advisor.fleet.compare.summary_links import Membership
+
+_FEW: Final = 8
+
+T = TypeVar("T")
+HardwareType = tuple[tuple[str, Value], ...]
+
+
+class HostRow(msgspec.Struct, frozen=True):
+    """What is kept of each host. ``unknown`` and ``hardware`` are shared between hosts that have the same."""
+
+    name: str
+    hostname: str | None
+    machine_id: str | None
+    boot_id: str | None
+    group: str | None
+    cluster: str | None
+    node: str | None
+    skew_seconds: float | None
+    hardware: HardwareType
+    unknown: tuple[str, ...]
+    memberships: tuple[Membership, ...]
+
+
+class Column:
+    """One attribute of all hosts: ``base``, and the hosts (by number) that have another value; None is *not there*."""
+
+    __slots__ = ("_next_look", "base", "others")
+
+    def __init__(self) -> None:
+        self.base: Value | None = None
+        self.others: dict[int, Value | None] = {}
+        self._next_look = _FEW
+
+    def add(self, host: int, value: Value | None) -> None:
+        """The value of the next host; every host is added, in order."""
+        if value != self.base:
+            self.others[host] = value
+            if len(self.others) >= self._next_look and 2 * len(self.others) > host:
+                self._rebase(host + 1)
+
+    def _rebase(self, hosts: int) -> None:
+        counts = Counter(self.others.values())
+        value, count = counts.most_common(1)[0]
+        if count > hosts - len(self.others):
+            alike = {host for host, one in self.others.items() if one == value}
+            rest = {host: self.base for host in range(hosts) if host not in self.others}
+            self.others = {host: one for host, one in {**self.others, **rest}.items() if host not in alike}
+            self.base = value
+        # So that all looks together cost no more than a few per host.
+        self._next_look = max(_FEW, 2 * len(self.others))
+
+    def value(self, host: int) -> Value | None:
+        return self.others.get(host, self.base)
+
+
+class Fleet:
+    """Summaries of hosts, taken in one after the other and then let go."""
+
+    def __init__(self) -> None:
+        self.hosts: list[HostRow] = []
+        self.columns: dict[str, Column] = {}
+        self.set_by: Counter[str] = Counter()
+        """For each sysctl, how many hosts set it by a file."""
+        self._interned: dict[object, object] = {}
+
+    def add(self, summary: HostSummary) -> None:
+        """Take in one host."""
+        number = len(self.hosts)
+        self.hosts.append(self._row(summary))
+        self.set_by.update(summary.sysctl_set)
+        values = summary.values
+        for name, column in self.columns.items():
+            column.add(number, self._same(values.get(name)))
+        for name in values.keys() - self.columns.keys():
+            column = self.columns[name] = Column()
+            column.add(number, self._same(values[name]))
+
+    def _row(self, summary: HostSummary) -> HostRow:
+        hardware = tuple((name, summary.values[name]) for name in TYPE_ATTRIBUTES if name in summary.values)
+        memberships = tuple(self._membership(one) for one in summary.memberships)
+        shared = ("name", "hostname", "machine_id", "boot_id", "group", "cluster", "node", "skew_seconds")
+        return HostRow(
+            **{name: self._same(getattr(summary, name)) for name in shared},
+            hardware=self._same(hardware),
+            unknown=self._same(summary.unknown),
+            memberships=memberships,
+        )
+
+    def _membership(self, one: Membership) -> Membership:
+        words = {name: self._same(getattr(one, name)) for name in ("network", "link", "role")}
+        return msgspec.structs.replace(one, **words)
+
+    def _same(self, value: T) -> T:
+        """The one object that stands for all that are equal."""
+        if isinstance(value, str | tuple):
+            return self._interned.setdefault(value, value)  # type: ignore[return-value]
+        return value
+
+    def ordered(self) -> list[int]:
+        """The hosts' numbers by name; what is told never depends on the order in which they came."""
+        rows = self.hosts
+        return sorted(range(len(rows)), key=lambda number: (natural(rows[number].name), rows[number].name))
+
+    def names(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.hosts[number].name for number in numbers)
+
+
+class Known:
+    """Which of a host's attributes are unknown, asked many times: by the pattern tuples, of which there are few."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._answers: dict[tuple[tuple[str, ...], str], bool] = {}
+
+    def is_unknown(self, host: int, attribute: str) -> bool:
+        patterns = self._fleet.hosts[host].unknown
+        if not patterns:
+            return False
+        key = (patterns, attribute)
+        if key not in self._answers:
+            self._answers[key] = any(_matches(pattern, attribute) for pattern in patterns)
+        return self._answers[key]
+
+    def unknown_by_hosts(self, hosts: Iterable[int]) -> Mapping[tuple[str, ...], tuple[str, ...]]:
+        """Hosts to the attributes that others have and that are unknown there; hosts with the same are together."""
+        alike: dict[tuple[str, ...], list[int]] = {}
+        for host in hosts:
+            if self._fleet.hosts[host].unknown:
+                alike.setdefault(self._fleet.hosts[host].unknown, []).append(host)
+        found = {self._fleet.names(some): tuple(self._unknown(some)) for some in alike.values()}
+        return {some: attributes for some, attributes in sorted(found.items()) if attributes}
+
+    def _unknown(self, alike: list[int]) -> Iterator[str]:
+        for name in sorted(self._fleet.columns):
+            column = self._fleet.columns[name]
+            if self.is_unknown(alike[0], name) and any(column.value(host) is None for host in alike):
+                yield name
+
+
+def _matches(pattern: str, attribute: str) -> bool:
+    """Whether a pattern means an attribute; ``*`` stands for any text, there may be two."""
+    if "*" not in pattern:
+        return pattern == attribute
+    first, *middle, last = pattern.split("*")
+    if not attribute.startswith(first) or len(attribute) < len(first) + len(last) or not attribute.endswith(last):
+        return False
+    rest = attribute[len(first) : len(attribute) - len(last)]
+    for part in middle:
+        _, found, rest = rest.partition(part)
+        if not found and part:
+            return False
+    return True

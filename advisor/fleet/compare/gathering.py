@@ -1,0 +1,141 @@
+"""Captures of many hosts become summaries, one host's facts in memory at a time, on as many CPUs as there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from advisor.errors import AdvisorError
+from advisor.facts.whole import scan
+from advisor.fleet.compare.columns import Fleet
+from advisor.fleet.compare.standing import read_standing
+from advisor.fleet.compare.summary import Beside, HostSummary, summarise
+from advisor.host import Missing
+from advisor.snapshot import open_snapshot
+
+LLT_CLUSTER: Final = "llt-cluster"
+MAX_PROCESSES: Final = 16
+_FEW: Final = 12
+"""Of fewer hosts, starting processes would take longer than it saves."""
+
+Progress = Callable[[int, int], None]
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A capture to read. ``is_capture`` says that ``advisor fleet`` made it, which looks for journals, too."""
+
+    name: str
+    path: str
+    group: str | None = None
+    skew_seconds: float | None = None
+    is_capture: bool = False
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """A capture of which nothing is known, and why."""
+
+    name: str
+    message: str
+
+
+def read_source(source: Source) -> HostSummary | Unread:
+    """The summary of one capture; one that cannot be read is named, and never raises."""
+    try:
+        host = open_snapshot(Path(source.path))
+        words = host.read("/proc/cmdline")
+        beside = Beside(
+            name=source.name,
+            group=source.group,
+            skew_seconds=source.skew_seconds,
+            standing=read_standing(host, has_looked=source.is_capture and host.is_root),
+            command_line=None if isinstance(words, Missing) else words,
+        )
+        return summarise(scan(host), beside)
+    except AdvisorError as error:
+        return Unread(source.name, error.message)
+    except (OSError, MemoryError) as error:
+        return Unread(source.name, f"{source.path}: {error or 'too large for this memory'}")
+
+
+def gather(
+    sources: Sequence[Source],
+    *,
+    group_by: str | None = None,
+    processes: int | None = None,
+    progress: Progress = lambda done, total: None,
+) -> tuple[Fleet, dict[str, str]]:
+    """The fleet, and the hosts of which nothing could be read with the reason.
+
+    ``group_by`` llt-cluster makes each host's LLT cluster its group. ``processes`` is how many read at once; by default
+    one for each CPU.
+    """
+    fleet = Fleet()
+    failed: dict[str, str] = {}
+    for done, one in enumerate(_read(sources, _processes(len(sources), processes)), 1):
+        if isinstance(one, Unread):
+            failed[one.name] = one.message
+        else:
+            fleet.add(_grouped(one) if group_by == LLT_CLUSTER else one)
+        progress(done, len(sources))
+    return fleet, failed
+
+
+def _grouped(summary: HostSummary) -> HostSummary:
+    group = f"cluster {summary.cluster}" if summary.cluster else "no cluster"
+    return msgspec.structs.replace(summary, group=group)
+
+
+def _processes(hosts: int, asked: int | None) -> int:
+    if asked is not None:
+        return max(asked, 1)
+    return 1 if hosts < _FEW else min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
+
+
+def _read(sources: Sequence[Source], processes: int) -> Iterator[HostSummary | Unread]:
+    if processes == 1:
+        yield from map(read_source, sources)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    done = 0
+    try:
+        with ProcessPoolExecutor(processes) as pool:
+            for one in pool.map(read_source, sources, chunksize=_chunk(len(sources), processes)):
+                yield one
+                done += 1
+    except BrokenProcessPool:
+        # A process was killed (the system ran out of memory): on alone, which takes the least.
+        yield from map(read_source, sources[done:])
+
+
+def _chunk(hosts: int, processes: int) -> int:
+    return max(1, min(16, hosts // (4 * processes)))
+
+
+def named_sources(paths: Iterable[Path]) -> tuple[Source, ...]:
+    """Plain snapshot files: a host is called as its file, without the ending; with its directory where that is not
+    enough to tell two apart."""
+    listed = list(dict.fromkeys(paths))
+    stems: dict[str, int] = {}
+    for path in listed:
+        stems[_stem(path)] = stems.get(_stem(path), 0) + 1
+    return tuple(Source(_stem(path) if stems[_stem(path)] == 1 else str(path), str(path)) for path in listed)
+
+
+def _stem(path: Path) -> str:
+    name = path.name
+    for ending in (".gz", ".bz2", ".xz", ".tar", ".tgz", ".snapshot"):
+        name = name.removesuffix(ending)
+    return name or path.name
+
+
+def grouped_by(variable: str, groups: Sequence[str], variables: Mapping[str, str]) -> str:
+    """The group of an inventory's host: the value of a variable, else, where ``variable`` is ``group``, its groups."""
+    if variable == "group":
+        return ", ".join(groups) or "ungrouped"
+    return f"{variable} {variables[variable]}" if variable in variables else f"no {variable}"

@@ -1,0 +1,276 @@
+"""One host's facts as what a fleet compares: attributes with stable dotted names, and what is unknown of them.
+
+A value is a text or a number that two hosts must share to be alike. What is a host's own (its name, its addresses,
+serial numbers, counters) is no attribute. What the kernel derives from the size of memory stands as ``derived from
+memory`` as long as no file of the host sets it, so that two sizes of memory are not told as twenty outliers.
+
+The names: ``host.kernel``, ``cpu.model``, ``memory.installed``, ``numa.distances``, ``sysctl.KEY``, ``cmdline.WORD``,
+``link.ROLE.mtu``, ``disk.MODEL.scheduler``, ``array.ROLE.chunk_bytes``, ``filesystem.MOUNTPOINT.options``,
+``llt.flow.highwater``, ``iscsi.…``, ``beegfs.…``, ``iris.…``, ``infoscale.…``, ``controller.…``, ``owner.…``,
+``file.PATH.KEY``, ``advisor.profiles``. An object (a link, a model of disk, an array, a file system) that is there has
+``NAME.present``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.facts.cpulist import format_list
+from advisor.facts.whole import Facts
+from advisor.fleet.compare.collected import Collected, Value
+from advisor.fleet.compare.standing import Standing
+from advisor.fleet.compare.summary_links import Membership, collect_links, link_roles, memberships_of
+from advisor.fleet.compare.summary_services import collect_services, llt_cluster, llt_node
+from advisor.fleet.compare.summary_storage import collect_storage
+from advisor.rules.lookup import ids
+
+DERIVED: Final = "derived from memory"
+TYPE_ATTRIBUTES: Final = (
+    *("host.product", "host.architecture", "host.virtualization", "host.instance_type"),
+    *("cpu.model", "cpu.packages", "cpu.cores", "cpu.threads", "memory.installed", "numa.nodes"),
+)
+"""What makes the type of a host's hardware."""
+
+_FROM_MEMORY: Final = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "vm.min_free_kbytes", "fs.file-max")
+# A counter, and what names no setting.
+_NO_SETTING: Final = frozenset({"fs.aio-nr"})
+_GIB: Final = 1 << 30
+_TUNING_WORDS: Final = frozenset(
+    {
+        *("transparent_hugepage", "elevator", "isolcpus", "nohz_full", "rcu_nocbs", "rcu_nocb_poll"),
+        *("mitigations", "spectre_v2", "nopti", "pti"),
+        *("intel_pstate", "amd_pstate", "idle", "numa_balancing", "numa", "default_hugepagesz"),
+        *("hugepagesz", "hugepages", "iommu", "intel_iommu"),
+        *("amd_iommu", "skew_tick", "tsc", "clocksource", "audit", "selinux"),
+        *("nosmt", "maxcpus", "nr_cpus", "mem", "pcie_aspm", "pci"),
+        *("threadirqs"),
+        *("irqaffinity", "preempt", "swapaccount", "net.ifnames", "biosdevname", "nowatchdog"),
+        *("nosoftlockup", "nmi_watchdog", "noibrs"),
+    }
+)
+_NO_MODULE: Final = ("rd.", "systemd.", "inst.", "luks.", "vconsole.")
+_MAX_WORDS: Final = 200
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is known of a host beside its facts.
+
+    ``name`` is what the fleet calls it, ``group`` what it is compared within, None where all are compared together.
+    ``command_line`` is the kernel's, None where it is unknown. ``skew_seconds`` is the host's clock minus the
+    controller's, as far as it could be told.
+    """
+
+    name: str
+    group: str | None = None
+    skew_seconds: float | None = None
+    standing: Standing | None = None
+    command_line: str | None = None
+
+
+class HostSummary(msgspec.Struct, frozen=True):
+    """One host, as a fleet compares it. ``unknown`` are patterns of attributes (``*`` stands for anything)."""
+
+    name: str
+    hostname: str | None
+    machine_id: str | None
+    boot_id: str | None
+    group: str | None
+    cluster: str | None
+    """The id of its LLT cluster."""
+    node: str | None
+    """Its id in that cluster."""
+    skew_seconds: float | None
+    values: Mapping[str, Value]
+    unknown: tuple[str, ...]
+    memberships: tuple[Membership, ...]
+    sysctl_set: tuple[str, ...]
+    """The sysctls that a file of this host sets at boot."""
+
+
+def summarise(facts: Facts, beside: Beside) -> HostSummary:
+    """The summary of a host. Pure; never fails, whatever the host calls its things."""
+    found = Collected()
+    roles = link_roles(facts)
+    _collect_machine(facts, found)
+    _collect_memory(facts, found)
+    _collect_sysctls(facts, found)
+    _collect_words(beside.command_line, found)
+    collect_links(facts, roles, found)
+    collect_storage(facts, found)
+    collect_services(facts, found)
+    _collect_standing(beside.standing, found)
+    found.unknown(*_blind(facts))
+    for one in facts.unknown:
+        found.unknown(*_patterns(one.fact, roles))
+    return HostSummary(
+        name=beside.name,
+        hostname=facts.host.hostname,
+        machine_id=facts.host.machine_id,
+        boot_id=facts.host.boot_id,
+        group=beside.group,
+        cluster=llt_cluster(facts),
+        node=llt_node(facts),
+        skew_seconds=beside.skew_seconds,
+        values=found.values,
+        unknown=found.patterns,
+        memberships=memberships_of(facts, roles),
+        sysctl_set=tuple(sorted(facts.sysctl_origin)),
+    )
+
+
+def _collect_machine(facts: Facts, found: Collected) -> None:
+    host, cpu, cloud = facts.host, facts.cpu, facts.host.cloud
+    for name in ("kernel", "os"):
+        found.known(f"host.{name}", getattr(host, name))
+    for name in ("architecture", "virtualization"):
+        found.put(f"host.{name}", getattr(host, name))
+    found.put("host.product", " ".join(part for part in (host.vendor, host.product) if part) or None)
+    found.put("host.instance_type", f"{cloud.provider} {cloud.instance_type or ''}".strip() if cloud else None)
+    for name in ("model", "packages", "cores", "threads", "threads_per_core"):
+        found.put(f"cpu.{name}", getattr(cpu, name))
+    # The kernel lists ids up to its bound as offline; those that no CPU has are nothing that is switched off.
+    found.put("cpu.offline", format_list(ids(cpu.offline) & ids(cpu.present)) if cpu.present else cpu.offline)
+    if cpu.frequency:
+        found.put("cpu.frequency.driver", cpu.frequency.driver)
+        found.put("cpu.frequency.mode", cpu.frequency.mode)
+        found.several("cpu.frequency.governor", [one.governor for one in cpu.frequency.groups])
+        preferences = [one.energy_performance_preference for one in cpu.frequency.groups]
+        found.several("cpu.frequency.energy_performance_preference", preferences)
+    _collect_owners(facts, found)
+    for setting in facts.site_settings:
+        if setting.path != "/proc/cmdline":
+            scope = f" ({setting.scope})" if setting.scope else ""
+            found.put(f"file.{setting.path}.{setting.key}{scope}", setting.value)
+
+
+def _collect_owners(facts: Facts, found: Collected) -> None:
+    owners = facts.owners
+    found.flag("owner.irqbalance", owners.irqbalance)
+    found.flag("owner.power_profiles_daemon", owners.power_profiles_daemon)
+    found.put("owner.tuned_profile", owners.tuned_profile)
+    for name in ("network_managers", "saptune_notes", "agents"):
+        found.put(f"owner.{name}", ", ".join(getattr(owners, name)) or None)
+
+
+def _collect_memory(facts: Facts, found: Collected) -> None:
+    memory, nodes = facts.memory, facts.numa.nodes
+    found.put("memory.installed", _installed(memory.total_bytes))
+    found.put("memory.thp_enabled", memory.thp_enabled)
+    found.put("memory.thp_defrag", memory.thp_defrag)
+    for pool in memory.hugepages:
+        found.put(f"memory.hugepages.{pool.size_bytes >> 10}kB", pool.total)
+    found.put("numa.nodes", len(nodes) or None)
+    found.put("numa.cpus", "; ".join("?" if node.cpus is None else node.cpus for node in nodes) or None)
+    found.put("numa.memory", "; ".join(_installed(node.memory_bytes) or "?" for node in nodes) or None)
+    found.put("numa.distances", "; ".join(" ".join(map(str, node.distances)) for node in nodes) or None)
+
+
+def _installed(size_bytes: int | None) -> str | None:
+    """The memory that is put in, rounded: the kernel and the firmware keep some hundredths of it for themselves, and
+    how much differs from boot to boot. To the next sixteenth of the next power of two."""
+    if not size_bytes or size_bytes < 0:
+        return None
+    step = max((1 << (size_bytes - 1).bit_length()) // 16, 1)
+    return f"{-(-size_bytes // step) * step / _GIB:.4g} GiB"
+
+
+def _collect_sysctls(facts: Facts, found: Collected) -> None:
+    if not facts.sysctl:
+        found.unknown("sysctl.*")
+    for key, value in facts.sysctl.items():
+        if key not in _NO_SETTING:
+            is_derived = key in _FROM_MEMORY and key not in facts.sysctl_origin and _is_derived(key, value, facts)
+            found.put(f"sysctl.{key}", DERIVED if is_derived else value)
+
+
+def _is_derived(key: str, value: str, facts: Facts) -> bool:
+    """Whether a value is one that the kernel itself makes from the size of memory.
+
+    tcp_mem and udp_mem: limit / 4 × 3, limit, twice the first (tcp_init_mem, udp_init in net/ipv4). fs.file-max: a
+    tenth of memory in KiB (files_maxfiles_init). vm.min_free_kbytes has several makers, huge pages among them.
+    """
+    try:
+        numbers = [int(word) for word in value.split()[:3]]
+    except ValueError:
+        return False
+    if key.endswith("_mem"):
+        return len(numbers) == 3 and numbers[0] == numbers[1] // 4 * 3 and numbers[2] == 2 * numbers[0]
+    if key == "fs.file-max":
+        tenth = (facts.memory.total_bytes or 0) / 10240
+        return bool(numbers) and 0.75 * tenth <= numbers[0] <= 1.25 * tenth
+    return True
+
+
+def _collect_words(text: str | None, found: Collected) -> None:
+    if text is None:
+        found.unknown("cmdline.*")
+    for key, value in tuning_words(text or "").items():
+        found.put(f"cmdline.{key}", value or "(set)")
+
+
+def tuning_words(command_line: str) -> dict[str, str]:
+    """Words of a kernel command line that tune something: known ones, and parameters of modules. What names a device
+    or an address of one host (root=, ip=, rd.…) is left out; a word that is given twice has its values in order."""
+    found: dict[str, str] = {}
+    for word in command_line.split()[:_MAX_WORDS]:
+        key, _, value = word.partition("=")
+        key = key.replace("-", "_")
+        is_module = "." in key and not key.startswith(_NO_MODULE)
+        if key in _TUNING_WORDS or is_module:
+            found[key] = f"{found[key]} {value}" if key in found else value
+    return found
+
+
+def _collect_standing(standing: Standing | None, found: Collected) -> None:
+    if standing is None:
+        found.unknown("advisor.*")
+        return
+    found.put("advisor.profiles", ", ".join(standing.profiles) or None)
+    found.put("advisor.unfinished", ", ".join(standing.unfinished) or None)
+    if standing.drifted is None:
+        found.unknown("advisor.drift")
+    else:
+        found.put("advisor.drift", ", ".join(standing.drifted) or None)
+
+
+def _blind(facts: Facts) -> Iterator[str]:
+    """What cannot be told of a host of which the capture lacks the ground that it stands on."""
+    noted = {one.fact for one in facts.unknown}
+    if "disks" in noted:
+        yield from ("array.*", "filesystem.*", "controller.*", "iscsi.*")
+    if facts.cpu.online is None:
+        yield from ("cpu.*", "numa.*")
+    if facts.memory.total_bytes is None:
+        yield from ("memory.*", "numa.*")
+
+
+_OBJECTS: Final = {"links": "link", "disks": "disk", "arrays": "array", "filesystems": "filesystem"} | {
+    "controllers": "controller"
+}
+_LINK_WORDS: Final = {"rings": "ring", "features": "feature"}
+
+
+def _patterns(fact: str, roles: Mapping[str, str]) -> Iterator[str]:
+    """The attributes that an unknown fact stands for; none where it is no attribute."""
+    topic, _, rest = fact.partition(".")
+    if topic != "links":
+        whole = f"{_OBJECTS.get(topic, topic)}.{rest}" if rest and topic not in _OBJECTS else _OBJECTS.get(topic, topic)
+        if topic in ("irqs", "counters", "sysctl_origin", "site_settings"):
+            return
+        # An object's own unknowns are noted where it is collected, by the name that the fleet knows it by.
+        if not (rest and topic in ("disks", "arrays", "filesystems")):
+            yield from (whole, f"{whole}.*")
+        return
+    if not rest:
+        yield "link.*"
+        return
+    name = max((one for one in roles if rest == one or rest.startswith(f"{one}.")), key=len, default=None)
+    leaf = rest if name is None else rest[len(name) + 1 :]
+    if name is None and "." in leaf:
+        return  # of a link that is not compared
+    role = "*" if name is None else roles[name]
+    leaf = _LINK_WORDS.get(leaf, leaf)
+    yield from (f"link.{role}.{leaf}", f"link.{role}.{leaf}.*") if leaf else (f"link.{role}.*",)

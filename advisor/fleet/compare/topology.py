@@ -1,0 +1,343 @@
+"""What goes wrong between hosts, not on one: networks with several MTUs, things that may be there once and are twice,
+clocks that run apart."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.fleet.compare.attributes import LINK_FLAP, OWN_PURPOSE
+from advisor.fleet.compare.columns import HostRow
+from advisor.fleet.compare.comparison import Difference, FleetFinding, Held, Network
+from advisor.fleet.compare.remedies import Controller, raise_mtu
+from advisor.fleet.compare.summary_links import Membership
+from advisor.rules import sources
+from advisor.rules.finding import Severity
+
+SKEW_SECONDS: Final = 2.0
+"""A clock that is off by more is told of: NTP holds clocks within milliseconds, a capture tells whole seconds."""
+SKEW_WARNING_SECONDS: Final = 300.0
+"""RFC 4120: Kerberos refuses more."""
+_ETHERNET_MTU: Final = 1500
+_NO_NAME: Final = frozenset({"localhost", "localhost.localdomain", "(none)"})
+_MACHINE_ID: Final = "machine-id(5): it must be another on every machine"
+
+Member = tuple[HostRow, Membership]
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """A network and who is in it. ``scope`` tells networks of the same address apart: an LLT cluster's own are its."""
+
+    network: str
+    scope: str
+    members: tuple[Member, ...]
+
+    @property
+    def hosts(self) -> int:
+        return len({row.name for row, _ in self.members})
+
+
+def shared_networks(rows: Sequence[HostRow]) -> tuple[Shared, ...]:
+    """Networks with two hosts at least, by address.
+
+    Where LLT of several clusters runs in a network of one address, these are several networks: each has its own wire.
+    """
+    found: dict[str, list[Member]] = {}
+    for row in rows:
+        for one in row.memberships:
+            found.setdefault(one.network, []).append((row, one))
+    shared = (part for network in sorted(found) for part in _by_cluster(network, found[network]))
+    return tuple(one for one in shared if one.hosts > 1)
+
+
+def _by_cluster(network: str, members: Sequence[Member]) -> Iterator[Shared]:
+    clusters = {row.cluster for row, one in members if one.carries_llt and row.cluster}
+    if len(clusters) < 2:
+        is_own = all(one.carries_llt for _, one in members)
+        yield Shared(network, "".join(f"cluster {one}" for one in clusters if is_own), tuple(members))
+        return
+    parts: dict[str, list[Member]] = {}
+    for row, one in members:
+        parts.setdefault(f"cluster {row.cluster}" if row.cluster in clusters else "", []).append((row, one))
+    yield from (Shared(network, scope, tuple(some)) for scope, some in sorted(parts.items()))
+
+
+def told_network(one: Shared) -> Network:
+    """The network as the document has it."""
+    mtus = _by_value(one.members, "mtu")
+    return Network(one.network, one.scope, one.hosts, mtus, _by_value(one.members, "speed_mbps"))
+
+
+def _by_value(members: Iterable[Member], name: str) -> tuple[Held, ...]:
+    """Each known value with the hosts whose link has it, the most frequent first."""
+    values: dict[int, dict[str, None]] = {}
+    for row, one in members:
+        value = getattr(one, name)
+        if value is not None:
+            values.setdefault(value, {}).setdefault(row.name)
+    return tuple(
+        Held(value, tuple(hosts)) for value, hosts in sorted(values.items(), key=lambda item: (-len(item[1]), item[0]))
+    )
+
+
+def _difference(attribute: str, groups: Sequence[Held], unknown: Sequence[str] = ()) -> Difference:
+    """Values of hosts; with a majority, where more than half have one of them."""
+    everyone = {host for held in groups for host in held.hosts}
+    # A host with two links in the network may have both values: it is not with the majority.
+    usual = everyone - {host for held in groups[1:] for host in held.hosts}
+    if 2 * len(usual) <= len(everyone) or len(everyone) < 3:
+        return Difference(attribute, False, None, 0, tuple(groups), (), tuple(unknown))
+    return Difference(attribute, True, groups[0].value, len(usual), tuple(groups[1:]), (), tuple(unknown))
+
+
+def network_findings(shared: Iterable[Shared], controller: Controller) -> Iterator[FleetFinding]:
+    """MTU and speed along each network; what several networks on the same links say is told once."""
+    for one, networks in _by_links(shared):
+        mtus = _by_value(one.members, "mtu")
+        if len(mtus) > 1:
+            yield _mtu(one, networks, mtus, controller)
+        speeds = _by_value(one.members, "speed_mbps")
+        if len(speeds) > 1:
+            yield _speed(one, networks, speeds)
+
+
+def _by_links(shared: Iterable[Shared]) -> Iterator[tuple[Shared, str]]:
+    """The first of the networks on the same links, and all of them in words: IPv4 and IPv6 run over one wire."""
+    alike: dict[object, list[Shared]] = {}
+    for one in shared:
+        links = frozenset((row.name, member.link) for row, member in one.members)
+        alike.setdefault((one.scope, links), []).append(one)
+    yield from ((some[0], ", ".join(one.network for one in some[:4])) for some in alike.values())
+
+
+def _mtu(one: Shared, networks: str, mtus: tuple[Held, ...], controller: Controller) -> FleetFinding:
+    known = {host for held in mtus for host in held.hosts}
+    unknown = tuple(dict.fromkeys(row.name for row, _ in one.members if row.name not in known))
+    difference = _difference(f"network.{one.network}.mtu", mtus, unknown)
+    wanted = difference.majority if isinstance(difference.majority, int) else max(int(held.value) for held in mtus)
+    odd = [(row, member) for row, member in one.members if member.mtu not in (None, wanted)]
+    return FleetFinding(
+        id="fleet.mtu-in-network",
+        severity="warning",
+        title=f"{len(mtus)} MTUs in one network: {networks}",
+        hosts=difference.outliers,
+        scope=one.scope,
+        why="Hosts in one network segment must have one MTU. A large packet from the host with the larger one is "
+        "dropped by the other without an error: TCP goes on, LLT and other datagrams vanish; the ring breaks.",
+        differences=(difference,),
+        goes_with=(),
+        advice=_mtu_advice(odd, wanted),
+        commands=_mtu_commands(odd, wanted, controller),
+        hurts_when="A switch or peer on the way that does not carry it. " + LINK_FLAP,
+        sources=(sources.MEASURED_MTU, sources.VCS_UDP),
+        rank=0,
+    )
+
+
+def _mtu_advice(odd: Sequence[Member], wanted: int) -> str:
+    links = ", ".join(f"{member.link} of {row.name} ({member.mtu})" for row, member in odd[:4])
+    more = f" and {len(odd) - 4} more" if len(odd) > 4 else ""
+    return f"bring {links}{more} to {wanted}, or all to the smaller one; then advisor probe between them"
+
+
+def _mtu_commands(odd: Sequence[Member], wanted: int, controller: Controller) -> tuple[str, ...]:
+    """The profile raises to jumbo frames; all else is by hand."""
+    smaller = [(row.name, member.link) for row, member in odd if (member.mtu or 0) < wanted]
+    if wanted > _ETHERNET_MTU and smaller:
+        return raise_mtu(smaller, wanted, controller)
+    by_link: dict[str, list[str]] = {}
+    for row, member in odd:
+        by_link.setdefault(member.link, []).append(row.name)
+    return tuple(
+        controller.on(hosts, f"ip link set dev {shlex.quote(link)} mtu {wanted}") for link, hosts in by_link.items()
+    )
+
+
+def _speed(one: Shared, networks: str, speeds: tuple[Held, ...]) -> FleetFinding:
+    difference = _difference(f"network.{one.network}.speed_mbps", speeds)
+    return FleetFinding(
+        id="fleet.speed-in-network",
+        severity="advice",
+        title=f"links of {len(speeds)} speeds in one network: {networks}",
+        hosts=difference.outliers,
+        scope=one.scope,
+        why="What is mirrored or read from all goes at the pace of the slowest link; the faster ones overrun it, and "
+        "the switch drops.",
+        differences=(difference,),
+        goes_with=(),
+        advice="look at what was negotiated (ethtool), at cable, transceiver and switch port",
+        commands=(),
+        hurts_when=OWN_PURPOSE + " Links of virtual machines tell a speed that means nothing.",
+        sources=(sources.IP_LINK,),
+        rank=33,
+    )
+
+
+def identity_findings(rows: Sequence[HostRow], shared: Sequence[Shared]) -> Iterator[FleetFinding]:
+    """What names one host and is there twice: machine-id, host name, address, LLT node."""
+    machines = _twice((row.machine_id, row.name) for row in rows)
+    boots = {row.name: row.boot_id for row in rows}
+    for identity, hosts in machines.items():
+        known = [boots[host] for host in hosts]
+        is_same = None not in known and len(set(known)) == 1
+        yield _same_machine(identity, hosts) if is_same else _cloned(identity, hosts)
+    for name, hosts in _twice((row.hostname, row.name) for row in rows).items():
+        if name not in _NO_NAME and not _is_told(hosts, machines):
+            yield _double("hostname", "one host name on several hosts", name, hosts, 7, "hostname(7)",
+                          "Logs, monitoring and cluster software tell hosts apart by this name.",
+                          "give each host a name of its own: hostnamectl set-hostname NAME")  # fmt: skip
+    for one in shared:
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for address, hosts in _twice((member.address, row.name) for row, member in one.members).items():
+            if not _is_told(hosts, machines):
+                alike.setdefault(hosts, []).append(address)
+        yield from (_address(", ".join(addresses[:8]), hosts, one) for hosts, addresses in alike.items())
+    nodes = _twice((f"{row.cluster}/{row.node}" if row.cluster and row.node else None, row.name) for row in rows)
+    for node, hosts in nodes.items():
+        if not _is_told(hosts, machines):
+            yield _llt_node(node, hosts)
+
+
+def _is_told(hosts: Iterable[str], machines: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether the machine-id tells of these hosts already: what is one machine has one of everything."""
+    return any({*hosts} <= {*some} for some in machines.values())
+
+
+def _twice(pairs: Iterable[tuple[str | None, str]]) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for key, host in pairs:
+        if key:
+            found.setdefault(key, {}).setdefault(host)
+    return {key: tuple(hosts) for key, hosts in sorted(found.items()) if len(hosts) > 1}
+
+
+def _double(
+    what: str, title: str, value: str, hosts: tuple[str, ...], rank: int, source: str, why: str, advice: str,
+    *, severity: Severity = "warning", scope: str = "", hurts_when: str = OWN_PURPOSE,
+) -> FleetFinding:  # fmt: skip
+    return FleetFinding(
+        id=f"fleet.duplicate-{what}",
+        severity=severity,
+        title=f"{title}: {value}",
+        hosts=hosts,
+        scope=scope,
+        why=why,
+        differences=(Difference(f"identity.{what}", False, None, 0, (Held(value, hosts),)),),
+        goes_with=(),
+        advice=advice,
+        commands=(),
+        hurts_when=hurts_when,
+        sources=(source,),
+        rank=rank,
+    )
+
+
+def _same_machine(identity: str, hosts: tuple[str, ...]) -> FleetFinding:
+    return _double("host", "one machine under several names", identity, hosts, 4, _MACHINE_ID,
+                   "Machine id and boot id are the same: it is one host, and counts as several in every majority here.",
+                   "take all but one of the names out of the inventory", severity="advice",
+                   hurts_when="Nothing, but for who looks the other name up.")  # fmt: skip
+
+
+def _cloned(identity: str, hosts: tuple[str, ...]) -> FleetFinding:
+    return _double("machine-id", "one machine-id on several hosts", identity, hosts, 6, _MACHINE_ID,
+                   "They were cloned from one image. DHCP, journals and rollback scripts tell hosts apart by it.",
+                   "on all but one: rm /etc/machine-id; systemd-machine-id-setup; then restart",
+                   hurts_when="The journal of before is filed under the old id.")  # fmt: skip
+
+
+def _address(address: str, hosts: tuple[str, ...], one: Shared) -> FleetFinding:
+    return _double("address", f"one address on several hosts of {one.network}", address, hosts, 2, "RFC 5227",
+                   "Two hosts that answer for one address take each other's packets.",
+                   "find out whose it is: arping -D from a third host of the network", scope=one.scope,
+                   hurts_when="A service address that moved between the captures, and networks that only share a "
+                   "number: there is nothing to mend.")  # fmt: skip
+
+
+def _llt_node(node: str, hosts: tuple[str, ...]) -> FleetFinding:
+    cluster, _, number = node.partition("/")
+    return _double("llt-node", f"one LLT node id in cluster {cluster} on several hosts", number, hosts, 1,
+                   sources.VCS_LINKS,
+                   "LLT tells nodes apart by it: the second that comes makes the first panic or stays out.",
+                   "compare set-node of /etc/llttab and /etc/llthosts on these hosts", scope=f"cluster {cluster}",
+                   hurts_when="Two clusters that share an id, see fleet.llt-cluster-twice.")  # fmt: skip
+
+
+def cluster_findings(rows: Sequence[HostRow]) -> Iterator[FleetFinding]:
+    """An LLT cluster id whose hosts have no network in common: two clusters with one id."""
+    clusters: dict[str, list[HostRow]] = {}
+    for row in rows:
+        if row.cluster and any(one.carries_llt for one in row.memberships):
+            clusters.setdefault(row.cluster, []).append(row)
+    for cluster, members in sorted(clusters.items()):
+        parts = _parts(members)
+        if len(parts) > 1:
+            yield _two_clusters(cluster, parts)
+
+
+def _parts(members: Sequence[HostRow]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Hosts that are connected by networks of LLT, and those networks."""
+    parts: list[tuple[set[str], set[str]]] = []
+    for row in members:
+        networks, hosts = {one.network for one in row.memberships if one.carries_llt}, {row.name}
+        for part in [part for part in parts if part[0] & networks]:
+            parts.remove(part)
+            networks |= part[0]
+            hosts |= part[1]
+        parts.append((networks, hosts))
+    order = {row.name: place for place, row in enumerate(members)}
+    found = [(tuple(sorted(networks)), tuple(sorted(hosts, key=order.__getitem__))) for networks, hosts in parts]
+    return sorted(found, key=lambda part: (-len(part[1]), part[0]))
+
+
+def _two_clusters(cluster: str, parts: Sequence[tuple[tuple[str, ...], tuple[str, ...]]]) -> FleetFinding:
+    groups = tuple(Held(", ".join(networks), hosts) for networks, hosts in parts)
+    return FleetFinding(
+        id="fleet.llt-cluster-twice",
+        severity="warning",
+        title=f"LLT cluster id {cluster} on networks that have nothing in common",
+        hosts=tuple(host for held in groups for host in held.hosts),
+        scope=f"cluster {cluster}",
+        why="Either these are two clusters that were given one id, and become one mess where their networks meet; or "
+        "nodes of one cluster cannot reach each other.",
+        differences=(_difference("llt.networks", groups),),
+        goes_with=(),
+        advice="give one of them another id (set-cluster in /etc/llttab of all its nodes), or mend the addresses",
+        commands=(),
+        hurts_when="Networks that are routed into each other for LLT over UDP: then it is one cluster on purpose.",
+        sources=(sources.VCS_UDP,),
+        rank=3,
+    )
+
+
+def clock_findings(rows: Sequence[HostRow]) -> Iterator[FleetFinding]:
+    """Clocks that are off by more than 2 s against the controller's."""
+    known = [row.skew_seconds for row in rows if row.skew_seconds is not None]
+    off = [row for row in rows if row.skew_seconds is not None and abs(row.skew_seconds) > SKEW_SECONDS]
+    if not off:
+        return
+    worst = max(abs(row.skew_seconds or 0) for row in off)
+    usual = Counter(round(skew / 10) for skew in known).most_common(1)[0]
+    is_own = len(off) > 1 and 2 * usual[1] > len(known) and usual[0] != 0
+    groups = tuple(Held(f"{row.skew_seconds:+.0f} s", (row.name,)) for row in off)
+    unknown = tuple(row.name for row in rows if row.skew_seconds is None)
+    yield FleetFinding(
+        id="fleet.clock",
+        severity="warning" if worst >= SKEW_WARNING_SECONDS else "advice",
+        title=f"clocks are off by up to {worst:.0f} s",
+        hosts=tuple(row.name for row in off),
+        scope="",
+        why="Logs of several hosts cannot be put in order, and certificates and Kerberos tickets are refused. "
+        + ("Most hosts are off by the same: it may be the controller's clock that is wrong." if is_own else ""),
+        differences=(Difference("clock.skew", True, "within 2 s", len(known) - len(off), groups, (), unknown),),
+        goes_with=(),
+        advice="chronyc tracking or timedatectl on the host: is a time server configured, and does it answer?",
+        commands=(),
+        hurts_when="A clock that is set back in one step disturbs databases: let it be slewed.",
+        sources=("RFC 4120, clock skew of five minutes", "chrony.conf(5)"),
+        rank=8,
+    )

@@ -1,0 +1,1 @@
+"""The paths between the nodes of a fleet: each asks the others."""

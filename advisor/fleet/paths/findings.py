@@ -1,0 +1,320 @@
+"""What the matrix of paths says: where packets that both ends would take do not arrive, and who is far away.
+
+Judged within one network at a time, since nodes of one network are a few switches apart. An echo has to come back, so
+each cell speaks of both directions; that one end has an answer and the other has none is a finding of its own. That the
+links of a network have different MTUs is none of it: no packet is needed to see that (`fleet.compare.topology`).
+"""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from advisor.fleet.paths.matrix import Cell, Matrix
+from advisor.rules.finding import Evidence, Finding, Severity
+from advisor.rules.sources import MEASURED_MTU
+
+RFC_PMTUD: Final = "RFC 1191 (IPv4) and RFC 8201 (IPv6), path MTU discovery"
+RFC_BLACK_HOLE: Final = "RFC 2923, section 2.1: black holes of path MTU discovery"
+RFC_REQUIREMENTS: Final = "RFC 1122, section 3.2.2.6: every host must answer echoes"
+MODIFIED_Z: Final = "Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993): modified z-score above 3.5"
+
+RTT_FLOOR_US: Final = 100.0
+"""An outlier is longer than the median by this much at least, and twice as long: in a network of 20 us, a scheduler
+that wakes ping up late is no fault of a path."""
+MAX_MODIFIED_Z: Final = 3.5
+MIN_PAIRS: Final = 6
+"""Below four hosts in a network nobody can say who is the outlier."""
+LOST_ECHOES: Final = 2
+"""Of six. The first one may be lost while the neighbour is looked up."""
+_TAGS: Final = 8  # bytes: some switches and kernels let one or two VLAN tags more through in one direction
+_SHOWN: Final = 8
+
+_Judge = Callable[[str, Sequence[Cell]], Iterable[Finding]]
+
+
+def judge(matrix: Matrix) -> tuple[Finding, ...]:
+    """The findings of each network, in the order of the networks and of what matters most."""
+    networks: dict[str, list[Cell]] = {}
+    for cell in matrix.cells:
+        networks.setdefault(cell.network, []).append(cell)
+    judges: tuple[_Judge, ...] = (_silent, _too_big, _asymmetric, _no_answer, _lost, _far)
+    return tuple(one for look in judges for network, cells in networks.items() for one in look(network, cells))
+
+
+def culprits(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The hosts that the pairs have in common: the one with the most others first, until all pairs are accounted for.
+    Of a pair that stands alone, none: either end may be it."""
+    left = {frozenset(pair) for pair in pairs}
+    found: list[str] = []
+    while left:
+        counts = {host: sum(host in pair for pair in left) for host in sorted({one for pair in left for one in pair})}
+        host = max(counts, key=lambda one: counts[one])
+        if counts[host] < 2:
+            break
+        found.append(host)
+        left = {pair for pair in left if host not in pair}
+    return tuple(found)
+
+
+def _where(cells: Sequence[Cell]) -> str:
+    """The hosts that are behind it, or the pair."""
+    named = culprits((cell.source, cell.target) for cell in cells)
+    alone = [cell for cell in cells if cell.source not in named and cell.target not in named]
+    pairs = dict.fromkeys(" and ".join(sorted((cell.source, cell.target))) for cell in alone)
+    shown = [*named, *pairs]
+    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
+
+
+def _arrow(cell: Cell, words: str) -> str:
+    return f"{cell.source} ({cell.link}) → {cell.target} ({cell.target_link}): {words}"
+
+
+def _paths(rows: Sequence[str]) -> tuple[str, ...]:
+    more = (f"and {len(rows) - _SHOWN} more",) if len(rows) > _SHOWN else ()
+    return (*rows[:_SHOWN], *more)
+
+
+def _finding(
+    identity: str,
+    severity: Severity,
+    network: str,
+    cells: Sequence[Cell],
+    words: Callable[[Cell], str],
+    *,
+    title: str,
+    why: str,
+    advice: str,
+    hurts_when: str,
+    sources: tuple[str, ...],
+    more: Evidence | None = None,
+) -> Finding:
+    evidence: Evidence = {
+        "network": network,
+        "hosts": culprits((cell.source, cell.target) for cell in cells) or None,
+        "detail": _paths([_arrow(cell, words(cell)) for cell in cells]),
+        **(more or {}),
+    }
+    return Finding(identity, severity, title, why, evidence, advice, None, hurts_when, sources)
+
+
+def _size_words(cell: Cell) -> str:
+    return f"{'less than' if cell.path_mtu is None else f'{cell.path_mtu} of'} {cell.wanted} bytes"
+
+
+def _again(cell: Cell) -> str:
+    return f"on {cell.source}: advisor probe {shlex.quote(cell.address)} --mtu {cell.wanted}"
+
+
+def _silent(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+    those = [cell for cell in cells if cell.carries is False and cell.limit == "silent"]
+    if those:
+        yield _finding(
+            "fleet.path-black-hole",
+            "warning",
+            network,
+            those,
+            _size_words,
+            title=f"Packets that both links take vanish on the way: {_where(those)}",
+            why="Small packets are answered; those of the links' own MTU are lost, and nobody says so. A switch port "
+            "or a trunk between them has a smaller MTU. TCP connections open and stall at the first full packet; "
+            "datagrams (LLT over UDP, heartbeats) are lost without an error.",
+            advice="Raise the MTU of the switch ports between these links, or lower that of the links; then "
+            f"{_again(those[0])}",
+            hurts_when="Lowering the MTU of one node alone makes it the next one that differs: all links of a network "
+            "need the same.",
+            sources=(MEASURED_MTU, RFC_BLACK_HOLE),
+        )
+
+
+def _too_big(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+    those = [cell for cell in cells if cell.carries is False and cell.limit in ("too-big", "link", "way-back")]
+    if not those:
+        return
+    by = sorted({cell.limited_by for cell in those if cell.limited_by})
+    yield _finding(
+        "fleet.path-mtu-smaller",
+        "warning",
+        network,
+        those,
+        lambda cell: f"{_size_words(cell)}{f', says {cell.limited_by}' if cell.limited_by else ''}",
+        title=f"A smaller MTU on the way than both links have: {_where(those)}",
+        why="Somebody on the way, or the node's own kernel, says that packets of the links' MTU are too big. TCP "
+        "adapts while these messages get through; a datagram that must not be fragmented is lost. Between nodes of one "
+        "network nobody should: a router with proxy ARP, a tunnel, or a route with an MTU of its own is there.",
+        more={"said_by": tuple(by) or None},
+        advice=f"On {those[0].source}: ip route get {shlex.quote(those[0].address)} (a gateway, an mtu); then "
+        f"{_again(those[0])}",
+        hurts_when="A tunnel that has to be there: its own headers need the difference, and the links' MTU must allow "
+        "for them.",
+        sources=(RFC_PMTUD,),
+    )
+
+
+def _reverse(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
+    """Both directions of each pair of links, each pair once."""
+    known = {(cell.source, cell.link, cell.target, cell.target_link): cell for cell in cells}
+    for (source, link, target, far), cell in known.items():
+        back = known.get((target, far, source, link))
+        if back is not None and source < target:
+            yield cell, back
+
+
+def _asymmetric(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+    those = [pair for pair in _reverse(cells) if _differ(*pair)]
+    if those:
+        yield _finding(
+            "fleet.path-mtu-asymmetric",
+            "warning",
+            network,
+            [cell for pair in those for cell in pair],
+            lambda cell: f"{cell.path_mtu} bytes",
+            title=f"The path MTU differs by direction: {_where([cell for cell, _ in those])}",
+            why="The two directions do not take the same way, or one switch port takes in what it does not give out. "
+            "What works when one node opens a connection fails when the other does.",
+            advice="Compare the switch ports at both ends, in both directions (MTU, LACP members, VLAN)",
+            hurts_when="Never: to look changes nothing.",
+            sources=(MEASURED_MTU, RFC_PMTUD),
+        )
+
+
+def _differ(one: Cell, back: Cell) -> bool:
+    return one.path_mtu is not None and back.path_mtu is not None and abs(one.path_mtu - back.path_mtu) > _TAGS
+
+
+# -- who answers ---------------------------------------------------------------------------------------------------
+
+
+def _no_answer(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+    asked = [cell for cell in cells if cell.sent]
+    deaf = {host for host in {cell.target for cell in asked} if not any(c.answered for c in asked if c.target == host)}
+    lame = {host for host in {cell.source for cell in asked} if not any(c.answered for c in asked if c.source == host)}
+    mute = [cell for cell in asked if not cell.answered]
+    quiet = [cell for cell in mute if cell.target in deaf - lame and cell.source not in lame]
+    gone = [cell for cell in mute if cell.target in deaf & lame or cell.source in lame]
+    rest = [cell for cell in mute if cell not in quiet and cell not in gone]
+    if quiet:
+        yield _quiet(network, quiet)
+    if gone:
+        yield _gone(network, gone)
+    if rest:
+        yield _one_way(network, rest)
+
+
+def _why_mute(cell: Cell) -> str:
+    return cell.error or "no answer"
+
+
+def _quiet(network: str, cells: Sequence[Cell]) -> Finding:
+    names = ", ".join(sorted({cell.target for cell in cells}))
+    return _finding(
+        "fleet.drops-echoes",
+        "info",
+        network,
+        cells,
+        _why_mute,
+        title=f"Answers no echoes, but gets answers to its own: {names}",
+        why="The path is there, since its own echoes come back. It drops echo requests, or a firewall does. What the "
+        "path carries is known from its own cells only.",
+        advice="Permit ICMP echo requests from the nodes of this network: sysctl net.ipv4.icmp_echo_ignore_all, and "
+        "nft list ruleset",
+        hurts_when="A network in which hosts must not be found.",
+        sources=(RFC_REQUIREMENTS,),
+    )
+
+
+def _gone(network: str, cells: Sequence[Cell]) -> Finding:
+    return _finding(
+        "fleet.cut-off",
+        "warning",
+        network,
+        cells,
+        _why_mute,
+        title=f"Neither answers nor gets an answer: {_where(cells)}",
+        why="No echo came back in either direction over this network. The link, its VLAN or its address may be wrong, "
+        "or echoes are dropped on the way.",
+        advice=f"On {cells[0].source}: ip neigh show {shlex.quote(cells[0].address)} (FAILED: nobody has the address)",
+        hurts_when="Never: to look changes nothing.",
+        sources=(RFC_REQUIREMENTS,),
+    )
+
+
+def _one_way(network: str, cells: Sequence[Cell]) -> Finding:
+    return _finding(
+        "fleet.one-way",
+        "warning",
+        network,
+        cells,
+        _why_mute,
+        title=f"Some pairs do not reach each other while others do: {_where(cells)}",
+        why="Both ends get answers from other nodes of the network, but not in these directions: a firewall rule, an "
+        "address that two hosts have, a static neighbour entry, or a path of the switch that is broken.",
+        advice=f"On {cells[0].source}: ip neigh show {shlex.quote(cells[0].address)}; compare the address with ip link "
+        f"show dev {shlex.quote(cells[0].target_link)} on {cells[0].target}",
+        hurts_when="Never: to look changes nothing.",
+        sources=(RFC_REQUIREMENTS,),
+    )
+
+
+def _lost(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+    those = [cell for cell in cells if cell.answered and cell.sent - cell.received >= LOST_ECHOES]
+    if those:
+        yield _finding(
+            "fleet.echoes-lost",
+            "advice",
+            network,
+            those,
+            lambda cell: f"{cell.sent - cell.received} of {cell.sent} lost",
+            title=f"Echoes are lost on the way: {_where(those)}",
+            why="On a quiet network none is. Losses cost TCP its window, and datagrams are gone.",
+            advice=f"on {those[0].source}: advisor probe {shlex.quote(those[0].address)} --count 50; then ip -s link "
+            f"show dev {shlex.quote(those[0].link)} at both ends",
+            hurts_when="Never: to look changes nothing.",
+            sources=(RFC_REQUIREMENTS,),
+        )
+
+
+# -- who is far away -----------------------------------------------------------------------------------------------
+
+
+def _far(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+    pairs: dict[tuple[tuple[str, str], ...], Cell] = {}
+    for cell in cells:
+        # Of both directions the shorter one: a node that was busy while it asked makes its own longer.
+        key = tuple(sorted(((cell.source, cell.link), (cell.target, cell.target_link))))
+        if cell.answered and (key not in pairs or _median_us(cell) < _median_us(pairs[key])):
+            pairs[key] = cell
+    if len(pairs) < MIN_PAIRS:
+        return
+    times = [_median_us(cell) for cell in pairs.values()]
+    middle = statistics.median(times)
+    spread = statistics.median(abs(one - middle) for one in times)
+    those = [cell for cell in pairs.values() if is_far(_median_us(cell), middle, spread)]
+    if those:
+        yield _finding(
+            "fleet.rtt-outlier",
+            "advice",
+            network,
+            those,
+            lambda cell: f"{_median_us(cell):.0f} us",
+            title=f"Much longer round trips than the others of the network: {_where(those)}",
+            why="A longer way (another switch, zone or site), a busy or slow node, an interrupt that waits for company "
+            "(coalescing), or a link at a lower speed. Synchronous replication waits for it with every write.",
+            more={"median_us": round(middle, 1), "median_deviation_us": round(spread, 1)},
+            advice=f"on {those[0].source}: advisor probe {shlex.quote(those[0].address)} --count 50, again at another "
+            "hour; compare speed, coalescing and place of the nodes (advisor fleet compare)",
+            hurts_when="A node that has to be far away, as in another zone.",
+            sources=(MODIFIED_Z,),
+        )
+
+
+def _median_us(cell: Cell) -> float:
+    return cell.rtt_us[1] if cell.rtt_us else 0.0
+
+
+def is_far(rtt_us: float, median_us: float, deviation_us: float) -> bool:
+    """Whether a round trip is an outlier among others with this median and this median absolute deviation."""
+    beyond = rtt_us - median_us
+    return beyond > max(RTT_FLOOR_US, median_us) and 0.6745 * beyond > MAX_MODIFIED_Z * deviation_us

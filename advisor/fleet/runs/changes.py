@@ -1,0 +1,226 @@
+"""Planning for many hosts, changing them, and taking it up again: what the command line and other programs call."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from advisor import __version__
+from advisor.errors import CommandError, RefusedError, UsageError
+from advisor.fleet.inventory import Access, Inventory, InventoryHost, duplicates, file_name
+from advisor.fleet.inventory import hosts as inventory_hosts
+from advisor.fleet.runs import run as running
+from advisor.fleet.runs.hands import Hands, Say
+from advisor.fleet.runs.journal import Asked, Ended, Planned, RunJournal, RunRecord, read_entries, told
+from advisor.fleet.runs.kept import find_run, locked, next_id
+from advisor.fleet.runs.planning import FleetPlan, plan_fleet
+from advisor.fleet.runs.proving import check_provers, prove, provers
+from advisor.fleet.runs.resume import take_up
+from advisor.fleet.runs.waves import Canary, Shape
+from advisor.fleet.store import Store
+from advisor.transaction_script import transaction_script
+from advisor.workflow import requests
+
+WINDOW_SECONDS = 300
+"""How long a host waits for its confirmation: a wave of many hosts is applied, and its gate asked, in this time."""
+
+Agree = Callable[[FleetPlan], bool]
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What is asked of a fleet."""
+
+    inventory: Inventory
+    profiles: tuple[str, ...]
+    settings: Mapping[str, str]
+    shape: Shape
+    forks: int
+    options: running.Options
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a run came to; no record where there was nothing to change, or it was a dry run."""
+
+    plan: FleetPlan
+    record: RunRecord | None
+    code: int
+
+
+def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
+    """The hosts of an inventory, each once. Raises RefusedError where two names lead to one host: it would be changed
+    twice at a time."""
+    found = inventory_hosts(inventory)
+    for names in duplicates(found):
+        raise RefusedError(
+            f"{', '.join(names)} are one host: the same address and port", hint="leave all but one out, by --limit"
+        )
+    return found
+
+
+def make_fleet_plan(wish: Wish, store: Store, say: Say) -> FleetPlan:
+    """Capture every host and plan for it. Changes nothing; needs root there, as only root can read what is in force."""
+    requests(wish.profiles, wish.settings)
+    with _scratch(wish, store) as hands:
+        return _planned(wish, hands, frozenset(), say)
+
+
+@contextmanager
+def _scratch(wish: Wish, store: Store) -> Iterator[Hands]:
+    """Hands that leave nothing but the captures."""
+    place = Path(tempfile.mkdtemp(prefix="advisor-plan."))
+    try:
+        yield Hands(wish.inventory, named_hosts(wish.inventory), store, place, forks=wish.forks)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _planned(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> FleetPlan:
+    names = [*hands.hosts]
+    say(f"capturing {len(names)} hosts")
+    captured = hands.capture(names)
+    plan = plan_fleet(
+        [captured[name] for name in names],
+        wish.profiles,
+        wish.settings,
+        inventory=[*hands.hosts.values()],
+        shape=wish.shape,
+        leave=leave,
+    )
+    if plan.hosts and all(one.state == "failed" for one in plan.hosts):
+        first = plan.hosts[0]
+        raise CommandError(
+            f"no host could be asked; {first.name}: {first.message}", hint="advisor fleet scan says more"
+        )
+    return plan
+
+
+def apply_fleet(wish: Wish, store: Store, *, agree: Agree, say: Say) -> Outcome:
+    """Plan, ask, and carry it out wave by wave. Raises RefusedError where it is not agreed to: nothing was changed."""
+    requests(wish.profiles, wish.settings)
+    with locked(store):
+        run_id = next_id(store)
+        hosts = named_hosts(wish.inventory)
+        hands = Hands(wish.inventory, hosts, store, store.directory / "runs" / file_name(run_id), forks=wish.forks)
+        with _scratch(wish, store) as scratch:
+            plan = _planned(wish, scratch, frozenset(), say)
+            if not plan.changing:
+                return Outcome(plan, None, nothing_code(plan))
+            if wish.options.prove_directory is not None:
+                check_provers(scratch, provers(plan, wish.profiles))
+        if not agree(plan):
+            raise RefusedError("not agreed to; nothing was changed")
+        with RunJournal(store.run(run_id)) as journal:
+            journal.write(_asked(wish))
+            if wish.options.prove_directory is not None:
+                why = prove(
+                    hands, provers(plan, wish.profiles), wish.profiles[0], _pairs(wish), wish.options.prove_directory
+                )
+                if why is not None:
+                    journal.write(Ended(time.time(), 1, "stopped", why))
+                    return Outcome(plan, told(run_id, tuple(journal.entries)), 1)
+            return _carried_out(wish, hands, plan, journal, run_id, say)
+
+
+def _carried_out(wish: Wish, hands: Hands, plan: FleetPlan, journal: RunJournal, run_id: str, say: Say) -> Outcome:
+    journal.write(Planned(time.time(), plan.hosts, plan.waves.waves, plan.notes))
+    running.write_scripts(hands, plan)
+    code = running.Run(hands, plan, journal, wish.options, say).go()
+    return Outcome(plan, told(run_id, tuple(journal.entries)), code)
+
+
+def resume_fleet(
+    wanted: str | None, store: Store, access: Access, *, agree: Agree, say: Say, rollback_all: bool = False
+) -> Outcome:
+    """Take a run up where it was cut short. Raises RefusedError for one that has ended, UsageError for none."""
+    with locked(store):
+        run = find_run(store, wanted)
+        if run.ended is not None and run.ended.outcome in ("done", "rolled-back"):
+            raise RefusedError(f"run {run.id} has ended ({run.ended.outcome})", hint="advisor fleet apply begins anew")
+        wish = wish_of(run, access, rollback_all=rollback_all)
+        directory = store.run(run.id)
+        hands = Hands(wish.inventory, named_hosts(wish.inventory), store, directory, forks=wish.forks)
+        missing = [name for name in run.hosts if name not in hands.hosts]
+        if missing:
+            raise UsageError(
+                f"run {run.id}: {', '.join(missing)} left the inventory since", hint="put them back into it"
+            )
+        with RunJournal(directory) as journal:
+            done = take_up(hands, journal, run, say)
+            plan = _planned(_resumed(wish, done), hands, done, say)
+            if not plan.changing:
+                code = running.finish(journal, plan)
+                return Outcome(plan, told(run.id, read_entries(directory)), code)
+            if not agree(plan):
+                raise RefusedError(f"not agreed to; {len(done)} hosts of run {run.id} are done and stay so")
+            return _carried_out(wish, hands, plan, journal, run.id, say)
+
+
+def _resumed(wish: Wish, done: frozenset[str]) -> Wish:
+    """Once a wave has passed there is no canary any more."""
+    if not done:
+        return wish
+    return msgspec.structs.replace(wish, shape=msgspec.structs.replace(wish.shape, canary=Canary(count=0)))
+
+
+def _pairs(wish: Wish) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(wish.settings.items()))
+
+
+def _asked(wish: Wish) -> Asked:
+    return Asked(
+        time.time(),
+        __version__,
+        wish.profiles,
+        _pairs(wish),
+        tuple(str(Path(one).absolute()) if "," not in one else one for one in wish.inventory.sources),
+        wish.inventory.limit,
+        wish.forks,
+        wish.options.confirm_within,
+        wish.shape,
+        wish.options.gate_command,
+    )
+
+
+def wish_of(run: RunRecord, access: Access, *, rollback_all: bool = False) -> Wish:
+    """What a run was asked for; how to get in is not kept with it."""
+    asked = run.asked
+    return Wish(
+        Inventory(asked.inventory, asked.limit, access),
+        asked.profiles,
+        dict(asked.settings),
+        asked.shape,
+        asked.forks,
+        running.Options(asked.confirm_within, asked.gate_command, rollback_all),
+    )
+
+
+def nothing_code(plan: FleetPlan) -> int:
+    """The exit code of a plan: 4 where a host could not be asked, 3 where something stands in the way or none fits."""
+    states = {one.state for one in plan.hosts}
+    if "failed" in states:
+        return 4
+    return 3 if "cannot" in states or states == {"unfit"} else 0
+
+
+def write_plan(plan: FleetPlan, directory: Path) -> list[Path]:
+    """A script for each host, and ``waves.json``, for use with plain Ansible (or ssh). Raises UsageError, OSError."""
+    from advisor.host.putfile import save_output
+
+    directory.mkdir(parents=True, exist_ok=True)
+    made: list[Path] = []
+    for name in plan.changing:
+        hostname = plan.subjects[name].facts.hostname or name
+        text = transaction_script(plan.plan(name), machine_id=plan.machine_ids[name], hostname=hostname)
+        path = directory / (file_name(name) + ".sh")
+        save_output(str(path), text.encode("utf-8", "surrogateescape"), mode=0o700)
+        made.append(path)
+    waves = [{"number": one.number, "hosts": one.hosts, "is_canary": one.is_canary} for one in plan.waves.waves]
+    body = msgspec.json.format(msgspec.json.encode({"schema": "advisor.fleet-waves/1", "waves": waves}), indent=2)
+    save_output(str(directory / "waves.json"), body + b"\n", mode=0o600)
+    return [*made, directory / "waves.json"]

@@ -1,0 +1,282 @@
+"""The journal of a run over many hosts: JSON lines, each on disk before what follows from it is done.
+
+A run that was interrupted is told from its journal and from the hosts themselves; what the journal alone says of a host
+is never taken for its state. A power cut can tear the last line only, which is then as if it had not been written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.errors import InvalidInputError
+from advisor.fleet.captures.store import Sought
+from advisor.fleet.runs.waves import Shape, Wave
+from advisor.host.own import open_own_file, read_own_file
+from advisor.host.putfile import sync_directory
+
+NAME: Final = "journal"
+MAX_BYTES: Final = 256 << 20
+
+Verb = Literal["apply", "confirm", "rollback", "gate", "capture"]
+HostState = Literal[
+    "applied", "awaiting-confirmation", "unchanged", "rolled-back", "refused", "failed", "unreachable", "unknown"
+]
+"""What is known of a host after a step.
+
+``applied`` in force and kept, ``awaiting-confirmation`` in force until its window is over, ``unchanged`` and
+``refused`` nothing was done, ``rolled-back`` as before, ``failed`` and ``unreachable`` nothing is left half-done there,
+``unknown`` it may be either.
+"""
+
+
+class Asked(msgspec.Struct, frozen=True, tag="asked", tag_field="event"):
+    """What was asked for, so that a resumed run asks for the same. ``time`` in seconds since 1970 everywhere."""
+
+    time: float
+    version: str
+    profiles: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...]
+    inventory: tuple[str, ...]
+    limit: str | None
+    forks: int
+    confirm_within: int
+    shape: Shape
+    gate_command: str | None = None
+
+
+PlannedState = Literal["change", "nothing", "unfit", "cannot", "failed", "done"]
+"""What a plan amounts to on a host.
+
+``change`` there is something to do, ``nothing`` all is there already, ``unfit`` nothing of it applies there, ``cannot``
+something stands in the way, ``failed`` the host could not be asked, ``done`` an earlier part of the run changed it.
+"""
+
+
+class PlannedHost(msgspec.Struct, frozen=True):
+    """A host of the run, and what the plan for it amounts to."""
+
+    name: str
+    state: PlannedState
+    fingerprint: str | None = None
+    values: int = 0
+    files: int = 0
+    message: str = ""
+    after: int = 0
+    """The running number of the last transaction that the host had when its plan was made."""
+
+    @property
+    def sought(self) -> Sought:
+        """What its transaction will be known by."""
+        return Sought(self.fingerprint or "", self.after)
+
+
+class Planned(msgspec.Struct, frozen=True, tag="planned", tag_field="event"):
+    time: float
+    hosts: tuple[PlannedHost, ...]
+    waves: tuple[Wave, ...]
+    notes: tuple[str, ...]
+
+
+class WaveBegun(msgspec.Struct, frozen=True, tag="wave-begun", tag_field="event"):
+    time: float
+    wave: int
+    hosts: tuple[str, ...]
+
+
+class HostDone(msgspec.Struct, frozen=True, tag="host", tag_field="event"):
+    """What became of a host in one step. ``by_hand`` is the command that settles what is unknown."""
+
+    time: float
+    wave: int
+    host: str
+    verb: Verb
+    state: HostState
+    transaction: str | None = None
+    message: str = ""
+    by_hand: str | None = None
+
+
+class GateDone(msgspec.Struct, frozen=True, tag="gate", tag_field="event"):
+    """Whether the gate held; ``failing`` says in sentences why not, ``passing`` what was asked and answered."""
+
+    time: float
+    wave: int
+    held: bool
+    failing: tuple[str, ...]
+    passing: tuple[str, ...] = ()
+
+
+class WaveEnded(msgspec.Struct, frozen=True, tag="wave-ended", tag_field="event"):
+    """``confirmed`` each of its hosts is kept; ``rolled-back`` each is as before; ``open`` one may be neither."""
+
+    time: float
+    wave: int
+    outcome: Literal["confirmed", "rolled-back", "open"]
+
+
+class Interrupted(msgspec.Struct, frozen=True, tag="interrupted", tag_field="event"):
+    time: float
+    message: str
+
+
+class Resumed(msgspec.Struct, frozen=True, tag="resumed", tag_field="event"):
+    time: float
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="event"):
+    """The end of the run, or of a rollback of it."""
+
+    time: float
+    code: int
+    outcome: Literal["done", "nothing", "stopped", "rolled-back"]
+    message: str = ""
+
+
+Entry = Asked | Planned | WaveBegun | HostDone | GateDone | WaveEnded | Interrupted | Resumed | Ended
+_DECODER: Final = msgspec.json.Decoder(Entry)
+
+
+class RunJournal:
+    """A run's journal, open for appending; also what it holds already."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        path = directory / NAME
+        self.entries: list[Entry] = list(read_entries(directory))
+        self._fd = open_own_file(str(path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self._cut_torn_line()
+        sync_directory(str(directory))
+
+    def write(self, entry: Entry) -> None:
+        """Append and fsync. Raises OSError."""
+        data = memoryview(msgspec.json.encode(entry) + b"\n")
+        while data:
+            data = data[os.write(self._fd, data) :]
+        os.fsync(self._fd)
+        self.entries.append(entry)
+
+    def note(self, entry: Entry) -> None:
+        """Write where that can be done: a full disk here must not keep a host from being put back."""
+        with contextlib.suppress(OSError):
+            self.write(entry)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def __enter__(self) -> RunJournal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _cut_torn_line(self) -> None:
+        size = os.fstat(self._fd).st_size
+        tail = os.pread(self._fd, 1, size - 1) if size else b"\n"
+        if tail != b"\n":
+            whole = os.pread(self._fd, size, 0).rpartition(b"\n")[0]
+            os.ftruncate(self._fd, len(whole) + 1 if whole else 0)
+
+
+def read_entries(directory: Path) -> tuple[Entry, ...]:
+    """The entries of a run's journal, without a torn last line. Raises InvalidInputError for damage anywhere else."""
+    path = directory / NAME
+    try:
+        data = read_own_file(str(path), limit=MAX_BYTES)
+    except FileNotFoundError:
+        return ()
+    return tuple(_decoded(data, str(path)))
+
+
+def _decoded(data: bytes, where: str) -> Iterator[Entry]:
+    whole, _, _ = data.rpartition(b"\n")
+    for number, line in enumerate(whole.split(b"\n") if whole else (), 1):
+        try:
+            yield _DECODER.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidInputError(
+                f"{where}: line {number}: {error}", hint="the run cannot be told from it"
+            ) from error
+
+
+class RunRecord(msgspec.Struct, frozen=True):
+    """A run as its journal tells it. ``hosts`` has the last thing that is known of each host that was touched."""
+
+    id: str
+    asked: Asked
+    planned: Planned | None
+    hosts: dict[str, HostDone]
+    gates: tuple[GateDone, ...]
+    outcomes: dict[int, str]
+    """Of the waves that ended, by number."""
+    began: float
+    ended: Ended | None
+    open_wave: WaveBegun | None
+    """The wave that had begun when the journal ends, and not ended."""
+    begun: tuple[tuple[str, ...], ...] = ()
+    """The hosts of each wave that was begun, in the order in which that was."""
+    sought: dict[str, Sought] = {}
+    """The transaction by which each host was last to be changed."""
+
+    @property
+    def state(self) -> str:
+        """``planned``, ``interrupted`` (or still at it), or how it ended."""
+        if self.ended is not None:
+            return self.ended.outcome
+        return "interrupted" if self.outcomes or self.open_wave else "planned"
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """Hosts on which something may be in force, in the order of their waves."""
+        return tuple(
+            name for name, one in self.hosts.items() if one.state in ("applied", "awaiting-confirmation", "unknown")
+        )
+
+    def wave_hosts(self, number: int) -> tuple[str, ...]:
+        waves = self.planned.waves if self.planned else ()
+        return next((wave.hosts for wave in waves if wave.number == number), ())
+
+
+def told(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
+    """What the entries amount to; None where not even the first one is whole, so that nothing can have been done."""
+    if not entries or not isinstance(entries[0], Asked):
+        return None
+    planned: Planned | None = None
+    hosts: dict[str, HostDone] = {}
+    gates: list[GateDone] = []
+    outcomes: dict[int, str] = {}
+    opened: WaveBegun | None = None
+    ended: Ended | None = None
+    begun: list[tuple[str, ...]] = []
+    sought: dict[str, Sought] = {}
+    for entry in entries:
+        match entry:
+            case Planned():
+                # A resumed run counts its waves anew; what came of the hosts of earlier ones stays.
+                planned, outcomes, opened = entry, {}, None
+                changing = (one for one in entry.hosts if one.state == "change")
+                sought.update({one.name: one.sought for one in changing})
+            case WaveBegun():
+                opened, ended = entry, None
+                begun.append(entry.hosts)
+            case HostDone() if entry.verb not in ("gate", "capture"):
+                hosts[entry.host] = entry
+            case GateDone():
+                gates.append(entry)
+            case WaveEnded():
+                outcomes[entry.wave] = entry.outcome
+                opened = None
+            case Resumed():
+                ended = None
+            case Ended():
+                ended = entry
+            case _:
+                pass
+    return RunRecord(
+        run_id, entries[0], planned, hosts, tuple(gates), outcomes, entries[0].time, ended, opened, tuple(begun), sought
+    )

@@ -1,0 +1,255 @@
+"""Who has to be changed before whom, and which hosts stand in for one another: learnt from the facts of each host.
+
+Pure but for `subject_of`, which reads a captured host. The order matters for an MTU alone. Linux has one MTU for what a
+link sends and for what it takes in, so there is no step in which every host accepts large packets and none sends them.
+What can be had is an order in which those who answer with large packets find hosts that take them: servers of storage
+before their clients when it is raised, clients before their servers when it is lowered.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.facts.infoscale import InfoScale
+from advisor.facts.iscsi import Iscsi
+from advisor.facts.links import Link
+from advisor.facts.llt import Llt
+from advisor.facts.whole import Facts
+from advisor.fleet.runs.waves import Before, Group, Waves
+from advisor.host import Host
+from advisor.plan.records import Change, Plan
+from advisor.reach import Peer, peers_of
+
+_SERVERS: Final = frozenset({"iscsi", "nfs", "nvme"})
+_LLT_OVER_IP: Final = frozenset({"udp", "udp6", "rdma"})
+_SAID_AT_MOST: Final = 6
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What of a host's facts orders and gates are made from; the rest of thousands of hosts need not be kept."""
+
+    hostname: str | None
+    links: tuple[Link, ...]
+    llt: Llt | None = None
+    iscsi: Iscsi | None = None
+    infoscale: InfoScale | None = None
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """A host as it was captured, with the plan for it; ``plan`` is None where there is none for it.
+
+    ``peers`` are those whom it talks to over links whose MTU the plan moves.
+    """
+
+    name: str
+    facts: Surroundings
+    plan: Plan | None
+    peers: tuple[Peer, ...] = ()
+
+
+def subject_of(name: str, host: Host, facts: Facts, plan: Plan | None) -> Subject:
+    """A subject out of a captured host, of which nothing else is needed afterwards."""
+    moved = frozenset(move.link for move in mtu_moves(plan))
+    peers = peers_of(host, facts, links=moved).asked if moved else ()
+    known = Surroundings(facts.host.hostname, facts.links, facts.llt, facts.iscsi, facts.infoscale)
+    return Subject(name, known, plan, peers)
+
+
+class MtuMove(msgspec.Struct, frozen=True):
+    """One link's MTU in bytes, before and after."""
+
+    link: str
+    before: int
+    after: int
+
+    @property
+    def is_raise(self) -> bool:
+        return self.after > self.before
+
+
+def mtu_moves(plan: Plan | None) -> tuple[MtuMove, ...]:
+    """What a plan does to the MTU of links, in its own order (which has parents in their place already)."""
+    moves = (_move(change) for change in plan.changes) if plan is not None else ()
+    return tuple(move for move in moves if move is not None)
+
+
+def _move(change: Change) -> MtuMove | None:
+    kind, _, rest = change.tunable.partition(":")
+    link, _, what = rest.rpartition(":")
+    if kind != "link" or what != "mtu" or not (change.before.isdecimal() and change.after.isdecimal()):
+        return None
+    return MtuMove(link, int(change.before), int(change.after))
+
+
+def known_groups(subjects: Iterable[Subject]) -> dict[str, tuple[Group, ...]]:
+    """Failover groups that the hosts themselves tell of: an LLT cluster, an iSCSI target that several export."""
+    found: dict[str, list[Group]] = {}
+    for subject in subjects:
+        llttab = subject.facts.llt.llttab if subject.facts.llt else None
+        cluster = llttab.cluster if llttab else None
+        if cluster is not None:
+            nodes = subject.facts.infoscale.hosts if subject.facts.infoscale else ()
+            why = f"set-cluster {cluster} in /etc/llttab" + (f", {len(nodes)} nodes in /etc/llthosts" if nodes else "")
+            found.setdefault(subject.name, []).append(Group(f"LLT cluster {cluster}", why))
+        for target in subject.facts.iscsi.targets if subject.facts.iscsi else ():
+            group = Group(f"iSCSI target {target.name}", "exported by each of them")
+            if group not in found.setdefault(subject.name, []):
+                found[subject.name].append(group)
+    return {name: tuple(groups) for name, groups in found.items()}
+
+
+def mtu_order(subjects: Sequence[Subject]) -> tuple[Before, ...]:
+    """Servers of storage before their clients where the link between them is raised, after them where it is lowered."""
+    owners = owners_of(subjects)
+    found: dict[tuple[str, str], Before] = {}
+    for subject, move, peer in _peers_at_risk(subjects):
+        server = owners.get(peer.address)
+        if server is None or server == subject.name or peer.role not in _SERVERS:
+            continue
+        first, then = (server, subject.name) if move.is_raise else (subject.name, server)
+        said = "raised at the server" if move.is_raise else "lowered at the client"
+        why = f"{peer.why} of {subject.name}: the MTU is {said} first"
+        found.setdefault((first, then), Before(first, then, why))
+    return tuple(found.values())
+
+
+def _peers_at_risk(subjects: Iterable[Subject]) -> Iterator[tuple[Subject, MtuMove, Peer]]:
+    for subject in subjects:
+        moves = {move.link: move for move in mtu_moves(subject.plan)}
+        if not moves:
+            continue
+        for peer in subject.peers:
+            move = moves.get(peer.link or "")
+            if move is not None:
+                yield subject, move, peer
+
+
+def owners_of(subjects: Iterable[Subject]) -> dict[str, str]:
+    """Which host has each address; those that several have (a floating one, a copied one) are nobody's."""
+    owners: dict[str, str] = {}
+    shared: set[str] = set()
+    for subject in subjects:
+        for link in subject.facts.links:
+            for address in addresses_of(link):
+                if owners.setdefault(address, subject.name) != subject.name:
+                    shared.add(address)
+    return {address: name for address, name in owners.items() if address not in shared}
+
+
+def addresses_of(link: Link) -> Iterator[str]:
+    """The addresses of a link that another host can reach, without prefix."""
+    return (address for _, address in _reachable(link))
+
+
+def subnet_addresses(link: Link) -> Iterator[tuple[str, str]]:
+    """Those of them that are in a subnet with others: subnet and address."""
+    return ((subnet, address) for text, address in _reachable(link) if (subnet := _subnet(text)) is not None)
+
+
+def _reachable(link: Link) -> Iterator[tuple[str, str]]:
+    for text in link.addresses if link.kind != "loopback" else ():
+        address = text.partition("/")[0]
+        if not address.lower().startswith("fe80:"):
+            yield text, address
+
+
+def subnets_of(link: Link) -> Iterator[str]:
+    """The subnets that a link has an address of and shares with others."""
+    yield from (subnet for text in link.addresses if (subnet := _subnet(text)) is not None)
+
+
+def _subnet(text: str) -> str | None:
+    try:
+        network = ipaddress.ip_interface(text).network
+    except ValueError:
+        return None
+    is_shared = not network.is_link_local and not network.is_loopback and network.num_addresses > 1
+    return str(network) if is_shared else None
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """A subnet on which an MTU moves: the hosts whose link there moves, and those whose link there stays smaller."""
+
+    subnet: str
+    before: int
+    after: int
+    moving: tuple[str, ...]
+    smaller: tuple[tuple[str, int], ...]
+    """Host and MTU of each link on it that is, and stays, below ``after``."""
+    llt: tuple[str, ...]
+    """Those of the moving hosts whose LLT runs over it, by UDP or RDMA."""
+
+
+def segments(subjects: Sequence[Subject]) -> tuple[Segment, ...]:
+    """The subnets on which a link's MTU is raised; those of the very same hosts are told as one."""
+    moving: dict[str, dict[str, MtuMove]] = {}
+    for subject in subjects:
+        moves = {move.link: move for move in mtu_moves(subject.plan)}
+        for link in subject.facts.links:
+            if link.name in moves and moves[link.name].is_raise:
+                for subnet in subnets_of(link):
+                    moving.setdefault(subnet, {})[subject.name] = moves[link.name]
+    found: dict[object, Segment] = {}
+    for subnet in sorted(moving, key=lambda subnet: (":" in subnet, subnet)):
+        made = _segment(subnet, moving[subnet], subjects)
+        alike = (made.before, made.after, made.moving, made.smaller, made.llt)
+        also = found.get(alike)
+        found[alike] = msgspec.structs.replace(also, subnet=f"{also.subnet} and {subnet}") if also else made
+    return tuple(found.values())
+
+
+def _segment(subnet: str, moves: Mapping[str, MtuMove], subjects: Sequence[Subject]) -> Segment:
+    after = max(move.after for move in moves.values())
+    smaller: dict[str, int] = {}
+    llt: list[str] = []
+    for subject in subjects:
+        there = [link for link in subject.facts.links if subnet in subnets_of(link)]
+        mtus = [link.mtu for link in there if link.mtu is not None]
+        if subject.name not in moves and mtus and min(mtus) < after:
+            smaller[subject.name] = min(mtus)
+        llt_links = subject.facts.llt.links if subject.facts.llt else ()
+        carriers = {one.link for one in llt_links if one.type in _LLT_OVER_IP}
+        if subject.name in moves and any(link.name in carriers for link in there):
+            llt.append(subject.name)
+    return Segment(
+        subnet, min(move.before for move in moves.values()), after, tuple(moves), tuple(smaller.items()), tuple(llt)
+    )
+
+
+def mtu_warnings(found: Iterable[Segment], waves: Waves) -> tuple[str, ...]:
+    """What a person has to know before a raise: how long the subnet is mixed, who stays small, what cannot be seen."""
+    numbers = waves.numbers()
+    return tuple(sentence for segment in found for sentence in _warnings(segment, numbers))
+
+
+def _warnings(segment: Segment, known: Mapping[str, int]) -> Iterator[str]:
+    numbers = sorted({known[name] for name in segment.moving if name in known})
+    subnet, before, after = segment.subnet, segment.before, segment.after
+    lost = f"packets of more than {before} bytes from those at {after} are lost there without an error"
+    if len(numbers) > 1:
+        yield (
+            f"{subnet}: mixed from wave {numbers[0]} to wave {numbers[-1]}; to hosts not raised yet, {lost}, "
+            "but for TCP, whose two ends agree on the smaller size"
+        )
+    if len(numbers) > 1 and len(segment.llt) > 1:
+        yield (
+            f"LLT runs over {subnet} by UDP, in packets of 8192 bytes unless its link lines say otherwise: between "
+            f"raised and other nodes they are lost until wave {numbers[-1]} is done. Raise it while LLT is stopped, "
+            f"or have the link lines' MTU fit {before} bytes first"
+        )
+    if segment.smaller:
+        named = [f"{name} ({mtu})" for name, mtu in segment.smaller]
+        yield f"{subnet}: {_listed(named)} stay below {after}, and {lost}"
+    yield (
+        f"{subnet}: what the switches between the hosts carry cannot be read from any host. The gate has raised hosts "
+        f"ask each other with whole packets of {after} bytes, so a switch shows from the second raised host on"
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = len(words) - _SAID_AT_MOST
+    return ", ".join(words[:_SAID_AT_MOST]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,183 @@
+"""What profiles mean on each captured host, by the same code as ``advisor plan`` there, and the waves of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from advisor.errors import AdvisorError
+from advisor.facts.whole import scan
+from advisor.fleet.captures.store import CapturedStore
+from advisor.fleet.inventory import InventoryHost
+from advisor.fleet.runs.journal import PlannedHost, PlannedState
+from advisor.fleet.runs.order import Subject, known_groups, mtu_order, mtu_warnings, segments, subject_of
+from advisor.fleet.runs.waves import Candidate, Group, Shape, Waves, make_waves
+from advisor.journal import sequence
+from advisor.plan.records import Plan
+from advisor.redaction import REDACTED
+from advisor.snapshot import open_snapshot
+from advisor.workflow import plan_profiles, requests
+
+
+class Captured(msgspec.Struct, frozen=True):
+    """A host of the inventory and what was learnt of it: where its capture is kept, or why there is none.
+
+    A capture is opened by whoever looks into it and not held: each takes a megabyte, and a fleet has thousands.
+    """
+
+    name: str
+    archive: Path | None
+    machine_id: str = ""
+    message: str = ""
+
+
+class FleetPlan(msgspec.Struct, frozen=True):
+    """The plan of every host, in the order of the inventory, the waves, and what a person has to know before."""
+
+    hosts: tuple[PlannedHost, ...]
+    subjects: Mapping[str, Subject]
+    machine_ids: Mapping[str, str]
+    waves: Waves
+    notes: tuple[str, ...]
+    groups: Mapping[str, tuple[Group, ...]] = {}
+
+    @property
+    def changing(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.hosts if one.state == "change")
+
+    def plan(self, name: str) -> Plan:
+        """The plan of a host that was planned for."""
+        made = self.subjects[name].plan
+        assert made is not None
+        return made
+
+
+def plan_fleet(
+    captured: Sequence[Captured],
+    names: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    inventory: Sequence[InventoryHost],
+    shape: Shape,
+    leave: Iterable[str] = (),
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> FleetPlan:
+    """Plans and waves. ``leave`` are hosts that are looked at and not planned for (they are done).
+
+    Raises UsageError for an unknown profile or a bad setting; what is wrong with one host is that host's.
+    """
+    requests(names, settings)
+    done = frozenset(leave)
+    planned: list[PlannedHost] = []
+    subjects: dict[str, Subject] = {}
+    for number, one in enumerate(captured):
+        host, subject = _planned(one, names, settings, is_done=one.name in done)
+        planned.append(host)
+        if subject is not None:
+            subjects[one.name] = subject
+        progress(number + 1, len(captured))
+    changing = [one.name for one in planned if one.state == "change"]
+    groups = _groups(inventory, subjects.values(), shape.failover)
+    candidates = [Candidate(name, groups.get(name, ())) for name in changing]
+    waves = make_waves(candidates, order=mtu_order([*subjects.values()]), canary=shape.canary, batch=shape.batch)
+    notes = [*waves.notes, *_group_notes(planned, groups), *mtu_warnings(segments([*subjects.values()]), waves)]
+    machine_ids = {one.name: one.machine_id for one in captured if one.name in subjects}
+    return FleetPlan(tuple(planned), subjects, machine_ids, waves, tuple(notes), groups)
+
+
+def _planned(
+    one: Captured, names: Sequence[str], settings: Mapping[str, str], *, is_done: bool
+) -> tuple[PlannedHost, Subject | None]:
+    if one.archive is None:
+        return PlannedHost(one.name, "failed", message=one.message), None
+    try:
+        captured = open_snapshot(one.archive)
+    except AdvisorError as error:
+        return PlannedHost(one.name, "failed", message=error.message), None
+    try:
+        facts = scan(captured)
+        if is_done:
+            return PlannedHost(one.name, "done"), subject_of(one.name, captured, facts, None)
+        store = CapturedStore(captured)
+        waiting = store.waiting()
+        after = max((sequence(record.id) for record in store.records()), default=0)
+        plan = plan_profiles(captured, names, settings, store=store, facts=facts)
+    except AdvisorError as error:
+        return PlannedHost(one.name, "cannot", message=_sentence(error)), None
+    state, message = _judged(plan)
+    if state == "change" and waiting is not None:
+        state, message = "cannot", f"transaction {waiting.id} waits for confirmation there"
+    subject = subject_of(one.name, captured, facts, plan if state == "change" else None)
+    host = PlannedHost(one.name, state, plan.fingerprint, len(plan.changes), len(plan.files), message, after)
+    return host, subject
+
+
+def _sentence(error: AdvisorError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def _judged(plan: Plan) -> tuple[PlannedState, str]:
+    """What the plan of a host amounts to, and why where it is not to be carried out."""
+    if plan.blocking:
+        first = plan.blocking[0]
+        more = len(plan.blocking) - 1
+        return "cannot", f"{first.tunable}: {first.reason}" + (f", and {more} more" if more else "")
+    if plan.is_empty:
+        if not plan.cannot_apply:
+            return "nothing", "everything is there already"
+        return "unfit", plan.skipped[0].reason if plan.skipped else "nothing of it applies here"
+    for file in plan.files:
+        if file.before is not None and REDACTED in file.before:
+            why = "holds a password or key, which is left out of captures, so it cannot be planned from here"
+            return "cannot", f"{file.path}: {why}; advisor apply on that host can"
+    return "change", ""
+
+
+def _groups(
+    inventory: Iterable[InventoryHost], subjects: Iterable[Subject], failover: str | None
+) -> dict[str, tuple[Group, ...]]:
+    """Failover groups of each host: those of the inventory and those that the hosts tell of."""
+    found: dict[str, list[Group]] = {name: [*groups] for name, groups in known_groups(subjects).items()}
+    for host in inventory:
+        for group in _declared(host, failover):
+            if group not in found.setdefault(host.name, []):
+                found[host.name].append(group)
+    return {name: tuple(groups) for name, groups in found.items()}
+
+
+VARIABLE = "advisor_failover_group"
+
+
+def _declared(host: InventoryHost, failover: str | None) -> list[Group]:
+    found = []
+    named = host.variables.get(VARIABLE)
+    if named:
+        found.append(Group(named, f"{VARIABLE} of the inventory"))
+    if failover is not None and failover.startswith("var="):
+        value = host.variables.get(failover.removeprefix("var="))
+        if value:
+            found.append(Group(value, f"{failover.removeprefix('var=')} of the inventory"))
+    elif failover is not None and failover in host.groups:
+        found.append(Group(failover, "a group of the inventory"))
+    return found
+
+
+def _group_notes(planned: Iterable[PlannedHost], groups: Mapping[str, Sequence[Group]]) -> list[str]:
+    """A node whose partner could not be asked: nobody knows whether that one could take over."""
+    states = {one.name: one.state for one in planned}
+    members: dict[str, list[str]] = {}
+    for name, those in groups.items():
+        for group in those:
+            members.setdefault(group.name, []).append(name)
+    notes = []
+    for label, names in sorted(members.items()):
+        silent = [name for name in names if states.get(name) == "failed"]
+        changing = [name for name in names if states.get(name) == "change"]
+        if silent and changing:
+            notes.append(
+                f"{label}: {', '.join(silent)} could not be asked, so it is not known whether there is anybody to take "
+                f"over from {', '.join(changing)}"
+            )
+    return notes

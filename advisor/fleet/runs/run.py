@@ -1,0 +1,283 @@
+"""A run: profiles carried out on many hosts, wave by wave, each host guarded by its own watchdog until it is confirmed.
+
+A wave is applied, its gate asked, and only then confirmed. Whatever goes wrong, all of that wave is put back and the
+run stops there; waves before it stay. A controller that is killed leaves each host of the wave to its watchdog, which
+puts it back when its window is over; `advisor.fleet.runs.resume` takes the run up again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.errors import AdvisorError, NotRestoredError
+from advisor.fleet.engine import HostAnswer
+from advisor.fleet.inventory import file_name
+from advisor.fleet.runs.gate import (
+    Baseline,
+    Question,
+    Target,
+    baseline,
+    baseline_questions,
+    carried_by,
+    has_llt,
+    judged,
+    neighbourhood,
+    questions_after,
+    targets_of,
+)
+from advisor.fleet.runs.hands import GATE_SECONDS, Hands, Result, Say
+from advisor.fleet.runs.journal import Ended, GateDone, Interrupted, RunJournal, Verb, WaveBegun, WaveEnded
+from advisor.fleet.runs.planning import FleetPlan
+from advisor.fleet.runs.settle import PutBack, done, settled
+from advisor.fleet.runs.waves import Wave
+from advisor.fleet.store import put_own
+from advisor.signals import interruptible
+
+COMMAND_SECONDS: Final = 600
+_IN_FORCE: Final = ("applied", "awaiting-confirmation", "unknown")
+_WENT_WELL: Final = ("applied", "awaiting-confirmation", "unchanged")
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How a run is carried out. ``confirm_within`` in seconds: how long each host waits before it puts itself back."""
+
+    confirm_within: int
+    gate_command: str | None = None
+    rollback_all: bool = False
+    prove_directory: str | None = None
+
+
+class Run:
+    """One run, its plan made and agreed to."""
+
+    def __init__(self, hands: Hands, plan: FleetPlan, journal: RunJournal, options: Options, say: Say) -> None:
+        self._hands = hands
+        self._plan = plan
+        self._journal = journal
+        self._options = options
+        self._say = say
+        self._around = neighbourhood(plan.subjects.values())
+        self._sought = {one.name: one.sought for one in plan.hosts}
+        self._states: dict[str, Result] = {}
+        self._done: list[str] = []
+        self._not_back: set[str] = set()
+
+    def go(self) -> int:
+        """Every wave, until one fails. Returns the exit code; raises `Interrupted` once all that was open is put back.
+
+        The first signal stops it, and nothing stops the putting back.
+        """
+        for wave in self._plan.waves.waves:
+            with interruptible():
+                is_kept = self._wave(wave)
+                if not is_kept:
+                    return self._stopped(wave)
+        return finish(self._journal, self._plan)
+
+    # -- one wave -------------------------------------------------------------------------------------------------
+
+    def _wave(self, wave: Wave) -> bool:
+        """Whether the wave is confirmed; if not, all of it has been put back, as far as that could be done."""
+        self._say(f"wave {wave.number} of {len(self._plan.waves.waves)}: {', '.join(wave.hosts)}")
+        self._journal.write(WaveBegun(time.time(), wave.number, wave.hosts))
+        try:
+            is_kept = self._carried_out(wave)
+        except BaseException as error:
+            # A signal, a full disk, a fault of ours: while we live, no host is left to its watchdog.
+            reason = str(error) or type(error).__name__
+            self._journal.note(Interrupted(time.time(), reason))
+            with contextlib.suppress(AdvisorError):
+                self._put_back(wave)
+            self._ended(wave)
+            self._journal.note(Ended(time.time(), self._code(), "stopped", reason))
+            if self._not_back:
+                raise self._left_behind(reason) from error
+            raise
+        if not is_kept:
+            self._put_back(wave)
+        self._ended(wave)
+        return is_kept
+
+    def _carried_out(self, wave: Wave) -> bool:
+        before = self._baselines(wave)
+        if not self._applied(wave):
+            return False
+        return self._gate(wave, before) and self._confirmed(wave)
+
+    def _applied(self, wave: Wave) -> bool:
+        for name in wave.hosts:
+            # Until it is told otherwise, as it may be cut short here.
+            self._states[name] = Result(name, "unknown", message="was being changed", is_sure=False)
+        for result in self._hands.do("apply", wave.hosts, *self._guarded):
+            self._note(wave, "apply", result)
+        self._settle(wave, "apply", [name for name in wave.hosts if not self._states[name].is_sure])
+        return all(self._states[name].state in _WENT_WELL for name in wave.hosts)
+
+    @property
+    def _guarded(self) -> tuple[str, ...]:
+        return "--guard", "--confirm-within", str(self._options.confirm_within)
+
+    def _confirmed(self, wave: Wave) -> bool:
+        waiting = [name for name in wave.hosts if self._states[name].state == "awaiting-confirmation"]
+        for result in self._hands.do("confirm", waiting):
+            if result.state == "applied":
+                self._note(wave, "confirm", result)
+        self._settle(wave, "confirm", [name for name in waiting if self._states[name].state != "applied"])
+        return all(self._states[name].state in ("applied", "unchanged") for name in wave.hosts)
+
+    def _put_back(self, wave: Wave) -> None:
+        opened = {name: self._sought[name] for name in wave.hosts if self._is_open(name)}
+        window = float(self._options.confirm_within)
+        self._not_back |= opened.keys()
+        PutBack(self._hands, self._journal, self._states, self._say, window_seconds=window).run(wave.number, opened)
+        self._not_back = {name for name in self._not_back if self._is_open(name)}
+
+    def _is_open(self, name: str) -> bool:
+        """Whether something is in force on the host, or may be."""
+        return name in self._states and self._states[name].state in _IN_FORCE
+
+    def _ended(self, wave: Wave) -> None:
+        states = {self._states[name].state for name in wave.hosts if name in self._states}
+        outcome: Literal["confirmed", "rolled-back", "open"] = "rolled-back"
+        if states & {"unknown", "awaiting-confirmation"} or self._not_back & {*wave.hosts}:
+            outcome = "open"
+        elif "applied" in states:
+            outcome = "confirmed"
+        self._journal.note(WaveEnded(time.time(), wave.number, outcome))
+        if outcome == "confirmed":
+            self._done += wave.hosts
+
+    # -- the gate -------------------------------------------------------------------------------------------------
+
+    def _baselines(self, wave: Wave) -> dict[str, Baseline]:
+        """What each host of the wave hears before it; empty where there is nothing to ask."""
+        targets = {name: targets_of(self._plan.subjects[name], self._around) for name in wave.hosts}
+        asking = [name for name in wave.hosts if targets[name] or has_llt(self._plan.subjects[name].facts.llt)]
+        if not asking:
+            return {}
+        questions = {name: baseline_questions(targets[name]) for name in asking}
+        answers = self._hands.ask(questions, seconds=0, label="gate-before")
+        found = {name: baseline(targets[name], answers[name]) for name in asking if name in answers}
+        self._tell_baseline(found, [name for name in asking if name not in found], targets)
+        return found
+
+    def _tell_baseline(
+        self, found: Mapping[str, Baseline], silent: Sequence[str], targets: Mapping[str, Sequence[Target]]
+    ) -> None:
+        for name, before in found.items():
+            asked = len(targets[name])
+            if asked and not before.answered:
+                why = "has no ping that can" if before.unasked else f"hears none of {asked}"
+                self._say(f"{name}: {why}: nobody can be asked afterwards whether the path still carries")
+            elif before.silent:
+                listed = ", ".join(target.address for target in before.silent[:6])
+                self._say(f"{name}: {len(before.silent)} do not answer and will not be asked again: {listed}")
+        for name in silent:
+            self._say(f"{name}: did not answer what its peers are; its gate is its own values alone")
+
+    def _gate(self, wave: Wave, before: Mapping[str, Baseline]) -> bool:
+        failing, passing = self._asked_again(wave, before)
+        if not failing:
+            commands = self._commanded(wave)
+            failing += commands
+            if self._options.gate_command and not commands:
+                passing.append(f"the gate command ended with 0 on {len(wave.hosts)} hosts")
+        self._journal.write(GateDone(time.time(), wave.number, not failing, tuple(failing), tuple(passing)))
+        for why in failing or (f"held, {len(passing)} asked and answered",) if passing or failing else ():
+            self._say(f"gate of wave {wave.number}: {why}")
+        return not failing
+
+    def _asked_again(self, wave: Wave, before: Mapping[str, Baseline]) -> tuple[list[str], list[str]]:
+        carried = carried_by(self._plan.subjects.values(), [*self._done, *wave.hosts])
+        questions = {name: questions_after(one, carried) for name, one in before.items()}
+        passing, failing = self._judged(questions, before)
+        if failing:
+            # LLT takes a moment to see its links again after their MTU has moved.
+            passing, failing = self._judged(questions, before)
+        return failing, passing
+
+    def _judged(
+        self, questions: Mapping[str, Sequence[Question]], before: Mapping[str, Baseline]
+    ) -> tuple[list[str], list[str]]:
+        answers = self._hands.ask(questions, seconds=GATE_SECONDS, label="gate") if questions else {}
+        passing: list[str] = []
+        failing: list[str] = []
+        for name, asked in questions.items():
+            if name not in answers:
+                failing.append(f"{name}: could not be asked after the change")
+                continue
+            good, bad = judged(before[name], asked, answers[name])
+            passing += [f"{name}: {one}" for one in good]
+            failing += [f"{name}: {one}" for one in bad]
+        return passing, failing
+
+    def _commanded(self, wave: Wave) -> list[str]:
+        """Hosts on which the user's own gate command did not end with 0."""
+        command = self._options.gate_command
+        if command is None:
+            return []
+        answers = self._hands.command(command, wave.hosts, seconds=COMMAND_SECONDS)
+        return [f"{name}: the gate command {why}" for name in wave.hosts if (why := _why_not(answers.get(name)))]
+
+    # -- what is known --------------------------------------------------------------------------------------------
+
+    def _note(self, wave: Wave, verb: Verb, result: Result) -> None:
+        self._states[result.host] = result
+        if result.is_sure:
+            self._journal.write(done(self._hands, wave.number, verb, result))
+        if result.state not in _WENT_WELL:
+            self._say(f"{result.host}: {verb}: {result.state}: {result.message}")
+
+    def _settle(self, wave: Wave, verb: Verb, names: Sequence[str]) -> None:
+        """Ask the hosts themselves where an answer did not tell."""
+        for result in settled(self._hands, {name: self._sought[name] for name in names}, seconds=0):
+            self._note(wave, verb, result)
+
+    def _stopped(self, wave: Wave) -> int:
+        earlier = [one for one in self._plan.waves.waves if one.number < wave.number]
+        for one in reversed(earlier) if self._options.rollback_all else ():
+            self._say(f"wave {one.number} is put back as well: {', '.join(one.hosts)}")
+            self._put_back(one)
+            self._ended(one)
+        self._journal.write(Ended(time.time(), self._code(), "stopped", f"wave {wave.number} did not pass"))
+        return self._code()
+
+    def _code(self) -> int:
+        return 5 if self._not_back else 4
+
+    def _left_behind(self, reason: str) -> NotRestoredError:
+        items = tuple((name, self._hands.by_hand(name)) for name in sorted(self._not_back))
+        return NotRestoredError(f"{reason}; {len(items)} host(s) are not known to be back", items=items)
+
+
+def finish(journal: RunJournal, plan: FleetPlan) -> int:
+    """Journal the end of a run whose waves are all confirmed; its exit code, 4 where a host was left out."""
+    code = 4 if any(one.state in ("failed", "cannot") for one in plan.hosts) else 0
+    journal.write(Ended(time.time(), code, "done"))
+    return code
+
+
+def _why_not(answer: HostAnswer | None) -> str | None:
+    """In words, why a gate command did not end well; None where it did."""
+    if answer is None:
+        return "was not answered"
+    if answer.state != "ok":
+        return f"was not answered: {answer.message or answer.state}"
+    return f"ended with {answer.rc}" if answer.rc else None
+
+
+def write_scripts(hands: Hands, plan: FleetPlan) -> None:
+    """The transaction script of every host that is to be changed, before any of them is."""
+    from advisor.transaction_script import transaction_script
+
+    for name in plan.changing:
+        subject = plan.subjects[name]
+        text = transaction_script(
+            plan.plan(name), machine_id=plan.machine_ids[name], hostname=subject.facts.hostname or name
+        )
+        put_own(hands.scripts / (file_name(name) + ".sh"), text.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,276 @@
+"""In which order hosts are changed: a canary, then growing batches, and never two nodes of one failover group at once.
+
+Pure: the same candidates give the same waves. Hosts with nothing to change are in no wave. A host is in a later wave
+than each host that has to go before it (`Before`), and than each host of its failover groups that is in an earlier one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.errors import UsageError
+
+GROWTH_PERCENT: Final = (10, 50, 100)
+"""Of all hosts to be changed, the waves after the canary take at most these shares.
+
+One host shows a mistake that every host has. A tenth shows what only some of them have. Half leaves as many hosts
+untouched as are being changed, so that the service can still run on those. Then the rest.
+"""
+
+
+class Group(msgspec.Struct, frozen=True, order=True):
+    """Hosts that stand in for one another. ``why`` says where that was learnt."""
+
+    name: str
+    why: str
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A host that is to be changed, with the failover groups that it is a node of."""
+
+    name: str
+    groups: tuple[Group, ...] = ()
+
+
+class Before(msgspec.Struct, frozen=True):
+    """``first`` is changed, and has passed its gate, before ``then`` is touched."""
+
+    first: str
+    then: str
+    why: str
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """At most ``count`` hosts in a wave, or ``percent`` of all that are to be changed; neither: growing."""
+
+    count: int | None = None
+    percent: int | None = None
+
+    def limit(self, number: int, total: int) -> int:
+        """How many hosts the wave may hold; ``number`` counts the waves after the canary from 0."""
+        if self.count is not None:
+            return self.count
+        percent = self.percent or GROWTH_PERCENT[min(number, len(GROWTH_PERCENT) - 1)]
+        return max(1, -(-total * percent // 100))
+
+
+class Canary(msgspec.Struct, frozen=True):
+    """Who is changed first: hosts by name, or a number of them. Zero: there is no canary."""
+
+    names: tuple[str, ...] = ()
+    count: int = 1
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How a fleet is to be walked: ``failover`` names a group of the inventory, or ``var=NAME`` a variable of it."""
+
+    canary: Canary = Canary()
+    batch: Batch = Batch()
+    failover: str | None = None
+
+
+class Wave(msgspec.Struct, frozen=True):
+    """Hosts that are changed at the same time. ``number`` counts from 1."""
+
+    number: int
+    hosts: tuple[str, ...]
+    is_canary: bool = False
+
+
+class Waves(msgspec.Struct, frozen=True):
+    """The waves, and in sentences what had to give way to what."""
+
+    waves: tuple[Wave, ...]
+    notes: tuple[str, ...] = ()
+
+    def numbers(self) -> dict[str, int]:
+        """The wave of every host that is in one."""
+        return {host: wave.number for wave in self.waves for host in wave.hosts}
+
+
+ONE_CANARY: Final = Canary()
+GROWING_BATCH: Final = Batch()
+
+
+def batch_of(text: str | None) -> Batch:
+    """``4``, ``25%``; None for growing batches. Raises UsageError."""
+    if text is None:
+        return Batch()
+    found = re.fullmatch(r"([0-9]{1,6})(%?)", text.strip(), re.ASCII)
+    amount = int(found[1]) if found else 0
+    if found is None or amount < 1 or (found[2] and amount > 100):
+        raise UsageError(f"--batch {text}: neither a number of hosts nor a share such as 25%")
+    return Batch(percent=amount) if found[2] else Batch(count=amount)
+
+
+def canary_of(words: Sequence[str], known: Iterable[str]) -> Canary:
+    """``--canary`` as given: one number, or hosts of the inventory. Raises UsageError."""
+    if not words:
+        return Canary()
+    names = set(known)
+    named = [part for word in words for part in word.split(",") if part]
+    if len(named) == 1 and named[0] not in names and re.fullmatch(r"[0-9]{1,6}", named[0], re.ASCII):
+        return Canary(count=int(named[0]))
+    for name in named:
+        if name not in names:
+            raise UsageError(f"--canary {name}: neither a number nor a host that is asked", hint="see --limit")
+    return Canary(tuple(dict.fromkeys(named)), len(named))
+
+
+def make_waves(
+    candidates: Sequence[Candidate],
+    *,
+    order: Iterable[Before] = (),
+    canary: Canary = ONE_CANARY,
+    batch: Batch = GROWING_BATCH,
+) -> Waves:
+    """Every candidate in exactly one wave.
+
+    An order that goes round in a circle binds nobody who is on the circle; a canary that is named goes first whatever
+    the order says. Both are among the notes.
+    """
+    names = tuple(one.name for one in candidates)
+    notes: list[str] = []
+    waits_for = _without_circles(_edges(order, names), notes)
+    left = _Left(candidates, waits_for)
+    waves: list[Wave] = []
+    for chosen in _canary_waves(canary, left, notes):
+        waves.append(Wave(len(waves) + 1, chosen, is_canary=True))
+    number = 0
+    while left.names:
+        chosen = left.take(batch.limit(number, len(names)))
+        waves.append(Wave(len(waves) + 1, chosen))
+        number += 1
+    return Waves(tuple(waves), tuple(notes))
+
+
+def _canary_waves(canary: Canary, left: _Left, notes: list[str]) -> list[tuple[str, ...]]:
+    """One wave of canaries, or several where those that were named are nodes of one failover group."""
+    if not canary.names:
+        return [left.take(canary.count)] if canary.count and left.names else []
+    waves: list[tuple[str, ...]] = []
+    named = [name for name in canary.names if name in left.names]
+    for name in canary.names:
+        if name not in named:
+            notes.append(f"{name} was named as a canary and has nothing to change")
+    while named:
+        for name in named:
+            if early := left.waited_for(name):
+                notes.append(
+                    f"{name} was named as a canary, so it goes before {', '.join(early)}, which should go first"
+                )
+        chosen = left.take(len(named), among=named, in_any_order=True)
+        named = [name for name in named if name not in chosen]
+        if named:
+            notes.append(f"{', '.join(named)}: in a later wave than the other canary of the same failover group")
+        waves.append(chosen)
+    return waves
+
+
+def _edges(order: Iterable[Before], names: Iterable[str]) -> dict[str, set[str]]:
+    """Whom each host waits for; hosts that are not changed keep nobody waiting."""
+    waits_for: dict[str, set[str]] = {name: set() for name in names}
+    for one in order:
+        if one.first in waits_for and one.then in waits_for and one.first != one.then:
+            waits_for[one.then].add(one.first)
+    return waits_for
+
+
+def _without_circles(waits_for: dict[str, set[str]], notes: list[str]) -> dict[str, set[str]]:
+    for circle in _circles(waits_for):
+        for name in circle:
+            waits_for[name] -= circle
+        notes.append(f"{', '.join(sorted(circle))} would each have to go before the other: they go in any order")
+    return waits_for
+
+
+def _circles(waits_for: Mapping[str, set[str]]) -> list[set[str]]:
+    """Strongly connected components of more than one host (Tarjan 1972), without recursion."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: dict[str, None] = {}
+    found: list[set[str]] = []
+    for root in waits_for:
+        pending = [(root, iter(sorted(waits_for[root])))] if root not in index else []
+        while pending:
+            name, others = pending[-1]
+            if name not in index:
+                index[name] = low[name] = len(index)
+                stack[name] = None
+            other = next(others, None)
+            if other is None:
+                pending.pop()
+                if pending:
+                    low[pending[-1][0]] = min(low[pending[-1][0]], low[name])
+                if low[name] == index[name]:
+                    found.append(_popped(stack, name))
+            elif other not in index:
+                pending.append((other, iter(sorted(waits_for[other]))))
+            elif other in stack:
+                low[name] = min(low[name], index[other])
+    return [one for one in found if len(one) > 1]
+
+
+def _popped(stack: dict[str, None], until: str) -> set[str]:
+    found: set[str] = set()
+    while until not in found:
+        found.add(stack.popitem()[0])
+    return found
+
+
+class _Left:
+    """The hosts that are in no wave yet."""
+
+    def __init__(self, candidates: Sequence[Candidate], waits_for: Mapping[str, set[str]]) -> None:
+        self._place = {one.name: place for place, one in enumerate(candidates)}
+        self._groups = {one.name: {group.name for group in one.groups} for one in candidates}
+        self._waits_for = waits_for
+        self.names: set[str] = set(self._place)
+
+    def waited_for(self, name: str) -> list[str]:
+        """Those that the host should wait for and that are in no wave yet."""
+        return sorted(self._waits_for[name] & self.names, key=self._place.__getitem__)
+
+    def take(self, limit: int, *, among: Iterable[str] | None = None, in_any_order: bool = False) -> tuple[str, ...]:
+        """At least one host, at most ``limit``, out of those whose turn it may be; no two of one failover group."""
+        pool = self.names if among is None else self.names & set(among)
+        ready = [name for name in pool if in_any_order or not self._waits_for[name] & self.names]
+        chains, crowds = self._chains(), self._crowds()
+        ready.sort(key=lambda name: (-max(chains[name], crowds[name]), self._place[name]))
+        taken: list[str] = []
+        used: set[str] = set()
+        for name in ready:
+            if len(taken) < limit and not self._groups[name] & used:
+                taken.append(name)
+                used |= self._groups[name]
+        self.names -= set(taken)
+        return tuple(sorted(taken, key=self._place.__getitem__))
+
+    def _crowds(self) -> dict[str, int]:
+        """How many waves the largest failover group of each host still needs."""
+        sizes = Counter(group for name in self.names for group in self._groups[name])
+        return {name: max((sizes[group] for group in self._groups[name]), default=1) for name in self.names}
+
+    def _chains(self) -> dict[str, int]:
+        """How many waves must follow, one after the other, from each host on: who has most behind it goes first."""
+        lengths: dict[str, int] = {}
+        behind: dict[str, list[str]] = {name: [] for name in self.names}
+        for name in self.names:
+            for other in self._waits_for[name] & self.names:
+                behind[other].append(name)
+        for root in self.names:
+            pending = [root]
+            while pending:
+                name = pending[-1]
+                missing = [other for other in behind[name] if other not in lengths]
+                if missing and name not in lengths:
+                    pending += missing
+                    continue
+                pending.pop()
+                lengths[name] = 1 + max((lengths[other] for other in behind[name]), default=0)
+        return lengths
