@@ -16,7 +16,7 @@ HEAVY = {"rich", "jinja2", "pyroute2", "psutil", "pydantic", "asyncio", "multipr
 
 # The rooms from the ground up: a room imports only from those before it (and from itself).
 ORDER = [
-    {"errors", "tarball", "toml_lines"},
+    {"errors", "tarball", "toml_lines", "words"},
     {"host"},
     {"facts", "tunables"},
     {"reach"},
@@ -25,7 +25,7 @@ ORDER = [
     {"profiles"},
     {"plan"},
     {"script", "templating", "journal", "signals", "snapshot", "watchdog"},
-    {"surroundings", "transaction", "gate"},
+    {"surroundings", "layers", "transaction", "gate"},
     {"workflow", "history"},
     {"transaction_script"},
     {"proof"},

@@ -71,7 +71,7 @@ def bench(
     from advisor.proof.progress import show_progress
 
     if target is None and raw_device is None:
-        raise UsageError("nothing to measure on: give --target DIR, or --raw-device DEV")
+        raise UsageError("nothing to measure on", hint="--target DIR, or --raw-device DEV")
     chosen = chosen_settings(
         target=target,
         raw_device=raw_device,

@@ -86,12 +86,6 @@ def _command_word() -> str | None:
     return next((word for word in rest if not word.startswith("-")), None)
 
 
-def _choose_language() -> None:
-    """Once, before anything is printed. Raises UsageError for a language that was asked for and is not there."""
-    is_terminal = sys.stdout.isatty()
-    words.choose(words.language_for(sys.argv[1:], os.environ, is_terminal=is_terminal))
-
-
 def main() -> NoReturn:
     """Run the command line; ends the process with a code of the contract, never with a traceback for a user's error."""
     as_json = "--json" in sys.argv[1:]
@@ -99,7 +93,7 @@ def main() -> NoReturn:
         # Closed by the caller (>&-): the answer goes nowhere, and that is what was asked for.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
-        _choose_language()
+        words.settle(sys.argv[1:], os.environ, is_terminal=sys.stdout.isatty())
         result = application(_command_word())(standalone_mode=False, prog_name="advisor")
         code = result if isinstance(result, int) else 0
         sys.stdout.flush()
@@ -161,6 +155,6 @@ def _report_call(error: Exception, *, as_json: bool) -> int:
     path = context.command_path if context is not None else "advisor"
     hint = f"{path} --help says what it takes"
     if words.OPTION in message and context is not None and context.parent is not None:
-        hint = f"{words.OPTION} stands before the command: {path.replace(' ', f' {words.OPTION} LANGUAGE ', 1)}"
+        hint = f"--lang stands before the command: {path.replace(' ', f' {words.OPTION} LANGUAGE ', 1)}"
     print_error(UsageError(message.rstrip("."), hint=hint), as_json=as_json)
     return UsageError.exit_code

@@ -59,7 +59,7 @@ def scan(
     from advisor.rules.workload import parse_workload
 
     declared = parse_workload(workload) if workload else None
-    floor = _severity(fail_on)
+    floor = severity(fail_on)
     if picture and as_json:
         raise UsageError("--picture and --json exclude each other")
     check_files({"--svg": svg, "--html": html}, printing="--json" if as_json else "--picture" if picture else None)
@@ -103,7 +103,7 @@ def _is_utf8() -> bool:
     return (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
 
 
-def _severity(text: str | None) -> str | None:
+def severity(text: str | None) -> str | None:
     from advisor.errors import UsageError
     from advisor.rules.finding import SEVERITIES
 
@@ -113,16 +113,46 @@ def _severity(text: str | None) -> str | None:
 
 
 def snapshot(
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the archive.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; - is stdout.")
+    ] = None,
     root: Root = None,
+    script: Annotated[
+        bool,
+        typer.Option(
+            "--script", help="Write a shell script instead, whose output on any other host --snapshot opens as well."
+        ),
+    ] = False,
 ) -> int:
     """Capture what a scan reads into an archive that scan --snapshot replays elsewhere with the same result."""
+    from advisor.errors import UsageError
+
+    if script:
+        return _write_capture_script(output, root)
+    if output is None:
+        raise UsageError("an archive needs a place", hint="-o FILE names it")
     from advisor.snapshot import capture, save
     from advisor.workflow import read_for_scan_and_plans
 
     data = capture(the_host(root, None), read_for_scan_and_plans)
     save(data, output)
     say(f"{output}: {len(data) // 1024} KiB; it names this host's devices, addresses and serial numbers")
+    return 0
+
+
+def _write_capture_script(output: Path | None, root: Path | None) -> int:
+    from advisor.errors import UsageError
+    from advisor.fleet.captures.capture import capture_script
+    from advisor.workflow import write_script
+
+    if root is not None:
+        raise UsageError("--script and --root exclude each other: the script reads the host that runs it")
+    text = capture_script()
+    if output is None or str(output) == "-":
+        sys.stdout.write(text)
+        return 0
+    write_script(text, output)
+    say(f"{output}: run it on a host, then: advisor scan --snapshot FILE, of what it printed")
     return 0
 
 

@@ -266,7 +266,10 @@ class Conductor:
 
     def _refuse_or_force(self, reason: str) -> None:
         if not self.settings.force:
-            raise RefusedError(f"the host is busy: {reason}", hint="try again later, or --force for an indication")
+            raise RefusedError(
+                f"the host is busy: {reason}",
+                hint="try again later; --force measures all the same, and the verdict is then indicative at most",
+            )
         gate = msgspec.structs.replace(self.session.gate, busy=(*self.session.gate.busy, reason))
         self.recorder.update(gate=gate, forced=True)
 

@@ -123,7 +123,7 @@ def read_target(host: Host, path: str) -> Target:
         raise RefusedError(f"{path} lies on {mount.mount_point}, which is mounted read-only")
     if not os.access(real, os.W_OK | os.X_OK):
         raise PermissionDeniedError(
-            f"{path} is not writable for this user", hint="run as root or choose another directory"
+            f"{path} is not writable for this user", hint="run it as root, or choose another directory"
         )
     space = os.statvfs(real)
     device = _device_name(host, mount, os.stat(real).st_dev)

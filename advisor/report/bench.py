@@ -20,11 +20,12 @@ from advisor.report.proof import METRIC_WORDS, percent
 from advisor.report.proof_words import place_options, scratch_words
 from advisor.report.units import binary
 from advisor.script import shell_quote
+from advisor.words import N_, _
 
 _QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
-    "sound": ("measured", "green"),
-    "indicative": ("indicative only", "yellow"),
-    "invalid": ("invalid", "red"),
+    "sound": (N_("measured"), "green"),
+    "indicative": (N_("indicative only"), "yellow"),
+    "invalid": (N_("invalid"), "red"),
 }
 _ENDED: Final[Mapping[Ended, str]] = {
     "complete": "all rounds were run",
@@ -55,7 +56,7 @@ def _add_head(page: Page, bench: Bench) -> None:
     series = bench.series
     rounds = counted(len(counted_rounds(series)), "round")
     what = {"sound": f"{rounds} of {counted(len(bench.workloads), 'workload')}"}.get(bench.quality, _why(bench))
-    page.add(Span(words, style), f": {what}", hang=2)
+    page.add(Span(_(words), style), f": {what}", hang=2)
     page.add(Span(_host(series), "bold"), f" on {place_words(series)}", hang=2)
     if len(bench.reasons) > 1:
         page.heading("Why")
@@ -101,7 +102,7 @@ def _add_workloads(page: Page, bench: Bench) -> None:
 def _add_figures(page: Page, one: Measured) -> None:
     median = Span(_amount(one.median, one.unit), "bold")
     rows: list[tuple[str, tuple[Piece, ...]]] = [
-        (METRIC_WORDS[one.metric], (median, f" {_interval_words(one)}")),
+        (_(METRIC_WORDS[one.metric]), (median, f" {_interval_words(one)}")),
         ("spread", (_spread_words(one),)),
         ("latency", (_latency_words(one),)),
     ]
@@ -114,7 +115,8 @@ def _interval_words(one: Measured) -> str:
     if one.interval is None or one.confidence is None:
         return ""
     low, high = (_number(bound) for bound in one.interval)
-    return f"({low} to {high} at {_floored(one.confidence)}), {counted(one.runs, 'run')}"
+    interval = _("({low} to {high} at {level})").format(low=low, high=high, level=_floored(one.confidence))
+    return _(", ").join((interval, counted(one.runs, "run")))
 
 
 def _spread_words(one: Measured) -> str:

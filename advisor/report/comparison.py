@@ -7,22 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.proof.comparison import Comparison, Difference, Side
-from advisor.proof.progress import duration
 from advisor.proof.records import Verdict
 from advisor.proof.workloads import WORKLOADS
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
 from advisor.report.proof import METRIC_WORDS, p_words, percent
+from advisor.report.proof_words import begun_words, medium_words
+from advisor.words import N_, _
 
 _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
-    "gain": ("better", "green"),
-    "gain-with-cost": ("better and worse", "yellow"),
-    "loss": ("worse", "red"),
-    "no-difference": ("no difference", "bold"),
-    "inconclusive": ("inconclusive", "yellow"),
+    "gain": (N_("better"), "green"),
+    "gain-with-cost": (N_("better and worse"), "yellow"),
+    "loss": (N_("worse"), "red"),
+    "no-difference": (N_("no difference"), "bold"),
+    "inconclusive": (N_("inconclusive"), "yellow"),
 }
 
-ESTIMATE: Final = "Medians of the runs; the change is estimated from all pairs of a run of A and one of B."
+ESTIMATE: Final = N_("Medians of the runs; the change is estimated from all pairs of a run of A and one of B.")
 
 
 def comparison_text(comparison: Comparison, *, width: int, color: bool) -> str:
@@ -46,23 +47,28 @@ def verdict_span(comparison: Comparison) -> Span:
     """The verdict, and the style that it is set in."""
     match comparison.verdict:
         case "invalid":
-            return Span("invalid", "red")
+            return Span(_("invalid"), "red")
         case "inconclusive":
-            return Span("inconclusive", "yellow")
-    return Span("indicative, no proof", "yellow")
+            return Span(_("inconclusive"), "yellow")
+    return Span(_("indicative, no proof"), "yellow")
 
 
 def meaning(comparison: Comparison) -> Sequence[Piece]:
     """What the verdict says."""
     match comparison.verdict:
         case "invalid":
-            return (f"nothing follows from these figures: {comparison.reasons[0]}",)
+            return (_("nothing follows from these figures: {why}").format(why=comparison.reasons[0]),)
         case "inconclusive":
-            return ("nothing is shown either way",)
+            return (_("nothing is shown either way"),)
     words, style = _TENDENCIES[comparison.tendency]
     if words == "no difference":
-        return ("by the figures B is ", Span("no different", style), " from A")
-    return ("by the figures B is ", Span(words, style), " than A")
+        return _around(_("by the figures B is {verdict} from A"), Span(_("no different"), style))
+    return _around(_("by the figures B is {verdict} than A"), Span(_(words), style))
+
+
+def _around(text: str, verdict: Span) -> Sequence[Piece]:
+    before, _field, after = text.partition("{verdict}")
+    return (before, verdict, after)
 
 
 def workload_lines(comparison: Comparison) -> list[str]:
@@ -72,20 +78,22 @@ def workload_lines(comparison: Comparison) -> list[str]:
 
 def _words(one: Difference, *, is_void: bool) -> str:
     """``-12 % IOPS (-15 % to -9.1 %) on …, 24 and 24 runs, p = 0.0005``."""
-    metric, title = METRIC_WORDS[one.metric], WORKLOADS[one.name].title
+    metric, title = _(METRIC_WORDS[one.metric]), WORKLOADS[one.name].title
     if one.ratio is None:
-        return f"{metric} of {title} was not measured in both"
-    found = f"{percent(one.ratio - 1)} {metric} ({_interval(one)}) on {title}, {_runs(one)}"
+        return _("{metric} of {workload} was not measured in both").format(metric=metric, workload=title)
+    effect = f"{percent(one.ratio - 1)} {metric} ({_interval(one)})"
+    found = _(", ").join((_("{effect} on {workload}").format(effect=effect, workload=title), _runs(one)))
     if is_void or one.verdict in ("gain", "loss"):
-        return f"{found}, {p_words(one.p_holm)}"
+        return _(", ").join((found, p_words(one.p_holm)))
     if one.verdict == "no-difference":
-        return f"{found}: within ±{_size(one.margin)}"
+        return f"{found}: {_('within ±{margin}').format(margin=_size(one.margin))}"
     seen = _size(one.minimum_detectable_effect)
-    return f"{found}: {f'effects below {seen} could hardly be seen' if seen else 'too few runs to see any effect'}"
+    limit = _("effects below {size} could hardly be seen") if seen else _("too few runs to see any effect")
+    return f"{found}: {limit.format(size=seen)}"
 
 
 def _add_why(page: Page, comparison: Comparison) -> None:
-    page.heading("Why this is no proof")
+    page.heading(_("Why this is no proof"))
     for reason in comparison.reasons:
         page.bullet(reason)
 
@@ -98,7 +106,7 @@ def _add_differences(page: Page, comparison: Comparison) -> None:
     if not shown:
         return
     axis = _axis(page, shown)
-    page.heading("Workloads", Span(f": margin ±{_size(shown[0].margin)}", "dim"))
+    page.heading(_("Workloads"), Span(": " + _("margin ±{margin}").format(margin=_size(shown[0].margin)), "dim"))
     names: Sequence[str] = [one.name for one in shown]
     explored = [one for one in comparison.explored if one.name in names]
     sizes = _sizes([*shown, *explored])
@@ -107,19 +115,19 @@ def _add_differences(page: Page, comparison: Comparison) -> None:
         _add_row(page, one, sizes, says(comparison, one))
         _add_drawing(page, one, axis)
         for other in (other for other in explored if other.name == one.name):
-            _add_row(page, other, sizes, Span("not judged", "dim"))
+            _add_row(page, other, sizes, Span(_("not judged"), "dim"))
     _add_legend(page, comparison)
 
 
 def says(comparison: Comparison, one: Difference) -> Span:
     """What is said of one workload; in brackets, as nothing is proven."""
     words, style = _TENDENCIES[one.verdict or "inconclusive"]
-    return Span("void", "dim") if comparison.verdict == "invalid" else Span(f"({words})", style)
+    return Span(_("void"), "dim") if comparison.verdict == "invalid" else Span(f"({_(words)})", style)
 
 
 def _cells(one: Difference) -> tuple[str, str, str]:
     values = f"{_number(one.before)} → {_number(one.after)} {one.unit}"
-    return METRIC_WORDS[one.metric], values, f"{percent((one.ratio or 1) - 1)} ({_interval(one)})"
+    return _(METRIC_WORDS[one.metric]), values, f"{percent((one.ratio or 1) - 1)} ({_interval(one)})"
 
 
 def _sizes(rows: Iterable[Difference]) -> list[int]:
@@ -171,21 +179,21 @@ def _add_drawing(page: Page, one: Difference, axis: Axis) -> None:
 
 def _add_legend(page: Page, comparison: Comparison) -> None:
     page.blank()
-    for text in (
+    drawn = _(
         "├──●──┤ B over A with its 95 % interval, │ no change, ░ within the margin; better is to the right, for latency"
-        f" too. {ESTIMATE}",
-        level_words(comparison),
-    ):
+        " too."
+    )
+    for text in (f"{drawn} {_(ESTIMATE)}", level_words(comparison)):
         page.add(Span(text, "dim"))
 
 
 def level_words(comparison: Comparison) -> str:
     """Which test it is, up to which p a change is significant, and what the MDE is."""
-    adjusted = " (adjusted for the number of workloads)" if len(comparison.workloads) > 1 else ""
-    return (
-        f"p{adjusted}: exact Mann-Whitney, significant up to {comparison.alpha:g}. "
+    adjusted = " " + _("(adjusted for the number of workloads)") if len(comparison.workloads) > 1 else ""
+    return _(
+        "p{adjusted}: exact Mann-Whitney, significant up to {level}. "
         "MDE: the smallest effect that these runs find in about 80 % of cases."
-    )
+    ).format(adjusted=adjusted, level=f"{comparison.alpha:g}")
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
@@ -199,7 +207,7 @@ def notes_of(comparison: Comparison) -> list[str]:
 def _add_notes(page: Page, comparison: Comparison) -> None:
     notes = notes_of(comparison)
     if notes:
-        page.heading("Notes")
+        page.heading(_("Notes"))
     for note in notes:
         page.bullet(note)
 
@@ -220,16 +228,19 @@ def _add_sides(page: Page, comparison: Comparison) -> None:
 def side_rows(side: Side) -> list[tuple[str, Sequence[Piece]]]:
     """What one of the two is, each with its label."""
     host = side.host
-    name = (host.name if host is not None else None) or "not known"
+    name = (host.name if host is not None else None) or _("unknown")
     kernel = f", Linux {host.kernel}" if host is not None and host.kernel else ""
-    device = f" on {side.device}" if side.device else ""
-    what = f"arm A of a proof of {side.profile}" if side.kind == "proof" else "a series"
+    what = _("arm A of a proof of {profile}").format(profile=side.profile) if side.kind == "proof" else _("a series")
+    rounds = counted(side.rounds, "round")
+    made = _("{what}: {rounds} of {seconds} s runs").format(
+        what=what, rounds=rounds, seconds=f"{side.schedule.seconds_per_run:g}"
+    )
     return [
-        ("what", (f"{what}: {counted(side.rounds, 'round')} of {side.schedule.seconds_per_run:g} s runs",)),
-        ("host", (f"{name}{kernel}",)),
-        ("target", (f"{side.target} ({side.file_system}{device})",)),
+        (_("what"), (made,)),
+        (_("host"), (f"{name}{kernel}",)),
+        (_("target"), (f"{side.target} ({medium_words(side)})",)),
         ("fio", (side.fio_version,)),
-        ("begun", (f"{side.started}, took {duration(side.seconds)}",)),
+        (_("begun"), (begun_words(side.started, side.seconds),)),
     ]
 
 
@@ -237,12 +248,15 @@ def side_rows(side: Side) -> list[tuple[str, Sequence[Piece]]]:
 
 
 def _interval(one: Difference) -> str:
-    return "" if one.ci95 is None else " to ".join(percent(bound - 1) for bound in one.ci95)
+    if one.ci95 is None:
+        return ""
+    low, high = (percent(bound - 1) for bound in one.ci95)
+    return _("{low} to {high}").format(low=low, high=high)
 
 
 def _runs(one: Difference) -> str:
     first, second = one.runs
-    return f"{first} and {counted(second, 'run')}"
+    return _("{first} and {second}").format(first=first, second=counted(second, "run"))
 
 
 def _size(fraction: float | None) -> str:

@@ -24,9 +24,10 @@ from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Span
 from advisor.report.proof_numbers import amount
 from advisor.report.proof_page import Twin, pieces_of, rung_cells
-from advisor.report.proof_rows import HEAD, Group, Row, band_of, by_workload, cells_of
+from advisor.report.proof_rows import Group, Row, band_of, by_workload, cells_of, head
 from advisor.report.proof_words import workload_title
 from advisor.report.words import clean
+from advisor.words import spoken
 
 _DESCRIPTION = (
     "Estimate and 95 % interval of B over A for each workload on one axis of changes, logarithmic, turned so that "
@@ -34,6 +35,7 @@ _DESCRIPTION = (
 )
 
 
+@spoken("en")
 def comparison_page(comparison: Comparison) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()
@@ -51,7 +53,7 @@ def comparison_page(comparison: Comparison) -> str:
         headlines=("".join(map(_text, meaning(comparison))), *workload_lines(comparison)),
         reasons=comparison.reasons,
         forest=forest_of(groups, _DESCRIPTION),
-        columns=("metric", *HEAD[1:5], "runs of A, B", HEAD.mde, "result"),
+        columns=("metric", *head()[1:5], "runs of A, B", head().mde, "result"),
         groups=[_rows_of(group, comparison) for group in groups],
         estimate=ESTIMATE,
         level=level_words(comparison),

@@ -16,6 +16,7 @@ from advisor.report.page import QUIET, UNKNOWN, Cell, grid, joined, label, said
 from advisor.report.units import binary, decimal, speed, times
 from advisor.report.words import natural, ranked, runs
 from advisor.rules.lookup import is_physical, is_up
+from advisor.words import _
 
 _DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate")
 _INDENT = 4
@@ -28,10 +29,12 @@ def link_blocks(facts: Facts, links: Sequence[Link], *, shown: int, never: froze
     rows, hidden = folded(stacked(links), shown, never)
     here = frozenset(link.name for link in links)
     ranks = ranked(link.name for link in facts.links)
-    yield label("links")
+    yield label(_("links"))
     yield grid([_link_cells(row, here, ranks) for row in rows], indent=_INDENT)
     if hidden:
-        yield grid([[said(f"… and {hidden} more like these; --json lists all", QUIET)]], indent=_INDENT)
+        yield grid(
+            [[said(_("… and {count} more like these; --json lists all").format(count=hidden), QUIET)]], indent=_INDENT
+        )
 
 
 def _link_cells(row: Row, here: frozenset[str], ranks: Mapping[str, int]) -> list[Cell]:
@@ -39,8 +42,8 @@ def _link_cells(row: Row, here: frozenset[str], ranks: Mapping[str, int]) -> lis
     return [
         said("  " * row.depth + link.name),
         _speed(link),
-        f"MTU {link.mtu}" if link.mtu is not None else "MTU unknown",
-        "no carrier" if link.carrier is False and link.state == "up" else link.state or UNKNOWN,
+        f"MTU {link.mtu}" if link.mtu is not None else _("MTU unknown"),
+        _("no carrier") if link.carrier is False and link.state == "up" else link.state or _(UNKNOWN),
         joined(_link_details(link, here, ranks)),
     ]
 
@@ -48,21 +51,21 @@ def _link_cells(row: Row, here: frozenset[str], ranks: Mapping[str, int]) -> lis
 def _speed(link: Link) -> str:
     if link.speed_mbps:
         return speed(link.speed_mbps)
-    return "speed unknown" if is_physical(link) and is_up(link) else ""
+    return _("speed unknown") if is_physical(link) and is_up(link) else ""
 
 
 def _link_details(link: Link, here: frozenset[str], ranks: Mapping[str, int]) -> Iterator[str]:
     if link.kind not in ("ethernet", "loopback"):
         yield " ".join([link.kind, *(f"{key} {link.detail[key]}" for key in _DETAILS if link.detail.get(key))])
     if len(link.lower) > 1 or not here.issuperset(link.lower):
-        yield f"over {runs(link.lower, ranks)}"
+        yield _("over {links}").format(links=runs(link.lower, ranks))
     elsewhere = tuple(name for name in link.upper if name not in here)
-    yield f"carries {runs(elsewhere, ranks)}" if elsewhere else ""
+    yield _("carries {links}").format(links=runs(elsewhere, ranks)) if elsewhere else ""
     yield from (address for address in link.addresses if not address.startswith("fe80:") or len(link.addresses) == 1)
-    yield "default route" if link.default_route else ""
+    yield _("default route") if link.default_route else ""
     if is_physical(link):
-        yield f"MTU up to {link.mtu_max}" if link.mtu_max and link.mtu_max != link.mtu else ""
-        yield link.driver or "driver unknown"
+        yield _("MTU up to {mtu}").format(mtu=link.mtu_max) if link.mtu_max and link.mtu_max != link.mtu else ""
+        yield link.driver or _("driver unknown")
         yield link.pci or ""
         yield _pcie(link.pcie)
         yield _channels(link.channels) if link.channels else ""
@@ -71,11 +74,11 @@ def _link_details(link: Link, here: frozenset[str], ranks: Mapping[str, int]) ->
 
 def _channels(channels: Channels) -> str:
     now, most = channels.combined or channels.rx, channels.combined_max or channels.rx_max
-    return f"{now} of {most} channels" if most != now else times(now, "channel")
+    return _("{now} of {most} channels").format(now=now, most=most) if most != now else times(now, "channel")
 
 
 def _of(what: str, now: int, most: int) -> str:
-    return f"{what} {now}" + (f" of {most}" if most != now else "")
+    return f"{what} " + (_("{now} of {most}").format(now=now, most=most) if most != now else str(now))
 
 
 def _pcie(pcie: PcieLink | None) -> str:
@@ -84,7 +87,7 @@ def _pcie(pcie: PcieLink | None) -> str:
     now = f"PCIe x{pcie.width} {pcie.speed_gts:g} GT/s"
     most = f"x{pcie.width_max or '?'} {pcie.speed_max_gts or 0:g} GT/s"
     is_less = (pcie.width_max or 0) > pcie.width or (pcie.speed_max_gts or 0) > pcie.speed_gts
-    return f"{now} of {most}" if is_less else now
+    return _("{now} of {most}").format(now=now, most=most) if is_less else now
 
 
 def disk_blocks(facts: Facts, disks: Sequence[Disk]) -> Iterator[RenderableType]:
@@ -92,13 +95,13 @@ def disk_blocks(facts: Facts, disks: Sequence[Disk]) -> Iterator[RenderableType]
     if not disks:
         return
     ranks = ranked(disk.name for disk in facts.disks)
-    yield label("disks")
+    yield label(_("disks"))
     yield grid([_disk_cells(facts, group, ranks) for group in alike(disks)], indent=_INDENT)
 
 
 def _disk_cells(facts: Facts, group: tuple[Disk, ...], ranks: Mapping[str, int]) -> list[Cell]:
     first = group[0]
-    size = decimal(first.size_bytes) if first.size_bytes is not None else "size unknown"
+    size = decimal(first.size_bytes) if first.size_bytes is not None else _("size unknown")
     return [
         runs([disk.name for disk in group], ranks),
         f"{len(group)} × {size}" if len(group) > 1 else size,
@@ -110,10 +113,10 @@ def _disk_cells(facts: Facts, group: tuple[Disk, ...], ranks: Mapping[str, int])
 
 def _disk_details(facts: Facts, group: tuple[Disk, ...]) -> Iterator[str]:
     first = group[0]
-    yield "rotational" if first.rotational else ""
+    yield _("rotational") if first.rotational else ""
     yield from _mounts(facts, {name for disk in group for name in (disk.name, *disk.partitions)}, first.mountpoints)
     holders = {name for disk in group for name in disk.holders}
-    yield f"in {runs(holders, ranked(holders))}" if holders else ""
+    yield _("in {arrays}").format(arrays=runs(holders, ranked(holders))) if holders else ""
     yield first.pci or "" if len(group) == 1 else ""
     yield _pcie(first.pcie)
     yield times(len(first.paths), "path") if first.paths else ""
@@ -140,16 +143,16 @@ def array_blocks(facts: Facts, arrays: Sequence[Array]) -> Iterator[RenderableTy
     members = (name for array in facts.arrays for name in array.members)
     ranks = ranked([*(disk.name for disk in facts.disks), *members])
     ordered = sorted(arrays, key=lambda array: (natural(array.name), array.name))
-    yield label("arrays")
+    yield label(_("arrays"))
     yield grid([_array_cells(facts, array, ranks) for array in ordered], indent=_INDENT)
 
 
 def _array_cells(facts: Facts, array: Array, ranks: Mapping[str, int]) -> list[Cell]:
     return [
         array.name,
-        array.level or UNKNOWN,
-        decimal(array.size_bytes) if array.size_bytes is not None else "size unknown",
-        array.state or UNKNOWN,
+        array.level or _(UNKNOWN),
+        decimal(array.size_bytes) if array.size_bytes is not None else _("size unknown"),
+        array.state or _(UNKNOWN),
         joined(_array_details(facts, array, ranks)),
     ]
 
@@ -157,11 +160,13 @@ def _array_cells(facts: Facts, array: Array, ranks: Mapping[str, int]) -> list[C
 def _array_details(facts: Facts, array: Array, ranks: Mapping[str, int]) -> Iterator[str]:
     yield from _mounts(facts, [array.device], array.mountpoints)
     yield f"{times(len(array.members), 'member')}: {runs(array.members, ranks)}" if array.members else ""
-    yield f"chunk {binary(array.chunk_bytes)}" if array.chunk_bytes else ""
+    yield _("chunk {size}").format(size=binary(array.chunk_bytes)) if array.chunk_bytes else ""
     yield times(array.data_disks, "data disk") if array.data_disks else ""
-    yield f"{array.missing} missing" if array.missing else ""
-    yield f"failed {runs(array.failed, ranks)}" if array.failed else ""
-    yield f"spare {runs(array.spares, ranks)}" if array.spares else ""
-    yield f"{array.progress_percent:g} % done" if array.progress_percent is not None else ""
-    yield f"nodes {', '.join(map(str, array.numa_nodes))}" if len(array.numa_nodes) > 1 else ""
+    yield _("{count} missing").format(count=array.missing) if array.missing else ""
+    yield _("failed {disks}").format(disks=runs(array.failed, ranks)) if array.failed else ""
+    yield _("spare {disks}").format(disks=runs(array.spares, ranks)) if array.spares else ""
+    if array.progress_percent is not None:
+        yield _("{percent} % done").format(percent=f"{array.progress_percent:g}")
+    nodes = _(", ").join(map(str, array.numa_nodes))
+    yield _("nodes {numbers}").format(numbers=nodes) if len(array.numa_nodes) > 1 else ""
     yield array.manager if array.manager != "md" else ""

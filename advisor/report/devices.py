@@ -17,6 +17,7 @@ from advisor.facts.whole import Facts
 from advisor.report.words import natural
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import by_name, is_physical, nodes_below
+from advisor.words import _
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ def shelves(facts: Facts) -> tuple[Shelf, ...]:
     """One per node, also where it is empty; where there are several nodes, what belongs to none of them on its own."""
     nodes = facts.numa.nodes
     if len(nodes) < 2:
-        title = f"Node {nodes[0].id}" if nodes else "Devices"
+        title = _("Node {number}").format(number=nodes[0].id) if nodes else _("Devices")
         return (Shelf(title, nodes[0] if nodes else None, facts.links, facts.disks, facts.arrays),)
     known = by_name(facts)
     ids = frozenset(node.id for node in nodes)
@@ -89,8 +90,8 @@ def shelves(facts: Facts) -> tuple[Shelf, ...]:
     def shelf(title: str, key: _Key, node: Node | None = None) -> Shelf:
         return Shelf(title, node, tuple(links.get(key, ())), tuple(disks.get(key, ())), tuple(arrays.get(key, ())))
 
-    own = tuple(shelf(f"Node {node.id}", node.id, node) for node in nodes)
-    rest = (shelf("Across nodes", _ACROSS), shelf("No node known", _NOWHERE))
+    own = tuple(shelf(_("Node {number}").format(number=node.id), node.id, node) for node in nodes)
+    rest = (shelf(_("Across nodes"), _ACROSS), shelf(_("No node known"), _NOWHERE))
     return (*own, *(each for each in rest if each.has_devices))
 
 

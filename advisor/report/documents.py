@@ -11,15 +11,17 @@ import msgspec
 from advisor.history import RolledBack, Status, as_set
 from advisor.journal import Record, Store
 from advisor.plan.records import Plan, plan_document
+from advisor.report.layers import layers_document
 from advisor.transaction import Drift, Outcome
 
 Document = dict[str, object]
 
 
-def transaction_document(record: Record | None, plan: Plan) -> Document:
+def transaction_document(record: Record | None, plan: Plan, taken_out: RolledBack = ()) -> Document:
     """``advisor.transaction/1``: the plan's own keys and what became of it.
 
     Without a record nothing was changed: all was there already, or it was a dry run, and ``changes`` is what would be.
+    ``taken_out`` are the transactions whose place it took.
     """
     from advisor.report.plan import cannot_apply_reason
     from advisor.report.steps import blocks
@@ -34,6 +36,7 @@ def transaction_document(record: Record | None, plan: Plan) -> Document:
         "began": None if record is None else _timestamp(record.began),
         "ended": None if record is None else _timestamp(record.ended),
         "rollback_script": None if record is None else str(Store().script_path(record.id)),
+        "taken_out": [_rolled_back(one, outcomes) for one, outcomes in taken_out],
         "steps": [{"what": block.what, "commands": list(block.commands)} for block in blocks(plan)],
         **{key: value for key, value in plan_document(plan).items() if key != "schema"},
     }
@@ -45,6 +48,7 @@ def status_document(status: Status) -> Document:
         "schema": "advisor.status/1",
         "transactions": [_transaction(record) for record in status.records],
         "in_force": [record.id for record in status.records if record.is_in_force],
+        "layers": layers_document(status.records),
         "awaiting_confirmation": [
             {"id": record.id, "deadline": _deadline(record), "seconds_left": round(record.seconds_left)}
             for record in status.records
@@ -65,7 +69,7 @@ def _transaction(record: Record) -> Document:
         "in_force": record.is_in_force,
         "unfinished": record.is_unfinished,
         "profiles": list(record.plan.profiles),
-        "fingerprint": record.plan.fingerprint,
+        "fingerprint": record.fingerprint,
         "began": _timestamp(record.began),
         "ended": _timestamp(record.ended),
         "deadline": _deadline(record),
@@ -75,6 +79,10 @@ def _transaction(record: Record) -> Document:
             for change in record.plan.changes
         ],
         "files": [file.path for file in record.plan.files],
+        "claims": [{"tunable": one.tunable, "after": one.after} for one in record.plan.claims],
+        "instead_of": list(record.plan.instead_of),
+        "without": list(record.without),
+        "passed": [{"what": what, "to": identity} for what, identity in record.passed],
         "why_undone": record.why_undone,
         "pending": record.pending,
         "kept": [{"what": what, "reason": reason} for what, reason in record.kept],

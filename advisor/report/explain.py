@@ -202,7 +202,9 @@ def _handled(identity: str, profile: Profile, wanted: Wanted) -> Handling:
 
 
 def _persists(one: Handling) -> str:
-    return f"in {one.persists_in}, as: {one.line}" if one.persists_in else f"no: {one.persist_note}"
+    if not one.persists_in:
+        return f"no: {one.persist_note}"
+    return f"in {one.persists_in}, as: {one.line}" if one.line else f"in {one.persists_in}, by what sets it"
 
 
 def explanation_text(found: Explanation, *, width: int, color: bool) -> str:

@@ -12,15 +12,20 @@ from advisor.report.page import COMMAND, QUIET, SEVERITY_STYLE, Cell, grid, join
 from advisor.report.words import ranked, runs
 from advisor.rules.contradictions import Contradiction
 from advisor.rules.finding import SEVERITIES, Finding
+from advisor.words import N_, _
 
 _DETAIL_LINES = 12
+_SEVERITIES = {"warning": N_("warning"), "advice": N_("advice"), "info": N_("info")}
+_COUNTS = {"warning": N_("{count} warning"), "advice": N_("{count} advice"), "info": N_("{count} info")}
 
 
 def finding_blocks(findings: Sequence[Finding]) -> Iterator[RenderableType]:
     """A section with every finding, in the order given."""
     counts = Counter(finding.severity for finding in findings)
-    summary = [f"{counts[severity]} {severity}" for severity in reversed(SEVERITIES) if counts[severity]]
-    yield section("Findings", joined(summary) if findings else "none: nothing that is known here asks for a change")
+    seen = (severity for severity in reversed(SEVERITIES) if counts[severity])
+    summary = [_(_COUNTS[severity]).format(count=counts[severity]) for severity in seen]
+    none = _("none: nothing that is known here asks for a change")
+    yield section(_("Findings"), joined(summary) if findings else none)
     told: set[str] = set()
     for finding in findings:
         yield Text("")
@@ -30,23 +35,26 @@ def finding_blocks(findings: Sequence[Finding]) -> Iterator[RenderableType]:
 
 def _title(finding: Finding) -> list[Cell]:
     return [
-        said(finding.severity, SEVERITY_STYLE[finding.severity]),
+        said(_(_SEVERITIES[finding.severity]), SEVERITY_STYLE[finding.severity]),
         joined([said(finding.title, "bold"), said(finding.id, QUIET)], "  "),
     ]
 
 
 def _rows(finding: Finding) -> Iterator[tuple[str, Cell]]:
-    yield "why", finding.why
-    yield "seen", _evidence(finding.evidence)
-    yield "do", said(finding.advice, COMMAND)
-    yield "hurts when", finding.hurts_when
-    yield "source", said("; ".join(finding.sources), QUIET)
+    yield _("why"), finding.why
+    yield _("seen"), _evidence(finding.evidence)
+    yield _("do"), said(finding.advice, COMMAND)
+    yield _("hurts when"), finding.hurts_when
+    yield _("source"), said("; ".join(finding.sources), QUIET)
 
 
 def _contradictions(finding: Finding, told: set[str]) -> Iterator[tuple[str, Cell]]:
     """What is done about each stands where it comes first on the page; ``told`` are the ids of those that have been."""
     for one in finding.contradictions:
-        yield "but", said(f"see {one.id} above", QUIET) if one.id in told else _contradiction(one)
+        yield (
+            _("but"),
+            said(_("see {finding} above").format(finding=one.id), QUIET) if one.id in told else _contradiction(one),
+        )
         told.add(one.id)
 
 
@@ -55,7 +63,7 @@ def _contradiction(one: Contradiction) -> Text:
     between = "; ".join(dict.fromkeys(side.source for side in one.sides))
     return Text("\n").join(
         (
-            said(f"Sources contradict each other: {one.topic}. {one.what_we_do}"),
+            said(f"{_('Sources contradict each other')}: {one.topic}. {one.what_we_do}"),
             joined([said(between, QUIET), said(f"advisor explain {one.id}", COMMAND)]),
         )
     )
@@ -68,7 +76,7 @@ def _evidence(evidence: Mapping[str, object]) -> Text:
         return joined(f"{key} {_value(value)}" for key, value in evidence.items() if value not in (None, ()))
     lines = [said(line) for line in detail[:_DETAIL_LINES]]
     if len(detail) > _DETAIL_LINES:
-        lines.append(said(f"… and {len(detail) - _DETAIL_LINES} more; --json lists all", QUIET))
+        lines.append(said(_("… and {count} more; --json lists all").format(count=len(detail) - _DETAIL_LINES), QUIET))
     return Text("\n").join(lines)
 
 

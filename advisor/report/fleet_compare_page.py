@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from advisor import __version__
-from advisor.fleet.comparison import Comparison, Difference, FleetFinding
-from advisor.fleet.matrix import Cell, Matrix
+from advisor.fleet.compare.comparison import Comparison, Difference, FleetFinding
+from advisor.fleet.paths.matrix import Cell, Matrix
 from advisor.report.fleet_compare import (
     differing,
     goes_with_words,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.fleet.matrix import Cell, Matrix
+from advisor.fleet.paths.matrix import Cell, Matrix
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 from advisor.report.words import natural
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.fleet.planning import FleetPlan
-from advisor.fleet.run_journal import PlannedHost, PlannedState
+from advisor.fleet.runs.journal import PlannedHost, PlannedState
+from advisor.fleet.runs.planning import FleetPlan
 from advisor.plan.records import Plan, plan_document
 from advisor.report.encode import encoded
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
@@ -26,11 +26,12 @@ _STATES: Final[Mapping[PlannedState, tuple[str, Style]]] = {
 
 def fleet_plan_document(plan: FleetPlan, *, dry_run: bool = True) -> bytes:
     """``advisor.fleet-plan/1``: every host with its plan (null where it has none), the waves, notes in sentences."""
+    waves = plan.waves.numbers()
     return encoded(
         {
             "schema": SCHEMA,
             "dry_run": dry_run,
-            "hosts": [_host_document(plan, one) for one in plan.hosts],
+            "hosts": [_host_document(plan, one, waves.get(one.name)) for one in plan.hosts],
             "waves": [_wave_document(plan, number) for number in range(len(plan.waves.waves))],
             "notes": list(plan.notes),
             "failed": [one.name for one in plan.hosts if one.state in ("failed", "cannot")],
@@ -38,13 +39,13 @@ def fleet_plan_document(plan: FleetPlan, *, dry_run: bool = True) -> bytes:
     )
 
 
-def _host_document(plan: FleetPlan, one: PlannedHost) -> dict[str, object]:
+def _host_document(plan: FleetPlan, one: PlannedHost, wave: int | None) -> dict[str, object]:
     made = plan.subjects[one.name].plan if one.name in plan.subjects else None
     return {
         "name": one.name,
         "state": one.state,
         "message": one.message,
-        "wave": plan.waves.number_of(one.name),
+        "wave": wave,
         "failover_groups": [group.name for group in plan.groups.get(one.name, ())],
         "plan": None if made is None else plan_document(made),
     }
@@ -59,7 +60,7 @@ def fleet_plan_text(plan: FleetPlan, *, width: int, color: bool, command: str | 
     """The whole plan for a person; ends with ``command``, what to type to carry it out."""
     page = Page(width, color=color)
     changing = plan.changing
-    profiles = listed(plan.plan(changing[0]).profiles) if changing else "this"
+    profiles = listed(plan.profiles)
     page.add(Span(f"Plan of {profiles} on {counted(len(plan.hosts), 'host')}", "bold"))
     page.add(_summary(plan))
     for hosts in alike(plan):

@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from advisor.fleet.in_force import FleetStanding, HostStanding
-from advisor.fleet.in_force import HostState as StandingState
-from advisor.fleet.planning import FleetPlan
-from advisor.fleet.run_journal import HostDone, HostState, RunRecord
+from advisor.fleet.runs.in_force import FleetStanding, HostStanding
+from advisor.fleet.runs.in_force import HostState as StandingState
+from advisor.fleet.runs.journal import HostDone, HostState, RunRecord
+from advisor.fleet.runs.planning import FleetPlan
 from advisor.report.encode import encoded
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.report.transaction import when
@@ -142,8 +142,18 @@ def _add_waves(page: Page, run: RunRecord) -> None:
             rows.append([first, Span(words, style), runs(names, order)])
         if not groups:
             rows.append([f"wave {wave.number}", "not begun", runs(wave.hosts, ranked(wave.hosts))])
+    if earlier := [name for name in run.hosts if name not in _in_waves(run)]:
+        # A run that was taken up again: its waves are counted anew, without those that were done by then.
+        for state in dict.fromkeys(run.hosts[name].state for name in earlier):
+            words, style = _HOSTS[state]
+            names = [name for name in earlier if run.hosts[name].state == state]
+            rows.append(["before that", Span(words, style), runs(names, order)])
     page.blank()
     page.table(rows)
+
+
+def _in_waves(run: RunRecord) -> set[str]:
+    return {name for wave in (run.planned.waves if run.planned else ()) for name in wave.hosts}
 
 
 def _add_failing(page: Page, run: RunRecord) -> None:
@@ -163,6 +173,10 @@ def _is_bad(one: HostDone) -> bool:
     return one.state in ("applied", "unknown") if one.verb == "rollback" else one.state in _BAD
 
 
+_KEPT: Final = "kept: somebody else set it"
+"""How a host says that a value is not what the transaction had set, so that it was left alone."""
+
+
 def _add_unknown(page: Page, run: RunRecord) -> None:
     unknown = [one for one in run.hosts.values() if one.state == "unknown"]
     if not unknown:
@@ -171,6 +185,9 @@ def _add_unknown(page: Page, run: RunRecord) -> None:
     page.add("What their watchdogs make of it cannot be seen from here. When a host can be reached again:", indent=2)
     for one in unknown:
         page.command(one.by_hand or f"advisor fleet rollback {run.id}", indent=4)
+    if any(_KEPT in one.message for one in unknown):
+        page.add("What somebody else has changed since was kept. To put that back as well:", indent=2)
+        page.command(f"advisor fleet rollback {run.id} --force", indent=4)
 
 
 def _add_left_out(page: Page, plan: FleetPlan | None, run: RunRecord | None) -> None:
@@ -185,6 +202,11 @@ def _add_left_out(page: Page, plan: FleetPlan | None, run: RunRecord | None) -> 
 def _add_next(page: Page, run: RunRecord) -> None:
     kept = [one for one in run.hosts.values() if one.state == "applied"]
     page.blank()
+    if run.is_going_back and run.touched:
+        if any(_KEPT not in run.hosts[name].message for name in run.touched):
+            page.add("To put back what is left:")
+            page.command(f"advisor fleet rollback {run.id}")
+        return
     if run.state in ("interrupted", "stopped") and run.planned:
         page.add("To take it up again, with what is left:")
         page.command(f"advisor fleet apply --resume {run.id}")
@@ -307,7 +329,7 @@ def fleet_status_text(found: FleetStanding, *, width: int, color: bool) -> str:
         )
         page.add(_counts(run.hosts.values()), indent=2, hang=2)
         if run.state == "interrupted":
-            page.command(f"advisor fleet apply --resume {run.id}", indent=4)
+            page.command(f"advisor fleet {'rollback' if run.is_going_back else 'apply --resume'} {run.id}", indent=4)
     if not found.hosts:
         return page.text
     page.heading("Hosts")

@@ -180,3 +180,6 @@ def _rule_rows(rule: RuleFinding, captured: int, ranks: Mapping[str, int]) -> It
     alone = rule.is_alike or len(rule.hosts) == 1
     yield ("do" if alone else f"do ({rule.hosts[0]})"), (Span(one.advice, "cyan"),)
     yield "hurts when", (one.hurts_when,)
+    if not alone:
+        yield "differs", (f"figures are those of {rule.hosts[0]}; advisor scan --snapshot CAPTURE tells another's",)
+    yield "source", (Span("; ".join(one.sources), "dim"),)

@@ -14,8 +14,9 @@ from advisor.host import Host, MemoryFiles, Missing, Probe, ReadCommand, ReadEth
 from advisor.host.commands import NoCommands
 from advisor.report.terms import EFFECTS, RISKS
 from advisor.script import hand_command, shell_quote
-from advisor.tunables import FileEdit, Tunable, tunable
+from advisor.tunables import FileEdit, Persisted, Tunable, tunable
 from advisor.tunables.block import BlockQueue
+from advisor.tunables.cmdline import CommandLine, commands
 from advisor.tunables.edit_forms import line_setting
 from advisor.tunables.link_driver import DriverValue
 from advisor.tunables.link_qdisc import LinkQdisc
@@ -47,7 +48,18 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
     "llt timer": ("llt:timer.peerinact", "3200"),
     "unit": ("unit:beegfs-storage.service:numa", "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa"),
     "unit setting": ("unit:beegfs-storage.service:LimitNOFILE", "1048576"),
+    "unit state": ("unit:irqbalance.service:state", "disabled inactive"),
     "file": ("file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers", "32"),
+    "cpufreq": ("cpufreq:policy0:governor", "performance"),
+    "cpufreq boost": ("cpufreq:boost", "1"),
+    "intel_pstate": ("intel_pstate:min_perf_pct", "100"),
+    "pm-qos": ("pm-qos:cpu_dma_latency", "10"),
+    "sched": ("sched:migration_cost_ns", "5000000"),
+    "sysfs": ("sysfs:/sys/kernel/mm/ksm/run", "0"),
+    "module": ("module:nf_conntrack", "loaded"),
+    "module parameter": ("module:nvme_core:io_timeout", "255"),
+    "module option": ("module:nvme_core:option.multipath", "N"),
+    "cmdline": ("cmdline:intel_idle.max_cstate", "1"),
 }
 # Values of which each tunable takes one at least, for those of which no better one is known.
 _ANY: Final = ("64", "1", "0-3", "write back", "never", "on", "fq")
@@ -56,8 +68,8 @@ _ANY: Final = ("64", "1", "0-3", "write back", "never", "on", "fq")
 class Handling(msgspec.Struct, frozen=True):
     """What a tunable is and does. ``set_by`` and ``line`` hold an example value.
 
-    ``by_file``: no step sets the live value, its file does once ``set_by`` has made the owner read it. ``persists_in``
-    and ``line`` are None where no file keeps it; ``persist_note`` then says why.
+    ``by_file``: no step sets the live value, its file does once ``set_by`` has made the owner read it. ``by_hand``:
+    nothing here sets it. ``persists_in`` and ``line`` are None where no file keeps it; ``persist_note`` then says why.
     """
 
     what: str
@@ -69,13 +81,16 @@ class Handling(msgspec.Struct, frozen=True):
     line: str | None
     takes_effect: str
     risk: str
+    by_hand: bool = False
 
     def setting(self, quote: str = "") -> str:
         """How it is set, the commands in ``quote``."""
-        commands = f"{quote}{self.set_by}{quote}" if self.set_by else ""
+        if self.by_hand:
+            return f"hand alone: {self.set_by}"
+        typed = f"{quote}{self.set_by}{quote}" if self.set_by else ""
         if not self.by_file:
-            return commands
-        return f"its file, then {commands}" if commands else "its file alone"
+            return typed
+        return f"its file, then {typed}" if typed else "its file alone"
 
 
 def handling(identity: str, *, profile: str = "PROFILE", value: str | None = None) -> Handling:
@@ -87,12 +102,13 @@ def handling(identity: str, *, profile: str = "PROFILE", value: str | None = Non
         what=kind_words(one),
         read_by=_read_by(one.probe),
         set_by=_set_by(one, shown, edit),
-        by_file=bool(shown) and not one.steps(shown),
-        persists_in=edit.path if isinstance(edit, FileEdit) else None,
+        by_file=bool(shown) and not one.steps(shown) and not isinstance(one, CommandLine),
+        persists_in=None if isinstance(edit, Missing) else edit.path,
         persist_note=edit.why if isinstance(edit, Missing) else None,
         line=_line(edit) if isinstance(edit, FileEdit) else None,
         takes_effect=EFFECTS[one.takes_effect],
         risk=RISKS[one.risk],
+        by_hand=isinstance(one, CommandLine),
     )
 
 
@@ -131,7 +147,8 @@ def _plain(text: str) -> str:
 def _example_host(one: Tunable) -> Host:
     """A host on which this one can be kept: with LLT, and with a udev that knows its device."""
     udev = b"E:ID_SERIAL=SERIAL\nE:MD_UUID=UUID\n"
-    files = {LLTTAB: b"", "/usr/lib/tmpfiles.d/README": b"", "/run/udev/data/b8:0": udev}
+    files = {LLTTAB: b"", "/run/udev/data/b8:0": udev}
+    files |= dict.fromkeys(("/usr/lib/tmpfiles.d/README", "/usr/lib/modules-load.d/README", "/etc/default/grub"), b"")
     if isinstance(one, BlockQueue | MdSetting):
         files[f"/sys/block/{one.device}/dev"] = b"8:0"
         files[one.path] = b""
@@ -152,7 +169,10 @@ def _read_by(probe: Probe) -> str:
             return f"grep {shell_quote(link)} /proc/interrupts"
 
 
-def _set_by(one: Tunable, value: str, edit: FileEdit | Missing) -> str:
+def _set_by(one: Tunable, value: str, edit: FileEdit | Persisted | Missing) -> str:
+    if isinstance(one, CommandLine):
+        # A host of which nothing is known: what the plan says depends on its boot loader.
+        return commands(_example_host(one), f"{one.word}={value}")
     reload = edit.reload if isinstance(edit, FileEdit) else ()
     steps = one.steps(value) or reload if value else ()
     return "; ".join(hand_command(step) for step in steps)

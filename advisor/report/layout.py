@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple
 
 from advisor.report.words import clean
+from advisor.words import N_, _, ngettext
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
 
@@ -24,6 +25,11 @@ TAB: Final = 8
 
 _SGR: Final[dict[Style, str]] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _BREAK_AFTER: Final = "/,;:=|"
+# Japanese has no blanks, and lines end between any two characters but these (kinsoku, JIS X 4051).
+_NEVER_FIRST: Final = frozenset(
+    "、。，．・：；？！）」』】〕》〉ーァィゥェォッャュョヮぁぃぅぇぉっゃゅょゎ々％℃)]},.;:!?%"
+)
+_NEVER_LAST: Final = frozenset("（「『【〔《〈([{")
 _SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^ ])+""")
 
 
@@ -66,8 +72,8 @@ def width_of(pieces: Iterable[Piece]) -> int:
 def wrapped(
     pieces: Sequence[Piece], width: int, *, first: Sequence[Piece] = (), indent: int = 0, color: bool = False
 ) -> list[str]:
-    """The pieces as lines of at most ``width`` columns, broken at blanks; a word that is longer than a line is broken
-    after a slash or comma where there is one.
+    """The pieces as lines of at most ``width`` columns, broken at blanks and beside wide characters; a word that is
+    longer than a line is broken after a slash or comma where there is one.
 
     ``first`` stands before the first line as it is, ``indent`` blanks before the others.
     """
@@ -77,12 +83,14 @@ def wrapped(
     room = max(width - indent, 1)
     has_words = False
     for word in _words(pieces):
-        for part in _parts(word, room):
+        parts = (part for stretch in _stretches(word) for part in _parts(stretch, room))
+        for number, part in enumerate(parts):
             size = width_of(part)
-            if used + has_words + size > width and (has_words or used > indent):
+            gap = has_words and not number
+            if used + gap + size > width and (has_words or used > indent):
                 lines.append([Span(" " * indent)])
-                used, has_words = indent, False
-            if has_words:
+                used, has_words, gap = indent, False, False
+            if gap:
                 # A blank keeps the style of the words on both sides of it.
                 style = part[0].style if lines[-1][-1].style == part[0].style else ""
                 lines[-1].append(Span(" ", style))
@@ -106,6 +114,22 @@ def _words(pieces: Sequence[Piece]) -> list[Word]:
             if text:
                 words[-1].append(Span(text, span.style))
     return [tuple(word) for word in words if word]
+
+
+def _stretches(word: Word) -> list[Word]:
+    """The word, in pieces between which a line may end although no blank is there: beside wide characters."""
+    if all(span.text.isascii() for span in word):
+        return [word]
+    chars = [Span(char, span.style) for span in word for char in span.text]
+    starts = [at for at in range(1, len(chars)) if _may_part(chars[at - 1].text, chars[at].text)]
+    return [_merged(chars[begin:end]) for begin, end in pairwise((0, *starts, len(chars)))]
+
+
+def _may_part(before: str, after: str) -> bool:
+    if columns(before) < 2 and columns(after) < 2:
+        return False
+    is_mark = not columns(after) or after in _NEVER_FIRST or before in _NEVER_LAST
+    return not is_mark
 
 
 def _parts(word: Word, room: int) -> list[Word]:
@@ -186,7 +210,7 @@ class Page:
     def labelled(self, rows: Iterable[tuple[str, Sequence[Piece]]], *, indent: int = 2) -> None:
         """A label in a column of its own, its text beside it."""
         listed = list(rows)
-        size = max((columns(label) for label, _ in listed), default=0)
+        size = max((columns(row[0]) for row in listed), default=0)
         for label, pieces in listed:
             self.beside((padded(Span(label, "dim"), size),), pieces, indent=indent, gap=2)
 
@@ -256,9 +280,14 @@ def _fitting(chars: Sequence[Span], room: int) -> int:
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """``1 value``, ``7 values``."""
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+    return ngettext(f"{{count}} {noun}", f"{{count}} {plural or noun + 's'}", count).format(count=count)
+
+
+_LISTED: Final = {"and": N_("{first} and {last}"), "or": N_("{first} or {last}")}
 
 
 def listed(parts: Sequence[str], *, last: str = "and") -> str:
     """``a, b and c``."""
-    return f"{', '.join(parts[:-1])} {last} {parts[-1]}" if len(parts) > 1 else "".join(parts)
+    if len(parts) < 2:
+        return "".join(parts)
+    return _(_LISTED.get(last, f"{{first}} {last} {{last}}")).format(first=_(", ").join(parts[:-1]), last=parts[-1])

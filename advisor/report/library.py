@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from advisor.profiles import Profile, Wanted
 from advisor.report.layout import Page, Span, columns, padded
 from advisor.report.profile_words import GUARDS, condition_words, filled, parameter_words, proof_words, wanted_value
+from advisor.words import _
 
 
 def profile_list_text(profiles: Sequence[Profile], *, width: int, color: bool) -> str:
     """Each profile with its title and what it does."""
     page = Page(width, color=color)
     if not profiles:
-        page.add("There are no profiles.")
+        page.add(_("There are no profiles."))
         return page.text
     size = max(columns(profile.name) for profile in profiles) + 2
     for profile in profiles:
         page.beside((padded(Span(profile.name, "bold"), size),), (profile.title,), indent=0)
         page.beside((" " * size,), (Span(profile.summary, "dim"),), indent=0)
     page.blank()
-    page.add("All of one: ", Span("advisor profiles show NAME", "cyan"), hang=2)
-    page.add("What it means on this host: ", Span("advisor plan NAME", "cyan"), hang=2)
+    page.add(_("All of one:"), " ", Span("advisor profiles show NAME", "cyan"), hang=2)
+    page.add(_("What it means on this host:"), " ", Span("advisor plan NAME", "cyan"), hang=2)
     return page.text
 
 
@@ -31,40 +32,44 @@ def profile_text(profile: Profile, *, width: int, color: bool) -> str:
     page.add(Span(profile.name, "bold"), f": {profile.title}", hang=2)
     page.add(profile.summary)
     page.blank()
-    page.labelled([("helps when", (profile.helps_when,)), ("hurts when", (profile.hurts_when,))], indent=0)
+    page.labelled([(_("helps when"), (profile.helps_when,)), (_("hurts when"), (profile.hurts_when,))], indent=0)
     _add_tunables(page, profile)
     _add_parameters(page, profile)
     _add_limits(page, profile)
     _add_proof(page, profile)
     if profile.notes:
-        page.heading("Notes")
+        page.heading(_("Notes"))
         page.add(profile.notes, indent=2)
     _add_sources(page, profile.sources)
     page.blank()
-    page.add("What it means on this host: ", Span(f"advisor plan {profile.name}", "cyan"), hang=2)
+    page.add(_("What it means on this host:"), " ", Span(f"advisor plan {profile.name}", "cyan"), hang=2)
     return page.text
 
 
 def _add_tunables(page: Page, profile: Profile) -> None:
     if profile.tunables:
-        page.heading("Sets")
+        page.heading(_("Sets"))
     for wanted in profile.tunables:
         _add_tunable(page, profile, wanted)
 
 
 def _add_tunable(page: Page, profile: Profile, wanted: Wanted) -> None:
-    each = f", for each of the {wanted.for_each}" if wanted.for_each else ""
+    each = _(", for each of the {devices}").format(devices=wanted.for_each) if wanted.for_each else ""
     value = Span(wanted_value(profile, wanted), "green")
     page.add(Span(filled(profile, wanted.tunable), "bold"), ": ", value, each, indent=2, hang=4)
     page.labelled(
-        [("why", (wanted.why,)), ("hurts when", (wanted.hurts_when,)), ("sources", ("; ".join(wanted.sources),))],
+        [
+            (_("why"), (wanted.why,)),
+            (_("hurts when"), (wanted.hurts_when,)),
+            (_("sources"), ("; ".join(wanted.sources),)),
+        ],
         indent=6,
     )
 
 
 def _add_parameters(page: Page, profile: Profile) -> None:
     if profile.parameters:
-        page.heading("Parameters", " (--set NAME=VALUE)")
+        page.heading(_("Parameters"), " (--set NAME=VALUE)")
     for name, parameter in profile.parameters.items():
         page.add(Span(name, "bold"), f": {parameter_words(parameter)}", indent=2, hang=4)
         page.add(parameter.about, indent=6)
@@ -72,30 +77,33 @@ def _add_parameters(page: Page, profile: Profile) -> None:
 
 def _add_limits(page: Page, profile: Profile) -> None:
     if profile.conditions:
-        page.heading("Does not apply where")
+        page.heading(_("Does not apply where"))
         for condition in profile.conditions:
-            page.bullet(condition.reason, Span(f" (needs {condition_words(condition)})", "dim"))
+            page.bullet(
+                condition.reason,
+                Span(" " + _("(needs {condition})").format(condition=condition_words(condition)), "dim"),
+            )
     if profile.guards:
-        page.heading("Budget")
+        page.heading(_("Budget"))
         for guard in profile.guards:
             page.bullet(GUARDS[guard])
 
 
 def _add_proof(page: Page, profile: Profile) -> None:
-    page.heading("Proof")
+    page.heading(_("Proof"))
     if profile.proof is None:
-        page.add("None is declared: advisor prove needs --workload.", indent=2, hang=2)
+        page.add(_("None is declared: advisor prove needs --workload."), indent=2, hang=2)
         return
     page.labelled(
         [
-            ("claims", (", ".join(profile.proof.claims) or "none",)),
-            ("shows on", (profile.proof.where,)),
-            ("how", (proof_words(profile.proof),)),
+            (_("claims"), (", ".join(profile.proof.claims) or _("none"),)),
+            (_("shows on"), (profile.proof.where,)),
+            (_("how"), (proof_words(profile.proof),)),
         ]
     )
 
 
 def _add_sources(page: Page, sources: Sequence[str]) -> None:
-    page.heading("Sources")
+    page.heading(_("Sources"))
     for source in sources:
         page.bullet(source)

@@ -12,12 +12,13 @@ from advisor.ceilings.records import Bought, Bound, Ceiling, Known, Limits, Obse
 from advisor.report.layout import Page, Piece, Span, listed
 from advisor.report.units import binary, decimal
 from advisor.report.words import ranked, runs
+from advisor.words import N_, _
 
 _KNOWN: Final[dict[Known, str]] = {
-    "host": "read from the host",
-    "table": "from a table",
-    "declared": "declared",
-    "unknown": "not known",
+    "host": N_("read from the host"),
+    "table": N_("from a table"),
+    "declared": N_("declared"),
+    "unknown": N_("unknown"),
 }
 _PLACES_SHOWN: Final = 6
 
@@ -30,25 +31,26 @@ def limits_document(limits: Limits) -> dict[str, object]:
 def limits_text(limits: Limits, *, width: int, color: bool) -> str:
     """Each path with its ceilings, the binding one below; paths that are alike are told once."""
     page = Page(width, color=color)
-    page.add(Span(f"Ceilings of {limits.hostname or 'this host'}", "bold"), *_instance(limits), hang=2)
-    page.add("Each path by itself, nothing else running. What is not known may lie lower; nothing is estimated.")
-    page.add("Two figures are reads / writes.")
-    for kind, title in (("storage", "Storage"), ("network", "Links")):
+    title = _("Ceilings of {host}").format(host=limits.hostname or _("this host"))
+    page.add(Span(title, "bold"), *_instance(limits), hang=2)
+    page.add(_("Each path by itself, nothing else running. What is not known may lie lower; nothing is estimated."))
+    page.add(_("Two figures are reads / writes."))
+    for kind, title in (("storage", _("Storage")), ("network", _("Links"))):
         paths = [path for path in limits.paths if path.kind == kind]
-        page.heading(title, "" if paths else ": none found")
-        for _, same in groupby(paths, key=_shape):
+        page.heading(title, "" if paths else f": {_('none found')}")
+        for same in (list(run) for _shape_of, run in groupby(paths, key=_shape)):
             page.blank()
-            _add_path(page, list(same))
+            _add_path(page, same)
     _add_bought(page, limits.bought)
-    page.heading("Not known of any path")
+    page.heading(_("Unknown of any path"))
     page.labelled([(one.what, (one.why,)) for one in limits.unknown])
     sources = dict.fromkeys(one.source for path in limits.paths for one in path.ceilings if one.source)
     if sources:
-        page.heading("Sources")
+        page.heading(_("Sources"))
         for source in sources:
             page.bullet(source)
     if limits.notes:
-        page.heading("Notes")
+        page.heading(_("Notes"))
         for note in limits.notes:
             page.bullet(note)
     return page.text
@@ -74,14 +76,14 @@ def _add_path(page: Page, paths: Sequence[Path]) -> None:
     path = paths[0]
     names = [one.name for one in paths]
     title = runs(names, ranked(names)) if len(paths) > 1 else path.name
-    count = f" · {len(paths)} alike" if len(paths) > 1 else ""
+    count = " · " + _("{count} alike").format(count=len(paths)) if len(paths) > 1 else ""
     page.add(Span(title, "bold"), count, _title_words(path), indent=2, hang=2)
     for layer in path.layers:
         page.add(Span(layer, "dim"), indent=4, hang=2)
     for kept in path.holds:
         page.add(kept, indent=4, hang=2)
     if path.ceilings:
-        page.table([_HEAD, *(_row(one, many=len(paths) > 1) for one in path.ceilings)], indent=4)
+        page.table([_head(), *(_row(one, many=len(paths) > 1) for one in path.ceilings)], indent=4)
     page.labelled(list(_binding_rows(path)), indent=4)
     for note in path.notes:
         page.add(note, indent=4, hang=2)
@@ -90,19 +92,21 @@ def _add_path(page: Page, paths: Sequence[Path]) -> None:
 def _title_words(path: Path) -> str:
     words = []
     if path.file_system:
-        words.append(f"{path.file_system} on {path.device}")
+        words.append(_("{what} on {device}").format(what=path.file_system, device=path.device))
     elif path.name != path.device:
         words.append(path.device)
     if path.capacity:
-        words.append(f"{decimal(path.capacity.raw_bytes)} raw, {binary(path.capacity.usable_bytes)} usable")
+        raw, usable = decimal(path.capacity.raw_bytes), binary(path.capacity.usable_bytes)
+        words.append(_("{raw} raw, {usable} usable").format(raw=raw, usable=usable))
     return "".join(f" · {word}" for word in words)
 
 
-_HEAD: Final = tuple(Span(word, "dim") for word in ("part", "MB/s", "IOPS", "known how"))
+def _head() -> tuple[Piece, ...]:
+    return tuple(Span(word, "dim") for word in (_("part"), "MB/s", "IOPS", _("known how")))
 
 
 def _row(one: Ceiling, *, many: bool) -> tuple[Piece, ...]:
-    known = Span(_KNOWN[one.known], "yellow" if one.known == "unknown" else "")
+    known = Span(_(_KNOWN[one.known]), "yellow" if one.known == "unknown" else "")
     where = "" if many else _where(one)
     why = f"{known.text}: {where}{one.why}"
     if one.known == "unknown":
@@ -115,19 +119,20 @@ def _where(one: Ceiling) -> str:
     more = len(one.where) - len(shown)
     if not shown or one.stage in ("instance", "wire") or set(shown) & set(one.why.partition(":")[:1]):
         return ""
-    return f"{', '.join(shown)}{f' and {more} more' if more else ''}; "
+    names = ", ".join(shown)
+    return (_("{item} and {count} more").format(item=names, count=more) if more else names) + "; "
 
 
 def _burst_words(one: Ceiling) -> str:
     if one.burst is None:
         return ""
-    lasting = f" for {minutes(one.burst_seconds)}" if one.burst_seconds else ""
+    lasting = " " + _("for {time}").format(time=minutes(one.burst_seconds)) if one.burst_seconds else ""
     parts = [
         f"{_two(one.burst, name)} {unit}"
         for name, unit in (("mb_per_s", "MB/s"), ("iops", "IOPS"))
         if _two(one.burst, name) != "-"
     ]
-    return f"; from full credits {listed(parts)}{lasting}"
+    return "; " + _("from full credits {rates}").format(rates=listed(parts)) + lasting
 
 
 def _two(rate: Rate, measure: str) -> str:
@@ -160,16 +165,16 @@ def minutes(seconds: float) -> str:
 
 def _binding_rows(path: Path) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     if not path.sustained:
-        yield "bound by", ("no ceiling of it is known",)
+        yield _("bound by"), (_("no ceiling of it is known"),)
     for measure, unit in (("mb_per_s", "MB/s"), ("iops", "IOPS")) if path.sustained else ():
         bound = [one for one in path.sustained if one.quantity.endswith(measure)]
         burst = [one for one in path.burst if one.quantity.endswith(measure)]
-        words = _bound_words(bound, unit) if bound else f"no ceiling of {unit} is known"
+        words = _bound_words(bound, unit) if bound else _("no ceiling of {unit} is known").format(unit=unit)
         if burst:
-            words += f"; in bursts {_bound_words(burst, unit)}"
-        yield f"{unit} bound by", (words,)
+            words += "; " + _("in bursts {what}").format(what=_bound_words(burst, unit))
+        yield _("{unit} bound by").format(unit=unit), (words,)
     for one in path.observed:
-        yield "measured", (_observed_words(one),)
+        yield _("measured"), (_observed_words(one),)
 
 
 def _bound_words(bounds: Sequence[Bound], unit: str) -> str:
@@ -177,26 +182,35 @@ def _bound_words(bounds: Sequence[Bound], unit: str) -> str:
     if same:
         return f"{bounds[0].what}, {number(bounds[0].value)} {unit}"
     if len({one.ceiling for one in bounds}) == 1:
-        each = ", ".join(f"{one.quantity.partition('_')[0]}s {number(one.value)}" for one in bounds)
+        each = _(", ").join(f"{_way(one)} {number(one.value)}" for one in bounds)
         return f"{bounds[0].what}, {each} {unit}"
-    return "; ".join(f"{one.quantity.partition('_')[0]}s {one.what}, {number(one.value)} {unit}" for one in bounds)
+    return "; ".join(f"{_way(one)} {one.what}, {number(one.value)} {unit}" for one in bounds)
+
+
+def _way(one: Bound) -> str:
+    return _("reads") if one.quantity.startswith("read") else _("writes")
 
 
 def _observed_words(one: Observed) -> str:
     unit = "IOPS" if one.measure == "iops" else "MB/s"
     words = f"{one.workload}: {number(one.value)} {unit}"
     if one.share is None or one.ceiling is None:
-        return f"{words}; no ceiling of it is known"
-    words += f", {percent(one.share)} of {number(one.ceiling)}{' in bursts' if one.in_burst else ''}"
-    return f"{words}; a full bucket lasts {minutes(one.seconds)} at that" if one.seconds else words
+        return f"{words}; {_('no ceiling of it is known')}"
+    share = _("{share} of {ceiling} in bursts") if one.in_burst else _("{share} of {ceiling}")
+    words += ", " + share.format(share=percent(one.share), ceiling=number(one.ceiling))
+    lasting = _("a full bucket lasts {time} at that")
+    return f"{words}; {lasting.format(time=minutes(one.seconds))}" if one.seconds else words
 
 
 def _add_bought(page: Page, bought: Sequence[Bought]) -> None:
     if not bought:
         return
-    page.heading("All EBS volumes together against the instance")
+    page.heading(_("All EBS volumes together against the instance"))
     for one in bought:
         unit = "IOPS" if one.quantity.endswith("iops") else "MB/s"
-        words = f"volumes {number(one.volumes)} {unit}, instance {number(one.instance)} {unit}"
-        tail = f": {percent(one.unusable)} of that is not usable" if one.unusable else ": all of it is usable"
-        page.bullet(words + tail)
+        words = _("volumes {volumes} {unit}, instance {instance} {unit}").format(
+            volumes=number(one.volumes), instance=number(one.instance), unit=unit
+        )
+        share = percent(one.unusable)
+        tail = _("{share} of that is not usable").format(share=share) if one.unusable else _("all of it is usable")
+        page.bullet(f"{words}: {tail}")

@@ -21,7 +21,7 @@ from advisor.report.words import clean
 from advisor.transaction import Drift
 
 if TYPE_CHECKING:
-    from advisor.fleet.in_force import FleetStanding
+    from advisor.fleet.runs.in_force import FleetStanding
 
 MAX_SERIES: Final = 100
 """Series of one name for one host. More are counted only: a name that is in a label makes a series each."""

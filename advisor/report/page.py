@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from advisor.report.words import clean
+from advisor.words import N_
 
 HEADING = "bold"
 LABEL = "dim"
@@ -23,7 +24,7 @@ QUIET = "dim"
 COMMAND = "cyan"
 SEVERITY_STYLE = {"warning": "bold yellow", "advice": "bold cyan", "info": "bold"}
 
-UNKNOWN = "unknown"
+UNKNOWN = N_("unknown")
 
 Cell = str | Text
 

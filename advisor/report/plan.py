@@ -12,6 +12,7 @@ from advisor.plan.records import SATISFIED, Change, FileChange, Plan, Skipped, S
 from advisor.redaction import for_display
 from advisor.report.folding import Folded, fold
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded, width_of
+from advisor.report.messages import told
 from advisor.report.terms import (
     EFFECTS,
     RISKS,
@@ -23,25 +24,28 @@ from advisor.report.terms import (
     unit_word,
 )
 from advisor.script import hand_command, shell_quote
+from advisor.words import N_, _
 
 FINGERPRINT_DIGITS: Final = 12
 
 # Titles in the order in which they are told: first what stands in the way.
 _STATES: Final[Mapping[SkipState, tuple[str, Style]]] = {
-    "blocked": ("Cannot be done", "red"),
-    "overridden": ("Would be overridden at the next boot", "red"),
-    "unknown": ("Unknown: could not be read", "yellow"),
-    "would-lower": ("Left as it is: better already", ""),
-    "not-applicable": ("Does not apply here", ""),
-    "in-place": ("In place already", ""),
+    "blocked": (N_("In the way: cannot be done"), "red"),
+    "overridden": (N_("Would be overridden at the next boot"), "red"),
+    "unknown": (N_("Unknown: could not be read"), "yellow"),
+    "would-lower": (N_("Left as it is: better already"), ""),
+    "by-hand": (N_("Left to you"), "yellow"),
+    "not-applicable": (N_("Does not apply here"), ""),
+    "in-place": (N_("In place already"), ""),
 }
 _COUNTS: Final[Mapping[SkipState, str]] = {
-    "blocked": "in the way",
-    "overridden": "overridden",
-    "unknown": "unknown",
-    "would-lower": "better already",
-    "not-applicable": "not applicable",
-    "in-place": "in place already",
+    "blocked": N_("{count} in the way"),
+    "overridden": N_("{count} overridden"),
+    "unknown": N_("{count} unknown"),
+    "would-lower": N_("{count} better already"),
+    "by-hand": N_("{count} left to you"),
+    "not-applicable": N_("{count} not applicable"),
+    "in-place": N_("{count} in place already"),
 }
 
 
@@ -49,41 +53,50 @@ def plan_text(plan: Plan, *, width: int, color: bool) -> str:
     """The whole plan for a person, in at most ``width`` columns; ends with what to type next or why not."""
     page = Page(width, color=color)
     _add_title(page, plan)
+    add_plan(page, plan)
+    _add_next(page, plan)
+    return page.text
+
+
+def add_plan(page: Page, plan: Plan) -> None:
+    """What a plan changes and what it leaves, without a title and without what to type next."""
     for (profile, kind), run in groupby(plan.changes, key=lambda change: (change.profile, kind_of(change.tunable))):
         _add_block(page, profile, kind, tuple(run))
     _add_files(page, plan.files)
     _add_bystanders(page, plan)
     _add_skipped(page, plan.skipped)
     _add_notes(page, plan.notes)
-    _add_next(page, plan)
-    return page.text
 
 
 def skipped_counts(skipped: Iterable[Skipped]) -> str:
     """``2 in place already, 200 not applicable``."""
     states = [one.state for one in skipped]
-    return ", ".join(f"{states.count(state)} {words}" for state, words in _COUNTS.items() if state in states)
+    counts = (_(words).format(count=states.count(state)) for state, words in _COUNTS.items() if state in states)
+    return _(", ").join(counts)
 
 
 def _add_title(page: Page, plan: Plan) -> None:
-    title = f"Plan of {listed(plan.profiles)}"
-    fingerprint = f"fingerprint {plan.fingerprint[:FINGERPRINT_DIGITS]}"
+    title = _("Plan of {profiles}").format(profiles=listed(plan.profiles))
+    fingerprint = _("fingerprint {digits}").format(digits=plan.fingerprint[:FINGERPRINT_DIGITS])
     gap = page.width - columns(title) - columns(fingerprint)
     if gap < 2:
         page.add(Span(title, "bold"))
         page.add(Span(fingerprint, "dim"))
     else:
         page.row(Span(title, "bold"), " " * gap, Span(fingerprint, "dim"))
-    amount = f"{counted(len(plan.changes), 'value')} and {counted(len(plan.files), 'file')} would change"
-    parts = ("Nothing would change" if plan.is_empty else amount, skipped_counts(plan.skipped))
-    page.add(f"{'; '.join(filter(None, parts))}.{'' if plan.is_empty else ' Nothing has been changed.'}")
+    amount = _("{values} and {files} would change").format(
+        values=counted(len(plan.changes), "value"), files=counted(len(plan.files), "file")
+    )
+    parts = (_("Nothing would change") if plan.is_empty else amount, skipped_counts(plan.skipped))
+    said = _("{sentence}.") if plan.is_empty else _("{sentence}. Nothing has been changed.")
+    page.add(said.format(sentence=_("; ").join(filter(None, parts))))
 
 
 def _add_block(page: Page, profile: str, kind: str, changes: tuple[Change, ...]) -> None:
     """Changes of one profile and kind: what they have in common once, then each of them."""
     page.heading(profile, f": {counted_kind(kind, len(changes))}")
     why, most = _shared_why(changes), {label: _most_common(changes, words) for label, words in _ATTRIBUTES.items()}
-    page.labelled([*_common_rows(changes, most), *([("why", [why])] if why else [])])
+    page.labelled([*_common_rows(changes, most), *([(_("why"), [why])] if why else [])])
     page.blank()
     folded = folded_changes(changes)
     size = max(columns(one.title) for one in folded)
@@ -119,7 +132,7 @@ def _common_rows(changes: Sequence[Change], most: Mapping[str, str | None]) -> l
             named.setdefault(_ATTRIBUTES[label](change), []).append(short_name(change.tunable))
         texts = [common] if common else []
         texts += [f"{', '.join(names)}: {text}" for text, names in named.items() if text and text != common]
-        rows += [(label if number == 0 else "", [text]) for number, text in enumerate(texts)]
+        rows += [(_(label) if number == 0 else "", [text]) for number, text in enumerate(texts)]
     return rows
 
 
@@ -131,21 +144,24 @@ def _most_common(changes: Sequence[Change], words: Callable[[Change], str]) -> s
 
 def _takes_effect(change: Change) -> str:
     commands = restart_commands((change,))
-    return f"{EFFECTS[change.takes_effect]}: {commands[0]}" if commands else EFFECTS[change.takes_effect]
+    effect = _(EFFECTS[change.takes_effect])
+    return f"{effect}: {commands[0]}" if commands else effect
 
 
 def _persists(change: Change) -> str:
-    return f"in {change.persist}" if change.persist else f"no: {change.persist_note or 'a reboot undoes it'}"
+    if change.persist:
+        return _("in {path}").format(path=change.persist)
+    return _("no: {why}").format(why=told(change.persist_note or N_("a reboot undoes it")))
 
 
 def _risk(change: Change) -> str:
-    return RISKS[change.risk]
+    return _(RISKS[change.risk]) if RISKS[change.risk] else ""
 
 
 _ATTRIBUTES: Final[Mapping[str, Callable[[Change], str]]] = {
-    "takes effect": _takes_effect,
-    "persists": _persists,
-    "risk": _risk,
+    N_("takes effect"): _takes_effect,
+    N_("persists"): _persists,
+    N_("risk"): _risk,
 }
 
 
@@ -171,7 +187,7 @@ def _add_change(page: Page, one: Folded[Change], size: int, *, shared_why: str, 
         page.add(why, indent=6)
     for label in own:
         if text := _ATTRIBUTES[label](change):
-            page.add(Span(f"{label}: {text}", "dim"), indent=6, hang=2)
+            page.add(Span(f"{_(label)}: {text}", "dim"), indent=6, hang=2)
 
 
 def add_values(page: Page, name: Span, change: Change, size: int) -> None:
@@ -192,7 +208,7 @@ def add_values(page: Page, name: Span, change: Change, size: int) -> None:
 def _values(change: Change) -> tuple[list[Piece], Span]:
     """Before and after, and what they are in other words."""
     if change.before == change.after:
-        return [Span(change.after, "green")], Span("is in force; the file makes it last", "dim")
+        return [Span(change.after, "green")], Span(_("is in force; the file makes it last"), "dim")
     human = human_change(change.tunable, change.before, change.after)
     remark = f"({human})" if human else unit_word(change.tunable)
     return [Span(change.before, "red"), " → ", Span(change.after, "green")], Span(remark, "dim")
@@ -205,9 +221,9 @@ def _add_hurts(page: Page, changes: Sequence[Change]) -> None:
         texts.setdefault(change.hurts_when, []).append(short_name(change.tunable))
     page.blank()
     if len(texts) == 1:
-        page.labelled([("hurts when", [next(iter(texts))])])
+        page.labelled([(_("hurts when"), [next(iter(texts))])])
         return
-    page.add(Span("hurts when", "dim"), indent=2)
+    page.add(Span(_("hurts when"), "dim"), indent=2)
     for text, tunables in texts.items():
         page.bullet(f"{', '.join(tunables)}: {text}", indent=4)
 
@@ -215,12 +231,12 @@ def _add_hurts(page: Page, changes: Sequence[Change]) -> None:
 def _add_files(page: Page, files: Sequence[FileChange]) -> None:
     if not files:
         return
-    page.heading("Files")
+    page.heading(_("Files"))
     for file in files:
         for line, style in file_diff(file):
             page.verbatim(line, style, indent=2)
         for step in file.reload:
-            page.add("then ", Span(hand_command(step), "cyan"), indent=2, hang=2)
+            page.add(_("then"), " ", Span(hand_command(step), "cyan"), indent=2, hang=2)
         page.blank()
 
 
@@ -234,7 +250,7 @@ def file_diff(file: FileChange) -> list[tuple[str, Style]]:
     diff = difflib.unified_diff(before, after, *names, n=3)
     head: list[tuple[str, Style]] = []
     if file.before is None:
-        head.append((f"new file, mode {file.mode:04o}", "dim"))
+        head.append((_("new file, mode {mode}").format(mode=f"{file.mode:04o}"), "dim"))
     found = [(line, _diff_style(line)) for line in diff]
     return head + [part for line, style in found for part in _terminated(line, style)]
 
@@ -261,14 +277,15 @@ def _add_bystanders(page: Page, plan: Plan) -> None:
     # What hangs on the queues of a link is told by a note: it can be hundreds of values.
     moving = [one for one in plan.bystanders if not one.keeps and not one.resets]
     if moving:
-        page.heading("May move along")
-        page.add("The kernel may change these with the ones above; a rollback puts them back too.", indent=2)
+        page.heading(_("May move along"))
+        page.add(_("The kernel may change these with the ones above; a rollback puts them back too."), indent=2)
         links = fold(moving, lambda one: one.tunable, same=lambda one: one.before)
-        page.table([(one.title, f"{one.items[0].before} now") for one in links])
+        page.table([(one.title, _("{value} now").format(value=one.items[0].before)) for one in links])
     kept = sorted({one.tunable.split(":")[1] for one in plan.bystanders if one.keeps})
     if kept:
         page.blank()
-        page.add(f"Addresses and routes of {listed(kept)} are recorded, and given back if a link loses them.")
+        text = _("Addresses and routes of {links} are recorded, and given back if a link loses them.")
+        page.add(text.format(links=listed(kept)))
 
 
 def _add_skipped(page: Page, skipped: Sequence[Skipped]) -> None:
@@ -280,7 +297,7 @@ def _add_skipped(page: Page, skipped: Sequence[Skipped]) -> None:
 
 def _add_state(page: Page, title: str, style: Style, items: Sequence[Skipped]) -> None:
     page.blank()
-    page.add(Span(title, style or "bold"), f" ({len(items)})" if len(items) > 1 else "")
+    page.add(Span(_(title), style or "bold"), f" ({len(items)})" if len(items) > 1 else "")
     by_reason: dict[str, list[Folded[Skipped]]] = {}
     for one in fold(items, lambda one: one.tunable, lambda one: one.reason):
         # The titles of what is satisfied say the reason.
@@ -292,10 +309,10 @@ def _add_state(page: Page, title: str, style: Style, items: Sequence[Skipped]) -
 def _add_reason(page: Page, reason: str, folded: Sequence[Folded[Skipped]]) -> None:
     """A reason that several have in common stands above them, that of a single one beside it."""
     if reason and len(folded) > 1:
-        page.add(f"{reason}:", indent=2)
+        page.add(f"{told(reason)}:", indent=2)
         page.table([(_open_name(one), _skipped_values(one.items)) for one in folded], indent=4)
         return
-    texts = ((_open_name(one), ": ".join(filter(None, (_skipped_values(one.items), reason)))) for one in folded)
+    texts = ((_open_name(one), ": ".join(filter(None, (_skipped_values(one.items), told(reason))))) for one in folded)
     page.table(list(texts))
 
 
@@ -313,30 +330,31 @@ def _skipped_values(items: Sequence[Skipped]) -> str:
     is_there, asked = before.pop(), wanted.pop()
     if items[0].state == "in-place":
         return is_there or ""
-    return ", ".join([f"is {is_there}"] * (is_there is not None) + [f"wanted {asked}"] * (asked is not None))
+    there = [] if is_there is None else [_("is {value}").format(value=is_there)]
+    return _(", ").join([*there, *([] if asked is None else [_("wanted {value}").format(value=asked)])])
 
 
 def _add_notes(page: Page, notes: Sequence[str]) -> None:
     if notes:
-        page.heading("Notes")
+        page.heading(_("Notes"))
         for note in notes:
-            page.bullet(note)
+            page.bullet(told(note))
 
 
 def _add_next(page: Page, plan: Plan) -> None:
     page.blank()
     reason = cannot_apply_reason(plan)
     if reason:
-        page.add(Span("Cannot be applied: ", "red"), reason, hang=2)
+        page.add(Span(_("Cannot be applied:"), "red"), " ", told(reason), hang=2)
     elif plan.is_empty:
-        page.add("Nothing to do: everything is there already.")
+        page.add(_("Nothing to do: everything is there already."))
     else:
-        page.add("To apply it, as root:")
-        page.command(apply_command(plan))
+        page.add(_("To apply it, as root:"))
+        page.command(" ".join((apply_command(plan), *(f"--instead-of {one}" for one in plan.instead_of))))
 
 
 def cannot_apply_reason(plan: Plan) -> str | None:
-    """Why this plan cannot be applied; None where it can, or where there is nothing left to do."""
+    """Why this plan cannot be applied; None where it can, or where there is nothing left to do. English: it is data."""
     if plan.blocking:
         first = plan.blocking[0]
         more = f" (and {len(plan.blocking) - 1} more)" if len(plan.blocking) > 1 else ""

@@ -12,7 +12,6 @@ from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
 from advisor.report.proof_numbers import amount, p_of, p_words, percent
 from advisor.report.proof_rows import (
-    HEAD,
     Cells,
     Group,
     Row,
@@ -21,6 +20,7 @@ from advisor.report.proof_rows import (
     cells_of,
     expm1,
     groups_of,
+    head,
     interval_of,
     rows_of,
 )
@@ -40,6 +40,7 @@ from advisor.report.proof_words import (
     verdict_words,
     workload_title,
 )
+from advisor.words import _
 
 __all__ = ["METRIC_WORDS", "p_words", "percent", "proof_text"]
 
@@ -48,14 +49,14 @@ def proof_text(proof: Proof, *, width: int, color: bool) -> str:
     """The whole result for a person, in at most ``width`` columns; its first word is the verdict."""
     page = Page(width, color=color)
     _add_verdict(page, proof)
-    _add_list(page, "Why", reasons_of(proof))
+    _add_list(page, _("Why"), reasons_of(proof))
     _add_figures(page, proof)
-    _add_list(page, "Notes", notes_of(proof))
+    _add_list(page, _("Notes"), notes_of(proof))
     _add_values(page, proof)
-    _add_labelled(page, "Host", host_rows(proof))
-    _add_labelled(page, "Session", session_rows(proof))
+    _add_labelled(page, _("Host"), host_rows(proof))
+    _add_labelled(page, _("Session"), session_rows(proof))
     page.blank()
-    page.add(AGAIN)
+    page.add(_(AGAIN))
     page.command(command_again(proof))
     return page.text
 
@@ -80,7 +81,7 @@ def _add_list(page: Page, heading: str, lines: Sequence[str]) -> None:
 def _add_values(page: Page, proof: Proof) -> None:
     rows = value_rows(proof)
     if rows:
-        page.heading("Arms", Span(": in A → in B", "dim"))
+        page.heading(_("Arms"), Span(": " + _("in A → in B"), "dim"))
         page.table(rows)
 
 
@@ -96,7 +97,7 @@ def _add_figures(page: Page, proof: Proof) -> None:
     groups = groups_of(proof)
     low, high = axis_ends(row for group in groups if group.is_judged for row in group.rows)
     sizes = [
-        max(columns(cell) for cell in column) for column in zip(HEAD, *map(cells_of, rows_of(groups)), strict=True)
+        max(columns(cell) for cell in column) for column in zip(head(), *map(cells_of, rows_of(groups)), strict=True)
     ]
     says = max(width_of((row.says,)) for row in rows_of(groups))
     room = page.width - 4 - sum(sizes) - says - 2 * (len(sizes) + 1)
@@ -110,7 +111,7 @@ def _add_figures(page: Page, proof: Proof) -> None:
 def _add_wide(page: Page, groups: Sequence[Group], sizes: Sequence[int], axis: Axis) -> None:
     named: set[str] = set()
     page.blank()
-    _add_wide_row(page, HEAD, sizes, [Span(_scale(axis), "dim")], Span(""), "dim")
+    _add_wide_row(page, head(), sizes, [Span(_scale(axis), "dim")], Span(""), "dim")
     for group in groups:
         _add_group(page, group)
         for name, rows in by_workload(group.rows):
@@ -203,8 +204,10 @@ def _add_legend(page: Page, proof: Proof) -> None:
     page.blank()
     for text in (
         arms_words(proof),
-        "├──●──┤ estimate and 95 % interval, │ no change, ░ within the margin (guardrail: the cost allowed); "
-        "better is to the right, for latency and CPU too.",
+        _(
+            "├──●──┤ estimate and 95 % interval, │ no change, ░ within the margin (guardrail: the cost allowed); "
+            "better is to the right, for latency and CPU too."
+        ),
         level_words(proof),
     ):
         page.add(Span(text, "dim"))

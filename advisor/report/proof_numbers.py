@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from advisor.proof.records import Summary
 from advisor.report.units import binary
+from advisor.words import _
 
 
 def percent(fraction: float) -> str:
@@ -43,7 +44,10 @@ def change_words(item: Summary) -> str:
 
 def interval_words(item: Summary) -> str:
     """``+25 % to +32 %``; empty where it was not measured."""
-    return "" if item.ci95 is None else " to ".join(percent(bound - 1) for bound in item.ci95)
+    if item.ci95 is None:
+        return ""
+    low, high = (percent(bound - 1) for bound in item.ci95)
+    return _("{low} to {high}").format(low=low, high=high)
 
 
 def figures_words(before: float | None, after: float | None) -> str:
@@ -81,9 +85,9 @@ def p_words(p: float | None) -> str:
 def written(count: int, budget: int) -> str:
     """What a session wrote of what it was allowed to, in bytes."""
     if not count:
-        return "nothing"
+        return _("nothing")
     exact = f" ({counted_bytes(count)})" if count >= 1024 else ""
-    return f"{binary(count)}{exact}; {binary(budget)} were allowed"
+    return _("{size}; {budget} were allowed").format(size=f"{binary(count)}{exact}", budget=binary(budget))
 
 
 def counted_bytes(count: int) -> str:

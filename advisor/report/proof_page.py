@@ -20,7 +20,7 @@ from advisor.report.charts.timeline import Entry, entries, timed_metrics, timeli
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Piece, Span, counted
 from advisor.report.proof_numbers import change_words, figure, figures_words, interval_words, percent
-from advisor.report.proof_rows import HEAD, Group, Row, by_workload, cells_of, groups_of
+from advisor.report.proof_rows import Group, Row, by_workload, cells_of, groups_of, head
 from advisor.report.proof_words import (
     AGAIN,
     METRIC_WORDS,
@@ -42,6 +42,7 @@ from advisor.report.proof_words import (
 )
 from advisor.report.words import clean
 from advisor.script import shell_quote
+from advisor.words import spoken
 
 
 class Twin(msgspec.Struct, frozen=True):
@@ -54,6 +55,7 @@ class Twin(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
+@spoken("en")
 def proof_page(proof: Proof) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()
@@ -94,7 +96,7 @@ def _verdict(proof: Proof) -> dict[str, object]:
 def _figures(proof: Proof) -> dict[str, object]:
     return {
         "forest": forest(proof),
-        "columns": ("metric", *HEAD[1:], "result"),
+        "columns": ("metric", *head()[1:], "result"),
         "groups": [_group(group) for group in groups_of(proof)],
         "arms": arms_words(proof),
         "level": level_words(proof),

@@ -17,6 +17,7 @@ from advisor.report.layout import Span
 from advisor.report.proof_numbers import amount, amounts, change_words, figures_words, interval_words, p_figure, p_of
 from advisor.report.proof_words import VERDICTS, metric_words
 from advisor.report.words import clean
+from advisor.words import N_, _
 
 
 class Row(NamedTuple):
@@ -46,9 +47,13 @@ class Cells(NamedTuple):
     mde: str
 
 
-_UNMEASURED: Final = Span("not measured", "dim")
-_VOID: Final = Span("void", "dim")
-HEAD: Final = Cells("", "before → after", "change", "interval", "p", "pairs", "MDE")
+_NOT_MEASURED: Final = N_("not measured")
+_VOIDED: Final = N_("void")
+
+
+def head() -> Cells:
+    """The headings of the columns."""
+    return Cells("", _("before → after"), _("change"), _("interval"), "p", _("pairs"), "MDE")
 
 
 def rows_of(groups: Iterable[Group]) -> list[Row]:
@@ -57,14 +62,16 @@ def rows_of(groups: Iterable[Group]) -> list[Row]:
 
 def groups_of(proof: Proof) -> list[Group]:
     """Claims, guardrails, control, explored; those without rows left out."""
-    remark = {"invalid": "; void, nothing follows from them", "indicative": "; indicative only"}.get(proof.verdict, "")
-    margins = f"margin ±{amounts(claim.margin for claim in proof.workloads)}"
-    limits = f"what must not get worse by more than {amounts(item.limit for item in proof.guardrails)}"
+    remarks = {"invalid": _("; void, nothing follows from them"), "indicative": _("; indicative only")}
+    remark = remarks.get(proof.verdict, "")
+    margins = _("margin ±{margin}").format(margin=amounts(claim.margin for claim in proof.workloads))
+    most = amounts(item.limit for item in proof.guardrails)
+    limits = _("what must not get worse by more than {limit}").format(limit=most)
     groups = (
-        Group("Claims", margins + remark, tuple(_claim_row(proof, claim) for claim in proof.workloads)),
-        Group("Guardrails", limits, tuple(_guard_row(proof, item) for item in proof.guardrails)),
-        Group("Control", "what the change cannot touch", _control_rows(proof)),
-        Group("Explored", "not judged", _explored_rows(proof), is_judged=False),
+        Group(_("Claims"), margins + remark, tuple(_claim_row(proof, claim) for claim in proof.workloads)),
+        Group(_("Guardrails"), limits, tuple(_guard_row(proof, item) for item in proof.guardrails)),
+        Group(_("Control"), _("what the change cannot touch"), _control_rows(proof)),
+        Group(_("Explored"), _("not judged"), _explored_rows(proof), is_judged=False),
     )
     return [group for group in groups if group.rows]
 
@@ -76,14 +83,14 @@ def _claim_row(proof: Proof, claim: Summary) -> Row:
 def _claim_says(proof: Proof, claim: Summary) -> Span:
     """The verdict on one claim; in brackets where the session as a whole proves nothing."""
     if not claim.pairs:
-        return _UNMEASURED
+        return Span(_(_NOT_MEASURED), "dim")
     words, style = VERDICTS[claim.verdict or "inconclusive"]
     match proof.verdict:
         case "invalid":
-            return _VOID
+            return Span(_(_VOIDED), "dim")
         case "indicative":
-            return Span(f"({words})", "yellow")
-    return Span(words, style)
+            return Span(f"({_(words)})", "yellow")
+    return Span(_(words), style)
 
 
 def band_of(down: float | None, up: float | None) -> tuple[float, float] | None:
@@ -93,13 +100,13 @@ def band_of(down: float | None, up: float | None) -> tuple[float, float] | None:
 
 
 def _guard_row(proof: Proof, item: Summary) -> Row:
-    says = Span("no cost shown")
+    says = Span(_("no cost shown"))
     if not item.pairs:
-        says = _UNMEASURED
+        says = Span(_(_NOT_MEASURED), "dim")
     elif proof.verdict == "invalid":
-        says = _VOID
+        says = Span(_(_VOIDED), "dim")
     elif item.verdict == "loss":
-        says = Span(f"over {amount(item.limit)} worse", "red")
+        says = Span(_("over {share} worse").format(share=amount(item.limit)), "red")
     return Row(item, says, band_of(item.limit, 0.0))
 
 
@@ -108,11 +115,11 @@ def _control_rows(proof: Proof) -> tuple[Row, ...]:
         return ()
     margin = min((claim.margin for claim in proof.workloads if claim.margin is not None), default=math.inf)
     if not proof.control.pairs:
-        says = _UNMEASURED
+        says = Span(_(_NOT_MEASURED), "dim")
     elif proof.control.pairs < MINIMUM_PAIRS:
-        says = Span("too few pairs")
+        says = Span(_("too few pairs"))
     else:
-        says = Span("moved", "red") if _has_moved(proof.control, margin) else Span("did not move", "green")
+        says = Span(_("moved"), "red") if _has_moved(proof.control, margin) else Span(_("did not move"), "green")
     return (Row(proof.control, says),)
 
 
@@ -122,7 +129,7 @@ def _has_moved(control: Summary, margin: float) -> bool:
 
 
 def _explored_rows(proof: Proof) -> tuple[Row, ...]:
-    return tuple(Row(item, Span("not judged", "dim")) for item in proof.exploratory)
+    return tuple(Row(item, Span(_("not judged"), "dim")) for item in proof.exploratory)
 
 
 def cells_of(row: Row) -> Cells:
@@ -130,7 +137,7 @@ def cells_of(row: Row) -> Cells:
     item = row.summary
     return Cells(
         metric=metric_words(item),
-        values=f"{figures_words(item.before, item.after)} {clean(item.unit)}" if item.pairs else "no figures",
+        values=f"{figures_words(item.before, item.after)} {clean(item.unit)}" if item.pairs else _("no figures"),
         change=change_words(item),
         interval=interval_words(item),
         p=p_figure(p_of(item)),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from advisor.proof.comparison import Side
 from advisor.proof.metrics import MetricName
 from advisor.proof.progress import duration
 from advisor.proof.records import Ended, Proof, Session, Summary, ToggleClass, Verdict
@@ -18,48 +19,49 @@ from advisor.report.folding import fold
 from advisor.report.layout import Piece, Span, Style, counted
 from advisor.report.proof_numbers import amount, change_words, interval_words, p_of, p_words, written
 from advisor.script import shell_quote
+from advisor.words import N_, _
 
 VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {
-    "gain": ("gain", "green"),
-    "gain-with-cost": ("gain with a cost", "yellow"),
-    "loss": ("loss", "red"),
-    "no-difference": ("no difference", "bold"),
-    "inconclusive": ("inconclusive", "yellow"),
-    "invalid": ("invalid", "red"),
-    "indicative": ("indicative, no proof", "yellow"),
+    "gain": (N_("gain"), "green"),
+    "gain-with-cost": (N_("gain with a cost"), "yellow"),
+    "loss": (N_("loss"), "red"),
+    "no-difference": (N_("no difference"), "bold"),
+    "inconclusive": (N_("inconclusive"), "yellow"),
+    "invalid": (N_("invalid"), "red"),
+    "indicative": (N_("indicative, no proof"), "yellow"),
 }
 # Both arms were the same: what else they are called would be a mistake of the measurement.
 _SELF_TEST: Final[Mapping[Verdict, tuple[str, Style]]] = {
-    "gain": ("self-test failed, a gain out of nothing", "red"),
-    "gain-with-cost": ("self-test failed, a gain out of nothing", "red"),
-    "loss": ("self-test failed, a loss out of nothing", "red"),
-    "no-difference": ("self-test passed", "green"),
-    "inconclusive": ("self-test passed", "green"),
-    "invalid": ("self-test invalid", "red"),
-    "indicative": ("self-test indicative, no proof", "yellow"),
+    "gain": (N_("self-test failed, a gain out of nothing"), "red"),
+    "gain-with-cost": (N_("self-test failed, a gain out of nothing"), "red"),
+    "loss": (N_("self-test failed, a loss out of nothing"), "red"),
+    "no-difference": (N_("self-test passed"), "green"),
+    "inconclusive": (N_("self-test passed"), "green"),
+    "invalid": (N_("self-test invalid"), "red"),
+    "indicative": (N_("self-test indicative, no proof"), "yellow"),
 }
 METRIC_WORDS: Final[Mapping[MetricName, str]] = {
     "iops": "IOPS",
-    "bandwidth": "bandwidth",
-    "latency_mean": "mean latency",
-    "latency_p50": "p50 latency",
-    "latency_p95": "p95 latency",
-    "latency_p99": "p99 latency",
-    "latency_p999": "p99.9 latency",
-    "cpu_per_io": "CPU per I/O",
-    "delivered": "delivered",
+    "bandwidth": N_("bandwidth"),
+    "latency_mean": N_("mean latency"),
+    "latency_p50": N_("p50 latency"),
+    "latency_p95": N_("p95 latency"),
+    "latency_p99": N_("p99 latency"),
+    "latency_p999": N_("p99.9 latency"),
+    "cpu_per_io": N_("CPU per I/O"),
+    "delivered": N_("delivered"),
 }
 _ENDED: Final[Mapping[Ended, str]] = {
-    "complete": "all pairs were run",
-    "settled": "early, at a look: every claim was decided",
-    "budget": "the time budget was used up",
-    "interrupted": "interrupted by a signal",
-    "fault": "by a fault",
-    "io-pressure": "early: others were waiting for I/O",
-    "bytes": "the byte budget was used up",
+    "complete": N_("all pairs were run"),
+    "settled": N_("early, at a look: every claim was decided"),
+    "budget": N_("the time budget was used up"),
+    "interrupted": N_("interrupted by a signal"),
+    "fault": N_("by a fault"),
+    "io-pressure": N_("early: others were waiting for I/O"),
+    "bytes": N_("the byte budget was used up"),
 }
-_ARMS: Final = "before: the host as it was, arm A; after: with the profile, arm B"
-AGAIN: Final = "To measure again in the same order (as root, with the same --set, --budget or --reconnect if any):"
+_ARMS: Final = N_("before: the host as it was, arm A; after: with the profile, arm B")
+AGAIN: Final = N_("To measure again in the same order (as root, with the same --set, --budget or --reconnect if any):")
 _CLASSES: Final[Mapping[ToggleClass, str]] = {
     "T0": "acts at once",
     "T1": "acts on new sockets, sessions or mounts",
@@ -71,32 +73,40 @@ _SCRATCH_LEFT: Final = "the scratch file was not removed"
 
 def verdict_words(proof: Proof) -> tuple[str, Style]:
     """The verdict, and the style that it is set in."""
-    return (_SELF_TEST if proof.session.self_test else VERDICTS)[proof.verdict]
+    words, style = (_SELF_TEST if proof.session.self_test else VERDICTS)[proof.verdict]
+    return _(words), style
 
 
 def subject_words(proof: Proof) -> tuple[str, str]:
     """What was put to the test, and where: ``storage``, ``on /srv (xfs on sda)``."""
     session = proof.session
-    device = f" on {session.device}" if session.device else ""
-    what = "this host against itself" if session.self_test else proof.profile
-    return what, f"on {session.target} ({session.file_system}{device})"
+    what = _("this host against itself") if session.self_test else proof.profile
+    return what, _("on {place}").format(place=f"{session.target} ({medium_words(session)})")
+
+
+def medium_words(of: Session | Series | Side) -> str:
+    """``xfs on sda``; of a file system on no device that is known, its kind."""
+    if not of.device:
+        return of.file_system
+    return _("{what} on {device}").format(what=of.file_system, device=of.device)
 
 
 def headlines(proof: Proof) -> list[str]:
     """What the verdict rests on: a line for each claim and each cost, and before them why they are no proof."""
-    more = f" (and {len(proof.reasons) - 1} more)" if len(proof.reasons) > 1 else ""
+    more = " " + _("(and {count} more)").format(count=len(proof.reasons) - 1) if len(proof.reasons) > 1 else ""
     why = f"{''.join(proof.reasons[:1])}{more}"
     claims = [_claim_words(claim) for claim in _by_weight(proof.workloads)]
     match proof.verdict:
         case "invalid":
-            return [f"nothing follows from these figures: {why}"]
+            return [_("nothing follows from these figures: {why}").format(why=why)]
         case "indicative":
             return [why, *claims]
         case "inconclusive" | "no-difference" if proof.session.self_test:
-            return ["no effect was invented", *claims]
+            return [_("no effect was invented"), *claims]
         case "inconclusive":
-            return ["nothing is shown either way", *claims]
-    costs = [f"at the cost of {_effect_words(item)}" for item in proof.guardrails if item.verdict == "loss"]
+            return [_("nothing is shown either way"), *claims]
+    cost = _("at the cost of {effect}")
+    costs = [cost.format(effect=_effect_words(item)) for item in proof.guardrails if item.verdict == "loss"]
     return [*claims, *(costs if proof.verdict == "gain-with-cost" else [])]
 
 
@@ -109,19 +119,20 @@ def _by_weight(claims: Iterable[Summary]) -> list[Summary]:
 def _claim_words(claim: Summary) -> str:
     """``+38 % bandwidth (+28 % to +51 %) on …, 16 pairs, p = 0.0005``."""
     if claim.ratio is None:
-        return f"{metric_words(claim)} of {_title(claim)} was not measured"
+        return _("{metric} of {workload} was not measured").format(metric=metric_words(claim), workload=_title(claim))
     if claim.verdict in ("gain", "loss"):
-        return f"{_effect_words(claim)}, {counted(claim.pairs, 'pair')}, {p_words(p_of(claim))}"
-    margin = amount(claim.margin)
+        return _(", ").join((_effect_words(claim), counted(claim.pairs, "pair"), p_words(p_of(claim))))
     if claim.verdict == "no-difference":
-        return f"{_effect_words(claim)} is within ±{margin}, {counted(claim.pairs, 'pair')}"
+        within = _("{effect} is within ±{margin}").format(effect=_effect_words(claim), margin=amount(claim.margin))
+        return _(", ").join((within, counted(claim.pairs, "pair")))
     seen = amount(claim.minimum_detectable_effect)
-    limit = f"effects below {seen} could hardly be seen" if seen else "too few pairs to see an effect of any size"
-    return f"{_effect_words(claim)}: {counted(claim.pairs, 'pair')}, {limit}"
+    limit = _("effects below {size} could hardly be seen") if seen else _("too few pairs to see an effect of any size")
+    return f"{_effect_words(claim)}: {_(', ').join((counted(claim.pairs, 'pair'), limit.format(size=seen)))}"
 
 
 def _effect_words(item: Summary) -> str:
-    return f"{change_words(item)} {metric_words(item)} ({interval_words(item)}) on {_title(item)}"
+    effect = f"{change_words(item)} {metric_words(item)} ({interval_words(item)})"
+    return _("{effect} on {workload}").format(effect=effect, workload=_title(item))
 
 
 def _title(item: Summary) -> str:
@@ -135,14 +146,14 @@ def workload_title(name: str) -> str | None:
 
 
 def metric_words(item: Summary) -> str:
-    return METRIC_WORDS[item.metric]
+    return _(METRIC_WORDS[item.metric])
 
 
 def reasons_of(proof: Proof) -> list[str]:
     """Why the verdict is not another one, and what it would take."""
     reasons = list(proof.reasons)
     if proof.reasons and proof.tendency != proof.verdict and counted_pairs(proof.session):
-        reasons.append(f"without that the figures would have said: {VERDICTS[proof.tendency][0]}")
+        reasons.append(f"without that the figures would have said: {_(VERDICTS[proof.tendency][0])}")
     if proof.verdict != "invalid":
         for claim in proof.workloads:
             reasons += _shortfall(claim) if claim.verdict == "inconclusive" and claim.pairs else []
@@ -179,18 +190,17 @@ def _needed_words(claim: Summary) -> str:
 
 def arms_words(proof: Proof) -> str:
     """What *before* and *after* were, and how the change comes of them."""
-    arms = "before and after: the host as it is" if proof.session.self_test else _ARMS
-    return f"{arms}. Medians of the runs; the change is estimated from the pairs."
+    arms = _("before and after: the host as it is") if proof.session.self_test else _(_ARMS)
+    return _("{arms}. Medians of the runs; the change is estimated from the pairs.").format(arms=arms)
 
 
 def level_words(proof: Proof) -> str:
     """Up to which p a change is significant, and what the MDE is."""
     several = len(proof.workloads) > 1 or len(proof.guardrails) > 1
-    adjusted = " (adjusted for the number of claims or guardrails)" if several else ""
-    return (
-        f"p{adjusted} is significant up to {proof.alpha:g}. "
-        "MDE: the smallest effect that these pairs find in 80 % of cases."
-    )
+    adjusted = " " + _("(adjusted for the number of claims or guardrails)") if several else ""
+    return _(
+        "p{adjusted} is significant up to {level}. MDE: the smallest effect that these pairs find in 80 % of cases."
+    ).format(adjusted=adjusted, level=f"{proof.alpha:g}")
 
 
 def notes_of(proof: Proof) -> list[str]:
@@ -218,10 +228,10 @@ def host_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     """What became of the host, each with its label."""
     session = proof.session
     return [
-        ("in force", _in_force(proof)),
-        ("kept", ("yes" if proof.kept else "no",)),
-        ("scratch", (_scratch(proof),)),
-        ("written", (written(session.bytes_written, session.schedule.byte_budget),)),
+        (_("in force"), _in_force(proof)),
+        (_("kept"), (_("yes") if proof.kept else _("no"),)),
+        (_("scratch"), (_scratch(proof),)),
+        (_("written"), (written(session.bytes_written, session.schedule.byte_budget),)),
     ]
 
 
@@ -229,13 +239,28 @@ def session_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     """How the session went, each with its label."""
     session, schedule = proof.session, proof.session.schedule
     return [
-        ("pairs", (f"{len(counted_pairs(session))} of at most {schedule.pairs}{_contamination(proof)}",)),
-        ("ended", (_ENDED[session.ended],)),
-        ("order", (_order(proof),)),
-        ("seed", (str(proof.seed),)),
-        ("fio", (f"{session.fio_version}, runs of {schedule.seconds_per_run:g} s",)),
-        ("begun", (f"{session.started}, took {duration(session.seconds)}",)),
+        (_("pairs"), (_counted_words(proof) + _contamination(proof),)),
+        (_("ended"), (_(_ENDED[session.ended]),)),
+        (_("order"), (_order(proof),)),
+        (_("seed"), (str(proof.seed),)),
+        ("fio", (fio_words(session.fio_version, schedule.seconds_per_run),)),
+        (_("begun"), (begun_words(session.started, session.seconds),)),
     ]
+
+
+def _counted_words(proof: Proof) -> str:
+    count, most = len(counted_pairs(proof.session)), proof.session.schedule.pairs
+    return _("{count} of at most {most}").format(count=count, most=most)
+
+
+def fio_words(version: str, seconds: float) -> str:
+    """The version, and how long each run takes."""
+    return _("{version}, runs of {seconds} s").format(version=version, seconds=f"{seconds:g}")
+
+
+def begun_words(started: str, seconds: float) -> str:
+    """When it began, and how long it took."""
+    return _("{time}, took {duration}").format(time=started, duration=duration(seconds))
 
 
 def value_rows(proof: Proof) -> list[tuple[str, str]]:
@@ -266,12 +291,13 @@ def looks_words(proof: Proof) -> str:
 
 def _in_force(proof: Proof) -> tuple[Piece, ...]:
     if not proof.session.restored:
-        return (Span("unknown: arm A could NOT be put back", "red"), ", see advisor status, then advisor rollback")
+        lost = Span(_("unknown: arm A could not be put back"), "red")
+        return (lost, _(", "), _("see advisor status, then advisor rollback"))
     if proof.kept:
-        return (Span("arm B", "bold"), ", the profile: a gain was to be kept")
+        return (Span(_("arm B"), "bold"), _(", "), _("the profile: a gain was to be kept"))
     if proof.session.self_test:
-        return ("the host as it was; nothing was changed",)
-    return (Span("arm A", "bold"), " is back, the host as it was")
+        return (_("the host as it was; nothing was changed"),)
+    return (Span(_("arm A"), "bold"), " ", _("is back, the host as it was"))
 
 
 def _scratch(proof: Proof) -> Piece:
@@ -286,7 +312,7 @@ def scratch_words(of: Session | Series) -> str:
     if of.raw_device is not None and of.schedule.device_bytes:
         done = "was written to: what it held is gone" if of.raw_device.may_write else "was read only"
         return f"no file; {of.raw_device.path} itself {done}"
-    return "file removed" if of.schedule.scratch_bytes else "none was needed"
+    return _("file removed") if of.schedule.scratch_bytes else _("none was needed")
 
 
 def place_options(of: Session | Series) -> Iterable[str]:
@@ -303,7 +329,7 @@ def place_options(of: Session | Series) -> Iterable[str]:
 def _contamination(proof: Proof) -> str:
     contaminated = [pair for pair in proof.session.pairs if pair.contaminated]
     if not contaminated:
-        return "; none was contaminated"
+        return "; " + _("none was contaminated")
     lamps = dict.fromkeys(lamp for pair in contaminated for run in pair.runs for lamp in run.lamps)
     by = f" by {', '.join(lamps)}" if lamps else ""
     repeated = sum(pair.superseded for pair in contaminated)
@@ -313,8 +339,8 @@ def _contamination(proof: Proof) -> str:
 def _order(proof: Proof) -> str:
     counts = ", ".join(f"{proof.order.count(order)} {order}" for order in dict.fromkeys(sorted(proof.order)))
     if proof.carry_over_p is None:
-        return counts or "no pairs"
-    sign = "it matters" if proof.carry_over_p < CARRY_OVER_LEVEL else "not shown to matter"
+        return counts or _("no pairs")
+    sign = _("it matters") if proof.carry_over_p < CARRY_OVER_LEVEL else _("not shown to matter")
     return f"{counts}; {sign} ({p_words(proof.carry_over_p)})"
 
 

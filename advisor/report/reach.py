@@ -11,16 +11,17 @@ import msgspec
 from advisor.reach.records import Limit, Reach, Role, Unprobeable
 from advisor.reach.survey import Survey
 from advisor.report.layout import Page, Piece, Span, Style, listed, padded, width_of
+from advisor.words import N_, _, ngettext
 
 _ROLES: Final[Mapping[Role, str]] = {
-    "named": "named",
-    "gateway": "gateway",
+    "named": N_("named"),
+    "gateway": N_("gateway"),
     "llt": "LLT",
     "iscsi": "iSCSI",
     "nfs": "NFS",
     "nvme": "NVMe",
 }
-_LIMITS: Final[Mapping[Limit, str]] = {"link": "link", "silent": "silent", "way-back": "way back"}
+_LIMITS: Final[Mapping[Limit, str]] = {"link": N_("link"), "silent": N_("silent"), "way-back": N_("way back")}
 _JUMBO: Final = 9000
 
 
@@ -78,8 +79,10 @@ def _style(survey: Survey, reach: Reach) -> Style:
 
 def _limit_words(reach: Reach) -> str:
     if reach.limit == "too-big":
-        return f"too big, says {reach.limited_by}"
-    return _LIMITS.get(reach.limit) or ("unsteady" if reach.answered else "no answer")
+        return _("too big, says {router}").format(router=reach.limited_by)
+    if reach.limit in _LIMITS:
+        return _(_LIMITS[reach.limit])
+    return _("unsteady") if reach.answered else _("no answer")
 
 
 def _add_table(page: Page, survey: Survey) -> None:
@@ -87,9 +90,10 @@ def _add_table(page: Page, survey: Survey) -> None:
 
     An address that leaves no room for even so much has a line of its own.
     """
-    titles = tuple(Span(title, "dim") for title in ("peer", "who", "link", "RTT ms", "lost", "path MTU", "limit"))
+    columns = (_("peer"), _("who"), _("link"), "RTT ms", _("lost"), _("path MTU"), _("limit"))
+    titles = tuple(Span(title, "dim") for title in columns)
     full = [titles, *(_row(survey, reach, reach.peer.why) for reach in survey.reaches)]
-    short = [titles, *(_row(survey, reach, _ROLES[reach.peer.role]) for reach in survey.reaches)]
+    short = [titles, *(_row(survey, reach, _(_ROLES[reach.peer.role])) for reach in survey.reaches)]
     for table in (full, short):
         if sum(_sizes(table)) <= page.prose:
             page.table(table, indent=0)
@@ -110,15 +114,21 @@ def _add_verdict(page: Page, survey: Survey, mtu: int) -> None:
     failing = [reach for reach in survey.reaches if not survey.carries(reach)]
     page.blank()
     if not failing:
-        those = "the peer carries" if len(survey.reaches) == 1 else f"all {len(survey.reaches)} peers carry"
-        page.add(Span("Yes", "green"), f": {those} packets of {mtu} bytes.")
+        text = ngettext(
+            "the peer carries packets of {mtu} bytes.",
+            "all {count} peers carry packets of {mtu} bytes.",
+            len(survey.reaches),
+        )
+        page.add(Span(_("Yes"), "green"), f": {text.format(count=len(survey.reaches), mtu=mtu)}")
         return
     named = [f"{reach.peer.address} ({reach.path_mtu or _limit_words(reach)})" for reach in failing]
-    page.add(Span("No", "red"), f": packets of {mtu} bytes do not get to {listed(named)} and back whole.", hang=4)
+    text = _("packets of {mtu} bytes do not get to {peers} and back whole.").format(mtu=mtu, peers=listed(named))
+    page.add(Span(_("No"), "red"), f": {text}", hang=4)
     links = {reach.peer.link: reach.path_mtu for reach in failing if reach.limit == "link" and reach.peer.link}
     if links:
         own = listed([f"{link} ({size})" for link, size in links.items()])
-        page.add(f"Nothing so large leaves this host by {own}: raise the MTU there before you ask again.", indent=4)
+        text = _("Nothing so large leaves this host by {links}: raise the MTU there before you ask again.")
+        page.add(text.format(links=own), indent=4)
 
 
 def _add_meaning(page: Page, word: str, text: str, commands: Iterable[Sequence[str]]) -> None:
@@ -132,20 +142,23 @@ def _add_link(page: Page, reaches: Iterable[Reach]) -> None:
     those = [reach for reach in reaches if reach.limit == "link"]
     if not those:
         return
-    text = "nothing on the way is smaller than the MTU of the own link, and nothing larger can leave it."
     low = {reach.peer.link for reach in those if reach.peer.link not in (None, "lo") and (reach.path_mtu or 0) < _JUMBO}
     names = ",".join(sorted(name for name in low if name))
     if not names:
-        _add_meaning(page, "link", text, [])
+        text = _("nothing on the way is smaller than the MTU of the own link, and nothing larger can leave it.")
+        _add_meaning(page, _("link"), text, [])
         return
-    more = " What it would take to raise it (this changes nothing):"
-    _add_meaning(page, "link", text + more, [("advisor", "plan", "jumbo-frames", "--set", f"links={names}")])
+    text = _(
+        "nothing on the way is smaller than the MTU of the own link, and nothing larger can leave it. "
+        "What it would take to raise it (this changes nothing):"
+    )
+    _add_meaning(page, _("link"), text, [("advisor", "plan", "jumbo-frames", "--set", f"links={names}")])
 
 
 def _add_too_big(page: Page, reaches: Iterable[Reach]) -> None:
     those = [reach for reach in reaches if reach.limit == "too-big"]
     if those:
-        text = (
+        text = _(
             "a router on the way says that it cannot pass more on. TCP adapts to that for as long as these messages "
             "get through; a datagram with don't-fragment is lost. Where it is:"
         )
@@ -153,41 +166,42 @@ def _add_too_big(page: Page, reaches: Iterable[Reach]) -> None:
         by: dict[str | None, str] = {}
         for reach in those:
             by.setdefault(reach.limited_by, reach.peer.address)
-        _add_meaning(page, "too big", text, [("tracepath", "-n", address) for address in by.values()])
+        _add_meaning(page, _("too big"), text, [("tracepath", "-n", address) for address in by.values()])
 
 
 def _add_silent(page: Page, reaches: Iterable[Reach]) -> None:
     if any(reach.limit == "silent" for reach in reaches):
-        text = (
+        text = _(
             "small packets are answered; larger ones vanish and nobody says so. A switch port or the peer has a "
             "smaller MTU, or a firewall keeps the messages back that would tell. Connections hang on this: they open, "
             "and stall at the first full packet. See which MTU the peer has; if it is not the limit, the switches "
             "between are. On the peer:"
         )
-        _add_meaning(page, "silent", text, [("ip", "link", "show")])
+        _add_meaning(page, _("silent"), text, [("ip", "link", "show")])
 
 
 def _add_way_back(page: Page, reaches: Iterable[Reach]) -> None:
     those = [reach for reach in reaches if reach.limit == "way-back"]
     if those:
-        sizes = listed([f"{reach.peer.address} in {reach.said_mtu} bytes" for reach in those])
-        text = (
-            f"the peer takes larger packets in, but its answers come in fragments ({sizes}): its own link, or the way "
+        sized = _("{peer} in {mtu} bytes")
+        sizes = listed([sized.format(peer=reach.peer.address, mtu=reach.said_mtu) for reach in those])
+        text = _(
+            "the peer takes larger packets in, but its answers come in fragments ({sizes}): its own link, or the way "
             "back, has a smaller MTU. On the peer:"
-        )
-        _add_meaning(page, "way back", text, [("ip", "link", "show")])
+        ).format(sizes=sizes)
+        _add_meaning(page, _("way back"), text, [("ip", "link", "show")])
 
 
 def _add_unanswered(page: Page, reaches: Iterable[Reach]) -> None:
     those = [reach for reach in reaches if not reach.answered]
     if those:
         reasons = "; ".join(f"{reach.peer.address}: {reach.why_not}" for reach in those)
-        text = (
-            f"{reasons}. Nobody has the address, it is down, or echoes are dropped on the way: nothing can be said "
+        text = _(
+            "{reasons}. Nobody has the address, it is down, or echoes are dropped on the way: nothing can be said "
             "about the path. Whether it is there at all, on a network that is directly connected (FAILED: nobody):"
-        )
+        ).format(reasons=reasons)
         commands = [("ip", "neigh", "show", reach.peer.address.partition("%")[0]) for reach in those]
-        _add_meaning(page, "no answer", text, commands)
+        _add_meaning(page, _("no answer"), text, commands)
 
 
 def _add_unsteady(page: Page, reaches: Iterable[Reach]) -> None:
@@ -195,13 +209,13 @@ def _add_unsteady(page: Page, reaches: Iterable[Reach]) -> None:
     if those:
         reasons = "; ".join(f"{reach.peer.address}: {reach.why_not}" for reach in those)
         commands = [("advisor", "probe", reach.peer.address, "--count", "50") for reach in those]
-        _add_meaning(page, "unsteady", f"{reasons}. How much is lost:", commands)
+        _add_meaning(page, _("unsteady"), _("{reasons}. How much is lost:").format(reasons=reasons), commands)
 
 
 def _add_unprobeable(page: Page, left: Iterable[Unprobeable]) -> None:
     rows = list(left)
     if not rows:
         return
-    page.heading("Not asked")
+    page.heading(_("Not asked"))
     for one in rows:
         page.bullet(Span(one.what, "bold"), f" ({one.link})" if one.link else "", f": {one.why}")

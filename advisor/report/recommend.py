@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from advisor.facts.infoscale_configuration import TITLES, Recognition
-from advisor.recommend.records import Case, Recommendation
+from advisor.recommend.records import Case, Figure, Recommendation, Standing
 from advisor.report.encode import encoded
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.rules.workload import Workload
+from advisor.words import N_, _, ngettext
 
 SCHEMA: Final = "advisor.recommendation/1"
-_HEADINGS: Final = {"yes": "Fits", "perhaps": "May fit", "no": "Does not fit"}
+_HEADINGS: Final = {"yes": N_("Fits"), "perhaps": N_("May fit"), "no": N_("Does not fit")}
 _STYLES: Final[dict[str, Style]] = {"yes": "green", "perhaps": "yellow", "no": "dim"}
-_HOLDS: Final = {True: "yes", False: "no", None: "not declared"}
+_STANDINGS: Final[Mapping[Standing, str]] = {
+    "symptom": N_("symptom"),
+    "workload": N_("workload"),
+    "intent": N_("intent"),
+    "in-force": N_("in-force"),
+    "not-applicable": N_("not-applicable"),
+    "blocked": N_("blocked"),
+    "unfit": N_("unfit"),
+    "unknown": N_("unknown"),
+    "broken": N_("broken"),
+}
+_HOLDS: Final = {True: N_("yes"), False: N_("no"), None: N_("not declared")}
 
 
 def recommendation_document(
@@ -42,7 +54,7 @@ def recommendation_text(
     for fits, heading in _HEADINGS.items():
         chosen = [one for one in found if one.fits == fits]
         if chosen:
-            page.heading(heading)
+            page.heading(_(heading))
         for one in chosen:
             _add(page, one)
     return page.text
@@ -51,63 +63,78 @@ def recommendation_text(
 def _headline(found: Sequence[Recommendation]) -> str:
     fitting = [one for one in found if one.fits == "yes" and one.standing != "in-force"]
     in_force = sum(one.standing == "in-force" for one in found)
-    tail = f" {counted(in_force, 'profile')} {'is' if in_force == 1 else 'are'} in force." if in_force else ""
+    text = ngettext("{count} profile is in force.", "{count} profiles are in force.", in_force)
+    tail = f" {text.format(count=in_force)}" if in_force else ""
     if not fitting:
-        return f"Nothing to recommend.{tail}"
-    return f"{counted(len(fitting), 'profile')} to consider: {', '.join(one.profile for one in fitting)}.{tail}"
+        return _("Nothing to recommend.") + tail
+    text = _("{profiles} to consider: {names}.")
+    names = ", ".join(one.profile for one in fitting)
+    return text.format(profiles=counted(len(fitting), "profile"), names=names) + tail
 
 
 def _workload_words(workload: Workload | None) -> str:
     if workload is None:
-        return "No workload is declared: only what this host shows by itself is judged (--workload NAME or K=V,…)."
+        return _("No workload is declared: only what this host shows by itself is judged (--workload NAME or K=V,…).")
     said = [
-        "" if workload.block_bytes is None else f"blocks of {_size(workload.block_bytes)}",
-        "" if workload.write_share is None else f"{100 * workload.write_share:g} % writes",
+        _given(N_("blocks of {value}"), workload.block_bytes, lambda size: _size(int(size))),
+        _given(N_("{value} % writes"), workload.write_share, lambda share: f"{100 * share:g}"),
         workload.access or "",
-        "" if workload.transport is None else f"over {workload.transport}",
-        "" if workload.rtt_seconds is None else f"round trip {workload.rtt_seconds * 1e3:g} ms",
-        "" if workload.replication is None else f"replication {workload.replication}",
+        "" if workload.transport is None else _("over {links}").format(links=workload.transport),
+        _given(N_("round trip {value} ms"), workload.rtt_seconds, lambda seconds: f"{seconds * 1e3:g}"),
+        "" if workload.replication is None else _("replication {mode}").format(mode=workload.replication),
     ]
     name = f"{workload.name}: " if workload.name else ""
-    return f"Workload: {name}{', '.join(word for word in said if word)}"
+    return f"{_('Workload')}: {name}{_(', ').join(word for word in said if word)}"
+
+
+def _given(words: str, value: float | None, shown: Callable[[float], str]) -> str:
+    return "" if value is None else _(words).format(value=shown(value))
 
 
 def _recognised_words(found: Recognition, workload: Workload | None) -> str:
     if found.configuration is not None:
-        how = "recognised, not declared" if workload is None else "recognised, with what is declared"
+        how = _("recognised, not declared") if workload is None else _("recognised, with what is declared")
         return f"InfoScale: {TITLES[found.configuration]}: {how} ({'; '.join(found.evidence)})."
     possible = [title for name, title in TITLES.items() if found.fits[name] != "no"]
     if not possible:
-        return "InfoScale: none of the white paper's five configurations."
-    return f"InfoScale: {', or '.join(possible)}. Not known: {'; '.join(found.untold)}."
+        return _("InfoScale: none of the white paper's five configurations.")
+    text = _("InfoScale: {configurations}. Unknown: {facts}.")
+    return text.format(configurations=_(", or ").join(possible), facts="; ".join(found.untold))
 
 
 def _size(size: int) -> str:
-    return (
-        f"{size >> 20} MiB" if size % (1 << 20) == 0 else f"{size >> 10} KiB" if size % 1024 == 0 else f"{size} bytes"
-    )
+    for shift, unit in ((20, "MiB"), (10, "KiB")):
+        if size % (1 << shift) == 0:
+            return f"{size >> shift} {unit}"
+    return _("{count} bytes").format(count=size)
 
 
 def _add(page: Page, one: Recommendation) -> None:
     page.blank()
-    page.add(Span(one.profile, "bold"), ": ", Span(one.standing, _STYLES[one.fits]), indent=2, hang=4)
+    page.add(Span(one.profile, "bold"), ": ", Span(_(_STANDINGS[one.standing]), _STYLES[one.fits]), indent=2, hang=4)
     page.add(one.summary, indent=4)
     rows: list[tuple[str, Sequence[Piece]]] = [
-        *_rows("why", [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in one.why]),
+        *_rows(_("why"), [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in one.why]),
     ]
     if one.fits != "no":
-        rows += _rows("its cases", [_case(case) for case in one.cases])
-        rows += _rows("measured", [f"{each.text} With: {each.workload}. {each.source}" for each in one.measured])
-        rows += _rows("hurts when", one.hurts)
-        rows += _rows("not known", one.unknown)
+        rows += _rows(_("its cases"), [_case(case) for case in one.cases])
+        rows += _rows(
+            _("measured"), [f"{each.text} {_('With:')} {each.workload}. {each.source}" for each in one.measured]
+        )
+        rows += _rows(_("hurts when"), one.hurts)
+        rows += _rows(_("unknown"), one.unknown)
     page.labelled(rows, indent=4)
     if one.command:
-        page.add(Span("next", "dim"), indent=4)
+        page.add(Span(_("next"), "dim"), indent=4)
         page.command(one.command, indent=6)
 
 
+def _figure(each: Figure) -> str:
+    return f"{each.text} {_('With:')} {each.workload}. {each.source}"
+
+
 def _case(case: Case) -> str:
-    return f"{case.text}: {_HOLDS[case.holds]}"
+    return f"{case.text}: {_(_HOLDS[case.holds])}"
 
 
 def _rows(label: str, texts: Sequence[str]) -> list[tuple[str, Sequence[Piece]]]:

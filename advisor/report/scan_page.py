@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import RenderableType
 
@@ -14,11 +14,13 @@ from advisor.facts.whole import Facts
 from advisor.report.device_blocks import array_blocks, disk_blocks, link_blocks
 from advisor.report.devices import Shelf, named_by, shelves
 from advisor.report.finding_blocks import finding_blocks
+from advisor.report.layout import counted
 from advisor.report.page import QUIET, UNKNOWN, Cell, grid, joined, labelled, said, section
 from advisor.report.units import binary, times
 from advisor.rules.finding import Finding
-from advisor.rules.locality_score import Locality, locality
+from advisor.rules.locality_score import Kind, Locality, locality
 from advisor.rules.lookup import ids
+from advisor.words import N_, _, noun
 
 _BUFFERS = (
     *("net.core.rmem_default", "net.core.rmem_max", "net.core.wmem_default", "net.core.wmem_max"),
@@ -34,6 +36,13 @@ _OF_INTEREST = frozenset(
     }
 )
 _UNKNOWN_LINES = 8
+_KINDS: Mapping[Kind, str] = {
+    "links": N_("links"),
+    "disks": N_("disks"),
+    "arrays": N_("arrays"),
+    "services": N_("services"),
+    "interrupts": N_("interrupts"),
+}
 
 
 def scan_page(facts: Facts, findings: tuple[Finding, ...], *, links_shown: int) -> Iterator[RenderableType]:
@@ -51,17 +60,17 @@ def scan_page(facts: Facts, findings: tuple[Finding, ...], *, links_shown: int) 
 def _host(facts: Facts) -> Iterator[RenderableType]:
     host, cloud = facts.host, facts.host.cloud
     machine = (host.vendor, host.product, host.virtualization if host.virtualization != "none" else None)
-    yield said(host.hostname or "host of unknown name", "bold")
+    yield said(host.hostname or _("host of unknown name"), "bold")
     yield labelled(
         (
-            ("kernel", joined([host.kernel or UNKNOWN, host.architecture or ""])),
-            ("system", host.os or UNKNOWN),
-            ("machine", joined(part for part in machine if part)),
-            ("cloud", joined([cloud.provider, cloud.instance_type or "instance type unknown"]) if cloud else ""),
-            ("cpu", joined(_cpu(facts))),
-            ("memory", joined(_memory(facts))),
-            ("managed by", joined(_owners(facts))),
-            ("locality", joined(_locality(locality(facts)))),
+            (_("kernel"), joined([host.kernel or _(UNKNOWN), host.architecture or ""])),
+            (_("system"), host.os or _(UNKNOWN)),
+            (_("machine"), joined(part for part in machine if part)),
+            (_("cloud"), joined([cloud.provider, cloud.instance_type or _("instance type unknown")]) if cloud else ""),
+            (_("cpu"), joined(_cpu(facts))),
+            (_("memory"), joined(_memory(facts))),
+            (_("managed by"), joined(_owners(facts))),
+            (_("locality"), joined(_locality(locality(facts)))),
         )
     )
 
@@ -69,34 +78,43 @@ def _host(facts: Facts) -> Iterator[RenderableType]:
 def _cpu(facts: Facts) -> Iterator[str]:
     cpu = facts.cpu
     yield cpu.model or ""
-    counts = ((cpu.packages, "package"), (cpu.cores, "core"), (cpu.threads, "thread"))
-    yield ", ".join(times(count, noun) for count, noun in counts if count is not None) or UNKNOWN
+    counts = ((cpu.packages, noun("package")), (cpu.cores, noun("core")), (cpu.threads, noun("thread")))
+    yield _(", ").join(times(count, what) for count, what in counts if count is not None) or _(UNKNOWN)
     # The kernel lists ids up to its bound as offline; those that no CPU has are nothing that is switched off.
     there = format_list(ids(cpu.offline) & ids(cpu.present)) if cpu.present else cpu.offline
-    yield f"offline {there}" if there else ""
+    yield _("offline {cpus}").format(cpus=there) if there else ""
 
 
 def _memory(facts: Facts) -> Iterator[str]:
     memory = facts.memory
-    yield binary(memory.total_bytes) if memory.total_bytes is not None else UNKNOWN
-    yield f"{binary(memory.available_bytes)} available" if memory.available_bytes is not None else ""
-    yield from (f"{pool.total} huge pages of {binary(pool.size_bytes)}" for pool in memory.hugepages if pool.total)
-    yield f"transparent huge pages {memory.thp_enabled}" if memory.thp_enabled else ""
+    yield binary(memory.total_bytes) if memory.total_bytes is not None else _(UNKNOWN)
+    if memory.available_bytes is not None:
+        yield _("{size} available").format(size=binary(memory.available_bytes))
+    for pool in memory.hugepages:
+        # As the kernel's own name for it, in the plural for one, too.
+        text = _("{count} huge pages of {size}")
+        yield text.format(count=pool.total, size=binary(pool.size_bytes)) if pool.total else ""
+    yield _("transparent huge pages {mode}").format(mode=memory.thp_enabled) if memory.thp_enabled else ""
 
 
 def _owners(facts: Facts) -> Iterator[str]:
     owners = facts.owners
     yield from owners.network_managers
-    yield f"TuneD profile {owners.tuned_profile}" if owners.tuned_profile else ""
+    yield _("TuneD profile {name}").format(name=owners.tuned_profile) if owners.tuned_profile else ""
+    yield f"saptune, {counted(len(owners.saptune_notes), 'note')}" if owners.saptune_notes else ""
     yield "irqbalance" if owners.irqbalance else ""
+    yield "power-profiles-daemon" if owners.power_profiles_daemon else ""
+    yield from dict.fromkeys(owners.agents)
 
 
 def _locality(found: Locality) -> Iterator[str]:
     """The score and what loses most by it; nothing where there is nothing to lose or nothing known."""
     if found.score is None:
         return
-    yield f"{found.score} of 100"
-    yield from (f"{one.losing} of {one.counted} {one.kind} off their node" for one in found.kinds if one.losing)
+    yield _("{score} of 100").format(score=found.score)
+    off = _("{count} of {all} {devices} off their node")
+    kinds = (one for one in found.kinds if one.losing)
+    yield from (off.format(count=one.losing, all=one.counted, devices=_(_KINDS[one.kind])) for one in kinds)
 
 
 def _devices(facts: Facts, findings: tuple[Finding, ...], links_shown: int) -> Iterator[RenderableType]:
@@ -117,27 +135,30 @@ def _devices(facts: Facts, findings: tuple[Finding, ...], links_shown: int) -> I
 def _shelf_note(shelf: Shelf) -> Cell:
     if shelf.node is not None:
         return joined(_node(shelf.node))
-    return "" if shelf.has_devices else "none known"
+    return "" if shelf.has_devices else _("none known")
 
 
 def _node(node: Node) -> Iterator[str]:
-    yield f"CPUs {node.cpus}" if node.cpus else "CPUs unknown" if node.cpus is None else "no CPUs"
-    memory = binary(node.memory_bytes) if node.memory_bytes is not None else "memory unknown"
-    yield memory + (f", {binary(node.free_bytes)} free" if node.free_bytes is not None else "")
-    yield f"distances {' '.join(map(str, node.distances))}" if len(node.distances) > 1 else ""
+    cpus = _("CPUs unknown") if node.cpus is None else _("no CPUs")
+    yield _("CPUs {cpus}").format(cpus=node.cpus) if node.cpus else cpus
+    memory = [binary(node.memory_bytes) if node.memory_bytes is not None else _("memory unknown")]
+    memory += [] if node.free_bytes is None else [_("{size} free").format(size=binary(node.free_bytes))]
+    yield _(", ").join(memory)
+    distances = " ".join(map(str, node.distances))
+    yield _("distances {distances}").format(distances=distances) if len(node.distances) > 1 else ""
 
 
 def _sysctls(facts: Facts) -> Iterator[RenderableType]:
     buffers = [key for key in _BUFFERS if key in facts.sysctl]
     if buffers:
         rows: list[list[Cell]] = [[key, _human(facts.sysctl[key]), said(facts.sysctl[key], QUIET)] for key in buffers]
-        yield section("Network buffers", "", grid(rows))
+        yield section(_("Network buffers"), "", grid(rows))
     others = sorted(key for key in facts.sysctl if key not in _BUFFERS and _is_of_interest(facts, key))
     if others:
         settings = (joined([said(key, QUIET), facts.sysctl[key]], " ") for key in others)
         rest = len(facts.sysctl) - len(others) - len(buffers)
-        note = f"{rest} more with --json" if rest else ""
-        yield section("Other sysctls", note, grid([[joined(settings, "   ")]]))
+        note = _("{count} more with --json").format(count=rest) if rest else ""
+        yield section(_("Other sysctls"), note, grid([[joined(settings, "   ")]]))
 
 
 def _is_of_interest(facts: Facts, key: str) -> bool:
@@ -148,11 +169,11 @@ def _is_of_interest(facts: Facts, key: str) -> bool:
 def _human(value: str) -> str:
     words = value.split()
     is_size = all(word.isascii() and word.isdigit() and len(word) < 20 for word in words)
-    return " / ".join(binary(int(word)) for word in words) if is_size else UNKNOWN
+    return " / ".join(binary(int(word)) for word in words) if is_size else _(UNKNOWN)
 
 
 def _llt(llt: Llt) -> RenderableType:
-    state = {True: "running", False: "not running", None: "whether it runs is unknown"}[llt.running]
+    state = {True: _("running"), False: _("not running"), None: _("whether it runs is unknown")}[llt.running]
     flow = [f"{name} {value}" for name, value in sorted(llt.flow_control.items())]
     return section(
         "LLT",
@@ -160,7 +181,7 @@ def _llt(llt: Llt) -> RenderableType:
         *([grid([_llt_link(link) for link in llt.links])] if llt.links else []),
         labelled(
             (
-                ("flow control", joined(flow) if flow else UNKNOWN),
+                (_("flow control"), joined(flow) if flow else _(UNKNOWN)),
                 ("/etc/llttab", joined(_llt_settings(llt.llttab)) if llt.llttab else ""),
             )
         ),
@@ -168,8 +189,8 @@ def _llt(llt: Llt) -> RenderableType:
 
 
 def _llt_names(table: Llttab) -> Iterator[str]:
-    yield f"node {table.node}" if table.node else ""
-    yield f"cluster {table.cluster}" if table.cluster else ""
+    yield _("node {name}").format(name=table.node) if table.node else ""
+    yield _("cluster {name}").format(name=table.cluster) if table.cluster else ""
 
 
 def _llt_settings(table: Llttab) -> Iterator[str]:
@@ -178,10 +199,11 @@ def _llt_settings(table: Llttab) -> Iterator[str]:
 
 
 def _llt_link(link: LltLink) -> list[Cell]:
-    carrier = f"over {link.link}" if link.link else "kernel link unknown"
-    port = f"port {link.port}" if link.port else ""
-    details = [port, f"MTU {link.mtu}" if link.mtu else "default MTU", link.address or ""]
-    return [link.tag, f"{link.type}{', low priority' if link.low_priority else ''}", carrier, joined(details)]
+    carrier = _("over {links}").format(links=link.link) if link.link else _("kernel link unknown")
+    port = _("port {number}").format(number=link.port) if link.port else ""
+    details = [port, f"MTU {link.mtu}" if link.mtu else _("default MTU"), link.address or ""]
+    kind = _(", ").join((link.type, _("low priority"))) if link.low_priority else link.type
+    return [link.tag, kind, carrier, joined(details)]
 
 
 def _not_known(facts: Facts) -> RenderableType:
@@ -194,14 +216,14 @@ def _not_known(facts: Facts) -> RenderableType:
     ranked = sorted(counts, key=lambda reason: (-counts[reason], reason))
     rest = sum(counts[reason] for reason in ranked[_UNKNOWN_LINES:])
     is_denied = any("ermission" in entry.why or "not permitted" in entry.why for entry in facts.unknown)
-    note = [times(len(facts.unknown), "fact"), "root would see more" if is_denied else "", "--json lists all"]
+    note = [times(len(facts.unknown), "fact"), _("root would see more") if is_denied else "", _("--json lists all")]
     rows: list[list[Cell]] = [
         [_first_of(first[reason], counts[reason]), said(reason[1], QUIET)] for reason in ranked[:_UNKNOWN_LINES]
     ]
     if rest:
-        rows.append([said(f"… and {rest} more", QUIET), ""])
-    return section("Not known", joined(note), grid(rows))
+        rows.append([said(_("… and {count} more").format(count=rest), QUIET), ""])
+    return section(_("Unknown"), joined(note), grid(rows))
 
 
 def _first_of(fact: str, count: int) -> str:
-    return fact if count == 1 else f"{fact} and {count - 1} more"
+    return fact if count == 1 else _("{item} and {count} more").format(item=fact, count=count - 1)

@@ -15,39 +15,47 @@ from advisor.tunables import Effect, Risk, Tunable, tunable
 from advisor.tunables.file_key import FileKey
 from advisor.tunables.unit_numa import UnitNuma
 from advisor.tunables.unit_setting import UnitSetting
+from advisor.words import N_, _, noun
 
 EFFECTS: Final[Mapping[Effect, str]] = {
-    "now": "at once",
-    "new-sockets": "for sockets made from now on; those that are open keep what they have",
-    "remount": "at the next mount",
-    "service-restart": "when the service is started again, which is left to you",
-    "reboot": "at the next boot",
+    "now": N_("at once"),
+    "new-sockets": N_("for sockets made from now on; those that are open keep what they have"),
+    "remount": N_("at the next mount"),
+    "service-restart": N_("when the service is started again, which is left to you"),
+    "reboot": N_("at the next boot"),
 }
 
 RISKS: Final[Mapping[Risk, str]] = {
     "none": "",
-    "link": "the link may lose frames for a moment while its driver takes the value up",
+    "link": N_("the link may lose frames for a moment while its driver takes the value up"),
     # When it takes effect says it already.
     "restart": "",
 }
 
 _NOUNS: Final[Mapping[str, str]] = {
-    "sysctl": "kernel parameter",
-    "link": "link",
-    "irq": "interrupt",
-    "block": "block device setting",
-    "md": "md array setting",
-    "thp": "huge page setting",
-    "llt": "LLT value",
-    "unit": "service",
-    "file": "configuration key",
+    "sysctl": noun("kernel parameter"),
+    "link": noun("link"),
+    "irq": noun("interrupt"),
+    "block": noun("block device setting"),
+    "md": noun("md array setting"),
+    "thp": noun("huge page setting"),
+    "llt": noun("LLT value"),
+    "unit": noun("service"),
+    "file": noun("configuration key"),
+    "cpufreq": noun("clock setting"),
+    "intel_pstate": noun("clock setting"),
+    "pm-qos": noun("latency limit"),
+    "sched": noun("scheduler value"),
+    "sysfs": noun("kernel attribute"),
+    "module": noun("module setting"),
+    "cmdline": noun("boot parameter"),
 }
 
 _BYTES = re.compile(
     r"sysctl:(net\.core\.([rw]mem_(default|max)|optmem_max)|net\.ipv4\.(tcp_[rw]mem|udp_[rw]mem_min)|vm\.\w+_bytes)"
 )
 _PACKETS = re.compile(r"llt:\w*(water|window)")
-_FIELDS: Final = ("first", "second", "third", "fourth")
+_FIELDS: Final = (N_("first"), N_("second"), N_("third"), N_("fourth"))
 
 
 def kind_of(identity: str) -> str:
@@ -67,8 +75,12 @@ def counted_kind(kind: str, count: int) -> str:
 def unit_word(identity: str) -> str:
     """What a value counts, where a word says it: ``bytes`` of an MTU, ``packets`` of LLT; else empty."""
     if identity.startswith("link:") and identity.endswith(":mtu"):
-        return "bytes"
-    return "packets" if _PACKETS.fullmatch(identity) else ""
+        return _("bytes")
+    if identity.startswith("pm-qos:"):
+        return "µs"
+    if identity.startswith("cpufreq:") and identity.endswith("_freq"):
+        return "kHz"
+    return _("packets") if _PACKETS.fullmatch(identity) else ""
 
 
 def human_change(identity: str, before: str, after: str) -> str:
@@ -79,7 +91,7 @@ def human_change(identity: str, before: str, after: str) -> str:
         return ""
     names = _FIELDS if len(new) > 1 else ("",)
     return ", ".join(
-        f"{name} {binary(int(one))} → {binary(int(two))}".strip()
+        f"{_(name)} {binary(int(one))} → {binary(int(two))}".strip()
         for name, one, two in zip(names, old, new, strict=False)
         if one != two
     )

@@ -10,22 +10,25 @@ from advisor.history import RolledBack, Status, as_set
 from advisor.journal import Record, State, Store
 from advisor.plan.records import Change, FileChange, Plan
 from advisor.report.folding import fold
+from advisor.report.layers import add_layers
 from advisor.report.layout import Page, Span, Style, columns, counted, listed
+from advisor.report.messages import told
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
 from advisor.report.terms import restart_commands
 from advisor.transaction import Drift, Outcome
+from advisor.words import N_, _
 
 # What advisor.script says where no command does it.
 _PROSE: Final = ("put the earlier content of ", "set it to ")
 
 
 _STATES: Final[Mapping[State, tuple[str, Style]]] = {
-    "applying": ("interrupted while it was applied, or still at it", "red"),
-    "applied": ("in force", "green"),
-    "awaiting-confirmation": ("in force, waits for confirmation", "yellow"),
-    "rolling-back": ("interrupted while it was put back, or still at it", "red"),
-    "rolled-back": ("put back", ""),
-    "partly-rolled-back": ("put back in part", "yellow"),
+    "applying": (N_("interrupted while it was applied, or still at it"), "red"),
+    "applied": (N_("in force"), "green"),
+    "awaiting-confirmation": (N_("in force, waits for confirmation"), "yellow"),
+    "rolling-back": (N_("interrupted while it was put back, or still at it"), "red"),
+    "rolled-back": (N_("put back"), ""),
+    "partly-rolled-back": (N_("put back in part"), "yellow"),
 }
 
 
@@ -33,19 +36,20 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
     """What an apply did: values read back, files, what is left to do, and how to put it all back."""
     page = Page(width, color=color)
     if record is None:
-        page.add(Span("Unchanged", "bold"), ": everything is there already.", hang=2)
+        page.add(Span(_("Unchanged"), "bold"), ": ", _("everything is there already."), hang=2)
         _add_left(page, plan)
         return page.text
     left = dict(record.left)
     made = [change for change in plan.changes if change.tunable not in left]
-    done = f": {counted(len(made), 'value')} set and read back, {counted(len(plan.files), 'file')} written."
-    page.add(Span(f"Applied {record.id}", "green"), done, hang=2)
+    done = _("{values} set and read back, {files} written.").format(
+        values=counted(len(made), "value"), files=counted(len(plan.files), "file")
+    )
+    page.add(Span(_("Applied {transaction}").format(transaction=record.id), "green"), ": ", done, hang=2)
     page.blank()
     _add_changes(page, made, plan.files)
     for folded in fold(left, lambda what: what, same=lambda what: left[what].rpartition(": ")[2]):
-        page.add(
-            Span(folded.title, "bold"), f": left, the kernel manages it ({left[folded.items[0]]})", indent=2, hang=2
-        )
+        why = _("left, the kernel manages it ({reason})").format(reason=left[folded.items[0]])
+        page.add(Span(folded.title, "bold"), f": {why}", indent=2, hang=2)
     _add_moved(page, record)
     _add_left(page, plan)
     _add_consequences(page, plan)
@@ -57,7 +61,8 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
 def confirmed_text(record: Record, *, width: int, color: bool) -> str:
     """That a transaction stays, and how to put it back all the same."""
     page = Page(width, color=color)
-    page.add(Span(f"Confirmed {record.id}", "green"), f" ({listed(record.plan.profiles)}): it stays in force.", hang=2)
+    title = _("Confirmed {transaction}").format(transaction=record.id)
+    page.add(Span(title, "green"), f" ({listed(record.plan.profiles)}): ", _("it stays in force."), hang=2)
     _add_way_back(page, record)
     return page.text
 
@@ -67,12 +72,11 @@ def _add_waiting(page: Page, record: Record) -> None:
     if record.seconds_left is None:
         return
     page.blank()
-    page.add(
-        Span("Not kept yet", "yellow"),
-        f": all of it is put back by itself in {counted(round(record.seconds_left), 'second')}, "
-        "unless you log in anew (a session that is open proves nothing about new ones) and run:",
-        hang=2,
-    )
+    text = _(
+        "all of it is put back by itself in {seconds}, "
+        "unless you log in anew (a session that is open proves nothing about new ones) and run:"
+    ).format(seconds=counted(round(record.seconds_left), "second"))
+    page.add(Span(_("Not kept yet"), "yellow"), f": {text}", hang=2)
     page.command(f"advisor confirm {record.id}")
 
 
@@ -86,35 +90,37 @@ def _add_changes(page: Page, changes: Sequence[Change], files: Iterable[FileChan
 
 
 def _file_words(file: FileChange) -> str:
-    return f"is new, mode {file.mode:04o}" if file.before is None else "is changed"
+    return _("is new, mode {mode}").format(mode=f"{file.mode:04o}") if file.before is None else _("is changed")
 
 
 def _add_moved(page: Page, record: Record) -> None:
     before = {one.tunable: one.before for one in record.plan.bystanders if not one.resets}
     for name, live in sorted(record.bystanders_after.items()):
         if before.get(name, live) != live:
-            page.add(Span(name, "bold"), f" moved along: {before[name]} → {live}", indent=2, hang=2)
+            moved = _("moved along: {before} → {after}").format(before=before[name], after=live)
+            page.add(Span(name, "bold"), f" {moved}", indent=2, hang=2)
 
 
 def _add_left(page: Page, plan: Plan) -> None:
     counts = skipped_counts(plan.skipped)
     if counts:
         page.blank()
-        page.add(f"Left as they are: {counts}.")
+        page.add(_("Left as they are: {counts}.").format(counts=counts))
     for note in plan.notes:
-        page.add(note)
+        page.add(told(note))
 
 
 def _add_consequences(page: Page, plan: Plan) -> None:
     """What the host still does not do, and what undoes it."""
     if any(change.takes_effect == "new-sockets" for change in plan.changes):
         page.blank()
-        page.add("Sockets that are open keep their size: programs take the new one up when they connect again.")
-    _add_restarts(page, "To take its placement up, a service must be started again:", plan.changes)
+        page.add(_("Sockets that are open keep their size: programs take the new one up when they connect again."))
+    _add_restarts(page, _("To take its placement up, a service must be started again:"), plan.changes)
     lost = _unpersisted(plan.changes)
     for note, names in lost.items():
         page.blank()
-        page.add(f"{counted(len(names), 'value')} will not outlast a reboot: {note}.")
+        text = _("{values} will not outlast a reboot: {why}.")
+        page.add(text.format(values=counted(len(names), "value"), why=told(note)))
 
 
 def _add_restarts(page: Page, text: str, changes: Iterable[Change]) -> None:
@@ -130,15 +136,15 @@ def _unpersisted(changes: Iterable[Change]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for change in changes:
         if change.persist is None:
-            found.setdefault(change.persist_note or "no file sets them again", []).append(change.tunable)
+            found.setdefault(change.persist_note or N_("no file sets them again"), []).append(change.tunable)
     return found
 
 
 def _add_way_back(page: Page, record: Record) -> None:
     page.blank()
-    page.add("To put it back:")
+    page.add(_("To put it back:"))
     page.command(f"advisor rollback {record.id}")
-    page.add("or, with nothing but a shell:")
+    page.add(_("or, with nothing but a shell:"))
     page.command(f"sh {Store().script_path(record.id)}")
 
 
@@ -146,10 +152,11 @@ def status_text(status: Status, *, width: int, color: bool) -> str:
     """Every transaction, the last one first, and the drift of those in force."""
     page = Page(width, color=color)
     if not status.records:
-        page.add("No transactions: advisor has changed nothing on this host.")
+        page.add(_("No transactions: advisor has changed nothing on this host."))
         return page.text
     for record in reversed(status.records):
         _add_record(page, record)
+    add_layers(page, status.records)
     page.blank()
     _add_verdict(page, status)
     return page.text
@@ -158,38 +165,42 @@ def status_text(status: Status, *, width: int, color: bool) -> str:
 def _add_record(page: Page, record: Record) -> None:
     words, style = _STATES[record.state]
     page.blank()
-    page.add(Span(record.id, "bold"), " ", listed(record.plan.profiles), ": ", Span(words, style), hang=2)
-    size = f"{counted(len(record.plan.changes), 'value')}, {counted(len(record.plan.files), 'file')}"
-    page.add(f"{size}; {_last_event(record)}", indent=2, hang=2)
+    page.add(Span(record.id, "bold"), " ", listed(record.plan.profiles), ": ", Span(_(words), style), hang=2)
+    size = counted(len(record.plan.changes), "value"), counted(len(record.plan.files), "file")
+    page.add(_("; ").join((_(", ").join(size), _last_event(record))), indent=2, hang=2)
     if record.why_undone in _WHY:
-        page.add(_WHY[record.why_undone], indent=2, hang=2)
+        page.add(_(_WHY[record.why_undone]), indent=2, hang=2)
     elif record.why_undone and record.why_undone != "asked for":
-        page.add(f"put back because: {record.why_undone}", indent=2, hang=2)
+        page.add(_("put back because: {why}").format(why=told(record.why_undone)), indent=2, hang=2)
     if record.is_unfinished and record.pending:
-        page.add(f"the last step announced: {record.pending}", indent=2, hang=2)
+        page.add(_("the last step announced: {step}").format(step=record.pending), indent=2, hang=2)
     for what, why in record.kept:
-        page.add(Span(what, "yellow"), f" is not as before: {why}", indent=2, hang=2)
+        text = _("is not as before: {why}").format(why=told(why))
+        page.add(Span(what, "yellow"), f" {text}", indent=2, hang=2)
     if record.seconds_left is not None:
-        page.add(f"put back in {counted(round(record.seconds_left), 'second')}, unless there comes:", indent=2)
+        text = _("put back by itself in {seconds}, unless this is run:")
+        page.add(text.format(seconds=counted(round(record.seconds_left), "second")), indent=2)
         page.command(f"advisor confirm {record.id}", indent=4)
     if record.is_unfinished:
-        page.add("to put it back:", indent=2)
+        page.add(_("to put it back:"), indent=2)
         page.command("advisor rollback", indent=4)
 
 
 def _last_event(record: Record) -> str:
     """What happened to it last, and when; of one that never ended, when it began."""
     if record.ended is None:
-        return f"begun {when(record.began)}"
+        return _("begun {time}").format(time=when(record.began))
     if record.confirmed is not None and record.is_in_force:
-        return f"applied {when(record.ended)}, confirmed {when(record.confirmed)}"
-    return f"{'put back' if record.state.endswith('rolled-back') else 'applied'} {when(record.ended)}"
+        times = {"applied": when(record.ended), "confirmed": when(record.confirmed)}
+        return _("applied {applied}, confirmed {confirmed}").format(**times)
+    text = _("put back {time}") if record.state.endswith("rolled-back") else _("applied {time}")
+    return text.format(time=when(record.ended))
 
 
 # The two reasons that are no error's message.
 _WHY: Final[Mapping[str | None, str]] = {
-    "trial": "a trial of its live values, for a measurement",
-    "interrupted": "put back because it had been interrupted",
+    "trial": N_("a trial of its live values, for a measurement"),
+    "interrupted": N_("put back because it had been interrupted"),
 }
 
 
@@ -198,7 +209,7 @@ def when(seconds: float) -> str:
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
     except (OverflowError, OSError, ValueError):
-        return "at an unknown time"
+        return _("at an unknown time")
 
 
 def verify_text(status: Status, *, width: int, color: bool) -> str:
@@ -211,11 +222,12 @@ def verify_text(status: Status, *, width: int, color: bool) -> str:
 def _add_verdict(page: Page, status: Status) -> None:
     if status.unfinished:
         names = listed([record.id for record in status.unfinished])
-        page.add(Span("Interrupted: ", "red"), f"{names} is neither as asked for nor put back yet. To put it back:")
+        text = _("{transactions} is neither as asked for nor put back yet. To put it back:")
+        page.add(Span(_("Interrupted:"), "red"), " ", text.format(transactions=names))
         page.command("advisor rollback")
     in_force = [record for record in status.records if record.is_in_force]
     if not in_force:
-        page.add("No transaction is in force: there is nothing to verify.")
+        page.add(_("No transaction is in force: there is nothing to verify."))
         return
     values, files = as_set(in_force)
     paths = {file.path for record in in_force for file in record.plan.files}
@@ -223,14 +235,16 @@ def _add_verdict(page: Page, status: Status) -> None:
     drifted_values = len(status.drift) - drifted_files
     if status.drift:
         _add_drift(page, status.drift)
-    ok = f"{counted(values - drifted_values, 'value')} and {counted(files - drifted_files, 'file')}"
-    page.add(Span("" if status.drift else "In force: ", "green"), f"{ok} are as set.")
+    as_set_text = _("{values} and {files} are as set.").format(
+        values=counted(values - drifted_values, "value"), files=counted(files - drifted_files, "file")
+    )
+    page.add(*(() if status.drift else (Span(_("In force:"), "green"), " ")), as_set_text)
     if status.drift:
         _add_remedy(page, in_force, status.drift)
 
 
 def _add_drift(page: Page, drift: Sequence[Drift]) -> None:
-    page.add(Span(f"Drift: {counted(len(drift), 'item')} not as set", "red"))
+    page.add(Span(_("Drift: {items} not as set").format(items=counted(len(drift), "item")), "red"))
     for one in fold(drift, lambda one: one.what, same=lambda one: (_drift_words(one), one.transaction)):
         first = one.items[0]
         where = Span(f"({first.transaction})", "dim")
@@ -240,16 +254,18 @@ def _add_drift(page: Page, drift: Sequence[Drift]) -> None:
 
 def _drift_words(one: Drift) -> str:
     if one.what.startswith("/"):
-        return one.reason
-    return f"set to {one.wanted}, {'' if one.live is None else f'is {one.live}, '}{one.reason}"
+        return told(one.reason)
+    parts = [_("set to {value}").format(value=one.wanted)]
+    parts += [] if one.live is None else [_("is {value}").format(value=one.live)]
+    return _(", ").join((*parts, told(one.reason)))
 
 
 def _add_remedy(page: Page, in_force: Sequence[Record], drift: Sequence[Drift]) -> None:
     drifted = {one.transaction for one in drift}
-    page.add("To set them again:")
+    page.add(_("To set them again:"))
     for command in dict.fromkeys(apply_command(record.plan) for record in in_force if record.id in drifted):
         page.command(command)
-    page.add("To let go of them and have the values from before:")
+    page.add(_("To put back the values from before:"))
     for record in reversed(in_force):
         if record.id in drifted:
             page.command(f"advisor rollback {record.id}")
@@ -259,7 +275,7 @@ def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
     """What became of each item of each transaction that was put back."""
     page = Page(width, color=color)
     if not found:
-        page.add("Nothing to put back: it has been put back already.")
+        page.add(_("Nothing to put back: it has been put back already."))
     for record, outcomes in found:
         _add_rollback(page, record, outcomes)
     return page.text
@@ -268,38 +284,55 @@ def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
 def _add_rollback(page: Page, record: Record, outcomes: Sequence[Outcome]) -> None:
     lost = [one for one in outcomes if not one.is_back]
     page.blank()
-    title = Span(f"{'Put back in part' if lost else 'Put back'}: {record.id}", "yellow" if lost else "green")
-    page.add(title, f" ({listed(record.plan.profiles)}): {_outcome_counts(outcomes)}.", hang=2)
+    words = _("Put back in part: {transaction}") if lost else _("Put back: {transaction}")
+    title = Span(words.format(transaction=record.id), "yellow" if lost else "green")
+    page.add(
+        title,
+        f" ({listed(record.plan.profiles)}): ",
+        _("{sentence}.").format(sentence=_outcome_counts(outcomes)),
+        hang=2,
+    )
     for folded in fold(outcomes, lambda one: one.what, same=lambda one: (one.state, one.detail, one.by_hand)):
         _add_outcome(page, folded.title, folded.items[0])
     if any(one.state == "kept" for one in lost):
         page.blank()
-        page.add("To put back also what somebody else has changed since:")
+        page.add(_("To put back also what somebody else has changed since:"))
         page.command(f"advisor rollback {record.id} --force")
     restored = {one.what for one in outcomes if one.state == "restored"}
     changes = [change for change in record.plan.changes if change.tunable in restored]
-    _add_restarts(page, "To take its earlier placement up, a service must be started again:", changes)
+    _add_restarts(page, _("To take its earlier placement up, a service must be started again:"), changes)
+
+
+_OUTCOMES: Final = {
+    "restored": N_("{count} restored"),
+    "already": N_("{count} as before already"),
+    "passed": N_("{count} held by a later transaction"),
+    "kept": N_("{count} kept"),
+    "failed": N_("{count} failed"),
+}
+_NOT_BACK: Final = {"kept": N_("kept"), "failed": N_("failed")}
 
 
 def _outcome_counts(outcomes: Sequence[Outcome]) -> str:
-    words = {"restored": "restored", "already": "as before already", "kept": "kept", "failed": "failed"}
     states = [one.state for one in outcomes]
-    return ", ".join(f"{states.count(state)} {word}" for state, word in words.items() if state in states) or "no items"
+    counts = (_(words).format(count=states.count(state)) for state, words in _OUTCOMES.items() if state in states)
+    return _(", ").join(counts) or _("no items")
 
 
 def _add_outcome(page: Page, title: str, one: Outcome) -> None:
     style: Style = "" if one.is_back else "red" if one.state == "failed" else "yellow"
     if one.is_back:
-        page.add(Span(title, "bold"), f": {one.detail}", indent=2, hang=4)
+        page.add(Span(title, "bold"), f": {told(one.detail)}", indent=2, hang=4)
         return
-    page.add(Span(title, "bold"), " ", Span(one.state, style), f": {one.detail}", indent=2, hang=4)
+    state = _(_NOT_BACK.get(one.state, one.state))
+    page.add(Span(title, "bold"), " ", Span(state, style), f": {told(one.detail)}", indent=2, hang=4)
     if one.by_hand:
         _add_by_hand(page, one.by_hand)
 
 
 def _add_by_hand(page: Page, by_hand: str) -> None:
     if by_hand.startswith(_PROSE):
-        page.add(f"by hand: {by_hand}", indent=6, hang=2)
+        page.add(_("by hand: {command}").format(command=by_hand), indent=6, hang=2)
     else:
-        page.add("by hand:", indent=6)
+        page.add(_("by hand:"), indent=6)
         page.command(by_hand, indent=8)

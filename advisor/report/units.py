@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from advisor.report.layout import counted
+from advisor.words import is_english
+
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _SPEED = ("Mbit/s", "Gbit/s", "Tbit/s")
@@ -38,4 +41,5 @@ def speed(mbps: int) -> str:
 
 def times(count: int, noun: str) -> str:
     """``no links``, ``1 link``, ``2 links``."""
-    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
+    text = f"no {noun}s" if not count else f"{{count}} {noun}" if count == 1 else f"{{count}} {noun}s"
+    return text.format(count=count) if is_english() else counted(count, noun)

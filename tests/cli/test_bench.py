@@ -95,7 +95,7 @@ def test_what_cannot_be_kept_is_still_printed(fake_fio: FakeFio, disk: Path, tmp
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("bench",), 2, "--target"),
+        (("bench",), 2, "nothing to measure on"),
         (("bench", "--target", "/no/such"), 3, "No such file"),
         (("bench", "--target", "/var/tmp", "--workload", "none"), 2, "no workload is named 'none'"),
         (("bench", "--target", "/var/tmp", "--quick", "--deep"), 2, "exclude each other"),

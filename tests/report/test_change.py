@@ -207,7 +207,7 @@ def test_what_stands_in_the_way_is_told_first_and_last() -> None:
     states: tuple[SkipState, ...] = ("in-place", "not-applicable", "would-lower", "unknown", "overridden")
     made = plan(change(), skipped=(*(skipped(state, reason=state) for state in states), in_the_way))
     text = at(80, made)
-    titles = ["Cannot be done", "Would be overridden", "Unknown", "Left as it is", "Does not apply", "In place already"]
+    titles = ["In the way", "Would be overridden", "Unknown", "Left as it is", "Does not apply", "In place already"]
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
     assert text.endswith(f"Cannot be applied: {made.blocking[0].tunable}: {made.blocking[0].reason} (and 1 more)\n")
@@ -511,7 +511,7 @@ def test_drift_as_verify_finds_it_is_told_line_by_line(tmp_path: Path) -> None:
         "5 values and 0 files are as set.\n"
         "To set them again:\n"
         "  advisor apply socket-buffers-8m\n"
-        "To let go of them and have the values from before:\n"
+        "To put back the values from before:\n"
         "  advisor rollback 0007\n"
     )
 

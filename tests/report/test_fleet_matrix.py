@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from advisor.fleet.matrix import Cell, Matrix
+from advisor.fleet.paths.matrix import Cell, Matrix
 from advisor.report.fleet_matrix import MAX_GRID, MAX_ROWS, add_matrix, cell_sentence, cell_words, in_trouble
 from advisor.report.layout import Page, columns
 from tests.fleet.test_matrix import MUTE, SILENT, cell, mesh

@@ -50,7 +50,7 @@ def test_the_page_says_what_binds_how_it_is_known_and_what_is_not() -> None:
     assert "measured iris.randread: 1,200 IOPS, 20 % of 6,000 in bursts" in text
     assert "for 33 min" in text
     assert text.count("Amazon EC2 user guide") == 1
-    assert "not known:" in text
+    assert "unknown:" in text
 
 
 def test_paths_that_are_alike_are_told_once() -> None:

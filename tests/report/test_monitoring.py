@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.fleet.in_force import FleetStanding, HostStanding
+from advisor.fleet.runs.in_force import FleetStanding, HostStanding
 from advisor.history import Status
 from advisor.report.monitoring import (
     MAX_LINES,

@@ -405,7 +405,7 @@ def test_a_kept_gain_says_that_b_is_in_force() -> None:
 
 def test_a_host_that_is_not_as_before_is_said_so() -> None:
     said = words(PROOFS["not restored"])
-    assert "arm A could NOT be put back, see advisor status, then advisor rollback" in said
+    assert "arm A could not be put back, see advisor status, then advisor rollback" in said
     assert "arm A is back" not in said
 
 

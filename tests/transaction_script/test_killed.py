@@ -74,7 +74,7 @@ def killed(where: Path, die_at: int, shell: list[str], *verb: str) -> tuple[Stag
     return stage, before
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in (1, 2, 3))])
 def test_killed_anywhere_the_watchdog_puts_it_back(tmp_path: Path, part: int) -> None:
     count = syncs_of_a_whole_run(tmp_path / "whole")
     assert count > 25
@@ -95,7 +95,7 @@ def test_killed_anywhere_the_watchdog_puts_it_back(tmp_path: Path, part: int) ->
         assert not stage.store.records() or stage.record().state == "rolled-back", at
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.thorough)])
 def test_killed_anywhere_the_next_advisor_puts_it_back(tmp_path: Path, part: int) -> None:
     count = syncs_of_a_whole_run(tmp_path / "whole")
     # From the moment on at which the watchdog runs; a tree's host asks for none, and closes none.
@@ -131,7 +131,11 @@ def cuts(where: Path) -> Iterator[int]:
         yield int(cut.stem)
 
 
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize(
+    "shell",
+    [SHELLS[0], *(pytest.param(shell, marks=pytest.mark.thorough) for shell in SHELLS[1:])],
+    ids=lambda shell: shell[0],
+)
 def test_after_a_power_cut_the_next_boot_has_the_old_or_the_new(tmp_path: Path, shell: list[str]) -> None:
     stage = counting(tmp_path, CUT)
     before = stage.listing()

@@ -17,6 +17,7 @@ from advisor.report.picture.records import HostPicture
 from advisor.report.picture.sheet import Sheet, draw, legend, panels_side_by_side
 from advisor.report.words import ranked, runs
 from advisor.rules.finding import SEVERITIES, Finding
+from advisor.words import spoken
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,6 +34,7 @@ _MAX_FACTS: Final = 3
 _VARIABLE: Final = re.compile(r"var\((--\w+)\)")
 
 
+@spoken("en")
 def picture_svg(facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = ()) -> str:
     """The host as one SVG file: with its name, the titles of the findings, and what the lines mean."""
     picture = host_picture(facts, findings, services)
@@ -42,6 +44,7 @@ def picture_svg(facts: Facts, findings: Sequence[Finding], services: Sequence[Se
     return f"{drawn(draw(picture, sheet), _title(picture), description(picture), Raw(_own_style(made)))}\n".lstrip()
 
 
+@spoken("en")
 def picture_page(facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = ()) -> str:
     """The page: the picture as it fits a phone, paper or a screen, the findings with their reasons, the unknown."""
     picture = host_picture(facts, findings, services)

@@ -15,6 +15,7 @@ from advisor.report.picture.records import Block, HostPicture, Look, Panel
 from advisor.report.picture.sheet import panels_side_by_side
 from advisor.report.words import clean
 from advisor.rules.finding import Finding
+from advisor.words import spoken
 
 MIN_BOX: Final = 38
 MAX_BOX: Final = 78
@@ -39,6 +40,7 @@ _UTF8: Final = Signs("┌┐└┘", "─", "│", "└ ", " · ", "…", "×")
 _ASCII: Final = Signs("++++", "-", "|", "- ", ", ", "...", "x")
 
 
+@spoken("en")
 def picture_text(
     facts: Facts,
     findings: Sequence[Finding],

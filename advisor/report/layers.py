@@ -1,0 +1,61 @@
+"""The stack of each tunable that more than one transaction in force holds, as text and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from advisor.journal import Record
+from advisor.layers import stacks
+from advisor.plan.records import Change
+from advisor.report.folding import fold
+from advisor.report.layout import Page, Span
+from advisor.words import _
+
+Stack = tuple[tuple[str, Change], ...]
+
+
+def layer_stacks(records: Iterable[Record]) -> dict[str, Stack]:
+    """Tunables that more than one transaction holds, by name."""
+    return {name: layers for name, layers in sorted(stacks(records).items()) if len(layers) > 1}
+
+
+def add_layers(page: Page, records: Iterable[Record]) -> None:
+    """A line for each such tunable: its value before all of them, then that of each, the last of which is in force."""
+    listed = tuple(records)
+    _add_unfinished(page, listed)
+    found = layer_stacks(listed)
+    if not found:
+        return
+    page.blank()
+    page.add(_("Layers, the last one in force:"))
+    for one in fold(found, lambda name: name, same=lambda name: _words(found[name])):
+        page.add(Span(one.title, "bold"), f": {_words(found[one.items[0]])}", indent=2, hang=4)
+
+
+def _add_unfinished(page: Page, records: tuple[Record, ...]) -> None:
+    """A switch that was cut off once the new transaction was kept, before the old one was taken out."""
+    in_force = {record.id: record for record in records if record.is_in_force}
+    for record in in_force.values():
+        for identity in record.plan.instead_of:
+            if identity in in_force and record.state == "applied":
+                page.blank()
+                text = _("{transaction} takes the place of {replaced}, which is not taken out yet. To do that:")
+                page.add(text.format(transaction=record.id, replaced=identity))
+                page.command("advisor rollback")
+
+
+def _words(layers: Stack) -> str:
+    values = (f"{identity} {change.profile} {change.after}" for identity, change in layers)
+    return " → ".join((layers[0][1].before, *values))
+
+
+def layers_document(records: Iterable[Record]) -> list[dict[str, object]]:
+    """Each such tunable with its value before all of them (``before``) and its layers, the last one in force."""
+    return [
+        {
+            "tunable": name,
+            "before": layers[0][1].before,
+            "layers": [{"id": one, "profile": change.profile, "after": change.after} for one, change in layers],
+        }
+        for name, layers in layer_stacks(records).items()
+    ]

@@ -1,0 +1,441 @@
+"""The catalogues are whole, fit what the code says, and say it only where a person reads it."""
+
+from __future__ import annotations
+
+import ast
+import gettext
+import importlib.util
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.report.layout import counted, listed
+from advisor.report.messages import CALLS, FORMS, told
+from advisor.words import LANGUAGES, _, asked_language, choose, language_for, ngettext, settle, spoken
+from tests.trees import make_tree
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "advisor"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def load_tool() -> Any:
+    spec = importlib.util.spec_from_file_location("translate", ROOT / "docs" / "translate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = load_tool()
+CODE = {path: path.read_text() for path in MODULES}
+OTHERS = tuple(TOOL.PLURALS)
+
+
+def catalogue(language: str) -> Path:
+    return PACKAGE / "locale" / language / "LC_MESSAGES" / "advisor.po"
+
+
+@cache
+def parsed(language: str) -> Any:
+    return TOOL.parse_po(catalogue(language).read_text())
+
+
+# -- the catalogues ----------------------------------------------------------------------------------------------------
+
+
+def test_there_is_a_catalogue_for_each_language_but_english() -> None:
+    assert set(OTHERS) == set(LANGUAGES) - {"en"}
+
+
+def test_everything_in_locale_is_fresh_whole_and_fits() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "translate.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"run python docs/translate.py\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_catalogue_has_the_texts_of_the_code_and_no_others(language: str) -> None:
+    there = {text for text in parsed(language) if text.singular}
+    assert there == set(TOOL.extracted())
+    assert len(there) > 400
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_the_compiled_catalogue_says_the_same_to_gettext(language: str) -> None:
+    with catalogue(language).with_suffix(".mo").open("rb") as file:
+        compiled = gettext.GNUTranslations(file)
+    for text, forms in parsed(language).items():
+        if text.plural:
+            assert {compiled.ngettext(text.singular, text.plural, count) for count in (0, 1, 2, 100)} == set(forms)
+        else:
+            assert compiled.gettext(text.singular) == forms[0]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_msgfmt_finds_no_fault(language: str, tmp_path: Path) -> None:
+    if not shutil.which("msgfmt"):
+        pytest.skip("no msgfmt here")
+    made = tmp_path / "advisor.mo"
+    done = subprocess.run(
+        ["msgfmt", "--check", "--check-format", "--no-hash", "-o", str(made), str(catalogue(language))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Who translated last and when is the history's to say.
+    found = [line for line in done.stderr.splitlines() if "missing in header" not in line]
+    assert (done.returncode, found) == (0, [])
+    with made.open("rb") as one, catalogue(language).with_suffix(".mo").open("rb") as other:
+        theirs, ours = vars(gettext.GNUTranslations(one)), vars(gettext.GNUTranslations(other))
+    assert theirs["_catalog"] == ours["_catalog"]
+
+
+FAULTS = {
+    "missing": ("Files", "", "", "not translated"),
+    "another field": ("{count} of {all}", "", "{count} von {alle}", "other fields"),
+    "a field less": ("{count} of {all}", "", "{count} von vielen", "other fields"),
+    "a blank more": ("by hand:", "", "von Hand: ", "blanks"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_translation_that_does_not_fit_is_named(name: str) -> None:
+    singular, plural, translation, phrase = FAULTS[name]
+    found = list(TOOL.faults("de", {TOOL.Text(singular, plural): (translation,)}))
+    assert len(found) == 1
+    assert phrase in found[0]
+
+
+def test_a_po_file_is_read_as_it_was_written_and_a_fuzzy_entry_is_refused() -> None:
+    texts = {TOOL.Text('a "b"\n\\c\t{d}'): ["x.py"], TOOL.Text("{count} file", "{count} files"): ["y.py", "z.py"]}
+    known = {
+        next(iter(texts)): ('ä "ö"\n\\\t{d}',),
+        TOOL.Text("{count} file", "{count} files"): ("{count} D", "{count} Dn"),
+    }
+    content = TOOL.po_text("de", texts, known)
+    assert {text: forms for text, forms in TOOL.parse_po(content).items() if text.singular} == known
+    # As other tools fold long texts.
+    folded = content.replace('msgstr[0] "{count} D"', 'msgstr[0] ""\n"{count} "\n"D"')
+    assert folded != content
+    assert TOOL.parse_po(folded) == TOOL.parse_po(content)
+    with pytest.raises(ValueError, match="fuzzy"):
+        TOOL.parse_po(content.replace("#: x.py", "#: x.py\n#, fuzzy"))
+
+
+def test_a_mistaken_argument_is_a_usage_error_and_writes_nothing() -> None:
+    tool = str(ROOT / "docs" / "translate.py")
+    assert subprocess.run([sys.executable, tool, "--chek"], capture_output=True, check=False).returncode == 2
+
+
+# -- the code ----------------------------------------------------------------------------------------------------------
+
+
+TRANSLATED = [path for path, code in CODE.items() if TOOL.MARKS.search(code)]
+
+
+@pytest.mark.parametrize("path", TRANSLATED, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_what_prints_translates(path: Path) -> None:
+    """What is data stays English: records, journals, scripts and documents are made below these rooms."""
+    assert path.relative_to(PACKAGE).parts[0] in ("report", "cli")
+    nodes = list(ast.walk(ast.parse(CODE[path])))
+    if any(isinstance(node, ast.alias) and node.name == "_" for node in nodes):
+        names = [node for node in nodes if isinstance(node, ast.Name) and node.id == "_"]
+        assert [name.lineno for name in names if isinstance(name.ctx, ast.Store)] == [], "_ is a function here"
+
+
+@pytest.mark.parametrize("name", ["documents", "encode", "json", "steps", "monitoring"])
+def test_what_is_read_by_programs_translates_nothing(name: str) -> None:
+    assert PACKAGE / "report" / f"{name}.py" not in TRANSLATED
+
+
+def skeletons() -> Iterator[str]:
+    """Every text of the code, an X in place of each value."""
+    for path, code in CODE.items():
+        for node in ast.walk(ast.parse(code)) if path.name != "messages.py" else ():
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield re.sub(r"\{\w+\}", "X", node.value)
+            elif isinstance(node, ast.JoinedStr):
+                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+
+
+def test_every_form_of_a_message_is_one_that_the_code_has() -> None:
+    known = set(skeletons())
+    patterns = {
+        form: re.compile(".+".join(map(re.escape, re.split(r"\{\w+\}", form))), re.DOTALL)
+        for form in FORMS
+        if form not in CALLS
+    }
+    assert [form for form, pattern in patterns.items() if not any(map(pattern.fullmatch, known))] == []
+
+
+# -- the choice --------------------------------------------------------------------------------------------------------
+
+CHOICES: dict[str, tuple[list[str], Mapping[str, str], bool, str]] = {
+    "nothing": (["scan"], {}, True, "en"),
+    "the option": (["--lang", "de", "scan"], {"ADVISOR_LANG": "ja"}, False, "de"),
+    "with =": (["--lang=ja", "scan"], {}, False, "ja"),
+    "the last": (["--lang=ja", "--lang", "de", "scan"], {}, False, "de"),
+    "after the command": (["scan", "--lang", "de"], {}, True, "en"),
+    "the variable": (["scan"], {"ADVISOR_LANG": "ja"}, False, "ja"),
+    "an empty variable": (["scan"], {"ADVISOR_LANG": ""}, True, "en"),
+    "the locale": (["scan"], {"LANG": "de_DE.UTF-8"}, True, "de"),
+    "the locale by another name": (["scan"], {"LANG": "ja_JP.utf8"}, True, "ja"),
+    "the locale in a pipe": (["scan"], {"LANG": "de_DE.UTF-8"}, False, "en"),
+    "LC_ALL first": (["scan"], {"LANG": "de_DE.UTF-8", "LC_ALL": "C"}, True, "en"),
+    "LC_MESSAGES before LANG": (["scan"], {"LANG": "en_US.UTF-8", "LC_MESSAGES": "de_AT.UTF-8"}, True, "de"),
+    "a locale without these letters": (["scan"], {"LANG": "ja_JP.eucJP"}, True, "en"),
+    "a locale of another language": (["scan"], {"LANG": "pt_BR.UTF-8"}, True, "en"),
+    "the console": (["scan"], {"LANG": "ja_JP.UTF-8", "TERM": "linux"}, True, "en"),
+    "the console in German": (["scan"], {"LANG": "de_DE.UTF-8", "TERM": "linux"}, True, "de"),
+    "a document": (["--lang", "de", "scan", "--json"], {"ADVISOR_LANG": "ja"}, True, "en"),
+    "a plugin": (["--lang", "de", "verify", "--nagios"], {}, False, "en"),
+    "metrics": (["verify", "--prometheus=-"], {"ADVISOR_LANG": "de"}, False, "en"),
+    "an unknown one": (["--lang", "xx", "scan", "--json"], {}, False, "xx"),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_who_chooses_the_language(name: str) -> None:
+    arguments, environment, is_terminal, language = CHOICES[name]
+    assert language_for(arguments, environment, is_terminal=is_terminal) == language
+
+
+def test_the_option_is_taken_out_before_the_command_only() -> None:
+    assert asked_language(["--lang", "de", "plan", "x", "--lang", "ja"]) == ("de", ["plan", "x", "--lang", "ja"])
+    assert asked_language(["--version", "--lang=de"]) == ("de", ["--version"])
+    assert asked_language(["--lang"]) == (None, ["--lang"])
+    assert asked_language(["--", "--lang", "de"]) == (None, ["--", "--lang", "de"])
+
+
+@pytest.mark.parametrize("language", ["xx", "", "de-DE", "../de", "DE_at", "pt_BR.UTF-8"])
+def test_a_language_without_a_catalogue_is_a_usage_error(language: str) -> None:
+    if language == "DE_at":
+        with spoken(language):
+            assert _("Files") == "Dateien"
+        return
+    with pytest.raises(UsageError) as caught:
+        choose(language)
+    assert caught.value.hint == "languages: en, de, ja"
+
+
+def test_a_catalogue_that_is_gone_is_an_error_where_it_was_asked_for_and_else_english(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("advisor.words.LOCALES", tmp_path)
+    with spoken("en"):
+        settle(["scan"], {"LANG": "de_DE.UTF-8"}, is_terminal=True)
+        assert _("Files") == "Files"
+        for arguments, environment in ((["--lang", "de"], {}), ([], {"ADVISOR_LANG": "de"})):
+            with pytest.raises(UsageError, match=r"advisor\.mo: No such file"):
+                settle(arguments, environment, is_terminal=True)
+    damaged = tmp_path / "de" / "LC_MESSAGES" / "advisor.mo"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"nonsense")
+    with pytest.raises(UsageError, match=r"advisor\.mo"):
+        choose("de")
+
+
+def test_what_was_spoken_before_is_spoken_again() -> None:
+    with spoken("de"):
+        with spoken("ja"):
+            assert _("Files") == "ファイル"
+        assert _("Files") == "Dateien"
+        assert _("no such text") == "no such text"
+        assert _("") == ""
+    assert _("Files") == "Files"
+
+
+def test_numbers_and_lists() -> None:
+    assert [counted(count, "file") for count in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+    assert listed(("a", "b", "c")) == "a, b and c"
+    with spoken("de"):
+        assert [counted(count, "file") for count in (0, 1, 2)] == ["0 Dateien", "1 Datei", "2 Dateien"]
+        assert listed(("a", "b", "c")) == "a, b und c"
+        assert listed(("a",)) == "a"
+        assert counted(2, "sheep", "sheep") == "2 sheep"
+    with spoken("ja"):
+        assert [counted(count, "file") for count in (0, 1, 2)] == [f"ファイル{count}件" for count in (0, 1, 2)]
+        assert listed(("a", "b", "c")) == "a、b、c"
+        assert ngettext("{count} no such thing", "{count} no such things", 2) == "{count} no such things"
+
+
+def test_a_message_is_told_by_its_form() -> None:
+    refused = "nothing of this profile applies here: cannot be read: no"
+    assert told(refused) == refused
+    with spoken("de"):
+        assert told("there is no profile 'x {y}'") == "es gibt kein Profil 'x {y}'"
+        assert told(refused) == "nichts von diesem Profil gilt hier: nicht lesbar: no"
+        # The one with more words of its own, where two fit.
+        assert told("too late: transaction 7 is being put back").startswith("zu spät")
+        assert told("--set none: given twice") == "--set none: zweimal angegeben"
+        assert told("nobody says this") == "nobody says this"
+        assert told("") == ""
+
+
+# -- the whole program -------------------------------------------------------------------------------------------------
+
+
+def advisor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("LANG", "LC_ALL", "LC_MESSAGES")}
+    return subprocess.run(
+        [sys.executable, "-m", "advisor", *arguments],
+        env={**kept, "PYTHONUTF8": "1", **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> str:
+    files: dict[str, str | bytes] = {
+        "/proc/sys/net/core/rmem_max": "212992",
+        "/proc/sys/net/core/wmem_max": "212992",
+        "/proc/meminfo": "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n",
+        "/sys/class/net/lo/mtu": "65536",
+    }
+    return str(make_tree(tmp_path_factory.mktemp("host") / "host", files))
+
+
+@pytest.mark.parametrize("arguments", [("scan",), ("plan", "socket-buffers-8m"), ("recommend",), ("limits",)])
+def test_a_document_is_the_same_bytes_in_every_language(host: str, arguments: tuple[str, ...]) -> None:
+    call = (*arguments, "--json", "--root", host)
+    plain = advisor(*call)
+    assert json.loads(plain.stdout)
+    for language in OTHERS:
+        done = advisor("--lang", language, *call, ADVISOR_LANG=language, LANG="de_DE.UTF-8")
+        assert (done.stdout, done.stderr, done.returncode) == (plain.stdout, plain.stderr, plain.returncode)
+
+
+def test_an_error_s_document_is_english() -> None:
+    done = advisor("--lang", "ja", "plan", "no-such-profile", "--json")
+    assert json.loads(done.stdout)["error"]["message"] == "there is no profile 'no-such-profile'"
+
+
+ERRORS: dict[str, tuple[tuple[str, ...], str]] = {
+    "no such profile": (("plan", "nothing-such"), "es gibt kein Profil 'nothing-such'\n  Hinweis: Profile: "),
+    "no transaction": (("rollback-script", "9999"), "es gibt keine"),
+    "no such command": (("pln",), "Kein solcher Befehl: 'pln'. War 'plan'"),
+    "no such option": (("scan", "--bogus"), "Keine solche Option: --bogus\n  Hinweis: advisor scan --help sagt"),
+    "no command": (("--lang", "de"), "Befehl fehlt\n  Hinweis: advisor --help sagt"),
+    "a missing argument": (("plan",), "Argument 'PROFILE…' fehlt"),
+    "no value": (("probe", "--mtu"), "Die Option '--mtu' braucht einen Wert"),
+    "no number": (("probe", "--mtu", "x"), "Ungültiger Wert für '--mtu': 'x' ist kein gültiger Wert (int"),
+    "one too many": (("confirm", "a", "b"), "Überzähliges Argument: b"),
+    "an option's value": (("scan", "--fail-on", "x"), "--fail-on x: keines von info, advice, warning"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_the_commonest_errors(name: str) -> None:
+    arguments, start = ERRORS[name]
+    done = advisor(*arguments, ADVISOR_LANG="de")
+    assert done.stderr.startswith(f"advisor: {start}")
+    assert done.returncode == 2
+    assert done.stdout == ""
+
+
+def test_an_unknown_language_changes_nothing_and_names_those_there_are() -> None:
+    for done in (advisor("--lang", "xx", "scan"), advisor("scan", ADVISOR_LANG="xx")):
+        assert done.stderr == "advisor: --lang xx: no such language\n  hint: languages: en, de, ja\n"
+        assert (done.returncode, done.stdout) == (2, "")
+    assert json.loads(advisor("--lang", "xx", "scan", "--json").stdout)["error"]["code"] == 2
+    after = advisor("scan", "--lang", "de")
+    assert "hint: --lang stands before the command: advisor --lang LANGUAGE scan" in after.stderr
+
+
+def on_terminal(*arguments: str, **environment: str) -> str:
+    """What a command prints on a terminal of its own."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "advisor", *arguments],
+        env={"PATH": os.environ["PATH"], "TERM": "xterm", "PYTHONUTF8": "1", "NO_COLOR": "1", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.STDOUT,
+        cwd=ROOT,
+    )
+    os.close(theirs)
+    printed = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        printed += part
+    os.close(ours)
+    process.wait()
+    return printed.decode()
+
+
+def test_a_terminal_speaks_the_locale_s_language(host: str) -> None:
+    call = ("plan", "socket-buffers-8m", "--root", host)
+    assert "Zum Anwenden, als root:" in on_terminal(*call, LANG="de_DE.UTF-8")
+    assert "適用するには(root):" in on_terminal(*call, LC_ALL="ja_JP.UTF-8", LANG="de_DE.UTF-8")
+    assert "To apply it, as root:" in on_terminal(*call, LANG="pt_BR.UTF-8")
+    assert "To apply it, as root:" in on_terminal("--lang", "en", *call, LANG="de_DE.UTF-8")
+    piped = advisor(*call, LANG="de_DE.UTF-8", LC_ALL="de_DE.UTF-8")
+    assert "To apply it, as root:" in piped.stdout
+
+
+ANSWERS = {("de", "j"): True, ("de", "ja"): True, ("de", "y"): True, ("de", "n"): False, ("de", ""): False} | {
+    ("ja", "はい"): True,
+    ("ja", "ja"): False,
+    ("en", "y"): True,
+    ("en", "j"): False,
+}
+
+
+@pytest.mark.parametrize(("language", "answer"), ANSWERS)
+def test_a_question_is_answered_in_the_language_it_is_asked_in(language: str, answer: str) -> None:
+    code = (
+        "import sys\nfrom advisor.cli.change import asked\nfrom advisor.errors import RefusedError\n"
+        "from advisor.words import _, choose\nchoose(sys.argv[1])\n"
+        "try:\n    asked(_('Apply this?'))\n    print('agreed')\nexcept RefusedError:\n    print('refused')\n"
+    )
+    ours, theirs = pty.openpty()
+    os.write(ours, f"{answer}\n".encode())
+    done = subprocess.run(
+        [sys.executable, "-c", code, language],
+        stdin=theirs,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONUTF8": "1"},
+        cwd=ROOT,
+        check=True,
+    )
+    os.close(theirs)
+    os.close(ours)
+    question = {"de": "Das anwenden? [j/N] ", "ja": "適用しますか? [y/N] ", "en": "Apply this? [y/N] "}
+    assert done.stderr == question[language]
+    assert done.stdout == ("agreed\n" if ANSWERS[language, answer] else "refused\n")
+
+
+def test_english_loads_nothing_for_this() -> None:
+    code = (
+        "import sys\nimport advisor.words\nassert 'gettext' not in sys.modules\nfrom advisor.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "sys.stderr.write(f\"\\n{'advisor.report.messages' in sys.modules}\")\n"
+    )
+    for language, is_loaded in (("en", "False"), ("de", "True")):
+        call = [sys.executable, "-c", code, "--lang", language, "plan", "no-such-profile"]
+        done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT, check=True)
+        assert done.stderr.splitlines()[-1] == is_loaded
