@@ -281,6 +281,7 @@ def verify(
 
 def rollback(
     run: RunId = None,
+    inventory: SomeInventory = None,
     limit: Limit = None,
     force: Annotated[bool, typer.Option("--force", help="Put back also what somebody else has changed since.")] = False,
     as_json: Json = False,
@@ -290,16 +291,18 @@ def rollback(
     private_key: PrivateKey = None,
     extra_vars: ExtraVars = None,
 ) -> int:
-    """Put a run back on every host, its last wave first; without a number, the last run."""
+    """Put a run back on every host, its last wave first; without a number, the last run. With an inventory, on those
+    of its hosts that are in that one, too."""
     from advisor.fleet.runs.in_force import rollback_fleet
     from advisor.fleet.store import Store
     from advisor.report.fleet_run import fleet_run_document, fleet_run_text
 
     meant = the_inventory(
-        [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
+        inventory or [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
         extra_vars=extra_vars,
     )  # fmt: skip
-    found = rollback_fleet(run, meant.access, Store(), only=limit, force=force, say=say)
+    asked_for = meant if inventory else None
+    found = rollback_fleet(run, meant.access, Store(), inventory=asked_for, only=limit, force=force, say=say)
     code = found.ended.code if found.ended is not None else 5
     if as_json:
         print_json(fleet_run_document(found, None, code))

@@ -149,7 +149,7 @@ class _Run:
             self.store,
             forks=self.forks,
             timeout_seconds=self.timeout,
-            progress=show_progress("captured"),
+            progress=show_progress("asked"),
         )
         got = {one.host: one for one in answers}
         sources: list[Source] = []
@@ -195,6 +195,7 @@ def _compared(
     from advisor.fleet.compare.remedies import Controller
 
     if pair:
+        _check_pair(pair, [*(one.name for one in sources), *failed])
         sources = [one for one in sources if one.name in pair]
     fleet, unread = gather(
         sources, group_by=group_by, progress=show_progress("read") if len(sources) > _MANY else _quiet
@@ -215,6 +216,15 @@ def _compared(
         group_by=group_by,
         matrix=matrix,
     )
+
+
+def _check_pair(pair: tuple[str, str], known: Sequence[str]) -> None:
+    """Before any capture is read: which names there are is known by then."""
+    from advisor.errors import UsageError
+
+    for name in pair:
+        if name not in known:
+            raise UsageError(f"--pair {name}: no such host among {len(known)}", hint=", ".join(sorted(known)[:8]))
 
 
 def _print(found: Comparison, *, as_json: bool, html: Path | None) -> None:

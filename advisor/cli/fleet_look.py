@@ -76,7 +76,7 @@ def scan(
             workload=declared,
             forks=forks,
             timeout_seconds=timeout,
-            progress=show_progress("captured"),
+            progress=show_progress("asked"),
         )
     if as_json:
         print_json(fleet_scan_document(found))

@@ -238,12 +238,13 @@ class Hosts:
         """The processes of this machine below which the hosts that are up run, one for each."""
         return [process.pid for process in self._processes.values()]
 
-    def wire_bytes(self) -> tuple[int, int]:
-        """Bytes (with their Ethernet headers) that went to the hosts and came from them, since the wires are there."""
-        lines = Path(f"/proc/{self._controller}/net/dev").read_text().splitlines()[2:]
-        counted = [line.partition(":") for line in lines]
-        wires = [counters.split() for name, _, counters in counted if name.strip()[1:].isdecimal()]
-        return sum(int(one[8]) for one in wires), sum(int(one[0]) for one in wires)
+    def wire_bytes(self) -> tuple[int, int, int]:
+        """Bytes since the wires are there, with Ethernet headers: those that the controller sent, those that it
+        received, and those that the hosts sent to each other (or to all, which reaches the controller as well)."""
+        lines = (line.partition(":") for line in Path(f"/proc/{self._controller}/net/dev").read_text().splitlines()[2:])
+        counted = {name.strip(): [int(text) for text in counters.split()] for name, _, counters in lines}
+        received, sent = counted["br0"][0], counted["br0"][8]
+        return sent, received, sum(one[0] for name, one in counted.items() if name[1:].isdecimal()) - received
 
     def shell(self, name: str, command: str, *, check: bool = True) -> str:
         """What a command of root prints on a host."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.fleet.alike import snapshot
+from tests.schemas import judge
 
 
 def run(*arguments: str | Path, code: int, width: int = 100) -> tuple[str, str]:
@@ -78,7 +79,7 @@ def test_fail_on_says_what_counts(place: Path) -> None:
 
 def test_the_document(place: Path) -> None:
     text, _ = run(*hosts(place, *FIVE, "odd6"), "--json", code=1)
-    document: dict[str, Any] = json.loads(text)
+    document: dict[str, Any] = judge(text)
     assert document["schema"] == "advisor.fleet-comparison/1"
     assert [(one["name"], one["state"]) for one in document["hosts"]][-1] == ("odd6", "compared")
     assert document["failed"] == []

@@ -58,3 +58,14 @@ def _is_there(path: Path) -> bool:
         return bool(path.read_bytes())
     except OSError:
         return False
+
+
+@pytest.mark.thorough
+def test_many_hosts_do_not_fill_the_table_of_neighbours_that_all_namespaces_share() -> None:
+    with Hosts(17) as hosts:
+        others = " ".join(hosts.address(name) for name in hosts.names[1:])
+        keys = hosts.shell("node01", f"ssh-keyscan -t ed25519 {others} 2>/dev/null")
+        assert len(keys.splitlines()) == 16, keys
+        known = hosts.shell("node01", "ip -4 neighbour").splitlines()
+        assert len(known) >= 16
+        assert all(line.rstrip().endswith("PERMANENT") for line in known), known

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.fleet.hosts import Hosts, Kind, why_not
+from tests.schemas import judge
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
@@ -46,7 +47,7 @@ def advisor(hosts: Hosts, *arguments: str | Path, code: int = 0) -> Any:
     """The document that the command prints; fails where it ends otherwise than with ``code``."""
     done = hosts.run(*words(*arguments, "--json"), timeout=600)
     assert done.returncode == code, done.stdout + done.stderr
-    return json.loads(done.stdout)
+    return judge(done.stdout)
 
 
 def apply(hosts: Hosts, *more: str | Path, code: int = 0, window: int = 60) -> Any:
@@ -197,7 +198,10 @@ def stop_at(hosts: Hosts, moment: str, *, window: int, number: int) -> int:
     until(lambda: moment in journal(hosts) or process.poll() is not None)
     assert process.poll() is None, process.communicate()
     os.kill(process.pid, number)
-    process.communicate(timeout=300)
+    _, said = process.communicate(timeout=300)
+    if number == signal.SIGINT:
+        assert "run 0001: nothing is in force of wave 1 (" in said, said
+        assert "advisor fleet apply --resume 0001" in said
     return process.returncode
 
 

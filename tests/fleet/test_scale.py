@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from advisor.facts.links import Link
 from advisor.fleet.inventory import InventoryHost
 from advisor.fleet.runs.gate import MAX_ASKED, neighbourhood, targets_of
@@ -61,6 +63,16 @@ def test_each_host_asks_the_first_of_its_subnet_once_each_and_not_itself() -> No
     assert asked[1] == [f"n{at:04}" for at in range(MAX_ASKED + 1) if at != 3]
     assert asked[2] == [f"n{at:04}" for at in range(MAX_ASKED)]
     assert {":" in one.address for one in targets_of(subjects[0], around)} == {False}
+
+
+def test_a_fleet_of_many_subnets_is_gone_through_once() -> None:
+    subjects = fleet(60)
+    for at, subject in enumerate(subjects):
+        links = Links([build.link("eth1", mtu=1500, addresses=(f"10.2.{at // 2}.{at % 2 + 1}/24",))])
+        subjects[at] = msgspec.structs.replace(subject, facts=Surroundings(None, links))
+    Links.walks = 0
+    assert len(segments(subjects)) == 30
+    assert Links.walks == 60
 
 
 def test_a_fleet_of_a_thousand_is_told_by_which_wave_its_subnet_is_raised() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.fleet.hosts import Hosts, Kind, why_not
+from tests.schemas import judge
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
@@ -38,7 +39,7 @@ def fleet() -> Iterator[Hosts]:
 def document(fleet: Hosts) -> dict[str, Any]:
     done = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), "--json")
     assert done.returncode == 4, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = judge(done.stdout)
     return found
 
 
@@ -101,7 +102,7 @@ def test_the_page_fits_its_width_and_names_what_failed(fleet: Hosts) -> None:
         assert "\x1b" not in done.stdout
         assert max(map(len, done.stdout.splitlines())) <= int(width)
         assert all(name in done.stdout.partition("Not captured")[2] for name in FAILED)
-        assert "6 of 6 hosts captured" in done.stderr
+        assert "6 of 6 hosts asked" in done.stderr
 
 
 def test_fail_on_asks_for_a_finding_of_that_weight_once_all_are_captured(fleet: Hosts) -> None:

@@ -11,6 +11,8 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.facts.whole import scan
+from advisor.fleet.captures.capture import open_capture
+from advisor.fleet.captures.stream import is_capture
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.standing import read_standing
 from advisor.fleet.compare.summary import Beside, HostSummary, summarise
@@ -45,7 +47,9 @@ class Unread(msgspec.Struct, frozen=True):
 def read_source(source: Source) -> HostSummary | Unread:
     """The summary of one capture; one that cannot be read is named, and never raises."""
     try:
-        host = open_snapshot(Path(source.path))
+        path = Path(source.path)
+        # An archive, or what the capture script printed on a host, kept by hand.
+        host = open_capture(path) if is_capture(path) else open_snapshot(path)
         words = host.read("/proc/cmdline")
         beside = Beside(
             name=source.name,
@@ -129,7 +133,7 @@ def named_sources(paths: Iterable[Path]) -> tuple[Source, ...]:
 
 def _stem(path: Path) -> str:
     name = path.name
-    for ending in (".gz", ".bz2", ".xz", ".tar", ".tgz", ".snapshot"):
+    for ending in (".gz", ".bz2", ".xz", ".tar", ".tgz", ".snapshot", ".capture"):
         name = name.removesuffix(ending)
     return name or path.name
 

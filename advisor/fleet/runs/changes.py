@@ -19,7 +19,7 @@ from advisor.fleet.runs import run as running
 from advisor.fleet.runs.hands import Hands, Say
 from advisor.fleet.runs.journal import Asked, Ended, Planned, RunJournal, RunRecord, read_entries, told
 from advisor.fleet.runs.kept import find_run, locked, next_id
-from advisor.fleet.runs.planning import FleetPlan, plan_fleet
+from advisor.fleet.runs.planning import FleetPlan, check_failover, plan_fleet
 from advisor.fleet.runs.proving import check_provers, prove, provers
 from advisor.fleet.runs.resume import take_up
 from advisor.fleet.runs.waves import Canary, Shape
@@ -82,6 +82,7 @@ def _scratch(wish: Wish, store: Store) -> Iterator[Hands]:
 
 def _planned(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> FleetPlan:
     names = [*hands.hosts]
+    check_failover(hands.hosts.values(), wish.shape.failover)
     say(f"capturing {len(names)} hosts")
     captured = hands.capture(names)
     plan = plan_fleet(
@@ -150,6 +151,7 @@ def resume_fleet(
             raise UsageError(
                 f"run {run.id}: {', '.join(missing)} left the inventory since", hint="put them back into it"
             )
+        check_failover(hands.hosts.values(), wish.shape.failover)
         with RunJournal(directory) as journal:
             done = take_up(hands, journal, run, say)
             plan = _planned(_resumed(wish, done), hands, done, say)

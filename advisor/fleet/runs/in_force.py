@@ -157,9 +157,17 @@ def fleet_status(
 
 
 def rollback_fleet(
-    wanted: str | None, access: Access, store: Store, *, only: str | None = None, force: bool = False, say: Say
+    wanted: str | None,
+    access: Access,
+    store: Store,
+    *,
+    inventory: Inventory | None = None,
+    only: str | None = None,
+    force: bool = False,
+    say: Say,
 ) -> RunRecord:
-    """Put a run back, its last wave first. ``only`` is a pattern of hosts as Ansible's --limit.
+    """Put a run back, its last wave first. ``only`` is a pattern of hosts as Ansible's --limit; ``inventory`` stands in
+    for that of the run, of whose hosts those that it names are put back.
 
     Raises RefusedError where nothing of it is in force; what became of each host is in the record.
     """
@@ -167,22 +175,23 @@ def rollback_fleet(
 
     with locked(store):
         run = find_run(store, wanted)
-        inventory = Inventory(run.asked.inventory, only or run.asked.limit, access)
-        hosts = named_hosts(inventory)
+        meant = inventory or Inventory(run.asked.inventory, only or run.asked.limit, access)
+        hosts = named_hosts(meant)
         waves = _to_put_back(run, {one.name for one in hosts})
         if not waves:
             raise RefusedError(f"run {run.id} has nothing in force that could be put back", hint="advisor fleet status")
         directory = store.run(run.id)
         end_orphans(directory)
-        hands = Hands(inventory, hosts, store, directory, forks=run.asked.forks)
+        hands = Hands(meant, hosts, store, directory, forks=run.asked.forks)
         with RunJournal(directory) as journal, interruptible():
-            journal.write(Resumed(time.time()))
+            journal.write(Resumed(time.time(), "rollback"))
             states = {name: Result(name, one.state, one.transaction, one.message) for name, one in run.hosts.items()}
             put_back = PutBack(hands, journal, states, say, window_seconds=float(run.asked.confirm_within))
             for number, names in waves:
                 say(f"putting wave {number} back: {', '.join(names)}")
                 put_back.run(number, {name: run.sought[name] for name in names}, force=force)
-            asked = [name for _, names in waves for name in names]
+            # Who was not left out on purpose should be back: also one that has left the inventory since.
+            asked = [name for _, names in waves for name in names] if inventory or only else [*run.touched]
             _end(journal, states, asked)
             found = told(run.id, tuple(journal.entries))
     assert found is not None
@@ -192,7 +201,7 @@ def rollback_fleet(
 def _end(journal: RunJournal, states: Mapping[str, Result], asked: Sequence[str]) -> None:
     """5 where a host that was asked is not back. Those that were not asked stay as they are, and are counted."""
     left = [one.host for one in states.values() if one.state in ("applied", "awaiting-confirmation", "unknown")]
-    message = f"{len(left)} hosts are not put back" if left else ""
+    message = f"{len(left)} {'host is' if len(left) == 1 else 'hosts are'} not put back" if left else ""
     code = 5 if set(left) & {*asked} else 0
     journal.write(Ended(time.time(), code, "stopped" if left else "rolled-back", message))
 

@@ -126,7 +126,10 @@ class Interrupted(msgspec.Struct, frozen=True, tag="interrupted", tag_field="eve
 
 
 class Resumed(msgspec.Struct, frozen=True, tag="resumed", tag_field="event"):
+    """Taken up again: to go on, or to be put back."""
+
     time: float
+    verb: Literal["apply", "rollback"] = "apply"
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="event"):
@@ -222,6 +225,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     """The hosts of each wave that was begun, in the order in which that was."""
     sought: dict[str, Sought] = {}
     """The transaction by which each host was last to be changed."""
+    is_going_back: bool = False
+    """Whether it was last asked to be put back, rather than to be carried out."""
 
     @property
     def state(self) -> str:
@@ -254,6 +259,7 @@ def told(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
     ended: Ended | None = None
     begun: list[tuple[str, ...]] = []
     sought: dict[str, Sought] = {}
+    is_going_back = False
     for entry in entries:
         match entry:
             case Planned():
@@ -272,11 +278,13 @@ def told(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
                 outcomes[entry.wave] = entry.outcome
                 opened = None
             case Resumed():
-                ended = None
+                ended, is_going_back = None, entry.verb == "rollback"
             case Ended():
                 ended = entry
             case _:
                 pass
+    began = entries[0].time
     return RunRecord(
-        run_id, entries[0], planned, hosts, tuple(gates), outcomes, entries[0].time, ended, opened, tuple(begun), sought
-    )
+        run_id, entries[0], planned, hosts, tuple(gates), outcomes, began, ended, opened, tuple(begun), sought,
+        is_going_back,
+    )  # fmt: skip

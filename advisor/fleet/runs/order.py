@@ -187,34 +187,34 @@ class Segment(msgspec.Struct, frozen=True):
 def segments(subjects: Sequence[Subject]) -> tuple[Segment, ...]:
     """The subnets on which a link's MTU is raised; those of the very same hosts are told as one."""
     moving: dict[str, dict[str, MtuMove]] = {}
+    there: dict[str, list[tuple[Subject, Link]]] = {}
     for subject in subjects:
         moves = {move.link: move for move in mtu_moves(subject.plan)}
         for link in subject.facts.links:
-            if link.name in moves and moves[link.name].is_raise:
-                for subnet in subnets_of(link):
+            for subnet in dict.fromkeys(subnets_of(link)):
+                there.setdefault(subnet, []).append((subject, link))
+                if link.name in moves and moves[link.name].is_raise:
                     moving.setdefault(subnet, {})[subject.name] = moves[link.name]
     found: dict[object, Segment] = {}
     for subnet in sorted(moving, key=lambda subnet: (":" in subnet, subnet)):
-        made = _segment(subnet, moving[subnet], subjects)
+        made = _segment(subnet, moving[subnet], there[subnet])
         alike = (made.before, made.after, made.moving, made.smaller, made.llt)
         also = found.get(alike)
         found[alike] = msgspec.structs.replace(also, subnet=f"{also.subnet} and {subnet}") if also else made
     return tuple(found.values())
 
 
-def _segment(subnet: str, moves: Mapping[str, MtuMove], subjects: Sequence[Subject]) -> Segment:
+def _segment(subnet: str, moves: Mapping[str, MtuMove], there: Iterable[tuple[Subject, Link]]) -> Segment:
     after = max(move.after for move in moves.values())
-    smaller: dict[str, int] = {}
-    llt: list[str] = []
-    for subject in subjects:
-        there = [link for link in subject.facts.links if subnet in subnets_of(link)]
-        mtus = [link.mtu for link in there if link.mtu is not None]
-        if subject.name not in moves and mtus and min(mtus) < after:
-            smaller[subject.name] = min(mtus)
+    least: dict[str, int] = {}
+    llt: dict[str, None] = {}
+    for subject, link in there:
         llt_links = subject.facts.llt.links if subject.facts.llt else ()
-        carriers = {one.link for one in llt_links if one.type in _LLT_OVER_IP}
-        if subject.name in moves and any(link.name in carriers for link in there):
-            llt.append(subject.name)
+        if subject.name not in moves and link.mtu is not None:
+            least[subject.name] = min(link.mtu, least.get(subject.name, link.mtu))
+        elif subject.name in moves and any(one.link == link.name and one.type in _LLT_OVER_IP for one in llt_links):
+            llt[subject.name] = None
+    smaller = {name: mtu for name, mtu in least.items() if mtu < after}
     return Segment(
         subnet, min(move.before for move in moves.values()), after, tuple(moves), tuple(smaller.items()), tuple(llt)
     )

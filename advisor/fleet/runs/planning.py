@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from advisor.errors import AdvisorError
+from advisor.errors import AdvisorError, UsageError
 from advisor.facts.whole import scan
 from advisor.fleet.captures.store import CapturedStore
 from advisor.fleet.inventory import InventoryHost
@@ -42,6 +42,7 @@ class FleetPlan(msgspec.Struct, frozen=True):
     waves: Waves
     notes: tuple[str, ...]
     groups: Mapping[str, tuple[Group, ...]] = {}
+    profiles: tuple[str, ...] = ()
 
     @property
     def changing(self) -> tuple[str, ...]:
@@ -84,7 +85,7 @@ def plan_fleet(
     waves = make_waves(candidates, order=mtu_order([*subjects.values()]), canary=shape.canary, batch=shape.batch)
     notes = [*waves.notes, *_group_notes(planned, groups), *mtu_warnings(segments([*subjects.values()]), waves)]
     machine_ids = {one.name: one.machine_id for one in captured if one.name in subjects}
-    return FleetPlan(tuple(planned), subjects, machine_ids, waves, tuple(notes), groups)
+    return FleetPlan(tuple(planned), subjects, machine_ids, waves, tuple(notes), groups, tuple(names))
 
 
 def _planned(
@@ -147,6 +148,18 @@ def _groups(
     return {name: tuple(groups) for name, groups in found.items()}
 
 
+def check_failover(inventory: Iterable[InventoryHost], failover: str | None) -> None:
+    """Raises UsageError where a group, or a variable, that is to keep hosts apart is that of no host: with its name
+    misspelt, both nodes of a pair would be changed at the same time."""
+    if failover is None or any(_named_by(host, failover) for host in inventory):
+        return
+    what = "has this variable" if failover.startswith("var=") else "is in a group of this name"
+    raise UsageError(
+        f"--failover-group {failover}: no host that is asked {what}",
+        hint="a group of the inventory, or var=NAME for a variable of it; see --limit",
+    )
+
+
 VARIABLE = "advisor_failover_group"
 
 
@@ -155,13 +168,18 @@ def _declared(host: InventoryHost, failover: str | None) -> list[Group]:
     named = host.variables.get(VARIABLE)
     if named:
         found.append(Group(named, f"{VARIABLE} of the inventory"))
-    if failover is not None and failover.startswith("var="):
-        value = host.variables.get(failover.removeprefix("var="))
-        if value:
-            found.append(Group(value, f"{failover.removeprefix('var=')} of the inventory"))
-    elif failover is not None and failover in host.groups:
-        found.append(Group(failover, "a group of the inventory"))
+    if failover is not None:
+        found += _named_by(host, failover)
     return found
+
+
+def _named_by(host: InventoryHost, failover: str) -> list[Group]:
+    """The group that ``--failover-group`` makes the host a node of, if any."""
+    if failover.startswith("var="):
+        variable = failover.removeprefix("var=")
+        value = host.variables.get(variable)
+        return [Group(value, f"{variable} of the inventory")] if value else []
+    return [Group(failover, "a group of the inventory")] if failover in host.groups else []
 
 
 def _group_notes(planned: Iterable[PlannedHost], groups: Mapping[str, Sequence[Group]]) -> list[str]:

@@ -97,6 +97,7 @@ class Run:
             self._journal.note(Ended(time.time(), self._code(), "stopped", reason))
             if self._not_back:
                 raise self._left_behind(reason) from error
+            self._tell_left(wave)
             raise
         if not is_kept:
             self._put_back(wave)
@@ -249,6 +250,14 @@ class Run:
 
     def _code(self) -> int:
         return 5 if self._not_back else 4
+
+    def _tell_left(self, wave: Wave) -> None:
+        """What is in force where a run was cut short and is put back: no page follows that could tell it."""
+        run_id = self._journal.directory.name
+        kept = [*(one.name for one in self._plan.hosts if one.state == "done"), *self._done]
+        also = f"; changed and kept: {', '.join(kept)} (advisor fleet rollback {run_id})" if kept else ""
+        self._say(f"run {run_id}: nothing is in force of wave {wave.number} ({', '.join(wave.hosts)}){also}")
+        self._say(f"to take it up again: advisor fleet apply --resume {run_id}")
 
     def _left_behind(self, reason: str) -> NotRestoredError:
         items = tuple((name, self._hands.by_hand(name)) for name in sorted(self._not_back))

@@ -1,0 +1,162 @@
+"""What somebody meets who knows the fleet from its pages alone: a name misspelt, a capture made by hand, the words of a
+page that say what to type next. No host is asked here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.fleet.inventory import InventoryHost
+from advisor.fleet.runs.journal import (
+    Asked,
+    Ended,
+    Entry,
+    HostDone,
+    Planned,
+    PlannedHost,
+    Resumed,
+    RunJournal,
+    RunRecord,
+    WaveBegun,
+    WaveEnded,
+    read_entries,
+    told,
+)
+from advisor.fleet.runs.planning import Captured, plan_fleet
+from advisor.fleet.runs.waves import Shape, Wave
+from advisor.fleet.scan import FleetScan, FoundHere, HostScan, RuleFinding
+from advisor.fleet.store import Store
+from advisor.report.fleet_plan import fleet_plan_text
+from advisor.report.fleet_run import fleet_run_text, fleet_status_text
+from advisor.report.fleet_scan import fleet_scan_text
+from advisor.rules.finding import Finding
+from tests.fleet.alike import snapshot
+from tests.fleet.captures import run_script
+
+INVENTORY = "[storage]\na ansible_host=192.0.2.1\nb ansible_host=192.0.2.2\n[pair]\na\nb\n"
+THEIRS = "link:eth0:mtu is not as before: kept: somebody else set it to 4000"
+
+
+def run(state: Path, *arguments: str | Path, code: int) -> tuple[str, str]:
+    """Standard output and error of ``advisor fleet``, which ends with ``code``."""
+    environment = {**os.environ, "COLUMNS": "100", "ADVISOR_STATE_DIR": str(state), "ANSIBLE_TIMEOUT": "1"}
+    argv = [sys.executable, "-m", "advisor", "fleet", *map(str, arguments)]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False, timeout=300)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout, done.stderr
+
+
+def inventory(where: Path, text: str = INVENTORY) -> Path:
+    path = where / "hosts.ini"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("group", ["piar", "var=rack"])
+def test_a_failover_group_of_nobody_is_refused_before_a_host_is_asked(tmp_path: Path, group: str) -> None:
+    hosts = inventory(tmp_path)
+    arguments = ("jumbo-frames", "-i", hosts, "--failover-group", group, "--json")
+    for verb in (("plan",), ("apply", "--dry-run"), ("apply", "--yes")):
+        out, error = run(tmp_path / "state", *verb, *arguments, code=2)
+        assert group in json.loads(out)["error"]["message"]
+        assert "capturing" not in error
+
+
+def test_what_the_capture_script_printed_can_be_compared(tmp_path: Path) -> None:
+    stream = run_script().stdout
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.capture").write_bytes(stream)
+    out, _ = run(tmp_path, "compare", tmp_path / "one.capture", tmp_path / "two.capture", "--json", code=1)
+    document = json.loads(out)
+    assert [one["name"] for one in document["hosts"]] == ["one", "two"]
+    assert document["failed"] == []
+    assert document["attributes"] > 100
+    assert document["findings"], "it is one host under two names"
+
+
+def test_a_pair_that_is_misspelt_is_told_who_there_is(tmp_path: Path) -> None:
+    files = [snapshot(tmp_path, name) for name in ("n1", "n2", "n3")]
+    _, error = run(tmp_path, "compare", *files, "--pair", "n1", "n9", code=2)
+    assert "--pair n9: no such host among 3" in error
+    assert "n1, n2, n3" in error
+
+
+def put_back_but_for_one(store: Store) -> RunRecord:
+    asked = Asked(1.0, "1", ("jumbo-frames",), (("links", "eth0"),), ("hosts",), None, 5, 60, Shape())
+    planned = Planned(2.0, tuple(PlannedHost(name, "change", name) for name in "ab"), (Wave(1, ("a", "b")),), ())
+    with RunJournal(store.run("0001")) as journal:
+        entries: tuple[Entry, ...] = (
+            asked,
+            planned,
+            WaveBegun(3.0, 1, ("a", "b")),
+            *(HostDone(4.0, 1, name, "confirm", "applied", "0001") for name in "ab"),
+            WaveEnded(5.0, 1, "confirmed"),
+            Ended(6.0, 0, "done"),
+            Resumed(7.0, "rollback"),
+            HostDone(8.0, 1, "a", "rollback", "rolled-back", "0001"),
+            HostDone(9.0, 1, "b", "rollback", "unknown", "0001", THEIRS, by_hand="ssh b sudo sh -s rollback"),
+            Ended(10.0, 5, "stopped", "1 host is not put back"),
+        )
+        for entry in entries:
+            journal.write(entry)
+    found = told("0001", read_entries(store.run("0001")))
+    assert found is not None
+    return found
+
+
+def test_a_rollback_that_keeps_what_somebody_else_set_says_how_to_override_it(tmp_path: Path) -> None:
+    page = fleet_run_text(put_back_but_for_one(Store(tmp_path)), None, width=100, color=False)
+    assert "advisor fleet rollback 0001 --force" in page
+    assert "To put back what is left:" not in page, "the same again would keep it again"
+    assert "--resume" not in page, "that would carry out anew what was to be put back"
+
+
+def test_a_rollback_that_was_cut_short_is_not_taken_up_as_an_apply(tmp_path: Path) -> None:
+    from advisor.fleet.runs.in_force import FleetStanding
+
+    put_back_but_for_one(Store(tmp_path))
+    with RunJournal(Store(tmp_path).run("0001")) as journal:
+        journal.write(Resumed(11.0, "rollback"))
+    run_again = told("0001", read_entries(Store(tmp_path).run("0001")))
+    assert run_again is not None
+    assert run_again.state == "interrupted"
+    page = fleet_status_text(FleetStanding((), runs=(run_again,)), width=100, color=False)
+    assert "advisor fleet rollback 0001" in page
+    assert "--resume" not in page
+
+
+def test_a_rollback_takes_an_inventory(tmp_path: Path) -> None:
+    put_back_but_for_one(Store(tmp_path / "fleet"))
+    others = inventory(tmp_path, "[storage]\nz ansible_host=192.0.2.9\n")
+    out, _ = run(tmp_path, "rollback", "-i", others, "--json", code=3)
+    assert "run 0001 has nothing in force that could be put back" in json.loads(out)["error"]["message"]
+
+
+def test_a_plan_without_a_change_names_its_profiles() -> None:
+    hosts = [InventoryHost("a", "192.0.2.1", 22, None, None, ())]
+    made = plan_fleet([Captured("a", None, message="no route")], ["jumbo-frames"], {}, inventory=hosts, shape=Shape())
+    assert fleet_plan_text(made, width=100, color=False).startswith("Plan of jumbo-frames on 1 host\n")
+
+
+def test_a_finding_of_the_fleet_has_its_source_and_says_whose_figures_it_tells() -> None:
+    finding = Finding("x.y", "advice", "7 were dropped", "why", {"dropped": 7}, "look", None, "never", ("manual",))
+    hosts = tuple(HostScan(name, "ok", findings=(FoundHere("x.y", "advice", finding.title),)) for name in "ab")
+    for is_alike in (True, False):
+        found = FleetScan(hosts, (RuleFinding(finding, ("a", "b"), is_alike),), (), ())
+        page = fleet_scan_text(found, width=100, color=False)
+        assert "manual" in page
+        assert ("figures are those of a" in page) is not is_alike
+
+
+def test_a_run_that_was_taken_up_again_tells_of_every_host(tmp_path: Path) -> None:
+    put_back_but_for_one(Store(tmp_path))
+    with RunJournal(Store(tmp_path).run("0001")) as journal:
+        journal.write(Planned(11.0, (PlannedHost("b", "change", "b"),), (Wave(1, ("b",)),), ()))
+    found = told("0001", read_entries(Store(tmp_path).run("0001")))
+    page = fleet_run_text(found, None, width=100, color=False)
+    assert "before that  put back              a\n" in page
