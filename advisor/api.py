@@ -95,12 +95,14 @@ def apply(
     confirm_within: float = CONFIRM_SECONDS,
     agree: Callable[[Plan], bool] = lambda _: True,
     progress: Callable[[str], None] = lambda _: None,
+    instead_of: Sequence[str] = (),
 ) -> Done:
     """Carry the plan of the profiles out on this host as one transaction.
 
-    ``agree`` is asked once with the plan before anything is changed. A change of links waits ``confirm_within`` seconds
-    for `confirm`. Raises PermissionDeniedError without root, RefusedError with nothing changed, RestoredError where all
-    is back, NotRestoredError where something is not.
+    ``instead_of`` are transactions in force, by id or profile, whose place it takes. ``agree`` is asked once with the
+    plan before anything is changed. A change of links waits ``confirm_within`` seconds for `confirm`. Raises
+    PermissionDeniedError without root, RefusedError with nothing changed, RestoredError where all is back,
+    NotRestoredError where something is not.
     """
     from advisor.workflow import apply_profiles
 
@@ -114,6 +116,7 @@ def apply(
         progress=progress,
         peers=peers,
         confirm_within=confirm_within,
+        instead_of=instead_of,
     )
 
 

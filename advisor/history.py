@@ -11,7 +11,7 @@ from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.journal import Record, Store
 from advisor.signals import interruptible
-from advisor.transaction import Drift, Outcome, confirm, recover, roll_back, verify
+from advisor.transaction import Drift, Outcome, confirm, finish_switches, recover, roll_back, verify
 
 RolledBack = Sequence[tuple[Record, tuple[Outcome, ...]]]
 
@@ -19,8 +19,8 @@ RolledBack = Sequence[tuple[Record, tuple[Outcome, ...]]]
 def as_set(records: Iterable[Record]) -> tuple[int, int]:
     """Values and files that the transactions in force set, each counted once."""
     plans = [record.plan for record in records if record.is_in_force]
-    values = {change.tunable for plan in plans for change in plan.changes}
-    return len(values), len({file.path for plan in plans for file in plan.files})
+    values = {change.tunable for plan in plans for change in (*plan.changes, *plan.claims)}
+    return len(values), len({file.path for plan in plans for file in (*plan.files, *plan.claimed_files)})
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -47,10 +47,13 @@ def verify_transactions(host: Host, identity: str | None, store: Store | None = 
     """Drift of one transaction or of all in force. Raises RefusedError where there is none to verify."""
     kept = store or Store()
     records = (kept.record(identity),) if identity else kept.records()
-    in_force = tuple(record for record in records if record.is_in_force)
-    if identity and not in_force:
+    if identity and not any(record.is_in_force for record in records):
         raise RefusedError(f"transaction {records[0].id} is {records[0].state}, not in force")
-    return Status(records if identity else kept.records(), verify(host, in_force))
+    drift = verify(host, kept.records())
+    if not identity:
+        return Status(kept.records(), drift)
+    # What a later transaction holds is that one's to answer for.
+    return Status(records, tuple(one for one in drift if one.transaction == records[0].id))
 
 
 def rollback_transactions(
@@ -99,4 +102,6 @@ def confirm_transaction(
         record = kept.record(identity) if identity else kept.waiting()
         if record is None:
             raise RefusedError("too late: nothing waits any more", hint="advisor status shows what came of it")
-        return confirm(host, record, kept, same_session=same_session)
+        confirmed = confirm(host, record, kept, same_session=same_session)
+        finish_switches(host, kept)
+        return confirmed

@@ -62,10 +62,16 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
 
 
 class Applied(msgspec.Struct, frozen=True, tag="applied"):
-    """Every change is in force and read back. ``bystanders`` are the values that moved along."""
+    """Every change is in force and read back. ``bystanders`` are the values that moved along.
+
+    Written once more where an earlier transaction is taken out from under this one: ``plan`` is then what this one
+    comes to as if that one, the last of ``without``, had never been.
+    """
 
     time: float
     bystanders: Mapping[str, str]
+    plan: Plan | None = None
+    without: tuple[str, ...] = ()
 
 
 class Awaiting(msgspec.Struct, frozen=True, tag="awaiting"):
@@ -87,10 +93,12 @@ class Undoing(msgspec.Struct, frozen=True, tag="undoing"):
 
 
 class Undone(msgspec.Struct, frozen=True, tag="undone"):
-    """The end of a rollback. ``kept`` are the items that are not as they were before, with the reason."""
+    """The end of a rollback. ``kept`` are the items that are not as they were before, with the reason; ``passed`` those
+    that a later transaction in force holds, with its id: they go back with that one."""
 
     time: float
     kept: tuple[tuple[str, str], ...]
+    passed: tuple[tuple[str, str], ...] = ()
 
 
 Entry = Begun | Doing | Done | Left | Applied | Awaiting | Confirmed | Undoing | Undone
@@ -98,7 +106,8 @@ _DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A transaction as its journal tells it."""
+    """A transaction as its journal tells it. ``plan`` is what putting it back goes by: the plan that was applied, or
+    what that comes to without the earlier transactions that have been taken out since."""
 
     id: str
     plan: Plan
@@ -121,6 +130,17 @@ class Record(msgspec.Struct, frozen=True):
     confirmed: float | None = None
     by_watchdog: bool = False
     """Put back by the watchdog, and not in the journal yet."""
+    passed: tuple[tuple[str, str], ...] = ()
+    """What was left to a later transaction when this one was taken out, with that one's id."""
+    without: tuple[str, ...] = ()
+    """Earlier transactions that were taken out from under this one."""
+    applied_plan: Plan | None = None
+    """The plan as it was applied, where ``plan`` is no longer that."""
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the plan as it was applied."""
+        return (self.applied_plan or self.plan).fingerprint
 
     @property
     def is_unfinished(self) -> bool:
@@ -188,16 +208,20 @@ def _advance(record: Record, entry: Entry) -> Record:
             return change(record, done=(*record.done, what), pending=None)
         case Left(what, why):
             return change(record, left=(*record.left, (what, why)), pending=None)
-        case Applied(when, bystanders):
+        case Applied(when, bystanders, None):
             return change(record, state="applied", ended=when, bystanders_after=bystanders)
+        case Applied(when, bystanders, plan, without):
+            first = record.applied_plan or record.plan
+            return change(record, plan=plan, without=without, applied_plan=first, bystanders_after=bystanders)
         case Awaiting(_, _, session):
             return change(record, session=session)
         case Confirmed(when):
             return change(record, confirmed=when)
         case Undoing(_, why):
             return change(record, state="rolling-back", why_undone=why)
-        case Undone(when, kept):
-            return change(record, state="partly-rolled-back" if kept else "rolled-back", ended=when, kept=kept)
+        case Undone(when, kept, passed):
+            state: State = "partly-rolled-back" if kept else "rolled-back"
+            return change(record, state=state, ended=when, kept=kept, passed=passed)
     return record
 
 

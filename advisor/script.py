@@ -85,7 +85,9 @@ def _step(step: Step) -> str:
         case WriteFile(path, value, None):
             return f'write {shell_quote(value)} "$root"{shell_quote(path)}'
         case WriteFile(path, value, identity):
-            return f'place=$(located {_words((path, *(identity or ())))}) && write {shell_quote(value)} "$place"'
+            return (
+                f'attribute=$(located {_words((path, *(identity or ())))}) && write {shell_quote(value)} "$attribute"'
+            )
         case SetMtu(link, mtu):
             return f"set_mtu {shell_quote(link)} {mtu}"
         case SetTxqueuelen(link, packets):
@@ -108,7 +110,7 @@ def _probe(probe: Probe) -> str:
         case ReadFile(path, _, identity):
             if identity is None:
                 return f'{reduce} < "$root"{shell_quote(path)}'
-            return f'place=$(located {_words((path, *identity))}) && {reduce} < "$place"'
+            return f'attribute=$(located {_words((path, *identity))}) && {reduce} < "$attribute"'
         case ReadCommand(argv):
             command = " ".join(shell_quote(word) for word in argv)
             return f"output=$({command}) || return 1; printf '%s\\n' \"$output\" | {reduce}"
@@ -120,12 +122,21 @@ def _probe(probe: Probe) -> str:
             return f"found=$(irqs {shell_quote(link)}) || return 1; printf '%s\\n' \"$found\" | irqs_line"
 
 
-def rollback_script(plan: Plan, bystanders_after: Mapping[str, str] | None = None) -> str:
+def rollback_script(
+    plan: Plan,
+    bystanders_after: Mapping[str, str] | None = None,
+    *,
+    held: Mapping[str, str] | None = None,
+    fingerprint: str | None = None,
+) -> str:
     """The script that puts ``plan`` back, with the exit codes of the command-line contract.
 
-    ``bystanders_after`` are the values that moved along, once they are known.
+    ``bystanders_after`` are the values that moved along, once they are known. ``held`` are items that are not in the
+    plan because a later transaction, whose id it is, holds them: the script keeps them and says so. ``fingerprint`` is
+    that of the plan that was applied, by which the script is found, where ``plan`` is no longer that.
     """
-    return _render(**script_context(plan, bystanders_after or {}))
+    context = script_context(plan, bystanders_after or {})
+    return _render(**{**context, "held": tuple((held or {}).items()), "fingerprint": fingerprint or plan.fingerprint})
 
 
 def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str, object]:

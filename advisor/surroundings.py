@@ -18,16 +18,17 @@ _SHOWN: Final = 80
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one item of a rollback. ``by_hand`` is the command that would put it back."""
+    """What became of one item of a rollback. ``by_hand`` is the command that would put it back. *passed*: a later
+    transaction in force holds it, and it goes back with that one."""
 
     what: str
-    state: Literal["restored", "already", "kept", "failed"]
+    state: Literal["restored", "already", "passed", "kept", "failed"]
     detail: str
     by_hand: str | None = None
 
     @property
     def is_back(self) -> bool:
-        return self.state in ("restored", "already")
+        return self.state in ("restored", "already", "passed")
 
 
 Standing = Mapping[str, str | Missing]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ def template_directory() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parent.parent / "templates"
 
 
+@cache
 def environment(*, escape_html: bool) -> Environment:
     """The environment for HTML, or for shell, where every name goes through the ``sh`` filter instead."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined

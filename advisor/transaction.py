@@ -32,13 +32,13 @@ from advisor.journal import (
     Undoing,
     Undone,
     kept_items,
-    sequence,
 )
+from advisor.layers import TakenOut, files_of, overlaid, script_of, take_out, values_of
 from advisor.plan.records import Bystander, Change, FileChange, Plan
+from advisor.plan.withdrawal import holds, settings_of
 from advisor.script import hand_command, rollback_script
 from advisor.surroundings import Outcome as Outcome
 from advisor.surroundings import restore_surroundings, standing_of
-from advisor.tunables import edited
 from advisor.watchdog import Outcome as Watched
 from advisor.watchdog import Watchdog, session
 
@@ -89,7 +89,9 @@ def apply_plan(
             raise
         if watchdog is not None and not confirm_within and not watchdog.keep():
             raise _taken_over(plan, watchdog)
-    return store.record(journal.id)
+    record = store.record(journal.id)
+    _write_scripts(store, record)
+    return record
 
 
 @contextlib.contextmanager
@@ -101,7 +103,7 @@ def _begin(host: Host, plan: Plan, store: Store) -> Iterator[tuple[Journal, Watc
         if host.is_live:
             watchdog = store.watchdog(journal.id)
             try:
-                watchdog.arm(persists=bool(plan.files))
+                watchdog.arm(persists=plan.persists)
             except BaseException:
                 _note(journal, Undoing(time.time(), "the watchdog could not be started"))
                 _note(journal, Undone(time.time(), ()))
@@ -237,7 +239,7 @@ def _preflight(host: Host, plan: Plan) -> None:
     machine = host.read("/etc/machine-id")
     if plan.machine_id is not None and machine != plan.machine_id:
         raise RefusedError("the plan was made for another host (its machine-id differs)")
-    for change in plan.changes:
+    for change in (*plan.changes, *plan.claims):
         live = observe(host, change.probe)
         if live != change.before:
             raise RefusedError(f"{change.tunable}: changed since the plan was made", hint="make the plan again")
@@ -359,27 +361,67 @@ def _put_back_after(
 
 
 def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) -> tuple[Outcome, ...]:
-    """Put a transaction back; the caller holds ``store.lock()``. Raises RefusedError if a later one is in the way."""
-    later = _later_overlap(record, store.records())
-    if later:
+    """Put a transaction back, or take it out from under later ones; the caller holds ``store.lock()``.
+
+    What a later transaction in force holds stays as it is, and goes back with that one. Raises RefusedError where one
+    of those still waits for confirmation, or the journal cannot be written.
+    """
+    taken = take_out(host, record, store.records(), force=force)
+    own = msgspec.structs.replace(record, plan=taken.remaining)
+    why = "interrupted" if record.is_unfinished else "asked for"
+    with store.reopen(record.id) as journal:
+        if taken.plans:
+            _hand_over(store, own, journal, taken, why, record.fingerprint)
+        with _watched(host, own, store, journal, taken) as outcome:
+            if outcome is not None:
+                return (*taken.outcomes, *watched_outcomes(own.plan, outcome))
+            outcomes = _restore(
+                host,
+                _of_this_boot(host, own),
+                journal,
+                why=why,
+                force=force,
+                force_one=record.pending if record.is_unfinished else None,
+                bystanders_after=record.bystanders_after,
+                taken=taken,
+            )
+    _write_scripts(store, record)
+    return outcomes
+
+
+def _hand_over(store: Store, own: Record, journal: Journal, taken: TakenOut, why: str, fingerprint: str) -> None:
+    """Journal what the later transactions come to without this one, and write their scripts, before the first step.
+
+    Cut off in between, this one is unfinished, and the next run ends it. Raises RefusedError.
+    """
+    try:
+        journal.write(Undoing(time.time(), why))
+        for upper, plan in taken.plans:
+            without = (*(one for one in upper.without if one != own.id), own.id)
+            with store.reopen(upper.id) as theirs:
+                theirs.write(Applied(time.time(), upper.bystanders_after, plan, without))
+            theirs_anew = rollback_script(plan, upper.bystanders_after, fingerprint=upper.fingerprint)
+            store.write_script(upper.id, _encoded(theirs_anew))
+        own_anew = rollback_script(own.plan, own.bystanders_after, fingerprint=fingerprint)
+        store.write_script(own.id, _encoded(own_anew))
+    except OSError as error:
         raise RefusedError(
-            f"transaction {later.id} came later and changed the same things",
-            hint=f"roll it back first: advisor rollback {later.id}, or advisor rollback --all",
-        )
-    with store.reopen(record.id) as journal, _watched(host, record, store, journal) as outcome:
-        if outcome is not None:
-            return watched_outcomes(record.plan, outcome)
-        why = "interrupted" if record.is_unfinished else "asked for"
-        pending = record.pending if record.is_unfinished else None
-        return _restore(
-            host,
-            _of_this_boot(host, record),
-            journal,
-            why=why,
-            force=force,
-            force_one=pending,
-            bystanders_after=record.bystanders_after,
-        )
+            f"{store.directory}: the journal cannot be written: {error.strerror}",
+            hint=f"make room there, then: advisor rollback {own.id}",
+        ) from error
+
+
+def _write_scripts(store: Store, changed: Record) -> None:
+    """Scripts of the transactions in force that share something with ``changed``, which has come or gone.
+
+    A script that stays as it was does less than it could: it keeps what it finds set by another.
+    """
+    records = store.records()
+    shared = {*values_of(changed), *files_of(changed)}
+    for record in records:
+        if record.is_in_force and record.id != changed.id and shared & {*values_of(record), *files_of(record)}:
+            with contextlib.suppress(OSError):
+                store.write_script(record.id, _encoded(script_of(record, records)))
 
 
 def _of_this_boot(host: Host, record: Record) -> Plan:
@@ -392,7 +434,7 @@ def _of_this_boot(host: Host, record: Record) -> Plan:
 
 
 @contextlib.contextmanager
-def _watched(host: Host, record: Record, store: Store, journal: Journal) -> Iterator[Watched | None]:
+def _watched(host: Host, record: Record, store: Store, journal: Journal, taken: TakenOut) -> Iterator[Watched | None]:
     """Put back under the eyes of a watchdog; gives its outcome instead where it was at it already."""
     if not host.is_live:
         yield None
@@ -404,33 +446,34 @@ def _watched(host: Host, record: Record, store: Store, journal: Journal) -> Iter
         outcome = watchdog.await_outcome()
     if outcome is not None:
         _note(journal, Undoing(time.time(), outcome.why))
-        _note(journal, Undone(outcome.time, kept_items(record.plan, outcome)))
+        kept = (*_kept_of(taken.outcomes), *kept_items(record.plan, outcome))
+        _note(journal, Undone(outcome.time, kept, taken.passed))
         watchdog.forget_outcome()
     if outcome is None:
-        watchdog.arm(persists=bool(record.plan.files), state="taken")
+        watchdog.arm(persists=record.plan.persists, state="taken")
     try:
         yield outcome
     finally:
         watchdog.close()
 
 
-def _later_overlap(record: Record, records: Iterable[Record]) -> Record | None:
-    own = _touched(record.plan)
-    later = [one for one in records if sequence(one.id) > sequence(record.id) and one.is_in_force]
-    return next((one for one in reversed(later) if own & _touched(one.plan)), None)
-
-
-def _touched(plan: Plan) -> set[str]:
-    return {change.tunable for change in plan.changes} | {file.path for file in plan.files}
-
-
 def recover(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
     """Put back every transaction that a crash, a kill or a power cut left unfinished; the caller holds the lock.
 
-    One that a watchdog has put back since is among them, once: its outcome goes into the journal.
+    One that a watchdog has put back since is among them, once: its outcome goes into the journal. A switch that was cut
+    off once the new transaction was kept is finished.
     """
     unfinished = [record for record in store.records() if record.is_unfinished or record.by_watchdog]
-    return tuple((record, roll_back(host, record, store)) for record in reversed(unfinished))
+    done = tuple((record, roll_back(host, record, store)) for record in reversed(unfinished))
+    return (*done, *finish_switches(host, store))
+
+
+def finish_switches(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
+    """Take out what a kept transaction was applied instead of, the last one first; the caller holds the lock."""
+    records = store.records()
+    replaced = {one for record in records if record.state == "applied" for one in record.plan.instead_of}
+    out = [record for record in reversed(records) if record.id in replaced and record.is_in_force]
+    return tuple((record, roll_back(host, store.record(record.id), store)) for record in out)
 
 
 def _restore(
@@ -442,6 +485,7 @@ def _restore(
     force: bool = False,
     force_one: str | None = None,
     bystanders_after: Mapping[str, str] | None = None,
+    taken: TakenOut | None = None,
 ) -> tuple[Outcome, ...]:
     """Files first, then live values, each in the reverse order of apply; then what the kernel moved along."""
     _note(journal, Undoing(time.time(), why))
@@ -458,9 +502,14 @@ def _restore(
         outcomes.append(outcome)
     outcomes = _tried_again(host, plan, outcomes)
     outcomes += restore_surroundings(host, plan, outcomes, bystanders_after or {}, standing, force=force)
-    kept = tuple((one.what, one.detail) for one in outcomes if not one.is_back)
-    _note(journal, Undone(time.time(), kept))
+    if taken is not None:
+        outcomes += taken.outcomes
+    _note(journal, Undone(time.time(), _kept_of(outcomes), taken.passed if taken else ()))
     return tuple(outcomes)
+
+
+def _kept_of(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
+    return tuple((one.what, one.detail) for one in outcomes if not one.is_back)
 
 
 def _tried_again(host: Host, plan: Plan, outcomes: list[Outcome]) -> list[Outcome]:
@@ -526,17 +575,18 @@ def _restore_value(host: Host, change: Change, *, force: bool) -> Outcome:
 
 
 def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
-    """What is no longer as the transactions in force set it; where several set one tunable, the last one counts."""
-    changes: dict[str, tuple[str, Change]] = {}
-    files: dict[str, tuple[str, FileChange]] = {}
-    for record in records:
-        if record.is_in_force:
-            left = {what for what, _ in record.left}
-            made = [change for change in record.plan.changes if change.tunable not in left]
-            changes.update({change.tunable: (record.id, change) for change in made})
-            files.update({file.path: (record.id, file) for file in record.plan.files})
+    """What is no longer as the transactions in force set it; where several set one tunable, or one line of a file, the
+    last one counts."""
+    in_force = [record for record in records if record.is_in_force]
+    changes = {name: (record.id, change) for record in in_force for name, change in values_of(record).items()}
     drifted = [_value_drift(host, identity, change) for identity, change in changes.values()]
-    drifted += [_file_drift(host, identity, file) for identity, file in files.values()]
+    files: dict[str, Drift] = {}
+    for record in in_force:
+        for path, file in files_of(record).items():
+            drift = _file_drift(host, record.id, file, overlaid(in_force, record, path))
+            if drift is not None:
+                files[path] = drift
+    drifted += files.values()
     return tuple(sorted((one for one in drifted if one is not None), key=lambda one: one.what))
 
 
@@ -552,12 +602,12 @@ def _value_drift(host: Host, identity: str, change: Change) -> Drift | None:
     return Drift(identity, change.tunable, change.after, live, reason)
 
 
-def _file_drift(host: Host, identity: str, file: FileChange) -> Drift | None:
+def _file_drift(host: Host, identity: str, file: FileChange, overlaid: frozenset[tuple[str, ...]]) -> Drift | None:
     content = _content(host, file.path)
     if isinstance(content, Missing):
         return Drift(identity, file.path, "its content", None, f"cannot be read: {content.why}")
     if content is None:
         return Drift(identity, file.path, "its content", None, "was removed")
-    if all(edited(content, edit) == content for edit in file.edits):
+    if all(holds(content, edit) for edit in file.edits if not settings_of(edit) & overlaid):
         return None
     return Drift(identity, file.path, "its content", None, "no longer holds what the transaction wrote")

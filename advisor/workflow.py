@@ -4,21 +4,23 @@ programs call."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from advisor.errors import AdvisorError, RefusedError, UsageError
+from advisor.errors import AdvisorError, PermissionDeniedError, RefusedError, UsageError
 from advisor.facts.services import Service, read_services
 from advisor.facts.unknown import Unknowns
 from advisor.facts.whole import Facts, scan
 from advisor.gate import gate_for
 from advisor.host import Host
-from advisor.journal import Record, Store
+from advisor.journal import Record, Store, sequence
+from advisor.layers import held_by, replacement_notes, script_of
 from advisor.plan.compute import make_plan
 from advisor.plan.expansion import expand_targets
+from advisor.plan.held import NOTHING_HELD, Held
 from advisor.plan.kernel_values import read_kernel_values
 from advisor.plan.neighbours import read_neighbours
 from advisor.plan.observations import observe_targets
@@ -28,7 +30,7 @@ from advisor.plan.targets import Request, resolve_targets
 from advisor.profiles import Profile, load, profile_paths
 from advisor.script import rollback_script
 from advisor.signals import interruptible
-from advisor.transaction import Outcome, Progress, apply_plan, recover
+from advisor.transaction import Outcome, Progress, apply_plan, finish_switches, recover, roll_back
 
 CONFIRM_SECONDS: Final = 60
 """How long a change that could cut the host off waits for somebody to say that it did not."""
@@ -61,11 +63,16 @@ def plan_profiles(
     runtime_only: bool = False,
     store: Store | None = None,
     facts: Facts | None = None,
+    instead_of: Sequence[str] = (),
 ) -> Plan:
     """What the profiles mean on this host, now. Changes nothing.
 
-    Raises UsageError for an unknown profile or a bad setting, RefusedError where a budget does not hold.
+    ``instead_of`` are transactions in force, by id, that they are to take the place of: values are made of what will be
+    there without those. Raises UsageError for an unknown profile or a bad setting, RefusedError where a budget does not
+    hold.
     """
+    if instead_of and not (host.is_live or store):
+        raise UsageError("--instead-of is about what is in force on this host, not on another", hint="leave it out")
     asked = requests(names, settings)
     found = scan(host) if facts is None else facts
     services = _services(host, asked, found)
@@ -73,9 +80,10 @@ def plan_profiles(
     targets, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
     skipped = (*(one for _, some in outcomes for one in some), *nowhere)
     first_seen = (store or Store()).first_seen_if_readable() if host.is_live or store else {}
-    seen = observe_targets(host, targets, first_seen)
+    held = _held(host, store, instead_of)
+    seen = observe_targets(host, targets, first_seen, held)
     guards = tuple(dict.fromkeys(guard for request in asked for guard in request.profile.guards))
-    return make_plan(
+    made = make_plan(
         tuple(request.profile.name for request in asked),
         targets,
         skipped,
@@ -85,7 +93,23 @@ def plan_profiles(
         runtime_only=runtime_only,
         settings=settings,
         neighbours=read_neighbours(host, (target.tunable for target in targets), found.links),
+        held=held,
     )
+    if not instead_of:
+        return made
+    made = msgspec.structs.replace(made, instead_of=tuple(instead_of))
+    notes = replacement_notes((store or Store()).records(), made)
+    return msgspec.structs.replace(made, notes=(*made.notes, *notes))
+
+
+def _held(host: Host, store: Store | None, instead_of: Sequence[str]) -> Held:
+    """What the transactions in force hold; nothing where only root can tell."""
+    if not (host.is_live or store):
+        return NOTHING_HELD
+    try:
+        return held_by((store or Store()).records(), instead_of)
+    except PermissionDeniedError:
+        return NOTHING_HELD
 
 
 def read_for_scan_and_plans(host: Host) -> None:
@@ -118,6 +142,8 @@ class Done(msgspec.Struct, frozen=True):
 
     plan: Plan
     record: Record | None
+    taken_out: tuple[tuple[Record, tuple[Outcome, ...]], ...] = ()
+    """The transactions whose place it took, and what became of each item of theirs."""
 
 
 def apply_profiles(
@@ -131,11 +157,13 @@ def apply_profiles(
     store: Store | None = None,
     peers: Sequence[str] = (),
     confirm_within: float = CONFIRM_SECONDS,
+    instead_of: Sequence[str] = (),
 ) -> Done:
     """Plan and apply under the lock; a transaction that was left unfinished is put back first.
 
     Where a link is at risk, ``peers`` and whoever else answers over it must answer again after the change, and the
-    transaction waits ``confirm_within`` seconds for `confirm`; 0 keeps it at once.
+    transaction waits ``confirm_within`` seconds for `confirm`; 0 keeps it at once. ``instead_of`` are transactions in
+    force, by id or by profile, that are taken out from under the new one as soon as that one is kept.
     """
     requests(names, settings)  # a call that is wrong is told before anything is made for it
     kept = store or Store()
@@ -143,16 +171,45 @@ def apply_profiles(
         refuse_while_one_waits(kept)
         for record, outcomes in recover(host, kept):
             progress(f"{record.id} was not finished ({record.why_undone or 'interrupted'}): {_summary(outcomes)}")
-        made = plan_profiles(host, names, settings, runtime_only=runtime_only, store=kept)
-        if made.is_empty and not made.cannot_apply:
+        replaced = in_force_by_name(kept, instead_of)
+        made = plan_profiles(host, names, settings, runtime_only=runtime_only, store=kept, instead_of=replaced)
+        if made.is_empty and not made.cannot_apply and not replaced:
             return Done(made, None)
         if not made.is_empty and not made.blocking and not agree(made):
             raise RefusedError("not agreed to; nothing was changed")
+        if made.is_empty and not made.cannot_apply:
+            return Done(made, None, tuple((one, roll_back(host, one, kept)) for one in _newest_first(kept, replaced)))
         with interruptible():
             gate = None if made.is_empty or made.blocking else gate_for(host, made, peers, progress)
             window = confirm_within if made.has_link_risk else 0
             record = apply_plan(host, made, kept, progress=progress, gate=gate, confirm_within=window)
-        return Done(made, record)
+            return Done(made, record, finish_switches(host, kept))
+
+
+def _newest_first(store: Store, identities: Sequence[str]) -> Iterator[Record]:
+    return (store.record(identity) for identity in reversed(identities))
+
+
+def replaced_by(names: Sequence[str] | None, store: Store | None = None) -> tuple[str, ...]:
+    """Ids of the transactions in force that a plan is to take the place of.
+
+    Raises UsageError for a name that means none, PermissionDeniedError where only root can tell.
+    """
+    return in_force_by_name(store or Store(), tuple(names or ()))
+
+
+def in_force_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
+    """Ids of transactions in force that ids or names of profiles mean, the oldest first. Raises UsageError."""
+    if not names:
+        return ()
+    in_force = [record for record in store.records() if record.is_in_force]
+    found: set[str] = set()
+    for name in names:
+        meant = {one.id for one in in_force if name in one.plan.profiles or sequence(one.id) == (sequence(name) or -1)}
+        if not meant:
+            raise UsageError(f"--instead-of {name}: no transaction in force is or holds that", hint="advisor status")
+        found |= meant
+    return tuple(record.id for record in in_force if record.id in found)
 
 
 def refuse_while_one_waits(store: Store) -> None:
@@ -187,7 +244,7 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
         record = in_force[-1]
     else:
         record = _record_or_profile(kept, name)
-    return rollback_script(record.plan, record.bystanders_after)
+    return script_of(record, kept.records())
 
 
 def _record_or_profile(store: Store, name: str) -> Record:

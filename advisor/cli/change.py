@@ -10,16 +10,28 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
+    from advisor.history import Status
     from advisor.plan.records import Plan
 
+from advisor.cli.complete import profile_names, transaction_ids, transactions_or_profiles
+from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verified
 from advisor.cli.output import print_json, print_text, say, settings, terminal_width, the_host, wants_color
 from advisor.cli.scan import Json, Root, Snapshot
+from advisor.words import _
 
-Names = Annotated[list[str], typer.Argument(metavar="PROFILE…")]
+Names = Annotated[list[str], typer.Argument(metavar="PROFILE…", autocompletion=profile_names)]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="K=V", help="A parameter of the profile; may be given again.")
 ]
 RuntimeOnly = Annotated[bool, typer.Option("--runtime-only", help="Change live values only; a reboot undoes them.")]
+InsteadOf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--instead-of",
+        metavar="PROFILE|ID",
+        help="Take the place of this one in force: only what differs is written; may be repeated.",
+    ),
+]
 
 
 def plan(
@@ -29,12 +41,15 @@ def plan(
     root: Root = None,
     snapshot: Snapshot = None,
     runtime_only: RuntimeOnly = False,
+    instead_of: InsteadOf = None,
 ) -> int:
     """What profiles would change on this host, live and on disk. Changes nothing and needs no root."""
     from advisor.plan.records import plan_document
-    from advisor.workflow import plan_profiles
+    from advisor.workflow import plan_profiles, replaced_by
 
-    made = plan_profiles(the_host(root, snapshot), names, settings(pairs), runtime_only=runtime_only)
+    replaced = replaced_by(instead_of)
+    host = the_host(root, snapshot)
+    made = plan_profiles(host, names, settings(pairs), runtime_only=runtime_only, instead_of=replaced)
     if as_json:
         print_json(plan_document(made))
     else:
@@ -64,6 +79,7 @@ def apply(
             help="A change of links is put back unless `advisor confirm` comes in time; 0 keeps it at once.",
         ),
     ] = 60,
+    instead_of: InsteadOf = None,
     as_json: Json = False,
 ) -> int:
     """Carry a plan out as one transaction: journalled, read back, all or nothing."""
@@ -71,12 +87,13 @@ def apply(
     from advisor.report.documents import transaction_document
     from advisor.report.plan import plan_text
     from advisor.report.steps import steps_text
-    from advisor.report.transaction import applied_text
-    from advisor.workflow import apply_profiles, plan_profiles
+    from advisor.report.transaction import applied_text, rollback_text
+    from advisor.workflow import apply_profiles, plan_profiles, replaced_by
 
     host = live_host()
     if dry_run:
-        made = plan_profiles(host, names, settings(pairs), runtime_only=runtime_only)
+        replaced = replaced_by(instead_of)
+        made = plan_profiles(host, names, settings(pairs), runtime_only=runtime_only, instead_of=replaced)
         print_json(transaction_document(None, made)) if as_json else print_text(steps_text(made))
         return 3 if made.cannot_apply else 0
     need_root()
@@ -85,7 +102,7 @@ def apply(
         if yes or as_json or made.is_empty:
             return True
         print_text(plan_text(made, width=terminal_width(), color=wants_color()))
-        return _asked("Apply this?")
+        return asked(_("Apply this?"))
 
     done = apply_profiles(
         host,
@@ -96,12 +113,15 @@ def apply(
         progress=say,
         peers=tuple(peers or ()),
         confirm_within=confirm_within,
+        instead_of=tuple(instead_of or ()),
     )
     if as_json:
-        print_json(transaction_document(done.record, done.plan))
+        print_json(transaction_document(done.record, done.plan, done.taken_out))
     else:
         print_text(applied_text(done.record, done.plan, width=terminal_width(), color=wants_color()))
-    return 0
+        if done.taken_out:
+            print_text(rollback_text(done.taken_out, width=terminal_width(), color=wants_color()))
+    return 5 if any(not one.is_back for _record, outcomes in done.taken_out for one in outcomes) else 0
 
 
 def need_root() -> None:
@@ -111,20 +131,27 @@ def need_root() -> None:
         raise PermissionDeniedError("changing a host needs root", hint="run it with sudo; advisor plan needs no root")
 
 
-def _asked(question: str) -> bool:
+def asked(question: str) -> bool:
     from advisor.errors import RefusedError, UsageError
 
     if not sys.stdin.isatty():
         raise UsageError("nobody can be asked here", hint="give --yes to go on without asking, or --dry-run to look")
-    sys.stderr.write(f"{question} [y/N] ")
+    # The English letter counts everywhere: it is what fingers know, and what a tool that types answers sends.
+    answers = ("y", "yes", *_("y, yes").split(", "))
+    sys.stderr.write(f"{question} {_('[y/N]')} ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise RefusedError("not confirmed; nothing was changed")
+    if sys.stdin.readline().strip().lower() not in answers:
+        raise RefusedError("not agreed to; nothing was changed")
     return True
 
 
 def confirm(
-    identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="The one that waits without it.")] = None,
+    identity: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="A transaction; the one that waits without it.", autocompletion=transaction_ids
+        ),
+    ] = None,
     same_session: Annotated[
         bool, typer.Option("--same-session", help="Also over the ssh connection that the change was made over.")
     ] = False,
@@ -164,20 +191,29 @@ def status(as_json: Json = False) -> int:
 
 def verify(
     identity: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A transaction; all in force without it.")
+        str | None,
+        typer.Argument(metavar="[ID]", help="A transaction; all in force without it.", autocompletion=transaction_ids),
     ] = None,
+    prometheus: Prometheus = None,
+    nagios: Nagios = False,
     as_json: Json = False,
 ) -> int:
-    """Is every value, live and persisted, as its transaction set it? Exit code 0 or 1."""
+    """Is every value, live and persisted, as its transaction set it? Exit code 0 or 1; with --nagios, a plugin's."""
     from advisor.history import verify_transactions
     from advisor.host import live_host
 
-    found = verify_transactions(live_host(), identity)
+    def look() -> Status:
+        check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
+        return verified(lambda: verify_transactions(live_host(), identity), prometheus)
+
+    if nagios:
+        return answer_nagios(lambda: one_host(look()))
+    found = look()
     if as_json:
         from advisor.report.documents import verify_document
 
         print_json(verify_document(found))
-    else:
+    elif prometheus != "-":
         from advisor.report.transaction import verify_text
 
         print_text(verify_text(found, width=terminal_width(), color=wants_color()))
@@ -186,7 +222,8 @@ def verify(
 
 def rollback(
     identity: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A transaction; the last one without it.")
+        str | None,
+        typer.Argument(metavar="[ID]", help="A transaction; the last one without it.", autocompletion=transaction_ids),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every transaction in force, the last one first.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Put back also what somebody else has changed since.")] = False,
@@ -206,11 +243,16 @@ def rollback(
         from advisor.report.transaction import rollback_text
 
         print_text(rollback_text(found, width=terminal_width(), color=wants_color()))
-    return 5 if any(not one.is_back for _, outcomes in found for one in outcomes) else 0
+    return 5 if any(not one.is_back for _record, outcomes in found for one in outcomes) else 0
 
 
 def rollback_script(
-    name: Annotated[str | None, typer.Argument(metavar="[ID|PROFILE]", help="The last transaction without it.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID|PROFILE]", help="The last transaction without it.", autocompletion=transactions_or_profiles
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there, mode 0700.")
     ] = None,
@@ -225,7 +267,7 @@ def rollback_script(
         print_text(text)
     else:
         write_script(text, output)
-        say(f"{output}: run it as root: sh {output}")
+        say(_("{file}: run it as root: {command}").format(file=output, command=f"sh {output}"))
     return 0
 
 

@@ -12,7 +12,7 @@ from advisor.cli.output import print_text
 from advisor.errors import AdvisorError, UsageError
 
 if TYPE_CHECKING:
-    from advisor.fleet.in_force import FleetStanding
+    from advisor.fleet.runs.in_force import FleetStanding
     from advisor.history import Status
     from advisor.report.monitoring import VerifyState
 

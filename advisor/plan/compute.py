@@ -11,10 +11,11 @@ from advisor.host import Missing
 from advisor.plan.clocks import clock_clashes, clock_rank
 from advisor.plan.coexistence import coexistence_notes
 from advisor.plan.guards import check_guards
+from advisor.plan.held import NOTHING_HELD, Held, claim_notes
 from advisor.plan.links import bystander_links
 from advisor.plan.neighbours import Neighbours, ipv6_notes
 from advisor.plan.observations import FileState, Observations, Observed
-from advisor.plan.records import Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
+from advisor.plan.records import SATISFIED, Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
 from advisor.plan.senses import combine, is_comparable, would_lower
 from advisor.plan.twins import reads_later, renumbered_irqs, rivals, twin_notes, twin_obstacle
 from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
@@ -35,9 +36,11 @@ def make_plan(
     runtime_only: bool = False,
     settings: Mapping[str, str] | None = None,
     neighbours: Neighbours | None = None,
+    held: Held = NOTHING_HELD,
 ) -> Plan:
     """The plan for these targets. Raises RefusedError where a guard (the memory budget) does not hold."""
     changes: list[Change] = []
+    claims: list[Change] = []
     not_done = list(skipped)
     opposed, reset, clashes = rivals(targets), _reset_by_others(seen), clock_clashes(seen)
     for target in sorted(_unique(targets), key=lambda one: (one.rank + clock_rank(one, seen), one.tunable)):
@@ -49,7 +52,9 @@ def make_plan(
             not_done.append(_skip(target, seen.values[target.tunable], "blocked", f"{_OPPOSED} {other}: ask for one"))
             continue
         outcome = _judge(target, seen, facts, runtime_only=runtime_only, is_reset=target.tunable in reset)
-        if isinstance(outcome, Change):
+        if target.tunable not in reset and _is_claim(target, outcome, seen.values[target.tunable], held):
+            claims.append(_change(target, seen.values[target.tunable], runtime_only=runtime_only))
+        elif isinstance(outcome, Change):
             changes.append(outcome)
         else:
             not_done.append(outcome)
@@ -60,7 +65,8 @@ def make_plan(
         if one.tunable in renumbered
     ]
     changes = [one for one in changes if one.tunable not in renumbered]
-    files = () if runtime_only else _files(changes, seen)
+    found = [] if runtime_only else list(_files((*changes, *claims), seen))
+    files = tuple(file for file in found if file.before != file.after)
     guard_notes = check_guards(guards, changes, facts)
     return Plan(
         profiles=profiles,
@@ -76,12 +82,22 @@ def make_plan(
                     *guard_notes,
                     *_link_notes(changes, facts),
                     *_notes(changes, seen, facts),
+                    *claim_notes(claims, held),
                 )
             )
         ),
         settings=tuple(sorted((settings or {}).items())),
         runtime_only=runtime_only,
+        claims=tuple(claims),
+        claimed_files=tuple(file for file in found if file.before == file.after and file.path in held.files),
     )
+
+
+def _is_claim(target: Target, outcome: Change | Skipped, observed: Observed, held: Held) -> bool:
+    """Whether the value is there, and is so because another transaction in force holds it."""
+    is_there = outcome.before == outcome.after if isinstance(outcome, Change) else outcome.state in SATISFIED
+    live = observed.live if isinstance(observed.live, str) and observed.live == observed.combined else None
+    return is_there and held.is_claim(target.tunable, live, target.profile)
 
 
 def _unique(targets: Iterable[Target]) -> list[Target]:
@@ -237,13 +253,16 @@ def _change(target: Target, observed: Observed, *, runtime_only: bool) -> Change
     )
 
 
-def _files(changes: Iterable[Change], seen: Observations) -> tuple[FileChange, ...]:
+def _files(changes: Iterable[Change], seen: Observations) -> Iterator[FileChange]:
+    """Each file that the changes are written into, also where it says all of it already."""
     by_path: dict[str, list[tuple[str, FileEdit]]] = {}
     for change in changes:
         for edit in seen.values[change.tunable].edits:
             by_path.setdefault(edit.path, []).append((change.tunable, edit))
-    found = (_file_change(path, edits, seen.files[path]) for path, edits in sorted(by_path.items()))
-    return tuple(one for one in found if one is not None)
+    for path, edits in sorted(by_path.items()):
+        file = _file_change(path, edits, seen.files[path])
+        if file is not None:
+            yield file
 
 
 def _file_change(path: str, edits: list[tuple[str, FileEdit]], state: FileState | Missing) -> FileChange | None:
@@ -252,7 +271,7 @@ def _file_change(path: str, edits: list[tuple[str, FileEdit]], state: FileState 
     content = state.content
     for _, edit in edits:
         content = edited(content, edit)
-    if content is None or content == state.content:
+    if content is None:
         return None
     return FileChange(
         path=path,

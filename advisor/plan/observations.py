@@ -8,6 +8,7 @@ import msgspec
 
 from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
+from advisor.plan.held import NOTHING_HELD, Held
 from advisor.plan.records import Target
 from advisor.plan.senses import combine
 from advisor.tunables import FileEdit, Persisted, Tunable, tunable
@@ -49,18 +50,20 @@ class Observations(msgspec.Struct, frozen=True):
     files: Mapping[str, FileState | Missing]
 
 
-def observe_targets(host: Host, targets: Iterable[Target], first_seen: Mapping[str, str] | None) -> Observations:
+def observe_targets(
+    host: Host, targets: Iterable[Target], first_seen: Mapping[str, str] | None, held: Held = NOTHING_HELD
+) -> Observations:
     """Read the host for a plan.
 
     ``first_seen`` is each tunable's value before this tool first changed it; None where only root can know, so that
     a value that is a multiple of it cannot be told.
     """
-    values = {target.tunable: _observe_one(host, target, first_seen) for target in targets}
+    values = {target.tunable: _observe_one(host, target, first_seen, held) for target in targets}
     paths = {edit.path for seen in values.values() for edit in seen.edits}
     return Observations(values, {path: _file_state(host, path) for path in sorted(paths)})
 
 
-def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | None) -> Observed:
+def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | None, held: Held) -> Observed:
     one = tunable(target.tunable)
     live = _live(host, one)
     if isinstance(live, Missing):
@@ -74,7 +77,7 @@ def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | Non
     if target.multiply is not None:
         base = first_seen.get(target.tunable, live)
         wanted = str(target.multiply * int(base)) if base.isascii() and base.isdigit() else base
-    combined = combine(live, wanted, target.sense)
+    combined = combine(held.underneath(target.tunable, live), wanted, target.sense)
     ours = first_seen.get(target.tunable, live) != live
     around = Circumstances()
     if isinstance(one, Circumstantial) and one.check(combined) is None:

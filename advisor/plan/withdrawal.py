@@ -8,6 +8,7 @@ must, the file is left alone: nothing is guessed.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from difflib import SequenceMatcher
 
@@ -42,6 +43,8 @@ def withdrawn(content: bytes, file: FileChange, keep: Collection[FileEdit]) -> b
     """
     if content == file.after and (not keep or all(holds(file.before, edit) for edit in keep)):
         return file.before
+    if _is_out(content, file, keep):
+        return content
     if any(edit.form == "netplan" for edit in file.edits) and not _is_replacement(file):
         return Missing("unreadable", "its nested sections are shared with a later transaction")
     new = _undone(content, file)
@@ -53,20 +56,33 @@ def withdrawn(content: bytes, file: FileChange, keep: Collection[FileEdit]) -> b
     return new
 
 
+def _is_out(content: bytes, file: FileChange, keep: Collection[FileEdit]) -> bool:
+    """Whether nothing of the file's edits is left but what others say as well."""
+    kept = frozenset[tuple[str, ...]]().union(*(settings_of(edit) for edit in keep))
+    own = [edit for edit in file.edits if not settings_of(edit) <= kept]
+    return all(holds(content, edit) for edit in keep) and all(_is_as_before(content, file, edit) for edit in own)
+
+
+def _is_as_before(content: bytes, file: FileChange, edit: FileEdit) -> bool:
+    before = file.before if file.before is not None else edit.fresh
+    is_said = mentions(content, edit) == mentions(before, edit) and holds(content, edit) == holds(before, edit)
+    return is_said and _own_lines(content, edit) == _own_lines(before, edit)
+
+
+def _own_lines(content: bytes, edit: FileEdit) -> Counter[bytes]:
+    """The lines that the edit would change."""
+    return Counter(_lines(content)) - Counter(_lines(edited(content, edit)))
+
+
 def _is_replacement(file: FileChange) -> bool:
     return file.before is not None and file.before.count(b"\n") == file.after.count(b"\n")
 
 
 def _wrong_key(new: bytes, file: FileChange, keep: Iterable[FileEdit]) -> str | None:
     """A key of the file's edits that does not read as it did before them, and that nobody later sets."""
-    kept = frozenset().union(*(settings_of(edit) for edit in keep))
-    for edit in file.edits:
-        if settings_of(edit) & kept:
-            continue
-        before = file.before if file.before is not None else edit.fresh
-        if mentions(new, edit) != mentions(before, edit) or holds(new, edit) != holds(before, edit):
-            return edit.key
-    return None
+    kept = frozenset[tuple[str, ...]]().union(*(settings_of(edit) for edit in keep))
+    own = (edit for edit in file.edits if not settings_of(edit) & kept)
+    return next((edit.key for edit in own if not _is_as_before(new, file, edit)), None)
 
 
 def _undone(content: bytes, file: FileChange) -> bytes:
@@ -79,7 +95,9 @@ def _undone(content: bytes, file: FileChange) -> bytes:
         if word == "insert" or (word == "replace" and i2 - i1 != j2 - j1):
             _take_away(new, range(j1, j2), places, replaced)
         if word == "replace" and i2 - i1 == j2 - j1:
-            replaced.update({places[j]: [old[i]] for i, j in zip(range(i1, i2), range(j1, j2), strict=True) if j in places})
+            replaced.update(
+                {places[j]: [old[i]] for i, j in zip(range(i1, i2), range(j1, j2), strict=True) if j in places}
+            )
         elif word in ("delete", "replace"):
             at = _place_of(j1, j2, places)
             if at is not None:
@@ -105,7 +123,8 @@ def _places(new: Lines, now: Lines) -> Mapping[int, int]:
 def _take_away(new: Lines, numbers: Iterable[int], places: Mapping[int, int], replaced: dict[int, Lines]) -> None:
     """Headers of sections stay: a later transaction's settings may stand below them."""
     for number in numbers:
-        if number in places and not new[number].lstrip().startswith(b"[") and not new[number].strip().endswith((b"{", b"}")):
+        is_header = new[number].lstrip().startswith(b"[") or new[number].rstrip().endswith((b"{", b"}"))
+        if number in places and not is_header:
             replaced[places[number]] = []
 
 

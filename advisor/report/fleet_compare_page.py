@@ -24,6 +24,7 @@ from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import counted
 from advisor.report.words import natural, ranked
 from advisor.rules.finding import SEVERITIES
+from advisor.words import spoken
 
 _MAX_GRID: Final = 60
 _MAX_COLUMNS: Final = 14
@@ -32,6 +33,7 @@ _MAX_PATHS: Final = 24
 _STYLES: Final = {"warning": "red", "advice": "yellow", "info": ""}
 
 
+@spoken("en")
 def comparison_page(comparison: Comparison) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()

@@ -18,7 +18,7 @@ from advisor.rules.finding import Finding, Severity
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
 
-OURS = "/etc/sysctl.d/90-advisor-"
+OURS = ("/etc/sysctl.d/90-advisor-", "/etc/sysctl.d/90-advisor.")
 """Files that a profile of ours wrote: asked for by name, planned with a budget, and taken back by a rollback."""
 
 Lines = Callable[[Facts], Iterable[str]]

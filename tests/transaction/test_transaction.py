@@ -224,17 +224,20 @@ def test_foreign_lines_added_to_a_file_are_no_drift(where: Path) -> None:
     assert verify(host, store.records()) == ()
 
 
-def test_an_earlier_transaction_waits_for_the_later_one(where: Path) -> None:
+def test_what_somebody_set_between_two_transactions_is_not_lost_with_the_first(where: Path) -> None:
     host = build(where)
     first, store = applied(where, host)
-    root = where / "root"
-    (root / "proc/sys/net/core/rmem_max").write_text("1000\n")
+    place = where / "root/proc/sys/net/core/rmem_max"
+    place.write_text("1000\n")
     with store.lock():
         second = apply_plan(host, plan_of(host, [0]), store)
-        with pytest.raises(RefusedError, match=second.id):
-            roll_back(host, first, store)
+        (kept,) = [one for one in roll_back(host, first, store) if not one.is_back]
+        assert (kept.what, kept.state) == ("sysctl:net.core.rmem_max", "kept")
+        assert kept.detail == f"somebody else had set it to 1000 before {second.id} came"
+        assert place.read_text() == "8388608\n"
         roll_back(host, second, store)
-        outcomes = roll_back(host, first, store)
+        assert place.read_text() == "1000\n"
+        outcomes = roll_back(host, store.record(first.id), store)
     assert [one.what for one in outcomes if one.state == "kept"] == ["sysctl:net.core.rmem_max"]
 
 

@@ -1,0 +1,206 @@
+"""One profile in the place of another: only what differs is written, and nothing else is ever there in between."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import CommandError, RefusedError, RestoredError, UsageError
+from advisor.history import Status
+from advisor.host import Host, PutFile, Step
+from advisor.journal import Store
+from advisor.layers import held_by
+from advisor.report.layers import layers_document
+from advisor.report.transaction import status_text
+from advisor.transaction import apply_plan, recover, roll_back, verify
+from advisor.workflow import apply_profiles, in_force_by_name
+from tests.transaction import system
+from tests.transaction.layered import BASE, apply, at_boot, build, live, plan_of, store_of
+from tests.transaction.test_layers import HIGH, LOW, PAGES, QUEUE, SWAP, out
+from tests.trees import listing, make_tree
+
+A = {SWAP: "10", QUEUE: "8192", HIGH: "1000", PAGES: "512"}
+B = {SWAP: "10", QUEUE: "16384", HIGH: "1000", LOW: "900"}
+AFTER = {**BASE, **B}
+
+
+class Watching(Host):
+    """Notes every step, and after each of them every value."""
+
+    watches = True
+
+    def __init__(self, host: Host, refuse: int = 0) -> None:
+        super().__init__(host.files, host.commands, is_root=True)
+        self._plain = host
+        self._refuse = refuse
+        self.steps: list[Step] = []
+        self.seen: list[dict[str, object]] = []
+
+    def do(self, step: Step) -> None:
+        self.steps.append(step)
+        if len(self.steps) == self._refuse:
+            raise CommandError("Invalid argument")
+        super().do(step)
+        if self.watches:
+            self.seen.append(live(self._plain))
+
+
+def switched(where: Path) -> Watching:
+    host, store = build(where), store_of(where)
+    apply(host, store, "one", A)
+    watching = Watching(host)
+    record = apply(watching, store, "two", B, instead_of=("0001",))
+    assert record is not None
+    assert [(one.id, one.state) for one in store.records()] == [("0001", "rolled-back"), ("0002", "applied")]
+    return watching
+
+
+def test_only_what_differs_is_written_and_no_other_value_is_ever_there(tmp_path: Path) -> None:
+    watching = switched(tmp_path)
+    assert (live(watching), at_boot(tmp_path)) == (AFTER, AFTER)
+    written = [step for step in watching.steps if not isinstance(step, PutFile)]
+    # somaxconn and rporthighwater get their values, pages_to_scan goes back; swappiness and highwater are left alone.
+    assert len(written) == 3, written
+    for name, first in {**BASE, **A}.items():
+        values = {str(seen[name]) for seen in watching.seen}
+        assert values <= {first, AFTER[name]}, name
+    files = {step.path: step for step in watching.steps if isinstance(step, PutFile)}
+    assert len(files) == len([step for step in watching.steps if isinstance(step, PutFile)]), "each file once"
+
+
+def test_a_reader_that_never_stops_sees_the_one_or_the_other(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    place, done, seen = tmp_path / "root/proc/sys/net/core/somaxconn", threading.Event(), set()
+
+    def read() -> None:
+        while not done.is_set():
+            # A tree's file is empty for a moment while it is written, which a kernel's never is.
+            seen.add(place.read_text().strip() or "8192")
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    apply(host, store, "two", B, instead_of=("0001",))
+    done.set()
+    reader.join()
+    assert seen <= {"8192", "16384"}
+    assert "16384" in seen | {place.read_text().strip()}
+
+
+def test_back_from_a_switch_is_before_the_first(tmp_path: Path) -> None:
+    build(tmp_path)
+    before = listing(tmp_path / "root")
+    watching = switched(tmp_path)
+    assert "kept" not in out(watching, store_of(tmp_path), "2").values()
+    assert listing(tmp_path / "root") == before
+
+
+def test_the_same_profile_with_other_values_takes_its_own_place(tmp_path: Path) -> None:
+    build(tmp_path)
+    before = listing(tmp_path / "root")
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    watching = Watching(host)
+    apply(watching, store, "one", {**A, QUEUE: "16384"}, instead_of=("0001",))
+    assert len([step for step in watching.steps if not isinstance(step, PutFile)]) == 1
+    wanted = {**BASE, **A, QUEUE: "16384"}
+    assert (live(host), at_boot(tmp_path)) == (wanted, wanted)
+    out(host, store, "2")
+    assert listing(tmp_path / "root") == before
+
+
+def test_a_value_that_is_refused_leaves_the_first_in_force_as_it_was(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    before = listing(tmp_path / "root")
+    for number in range(1, 4):
+        plan = plan_of(host, store, "two", B, instead_of=("0001",))
+        with store.lock(), pytest.raises(RestoredError):
+            apply_plan(Watching(host, refuse=number), plan, store)
+        assert listing(tmp_path / "root") == before
+        with store.lock():
+            assert recover(host, store) == ()
+        assert store.record("1").state == "applied"
+
+
+def test_at_least_is_asked_of_what_is_there_without_the_first(tmp_path: Path) -> None:
+    """The first had raised it further than the second wants: it comes down to what the second wants."""
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", {QUEUE: "65536"})
+    held = held_by(store.records(), ("0001",))
+    assert held.underneath(QUEUE, "65536") == "4096"
+    assert held_by(store.records()).underneath(QUEUE, "65536") == "65536"
+
+
+def waits(store: Store, identity: str) -> Path:
+    """Make a transaction one that waits for confirmation, by the files of its watchdog."""
+    directory = store.script_path(identity).parent
+    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    (directory / "boot").write_text(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    (directory / "deadline").write_text(f"{now + 600:.0f}\n")
+    (directory / "pending").touch()
+    return directory
+
+
+def test_until_the_new_one_is_confirmed_the_first_stays(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    plan = plan_of(host, store, "two", B, instead_of=("0001",))
+    with store.lock():
+        apply_plan(host, plan, store)
+        directory = waits(store, "0002")
+        assert store.record("2").state == "awaiting-confirmation"
+        assert recover(host, store) == ()
+        assert [one.is_in_force for one in store.records()] == [True, True]
+        before = listing(tmp_path)
+        with pytest.raises(RefusedError, match="0002 came later, holds some of the same things and waits"):
+            roll_back(host, store.record("1"), store)
+        assert listing(tmp_path) == before
+        (directory / "pending").unlink()
+        ((taken, outcomes),) = recover(host, store)
+    assert (taken.id, {one.state for one in outcomes}) == ("0001", {"passed", "restored"})
+    assert (live(host), at_boot(tmp_path)) == (AFTER, AFTER)
+
+
+def test_what_is_not_in_force_has_no_place_to_take(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    assert in_force_by_name(store, ["one"]) == in_force_by_name(store, ["1"]) == ("0001",)
+    for name in ("two", "7", "-1", ""):
+        with pytest.raises(UsageError, match="no transaction in force is or holds that"):
+            in_force_by_name(store, [name])
+    out(host, store, "1")
+    with pytest.raises(UsageError):
+        in_force_by_name(store, ["one"])
+
+
+def test_a_shipped_profile_takes_the_place_of_another(tmp_path: Path) -> None:
+    """From the names on, as the command does it: what both want is not written."""
+    host, store = system.build(tmp_path), store_of(tmp_path)
+    make_tree(tmp_path / "root", {"/proc/sys/net/core/rmem_default": "212992\n", "/proc/sys/net/core/wmem_max": "1\n"})
+    before = listing(tmp_path / "root")
+    first = apply_profiles(host, ["socket-buffers-8m"], {}, store=store)
+    assert first.record is not None
+    watching = Watching(host)
+    watching.watches = False
+    done = apply_profiles(watching, ["socket-buffers-8m"], {}, store=store, instead_of=["socket-buffers-8m"])
+    assert [step for step in watching.steps if not isinstance(step, PutFile)] == []
+    assert [record.id for record, _ in done.taken_out] == ["0001"]
+    assert store.record("2").is_in_force
+    out(host, store, "2")
+    assert listing(tmp_path / "root") == before
+
+
+def test_status_shows_the_stack(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    apply(host, store, "two", B)
+    status = Status(store.records(), verify(host, store.records()))
+    text = status_text(status, width=100, color=False)
+    assert "Layers, the last one in force:\n" in text
+    assert "  sysctl:net.core.somaxconn: 4096 → 0001 one 8192 → 0002 two 16384\n" in text
+    layers = {one["tunable"]: one["before"] for one in layers_document(store.records())}
+    assert layers == {SWAP: "60", QUEUE: "4096", HIGH: "200"}
