@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, Literal, get_type_hints
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -26,30 +26,10 @@ from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Locality
 from advisor.rules.workload import Workload
 from advisor.transaction import Drift, Outcome
+from docs.schema_records import Fields, fields_of, record
+from docs.schemas_fleet import FLEET_DOCUMENTS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-
-Field = tuple[str, Any]
-Fields = list[Field]
-
-
-def record(name: str, fields: Fields, doc: str = "") -> type[msgspec.Struct]:
-    """A record of these fields; a document that is put together from several is one, too."""
-    renamed = {key.replace("-", "_"): key for key, _ in fields if "-" in key}
-    return msgspec.defstruct(
-        name,
-        [(key.replace("-", "_"), kind) for key, kind in fields],
-        frozen=True,
-        namespace={"__doc__": doc} if doc else None,
-        rename=renamed or None,
-    )
-
-
-def fields_of(kind: type[msgspec.Struct], *without: str) -> Fields:
-    """A record's fields and their types, for a document that carries them among its own."""
-    hints = get_type_hints(kind)
-    return [(one.encode_name, hints[one.name]) for one in msgspec.structs.fields(kind) if one.name not in without]
-
 
 _PLANNED: Final = [("fingerprint", str), *fields_of(Plan)]
 _STEPS = record("Steps", [("what", str), ("commands", tuple[str, ...])], "An item with its commands, as shell.")
@@ -58,6 +38,14 @@ _SHORT_CHANGE = record(
 )
 _KEPT = record("Kept", [("what", str), ("reason", str)], "What is not as it was before, and why.")
 _STATE = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
+_CLAIM = record("Claim", [("tunable", str), ("after", str)], "A value that is there already and is held as well.")
+_PASSED = record("Passed", [("what", str), ("to", str)], "What a later transaction holds, when one is taken out.")
+_LAYER = record("Layer", [("id", str), ("profile", str), ("after", str)])
+_STACK = record(
+    "Stack",
+    [("tunable", str), ("before", str), ("layers", tuple[_LAYER, ...])],  # type: ignore[valid-type]
+    "A tunable that several transactions hold, the oldest first: the last one is in force.",
+)
 _ENTRY = record(
     "Transaction",
     [
@@ -73,6 +61,10 @@ _ENTRY = record(
         ("confirmed", str | None),
         ("changes", tuple[_SHORT_CHANGE, ...]),  # type: ignore[valid-type]
         ("files", tuple[str, ...]),
+        ("claims", tuple[_CLAIM, ...]),  # type: ignore[valid-type]
+        ("instead_of", tuple[str, ...]),
+        ("without", tuple[str, ...]),
+        ("passed", tuple[_PASSED, ...]),  # type: ignore[valid-type]
         ("why_undone", str | None),
         ("pending", str | None),
         ("kept", tuple[_KEPT, ...]),  # type: ignore[valid-type]
@@ -130,12 +122,14 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("began", str | None),
         ("ended", str | None),
         ("rollback_script", str | None),
+        ("taken_out", tuple[_UNDONE, ...]),  # type: ignore[valid-type]
         ("steps", tuple[_STEPS, ...]),  # type: ignore[valid-type]
         *_PLANNED,
     ],
     "advisor.status/1": [
         ("transactions", tuple[_ENTRY, ...]),  # type: ignore[valid-type]
         ("in_force", tuple[str, ...]),
+        ("layers", tuple[_STACK, ...]),  # type: ignore[valid-type]
         ("awaiting_confirmation", tuple[_WAITING, ...]),  # type: ignore[valid-type]
         ("drift", tuple[Drift, ...]),
     ],
@@ -157,6 +151,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.proof/1": fields_of(Proof, "schema"),
     "advisor.bench/1": fields_of(Bench, "schema"),
     "advisor.comparison/1": fields_of(Comparison, "schema"),
+    **FLEET_DOCUMENTS,
 }
 
 

@@ -26,41 +26,13 @@ from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import FakeFio
 from tests.proof.sessions import WORKLOAD
 from tests.report.pictures import beegfs, judged
+from tests.schemas import SCHEMAS, judge
 
 __all__ = ["disk", "fake_fio"]
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS = ROOT / "docs/schemas"
 # /sys/class/net shows the links of the namespace in which it was mounted.
 OWN_SYS = 'mount -t sysfs none /sys && exec "$@"'
-
-
-def published(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((SCHEMAS / name).read_text())
-    return found
-
-
-def closed(node: Any) -> Any:
-    """The same schema without room for keys that it does not describe."""
-    if isinstance(node, list):
-        return [closed(one) for one in node]
-    if not isinstance(node, dict):
-        return node
-    inner = {key: closed(value) for key, value in node.items()}
-    if isinstance(node.get("properties"), dict) and "additionalProperties" not in node:
-        inner["additionalProperties"] = False
-    return inner
-
-
-def judge(text: str, code: int | None = None) -> dict[str, Any]:
-    """The one document of an output, after it has been held against the schema that it names."""
-    document: dict[str, Any] = json.loads(text)
-    name = document.get("schema")
-    file = "error.json" if name is None else f"{name.removeprefix('advisor.').replace('/', '.')}.json"
-    jsonschema.Draft202012Validator(closed(published(file))).validate(document)
-    if code is not None and name is None:
-        assert document["error"]["code"] == code
-    return document
 
 
 @pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.name)
@@ -159,3 +131,11 @@ def test_what_is_measured(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None
     assert judge(with_fio("compare", saved, saved, "--json", state=tmp_path).stdout)["schema"] == "advisor.comparison/1"
     place = kept(tmp_path / "proof", proof(1.3))
     assert judge(with_fio("compare", place, "--json", state=tmp_path).stdout)["schema"] == "advisor.proof/1"
+
+
+def test_import_and_export(advisor: Advisor, tmp_path: Path) -> None:
+    file = tmp_path / "site.conf"
+    file.write_text("# Why.\nnet.core.somaxconn = 5123\nkernel.core_pattern = |/bin/x\nnot a line\n")
+    assert advisor("profiles", "import", f"sysctl:{file}")["counts"]
+    assert advisor("profiles", "import", "--list")["schema"] == "advisor.importable/1"
+    assert advisor("profiles", "export", "socket-buffers-8m", "--format", "tuned")["files"]

@@ -1,4 +1,4 @@
-"""The documentation as a site: every page has its place, every link leads somewhere, and nothing comes from elsewhere."""
+"""The documentation as a site: every page has its place, every link leads somewhere, nothing comes from elsewhere."""
 
 from __future__ import annotations
 
