@@ -216,6 +216,31 @@ def test_what_tuned_does_by_itself_while_it_runs() -> None:
     assert imported("[cpu]\ngovernor=powersave\n", files=off).differences == ()
 
 
+def test_devices_that_hold_nothing_of_their_own_are_told() -> None:
+    """TuneD's disk plugin takes up unused loop devices, which no line of ours is for."""
+    loop: dict[str, str | bytes] = {"/sys/block/loop0/removable": "0\n", "/sys/block/loop0/size": "0\n"}
+    body = "[disk]\nreadahead=1024\n"
+    found = [one for one in imported(body, files=loop).differences if one.kind == "other"]
+    assert [(one.key, one.line, one.faithful) for one in found] == [("readahead", 2, "is set on loop0, too")]
+    elsewhere = imported("[disk]\ndevices=sd*\nreadahead=1024\n", files=loop)
+    assert [one.kind for one in (*elsewhere.differences, *imported(body).differences)] == ["dynamic", "dynamic"]
+
+
+def test_the_scheduler_needs_a_module_of_python() -> None:
+    """As on Debian 12, which has no package of it: TuneD logs that its plugin cannot be loaded, and goes on."""
+    body = "[scheduler]\nsched_latency_ns=60000000\n"
+    lacking: dict[str, str | bytes] = {"/usr/lib/python3/dist-packages/tuned/__init__.py": ""}
+    module: dict[str, str | bytes] = {"/usr/lib/python3.11/site-packages/perf.cpython-311-x86_64-linux-gnu.so": ""}
+    found = imported(body, files=lacking)
+    assert values(found) == {}
+    assert [one.kind for one in found.differences] == ["not-loaded"]
+    assert "module perf is missing" in found.differences[0].why
+    wanted = {"sched:latency_ns": "60000000"}
+    assert values(imported(body, "intent", lacking)) == wanted
+    assert values(imported(body, files={**lacking, **module})) == wanted
+    assert values(imported(body)) == wanted
+
+
 def test_a_profile_that_tuned_refuses_sets_nothing_faithfully() -> None:
     body = "[variables]\na=${f:assertion_non_equal:set:x:x}\n[sysctl]\nvm.swappiness=10\n"
     assert values(imported(body)) == {}

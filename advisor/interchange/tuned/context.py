@@ -23,6 +23,9 @@ class Context(msgspec.Struct, frozen=True):
     reapplied: Mapping[str, tuple[str, str]] = {}
     """Sysctls that TuneD takes from the system's files after its own values: key → value and place."""
 
+    lacks_perf: bool = False
+    """TuneD does not load its plugin scheduler here, as Python's module perf is missing."""
+
     @property
     def is_faithful(self) -> bool:
         return self.mode == "faithful"

@@ -12,6 +12,7 @@ from advisor.interchange.tuned.context import Context, Given
 from advisor.interchange.tuned.functions import AssertionFailedError
 from advisor.interchange.tuned.ini import Option
 from advisor.interchange.tuned.instances import Instance, instances
+from advisor.interchange.tuned.places import lacks_perf
 from advisor.interchange.tuned.plugin_sysctl import reapplied
 from advisor.interchange.tuned.plugins import PLUGINS, STEERED
 from advisor.interchange.tuned.profile import SCOPE, TunedProfile
@@ -25,7 +26,7 @@ def convert(
 
     ``faithful``: what TuneD does with it on this host; ``intent``: what its author meant by it.
     """
-    context = Context(host, mode, main, profile.variables, reapplied(files, main))
+    context = Context(host, mode, main, profile.variables, reapplied(files, main), lacks_perf(files))
     found = [*_heads(profile), *_lost(profile)]
     for instance in instances(profile, host, mode, main):
         found.extend(_scope(instance))
@@ -96,6 +97,9 @@ def _converted(
         return [line.ignored(why, "inert")]
     if kind in STEERED:
         return [line.manual(STEERED[kind])]
+    if kind == "scheduler" and context.lacks_perf and context.is_faithful:
+        why = "TuneD does not load its plugin scheduler on that host, as Python's module perf is missing"
+        return [line.ignored(why, "not-loaded")]
     plugin = PLUGINS.get(kind)
     if plugin is None or not plugin.knows(key):
         what = f"the plugin {kind[:40]}" if plugin is None else f"the option {key[:40]} of {kind}"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from advisor.facts.disks import kind_of
 from advisor.facts.sysctl_files import key_path
 from advisor.host import Host, Missing
 from advisor.interchange.growing import is_growing, lowered_fields
 from advisor.interchange.records import Difference, ImportedSetting
+from advisor.interchange.tuned.devices import is_array
+from advisor.interchange.tuned.instances import instances
 from advisor.interchange.tuned.places import is_on
 from advisor.interchange.tuned.profile import TunedProfile, Unit
 
@@ -22,7 +25,12 @@ def differences(
     intent: Sequence[ImportedSetting],
 ) -> tuple[Difference, ...]:
     """Line by line, then what TuneD does beside the lines."""
-    found = [*_by_line(faithful, intent), *lowering(host, faithful), *_dynamic(profile, main)]
+    found = [
+        *_by_line(faithful, intent),
+        *lowering(host, faithful),
+        *_dynamic(profile, main),
+        *_other_devices(profile, host, main),
+    ]
     return tuple(sorted(found, key=lambda one: (one.file, one.line, one.section, one.key, one.kind)))
 
 
@@ -96,6 +104,34 @@ def lowering(host: Host, settings: Sequence[ImportedSetting]) -> Iterator[Differ
                 intent="keeps what is larger already",
                 why="a kernel that is younger than the profile has more of it by itself",
             )
+
+
+def _other_devices(profile: TunedProfile, host: Host, main: Mapping[str, str]) -> Iterator[Difference]:
+    """Settings of disks that TuneD makes on unused loop devices and such like, too, which no line of ours is for."""
+    for instance in instances(profile, host, "faithful", main):
+        is_idle = instance.left_out is not None or instance.unclear is not None or instance.inert is not None
+        if instance.unit.type != "disk" or is_idle or profile.failed is not None:
+            continue
+        others = [name for name in instance.devices or () if _is_no_disk(host, name)]
+        for key in ("elevator", "readahead", "readahead_multiply"):
+            option = instance.unit.options.get(key)
+            if option is not None and others:
+                yield Difference(
+                    kind="other",
+                    section=instance.unit.name,
+                    key=key,
+                    file=option.path,
+                    line=option.line,
+                    faithful=f"is set on {', '.join(others[:20])}{', …' if len(others) > 20 else ''}, too",
+                    intent="is for disks and arrays alone",
+                    why="such devices hold nothing at this moment, and come and go",
+                )
+
+
+def _is_no_disk(host: Host, name: str) -> bool:
+    """Whether a scan leaves the device out: a RAM disk or such like, or a loop or network device not in use."""
+    is_unused = host.read(f"/sys/block/{name}/size") == "0" and not host.exists(f"/sys/block/{name}/device")
+    return (kind_of(name) is None or is_unused) and not is_array(name)
 
 
 _DYNAMIC: Mapping[str, tuple[str, str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -71,3 +72,24 @@ def package_version(files: Host, package: str) -> str | None:
         if lines[0].strip() == f"Package: {package}":
             return next((line.partition(":")[2].strip() for line in lines if line.startswith("Version:")), None)
     return None
+
+
+# Where distributions put Python's packages.
+_PYTHONS: Final = re.compile(r"python3(\.\d+)?")
+_LIBRARIES: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
+
+
+def lacks_perf(files: Host) -> bool:
+    """Whether TuneD is installed and Python's module perf is not: its plugin scheduler is then not loaded at all.
+
+    Debian 12 has no package of that module. False where TuneD's own package is not seen.
+    """
+    names = {
+        name
+        for library in _LIBRARIES
+        for python in files.names(library)
+        if _PYTHONS.fullmatch(python)
+        for packages in ("dist-packages", "site-packages", "lib-dynload")
+        for name in files.names(f"{library}/{python}/{packages}")
+    }
+    return "tuned" in names and not any(re.fullmatch(r"perf(\..*)?\.(so|py)|perf", name) for name in names)

@@ -1,0 +1,244 @@
+"""What TuneD makes of a profile in the guest, beside what our import of it makes there, value by value.
+
+    python -m tests.lab.tuned_effect [--socket /tmp/lab.sock] [PROFILE…]     prints the table of docs/import.md
+
+The two states are whole: every sysctl, every file of the block queues, of the CPUs, of the memory management and of the
+modules' parameters, all that ethtool tells of the links, and the loaded modules (`guest/look.py`). A difference counts
+as explained only where the report of the import names the reason (`EXPLAINED`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from .guest import Guest, Machine
+from .hardware import STORAGE_HOST
+from .road import document
+from .serve import ServedGuest
+
+State = Mapping[str, str]
+LOOK: Final = (Path(__file__).parent / "guest/look.py").read_text()
+
+# What changes by itself, and what a look at it changes.
+RESTLESS: Final = re.compile(
+    "|".join(
+        (
+            # Counters, and numbers drawn at random.
+            r"/proc/sys/fs/(dentry-state|file-nr|inode-nr|inode-state|quota/.*|aio-nr)",
+            r"/proc/sys/kernel/(random/.*|ns_last_pid|pty/nr|perf_event_max_sample_rate|spl/.*)",
+            r"/proc/sys/net/netfilter/nf_conntrack_count",
+            r"/proc/sys/net/ipv6/conf/.*/stable_secret",
+            r"/sys/devices/system/cpu/.*/cpuidle/state\d+/(usage|time|above|below|rejected|s2idle/.*)",
+            r"/sys/devices/system/cpu/.*/power/(runtime_.*|wakeup_.*)",
+            r"/sys/kernel/mm/ksm/(full_scans|pages_(shared|sharing|unshared|volatile|skipped)|stable_node_.*|general_profit)",
+            r"/sys/kernel/mm/transparent_hugepage/khugepaged/(full_scans|pages_collapsed)",
+            r"/sys/kernel/mm/(hugepages|numa)/.*/(free|surplus|resv)_hugepages",
+            r"/sys/kernel/mm/lru_gen/.*stat.*",
+            r"/sys/class/net/.*/queues/.*/(byte_queue_limits/.*|tx_timeout|traffic_class)",
+            r"/sys/module/.*/parameters/.*(seed|cookie|count).*",
+            r"/sys/kernel/debug/sched/.*(verbose)",
+            r"/proc/irq/\d+/(spurious|effective_affinity.*|affinity_hint)",
+            r"/sys/module/random/.*",
+            # What the system writes by itself, and a file of TuneD's own, which it empties.
+            r"etc:/etc/(resolv\.conf|\.updated|mtab|ld\.so\.cache|modprobe\.d/tuned\.conf)",
+        )
+    )
+)
+# A difference in these values has to be told by the import: words of its report -> the names of the values.
+EXPLAINED: Final[tuple[tuple[str, str], ...]] = (
+    (r"holds the CPUs' wake-up latency", r"latency"),
+    (r"readahead(_multiply)?: is set on loop0", r"/sys/block/loop\d+/queue/read_ahead_kb"),
+    (r"elevator: is set on loop0", r"/sys/block/loop\d+/queue/scheduler"),
+)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A profile under TuneD: the state, what its log complains of, and what stayed after `tuned-adm off`."""
+
+    state: State
+    complaints: tuple[str, ...]
+    remains: Mapping[str, tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A profile's outcome under both. ``told`` are the reasons of the import; ``remains`` what our rollback left."""
+
+    name: str
+    compared: int
+    set_by_tuned: Mapping[str, tuple[str, str]]
+    differing: Mapping[str, tuple[str, str]]
+    told: tuple[str, ...]
+    remains: Mapping[str, tuple[str, str]]
+    tuned: Tuned
+
+    @property
+    def unexplained(self) -> Mapping[str, tuple[str, str]]:
+        """Differences that no sentence of the import's report accounts for."""
+        return {name: pair for name, pair in self.differing.items() if not explanation(name, self.told)}
+
+
+def explanation(name: str, told: Iterable[str]) -> str | None:
+    """The sentence of the report that tells why this value differs."""
+    for words, names in EXPLAINED:
+        if re.fullmatch(names, name):
+            for sentence in told:
+                if re.search(words, sentence):
+                    return sentence
+    return None
+
+
+def look(guest: Machine) -> State:
+    done = guest.run(["python3", "-c", LOOK], timeout=120).check()
+    found: dict[str, str] = json.loads(done.stdout)
+    return {name: value for name, value in sorted(found.items()) if not RESTLESS.fullmatch(name)}
+
+
+def changed(before: State, after: State) -> dict[str, tuple[str, str]]:
+    """Name -> the values of the two, where they differ; ``-`` where there is none."""
+    names = sorted({*before, *after})
+    return {
+        name: (before.get(name, "-"), after.get(name, "-")) for name in names if before.get(name) != after.get(name)
+    }
+
+
+def by_tuned(guest: Machine, names: Sequence[str], clean: State) -> dict[str, Tuned]:
+    """Each profile put in force and taken back by TuneD, which runs for this alone."""
+    found: dict[str, Tuned] = {}
+    guest.run("systemctl start tuned", timeout=180).check()
+    try:
+        for name in names:
+            found[name] = _by_tuned(guest, name, clean)
+    finally:
+        guest.run("tuned-adm off; systemctl stop tuned; : >/etc/tuned/active_profile", timeout=180)
+    return found
+
+
+def _by_tuned(guest: Machine, name: str, clean: State) -> Tuned:
+    log = "/var/log/tuned/tuned.log"
+    # The daemon appends to it.
+    guest.run(f": >{log}").check()
+    done = guest.run(f"tuned-adm profile {shlex.quote(name)}", timeout=300)
+    state = look(guest)
+    text = guest.run(f"cat {log}").stdout
+    complaints = [line.split(None, 3)[-1] for line in text.splitlines() if re.search(r"\b(ERROR|WARNING)\b", line)]
+    if done.rc:
+        complaints.append(f"tuned-adm ended with {done.rc}: {done.stdout}{done.stderr}")
+    guest.run("tuned-adm off", timeout=300).check()
+    print(f"{name}: by TuneD in {done.seconds:.0f} s", file=sys.stderr, flush=True)
+    return Tuned(state, tuple(dict.fromkeys(complaints)), restored(guest, clean))
+
+
+def restored(guest: Machine, clean: State) -> dict[str, tuple[str, str]]:
+    """What is not as it was, put back by hand; the answer says what it was and what it had become."""
+    remains = changed(clean, look(guest))
+    for name, (before, after) in remains.items():
+        if name.startswith("/") and before != "-":
+            guest.run(f"echo {shlex.quote(before)} >{shlex.quote(name)}")
+        elif name.startswith("module:") and after != "-":
+            guest.run(f"modprobe -r {shlex.quote(name.removeprefix('module:'))}")
+        elif name.startswith("etc:") and before == "-":
+            guest.run(f"rm -f {shlex.quote(name.removeprefix('etc:'))}")
+    return remains
+
+
+def effect(guest: Machine, name: str, clean: State, tuned: Tuned) -> Effect:
+    """Our import of the profile, applied and rolled back, beside what TuneD has made of it."""
+    imported = document(guest, "profiles", "import", f"tuned:{name}", "--mode", "faithful", "--install")
+    own = imported["name"]
+    try:
+        applied = document(guest, "apply", own, "--yes", "--confirm-within", "0", "--runtime-only")
+        ours = look(guest)
+        if applied["state"] != "unchanged":
+            document(guest, "rollback")
+        remains = restored(guest, clean)
+    finally:
+        guest.run(f"advisor rollback --all --force; rm -f /etc/advisor/profiles/{own}.toml", timeout=120)
+    # What keeps values over a restart lies in other files with each of the two.
+    live = {key for key in {*tuned.state, *ours} if not key.startswith("etc:")}
+    both = [{key: value for key, value in state.items() if key in live} for state in (clean, tuned.state, ours)]
+    told = tuple(dict.fromkeys(sentences(imported, applied)))
+    return Effect(name, len(live), changed(both[0], both[1]), changed(both[1], both[2]), told, remains, tuned)
+
+
+def sentences(imported: Mapping[str, Any], applied: Mapping[str, Any]) -> Iterable[str]:
+    """Why lines became no tunable, where TuneD does otherwise, and what the plan passed over."""
+    for one in imported["settings"]:
+        if one["outcome"] != "tunable":
+            yield f"[{one['section']}] {one['key']}: {one['why']}"
+    for one in imported["differences"]:
+        yield f"[{one['section']}] {one['key']}: {one['faithful']}"
+    for one in applied.get("skipped", ()):
+        yield f"{one['tunable']}: {one['reason']}"
+
+
+def table(effects: Iterable[Effect]) -> str:
+    lines = [
+        "| profile | values compared | changed by TuneD | not the same with ours | not told | left by our rollback |",
+        "|---|---|---|---|---|---|",
+    ]
+    for one in effects:
+        numbers = (one.compared, *map(len, (one.set_by_tuned, one.differing, one.unexplained, one.remains)))
+        lines.append("| " + " | ".join((one.name, *map(str, numbers))) + " |")
+    return "\n".join(lines)
+
+
+def said(one: Effect) -> str:
+    """Everything that is to be known of one comparison, for a person."""
+    lines = [f"{one.name}: {one.compared} compared, TuneD changes {len(one.set_by_tuned)}"]
+    lines += [f"  TuneD: {text}" for text in one.tuned.complaints]
+    lines += [
+        f"  {key}: TuneD {theirs!r}, ours {ours!r}: {explanation(key, one.told) or 'NOT EXPLAINED'}"
+        for key, (theirs, ours) in one.differing.items()
+    ]
+    lines += [f"  left by TuneD: {key}: {was!r} -> {now!r}" for key, (was, now) in one.tuned.remains.items()]
+    lines += [f"  left by our rollback: {key}: {was!r} -> {now!r}" for key, (was, now) in one.remains.items()]
+    return "\n".join(lines)
+
+
+def installed(guest: Machine) -> list[str]:
+    names: list[str] = []
+    for path in guest.run("ls -d /usr/lib/tuned/*/tuned.conf").check().stdout.split():
+        names.append(path.split("/")[-2])
+    return sorted(names)
+
+
+def compare(guest: Machine, names: Sequence[str]) -> list[Effect]:
+    clean = look(guest)
+    tuned = by_tuned(guest, names, clean)
+    found = []
+    for name in names:
+        try:
+            found.append(effect(guest, name, clean, tuned[name]))
+        except AssertionError as error:
+            # Such as a plan that is refused: the other profiles are still to be compared.
+            print(f"{name}: {error}", flush=True)
+            continue
+        print(said(found[-1]), flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--socket", type=Path)
+    parser.add_argument("profiles", nargs="*", metavar="PROFILE")
+    asked = parser.parse_args()
+    if asked.socket:
+        served = ServedGuest(asked.socket)
+        print(table(compare(served, asked.profiles or installed(served))))
+        return
+    with Guest(STORAGE_HOST) as guest:
+        print(table(compare(guest, asked.profiles or installed(guest))))
+
+
+if __name__ == "__main__":
+    main()
