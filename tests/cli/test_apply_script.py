@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.transaction import system
@@ -18,14 +19,14 @@ def call(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*ADVISOR, *words], capture_output=True, text=True, check=False, env=environment)
 
 
-def a_tree(where: Path) -> Path:
+def a_tree(where: Path, others: Mapping[str, str] | None = None) -> Path:
     more = {
         f"/proc/sys/net/core/{name}": "212992\n" for name in ("rmem_default", "wmem_default", "wmem_max", "optmem_max")
     }
     more["/proc/sys/net/ipv4/tcp_wmem"] = "4096 16384 4194304\n"
     more["/proc/sys/kernel/hostname"] = "node1\n"
     more["/proc/meminfo"] = "MemTotal:       65536000 kB\n"
-    return make_tree(where / "root", {**system.FILES, **more})
+    return make_tree(where / "root", {**system.FILES, **more, **(others or {})})
 
 
 def test_it_is_written_for_its_owner_and_runs_on_its_host_alone(tmp_path: Path) -> None:
@@ -50,9 +51,9 @@ def test_without_a_file_it_is_printed(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None:
-    root = str(a_tree(tmp_path))
+    root = str(a_tree(tmp_path, {"/etc/sysctl.d/99-site.conf": "# theirs\nnet.core.rmem_max = 1\n"}))
     assert call("apply-script", "nonsense", "--root", root).returncode == 2
     assert call("apply-script", "jumbo-frames", "--set", "links=eth9", "--root", root).returncode == 2
     refused = call("apply-script", "socket-buffers-8m", "--root", root)
     assert refused.returncode == 3
-    assert "90-advisor-test.conf line 2 sets it to 1 at boot, after our file" in refused.stderr
+    assert "99-site.conf line 2 sets it to 1 at boot, after our file" in refused.stderr
