@@ -167,7 +167,7 @@ class Hosts:
         return forked(function, enter=enter)
 
     def run(
-        self, *words: str | Path, stdin: str | None = None, more: Mapping[str, str] | None = None, timeout: float = 120
+        self, *words: str | Path, stdin: str | None = None, more: Mapping[str, str] | None = None, timeout: float = 400
     ) -> subprocess.CompletedProcess[str]:
         """A program on the controller's side, to its end."""
         given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
