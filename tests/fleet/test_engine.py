@@ -219,6 +219,7 @@ def test_a_broken_call_of_ansible_is_told_in_its_words(fleet: Hosts, tmp_path: P
         fleet.inside(lambda: [*run(meant, Job("t", tmp_path / "script"), output=tmp_path / "answers")])
 
 
+@pytest.mark.thorough
 def test_sudo_is_given_its_password_and_a_wrong_one_is_told(tmp_path: Path) -> None:
     (tmp_path / "script").write_text("id -u")
     with Hosts(1, node01=Kind(user="keeper", sudo_password="it's me")) as fleet:

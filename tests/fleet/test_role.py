@@ -106,6 +106,7 @@ def test_applied_once_verified_and_put_back(fleet: Hosts, scripts: Path) -> None
         assert _of_etc(state(fleet, name)) == _of_etc(before[name])
 
 
+@pytest.mark.thorough
 @needs_hosts
 def test_one_failed_host_puts_its_batch_back_and_stops_the_play(fleet: Hosts, scripts: Path, tmp_path: Path) -> None:
     before = {name: _of_etc(state(fleet, name)) for name in fleet.names}

@@ -103,6 +103,7 @@ def test_without_fio_it_says_so(storage: Machine) -> None:
     assert "install" in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_kill_in_the_middle_is_put_back_by_the_next_run(storage: Machine) -> None:
     before = storage.run("sysctl -n kernel.numa_balancing; cat /proc/irq/*/smp_affinity_list", timeout=30).stdout
     started = "setsid advisor prove numa-pinning --target /srv/node0 --quick >/dev/null 2>/tmp/progress & "
