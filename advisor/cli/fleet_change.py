@@ -11,25 +11,22 @@ import typer
 
 from advisor.cli.change import Set, asked
 from advisor.cli.fleet_options import (
-    FORKS,
-    AskBecomePass,
-    Become,
-    ExtraVars,
     Forks,
     InventorySources,
     Limit,
-    PrivateKey,
-    User,
-    the_inventory,
+    Login,
+    logs_in,
 )
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, fleet_hosts, verified_fleet
 from advisor.cli.output import print_json, print_text, say, settings, terminal_width, wants_color
 from advisor.cli.scan import Json
+from advisor.fleet import FORKS
 
 if TYPE_CHECKING:
     from advisor.fleet.inventory import Inventory
-    from advisor.fleet.runs.changes import Outcome, Wish
+    from advisor.fleet.runs.changes import Wish
     from advisor.fleet.runs.in_force import FleetStanding
+    from advisor.fleet.runs.journal import RunRecord
     from advisor.fleet.runs.planning import FleetPlan
 
 Profiles = Annotated[list[str], typer.Argument(metavar="PROFILE…")]
@@ -65,6 +62,7 @@ Failover = Annotated[
 RunId = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run by its number.", show_default=False)]
 
 
+@logs_in
 def plan(
     names: Profiles,
     inventory: InventorySources,
@@ -79,20 +77,14 @@ def plan(
         typer.Option("-o", "--output", metavar="DIR", help="Write a script for each host there, and waves.json."),
     ] = None,
     as_json: Json = False,
-    become: Become = None,
-    ask_become_pass: AskBecomePass = False,
-    user: User = None,
-    private_key: PrivateKey = None,
-    extra_vars: ExtraVars = None,
+    *,
+    login: Login,
 ) -> int:
     """What profiles would change on every host, and in which order. Changes nothing there."""
     from advisor.fleet.runs.changes import make_fleet_plan, nothing_code, write_plan
     from advisor.fleet.store import Store
 
-    meant = the_inventory(
-        inventory, limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
-        extra_vars=extra_vars,
-    )  # fmt: skip
+    meant = login(inventory, limit)
     wish = _wish(meant, names, pairs, canary, batch, failover, forks)
     made = make_fleet_plan(wish, Store(), say)
     shape = {
@@ -149,6 +141,7 @@ def _print_plan(made: FleetPlan, *, as_json: bool, command: str | None = None) -
         print_text(fleet_plan_text(made, width=terminal_width(), color=wants_color(), command=command))
 
 
+@logs_in
 def apply(
     names: SomeProfiles = None,
     inventory: SomeInventory = None,
@@ -187,11 +180,8 @@ def apply(
         str | None, typer.Option("--resume", metavar="RUN|last", help="Take a run up that was cut short.")
     ] = None,
     as_json: Json = False,
-    become: Become = None,
-    ask_become_pass: AskBecomePass = False,
-    user: User = None,
-    private_key: PrivateKey = None,
-    extra_vars: ExtraVars = None,
+    *,
+    login: Login,
 ) -> int:
     """Carry profiles out on every host, wave by wave: each host guards itself until its wave has passed its gate."""
     from advisor.errors import UsageError
@@ -202,10 +192,7 @@ def apply(
         raise UsageError("--resume takes profiles and inventory from the run", hint="leave them out")
     if resume is None and not (names and inventory):
         raise UsageError("neither profiles with an inventory nor --resume", hint="advisor fleet apply PROFILE -i HOSTS")
-    meant = the_inventory(
-        inventory or [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
-        extra_vars=extra_vars,
-    )  # fmt: skip
+    meant = login(inventory, limit)
 
     def agree(made: FleetPlan) -> bool:
         if not (yes or as_json):
@@ -215,7 +202,7 @@ def apply(
 
     if resume is not None:
         found = resume_fleet(resume, Store(), meant.access, agree=agree, say=say, rollback_all=rollback_all)
-        return _print_run(found, as_json=as_json)
+        return _print_run(found.record, found.plan, found.code, as_json=as_json)
     wish = _wish(
         meant, names or [], pairs, canary, batch, failover, forks,
         confirm_within=confirm_within, gate_command=gate_command, rollback_all=rollback_all, prove=prove_canary,
@@ -224,19 +211,21 @@ def apply(
         made = make_fleet_plan(wish, Store(), say)
         _print_plan(made, as_json=as_json)
         return nothing_code(made)
-    return _print_run(apply_fleet(wish, Store(), agree=agree, say=say), as_json=as_json)
+    found = apply_fleet(wish, Store(), agree=agree, say=say)
+    return _print_run(found.record, found.plan, found.code, as_json=as_json)
 
 
-def _print_run(found: Outcome, *, as_json: bool) -> int:
+def _print_run(record: RunRecord | None, made: FleetPlan | None, code: int, *, as_json: bool) -> int:
     from advisor.report.fleet_run import fleet_run_document, fleet_run_text
 
     if as_json:
-        print_json(fleet_run_document(found.record, found.plan, found.code))
+        print_json(fleet_run_document(record, made, code))
     else:
-        print_text(fleet_run_text(found.record, found.plan, width=terminal_width(), color=wants_color()))
-    return found.code
+        print_text(fleet_run_text(record, made, width=terminal_width(), color=wants_color()))
+    return code
 
 
+@logs_in
 def verify(
     run: RunId = None,
     inventory: SomeInventory = None,
@@ -245,11 +234,8 @@ def verify(
     prometheus: Prometheus = None,
     nagios: Nagios = False,
     as_json: Json = False,
-    become: Become = None,
-    ask_become_pass: AskBecomePass = False,
-    user: User = None,
-    private_key: PrivateKey = None,
-    extra_vars: ExtraVars = None,
+    *,
+    login: Login,
 ) -> int:
     """Is every value of every host still as its transactions (or those of one run) set it? 0, 1 for drift, 4 for hosts
     that were not asked; with --nagios, a plugin's codes."""
@@ -257,10 +243,7 @@ def verify(
     from advisor.fleet.store import Store
     from advisor.report.fleet_run import fleet_verify_document, fleet_verify_text
 
-    meant = the_inventory(
-        inventory or [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
-        extra_vars=extra_vars,
-    )  # fmt: skip
+    meant = login(inventory, limit)
 
     def look() -> FleetStanding:
         check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
@@ -279,38 +262,29 @@ def verify(
     return found.code
 
 
+@logs_in
 def rollback(
     run: RunId = None,
     inventory: SomeInventory = None,
     limit: Limit = None,
     force: Annotated[bool, typer.Option("--force", help="Put back also what somebody else has changed since.")] = False,
     as_json: Json = False,
-    become: Become = None,
-    ask_become_pass: AskBecomePass = False,
-    user: User = None,
-    private_key: PrivateKey = None,
-    extra_vars: ExtraVars = None,
+    *,
+    login: Login,
 ) -> int:
     """Put a run back on every host, its last wave first; without a number, the last run. With an inventory, on those
     of its hosts that are in that one, too."""
     from advisor.fleet.runs.in_force import rollback_fleet
     from advisor.fleet.store import Store
-    from advisor.report.fleet_run import fleet_run_document, fleet_run_text
 
-    meant = the_inventory(
-        inventory or [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
-        extra_vars=extra_vars,
-    )  # fmt: skip
+    meant = login(inventory, limit)
     asked_for = meant if inventory else None
     found = rollback_fleet(run, meant.access, Store(), inventory=asked_for, only=limit, force=force, say=say)
     code = found.ended.code if found.ended is not None else 5
-    if as_json:
-        print_json(fleet_run_document(found, None, code))
-    else:
-        print_text(fleet_run_text(found, None, width=terminal_width(), color=wants_color()))
-    return code
+    return _print_run(found, None, code, as_json=as_json)
 
 
+@logs_in
 def status(
     inventory: SomeInventory = None,
     limit: Limit = None,
@@ -319,21 +293,15 @@ def status(
     ] = False,
     forks: Forks = FORKS,
     as_json: Json = False,
-    become: Become = None,
-    ask_become_pass: AskBecomePass = False,
-    user: User = None,
-    private_key: PrivateKey = None,
-    extra_vars: ExtraVars = None,
+    *,
+    login: Login,
 ) -> int:
     """The runs of this controller; with an inventory (or --kept) also what is in force on each host, and drift."""
     from advisor.fleet.runs.in_force import fleet_status
     from advisor.fleet.store import Store
     from advisor.report.fleet_run import fleet_status_document, fleet_status_text
 
-    meant = the_inventory(
-        inventory or [], limit, become=become, ask_become_pass=ask_become_pass, user=user, private_key=private_key,
-        extra_vars=extra_vars,
-    )  # fmt: skip
+    meant = login(inventory, limit)
     found = fleet_status(meant if inventory else None, Store(), kept=kept, forks=forks, say=say)
     if as_json:
         print_json(fleet_status_document(found))

@@ -10,22 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from advisor.cli.fleet_options import (
-    FORKS,
-    TIMEOUT_SECONDS,
-    AskBecomePass,
-    Become,
-    ExtraVars,
     Forks,
     Keep,
     Limit,
-    PrivateKey,
+    Login,
     Timeout,
-    User,
+    logs_in,
     show_progress,
-    the_inventory,
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, severity
+from advisor.fleet import FORKS, TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from advisor.fleet.compare.comparison import Comparison
@@ -36,6 +31,7 @@ _MANY: Final = 50
 """Of fewer hosts, nobody waits long enough to ask how far it is."""
 
 
+@logs_in
 def compare(
     snapshots: Annotated[
         list[Path] | None, typer.Argument(metavar="SNAPSHOT", help="Snapshots of hosts, in place of an inventory.")
@@ -66,11 +62,8 @@ def compare(
     forks: Forks = FORKS,
     timeout: Timeout = TIMEOUT_SECONDS,
     output: Keep = None,
-    become: Become = None,
-    ask_become_pass: AskBecomePass = False,
-    user: User = None,
-    private_key: PrivateKey = None,
-    extra_vars: ExtraVars = None,
+    *,
+    login: Login,
 ) -> int:
     """Which host differs from the others, in what, and what to do. Changes nothing. Exit 1 where hosts differ in what
     is advice or warning, 4 where a host could not be read (the others are compared)."""
@@ -82,15 +75,7 @@ def compare(
     check_files({"--html": html}, printing="--json" if as_json else None)
     with interruptible():
         if inventory:
-            meant = the_inventory(
-                inventory,
-                limit,
-                become=become,
-                ask_become_pass=ask_become_pass,
-                user=user,
-                private_key=private_key,
-                extra_vars=extra_vars,
-            )
+            meant = login(inventory, limit)
             run = _Run(meant, forks, timeout, output)
             sources, failed = run.kept(group_by) if kept else run.captured(group_by)
             found = _compared(sources, failed, pair, group_by, run=run, probe=probe)

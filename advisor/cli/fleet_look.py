@@ -10,25 +10,21 @@ from typing import Annotated, Final
 import typer
 
 from advisor.cli.fleet_options import (
-    FORKS,
-    TIMEOUT_SECONDS,
-    AskBecomePass,
-    Become,
-    ExtraVars,
     Forks,
     InventorySources,
     Keep,
     Limit,
-    PrivateKey,
+    Login,
     Timeout,
-    User,
+    logs_in,
     show_progress,
-    the_inventory,
 )
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
 from advisor.cli.scan import Json, severity
+from advisor.fleet import FORKS, TIMEOUT_SECONDS
 
 
+@logs_in
 def scan(
     inventory: InventorySources,
     limit: Limit = None,
@@ -43,11 +39,8 @@ def scan(
         str | None,
         typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice or warning, or above."),
     ] = None,
-    become: Become = None,
-    ask_become_pass: AskBecomePass = False,
-    user: User = None,
-    private_key: PrivateKey = None,
-    extra_vars: ExtraVars = None,
+    *,
+    login: Login,
 ) -> int:
     """Capture every host of an inventory once, and judge each as advisor scan does. Changes nothing there; nothing has
     to be installed there, not even Python."""
@@ -60,15 +53,7 @@ def scan(
 
     declared = parse_workload(workload) if workload else None
     floor = severity(fail_on)
-    meant = the_inventory(
-        inventory,
-        limit,
-        become=become,
-        ask_become_pass=ask_become_pass,
-        user=user,
-        private_key=private_key,
-        extra_vars=extra_vars,
-    )
+    meant = login(inventory, limit)
     with interruptible():
         found = scan_fleet(
             meant,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
 from advisor.cli.output import say
 
 if TYPE_CHECKING:
-    from advisor.fleet.inventory import Inventory
+    from advisor.fleet.inventory import Access, Inventory
 
 InventorySources = Annotated[
     list[str],
@@ -24,49 +26,67 @@ Forks = Annotated[int, typer.Option("--forks", min=1, max=1000, metavar="N", hel
 Timeout = Annotated[
     int, typer.Option("--timeout", min=1, max=86400, metavar="SECONDS", help="Wait for one host no longer than this.")
 ]
-Become = Annotated[
-    bool | None,
-    typer.Option(
-        "--become/--no-become", help="Be root there (or not), whatever the inventory says.", show_default=False
-    ),
-]
-AskBecomePass = Annotated[
-    bool, typer.Option("--ask-become-pass", "-K", help="Ask once for the password of sudo; it is nowhere written down.")
-]
-User = Annotated[str | None, typer.Option("--user", "-u", metavar="NAME", help="Log in as this user.")]
-PrivateKey = Annotated[
-    Path | None,
-    typer.Option("--private-key", metavar="FILE", help="Log in with this key.", exists=True, dir_okay=False),
-]
-ExtraVars = Annotated[
-    list[str] | None, typer.Option("-e", "--extra-vars", metavar="K=V|@FILE", help="Variables, as for Ansible.")
-]
 Keep = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="DIR", help="Keep the captures here, not in the state directory."),
 ]
 
-FORKS = 20
-TIMEOUT_SECONDS = 180
+
+class Login(Protocol):
+    """Makes the inventory that a command means of its sources and limit, with the login that the command was given."""
+
+    def __call__(self, sources: list[str] | None, limit: str | None) -> Inventory: ...
 
 
-def the_inventory(
-    sources: list[str],
-    limit: str | None,
-    *,
-    become: bool | None = None,
-    ask_become_pass: bool = False,
-    user: str | None = None,
-    private_key: Path | None = None,
-    extra_vars: list[str] | None = None,
-) -> Inventory:
-    """The inventory and how to get in. Asks for the password of sudo where that is wanted. Raises UsageError."""
-    from advisor.fleet.inventory import Access, Inventory
+def logs_in(command: Callable[..., int]) -> Callable[..., int]:
+    """Gives a command the options of a login, after its own; its parameter ``login`` is a `Login` made of them."""
+    own = inspect.signature(command, eval_str=True)
+    # what it returns is a class that is imported only when it is used: its name alone does here
+    options = inspect.signature(_access, locals={"Access": object}, eval_str=True).parameters
+
+    @functools.wraps(command)
+    def run(**given: Any) -> int:
+        access = {name: given.pop(name) for name in options}
+
+        def login(sources: list[str] | None, limit: str | None) -> Inventory:
+            from advisor.fleet.inventory import Inventory
+
+            return Inventory(tuple(sources or ()), limit, _access(**access))
+
+        return command(**given, login=login)
+
+    kept = [one for one in own.parameters.values() if one.name != "login"]
+    run.__signature__ = own.replace(parameters=[*kept, *options.values()])  # type: ignore[attr-defined]
+    return run
+
+
+def _access(
+    become: Annotated[
+        bool | None,
+        typer.Option(
+            "--become/--no-become", help="Be root there (or not), whatever the inventory says.", show_default=False
+        ),
+    ] = None,
+    ask_become_pass: Annotated[
+        bool,
+        typer.Option("--ask-become-pass", "-K", help="Ask once for the password of sudo; it is nowhere written down."),
+    ] = False,
+    user: Annotated[str | None, typer.Option("--user", "-u", metavar="NAME", help="Log in as this user.")] = None,
+    private_key: Annotated[
+        Path | None,
+        typer.Option("--private-key", metavar="FILE", help="Log in with this key.", exists=True, dir_okay=False),
+    ] = None,
+    extra_vars: Annotated[
+        list[str] | None, typer.Option("-e", "--extra-vars", metavar="K=V|@FILE", help="Variables, as for Ansible.")
+    ] = None,
+) -> Access:
+    """How to get in. Asks for the password of sudo where that is wanted. Raises UsageError."""
+    from advisor.fleet.inventory import Access
 
     key = None if private_key is None else str(private_key.absolute())
     password = _password() if ask_become_pass else None
     is_root = True if ask_become_pass and become is None else become
-    return Inventory(tuple(sources), limit, Access(is_root, user, key, password, tuple(extra_vars or ())))
+    return Access(is_root, user, key, password, tuple(extra_vars or ()))
 
 
 def _password() -> str:

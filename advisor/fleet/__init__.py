@@ -1,1 +1,14 @@
 """The same over many hosts, with Ansible as the engine: capture, compare, plan, apply in waves, verify, put back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FORKS: Final = 20
+"""So many hosts at a time, unless it is asked for otherwise."""
+
+TIMEOUT_SECONDS: Final = 180
+"""How long one host is waited for, unless it is asked for otherwise."""
+
+MAX_SKEW_SECONDS: Final = 2.0
+"""Clocks that are further apart are told of: NTP holds them within milliseconds, a capture tells whole seconds."""

@@ -21,13 +21,12 @@ from typing import IO, Any, Final, Literal
 import msgspec
 
 from advisor.errors import InvalidInputError
+from advisor.fleet import FORKS, TIMEOUT_SECONDS
 from advisor.fleet.inventory import Access, Inventory, InventoryHost, environment, file_name, program
 from advisor.fleet.inventory import hosts as inventory_hosts
 from advisor.host.own import make_own_directory
 
 State = Literal["ok", "unreachable", "failed", "no-root", "timeout", "lost"]
-FORKS: Final = 20
-TIMEOUT_SECONDS: Final = 180
 PLAYBOOKS: Final = Path(__file__).parent / "ansible"
 _TERMINATION_SECONDS: Final = 5.0
 _MAX_LINE: Final = 65536

@@ -6,14 +6,15 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.facts.whole import Facts
 from advisor.facts.whole import scan as scan_host
-from advisor.fleet.engine import FORKS, TIMEOUT_SECONDS, HostAnswer, Job, Progress, run
+from advisor.fleet import FORKS, MAX_SKEW_SECONDS, TIMEOUT_SECONDS
+from advisor.fleet.engine import HostAnswer, Job, Progress, run
 from advisor.fleet.inventory import Inventory, InventoryHost, duplicates
 from advisor.fleet.inventory import hosts as inventory_hosts
 from advisor.fleet.store import Store
@@ -24,8 +25,6 @@ from advisor.rules.workload import Workload
 from advisor.snapshot import open_snapshot
 
 State = Literal["ok", "unreachable", "failed", "no-root", "timeout", "lost"]
-MAX_SKEW_SECONDS: Final = 2.0
-"""Clocks that are further apart than this are named. NTP holds them within milliseconds."""
 
 
 class FoundHere(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from advisor.fleet import MAX_SKEW_SECONDS
 from advisor.fleet.compare.attributes import LINK_FLAP, OWN_PURPOSE
 from advisor.fleet.compare.columns import HostRow
 from advisor.fleet.compare.comparison import Difference, FleetFinding, Held, Network
@@ -18,8 +19,6 @@ from advisor.fleet.compare.summary_links import Membership
 from advisor.rules import sources
 from advisor.rules.finding import Severity
 
-SKEW_SECONDS: Final = 2.0
-"""A clock that is off by more is told of: NTP holds clocks within milliseconds, a capture tells whole seconds."""
 SKEW_WARNING_SECONDS: Final = 300.0
 """RFC 4120: Kerberos refuses more."""
 _ETHERNET_MTU: Final = 1500
@@ -317,7 +316,7 @@ def _two_clusters(cluster: str, parts: Sequence[tuple[tuple[str, ...], tuple[str
 def clock_findings(rows: Sequence[HostRow]) -> Iterator[FleetFinding]:
     """Clocks that are off by more than 2 s against the controller's."""
     known = [row.skew_seconds for row in rows if row.skew_seconds is not None]
-    off = [row for row in rows if row.skew_seconds is not None and abs(row.skew_seconds) > SKEW_SECONDS]
+    off = [row for row in rows if row.skew_seconds is not None and abs(row.skew_seconds) > MAX_SKEW_SECONDS]
     if not off:
         return
     worst = max(abs(row.skew_seconds or 0) for row in off)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from advisor.fleet import FORKS
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.engine import FORKS, HostAnswer, Job, run
+from advisor.fleet.engine import HostAnswer, Job, run
 from advisor.fleet.inventory import Inventory, InventoryHost, file_name
 from advisor.fleet.paths.matrix import Answer, Matrix, choose_targets, make_matrix, parse_answer, probe_script
 

@@ -9,8 +9,8 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import AdvisorError, RefusedError
+from advisor.fleet import FORKS
 from advisor.fleet.captures.store import captured_status
-from advisor.fleet.engine import FORKS
 from advisor.fleet.inventory import Access, Inventory, InventoryHost
 from advisor.fleet.runs.hands import Hands, Result, Say, end_orphans
 from advisor.fleet.runs.journal import Ended, Resumed, RunJournal, RunRecord, told
