@@ -13,11 +13,12 @@ from typing import Any, Final
 
 import msgspec
 
-from advisor.errors import AdvisorError, PermissionDeniedError
+from advisor.errors import AdvisorError
 from advisor.facts.infoscale_configuration import Recognition
 from advisor.facts.whole import Facts
 from advisor.history import RolledBack, Status
 from advisor.host import Host, live_host
+from advisor.host.own import need_root
 from advisor.journal import Record
 from advisor.opening import open_host
 from advisor.plan.records import Plan
@@ -106,7 +107,7 @@ def apply(
     """
     from advisor.workflow import apply_profiles
 
-    _need_root()
+    need_root()
     return apply_profiles(
         live_host(),
         profiles,
@@ -124,7 +125,7 @@ def confirm(transaction: str | None = None, *, same_session: bool = False) -> Re
     """Keep the transaction that waits. Raises RefusedError where none does, or its time is up."""
     from advisor.history import confirm_transaction
 
-    _need_root()
+    need_root()
     return confirm_transaction(live_host(), transaction, same_session=same_session)
 
 
@@ -146,7 +147,7 @@ def rollback(transaction: str | None = None, *, everything: bool = False, force:
     """Put back one transaction, the last one, or all; each with the outcome of every item."""
     from advisor.history import rollback_transactions
 
-    _need_root()
+    need_root()
     return rollback_transactions(live_host(), transaction, everything=everything, force=force)
 
 
@@ -198,10 +199,3 @@ def document(found: object) -> dict[str, Any]:
 def _decoded(data: bytes) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(data)
     return found
-
-
-def _need_root() -> None:
-    import os
-
-    if os.geteuid() != 0:
-        raise PermissionDeniedError("changing a host needs root")

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from advisor.coexistence import OtherWriter, writers_beside
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
-from advisor.journal import Record, Store
+from advisor.journal import Record, Store, one_of
 from advisor.signals import interruptible
 from advisor.transaction import Drift, Outcome, confirm, finish_switches, recover, roll_back, verify
 
@@ -24,8 +25,11 @@ def as_set(records: Iterable[Record]) -> tuple[int, int]:
 
 
 class Status(msgspec.Struct, frozen=True):
+    """Transactions, and what of those in force is no longer as set. ``others`` write such values as well."""
+
     records: tuple[Record, ...]
     drift: tuple[Drift, ...]
+    others: tuple[OtherWriter, ...] = ()
 
     @property
     def unfinished(self) -> tuple[Record, ...]:
@@ -44,16 +48,23 @@ def host_status(host: Host, store: Store | None = None) -> Status:
 
 
 def verify_transactions(host: Host, identity: str | None, store: Store | None = None) -> Status:
-    """Drift of one transaction or of all in force. Raises RefusedError where there is none to verify."""
-    kept = store or Store()
-    records = (kept.record(identity),) if identity else kept.records()
-    if identity and not any(record.is_in_force for record in records):
-        raise RefusedError(f"transaction {records[0].id} is {records[0].state}, not in force")
-    drift = verify(host, kept.records())
-    if not identity:
-        return Status(kept.records(), drift)
+    """Drift of one transaction or of all in force, and who else writes what they set. Raises RefusedError where there
+    is none to verify."""
+    everything = (store or Store()).records()
+    asked = (one_of(everything, identity),) if identity else everything
+    if identity and not asked[0].is_in_force:
+        raise RefusedError(f"transaction {asked[0].id} is {asked[0].state}, not in force")
     # What a later transaction holds is that one's to answer for.
-    return Status(records, tuple(one for one in drift if one.transaction == records[0].id))
+    own = {record.id for record in asked}
+    drift = tuple(one for one in verify(host, everything) if one.transaction in own)
+    return Status(asked, drift, _others(host, asked))
+
+
+def _others(host: Host, records: Iterable[Record]) -> tuple[OtherWriter, ...]:
+    in_force = [record for record in records if record.is_in_force]
+    changes = {one.tunable: one for record in in_force for one in (*record.plan.changes, *record.plan.claims)}
+    files = {one.path: one for record in in_force for one in (*record.plan.files, *record.plan.claimed_files)}
+    return writers_beside(host, tuple(changes.values()), tuple(files)) if in_force else ()
 
 
 def rollback_transactions(

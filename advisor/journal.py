@@ -13,7 +13,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -223,6 +223,24 @@ def _advance(record: Record, entry: Entry) -> Record:
             state: State = "partly-rolled-back" if kept else "rolled-back"
             return change(record, state=state, ended=when, kept=kept, passed=passed)
     return record
+
+
+def first_seen(records: Iterable[Record]) -> dict[str, str]:
+    """Each tunable's value before the oldest transaction that is still in force."""
+    seen: dict[str, str] = {}
+    for record in records:
+        if record.is_in_force:
+            for change in record.plan.changes:
+                seen.setdefault(change.tunable, change.before)
+    return seen
+
+
+def one_of(records: Iterable[Record], identity: str) -> Record:
+    """A transaction by its id; leading zeros may be left out. Raises UsageError."""
+    matching = [one for one in records if sequence(identity) == sequence(one.id)]
+    if not matching:
+        raise UsageError(f"there is no transaction {identity!r}", hint="advisor status lists them")
+    return matching[0]
 
 
 def with_standing(record: Record, standing: Standing) -> Record:
@@ -436,27 +454,8 @@ class Store:
 
     def record(self, identity: str) -> Record:
         """One transaction by its id; leading zeros may be left out. Raises UsageError."""
-        matching = [one for one in self.records() if sequence(identity) == sequence(one.id)]
-        if not matching:
-            raise UsageError(f"there is no transaction {identity!r}", hint="advisor status lists them")
-        return matching[0]
+        return one_of(self.records(), identity)
 
     def waiting(self) -> Record | None:
         """The transaction that waits for confirmation."""
         return next((one for one in self.records() if one.state == "awaiting-confirmation"), None)
-
-    def first_seen(self) -> dict[str, str]:
-        """Each tunable's value before the oldest transaction that is still in force."""
-        seen: dict[str, str] = {}
-        for record in self.records():
-            if record.is_in_force:
-                for change in record.plan.changes:
-                    seen.setdefault(change.tunable, change.before)
-        return seen
-
-    def first_seen_if_readable(self) -> dict[str, str] | None:
-        """`first_seen`, or None where only root can tell."""
-        try:
-            return self.first_seen()
-        except PermissionDeniedError:
-            return None

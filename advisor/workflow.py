@@ -10,17 +10,17 @@ from typing import Final
 
 import msgspec
 
+from advisor.coexistence import writers_beside_plan
 from advisor.errors import AdvisorError, PermissionDeniedError, RefusedError, UsageError
 from advisor.facts.services import Service, read_services
 from advisor.facts.unknown import Unknowns
 from advisor.facts.whole import Facts, scan
 from advisor.gate import gate_for
 from advisor.host import Host
-from advisor.journal import Record, Store, sequence
+from advisor.journal import Record, Store, first_seen, sequence
 from advisor.layers import held_by, replacement_notes, script_of
 from advisor.plan.compute import make_plan
 from advisor.plan.expansion import expand_targets
-from advisor.plan.held import NOTHING_HELD, Held
 from advisor.plan.kernel_values import read_kernel_values
 from advisor.plan.neighbours import read_neighbours
 from advisor.plan.observations import observe_targets
@@ -79,9 +79,9 @@ def plan_profiles(
     outcomes = [resolve_targets(request, found, services) for request in asked]
     targets, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
     skipped = (*(one for _, some in outcomes for one in some), *nowhere)
-    first_seen = (store or Store()).first_seen_if_readable() if host.is_live or store else {}
-    held = _held(host, store, instead_of)
-    seen = observe_targets(host, targets, first_seen, held)
+    records = _journals(store or Store()) if host.is_live or store else ()
+    held = held_by(records or (), instead_of)
+    seen = observe_targets(host, targets, None if records is None else first_seen(records), held)
     guards = tuple(dict.fromkeys(guard for request in asked for guard in request.profile.guards))
     made = make_plan(
         tuple(request.profile.name for request in asked),
@@ -95,21 +95,17 @@ def plan_profiles(
         neighbours=read_neighbours(host, (target.tunable for target in targets), found.links),
         held=held,
     )
-    if not instead_of:
-        return made
-    made = msgspec.structs.replace(made, instead_of=tuple(instead_of))
-    notes = replacement_notes((store or Store()).records(), made)
-    return msgspec.structs.replace(made, notes=(*made.notes, *notes))
+    notes = [one.note for one in writers_beside_plan(host, found, made)]
+    made = msgspec.structs.replace(made, instead_of=tuple(instead_of), notes=(*notes, *made.notes))
+    return msgspec.structs.replace(made, notes=(*made.notes, *replacement_notes(records or (), made)))
 
 
-def _held(host: Host, store: Store | None, instead_of: Sequence[str]) -> Held:
-    """What the transactions in force hold; nothing where only root can tell."""
-    if not (host.is_live or store):
-        return NOTHING_HELD
+def _journals(store: Store) -> tuple[Record, ...] | None:
+    """Every transaction; None where only root can tell."""
     try:
-        return held_by((store or Store()).records(), instead_of)
+        return store.records()
     except PermissionDeniedError:
-        return NOTHING_HELD
+        return None
 
 
 def read_for_scan_and_plans(host: Host) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from advisor.ceilings.records import Limits
+from advisor.coexistence import OtherWriter
 from advisor.facts.infoscale_configuration import Recognition
 from advisor.facts.whole import Facts
 from advisor.plan.records import Plan
@@ -140,6 +141,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("values", int),
         ("files", int),
         ("drift", tuple[Drift, ...]),
+        ("others", tuple[OtherWriter, ...]),
     ],
     "advisor.rollback/1": [("ok", bool), ("transactions", tuple[_UNDONE, ...])],  # type: ignore[valid-type]
     "advisor.probe/1": [

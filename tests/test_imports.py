@@ -24,13 +24,14 @@ ORDER = [
     {"ceilings"},
     {"profiles"},
     {"plan"},
+    {"interchange"},
     {"script", "templating", "journal", "signals", "snapshot", "watchdog"},
-    {"surroundings", "layers", "transaction", "gate"},
+    {"coexistence", "surroundings", "layers", "transaction", "gate"},
     {"workflow", "history"},
     {"transaction_script"},
+    {"interchange.export"},
     {"proof"},
     {"recommend"},
-    {"interchange"},
     {"fleet"},
     {"opening"},
     {"report"},
@@ -62,7 +63,11 @@ def room_of(module: str) -> int | None:
     parts = module.split(".")
     if parts[0] != "advisor" or len(parts) < 2:
         return None
-    return next((number for number, rooms in enumerate(ORDER) if parts[1] in rooms), None)
+    for name in (".".join(parts[1:3]), parts[1]):
+        for number, rooms in enumerate(ORDER):
+            if name in rooms:
+                return number
+    return None
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -17,6 +16,7 @@ from advisor.cli.complete import profile_names, transaction_ids, transactions_or
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verified
 from advisor.cli.output import print_json, print_text, say, settings, terminal_width, the_host, wants_color
 from advisor.cli.scan import Json, Root, Snapshot
+from advisor.host.own import need_root
 from advisor.words import _
 
 Names = Annotated[list[str], typer.Argument(metavar="PROFILE…", autocompletion=profile_names)]
@@ -122,13 +122,6 @@ def apply(
         if done.taken_out:
             print_text(rollback_text(done.taken_out, width=terminal_width(), color=wants_color()))
     return 5 if any(not one.is_back for _record, outcomes in done.taken_out for one in outcomes) else 0
-
-
-def need_root() -> None:
-    from advisor.errors import PermissionDeniedError
-
-    if os.geteuid() != 0:
-        raise PermissionDeniedError("changing a host needs root", hint="run it with sudo; advisor plan needs no root")
 
 
 def asked(question: str) -> bool:

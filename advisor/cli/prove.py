@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import typer
 
-from advisor.cli.change import Set, need_root
+from advisor.cli.change import Set
 from advisor.cli.complete import profile_names, workload_names
 from advisor.cli.measuring import (
     AllowRawWrites,
@@ -26,6 +26,7 @@ from advisor.cli.measuring import (
 )
 from advisor.cli.output import say, settings
 from advisor.cli.scan import Json
+from advisor.host.own import need_root
 
 if TYPE_CHECKING:
     from advisor.proof.conductor import Settings

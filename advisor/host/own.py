@@ -11,7 +11,7 @@ import os
 import stat
 from typing import Final
 
-from advisor.errors import InvalidInputError, RefusedError
+from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError
 from advisor.host import walk
 
 DIRECTORY_MODE: Final = 0o700
@@ -96,3 +96,9 @@ def _quoted(path: str) -> str:
     from shlex import quote
 
     return quote(path)
+
+
+def need_root() -> None:
+    """Raises PermissionDeniedError for anybody else."""
+    if os.geteuid() != 0:
+        raise PermissionDeniedError("changing a host needs root", hint="run it with sudo; advisor plan needs no root")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os.path
 from collections.abc import Mapping
 
+from advisor.facts.whole import Facts
 from advisor.host import Host
 from advisor.interchange.records import Imported, ImportedSetting, Mode
 from advisor.interchange.to_profile import profile_name
 from advisor.interchange.tuned.convert import convert
 from advisor.interchange.tuned.devices import devices_of
 from advisor.interchange.tuned.differences import differences
-from advisor.interchange.tuned.places import main_settings, package_version, profile_directories
+from advisor.interchange.tuned.places import is_on, main_settings, package_version, profile_directories
 from advisor.interchange.tuned.profile import TunedProfile, load_tuned
 
 
@@ -77,11 +78,18 @@ def _notes(profile: TunedProfile, mode: Mode) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def faithful_values(name: str, host: Host, *, files: Host | None = None) -> Mapping[str, str]:
+def keeps_system_sysctl(files: Host) -> bool:
+    """Whether TuneD reads /etc/sysctl.d after its own values, so that what stands there wins."""
+    return is_on(main_settings(files), "reapply_sysctl")
+
+
+def faithful_values(
+    name: str, host: Host, *, files: Host | None = None, facts: Facts | None = None
+) -> Mapping[str, str]:
     """Tunable → value that TuneD leaves on this host with a profile, as far as it is imported; those that the host has.
 
     What is there already as wanted is among them. Raises as `import_tuned`.
     """
     from advisor.interchange.planned import planned_values
 
-    return planned_values(import_tuned(name, host, "faithful", files=files), host)
+    return planned_values(import_tuned(name, host, "faithful", files=files), host, facts)

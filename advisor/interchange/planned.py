@@ -26,9 +26,9 @@ def plan_imported(imported: Imported, host: Host, facts: Facts | None = None) ->
     return make_plan((imported.name,), expanded, (*skipped, *nowhere), observe_targets(host, expanded, {}), found)
 
 
-def planned_values(imported: Imported, host: Host) -> Mapping[str, str]:
+def planned_values(imported: Imported, host: Host, facts: Facts | None = None) -> Mapping[str, str]:
     """Tunable → value that its plan ends in on this host, those that are there already among them."""
-    plan = plan_imported(imported, host)
+    plan = plan_imported(imported, host, facts)
     there = {
         one.tunable: one.before
         for one in plan.skipped

@@ -9,6 +9,7 @@ from typing import Final
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.identity import Identity, read_identity
 from advisor.facts.unknown import Unknowns
+from advisor.facts.whole import Facts
 from advisor.host import Host, Missing
 from advisor.interchange.disjoint import disjoint, last_wins
 from advisor.interchange.growing import is_growing
@@ -89,6 +90,14 @@ def import_saptune(
         settings=without_rivals(disjoint(last_wins(settings), host)),
         notes=("Which sections are for this host was judged when it was imported.",),
     )
+
+
+def note_values(note: str, host: Host, *, facts: Facts | None = None) -> Mapping[str, str]:
+    """Tunable → value that saptune leaves on this host with a note, as far as it is imported. Raises as
+    `import_saptune`."""
+    from advisor.interchange.planned import planned_values
+
+    return planned_values(import_saptune(note, host, "faithful"), host, facts)
 
 
 def _read(files: Host, place: str) -> Note:

@@ -9,7 +9,6 @@ from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.facts.whole import Facts
 from advisor.host import Missing
 from advisor.plan.clocks import clock_clashes, clock_rank
-from advisor.plan.coexistence import coexistence_notes
 from advisor.plan.guards import check_guards
 from advisor.plan.held import NOTHING_HELD, Held, claim_notes
 from advisor.plan.links import bystander_links
@@ -78,7 +77,6 @@ def make_plan(
         notes=tuple(
             dict.fromkeys(
                 (
-                    *coexistence_notes(facts.owners, changes, files),
                     *guard_notes,
                     *_link_notes(changes, facts),
                     *_notes(changes, seen, facts),
@@ -131,7 +129,7 @@ def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bo
     if observed.live == observed.combined and persisted and not is_reset:
         return _already(target, observed)
     if observed.circumstances.refusal:
-        return _skip(target, observed, observed.circumstances.state, observed.circumstances.refusal)
+        return _skip(target, observed, _refusal_state(target, observed), observed.circumstances.refusal)
     if runtime_only and isinstance(observed.edit, Persisted):
         return _skip(target, observed, "not-applicable", "its steps change the next boot too, unlike --runtime-only")
     if runtime_only and not tunable(target.tunable).steps(observed.combined):
@@ -140,6 +138,13 @@ def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bo
     if obstacle:
         return _skip(target, observed, "overridden", obstacle)
     return _change(target, observed, runtime_only=runtime_only)
+
+
+def _refusal_state(target: Target, observed: Observed) -> SkipState:
+    state = observed.circumstances.state
+    if state != "incapable":
+        return state
+    return "not-applicable" if target.may_be_left_out else "blocked"
 
 
 def _misfit(live: str, wanted: str) -> str:

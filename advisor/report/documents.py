@@ -92,7 +92,8 @@ def _transaction(record: Record) -> Document:
 
 def verify_document(status: Status) -> Document:
     """``advisor.verify/1``: ``ok`` where nothing has drifted and nothing is half-done. ``values`` and ``files`` are
-    how many were looked at."""
+    how many were looked at, ``others`` who else writes such values, and what of ours they set otherwise (null where
+    that is unknown)."""
     values, files = as_set(status.records)
     return {
         "schema": "advisor.verify/1",
@@ -102,6 +103,7 @@ def verify_document(status: Status) -> Document:
         "values": values,
         "files": files,
         "drift": _drift(status.drift),
+        "others": [msgspec.to_builtins(one) for one in status.others],
     }
 
 

@@ -213,9 +213,12 @@ def when(seconds: float) -> str:
 
 
 def verify_text(status: Status, *, width: int, color: bool) -> str:
-    """A line for each value and file that is no longer as it was set, or how many are."""
+    """A line for each value and file that is no longer as it was set, or how many are; and who else writes them."""
     page = Page(width, color=color)
     _add_verdict(page, status)
+    for other in status.others:
+        page.blank()
+        page.add(told(other.note))
     return page.text
 
 

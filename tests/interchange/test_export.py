@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -166,6 +167,36 @@ def test_a_value_is_data_whatever_it_holds(value: str) -> None:
         for path, content in bundle.files.items():
             if path.endswith((".yaml", ".yml")):
                 yaml.safe_load(content)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_carried"),
+    [
+        ("/sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference", True),
+        ("/sys/devices/system/cpu/intel_pstate/no_turbo", True),
+        ("/proc/irq/40/smp_affinity_list", False),
+    ],
+)
+def test_tuned_takes_whatever_is_one_attribute_below_sys(path: str, is_carried: bool) -> None:
+    one = msgspec.structs.replace(setting("other:x", "1"), steps=(WriteFile(path, "1"),))
+    bundle = bundles((one,))["tuned"]
+    (text,) = bundle.files.values()
+    assert (f"{path}=1" in text.decode()) == is_carried
+    assert [left.why for left in bundle.left_out] == ([] if is_carried else ["this form has no line for it"])
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_files_have_the_modes_that_the_caller_wants(tmp_path: Path, mask: int) -> None:
+    write_it = (
+        "from pathlib import Path; from advisor.interchange.export.write import write; "
+        "from advisor.interchange.export import Bundle; import sys; "
+        "write(Bundle({'a/b': b'1', 'run.sh': b''}, (), (), ('run.sh',)), Path(sys.argv[1]))"
+    )
+    subprocess.run([sys.executable, "-c", write_it, str(tmp_path / "out")], umask=mask, check=True)
+    modes = {name: (tmp_path / "out" / name).stat().st_mode & 0o777 for name in ("", "a", "a/b", "run.sh")}
+    assert modes == {
+        name: usual & ~mask for name, usual in (("", 0o777), ("a", 0o777), ("a/b", 0o666), ("run.sh", 0o777))
+    }
 
 
 KINDS = ["link:eth0:mtu", "link:eth0:ring.rx", "link:eth0:xps.tx-0", "llt:highwater", "md:md0:skip_copy", "thp:enabled"]

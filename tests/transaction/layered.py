@@ -11,7 +11,7 @@ import msgspec
 from advisor.facts.sysctl import origins, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, observe
-from advisor.journal import Record, Store
+from advisor.journal import Record, Store, first_seen
 from advisor.layers import held_by
 from advisor.plan.compute import make_plan
 from advisor.plan.observations import observe_targets
@@ -69,7 +69,7 @@ def plan_of(
     """The plan of a profile of these values, made as for the running host: with what is in force."""
     targets = tuple(Target(name, value, "exactly", "why", "hurts", ("s",), profile) for name, value in wanted.items())
     held = held_by(store.records(), instead_of)
-    seen = observe_targets(host, targets, store.first_seen(), held)
+    seen = observe_targets(host, targets, first_seen(store.records()), held)
     keys = [name.removeprefix("sysctl:") for name in wanted if name.startswith("sysctl:")]
     found = origins(read_sysctl_sources(host, Unknowns()), keys)
     facts = msgspec.structs.replace(bare_facts(), sysctl_origin=found)

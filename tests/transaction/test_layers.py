@@ -10,7 +10,7 @@ import pytest
 
 from advisor.history import verify_transactions
 from advisor.host import Host, Step, WriteFile
-from advisor.journal import Store, decode_journal, encode_entry
+from advisor.journal import Store, decode_journal, encode_entry, first_seen
 from advisor.layers import stacks
 from advisor.plan.records import Change
 from advisor.transaction import roll_back, verify
@@ -52,7 +52,7 @@ def test_in_any_order_the_others_stay_in_force_and_all_is_as_before_in_the_end(t
         assert (live(host), at_boot(tmp_path)) == (expected, expected)
         assert verify(host, store.records()) == ()
     assert listing(tmp_path / "root") == before
-    assert store.first_seen() == {}
+    assert first_seen(store.records()) == {}
 
 
 def test_taking_out_the_middle_writes_only_what_no_other_holds(tmp_path: Path) -> None:

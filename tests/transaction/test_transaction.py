@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from advisor.errors import BusyError, CommandError, NotRestoredError, RefusedError, RestoredError
 from advisor.history import verify_transactions
 from advisor.host import Host, Step, WriteFile
-from advisor.journal import Record, Store
+from advisor.journal import Record, Store, first_seen
 from advisor.transaction import apply_plan, recover, roll_back, verify
 from tests.transaction.system import TARGETS, build, plan_of, store_of
 from tests.trees import listing
@@ -338,10 +338,10 @@ def test_any_subset_any_crash_point_the_baseline_comes_back(
 def test_history_remembers_the_value_before_the_first_transaction(where: Path) -> None:
     host = build(where)
     _, store = applied(where, host)
-    assert store.first_seen()["llt:highwater"] == "1000"
+    assert first_seen(store.records())["llt:highwater"] == "1000"
     with store.lock():
         roll_back(host, store.records()[0], store)
-    assert store.first_seen() == {}
+    assert first_seen(store.records()) == {}
 
 
 def test_journal_file_and_script_belong_to_their_owner_alone(where: Path) -> None:

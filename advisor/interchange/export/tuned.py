@@ -6,11 +6,16 @@ does not (the earlier values are in its memory alone).
 
 from __future__ import annotations
 
+from advisor.host import WriteFile
 from advisor.interchange.export.settings import Bundle, Exported, LeftOut, Setting
 from advisor.interchange.export.words import head, left_out_words, reason
 
 _NET_OPTIONS = {"ring": "ring", "channels": "channels", "coalesce": "coalesce", "feature": "features", "pause": "pause"}
-_CPU_OPTIONS = {"governor": "governor", "energy_performance_preference": "energy_performance_preference"}
+_DISK_OPTIONS = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
+_VM_OPTIONS = {"enabled": "transparent_hugepages", "defrag": "transparent_hugepage.defrag"}
+
+Placed = tuple[str, list[str], str]
+"""The section, the lines that begin it, and the setting's line."""
 
 
 def profile(wanted: Exported) -> Bundle:
@@ -35,7 +40,7 @@ def profile(wanted: Exported) -> Bundle:
     return Bundle({f"{wanted.name}/tuned.conf": text.encode()}, every, use)
 
 
-def _placed(setting: Setting) -> tuple[str, list[str], str] | str:
+def _placed(setting: Setting) -> Placed | str:
     """The section, the lines that begin it, and the setting's line; or why TuneD has no word for it."""
     kind, _, rest = setting.tunable.partition(":")
     value = setting.value
@@ -48,23 +53,23 @@ def _placed(setting: Setting) -> tuple[str, list[str], str] | str:
         case "link":
             return _link(rest, value)
         case "block":
-            return _block(rest, value)
-        case "thp":
-            name = {"enabled": "transparent_hugepages", "defrag": "transparent_hugepage.defrag"}.get(rest)
-            path = f"/sys/kernel/mm/transparent_hugepage/{rest}"
-            return ("vm", [], f"{name}={value}") if name else ("sysfs", [], f"{path}={value}")
-        case "md":
-            device, _, attribute = rest.partition(":")
-            return "sysfs", [], f"/sys/block/{device}/md/{attribute}={value}"
-        case "sysfs":
-            return "sysfs", [], f"{rest}={value}"
-        case "cpufreq":
-            return _cpu(rest, value)
+            return _block(setting, rest)
+        case "thp" if rest in _VM_OPTIONS:
+            return "vm", [], f"{_VM_OPTIONS[rest]}={value}"
         case _:
-            return "TuneD has no plugin for it"
+            return _attribute(setting)
 
 
-def _link(rest: str, value: str) -> tuple[str, list[str], str] | str:
+def _attribute(setting: Setting) -> Placed | str:
+    """A value that is one attribute below /sys, which TuneD's sysfs plugin takes whatever it means."""
+    match setting.steps:
+        case (WriteFile(path=path, value=value),) if path.startswith("/sys/"):
+            return "sysfs", [], f"{path}={value}"
+        case _:
+            return "this form has no line for it"
+
+
+def _link(rest: str, value: str) -> Placed | str:
     link, _, setting = rest.partition(":")
     group, _, key = setting.partition(".")
     section, first = f"net_{link}", ["type=net", f"devices={link}"]
@@ -75,24 +80,12 @@ def _link(rest: str, value: str) -> tuple[str, list[str], str] | str:
     return "TuneD's net plugin has no word for it"
 
 
-def _block(rest: str, value: str) -> tuple[str, list[str], str]:
+def _block(setting: Setting, rest: str) -> Placed | str:
     device, _, attribute = rest.partition(":")
-    section, first = f"disk_{device}", ["type=disk", f"devices={device}"]
-    match attribute:
-        case "scheduler":
-            return section, first, f"elevator={value}"
-        case "read_ahead_kb":
-            return section, first, f"readahead={value}"
-        case _:
-            return "sysfs", [], f"/sys/block/{device}/queue/{attribute}={value}"
-
-
-def _cpu(rest: str, value: str) -> tuple[str, list[str], str] | str:
-    policy, _, key = rest.rpartition(":")
-    path = f"/sys/devices/system/cpu/cpufreq/{policy}/scaling_{key}" if policy else ""
-    if not policy and key in _CPU_OPTIONS:
-        return "cpu", [], f"{_CPU_OPTIONS[key]}={value}"
-    return ("sysfs", [], f"{path}={value}") if policy and key == "governor" else "TuneD's cpu plugin has no word for it"
+    option = _DISK_OPTIONS.get(attribute)
+    if option is None:
+        return _attribute(setting)
+    return f"disk_{device}", ["type=disk", f"devices={device}"], f"{option}={setting.value}"
 
 
 def _joined(lines: list[str]) -> list[str]:

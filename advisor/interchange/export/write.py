@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -19,26 +17,16 @@ def write(bundle: Bundle, directory: Path) -> None:
     if not parent.is_dir():
         raise UsageError(f"{parent}: no such directory")
     try:
-        made = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=parent))
-        try:
-            made.chmod(0o777 & ~_umask())
+        with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=parent) as beside:
+            made = Path(beside, directory.name)
+            made.mkdir()
             for path, content in sorted(bundle.files.items()):
                 place = made / path
                 place.parent.mkdir(parents=True, exist_ok=True)
+                place.touch(mode=0o777 if path in bundle.executable else 0o666)
                 place.write_bytes(content)
-                if path in bundle.executable:
-                    place.chmod(0o777 & ~_umask())
             if directory.is_dir():
                 directory.rmdir()
             made.rename(directory)
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
-            raise
     except OSError as error:
         raise AdvisorError(f"{error.filename or directory}: {error.strerror or error}") from error
-
-
-def _umask() -> int:
-    found = os.umask(0o022)
-    os.umask(found)
-    return found
