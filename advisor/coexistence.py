@@ -96,56 +96,62 @@ def _tuned(
 ) -> OtherWriter:
     """TuneD's own profile, read as our import reads it, says what it sets on this host."""
     who = f"TuneD (profile {names})"
-    way = f"To leave them to TuneD: {_export(changes)}; to be rid of it: tuned-adm off, and then this is applied anew"
-    try:
-        theirs: dict[str, str] = {}
-        for name in names.split():
-            theirs.update(faithful_values(name, host, facts=facts()))
-    except AdvisorError as error:
-        return OtherWriter(
-            who,
-            f"TuneD is active with the profile {names}, which cannot be read here ({error.message}): it may set some "
-            f"of these values again when it starts. {way}",
-            None,
+    theirs = _set_by(names.split(), lambda name: faithful_values(name, host, facts=facts()))
+    if isinstance(theirs, AdvisorError):
+        why = theirs.message
+        note = (
+            f"TuneD is active with the profile {names}, which cannot be read here ({why}): it may set some of these "
+            "values again when it starts"
         )
+        return OtherWriter(who, note, None)
     ours = [one for one in changes if one.tunable not in coming]
     otherwise = _otherwise(ours, theirs)
-    if not otherwise:
-        why = "" if len(ours) == len(changes) else ", or reads /etc/sysctl.d after its own: what stands there stays"
-        return OtherWriter(
-            who, f"TuneD is active with the profile {names}, which sets none of these values otherwise{why}"
+    if otherwise:
+        note = (
+            f"TuneD is active with the profile {names}, which sets {_listed(otherwise)}: it does so again whenever it "
+            f"starts. To leave them to TuneD: {_export(changes)}; to be rid of it: tuned-adm off, and then this is "
+            "applied anew"
         )
-    return OtherWriter(
-        who,
-        f"TuneD is active with the profile {names}, which sets {_listed(otherwise)}: it does so again whenever it "
-        f"starts. {way}",
-        otherwise,
-    )
+    elif len(ours) == len(changes):
+        note = f"TuneD is active with the profile {names}, which sets none of these values otherwise"
+    else:
+        note = (
+            f"TuneD is active with the profile {names}: what it sets of these values gives way to /etc/sysctl.d, which "
+            "it reads after its own"
+        )
+    return OtherWriter(who, note, otherwise)
 
 
 def _saptune(host: Host, notes: Sequence[str], changes: Sequence[Change], facts: Callable[[], Facts]) -> OtherWriter:
     named = ", ".join(notes)
     who = f"saptune ({named})"
-    way = "Change such a value in /etc/saptune/override, or revert the note first (saptune note revert)"
-    theirs: dict[str, str] = {}
-    try:
-        for note in notes:
-            theirs.update(note_values(note, host, facts=facts()))
-    except AdvisorError as error:
-        return OtherWriter(
-            who,
-            f"saptune has applied {named}, which cannot be read here ({error.message}): what a note sets is set again "
-            f"when it starts. {way}",
-            None,
+    theirs = _set_by(notes, lambda note: note_values(note, host, facts=facts()))
+    if isinstance(theirs, AdvisorError):
+        why = theirs.message
+        note = (
+            f"saptune has applied {named}, which cannot be read here ({why}): what a note sets is set again when it "
+            "starts"
         )
+        return OtherWriter(who, note, None)
     otherwise = _otherwise(changes, theirs)
     if not otherwise:
         return OtherWriter(who, f"saptune has applied {named}: it sets none of these values otherwise")
-    return OtherWriter(
-        who,
-        f"saptune has applied {named}, which set {_listed(otherwise)}: that is set again when it starts. {way}",
-        otherwise,
+    note = (
+        f"saptune has applied {named}, which set {_listed(otherwise)}: that is set again when it starts. Change such a "
+        "value in /etc/saptune/override, or revert the note first (saptune note revert)"
     )
+    return OtherWriter(who, note, otherwise)
+
+
+def _set_by(names: Iterable[str], read: Callable[[str], Mapping[str, str]]) -> Mapping[str, str] | AdvisorError:
+    """What several profiles come to together, of two the later one; why one of them could not be read."""
+    found: dict[str, str] = {}
+    try:
+        for name in names:
+            found.update(read(name))
+    except AdvisorError as error:
+        return error
+    return found
 
 
 def _otherwise(changes: Iterable[Change], theirs: Mapping[str, str]) -> dict[str, str]:
@@ -194,17 +200,16 @@ def _network(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]
     links = [one for one in changes if one.tunable.startswith("link:")]
     if not owners.network_managers or not links:
         return
-    who = " and ".join(owners.network_managers)
-    verb = "configures" if len(owners.network_managers) == 1 else "configure"
+    who = " with ".join(reversed(owners.network_managers))
     lost = [one.tunable for one in links if one.persist is None]
     if not lost:
         places = ", ".join(dict.fromkeys(one.persist or "" for one in links))
-        yield OtherWriter(who, f"{who} {verb} links here; the values of links are kept in {places}, so they last")
+        yield OtherWriter(who, f"{who} configures links here; the values of links are kept in {places}, so they last")
         return
     named = ", ".join(lost[:_NAMED]) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
     yield OtherWriter(
         who,
-        f"{who} {verb} links here, and no file keeps {named}: such a value may be gone when the link is activated "
+        f"{who} configures links here, and no file keeps {named}: such a value may be gone when the link is activated "
         "anew. Set it in the link's own configuration to keep it",
         None,
     )

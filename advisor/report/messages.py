@@ -125,6 +125,34 @@ FORMS: Final = (
     N_("by the watchdog"),
     N_("put back, but reads otherwise"),
     N_("written, but reads otherwise"),
+    # Who else sets such values.
+    N_(
+        "TuneD is active with the profile {name}, which sets {values}: it does so again whenever it starts. "
+        "To leave them to TuneD: {command}; to be rid of it: tuned-adm off, and then this is applied anew"
+    ),
+    N_("TuneD is active with the profile {name}, which sets none of these values otherwise"),
+    N_(
+        "TuneD is active with the profile {name}: what it sets of these values gives way to /etc/sysctl.d, which it "
+        "reads after its own"
+    ),
+    N_(
+        "saptune has applied {name}, which set {values}: that is set again when it starts. "
+        "Change such a value in /etc/saptune/override, or revert the note first (saptune note revert)"
+    ),
+    N_("saptune has applied {name}: it sets none of these values otherwise"),
+    N_(
+        "irqbalance runs, and moves interrupts that it is not told to leave: {options} in its options leaves these as "
+        "they are set"
+    ),
+    N_("{managers} configures links here; the values of links are kept in {files}, so they last"),
+    N_(
+        "{managers} configures links here, and no file keeps {names}: such a value may be gone when the link is "
+        "activated anew. Set it in the link's own configuration to keep it"
+    ),
+    N_(
+        "{file} says that {manager} manages it: put the setting where {other} takes it from, or its next run undoes it "
+        "(advisor verify then tells)"
+    ),
     # A measurement.
     N_("the host is busy: {reason}"),
     N_("try again later; --force measures all the same, and the verdict is then indicative at most"),

@@ -57,7 +57,7 @@ def test_what_tuned_sets_otherwise_is_told_with_its_value(tmp_path: Path) -> Non
 def test_what_stands_in_sysctl_d_has_the_last_word_where_tuned_reads_it(tmp_path: Path) -> None:
     system(tmp_path, files=tuned(main="reapply_sysctl=1\n"))
     note = planned(tmp_path, BUFFERS).notes[0]
-    assert "sets none of these values otherwise, or reads /etc/sysctl.d after its own" in note
+    assert "gives way to /etc/sysctl.d, which it reads after its own" in note
     applied(tmp_path, BUFFERS)
     assert verified(tmp_path).others[0].otherwise == {}
     # Without a file of ours it is TuneD's again.
