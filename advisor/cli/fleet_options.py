@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from advisor.cli.output import say
+from advisor.fleet import counted_hosts
 
 if TYPE_CHECKING:
     from advisor.fleet.inventory import Access, Inventory
@@ -117,7 +118,7 @@ def show_progress(what: str) -> Callable[[int, int], None]:
         # Ten lines at most, however many hosts: a log is read later.
         if done and (done == total or done * 10 // total > told):
             told = done * 10 // total
-            say(f"{done} of {total} hosts {what}")
+            say(f"{done} of {counted_hosts(total)} {what}")
 
     return tell
 
@@ -128,7 +129,7 @@ def _rewritten(what: str) -> Callable[[int, int], None]:
     def tell(done: int, total: int) -> None:
         with contextlib.suppress(OSError, ValueError):
             end = "\n" if done == total else ""
-            sys.stderr.write(f"\r\x1b[K{done} of {total} hosts {what}{end}")
+            sys.stderr.write(f"\r\x1b[K{done} of {counted_hosts(total)} {what}{end}")
             sys.stderr.flush()
 
     return tell

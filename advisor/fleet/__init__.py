@@ -12,3 +12,8 @@ TIMEOUT_SECONDS: Final = 180
 
 MAX_SKEW_SECONDS: Final = 2.0
 """Clocks that are further apart are told of: NTP holds them within milliseconds, a capture tells whole seconds."""
+
+
+def counted_hosts(count: int) -> str:
+    """``1 host``, ``100 hosts``."""
+    return f"{count} host" if count == 1 else f"{count} hosts"

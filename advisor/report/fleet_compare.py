@@ -114,7 +114,7 @@ def _add_who(page: Page, comparison: Comparison) -> None:
         rows.append((Span(host.name, "bold"), Span(worst, STYLES[worst]), ", ".join(dict.fromkeys(map(short, some)))))
     page.table(rows)
     if len(who) > _MAX_HOSTS:
-        page.add(f"… and {len(who) - _MAX_HOSTS} more hosts", indent=2)
+        page.add(f"… and {counted(len(who) - _MAX_HOSTS, 'more host')}", indent=2)
 
 
 def short(finding: FleetFinding) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from advisor import __version__
 from advisor.errors import CommandError, RefusedError, UsageError
+from advisor.fleet import counted_hosts
 from advisor.fleet.inventory import Access, Inventory, InventoryHost, duplicates, file_name
 from advisor.fleet.inventory import hosts as inventory_hosts
 from advisor.fleet.runs import run as running
@@ -83,7 +84,7 @@ def _scratch(wish: Wish, store: Store) -> Iterator[Hands]:
 def _planned(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> FleetPlan:
     names = [*hands.hosts]
     check_failover(hands.hosts.values(), wish.shape.failover)
-    say(f"capturing {len(names)} hosts")
+    say(f"capturing {counted_hosts(len(names))}")
     captured = hands.capture(names)
     plan = plan_fleet(
         [captured[name] for name in names],
@@ -159,7 +160,7 @@ def resume_fleet(
                 code = running.finish(journal, plan)
                 return Outcome(plan, told(run.id, read_entries(directory)), code)
             if not agree(plan):
-                raise RefusedError(f"not agreed to; {len(done)} hosts of run {run.id} are done and stay so")
+                raise RefusedError(f"not agreed to; what run {run.id} has done stays: {counted_hosts(len(done))}")
             return _carried_out(wish, hands, plan, journal, run.id, say)
 
 

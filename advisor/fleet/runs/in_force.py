@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import AdvisorError, RefusedError
-from advisor.fleet import FORKS
+from advisor.fleet import FORKS, counted_hosts
 from advisor.fleet.captures.store import captured_status
 from advisor.fleet.inventory import Access, Inventory, InventoryHost
 from advisor.fleet.runs.hands import Hands, Result, Say, end_orphans
@@ -95,7 +95,7 @@ def _missing(names: Iterable[str]) -> Iterator[HostStanding]:
 def _asked(
     inventory: Inventory, hosts: Sequence[InventoryHost], store: Store, forks: int, say: Say, run: RunRecord | None
 ) -> Iterator[HostStanding]:
-    say(f"capturing {len(hosts)} hosts")
+    say(f"capturing {counted_hosts(len(hosts))}")
     hands = Hands(inventory, hosts, store, store.directory, forks=forks)
     with interruptible():
         captured = hands.capture([one.name for one in hosts])

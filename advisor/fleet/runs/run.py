@@ -15,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError
+from advisor.fleet import counted_hosts
 from advisor.fleet.engine import HostAnswer
 from advisor.fleet.inventory import file_name
 from advisor.fleet.runs.gate import (
@@ -187,7 +188,7 @@ class Run:
             commands = self._commanded(wave)
             failing += commands
             if self._options.gate_command and not commands:
-                passing.append(f"the gate command ended with 0 on {len(wave.hosts)} hosts")
+                passing.append(f"the gate command ended with 0 on {counted_hosts(len(wave.hosts))}")
         self._journal.write(GateDone(time.time(), wave.number, not failing, tuple(failing), tuple(passing)))
         for why in failing or (f"held, {len(passing)} asked and answered",) if passing or failing else ():
             self._say(f"gate of wave {wave.number}: {why}")
