@@ -112,7 +112,7 @@ def _tuned(
             f"starts. To leave them to TuneD: {_export(changes)}; to be rid of it: tuned-adm off, and then this is "
             "applied anew"
         )
-    elif len(ours) == len(changes):
+    elif not _otherwise(changes, theirs):
         note = f"TuneD is active with the profile {names}, which sets none of these values otherwise"
     else:
         note = (

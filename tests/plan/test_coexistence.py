@@ -71,8 +71,9 @@ def test_what_no_file_keeps_is_tuneds(tmp_path: Path) -> None:
     assert "which sets sysctl:net.core.rmem_max to 1048576" in note
 
 
-def test_a_profile_that_sets_the_same_is_no_rival(tmp_path: Path) -> None:
-    system(tmp_path, files=tuned("[sysctl]\nnet.core.rmem_max=8388608\n"))
+@pytest.mark.parametrize("main", ["reapply_sysctl=0\n", "reapply_sysctl=1\n"])
+def test_a_profile_that_sets_the_same_or_others_is_no_rival(tmp_path: Path, main: str) -> None:
+    system(tmp_path, files=tuned("[sysctl]\nnet.core.rmem_max=8388608\nvm.swappiness=1\n", main))
     assert "which sets none of these values otherwise" in planned(tmp_path, BUFFERS).notes[0]
 
 
