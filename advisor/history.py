@@ -102,10 +102,22 @@ def _chosen(
     return () if has_recovered else tuple(in_force[:1])
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """A transaction that stays, the transactions whose place it took, and what became of each item of theirs."""
+
+    record: Record
+    taken_out: tuple[tuple[Record, tuple[Outcome, ...]], ...] = ()
+
+
 def confirm_transaction(
     host: Host, identity: str | None, *, same_session: bool = False, store: Store | None = None
 ) -> Record:
     """Keep the transaction that waits for confirmation. Raises RefusedError where none does."""
+    return confirm_switch(host, identity, same_session=same_session, store=store).record
+
+
+def confirm_switch(host: Host, identity: str | None, *, same_session: bool = False, store: Store | None = None) -> Kept:
+    """Keep the transaction that waits, and take out what it was applied instead of. Raises as `confirm_transaction`."""
     kept = store or Store()
     if identity is None and kept.waiting() is None:
         raise RefusedError("no transaction waits for confirmation", hint="advisor status lists what there is")
@@ -114,5 +126,4 @@ def confirm_transaction(
         if record is None:
             raise RefusedError("too late: nothing waits any more", hint="advisor status shows what came of it")
         confirmed = confirm(host, record, kept, same_session=same_session)
-        finish_switches(host, kept)
-        return confirmed
+        return Kept(confirmed, finish_switches(host, kept))

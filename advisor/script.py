@@ -194,7 +194,13 @@ def _value(one: Change) -> dict[str, object]:
         "steps": [_step(step) for step in one.steps],
         "undo": [_step(step) for step in one.undo],
         "by_hand": "; ".join(hand_command(step) for step in one.undo),
+        "queue": queue_file(one.probe),
     }
+
+
+def queue_file(probe: Probe) -> str | None:
+    """The file that is gone where a link has fewer queues than it had; None for what is no queue's."""
+    return probe.path if isinstance(probe, ReadFile) and "/queues/" in probe.path else None
 
 
 def _moved(one: Bystander, after: str) -> dict[str, object]:

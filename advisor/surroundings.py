@@ -57,6 +57,21 @@ def restore_surroundings(
     return [one for one in found if one is not None]
 
 
+def give_back(host: Host, given: Iterable[tuple[Bystander, str | None]]) -> list[Outcome]:
+    """Put back what can be had again now; each comes with the value that it was left at.
+
+    What cannot be had (IPv6 below 1280 bytes of MTU) comes back with the later transaction that was told of it.
+    """
+    found: list[Outcome] = []
+    for one, left in given:
+        live = observe(host, one.probe)
+        if isinstance(live, str) and live != one.before and (one.keeps or live == left):
+            outcome = _undone(host, one, live)
+            if outcome.state == "restored" and observe(host, one.probe) == one.before:
+                found.append(outcome)
+    return found
+
+
 def _channels(plan: Plan, one: Bystander, states: Mapping[str, str]) -> set[str]:
     """What became of the numbers of channels that it hangs on. Where they stay, it stays with them."""
     beginning = f"{one.tunable.rpartition(':')[0]}:channels."

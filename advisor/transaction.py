@@ -32,13 +32,15 @@ from advisor.journal import (
     Undoing,
     Undone,
     kept_items,
+    sequence,
 )
-from advisor.layers import TakenOut, files_of, overlaid, script_of, take_out, values_of
+from advisor.later import files_of, values_of
+from advisor.layers import TakenOut, overlaid, script_of, take_out, touched
 from advisor.plan.records import Bystander, Change, FileChange, Plan
 from advisor.plan.withdrawal import holds, settings_of
-from advisor.script import hand_command, rollback_script
+from advisor.script import hand_command, queue_file, rollback_script
 from advisor.surroundings import Outcome as Outcome
-from advisor.surroundings import restore_surroundings, standing_of
+from advisor.surroundings import give_back, restore_surroundings, standing_of
 from advisor.watchdog import Outcome as Watched
 from advisor.watchdog import Watchdog, session
 
@@ -367,10 +369,10 @@ def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) 
     of those still waits for confirmation, or the journal cannot be written.
     """
     taken = take_out(host, record, store.records(), force=force)
-    own = msgspec.structs.replace(record, plan=taken.remaining)
+    own = msgspec.structs.replace(record, plan=taken.remaining, bystanders_after=taken.beside.after)
     why = "interrupted" if record.is_unfinished else "asked for"
     with store.reopen(record.id) as journal:
-        if taken.plans:
+        if taken.later:
             _hand_over(store, own, journal, taken, why, record.fingerprint)
         with _watched(host, own, store, journal, taken) as outcome:
             if outcome is not None:
@@ -382,7 +384,7 @@ def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) 
                 why=why,
                 force=force,
                 force_one=record.pending if record.is_unfinished else None,
-                bystanders_after=record.bystanders_after,
+                bystanders_after=own.bystanders_after,
                 taken=taken,
             )
     _write_scripts(store, record)
@@ -396,13 +398,15 @@ def _hand_over(store: Store, own: Record, journal: Journal, taken: TakenOut, why
     """
     try:
         journal.write(Undoing(time.time(), why))
-        for upper, plan in taken.plans:
+        for upper in taken.later:
             without = (*(one for one in upper.without if one != own.id), own.id)
             with store.reopen(upper.id) as theirs:
-                theirs.write(Applied(time.time(), upper.bystanders_after, plan, without))
-            theirs_anew = rollback_script(plan, upper.bystanders_after, fingerprint=upper.fingerprint)
-            store.write_script(upper.id, _encoded(theirs_anew))
-        own_anew = rollback_script(own.plan, own.bystanders_after, fingerprint=fingerprint)
+                theirs.write(Applied(time.time(), upper.bystanders_after, upper.plan, without))
+        records = [one for one in store.records() if one.id != own.id]
+        for upper in taken.later:
+            store.write_script(upper.id, _encoded(script_of(store.record(upper.id), records)))
+        cut_off = msgspec.structs.replace(own.plan, bystanders=taken.cut_off.bystanders)
+        own_anew = rollback_script(cut_off, taken.cut_off.after, fingerprint=fingerprint)
         store.write_script(own.id, _encoded(own_anew))
     except OSError as error:
         raise RefusedError(
@@ -417,9 +421,8 @@ def _write_scripts(store: Store, changed: Record) -> None:
     A script that stays as it was does less than it could: it keeps what it finds set by another.
     """
     records = store.records()
-    shared = {*values_of(changed), *files_of(changed)}
     for record in records:
-        if record.is_in_force and record.id != changed.id and shared & {*values_of(record), *files_of(record)}:
+        if record.is_in_force and record.id != changed.id and touched(changed) & touched(record):
             with contextlib.suppress(OSError):
                 store.write_script(record.id, _encoded(script_of(record, records)))
 
@@ -469,10 +472,13 @@ def recover(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outcome, ...]
 
 
 def finish_switches(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
-    """Take out what a kept transaction was applied instead of, the last one first; the caller holds the lock."""
+    """Take out what a kept transaction was applied instead of; the caller holds the lock.
+
+    The first one first: what only such transactions hold then goes back at once, and not from layer to layer.
+    """
     records = store.records()
     replaced = {one for record in records if record.state == "applied" for one in record.plan.instead_of}
-    out = [record for record in reversed(records) if record.id in replaced and record.is_in_force]
+    out = [record for record in records if record.id in replaced and record.is_in_force]
     return tuple((record, roll_back(host, store.record(record.id), store)) for record in out)
 
 
@@ -503,7 +509,7 @@ def _restore(
     outcomes = _tried_again(host, plan, outcomes)
     outcomes += restore_surroundings(host, plan, outcomes, bystanders_after or {}, standing, force=force)
     if taken is not None:
-        outcomes += taken.outcomes
+        outcomes += (*give_back(host, taken.beside.given), *taken.outcomes)
     _note(journal, Undone(time.time(), _kept_of(outcomes), taken.passed if taken else ()))
     return tuple(outcomes)
 
@@ -558,6 +564,8 @@ def _restore_value(host: Host, change: Change, *, force: bool) -> Outcome:
     if live == change.before:
         return Outcome(change.tunable, "already", f"is {change.before}")
     by_hand = "; ".join(hand_command(step) for step in change.undo) or f"set it to {change.before}"
+    if isinstance(live, Missing) and live.is_absent and queue_file(change.probe) is not None:
+        return Outcome(change.tunable, "already", "is gone with its queue")
     if isinstance(live, Missing):
         return Outcome(change.tunable, "failed", f"cannot be read: {live.why}", by_hand)
     if live != change.after and not force:
@@ -579,7 +587,7 @@ def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
     last one counts."""
     in_force = [record for record in records if record.is_in_force]
     changes = {name: (record.id, change) for record in in_force for name, change in values_of(record).items()}
-    drifted = [_value_drift(host, identity, change) for identity, change in changes.values()]
+    drifted = [_value_drift(host, identity, change, in_force) for identity, change in changes.values()]
     files: dict[str, Drift] = {}
     for record in in_force:
         for path, file in files_of(record).items():
@@ -590,7 +598,7 @@ def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
     return tuple(sorted((one for one in drifted if one is not None), key=lambda one: one.what))
 
 
-def _value_drift(host: Host, identity: str, change: Change) -> Drift | None:
+def _value_drift(host: Host, identity: str, change: Change, in_force: Iterable[Record]) -> Drift | None:
     live = observe(host, change.probe)
     if live == change.after:
         return None
@@ -599,6 +607,10 @@ def _value_drift(host: Host, identity: str, change: Change) -> Drift | None:
     reason = "is as before the transaction" if live == change.before else "was changed since"
     if live == change.before and change.persist is None and change.persist_note:
         reason = f"is as before the transaction; {change.persist_note}"
+    later = (one for one in in_force if sequence(one.id) > sequence(identity))
+    moved = [one.id for one in later if one.bystanders_after.get(change.tunable) == live]
+    if moved:
+        reason = f"moved along with what {moved[-1]} changed"
     return Drift(identity, change.tunable, change.after, live, reason)
 
 

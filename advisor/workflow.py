@@ -174,7 +174,7 @@ def apply_profiles(
         if not made.is_empty and not made.blocking and not agree(made):
             raise RefusedError("not agreed to; nothing was changed")
         if made.is_empty and not made.cannot_apply:
-            return Done(made, None, tuple((one, roll_back(host, one, kept)) for one in _newest_first(kept, replaced)))
+            return Done(made, None, tuple((one, roll_back(host, one, kept)) for one in _each_anew(kept, replaced)))
         with interruptible():
             gate = None if made.is_empty or made.blocking else gate_for(host, made, peers, progress)
             window = confirm_within if made.has_link_risk else 0
@@ -182,8 +182,9 @@ def apply_profiles(
             return Done(made, record, finish_switches(host, kept))
 
 
-def _newest_first(store: Store, identities: Sequence[str]) -> Iterator[Record]:
-    return (store.record(identity) for identity in reversed(identities))
+def _each_anew(store: Store, identities: Sequence[str]) -> Iterator[Record]:
+    """Each as its journal is then: taking one out may change what the next comes to."""
+    return (store.record(identity) for identity in identities)
 
 
 def replaced_by(names: Sequence[str] | None, store: Store | None = None) -> tuple[str, ...]:

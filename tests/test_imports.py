@@ -26,7 +26,7 @@ ORDER = [
     {"plan"},
     {"interchange"},
     {"script", "templating", "journal", "signals", "snapshot", "watchdog"},
-    {"coexistence", "surroundings", "layers", "transaction", "gate"},
+    {"coexistence", "surroundings", "later", "beside", "layers", "transaction", "gate"},
     {"workflow", "history"},
     {"transaction_script"},
     {"interchange.export"},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
-    from advisor.history import Status
+    from advisor.history import RolledBack, Status
     from advisor.plan.records import Plan
 
 from advisor.cli.complete import profile_names, transaction_ids, transactions_or_profiles
@@ -151,18 +151,24 @@ def confirm(
     as_json: Json = False,
 ) -> int:
     """Keep a transaction that waits for confirmation; without it, all is put back when its time is up."""
-    from advisor.history import confirm_transaction
+    from advisor.history import confirm_switch
     from advisor.host import live_host
     from advisor.report.documents import transaction_document
-    from advisor.report.transaction import confirmed_text
+    from advisor.report.transaction import confirmed_text, rollback_text
 
     need_root()
-    record = confirm_transaction(live_host(), identity, same_session=same_session)
+    kept = confirm_switch(live_host(), identity, same_session=same_session)
     if as_json:
-        print_json(transaction_document(record, record.plan))
+        print_json(transaction_document(kept.record, kept.record.plan, kept.taken_out))
     else:
-        print_text(confirmed_text(record, width=terminal_width(), color=wants_color()))
-    return 0
+        print_text(confirmed_text(kept.record, width=terminal_width(), color=wants_color()))
+        if kept.taken_out:
+            print_text(rollback_text(kept.taken_out, width=terminal_width(), color=wants_color()))
+    return _taken_out_code(kept.taken_out)
+
+
+def _taken_out_code(taken_out: RolledBack) -> int:
+    return 5 if any(not one.is_back for _record, outcomes in taken_out for one in outcomes) else 0
 
 
 def status(as_json: Json = False) -> int:

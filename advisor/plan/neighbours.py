@@ -66,6 +66,20 @@ def _route_steps(link: str, routes: str) -> Iterator[Run]:
         yield Run(("ip", f"-{words[0]}", "route", "replace", *words[1:], "dev", link))
 
 
+def with_lost(found: Bystander, earlier: Bystander, left: str | None) -> Bystander:
+    """What a later change found of a link's addresses or routes, and what an earlier one had taken of them by then.
+
+    ``left`` is what that one had left; None where it is unknown.
+    """
+    divider, steps = (" ", _address_steps) if found.tunable.endswith(":addresses") else ("; ", _route_steps)
+    lost = set(earlier.before.split(divider)) - set((left or "").split(divider))
+    everything = divider.join(sorted({*found.before.split(divider), *lost} - {""}))
+    if everything == found.before:
+        return found
+    undo = tuple(steps(found.tunable.split(":")[1], everything))
+    return Bystander(found.tunable, everything, found.probe, undo, keeps=True)
+
+
 def ipv6_notes(changes: Iterable[Change]) -> Iterator[str]:
     """What cannot be given back to a link whose MTU falls below what IPv6 needs."""
     for change in changes:

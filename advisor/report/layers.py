@@ -33,7 +33,7 @@ def add_layers(page: Page, records: Iterable[Record]) -> None:
 
 
 def _add_unfinished(page: Page, records: tuple[Record, ...]) -> None:
-    """A switch that was cut off once the new transaction was kept, before the old one was taken out."""
+    """A switch that is not at its end: it waits, or was cut off before the old transaction was taken out."""
     in_force = {record.id: record for record in records if record.is_in_force}
     for record in in_force.values():
         for identity in record.plan.instead_of:
@@ -42,10 +42,14 @@ def _add_unfinished(page: Page, records: tuple[Record, ...]) -> None:
                 text = _("{transaction} takes the place of {replaced}, which is not taken out yet. To do that:")
                 page.add(text.format(transaction=record.id, replaced=identity))
                 page.command("advisor rollback")
+            elif identity in in_force and record.state == "awaiting-confirmation":
+                page.blank()
+                text = _("{transaction} takes the place of {replaced} once it is confirmed.")
+                page.add(text.format(transaction=record.id, replaced=identity))
 
 
 def _words(layers: Stack) -> str:
-    values = (f"{identity} {change.profile} {change.after}" for identity, change in layers)
+    values = (f"{change.after} ({identity} {change.profile})" for identity, change in layers)
     return " → ".join((layers[0][1].before, *values))
 
 

@@ -166,7 +166,9 @@ def _add_record(page: Page, record: Record) -> None:
     words, style = _STATES[record.state]
     page.blank()
     page.add(Span(record.id, "bold"), " ", listed(record.plan.profiles), ": ", Span(_(words), style), hang=2)
-    size = counted(len(record.plan.changes), "value"), counted(len(record.plan.files), "file")
+    size = [counted(len(record.plan.changes), "value"), counted(len(record.plan.files), "file")]
+    if record.plan.claims:
+        size.append(_("{values} held with others").format(values=counted(len(record.plan.claims), "value")))
     page.add(_("; ").join((_(", ").join(size), _last_event(record))), indent=2, hang=2)
     if record.why_undone in _WHY:
         page.add(_(_WHY[record.why_undone]), indent=2, hang=2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.host import Host
 from advisor.journal import Record, Store
-from advisor.layers import values_of
+from advisor.later import values_of
 from advisor.transaction import roll_back, verify
 from tests.transaction.layered import BASE, apply, at_boot, build, live, store_of
 from tests.trees import listing

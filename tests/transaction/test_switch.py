@@ -12,7 +12,7 @@ from advisor.errors import CommandError, RefusedError, RestoredError, UsageError
 from advisor.history import Status
 from advisor.host import Host, PutFile, Step
 from advisor.journal import Store
-from advisor.layers import held_by
+from advisor.layers import held_by, replacement_notes
 from advisor.report.layers import layers_document
 from advisor.report.transaction import status_text
 from advisor.transaction import apply_plan, recover, roll_back, verify
@@ -155,6 +155,8 @@ def test_until_the_new_one_is_confirmed_the_first_stays(tmp_path: Path) -> None:
         assert store.record("2").state == "awaiting-confirmation"
         assert recover(host, store) == ()
         assert [one.is_in_force for one in store.records()] == [True, True]
+        shown = status_text(Status(store.records(), ()), width=80, color=False)
+        assert "0002 takes the place of 0001 once it is confirmed." in shown
         before = listing(tmp_path)
         with pytest.raises(RefusedError, match="0002 came later, holds some of the same things and waits"):
             roll_back(host, store.record("1"), store)
@@ -194,6 +196,24 @@ def test_a_shipped_profile_takes_the_place_of_another(tmp_path: Path) -> None:
     assert listing(tmp_path / "root") == before
 
 
+def test_the_place_of_two_is_taken_without_a_value_in_between(tmp_path: Path) -> None:
+    build(tmp_path)
+    before = listing(tmp_path / "root")
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", {SWAP: "10", QUEUE: "8192"})
+    apply(host, store, "two", {SWAP: "20", HIGH: "1000"})
+    plan = plan_of(host, store, "three", {QUEUE: "16384"}, instead_of=("0001", "0002"))
+    first, second = replacement_notes(store.records(), plan)
+    assert first.endswith("0001 (one), which is taken out once this is kept; no value goes back with it")
+    assert f"{SWAP} 20 → 60" in second
+    watching = Watching(host)
+    apply(watching, store, "three", {QUEUE: "16384"}, instead_of=("0001", "0002"))
+    assert {str(seen[SWAP]) for seen in watching.seen} == {"20", "60"}
+    assert live(host) == {**BASE, QUEUE: "16384"}
+    out(host, store, "3")
+    assert listing(tmp_path / "root") == before
+
+
 def test_status_shows_the_stack(tmp_path: Path) -> None:
     host, store = build(tmp_path), store_of(tmp_path)
     apply(host, store, "one", A)
@@ -201,6 +221,6 @@ def test_status_shows_the_stack(tmp_path: Path) -> None:
     status = Status(store.records(), verify(host, store.records()))
     text = status_text(status, width=100, color=False)
     assert "Layers, the last one in force:\n" in text
-    assert "  sysctl:net.core.somaxconn: 4096 → 0001 one 8192 → 0002 two 16384\n" in text
+    assert "  sysctl:net.core.somaxconn: 4096 → 8192 (0001 one) → 16384 (0002 two)\n" in text
     layers = {one["tunable"]: one["before"] for one in layers_document(store.records())}
     assert layers == {SWAP: "60", QUEUE: "4096", HIGH: "200"}

@@ -14,7 +14,10 @@ import pytest
 from advisor.errors import BusyError, RefusedError
 from advisor.history import rollback_transactions, verify_transactions
 from advisor.journal import decode_journal
-from advisor.plan.records import Skipped
+from advisor.layers import held_by
+from advisor.plan.compute import make_plan
+from advisor.plan.observations import observe_targets
+from advisor.plan.records import Skipped, Target
 from advisor.transaction import apply_plan, roll_back
 from advisor.transaction_script import transaction_script
 from tests.transaction import system
@@ -366,17 +369,47 @@ def test_a_call_that_is_wrong_is_told(stage: Stage, words: tuple[str, ...]) -> N
     assert b'"code":2' in process.stdout.splitlines()[-1]
 
 
-def test_a_later_transaction_that_changed_the_same_goes_first(stage: Stage) -> None:
-    stage.call(*AT_ONCE)
+@shells
+def test_a_later_transaction_that_changed_the_same_goes_first(tmp_path: Path, shell: list[str]) -> None:
+    stage = Stage(tmp_path)
+    stage.call(*AT_ONCE, under=shell)
     (stage.root / "proc/sys/net/core/rmem_max").write_text("1000\n")
     with stage.store.lock():
         later = apply_plan(stage.host, system.plan_of(stage.host, [0]), stage.store)
-    done = stage.call("rollback")
+    before = listing(stage.where)
+    done = stage.call("rollback", under=shell)
     assert (done.code, done.state) == (3, "refused")
-    assert f"transaction {later.id} came later" in done.last["message"]
+    name, file = "sysctl:net.core.rmem_max", "/etc/sysctl.d/90-advisor-test.conf"
+    assert done.states() == {name: "held"}, "the file says already what the later one wants"
+    assert done.last["message"] == (
+        f"transaction {later.id} came later and holds {name}: roll back {later.id} first, each by what applied it; "
+        "or advisor rollback 0001, which leaves that to it and puts the rest back"
+    )
+    assert f"{name}: transaction {later.id}, which came later, holds it" in done.said
+    assert {**listing(stage.where), "state/lock": ()} == {**before, "state/lock": ()}
+    assert file in stage.record().plan.changes[0].persist  # type: ignore[operator]
     with stage.store.lock():
         roll_back(stage.host, later, stage.store)
-    assert stage.call("rollback").code == 5, "the value that somebody else has set"
+    assert stage.call("rollback", under=shell).code == 5, "the value that somebody else has set"
+
+
+def test_a_later_transaction_that_counts_on_a_value_goes_first(stage: Stage) -> None:
+    """It changes nothing, as the value is there, and holds it all the same."""
+    stage.call(*AT_ONCE)
+    host, store = stage.host, stage.store
+    target = Target("sysctl:net.core.rmem_max", "8388608", "exactly", "why", "hurts", ("s",), "other")
+    held = held_by(store.records())
+    made = make_plan(
+        ("other",), (target,), (), observe_targets(host, [target], {}, held), system.bare_facts(), held=held
+    )
+    assert [one.tunable for one in made.claims] == ["sysctl:net.core.rmem_max"]
+    with store.lock():
+        apply_plan(host, made, store)
+    done = stage.call("rollback")
+    assert (done.code, done.states()) == (3, {"sysctl:net.core.rmem_max": "held"}), done
+    with store.lock():
+        assert all(one.is_back for one in roll_back(host, store.record("1"), store)), "as the message says"
+    assert (stage.root / "proc/sys/net/core/rmem_max").read_text() == "8388608\n"
 
 
 def test_a_plan_that_cannot_be_applied_has_no_script(stage: Stage) -> None:

@@ -83,3 +83,12 @@ def test_the_same_words_of_another_value_are_a_failure(tmp_path: Path) -> None:
     done = stage.call(*AT_ONCE, under=["dash"])
     assert (done.code, done.state) == (4, "rolled-back"), done
     assert stage.listing() == before
+
+
+def test_a_later_transaction_that_set_a_queue_anew_goes_first(tmp_path: Path) -> None:
+    stage = staged(tmp_path, {"link:eth1:xps.tx-1": "0-2"})
+    assert stage.call(*AT_ONCE).code == 0
+    queues.applied(tmp_path, stage.host, {"link:eth1:channels.combined": "2"})
+    done = stage.call("rollback")
+    assert (done.code, done.states()) == (3, {"link:eth1:xps.tx-1": "held"}), done
+    assert "transaction 0002 came later and holds link:eth1:xps.tx-1: roll back 0002 first" in done.last["message"]

@@ -1,0 +1,201 @@
+"""Layers over what moves along with a change: the queues of a link, whose driver makes all that hangs on them anew."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.host import Host
+from advisor.journal import Record, Store
+from advisor.transaction import Outcome, recover, roll_back, verify
+from tests.transaction.queues import LINK, WAYS, applied, back, build, call, state
+from tests.transaction.system import store_of
+from tests.transaction.test_channels import Dying
+from tests.transaction.test_script import SHELLS, run_script
+from tests.transaction.test_transaction import in_child
+
+CHANNELS, XPS, RPS = f"link:{LINK}:channels.combined", f"link:{LINK}:xps.tx-1", f"link:{LINK}:rps.rx-0"
+PLACES = {XPS: "tx-1/xps_cpus", RPS: "rx-0/rps_cpus", f"link:{LINK}:xps.tx-0": "tx-0/xps_cpus"}
+
+
+def out(host: Host, store: Store, identity: str) -> dict[str, Outcome]:
+    with store.lock():
+        return {one.what: one for one in roll_back(host, store.record(identity), store)}
+
+
+def queue(where: Path, name: str) -> int:
+    return int(state(where)["queues"][PLACES[name]])  # type: ignore[index]
+
+
+def layers(where: Path, *wanted: dict[str, str]) -> tuple[Host, Store, dict[str, object]]:
+    """The host with these layers, its transactions, and its state before them."""
+    host, store = build(where), store_of(where)
+    before = state(where)
+    for values in wanted:
+        applied(where, host, values)
+    return host, store, before
+
+
+@pytest.mark.parametrize("first", ["1", "2"])
+def test_a_queue_that_a_later_layer_sets_keeps_its_value_when_the_channels_go_back(tmp_path: Path, first: str) -> None:
+    host, store, before = layers(tmp_path, {CHANNELS: "2"}, {XPS: "0-2"})
+    assert queue(tmp_path, XPS) == 7
+    found = out(host, store, first)
+    assert all(one.is_back for one in found.values()), found
+    assert verify(host, store.records()) == ()
+    if first == "1":
+        assert queue(tmp_path, XPS) == 7, "the driver has set it anew, and it was set again"
+        now = state(tmp_path)
+        assert {**now, "queues": ()} == {**before, "queues": ()}
+    out(host, store, "2" if first == "1" else "1")
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize("order", ["123", "132", "213", "231", "312", "321"])
+def test_three_layers_out_in_any_order(tmp_path: Path, order: str) -> None:
+    host, store, before = layers(tmp_path, {XPS: "0-2"}, {CHANNELS: "2"}, {XPS: "0-1"})
+    wanted = {"1": 7, "2": None, "3": 3}
+    for number in order:
+        found = out(host, store, number)
+        assert all(one.is_back for one in found.values()), found
+        del wanted[number]
+        last = list(wanted.values())[-1:]
+        if last not in ([], [None]):
+            assert [queue(tmp_path, XPS)] == last
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize("order", ["12", "21"])
+@pytest.mark.parametrize("counts", [("2", "8"), ("8", "2"), ("2", "3")])
+def test_channels_in_two_layers(tmp_path: Path, counts: tuple[str, str], order: str) -> None:
+    """Queues that the first took away are known to the first alone."""
+    host, store, before = layers(tmp_path, {CHANNELS: counts[0]}, {CHANNELS: counts[1]})
+    for number in order:
+        found = out(host, store, number)
+        assert all(one.is_back for one in found.values()), found
+    assert state(tmp_path) == before
+
+
+def test_what_somebody_set_in_between_is_theirs_where_it_can_be(tmp_path: Path) -> None:
+    host, store, _ = layers(tmp_path, {CHANNELS: "2"})
+    before = (tmp_path / "root/run/table").read_text()
+    call(tmp_path, "-X", LINK, "equal", "1")
+    (tmp_path / "root/sys/class/net/eth1/queues/tx-0/xps_cpus").write_text("ff\n")
+    applied(tmp_path, host, {CHANNELS: "8"})
+    assert before != "0 " * 16
+    out(host, store, "1")
+    found = out(host, store, "2")
+    assert all(one.is_back for one in found.values()), found
+    now = state(tmp_path)
+    assert (now["channels"], now["queues"]["tx-0/xps_cpus"]) == ("4\n", 255)  # type: ignore[index]
+    assert "8 4 0 4" in found[f"link:{LINK}:rss"].detail, "a table of two queues is none for four"
+
+
+def test_drift_by_a_later_layer_is_told_by_its_name(tmp_path: Path) -> None:
+    host, store, _ = layers(tmp_path, {XPS: "0-2"}, {CHANNELS: "2"})
+    (drift,) = verify(host, store.records())
+    assert (drift.transaction, drift.what, drift.reason) == ("0001", XPS, "moved along with what 0002 changed")
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_the_script_of_the_channels_leaves_the_queue_as_the_later_layer_set_it(
+    tmp_path: Path, shell: list[str]
+) -> None:
+    _, store, before = layers(tmp_path, {CHANNELS: "2"}, {XPS: "0-2"})
+    run_script(store.script_path("0001"), tmp_path, shell=shell)
+    assert queue(tmp_path, XPS) == 7
+    assert state(tmp_path)["channels"] == before["channels"]
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_the_script_of_a_queue_that_a_later_layer_reset_leaves_it(tmp_path: Path, shell: list[str]) -> None:
+    _, store, _ = layers(tmp_path, {XPS: "0-2"}, {CHANNELS: "2"})
+    was = state(tmp_path)
+    done = run_script(store.script_path("0001"), tmp_path, shell=shell)
+    assert (done.returncode, state(tmp_path)) == (5, was)
+    assert f"kept      {XPS}: transaction 0002, which came later, holds it" in done.stdout
+
+
+@pytest.mark.parametrize("die_at", [1, 2, 3, 4])
+def test_a_kill_while_the_lower_one_goes_back_is_ended_by_the_next_run(tmp_path: Path, die_at: int) -> None:
+    host, store, before = layers(tmp_path, {CHANNELS: "2"}, {XPS: "0-2"})
+
+    def dying_rollback() -> None:
+        with store_of(tmp_path).lock():
+            roll_back(Dying(host, die_at, after=True), store_of(tmp_path).record("1"), store_of(tmp_path))
+
+    assert in_child(dying_rollback) == signal.SIGKILL
+    with store.lock():
+        assert all(one.is_back for _, outcomes in recover(host, store) for one in outcomes)
+    now = state(tmp_path)
+    assert ({**now, "queues": ()}, queue(tmp_path, XPS)) == ({**before, "queues": ()}, 7)
+    assert verify(host, store.records()) == ()
+    out(host, store, "2")
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_set_of_a_queue_that_is_gone_is_gone_with_it(tmp_path: Path, way: str) -> None:
+    host, store, before = layers(tmp_path, {CHANNELS: "8"}, {f"link:{LINK}:xps.tx-6": "0"})
+    out(host, store, "1")
+    (drift,) = verify(host, store.records())
+    assert (drift.transaction, drift.live) == ("0002", None)
+    code, said = back(tmp_path, host, store.record("2"), store, way)
+    assert (code, state(tmp_path)) == (0, before), said
+    assert "already   link:eth1:xps.tx-6" in said
+
+
+WANTED = st.dictionaries(st.sampled_from(sorted(PLACES)), st.sampled_from(["0", "1", "0-2", "5-7"]), max_size=2)
+LAYER = st.tuples(st.sampled_from([None, None, "2", "3", "8"]), WANTED).filter(lambda one: one[0] or one[1])
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wanted=st.lists(LAYER, min_size=2, max_size=4), order=st.randoms(use_true_random=False))
+def test_in_any_order_what_is_left_is_in_force_and_all_is_as_before_in_the_end(
+    tmp_path_factory: pytest.TempPathFactory,
+    wanted: list[tuple[str | None, dict[str, str]]],
+    order: Random,
+) -> None:
+    where = tmp_path_factory.mktemp("beside")
+    host, store = build(where), store_of(where)
+    before = state(where)
+    for channels, values in wanted:
+        asked = {**({CHANNELS: channels} if channels else {}), **values}
+        live = {name for name, value in asked.items() if wanted_as(name, value) != current(where, name)}
+        if live:
+            applied(where, host, {name: value for name, value in asked.items() if name in live})
+    left = {record.id: record for record in store.records()}
+    for identity in order.sample(sorted(left), len(left)):
+        found = out(host, store, identity)
+        assert all(one.is_back for one in found.values()), found
+        del left[identity]
+        for name, value in lasting(left.values()).items():
+            assert current(where, name) == wanted_as(name, value), (identity, name)
+    assert state(where) == before
+
+
+def current(where: Path, name: str) -> int:
+    return int((where / "root/run/channels").read_text()) if name == CHANNELS else queue(where, name)
+
+
+def wanted_as(name: str, value: str) -> int:
+    """A number of channels, or the mask of a list of CPUs."""
+    if name == CHANNELS:
+        return int(value)
+    first, _, last = value.partition("-")
+    return sum(1 << cpu for cpu in range(int(first), int(last or first) + 1))
+
+
+def lasting(records: Iterable[Record]) -> dict[str, str]:
+    """What layers hold, but for the queues that later channels have set anew."""
+    found: dict[str, str] = {}
+    for record in records:
+        values = {one.tunable: one.after for one in record.plan.changes}
+        found = values if CHANNELS in values else found | values
+    return found
