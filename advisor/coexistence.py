@@ -12,8 +12,8 @@ from advisor.errors import AdvisorError
 from advisor.facts.owners import Owners, read_owners
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host, Missing
-from advisor.interchange.from_tuned import faithful_values, keeps_system_sysctl
-from advisor.interchange.saptune import note_values
+from advisor.interchange.from_tuned import made_by_tuned, read_again, reads_sysctl_files
+from advisor.interchange.saptune import made_by_saptune
 from advisor.plan.records import Change, Plan
 
 # TuneD's plugins and saptune's sections write these kinds (docs/import.md); they have none for the others.
@@ -54,7 +54,7 @@ def writers_beside_plan(host: Host, facts: Facts, plan: Plan) -> tuple[OtherWrit
     """Those who write what ``plan`` is about to write."""
     files = {file.path: file.before or b"" for file in plan.files}
     # What the plan is about to write to /etc/sysctl.d is not there yet for TuneD's import to see.
-    coming = {one.tunable for one in plan.changes if _is_kept_by_sysctl(one)} if keeps_system_sysctl(host) else set()
+    coming = {one.tunable for one in plan.changes if _is_kept_by_sysctl(one)} if reads_sysctl_files(host) else set()
     return tuple(_writers(host, facts.owners, plan.changes, files, lambda: facts, coming))
 
 
@@ -94,75 +94,71 @@ def _writers(
 def _tuned(
     host: Host, names: str, changes: Sequence[Change], facts: Callable[[], Facts], coming: Collection[str]
 ) -> OtherWriter:
-    """TuneD's own profile, read as our import reads it, says what it sets on this host."""
+    """TuneD's own profile, read as our import reads it, says what it makes of our values."""
     who = f"TuneD (profile {names})"
-    theirs = _set_by(names.split(), lambda name: faithful_values(name, host, facts=facts()))
-    if isinstance(theirs, AdvisorError):
-        why = theirs.message
+    values = {one.tunable: one.after for one in changes}
+    otherwise: dict[str, str] = {}
+    hidden: set[str] = set()
+    try:
+        for name in names.split():
+            made, gives_way = made_by_tuned(name, values, host, facts())
+            otherwise, hidden = otherwise | made, hidden | gives_way
+    except AdvisorError as error:
+        why = error.message
         note = (
             f"TuneD is active with the profile {names}, which cannot be read here ({why}): it may set some of these "
             "values again when it starts"
         )
         return OtherWriter(who, note, None)
-    ours = [one for one in changes if one.tunable not in coming]
-    otherwise = _otherwise(ours, theirs)
+    # The system's own files come last, ours among them.
+    files = {name: value for name, value in read_again(host).items() if name in values} | {
+        name: values[name] for name in coming
+    }
+    hidden |= {name for name in otherwise if files.get(name) == values[name]}
+    otherwise = {name: value for name, value in (otherwise | files).items() if value != values[name]}
     if otherwise:
         note = (
             f"TuneD is active with the profile {names}, which sets {_listed(otherwise)}: it does so again whenever it "
-            f"starts. To leave them to TuneD: {_export(changes)}; to be rid of it: tuned-adm off, and then this is "
-            "applied anew"
+            f"starts. To leave them to TuneD: {_export(changes)}; to be rid of it: tuned-adm off, and then apply this "
+            "anew"
         )
-    elif not _otherwise(changes, theirs):
-        note = f"TuneD is active with the profile {names}, which sets none of these values otherwise"
-    else:
+    elif hidden:
         note = (
             f"TuneD is active with the profile {names}: what it sets of these values gives way to /etc/sysctl.d, which "
             "it reads after its own"
         )
-    return OtherWriter(who, note, otherwise)
+    else:
+        note = f"TuneD is active with the profile {names}, which sets none of these values otherwise"
+    return OtherWriter(who, note, dict(sorted(otherwise.items())))
 
 
 def _saptune(host: Host, notes: Sequence[str], changes: Sequence[Change], facts: Callable[[], Facts]) -> OtherWriter:
     named = ", ".join(notes)
     who = f"saptune ({named})"
-    theirs = _set_by(notes, lambda note: note_values(note, host, facts=facts()))
-    if isinstance(theirs, AdvisorError):
-        why = theirs.message
-        note = (
+    values = {one.tunable: one.after for one in changes}
+    otherwise: dict[str, str] = {}
+    try:
+        for note in notes:
+            otherwise.update(made_by_saptune(note, values, host, facts()))
+    except AdvisorError as error:
+        why = error.message
+        text = (
             f"saptune has applied {named}, which cannot be read here ({why}): what a note sets is set again when it "
             "starts"
         )
-        return OtherWriter(who, note, None)
-    otherwise = _otherwise(changes, theirs)
+        return OtherWriter(who, text, None)
     if not otherwise:
         return OtherWriter(who, f"saptune has applied {named}: it sets none of these values otherwise")
-    note = (
+    text = (
         f"saptune has applied {named}, which set {_listed(otherwise)}: that is set again when it starts. Change such a "
         "value in /etc/saptune/override, or revert the note first (saptune note revert)"
     )
-    return OtherWriter(who, note, otherwise)
-
-
-def _set_by(names: Iterable[str], read: Callable[[str], Mapping[str, str]]) -> Mapping[str, str] | AdvisorError:
-    """What several profiles come to together, of two the later one; why one of them could not be read."""
-    found: dict[str, str] = {}
-    try:
-        for name in names:
-            found.update(read(name))
-    except AdvisorError as error:
-        return error
-    return found
-
-
-def _otherwise(changes: Iterable[Change], theirs: Mapping[str, str]) -> dict[str, str]:
-    wanted = {one.tunable: one.after for one in changes}
-    return {name: theirs[name] for name in sorted(wanted) if theirs.get(name, wanted[name]) != wanted[name]}
+    return OtherWriter(who, text, dict(sorted(otherwise.items())))
 
 
 def _listed(values: Mapping[str, str]) -> str:
-    named = [f"{name} to {value}" for name, value in values.items()]
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return ", ".join(named[:_NAMED]) + more
+    named = [f"{name} = {value}" for name, value in values.items()]
+    return ", ".join(named[:_NAMED]) + (", …" if len(named) > _NAMED else "")
 
 
 def _is_kept_by_sysctl(change: Change) -> bool:
@@ -186,7 +182,7 @@ def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWrite
     interrupts = [one.tunable.partition(":")[2].partition(":")[0] for one in changes if one.tunable.startswith("irq:")]
     if owners.irqbalance and interrupts:
         options = " ".join(f"--banirq={number}" for number in interrupts[:_NAMED])
-        more = " and so on" if len(interrupts) > _NAMED else ""
+        more = " …" if len(interrupts) > _NAMED else ""
         yield OtherWriter(
             "irqbalance",
             f"irqbalance runs, and moves interrupts that it is not told to leave: {options}{more} in its options "
@@ -206,7 +202,7 @@ def _network(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]
         places = ", ".join(dict.fromkeys(one.persist or "" for one in links))
         yield OtherWriter(who, f"{who} configures links here; the values of links are kept in {places}, so they last")
         return
-    named = ", ".join(lost[:_NAMED]) + (f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else "")
+    named = ", ".join(lost[:_NAMED]) + (", …" if len(lost) > _NAMED else "")
     yield OtherWriter(
         who,
         f"{who} configures links here, and no file keeps {named}: such a value may be gone when the link is activated "
@@ -232,5 +228,4 @@ def _managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[OtherWrite
 
 def _places(files: Iterable[str]) -> str:
     paths = sorted(files)
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(paths[:_NAMED]) + more
+    return ", ".join(paths[:_NAMED]) + (", …" if len(paths) > _NAMED else "")

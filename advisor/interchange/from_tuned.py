@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 from advisor.facts.whole import Facts
 from advisor.host import Host
+from advisor.interchange.planned import made_of, planned_values
 from advisor.interchange.records import Imported, ImportedSetting, Mode
 from advisor.interchange.to_profile import profile_name
 from advisor.interchange.tuned.convert import convert
 from advisor.interchange.tuned.devices import devices_of
 from advisor.interchange.tuned.differences import differences
 from advisor.interchange.tuned.places import is_on, main_settings, package_version, profile_directories
+from advisor.interchange.tuned.plugin_sysctl import reapplied
 from advisor.interchange.tuned.profile import TunedProfile, load_tuned
 
 
@@ -78,18 +80,32 @@ def _notes(profile: TunedProfile, mode: Mode) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def keeps_system_sysctl(files: Host) -> bool:
+def read_again(files: Host) -> Mapping[str, str]:
+    """``sysctl:`` tunable → value that TuneD puts in force after its own: that of the system's files
+    (``reapply_sysctl``)."""
+    return {f"sysctl:{key}": value for key, (value, _) in reapplied(files, main_settings(files)).items()}
+
+
+def reads_sysctl_files(files: Host) -> bool:
     """Whether TuneD reads /etc/sysctl.d after its own values, so that what stands there wins."""
     return is_on(main_settings(files), "reapply_sysctl")
 
 
-def faithful_values(
-    name: str, host: Host, *, files: Host | None = None, facts: Facts | None = None
-) -> Mapping[str, str]:
+def made_by_tuned(name: str, values: Mapping[str, str], host: Host, facts: Facts) -> tuple[dict[str, str], set[str]]:
+    """What TuneD makes of these values (by tunable) when it puts a profile in force on this host, its own reading of
+    the system's sysctl files left out; and those of them that give way to such a file. Raises as `import_tuned`."""
+    imported = import_tuned(name, host, "faithful")
+    hidden = {
+        f"sysctl:{one.key}"
+        for one in imported.settings
+        if one.departs == "overridden" and values.get(f"sysctl:{one.key}", one.raw) != one.raw.strip("=<>")
+    }
+    return dict(made_of(values, imported, host, facts)), hidden & values.keys()
+
+
+def faithful_values(name: str, host: Host, *, files: Host | None = None) -> Mapping[str, str]:
     """Tunable → value that TuneD leaves on this host with a profile, as far as it is imported; those that the host has.
 
     What is there already as wanted is among them. Raises as `import_tuned`.
     """
-    from advisor.interchange.planned import planned_values
-
-    return planned_values(import_tuned(name, host, "faithful", files=files), host, facts)
+    return planned_values(import_tuned(name, host, "faithful", files=files), host)

@@ -14,6 +14,7 @@ from advisor.host import Host, Missing
 from advisor.interchange.disjoint import disjoint, last_wins
 from advisor.interchange.growing import is_growing
 from advisor.interchange.made import Line
+from advisor.interchange.planned import made_of
 from advisor.interchange.records import Imported, ImportedSense, ImportedSetting, Mode
 from advisor.interchange.saptune_text import SECTIONS, Entry, Note, parse_saptune_note
 from advisor.interchange.to_profile import profile_name
@@ -92,12 +93,10 @@ def import_saptune(
     )
 
 
-def note_values(note: str, host: Host, *, facts: Facts | None = None) -> Mapping[str, str]:
-    """Tunable → value that saptune leaves on this host with a note, as far as it is imported. Raises as
-    `import_saptune`."""
-    from advisor.interchange.planned import planned_values
-
-    return planned_values(import_saptune(note, host, "faithful"), host, facts)
+def made_by_saptune(note: str, values: Mapping[str, str], host: Host, facts: Facts) -> Mapping[str, str]:
+    """What saptune makes of these values (by tunable) when it applies a note on this host; those alone that it
+    changes. Raises as `import_saptune`."""
+    return made_of(values, import_saptune(note, host, "faithful"), host, facts)
 
 
 def _read(files: Host, place: str) -> Note:

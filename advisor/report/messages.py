@@ -128,7 +128,7 @@ FORMS: Final = (
     # Who else sets such values.
     N_(
         "TuneD is active with the profile {name}, which sets {values}: it does so again whenever it starts. "
-        "To leave them to TuneD: {command}; to be rid of it: tuned-adm off, and then this is applied anew"
+        "To leave them to TuneD: {command}; to be rid of it: tuned-adm off, and then apply this anew"
     ),
     N_("TuneD is active with the profile {name}, which sets none of these values otherwise"),
     N_(

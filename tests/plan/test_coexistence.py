@@ -43,7 +43,7 @@ def test_what_tuned_sets_otherwise_is_told_with_its_value(tmp_path: Path) -> Non
     system(tmp_path, files=tuned())
     note = planned(tmp_path, BUFFERS).notes[0]
     assert note.startswith(
-        "TuneD is active with the profile small, which sets sysctl:net.core.rmem_max to 1048576: it does so again "
+        "TuneD is active with the profile small, which sets sysctl:net.core.rmem_max = 1048576: it does so again "
     )
     assert "advisor profiles export socket-buffers-8m --format tuned" in note
     applied(tmp_path, BUFFERS)
@@ -51,7 +51,7 @@ def test_what_tuned_sets_otherwise_is_told_with_its_value(tmp_path: Path) -> Non
     assert [(one.who, one.otherwise) for one in found.others] == [
         ("TuneD (profile small)", {"sysctl:net.core.rmem_max": "1048576"})
     ]
-    assert "sysctl:net.core.rmem_max to 1048576" in verify_text(found, width=80, color=False).replace("\n", " ")
+    assert "sysctl:net.core.rmem_max = 1048576" in verify_text(found, width=80, color=False).replace("\n", " ")
 
 
 def test_what_stands_in_sysctl_d_has_the_last_word_where_tuned_reads_it(tmp_path: Path) -> None:
@@ -68,7 +68,29 @@ def test_what_stands_in_sysctl_d_has_the_last_word_where_tuned_reads_it(tmp_path
 def test_what_no_file_keeps_is_tuneds(tmp_path: Path) -> None:
     system(tmp_path, files=tuned(main="reapply_sysctl=1\n"))
     note = planned(tmp_path, BUFFERS, runtime_only="yes").notes[0]
-    assert "which sets sysctl:net.core.rmem_max to 1048576" in note
+    assert "which sets sysctl:net.core.rmem_max = 1048576" in note
+
+
+def test_a_drift_to_what_gives_way_is_still_tuneds(tmp_path: Path) -> None:
+    system(tmp_path, files=tuned(main="reapply_sysctl=1\n"))
+    applied(tmp_path, BUFFERS)
+    (tmp_path / "root/proc/sys/net/core/rmem_max").write_text("1048576\n")
+    assert "what it sets of these values gives way to /etc/sysctl.d" in words(verified(tmp_path))
+
+
+def test_what_tuned_reads_from_the_systems_files_counts_as_its_own(tmp_path: Path) -> None:
+    files = {"/etc/sysctl.d/50-site.conf": "net.core.rmem_max = 425984\n"}
+    system(tmp_path, files={**tuned("[sysctl]\nvm.swappiness=1\n", "reapply_sysctl=1\n"), **files})
+    note = planned(tmp_path, BUFFERS, runtime_only="yes").notes[0]
+    assert "which sets sysctl:net.core.rmem_max = 425984: it does so again" in note
+
+
+@pytest.mark.parametrize("main", ["reapply_sysctl=0\n", "reapply_sysctl=1\n"])
+def test_an_operator_of_tuned_that_leaves_ours_is_no_rival(tmp_path: Path, main: str) -> None:
+    text = "[sysctl]\nnet.core.rmem_max=>1048576\nnet.core.wmem_max=>16777216\n"
+    system(tmp_path, files=tuned(text, main))
+    note = planned(tmp_path, BUFFERS, runtime_only="yes").notes[0]
+    assert "which sets sysctl:net.core.wmem_max = 16777216: it does so again" in note
 
 
 @pytest.mark.parametrize("main", ["reapply_sysctl=0\n", "reapply_sysctl=1\n"])
@@ -110,7 +132,7 @@ def test_saptune_notes(tmp_path: Path) -> None:
     files = {"/run/saptune/saved_state/999": "", "/var/lib/saptune/working/notes/999": note}
     system(tmp_path, files=files)
     told = words(planned(tmp_path, BUFFERS).notes)
-    assert "saptune has applied 999, which set sysctl:net.core.rmem_max to 1048576" in told
+    assert "saptune has applied 999, which set sysctl:net.core.rmem_max = 1048576" in told
     assert "/etc/saptune/override" in told
     applied(tmp_path, BUFFERS)
     assert verified(tmp_path).others[0].otherwise == {"sysctl:net.core.rmem_max": "1048576"}
@@ -203,8 +225,8 @@ def test_many_values_are_named_as_some_and_a_number() -> None:
     files = {f"/proc/sys/net/core/x{number}": "1" for number in range(9)}
     found: Any = beside({**tuned(f"[sysctl]\n{lines}"), **files}, *(change(f"sysctl:net.core.x{n}") for n in range(9)))
     assert len(found[0].otherwise) == 9
-    assert found[0].note.count(" to 5") == 4
-    assert "and 5 more" in found[0].note
+    assert found[0].note.count(" = 5") == 4
+    assert ", …: it does so again" in found[0].note
 
 
 def test_with_nothing_in_force_there_is_nobody_beside() -> None:
