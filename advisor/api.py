@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from advisor.errors import AdvisorError
+from advisor.errors import AdvisorError, UsageError
 from advisor.facts.infoscale_configuration import Recognition
 from advisor.facts.whole import Facts
 from advisor.history import RolledBack, Status
@@ -85,6 +85,7 @@ def plan(
     """What the profiles would change on ``host``. Raises UsageError, and RefusedError where a budget does not hold."""
     from advisor.workflow import plan_profiles
 
+    _check_named(profiles)
     return plan_profiles(host or live_host(), profiles, settings, runtime_only=runtime_only)
 
 
@@ -107,6 +108,7 @@ def apply(
     """
     from advisor.workflow import apply_profiles
 
+    _check_named(profiles)
     need_root()
     return apply_profiles(
         live_host(),
@@ -194,6 +196,11 @@ def document(found: object) -> dict[str, Any]:
             return _decoded(recommendation_document(found.workload, found.recommendations, found.recognised))
         case _:
             raise TypeError(f"{type(found).__name__} is no record of advisor.api")
+
+
+def _check_named(profiles: Sequence[str]) -> None:
+    if not profiles:
+        raise UsageError("no profile is named", hint="advisor profiles lists them")
 
 
 def _decoded(data: bytes) -> dict[str, Any]:

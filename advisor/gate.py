@@ -81,7 +81,8 @@ def _refuse_silent(failing: Iterable[NotPassed]) -> None:
 
 
 def _summary(answering: Sequence[str], silent: Sequence[str]) -> str:
-    said = f"{len(answering)} answer{'s' if len(answering) == 1 else ''} over these links"
+    who = f"{len(answering)} answer{'s' if len(answering) == 1 else ''}" if answering else "nobody answers"
+    said = f"{who} over these links"
     if answering:
         said += f" ({_listed(answering[:6])}{', …' if len(answering) > 6 else ''})"
     if silent:

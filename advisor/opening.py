@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host, live_host, tree_host
 
 
-def open_host(root: Path | None = None, snapshot: Path | None = None) -> Host:
+def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.PathLike[str] | None = None) -> Host:
     """The live host where neither is given. Raises UsageError for both, InvalidInputError for what cannot be read."""
     if root is not None and snapshot is not None:
         raise UsageError("--root and --snapshot exclude each other")
     if snapshot is not None:
-        return _captured(snapshot)
+        return _captured(Path(snapshot))
     if root is None:
         return live_host()
+    root = Path(root)
     if not root.is_dir():
         raise InvalidInputError(
             f"{root}: not a directory", hint="--root takes a directory with a captured /proc and /sys"

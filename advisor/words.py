@@ -127,8 +127,12 @@ def settle(arguments: Sequence[str], environment: Mapping[str, str], *, is_termi
     """Choose the language of this call. Raises UsageError for one that was asked for by name and is not there."""
     try:
         choose(language_for(arguments, environment, is_terminal=is_terminal))
-    except UsageError:
-        if asked_language(arguments)[0] or environment.get(VARIABLE):
+    except UsageError as error:
+        named = asked_language(arguments)[0]
+        if not named and environment.get(VARIABLE):
+            error.message = error.message.replace(OPTION, VARIABLE, 1)
+            raise
+        if named:
             raise
         choose("en")
 

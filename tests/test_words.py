@@ -352,8 +352,11 @@ def test_the_commonest_errors(name: str) -> None:
 
 
 def test_an_unknown_language_changes_nothing_and_names_those_there_are() -> None:
-    for done in (advisor("--lang", "xx", "scan"), advisor("scan", ADVISOR_LANG="xx")):
-        assert done.stderr == "advisor: --lang xx: no such language\n  hint: languages: en, de, ja\n"
+    for done, by in (
+        (advisor("--lang", "xx", "scan"), "--lang"),
+        (advisor("scan", ADVISOR_LANG="xx"), "ADVISOR_LANG"),
+    ):
+        assert done.stderr == f"advisor: {by} xx: no such language\n  hint: languages: en, de, ja\n"
         assert (done.returncode, done.stdout) == (2, "")
     assert json.loads(advisor("--lang", "xx", "scan", "--json").stdout)["error"]["code"] == 2
     after = advisor("scan", "--lang", "de")

@@ -137,7 +137,7 @@ def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload |
         told = next(one for one in plan.skipped if one.state == "unknown")
         return ("no" if fits == "no" else "perhaps"), "unknown", f"It cannot be told: {told.tunable}: {told.reason}."
     if any(one.state in SATISFIED for one in plan.skipped):
-        return fits, "in-force", f"It is in force: all that it sets here is there already. {summary}"
+        return fits, "in-force", f"All that it sets here is there already. {summary}"
     return "no", "not-applicable", f"It does not apply here: {_not_applicable(plan)}."
 
 
@@ -208,7 +208,7 @@ def _over_udp(facts: Facts) -> bool:
 
 def _command(profile: Profile, outlook: Outlook, facts: Facts, signs: _Signs, standing: Standing) -> str | None:
     if standing == "in-force":
-        return "advisor status"
+        return f"advisor plan {profile.name}"
     if standing == "not-applicable":
         return f"advisor plan {profile.name} --set links=LINK" if profile.name == JUMBO_FRAMES else None
     if standing in ("unfit", "broken") or (standing == "unknown" and outlook.plan is None):

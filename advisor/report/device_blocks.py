@@ -16,7 +16,7 @@ from advisor.report.page import QUIET, UNKNOWN, Cell, grid, joined, label, said
 from advisor.report.units import binary, decimal, speed, times
 from advisor.report.words import natural, ranked, runs
 from advisor.rules.lookup import is_physical, is_up
-from advisor.words import _
+from advisor.words import _, ngettext
 
 _DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate")
 _INDENT = 4
@@ -162,7 +162,11 @@ def _array_details(facts: Facts, array: Array, ranks: Mapping[str, int]) -> Iter
     yield f"{times(len(array.members), 'member')}: {runs(array.members, ranks)}" if array.members else ""
     yield _("chunk {size}").format(size=binary(array.chunk_bytes)) if array.chunk_bytes else ""
     yield times(array.data_disks, "data disk") if array.data_disks else ""
-    yield _("{count} missing").format(count=array.missing) if array.missing else ""
+    yield (
+        ngettext("{count} missing", "{count} missing", array.missing).format(count=array.missing)
+        if array.missing
+        else ""
+    )
     yield _("failed {disks}").format(disks=runs(array.failed, ranks)) if array.failed else ""
     yield _("spare {disks}").format(disks=runs(array.spares, ranks)) if array.spares else ""
     if array.progress_percent is not None:

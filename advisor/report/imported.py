@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -10,6 +11,7 @@ from advisor.interchange.made import shortened
 from advisor.interchange.records import Difference, Imported, ImportedSetting, counts
 from advisor.report.layout import Page, Span, Style, counted
 
+MAX_QUOTED: Final = 240
 _STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
 
 
@@ -35,7 +37,7 @@ def imported_text(imported: Imported, *, width: int, color: bool) -> str:
 
 def _add(page: Page, one: ImportedSetting) -> None:
     section = f"[{one.section}] " if one.section else ""
-    page.add(f"{section}{one.key} = {shortened(one.raw, 120)}", indent=2, hang=4)
+    page.add(f"{section}{shortened(one.quoted, MAX_QUOTED)}", indent=2, hang=4)
     if one.outcome == "tunable":
         page.add(Span(tunable_words(one), "green"), indent=6, hang=2)
         if one.note:

@@ -108,6 +108,8 @@ FORMS: Final = (
     N_("{name} would change nothing here, so there is nothing to put back"),
     N_("{file}: run it as root: {command}"),
     N_("interrupted"),
+    N_("nobody confirmed it in time"),
+    N_("{reason} (and {count} more)"),
     # What became of values and files.
     N_("a reboot undoes it"),
     N_("no file sets them again"),

@@ -357,8 +357,8 @@ def cannot_apply_reason(plan: Plan) -> str | None:
     """Why this plan cannot be applied; None where it can, or where there is nothing left to do. English: it is data."""
     if plan.blocking:
         first = plan.blocking[0]
-        more = f" (and {len(plan.blocking) - 1} more)" if len(plan.blocking) > 1 else ""
-        return f"{first.tunable}: {first.reason}{more}"
+        said, more = f"{first.tunable}: {first.reason}", len(plan.blocking) - 1
+        return f"{said} (and {more} more)" if more else said
     return "nothing of it fits this host" if plan.cannot_apply else None
 
 

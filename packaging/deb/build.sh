@@ -26,7 +26,14 @@ mkdir -p "$tree/DEBIAN" "$tree/usr/bin" "$tree/usr/lib/advisor" "$tree/usr/share
     "$tree/usr/share/bash-completion/completions" "$tree/usr/share/zsh/vendor-completions" \
     "$tree/usr/share/fish/vendor_completions.d"
 
-"$python" -m uv --quiet pip install --python "$interpreter" --target "$tree/usr/lib/advisor" --only-binary :all: \
+tools=$python
+if ! "$python" -c 'import uv' 2>/dev/null; then
+    # uv is a program of the build, not of the product.
+    "$python" -m venv "$work/tools"
+    tools=$work/tools/bin/python
+    "$tools" -m pip install --quiet --disable-pip-version-check uv
+fi
+"$tools" -m uv --quiet pip install --python "$interpreter" --target "$tree/usr/lib/advisor" --only-binary :all: \
     --no-binary advisor --link-mode copy .
 # Where it was built from is nobody's business.
 rm -rf "$tree/usr/lib/advisor/bin" "$tree/usr/lib/advisor/.lock" "$tree"/usr/lib/advisor/*.dist-info/direct_url.json \

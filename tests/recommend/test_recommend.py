@@ -117,8 +117,8 @@ def test_what_is_in_force_says_so(tmp_path: Path) -> None:
     large |= {f"net.core.{end}_{what}": "8388608" for end in ("rmem", "wmem") for what in ("max", "default")}
     large |= {f"net.ipv4.tcp_{end}": "4096 131072 33554432" for end in ("rmem", "wmem")}
     made = judged(tmp_path, BUFFERS, None, facts(sysctl=large))
-    assert (made.standing, made.command) == ("in-force", "advisor status")
-    assert made.summary.startswith("It is in force")
+    assert (made.standing, made.command) == ("in-force", f"advisor plan {made.profile}")
+    assert made.summary.startswith("All that it sets here is there already")
 
 
 def test_a_budget_that_does_not_hold_is_told_with_what_would(tmp_path: Path) -> None:
