@@ -163,7 +163,9 @@ def test_what_is_read_by_programs_translates_nothing(name: str) -> None:
 
 
 def skeletons() -> Iterator[str]:
-    """Every text of the code, an X in place of each value."""
+    """Every text of the code and of the scripts, an X in place of each value."""
+    for script in (ROOT / "templates").glob("*.sh.j2"):
+        yield from re.findall(r"'([^'\n]+)'", script.read_text())
     for path, code in CODE.items():
         for node in ast.walk(ast.parse(code)) if path.name != "messages.py" else ():
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
