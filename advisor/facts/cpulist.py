@@ -10,6 +10,7 @@ from advisor.host import Host, Missing
 MAX_ID = 1 << 16  # no kernel is built for more CPUs or nodes; bounds what a hostile file can make us build
 
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9})/(\d{1,9}))?)?", re.ASCII)
+_WORD_DIGITS = 8
 _MASK = re.compile(r"(?:0x)?[0-9a-fA-F]+(?:,[0-9a-fA-F]{1,8})*")
 
 
@@ -65,6 +66,12 @@ def parse_mask(text: str) -> tuple[int, ...]:
     if mask.bit_length() > MAX_ID:
         raise ValueError("mask too wide")
     return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
+
+
+def mask_words(digits: str) -> str:
+    """The digits of a mask in the kernel's groups of 32 bits: ``3ffffffff`` is ``3,ffffffff``."""
+    ends = range(len(digits), 0, -_WORD_DIGITS)
+    return ",".join(reversed([digits[max(end - _WORD_DIGITS, 0) : end] for end in ends]))
 
 
 def read_list(host: Host, path: str) -> tuple[int, ...] | Missing:

@@ -47,6 +47,7 @@ KEYS: tuple[str, ...] = tuple(
 
 # A number as the kernel's proc_get_long takes it: no plus sign, hexadecimal and octal by their prefix.
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
+_MOST_DIGITS = 40
 _INT = (-(1 << 31), (1 << 31) - 1)
 _LONG = (-(1 << 63), (1 << 64) - 1)
 # How many numbers a key holds, where it is more than one.
@@ -94,9 +95,20 @@ def refusal(key: str, value: str) -> str | None:
     return f"{too_large[:40]} is too large" if too_large else None
 
 
+def kernel_number(word: str) -> int | None:
+    """What the kernel reads of a word as a number (proc_get_long: ``0x`` is hexadecimal, a leading ``0`` octal); None
+    where it refuses it."""
+    return _value(word) if _NUMBER.fullmatch(word) and len(word) <= _MOST_DIGITS else None
+
+
+def numbers_of(key: str) -> int | None:
+    """How many numbers a key of ours holds; None for one that holds words, and for one that we do not know."""
+    return _FIELDS.get(key, 1) if key in _NUMBERS or _LINK_SETTING.fullmatch(key) else None
+
+
 def _value(word: str) -> int:
     digits = word.removeprefix("-")
     base = 16 if digits[:2] in ("0x", "0X") else 8 if digits.startswith("0") else 10
     # Python refuses to convert thousands of digits; forty are too many for the kernel already.
-    number = int(digits[:40], base)
+    number = int(digits[:_MOST_DIGITS], base)
     return -number if word.startswith("-") else number

@@ -71,7 +71,13 @@ def _stands_for(one: ImportedSetting, host: Host) -> set[str]:
         return set()
     known = tunable(one.tunable)
     names = known.expanded(host) if isinstance(known, Expanding) else (one.tunable,)
-    return {one.tunable} if isinstance(names, Missing) else set(names)
+    return {one.tunable} if isinstance(names, Missing) else {_real(name, host) for name in names}
+
+
+def _real(identity: str, host: Host) -> str:
+    """An id by the file's own place, of which links below /sys/bus and /sys/class are other names."""
+    place = host.real(identity.removeprefix("sysfs:")) if identity.startswith("sysfs:") else identity
+    return identity if isinstance(place, Missing) or place == identity else f"sysfs:{place}"
 
 
 def _subject(one: ImportedSetting) -> tuple[str, tuple[str, ...]] | None:

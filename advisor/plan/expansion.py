@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from advisor.errors import UsageError
 from advisor.host import Host, Missing
 from advisor.plan.order import rank_of
 from advisor.plan.records import Skipped, SkipState, Target
@@ -25,7 +26,33 @@ def expand_targets(host: Host, targets: Iterable[Target]) -> tuple[tuple[Target,
             skipped.append(Skipped(target.tunable, None, target.value, names.why, state, target.profile))
             continue
         found += [_renamed(target, name) for name in names]
-    return tuple(found), tuple(skipped)
+    once, again = _once(host, found)
+    return once, (*skipped, *again)
+
+
+def _once(host: Host, targets: Iterable[Target]) -> tuple[tuple[Target, ...], tuple[Skipped, ...]]:
+    """Each file below /sys once, whichever of its names it is given by: set twice it would be put back twice.
+
+    Raises UsageError where two names of one file want different things of it.
+    """
+    kept: list[Target] = []
+    skipped: list[Skipped] = []
+    firsts: dict[str, Target] = {}
+    for target in targets:
+        real = host.real(target.tunable.removeprefix("sysfs:")) if target.tunable.startswith("sysfs:") else None
+        first = firsts.setdefault(real, target) if isinstance(real, str) else target
+        if first.tunable == target.tunable:
+            kept.append(target)
+            continue
+        if (first.value, first.sense) != (target.value, target.sense):
+            raise UsageError(
+                f"{first.tunable} and {target.tunable} are one file: {first.profile} wants {first.value}, "
+                f"{target.profile} wants {target.value}",
+                hint="ask for one of the two",
+            )
+        why = f"is the same file as {first.tunable}"
+        skipped.append(Skipped(target.tunable, None, target.value, why, "not-applicable", target.profile))
+    return tuple(kept), tuple(skipped)
 
 
 def _renamed(target: Target, name: str) -> Target:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
+
 from advisor.errors import UsageError
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
@@ -15,18 +17,26 @@ from advisor.profiles import Only, Values, Wanted
 from advisor.tunables import tunable
 
 
-def select_link_settings(wanted: Wanted, values: Values, facts: Facts, by_role: Iterable[str]) -> tuple[Selected, ...]:
+def select_link_settings(
+    wanted: Wanted, values: Values, facts: Facts, by_role: Iterable[str], *, is_given: bool = False
+) -> tuple[Selected, ...]:
     """The links of ``--set links=``, else the ports of those ``by_role``, as far as ``only`` lets them pass and they
     have the setting. What lies below a link that was named is not touched.
 
-    Raises UsageError for a name that is no link of this host.
+    ``is_given`` says that a person gave ``links`` and not the profile: one whose whole name is there has to take the
+    value, any other is left out where its driver cannot. Raises UsageError for a name that is no link of this host.
     """
     links = {link.name: link for link in facts.links}
     asked = values.get("links")
     chosen = named(facts.links, lambda link: (link.name,), asked, "link") if asked else _ports(by_role, links)
     attribute = wanted.tunable.rpartition(":")[2]
     found = (_selected(link, attribute, wanted.only or Only(), facts, is_named=bool(asked)) for link in chosen)
-    return tuple(one for one in found if one is not None)
+    asked_for = asked if is_given and isinstance(asked, tuple) else ()
+    return tuple(_unless_named(one, asked_for) for one in found if one is not None)
+
+
+def _unless_named(one: Selected, asked_for: Iterable[str]) -> Selected:
+    return msgspec.structs.replace(one, may_be_left_out=one.names["link"] not in asked_for)
 
 
 def _ports(names: Iterable[str], links: Mapping[str, Link]) -> tuple[Link, ...]:

@@ -31,6 +31,8 @@ class Target(msgspec.Struct, frozen=True):
     profile: str
     rank: int = 0
     multiply: int | None = None
+    may_be_left_out: bool = False
+    """Nobody named its device: where that cannot take the value, it alone is left out."""
 
 
 class Skipped(msgspec.Struct, frozen=True):

@@ -19,3 +19,5 @@ class Selected(msgspec.Struct, frozen=True):
     refusal: str | None = None
     state: SkipState = "not-applicable"
     before: str | None = None
+    may_be_left_out: bool = False
+    """The line is for all such devices, and nobody named this one: where it cannot take the value, the others go on."""

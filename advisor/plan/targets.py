@@ -30,11 +30,13 @@ class Request(msgspec.Struct, frozen=True):
 
     profile: Profile
     values: Values
+    given: frozenset[str] = frozenset()
+    """Parameters that a person gave with ``--set``; the others have the profile's own values."""
 
     @classmethod
     def of(cls, profile: Profile, settings: Mapping[str, str]) -> Request:
         """Raises UsageError for a setting that the profile does not take."""
-        return cls(profile, parameter_values(profile, settings))
+        return cls(profile, parameter_values(profile, settings), frozenset(settings))
 
 
 Outcome = tuple[tuple[Target, ...], tuple[Skipped, ...]]
@@ -143,7 +145,8 @@ def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
     if wanted.for_each == "instances":
         return select_instances(wanted, facts)
     if not wanted.tunable.endswith(":mtu"):
-        return select_link_settings(wanted, request.values, facts, links_by_role(request.values, facts))
+        by_role = links_by_role(request.values, facts)
+        return select_link_settings(wanted, request.values, facts, by_role, is_given="links" in request.given)
     mtu = _filled(str(wanted.value), request.values, {})
     return select_links({**request.values, "mtu": mtu}, facts, wanted.only)
 
@@ -172,6 +175,7 @@ def _target(request: Request, wanted: Wanted, one: Selected) -> Target:
         profile=request.profile.name,
         rank=one.rank or rank_of(identity),
         multiply=multiply,
+        may_be_left_out=one.may_be_left_out,
     )
 
 

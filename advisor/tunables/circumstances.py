@@ -10,7 +10,7 @@ import msgspec
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
 from advisor.host.located import Identity
 
-RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand"]
+RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand", "incapable"]
 
 
 def bound_probe(probe: Probe, identity: Identity | None) -> Probe:
@@ -42,7 +42,8 @@ class Circumstances(msgspec.Struct, frozen=True):
     """What goes beyond probe, steps and edit. ``refusal``: why this host would not take the value. ``overridden``: what
     undoes it at the next boot. ``undo``: how to go back where writing the value before would not do. ``identity``: what
     tells the device that is meant from one that gets its name later. ``state``: what the refusal amounts to; *blocked*
-    holds up all of the plan, the others this value alone. ``beside``: what other tunables read that bear on it."""
+    holds up all of the plan, *incapable* does where a person named this device, the others this value alone.
+    ``beside``: what other tunables read that bear on it."""
 
     refusal: str | None = None
     state: RefusalState = "blocked"

@@ -65,6 +65,7 @@ class DriverValue(msgspec.Struct, frozen=True):
             return Circumstances()
         return Circumstances(
             refusal=self.refusal(host, after),
+            state="incapable",
             overridden=overriding_setting(host, self.link, self.group, self.key, after),
             siblings=tuple(self.siblings(host)),
         )

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from advisor.facts.cpulist import format_list, parse_list
+from advisor.facts.cpulist import format_list, mask_words, parse_list
 from advisor.host import Host, Missing
 from advisor.host.link_text import NO_CPUS
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
-
-_MASK_WORD_DIGITS = 8
 
 
 class QueueValue(KernelFile, frozen=True):
@@ -60,9 +58,7 @@ class QueueCpus(QueueValue, frozen=True):
 
     def written(self, value: str) -> str:
         mask = 0 if value == NO_CPUS else sum(1 << cpu for cpu in parse_list(value))
-        digits = f"{mask:x}"
-        words = [digits[max(end - _MASK_WORD_DIGITS, 0) : end] for end in range(len(digits), 0, -_MASK_WORD_DIGITS)]
-        return ",".join(reversed(words))
+        return mask_words(f"{mask:x}")
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         wrong = self.check(value)

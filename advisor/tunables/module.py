@@ -1,7 +1,8 @@
 """``module:NAME`` — whether a kernel module is loaded; the value is loaded. Persisted in modules-load.d(5).
 
 NAME is as /proc/modules has it, with underscores. On rollback the module goes, with those that it brought along, if
-nothing uses them by then; one that was there before stays. What is built into the kernel is there already.
+nothing uses them by then and there is no link of their making; one that was there before stays. What is built into the
+kernel is there already.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from advisor.host import Host, Missing, Probe, ReadFile, Run, Step
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded, spelt
+from advisor.tunables.module_removal import removal
 from advisor.tunables.tunable import Effect, Risk
 
 _DIRECTORIES = ("/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d", "/run/modules-load.d")
@@ -51,7 +53,7 @@ class KernelModule(msgspec.Struct, frozen=True):
         return None if value in ("loaded", "unloaded") else "is not loaded"
 
     def steps(self, value: str) -> tuple[Step, ...]:
-        return (Run(("modprobe", self.name) if value == "loaded" else ("rmmod", self.name)),)
+        return (Run(("modprobe", self.name)) if value == "loaded" else removal(self.name),)
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if not any(host.is_dir(directory) for directory in _DIRECTORIES):
@@ -72,4 +74,4 @@ class KernelModule(msgspec.Struct, frozen=True):
             why = "this kernel has no such module" if has_index(host) else "what modules there are cannot be told here"
             return Circumstances(refusal=why, state="not-applicable")
         brought = [one for one in others if one not in loaded(host) and not is_built_in(host, one)]
-        return Circumstances(undo=(Run(("rmmod", self.name, *brought)),))
+        return Circumstances(undo=(removal(self.name, *brought),))

@@ -10,7 +10,9 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.forwarding import forwarding_circumstances, is_forwarding
 from advisor.tunables.own_files import with_last_word
+from advisor.tunables.sysctl_value import canonical, out_of_bounds
 from advisor.tunables.tunable import Effect, Risk
 
 # Read by the kernel when a socket is made, so sockets that exist keep what they have (tcp(7), socket(7)).
@@ -80,7 +82,15 @@ class Sysctl(msgspec.Struct, frozen=True):
             return f"is refused by the kernel: {self.twin} is what to set instead"
         if '"' in value or "'" in value:
             return "quotes would be written into the kernel's value and refused there"
-        return None if value and not re.search(r"[\0-\x1f\x7f]", value) else "needs one line of plain text"
+        if not value or re.search(r"[\0-\x1f\x7f]", value):
+            return "needs one line of plain text"
+        # What is not read back as it was written would be put back again, and all of its profile with it.
+        folded = " ".join(value.split())
+        read = canonical(self.key, folded)
+        refused = out_of_bounds(self.key, read)
+        if refused:
+            return f"is refused by the kernel: {refused}"
+        return None if read == folded else f"is {read} to the kernel: write that"
 
     def steps(self, value: str) -> tuple[Step, ...]:
         return (WriteFile(sysctl_path(self.key), value),)
@@ -92,6 +102,8 @@ class Sysctl(msgspec.Struct, frozen=True):
         return with_last_word(host, edit, profile, also=twins)
 
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        if is_forwarding(self.key):
+            return forwarding_circumstances(host, self.key, before, after, back=self.steps(before))
         if self.twin is None or before == after:
             return Circumstances()
         twin = Sysctl(self.twin)

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.sysfs_owner import owner_of
@@ -25,6 +26,8 @@ MAX_FILES: Final = 4096
 """More of them one line does not mean: hardly anybody meant what a pattern then fits."""
 
 _PART: Final = re.compile(r"[\w:.,@+!=#*?\[\]-]+", re.ASCII)
+_MASKS: Final = re.compile(r"(\w+_)?(cpumask|cpus|affinity)", re.ASCII)
+_MASK: Final = re.compile(r"[0-9a-fA-F]{1,512}(,[0-9a-fA-F]{1,8})*")
 _SIGNS: Final = frozenset("*?[")
 # They act when they are written to, or make the kernel start a program; what they read is nothing to put back.
 _ACTING: Final = frozenset(
@@ -85,6 +88,15 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
         if len(found) > MAX_FILES:
             return Missing("unreadable", f"more than {MAX_FILES} files fit the pattern")
         return tuple(sorted(set(found.values()))) or Missing("absent", "no file fits the pattern")
+
+    def chosen(self, host: Host, live: str, wanted: str) -> str:
+        """A mask of CPUs as the kernel spells it, with as many digits as it has now; all else as it stands."""
+        is_mask = _MASKS.fullmatch(self.place.rpartition("/")[2]) and _MASK.fullmatch(live) and _MASK.fullmatch(wanted)
+        if not is_mask:
+            return wanted
+        digits = len(live.replace(",", ""))
+        spelt = "".join(group.zfill(8) for group in wanted.lower().split(",")).lstrip("0").zfill(digits)
+        return mask_words(spelt) if len(spelt) == digits else wanted
 
     def absence(self, host: Host, missing: Missing) -> Missing:
         if missing.is_absent:

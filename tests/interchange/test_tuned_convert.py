@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from advisor.host import DirectoryFiles, Host, NoCommands
 from advisor.interchange.from_tuned import import_tuned
 from advisor.interchange.records import Imported, Mode
 from advisor.interchange.to_profile import to_profile
@@ -12,6 +15,7 @@ from advisor.interchange.tuned.plugin_boot import parse_cmdline
 from advisor.interchange.tuned.plugin_disk import parse_readahead
 from advisor.interchange.tuned.plugin_net import parse_link_parameters
 from tests.interchange.hosts import CPU, PROC, became, machine, tuned, values
+from tests.trees import make_tree
 
 
 def imported(body: str, mode: Mode = "faithful", files: dict[str, str | bytes] | None = None) -> Imported:
@@ -284,6 +288,35 @@ def test_two_patterns_that_fit_one_file() -> None:
     }
     hidden = imported(f"[sysfs]\n{base}/b/cpumask=2\n{base}/*/cpumask=1\n", files=files)
     assert values(hidden) == {f"sysfs:{base}/*/cpumask": "1"}
+
+
+def test_tuned_breaks_off_where_there_are_no_idle_states() -> None:
+    """As in most virtual machines; what comes before the name of a state still counts."""
+    bare = (f"{CPU}/cpu0/cpuidle",)
+    for text, latency in (
+        ("cstate.name:C1|10", None),
+        ("cstate.id:1|cstate.name_no_zero:C1|10", None),
+        ("cstate.id:1|10", "10"),
+        ("10|cstate.name:C1", "10"),
+    ):
+        host = machine(tuned(mine=f"[cpu]\nforce_latency={text}\n"), without=bare)
+        found = became(import_tuned("mine", host, "faithful"), "force_latency")
+        assert [one.value for one in found] == [latency]
+        assert latency or "TuneD breaks off" in found[0].why
+        (meant,) = became(import_tuned("mine", host, "intent"), "force_latency")
+        assert meant.value == "10"
+
+
+def test_one_file_by_two_names(tmp_path: Path) -> None:
+    """As the queue of write-back, on its bus and among all others: the later line keeps it."""
+    queues, bus = "/sys/devices/virtual/workqueue", "/sys/bus/workqueue/devices"
+    files = {f"{queues}/{name}/cpumask": "f\n" for name in ("a", "writeback")}
+    body = f"[sysfs]\n{bus}/writeback/cpumask=1\n{queues}/*/cpumask=1\n"
+    profile = {path: text for path, text in tuned(mine=body).items() if isinstance(text, str)}
+    links = {f"{bus}/writeback": "../../../devices/virtual/workqueue/writeback"}
+    root = make_tree(tmp_path, {**files, **profile}, links)
+    found = import_tuned("mine", Host(DirectoryFiles(str(root)), NoCommands()), "faithful")
+    assert values(found) == {f"sysfs:{queues}/*/cpumask": "1"}
 
 
 def test_a_section_that_gets_no_device_does_nothing_at_all() -> None:

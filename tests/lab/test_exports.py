@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from .guest import Machine
 from .road import advisor, out
@@ -38,7 +43,8 @@ VALUES = {
     "block:nvme0n1:read_ahead_kb": "512",
     "thp:enabled": "never",
 }
-PROFILE = HEAD + "".join(LINE.format(*pair) for pair in VALUES.items())
+# Beside them what NetworkManager calls otherwise than the kernel, and what nmstate would widen.
+WIRE = {"link:eth1:feature.rx-gro": "off", "link:eth1:feature.tx-tcp-segmentation": "off"}
 # How each value is read by a hand that knows nothing of us, and what is wanted.
 LOOK = {
     "sysctl -n net.core.somaxconn": "5123",
@@ -57,14 +63,22 @@ cloud_init_modules: [write-files]
 cloud_config_modules: [runcmd]
 cloud_final_modules: [scripts-user]
 """
+LOOK_WIRE = {
+    "ethtool -k eth1 | sed -n 's/^generic-receive-offload: //p'": "off",
+    "ethtool -k eth1 | sed -n 's/^.tx-tcp-segmentation: //p'": "off",
+}
 LINKS = [command for command in LOOK if "eth1" in command]
 LIVE = "; ".join(LOOK)
+# Debian 12 has no nmstate: `cargo install nmstatectl` makes one that runs there.
+NMSTATECTL = os.environ.get("ADVISOR_NMSTATECTL")
 
 
 @pytest.fixture(scope="module")
 def wanted(guest: Machine) -> Iterator[Machine]:
-    """The guest with the profile, and everything as before afterwards."""
-    guest.put("/etc/advisor/profiles/mixed.toml", PROFILE)
+    """The guest with the profiles, and everything as before afterwards."""
+    for name, values in {"mixed": VALUES, "wire": VALUES | WIRE}.items():
+        text = HEAD.replace('"mixed"', f'"{name}"') + "".join(LINE.format(*pair) for pair in values.items())
+        guest.put(f"/etc/advisor/profiles/{name}.toml", text)
     yield guest
     out(guest, "rm -rf /etc/advisor /root/export")
 
@@ -82,14 +96,15 @@ def host(wanted: Machine) -> Iterator[Machine]:
     assert out(wanted, LIVE) == before
 
 
-def exported(guest: Machine, form: str) -> list[str]:
-    done = advisor(guest, "profiles", "export", "mixed", "--format", form, "-o", "/root/export")
+def exported(guest: Machine, form: str, profile: str = "mixed") -> list[str]:
+    done = advisor(guest, "profiles", "export", profile, "--format", form, "-o", "/root/export")
     return [line for line in done.stderr.splitlines() if line.startswith("left out")]
 
 
 def in_force(guest: Machine, *commands: str) -> None:
+    wanted = LOOK | LOOK_WIRE
     for command in commands or LOOK:
-        assert out(guest, command).strip() == LOOK[command], command
+        assert out(guest, command).strip() == wanted[command], command
 
 
 def test_files_act_at_once_and_after_a_restart(host: Machine) -> None:
@@ -169,10 +184,10 @@ def test_cloud_init_takes_it_as_user_data(host: Machine) -> None:
         host.run(f"rm -f {' '.join(written)}; rm -rf {config} /var/lib/cloud /run/cloud-init", timeout=60)
 
 
-def test_networkmanager_keeps_what_it_has_words_for(host: Machine) -> None:
-    left = exported(host, "networkmanager")
+@pytest.fixture
+def wire(host: Machine) -> Iterator[Machine]:
+    """The host with eth1 in NetworkManager's hands."""
     unmanaged = out(host, "cat /etc/NetworkManager/conf.d/10-lab.conf")
-    assert {line.split()[2].partition(":")[0] for line in left} == {"sysctl", "block", "thp"}
     try:
         for command in (
             "systemctl stop systemd-networkd.socket systemd-networkd; rm -f /etc/NetworkManager/conf.d/10-lab.conf",
@@ -182,11 +197,60 @@ def test_networkmanager_keeps_what_it_has_words_for(host: Machine) -> None:
             "nmcli --wait 90 connection up wire",
         ):
             host.run(command, timeout=240).check()
-        done = host.run("sh /root/export/networkmanager.sh", timeout=300)
-        assert done.rc == 0, done.stdout + done.stderr
-        in_force(host, *LINKS)
-        assert out(host, "nmcli --get-values 802-3-ethernet.mtu connection show wire").strip() == "4000"
+        yield host
     finally:
         host.run("nmcli connection delete wire; systemctl stop NetworkManager", timeout=60)
         host.put("/etc/NetworkManager/conf.d/10-lab.conf", unmanaged)
         host.reboot()
+
+
+def test_networkmanager_keeps_what_it_has_words_for(wire: Machine) -> None:
+    left = exported(wire, "networkmanager", "wire")
+    assert {line.split()[2].partition(":")[0] for line in left} == {"sysctl", "block", "thp"}
+    done = wire.run("sh /root/export/networkmanager.sh", timeout=300)
+    assert done.rc == 0, done.stdout + done.stderr
+    in_force(wire, *LINKS, *LOOK_WIRE)
+    assert out(wire, "nmcli --get-values 802-3-ethernet.mtu connection show wire").strip() == "4000"
+
+
+def sent(guest: Machine, source: str, destination: str) -> None:
+    """A large file, in parts that the agent takes."""
+    data, size = gzip.compress(Path(source).read_bytes()), 1 << 20
+    for number, start in enumerate(range(0, len(data), size)):
+        guest.put(f"{destination}.{number:03}", data[start : start + size])
+    out(guest, f"cat {destination}.* | gzip -d >{destination} && chmod 755 {destination} && rm {destination}.*")
+
+
+def holds(found: Any, wanted: Any) -> bool:
+    """Whether all that is wanted is found."""
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(holds(found.get(key), value) for key, value in wanted.items())
+    return bool(found == wanted)
+
+
+@pytest.mark.skipif(not NMSTATECTL, reason="ADVISOR_NMSTATECTL names no binary of nmstatectl, and Debian 12 has none")
+def test_nmstate_takes_it_and_shows_it(wire: Machine) -> None:
+    left = [line.split()[2] for line in exported(wire, "nmstate", "wire")]
+    assert {one.partition(":")[0] for one in left} == {"sysctl", "block", "thp", "link"}
+    assert [one for one in left if one.startswith("link:")] == ["link:eth1:feature.tx-tcp-segmentation"]
+    sent(wire, str(NMSTATECTL), "/usr/local/bin/nmstatectl")
+    addresses = out(wire, "ip -4 -o addr show eth1")
+    try:
+        for command in (
+            "nmstatectl validate state.yaml",
+            "nmstatectl gc state.yaml",
+            "nmstatectl apply --no-commit --timeout 60 state.yaml",
+            "nmstatectl commit",
+        ):
+            done = wire.run(command, cwd="/root/export", timeout=300)
+            assert done.rc == 0, command + done.stdout + done.stderr
+        in_force(wire, *LINKS, *list(LOOK_WIRE)[:1])
+        assert out(wire, "ip -4 -o addr show eth1") == addresses
+        (state,) = yaml.safe_load(out(wire, "cat /root/export/state.yaml"))["interfaces"]
+        (shown,) = json.loads(out(wire, "nmstatectl show --json eth1"))["interfaces"]
+        assert holds(shown, state), shown
+        # What it would have widened is as it was.
+        assert "tx-tcp-segmentation: on" in out(wire, "ethtool -k eth1")
+        assert out(wire, "nmcli --get-values 802-3-ethernet.mtu connection show wire").strip() == "4000"
+    finally:
+        out(wire, "rm -f /usr/local/bin/nmstatectl")

@@ -3,8 +3,8 @@
     python -m tests.lab.tuned_effect [--socket /tmp/lab.sock] [PROFILE…]     prints the table of docs/import.md
 
 The two states are whole: every sysctl, every file of the block queues, of the CPUs, of the memory management and of the
-modules' parameters, all that ethtool tells of the links, and the loaded modules (`guest/look.py`). A difference counts
-as explained only where the report of the import names the reason (`EXPLAINED`).
+modules' parameters, all that ethtool tells of the links, the loaded modules and the mounts (`guest/look.py`). A
+difference counts as explained only where the report of the import names the reason (`EXPLAINED`).
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ RESTLESS: Final = re.compile(
             r"/sys/class/net/.*/queues/.*/(byte_queue_limits/.*|tx_timeout|traffic_class)",
             r"/sys/module/.*/parameters/.*(seed|cookie|count).*",
             r"/sys/kernel/debug/sched/.*(verbose)",
+            r"/sys/devices/virtual/workqueue/.*/pool_ids",
             r"/proc/irq/\d+/(spurious|effective_affinity.*|affinity_hint)",
             r"/sys/module/random/.*",
             # What the system writes by itself, and a file of TuneD's own, which it empties.
@@ -57,7 +58,12 @@ EXPLAINED: Final[tuple[tuple[str, str], ...]] = (
     (r"holds the CPUs' wake-up latency", r"latency"),
     (r"readahead(_multiply)?: is set on loop0", r"/sys/block/loop\d+/queue/read_ahead_kb"),
     (r"elevator: is set on loop0", r"/sys/block/loop\d+/queue/scheduler"),
+    # A script is told with its path: what this one mounts anew and loads was read in it.
+    (r"script that TuneD runs as root, .*/spindown-disk/script\.sh", r"mount:.*"),
 )
+# ethtool(8) shows some offloads by another name than it takes.
+KERNEL_NAMES: Final = {"large-receive-offload": "rx-lro"}
+NOTHING: Final = "nothing of this profile applies here"
 
 
 @dataclass(frozen=True)
@@ -141,13 +147,22 @@ def _by_tuned(guest: Machine, name: str, clean: State) -> Tuned:
 def restored(guest: Machine, clean: State) -> dict[str, tuple[str, str]]:
     """What is not as it was, put back by hand; the answer says what it was and what it had become."""
     remains = changed(clean, look(guest))
-    for name, (before, after) in remains.items():
+    for name, (before, _) in remains.items():
         if name.startswith("/") and before != "-":
             guest.run(f"echo {shlex.quote(before)} >{shlex.quote(name)}")
-        elif name.startswith("module:") and after != "-":
-            guest.run(f"modprobe -r {shlex.quote(name.removeprefix('module:'))}")
+        elif name.startswith("ethtool:") and ":-k:" in name:
+            link, feature = name.split(":")[1], name.rpartition(":")[2]
+            guest.run(f"ethtool -K {shlex.quote(link)} {KERNEL_NAMES.get(feature, feature)} {before.split()[0]}")
+        elif name.startswith("mount:") and before != "-":
+            # `atime` takes `noatime` back, which `relatime` alone does not.
+            guest.run(f"mount -o remount,atime,{shlex.quote(before)} {shlex.quote(name.removeprefix('mount:'))}")
         elif name.startswith("etc:") and before == "-":
             guest.run(f"rm -f {shlex.quote(name.removeprefix('etc:'))}")
+    names = [name for name, (before, _) in remains.items() if name.startswith("module:") and before == "-"]
+    modules = [shlex.quote(name.removeprefix("module:")) for name in names]
+    if modules:
+        # One may hold another, in whatever order they are named; a socket of systemd's holds rfkill.
+        guest.run(f"systemctl stop systemd-rfkill.socket; for time in 1 2 3; do modprobe -qr {' '.join(modules)}; done")
     return remains
 
 
@@ -156,18 +171,32 @@ def effect(guest: Machine, name: str, clean: State, tuned: Tuned) -> Effect:
     imported = document(guest, "profiles", "import", f"tuned:{name}", "--mode", "faithful", "--install")
     own = imported["name"]
     try:
-        applied = document(guest, "apply", own, "--yes", "--confirm-within", "0", "--runtime-only")
+        applied = _applied(guest, own)
         ours = look(guest)
-        if applied["state"] != "unchanged":
+        if applied["state"] == "applied":
             document(guest, "rollback")
         remains = restored(guest, clean)
+    except AssertionError:
+        guest.run("advisor rollback --all --force", timeout=180)
+        raise
     finally:
-        guest.run(f"advisor rollback --all --force; rm -f /etc/advisor/profiles/{own}.toml", timeout=120)
+        guest.run(f"rm -f /etc/advisor/profiles/{own}.toml")
     # What keeps values over a restart lies in other files with each of the two.
     live = {key for key in {*tuned.state, *ours} if not key.startswith("etc:")}
     both = [{key: value for key, value in state.items() if key in live} for state in (clean, tuned.state, ours)]
     told = tuple(dict.fromkeys(sentences(imported, applied)))
     return Effect(name, len(live), changed(both[0], both[1]), changed(both[1], both[2]), told, remains, tuned)
+
+
+def _applied(guest: Machine, name: str) -> dict[str, Any]:
+    """What `apply` says; of a profile of which nothing applies here, the plan with the reasons."""
+    words = ["advisor", "apply", name, "--yes", "--confirm-within", "0", "--runtime-only", "--json"]
+    done = guest.run(words, timeout=180)
+    if done.rc == 3 and NOTHING in done.stdout:
+        return {**document(guest, "plan", name, "--runtime-only", code=3), "state": "nothing applies"}
+    assert done.rc == 0, f"{' '.join(words)}: {done.rc}\n{done.stdout}\n{done.stderr}"
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def sentences(imported: Mapping[str, Any], applied: Mapping[str, Any]) -> Iterable[str]:

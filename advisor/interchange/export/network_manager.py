@@ -3,34 +3,29 @@ NetworkManager, and has them taken up: without a break for an MTU, by activating
 
 from __future__ import annotations
 
-from advisor.interchange.export.settings import Bundle, Exported, LeftOut
+from advisor.interchange.export.ethtool_words import GROUPS, RENAMED, SWITCHES, why_unsaid
+from advisor.interchange.export.settings import Bundle, Exported, LeftOut, Setting
 from advisor.interchange.export.words import head, left_out_words, reason
 from advisor.script import shell_quote
 
-# The kernel's names of offloads are those of nm-settings; ring, coalesce, channels and pause have names of their own.
-_GROUPS = ("ring", "coalesce", "channels", "feature", "pause")
-
 
 def script(wanted: Exported) -> Bundle:
-    """``networkmanager.sh``: one ``nmcli connection modify`` for each value, then ``nmcli device reapply``."""
-    lines: dict[str, list[str]] = {}
+    """``networkmanager.sh``: one ``nmcli connection modify`` for each link, then ``nmcli device reapply``."""
+    links: dict[str, list[Setting]] = {}
     left: list[LeftOut] = []
     for setting in wanted.settings:
-        kind, _, rest = setting.tunable.partition(":")
-        link, _, key = rest.partition(":")
-        name = _property(key) if kind == "link" else None
-        if name is None:
-            why = "NetworkManager has no word for it" if kind == "link" else "NetworkManager sets links alone"
+        why = why_unsaid(setting, wanted, "NetworkManager")
+        if why is None and _words(setting) is None:
+            why = "NetworkManager has no word for it"
+        if why:
             left.append(LeftOut(setting.tunable, setting.value, why))
             continue
-        command = f"modify {shell_quote(link)} {shell_quote(name)} {shell_quote(setting.value)}"
-        lines.setdefault(link, []).append(reason(setting) + command)
+        links.setdefault(setting.tunable.split(":")[1], []).append(setting)
     every = (*left, *wanted.left_out)
-    if not lines:
+    if not links:
         return Bundle({}, every, ())
     parts = ["#!/bin/sh\n" + head(wanted, "Commands of nmcli.") + left_out_words(every) + _MODIFY]
-    for link, some in lines.items():
-        parts += [*some, f"take_up {shell_quote(link)}"]
+    parts += [_commands(link, some) for link, some in links.items()]
     name = "networkmanager.sh"
     return Bundle({name: ("\n".join(parts) + "\n").encode()}, every, (f"sh {name}",), (name,))
 
@@ -42,11 +37,12 @@ active() {
     nmcli --get-values GENERAL.CON-UUID device show "$1"
 }
 
-# modify LINK PROPERTY VALUE: in the profile that is active on the link
+# modify LINK PROPERTY VALUE...: in the profile that is active on the link, all of them or none
 modify() {
     uuid=$(active "$1")
     [ -n "$uuid" ] || { echo "$1: no profile of NetworkManager is active on it" >&2; exit 1; }
-    nmcli connection modify uuid "$uuid" "$2" "$3"
+    shift
+    nmcli connection modify uuid "$uuid" "$@"
 }
 
 # take_up LINK: without a break where NetworkManager can; it activates the profile anew for what ethtool sets
@@ -56,8 +52,23 @@ take_up() {
 """
 
 
-def _property(key: str) -> str | None:
+def _commands(link: str, settings: list[Setting]) -> str:
+    pairs = [words for setting in settings if (words := _words(setting))]
+    said = "".join(f" \\\n    {shell_quote(name)} {shell_quote(value)}" for name, value in pairs)
+    return "".join(map(reason, settings)) + f"modify {shell_quote(link)}{said}\ntake_up {shell_quote(link)}"
+
+
+def _words(setting: Setting) -> tuple[str, str] | None:
+    """The property and its value, as nmcli takes them; None where it has none."""
+    key = setting.tunable.rpartition(":")[2]
     if key == "mtu":
-        return "802-3-ethernet.mtu"
-    group, dot, name = key.partition(".")
-    return f"ethtool.{group}-{name}" if dot and group in _GROUPS else None
+        return "802-3-ethernet.mtu", setting.value
+    group, _, name = key.partition(".")
+    if group not in (*GROUPS, "channels"):
+        return None
+    value = setting.value
+    if group == "feature":
+        name = RENAMED.get(name, name)
+    elif name in SWITCHES:
+        value = "1" if value == "on" else "0"
+    return f"ethtool.{group}-{name}", value

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.interchange.export.settings import Bundle, Exported, LeftOut
+from advisor.interchange.export.ethtool_words import GROUPS, why_unsaid
+from advisor.interchange.export.settings import Bundle, Exported, LeftOut, Setting
 from advisor.interchange.export.words import head, left_out_words
 from advisor.interchange.export.yaml_text import dumped
 
-_GROUPS = {"ring": "ring", "coalesce": "coalesce", "feature": "feature", "pause": "pause"}
+# Handed on as NetworkManager's tso and sg, each of which switches several of the kernel's features.
+_WIDENED = ("feature.tx-tcp-segmentation", "feature.tx-scatter-gather")
 
 
 def state(wanted: Exported) -> Bundle:
@@ -16,22 +18,30 @@ def state(wanted: Exported) -> Bundle:
     links: dict[str, dict[str, Any]] = {}
     left: list[LeftOut] = []
     for setting in wanted.settings:
-        kind, _, rest = setting.tunable.partition(":")
-        link, _, key = rest.partition(":")
-        group, _, name = key.partition(".")
-        if kind == "link" and key == "mtu":
-            links.setdefault(link, {"name": link})["mtu"] = int(setting.value)
-        elif kind == "link" and group in _GROUPS:
-            place = links.setdefault(link, {"name": link}).setdefault("ethtool", {}).setdefault(_GROUPS[group], {})
-            place[name] = _value(setting.value)
-        else:
-            why = "nmstate has no word for it" if kind == "link" else "nmstate sets links alone"
+        why = _why_unsaid(setting, wanted)
+        if why:
             left.append(LeftOut(setting.tunable, setting.value, why))
+            continue
+        _, link, key = setting.tunable.split(":")
+        found = links.setdefault(link, {"name": link})
+        if key == "mtu":
+            found["mtu"] = int(setting.value)
+            continue
+        group, _, name = key.partition(".")
+        found.setdefault("ethtool", {}).setdefault(group, {})[name] = _value(setting.value)
     every = (*left, *wanted.left_out)
     text = head(wanted, "A desired state of nmstate.") + left_out_words(every)
     text += dumped({"interfaces": list(links.values())})
     use = ("nmstatectl apply --no-commit --timeout 60 state.yaml", "nmstatectl commit")
     return Bundle({"state.yaml": text.encode()} if links else {}, every, use if links else ())
+
+
+def _why_unsaid(setting: Setting, wanted: Exported) -> str | None:
+    key = setting.tunable.rpartition(":")[2]
+    if key in _WIDENED:
+        return "nmstate switches others along with it"
+    why = why_unsaid(setting, wanted, "nmstate")
+    return why or (None if key == "mtu" or key.partition(".")[0] in GROUPS else "nmstate has no word for it")
 
 
 def _value(text: str) -> bool | int | str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Final
 
@@ -114,6 +115,9 @@ def _latency(context: Context, given: Given) -> ImportedSetting:
         return given.line.ignored("none: TuneD sets no latency")
     if latency is None:
         return given.swallowed(context, f"no latency follows from it here: {note}")
+    if context.is_faithful and _breaks_off(given.text, context.host):
+        why = f"these CPUs show no idle states: TuneD breaks off where it looks for the name of one, and sets no {note}"
+        return given.line.ignored(why, "refused")
     return given.line.wanted("pm-qos:cpu_dma_latency", str(latency), note=note)
 
 
@@ -131,6 +135,16 @@ def latency_of(text: str, host: Host) -> tuple[int | None, str]:
         if latency is not None and not (found[2] and latency == 0):
             return latency, f"{word} is {latency} on this host"
     return None, "this host has no such idle state"
+
+
+def _breaks_off(text: str, host: Host) -> bool:
+    """Whether TuneD lists idle states that are not there, which it does not expect; alternatives before have failed."""
+    if host.is_dir(_STATES):
+        return False
+    reached = itertools.takewhile(
+        lambda word: not re.fullmatch(r"\s*[+-]?\d{1,10}\s*|none|None", word), text.split("|")
+    )
+    return any(re.match(r"cstate\.name(_no_zero)?:", word) for word in reached)
 
 
 def _of_state(host: Host, by: str, wanted: str) -> int | None:

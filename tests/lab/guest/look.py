@@ -1,6 +1,7 @@
 """Prints what the host's kernel holds at this moment, as one JSON object of name -> value. Run in the guest.
 
-Names are paths, but for what has none: `ethtool:LINK:QUESTION:WORDS`, `module:NAME`, `latency`, `etc:PATH`.
+Names are paths, but for what has none: `ethtool:LINK:QUESTION:WORDS`, `module:NAME`, `mount:PLACE`, `latency`,
+`etc:PATH`.
 """
 
 import glob
@@ -56,6 +57,8 @@ def main() -> None:
             found[f"ethtool:{link}:{question}:{heading}:{words.strip()}"] = value.strip()
     with open("/proc/modules") as modules:
         found |= {f"module:{line.split()[0]}": "loaded" for line in modules}
+    with open("/proc/self/mounts") as mounts:
+        found |= {f"mount:{line.split()[1]}": line.split()[3] for line in mounts}
     with open("/dev/cpu_dma_latency", "rb") as latency:
         found["latency"] = str(int.from_bytes(latency.read(4), "little", signed=True))
     for place, _, names in os.walk("/etc"):

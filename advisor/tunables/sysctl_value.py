@@ -1,0 +1,87 @@
+"""What the kernel makes of a value of a sysctl: numbers are read to the base that their prefix says, words behind them
+are not read, and some keys take a part of the numbers only (kernel/sysctl.c: proc_dointvec, proc_get_long)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.facts.sysctl_keys import kernel_number, numbers_of
+
+# Keys whose words are no such numbers: text, lists and masks of CPUs or ports, hexadecimal in what is read back.
+_TEXT: Final = re.compile(
+    r"kernel\.(hostname|domainname|core_pattern|modprobe|hotplug|poweroff_cmd|printk_devkmsg|watchdog_cpumask)"
+    r"|kernel\.(ftrace_dump_on_oops|seccomp\..*|random\.(boot_id|uuid))|fs\.binfmt_misc\..*|sunrpc\..*_debug"
+    r"|net\.core\.(default_qdisc|rps_default_mask|flow_limit_cpu_bitmap|netdev_rss_key)"
+    r"|net\.ipv[46]\.(ip_local_reserved_ports|tcp_\w*congestion_control|tcp_available_ulp|tcp_fastopen_key)"
+    r"|net\.ipv6\.conf\..*\.stable_secret|net\.mptcp\.(scheduler|path_manager)|net\.netfilter\.nf_log\..*"
+    r"|net\.sctp\.cookie_hmac_alg|vm\.numa_zonelist_order|.*(mask|bitmap)"
+)
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """What every number of a key has to be, as the kernel documents it in ``source``, where it refuses the others too.
+
+    ``is_ordered``: none is smaller than the one before it.
+    """
+
+    low: int
+    high: int | None
+    source: str
+    is_ordered: bool = False
+
+
+_VM: Final = "Documentation/admin-guide/sysctl/vm.rst"
+_IP: Final = "Documentation/networking/ip-sysctl.rst"
+# Where kernels differ, the widest. A key whose other values a kernel takes without a word (rp_filter, tcp_mtu_probing) is not here.
+_BOUNDS: Final[Mapping[str, Bounds]] = {
+    "vm.swappiness": Bounds(0, 200, _VM),
+    "vm.overcommit_memory": Bounds(0, 2, _VM),
+    "vm.panic_on_oom": Bounds(0, 2, _VM),
+    "vm.compaction_proactiveness": Bounds(0, 100, _VM),
+    "vm.watermark_scale_factor": Bounds(1, 3000, _VM),
+    "vm.dirty_ratio": Bounds(0, 100, _VM),
+    "vm.dirty_background_ratio": Bounds(0, 100, _VM),
+    "vm.dirty_bytes": Bounds(8192, None, f"{_VM}: two pages"),
+    "net.ipv4.ip_default_ttl": Bounds(1, 255, _IP),
+    "net.ipv4.ip_local_port_range": Bounds(1, 65535, _IP, is_ordered=True),
+    "net.ipv4.tcp_tw_reuse": Bounds(0, 2, _IP),
+}
+
+
+def canonical(key: str, value: str, *, numbers: int | None = None) -> str:
+    """The value as the kernel shows it once it is set: ``050 # why`` is ``40``.
+
+    ``numbers``: how many of them the key holds, where that is known of a host. What is not numbers, or not known to
+    be, is given back as it is.
+    """
+    if _TEXT.fullmatch(key):
+        return value
+    words = re.split("[ \t\n]+", value.strip(" \t\n"))
+    end = next((place for place, word in enumerate(words) if word.startswith("#")), len(words))
+    most = numbers_of(key) or numbers
+    read = [kernel_number(word) for word in words[:end][:most]]
+    if not read or None in read:
+        return value
+    return " ".join(map(str, read))
+
+
+def out_of_bounds(key: str, value: str) -> str | None:
+    """Why the kernel refuses numbers for a key, by its own documentation; None where it does not or is not known to."""
+    bounds = _BOUNDS.get(key)
+    read = [kernel_number(word) for word in value.split()]
+    if bounds is None or not read:
+        return None
+    found = [number for number in read if number is not None]
+    if len(found) < len(read):
+        return None
+    wrong = next((one for one in found if one < bounds.low or (bounds.high is not None and one > bounds.high)), None)
+    if wrong is not None:
+        span = f"from {bounds.low} on" if bounds.high is None else f"{bounds.low} to {bounds.high}"
+        return f"{wrong} is not {span} ({bounds.source})"
+    if bounds.is_ordered and found != sorted(found):
+        return f"{found[-1]} is less than {found[0]} ({bounds.source})"
+    return None

@@ -1,0 +1,65 @@
+"""Files below /sys that have two names, or that the kernel reads in another spelling than it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.host import Host, MemoryFiles, NoCommands
+from advisor.tunables.sysfs import SysfsAttribute
+from tests.transaction.kernel_system import build, plan_of, reasons, values
+
+QUEUES = "/sys/devices/virtual/workqueue"
+BUS = "/sys/bus/workqueue/devices"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    """Two queues of work, one of which is listed on its bus, too."""
+    found = build(tmp_path, {f"{QUEUES}/a/cpumask": "f\n", f"{QUEUES}/b/cpumask": "f\n", f"{BUS}/none": ""})
+    (tmp_path / f"root{BUS}/b").symlink_to("../../../devices/virtual/workqueue/b")
+    return found
+
+
+def test_a_file_of_two_names_is_set_once(host: Host) -> None:
+    """Set twice, it would be put back twice, and found as nobody had left it."""
+    plan = plan_of(host, {f"sysfs:{BUS}/b/cpumask": "3", f"sysfs:{QUEUES}/*/cpumask": "3"})
+    assert values(plan) == {f"sysfs:{BUS}/b/cpumask": ("f", "3"), f"sysfs:{QUEUES}/a/cpumask": ("f", "3")}
+    why = f"is the same file as sysfs:{BUS}/b/cpumask"
+    assert reasons(plan) == {f"sysfs:{QUEUES}/b/cpumask": ("not-applicable", why)}
+
+
+def test_two_values_for_one_file_are_refused(host: Host) -> None:
+    with pytest.raises(UsageError, match="are one file"):
+        plan_of(host, {f"sysfs:{BUS}/b/cpumask": "3", f"sysfs:{QUEUES}/b/cpumask": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "live", "wanted", "written"),
+    [
+        ("cpumask", "f", "00000005", "5"),
+        # What the kernel refuses stays as it is.
+        ("cpumask", "f", "0x5", "0x5"),
+        ("cpumask", "ff", "5", "05"),
+        ("cpumask", "ffffffff,ffffffff", "00000000,00000005", "00000000,00000005"),
+        ("cpumask", "ffffffff,ffffffff", "5", "00000000,00000005"),
+        ("rps_cpus", "3,00000000", "FFFFFFFF", "0,ffffffff"),
+        # More CPUs than there are: the kernel says so itself.
+        ("cpumask", "f", "00000100", "00000100"),
+        ("cpumask", "f", "many", "many"),
+        ("cpumask", "n/a", "00000005", "00000005"),
+        ("local_cpulist", "0-3", "00000005", "00000005"),
+        ("delay", "5", "00000005", "00000005"),
+    ],
+)
+def test_a_mask_is_spelt_as_the_kernel_spells_it(name: str, live: str, wanted: str, written: str) -> None:
+    place = f"/sys/devices/x/{name}"
+    machine = Host(MemoryFiles({place: f"{live}\n".encode()}), NoCommands())
+    assert SysfsAttribute(place).chosen(machine, live, wanted) == written
+
+
+def test_what_is_there_in_another_spelling_is_no_change(host: Host) -> None:
+    plan = plan_of(host, {f"sysfs:{QUEUES}/a/cpumask": "0000000f"})
+    assert reasons(plan) == {f"sysfs:{QUEUES}/a/cpumask": ("in-place", "is there already")}

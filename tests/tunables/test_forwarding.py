@@ -1,0 +1,82 @@
+"""Forwarding of packets, and what the kernel moves along with it: the switches of links, and large receive offload."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.host import Host, MemoryFiles, Missing, NoCommands, WriteFile
+from advisor.host.ethtool import Answer
+from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.sysctl import Sysctl
+
+CONF = "/proc/sys/net/ipv4/conf"
+FILES = {
+    "/proc/sys/net/ipv4/ip_forward": "0",
+    f"{CONF}/all/forwarding": "0",
+    f"{CONF}/all/accept_redirects": "0",
+    f"{CONF}/default/forwarding": "0",
+    f"{CONF}/eth0/forwarding": "0",
+    f"{CONF}/eth1/forwarding": "1",
+    "/proc/sys/net/ipv6/conf/all/forwarding": "0",
+    "/proc/sys/net/ipv6/conf/all/accept_redirects": "1",
+    "/proc/sys/net/ipv6/conf/eth0/forwarding": "1",
+    **{f"/sys/class/net/{name}/mtu": "1500" for name in ("eth0", "eth1", "eth2", "eth3", "v.7")},
+}
+HAS_LRO = {"eth0": (True, True), "eth1": (False, True), "eth2": (True, False), "v.7": (True, True)}
+
+
+def around(key: str, before: str, after: str) -> Circumstances:
+    answers: dict[tuple[str, str], Answer | Missing] = {}
+    for name, (is_on, is_free) in HAS_LRO.items():
+        answers[name, "features"] = {"rx-lro": is_on}
+        answers[name, "changeable"] = {"rx-lro": is_free}
+    files = MemoryFiles({path: f"{text}\n".encode() for path, text in FILES.items()})
+    return Sysctl(key).circumstances(Host(files, NoCommands(), ethtool_answers=answers), before, after, profile="p")
+
+
+def moved(found: Circumstances) -> dict[str, str]:
+    return {one.tunable: one.before for one in found.siblings}
+
+
+ALL_LRO = {"link:eth0:feature.rx-lro": "on", "link:v.7:feature.rx-lro": "on"}
+
+
+@pytest.mark.parametrize(
+    ("key", "siblings"),
+    [
+        ("net.ipv4.ip_forward", ALL_LRO),
+        ("net.ipv4.conf.all.forwarding", ALL_LRO),
+        ("net.ipv6.conf.all.forwarding", ALL_LRO),
+        ("net.ipv4.conf.eth0.forwarding", {"link:eth0:feature.rx-lro": "on"}),
+        ("net.ipv6.conf.v/7.forwarding", {"link:v.7:feature.rx-lro": "on"}),
+        # Off already, fixed, and a link that is not there.
+        ("net.ipv4.conf.eth1.forwarding", {}),
+        ("net.ipv4.conf.eth2.forwarding", {}),
+        ("net.ipv4.conf.eth9.forwarding", {}),
+        ("net.ipv4.conf.all.rp_filter", {}),
+    ],
+)
+def test_where_forwarding_begins_large_receive_offload_ends(key: str, siblings: dict[str, str]) -> None:
+    found = around(key, "0", "1")
+    assert moved(found) == siblings
+    assert bool(found.notes) == bool(siblings)
+    assert moved(around(key, "1", "0")) == {}, "it does not come back where forwarding ends"
+    assert around(key, "0", "0") == Circumstances()
+
+
+def test_going_back_gives_each_link_what_it_had() -> None:
+    def written(key: str, before: str) -> dict[str, str]:
+        undo = around(key, before, "1" if before == "0" else "0").undo
+        assert undo is not None
+        return {step.path: step.value for step in undo if isinstance(step, WriteFile)}
+
+    assert list(written("net.ipv4.ip_forward", "0").items()) == [
+        ("/proc/sys/net/ipv4/ip_forward", "0"),
+        (f"{CONF}/all/accept_redirects", "0"),
+        (f"{CONF}/eth1/forwarding", "1"),
+    ]
+    assert written("net.ipv6.conf.all.forwarding", "0") == {
+        "/proc/sys/net/ipv6/conf/all/forwarding": "0",
+        "/proc/sys/net/ipv6/conf/eth0/forwarding": "1",
+    }
+    assert around("net.ipv4.conf.eth0.forwarding", "0", "1").undo is None

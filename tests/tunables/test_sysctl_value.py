@@ -1,0 +1,87 @@
+"""Values of sysctls as the kernel reads them, and those that it refuses; the kernel of this machine is the oracle."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from advisor.facts.sysctl_keys import kernel_number
+from advisor.tunables import tunable
+from advisor.tunables.sysctl_value import canonical, out_of_bounds
+
+TTL = "net.ipv4.ip_default_ttl"
+PORTS = "net.ipv4.ip_local_port_range"
+RMEM = "net.ipv4.tcp_rmem"
+VALUES = [
+    *((TTL, value) for value in ("65 # comment", "050", "0x10", "7 8 9", "00", "0", "256", "-1", "08", "0x", "65#")),
+    (PORTS, "60000 100"),
+    (PORTS, "010000 60999 # x"),
+    (PORTS, "1024 70000"),
+    (RMEM, "0x1000 0200000 6291456 # c"),
+    (RMEM, "8192 4096 6291456"),
+    ("net.ipv4.tcp_tw_reuse", "3"),
+    ("net.ipv4.tcp_tw_reuse", "02"),
+    ("net.ipv4.tcp_fin_timeout", "050 60"),
+]
+
+
+def written(key: str, value: str) -> str | None:
+    """What a network namespace of its own has after the value is written there; None where it refuses it."""
+    path = f"/proc/sys/{key.replace('.', '/')}"
+    script = f"printf %s \"$1\" > {path} || exit 9; cat {path}"
+    done = subprocess.run(
+        ["unshare", "-n", "sh", "-c", script, "sh", value], capture_output=True, text=True, check=False
+    )
+    if "unshare:" in done.stderr:
+        pytest.skip(f"no network namespace here: {done.stderr.strip()[-120:]}")
+    assert done.returncode in (0, 9)
+    return " ".join(done.stdout.split()) if done.returncode == 0 else None
+
+
+@pytest.mark.parametrize(("key", "value"), VALUES)
+def test_a_value_is_what_the_kernel_makes_of_it(key: str, value: str) -> None:
+    now = written(key, value)
+    read = canonical(key, value, numbers={RMEM: 3, PORTS: 2}.get(key, 1))
+    if now is None:
+        assert out_of_bounds(key, read) is not None or None in map(kernel_number, read.split())
+    else:
+        assert read == now
+        assert out_of_bounds(key, read) is None
+
+
+@pytest.mark.parametrize(
+    ("identity", "value", "wrong"),
+    [
+        ("sysctl:vm.swappiness", "-5", "is refused by the kernel: -5 is not 0 to 200 (Documentation/"),
+        ("sysctl:vm.overcommit_memory", "7", "7 is not 0 to 2"),
+        ("sysctl:vm.dirty_bytes", "4096", "4096 is not from 8192 on"),
+        (f"sysctl:{PORTS}", "60000 100", "100 is less than 60000"),
+        ("sysctl:net.ipv4.tcp_fin_timeout", "050", "is 40 to the kernel: write that"),
+        (f"sysctl:{TTL}", "65 # comment", "is 65 to the kernel"),
+        ("sysctl:vm.swappiness", "10 20", "is 10 to the kernel"),
+    ],
+)
+def test_a_plan_refuses_it_with_the_reason(identity: str, value: str, wrong: str) -> None:
+    assert wrong in (tunable(identity).check(value) or "")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("vm.swappiness", "200"),
+        ("vm.dirty_bytes", "8192"),
+        ("net.ipv4.tcp_wmem", "16384 4096 4194304"),
+        ("net.ipv4.conf.all.rp_filter", "7"),
+        ("kernel.hostname", "007 # x"),
+        ("net.core.flow_limit_cpu_bitmap", "0f"),
+        ("kernel.watchdog_cpumask", "0-3"),
+        ("net.ipv4.tcp_congestion_control", "bbr"),
+        ("no.such.key", "1 2 3"),
+        ("vm.swappiness", "9" * 5000),
+    ],
+)
+def test_what_the_kernel_takes_or_is_not_known_stays_as_it_is(key: str, value: str) -> None:
+    assert canonical(key, value) == value
+    if len(value) < 100:
+        assert tunable(f"sysctl:{key}").check(value) is None
