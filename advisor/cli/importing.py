@@ -87,11 +87,24 @@ def _deliver(found: Imported, output: Path | None, *, is_installed: bool, as_jso
         print_json(import_document(found, toml))
     elif target is not None:
         print_text(imported_text(found, width=terminal_width(), color=wants_color()))
-        say(f"{target}: written; advisor plan {found.name} says what it means here")
+        say(f"{target}: written; {_next(target)}")
     else:
         print_text(toml)
         say(imported_text(found, width=terminal_width(), color=False).rstrip("\n"))
     return 0
+
+
+def _next(target: Path) -> str:
+    """How to see what a written profile means: a plan is made of what is in the library."""
+    import shlex
+
+    from advisor.profiles import LOCAL_PROFILES
+
+    plan = f"advisor plan {target.stem} says what it means here"
+    if target.parent.resolve() == LOCAL_PROFILES.resolve():
+        return plan
+    place = LOCAL_PROFILES / target.name
+    return f"as root `install -D -m 644 -- {shlex.quote(str(target))} {place}`; then {plan}"
 
 
 def _installed_path(name: str) -> Path:

@@ -7,19 +7,20 @@ over: it is told.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from advisor.facts.disks import Disk
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host, Missing, observe
+from advisor.interchange.growing import is_growing, lowered_fields
 from advisor.interchange.made import Line
-from advisor.interchange.records import Imported, ImportedSetting, Mode
+from advisor.interchange.records import Difference, Imported, ImportedSetting, Mode
 from advisor.interchange.to_profile import profile_name
 from advisor.interchange.tuned.devices import devices_of
 from advisor.interchange.twins import without_rivals
-from advisor.profiles import Only
+from advisor.profiles import FieldSense, Only
 from advisor.tunables import tunable
 
 T = TypeVar("T")
@@ -48,7 +49,7 @@ def import_host(other: Host, here: Host, mode: Mode, *, where: str) -> Imported:
     """What ``other`` has set and this host has otherwise; ``where`` is the snapshot's name."""
     theirs, ours = scan(other), scan(here)
     name = theirs.host.hostname or "host"
-    judge = _Comparison(other, here, theirs, ours, where)
+    judge = _Comparison(other, here, theirs, ours, where, mode)
     settings = tuple(judge.settings())
     return Imported(
         name=profile_name(f"like-{name}"),
@@ -58,18 +59,20 @@ def import_host(other: Host, here: Host, mode: Mode, *, where: str) -> Imported:
         about=f"The settings of {name} ({theirs.host.os or 'system unknown'}, Linux {theirs.host.kernel or 'unknown'})",
         sources=(f"{where}: {name}",),
         settings=without_rivals(settings),
+        differences=tuple(judge.lowering()),
         links=_links(settings, here),
         notes=("Only what differed from the host of the import is in it.",),
     )
 
 
 class _Comparison:
-    def __init__(self, other: Host, here: Host, theirs: Facts, ours: Facts, where: str) -> None:
+    def __init__(self, other: Host, here: Host, theirs: Facts, ours: Facts, where: str, mode: Mode) -> None:
         self._other = other
         self._here = here
         self._theirs = theirs
         self._ours = ours
         self._where = where
+        self._is_meant = mode == "intent"
         self._name = theirs.host.hostname or "that host"
 
     def settings(self) -> Iterator[ImportedSetting]:
@@ -98,7 +101,26 @@ class _Comparison:
             return line.ignored("it is the same here")
         if _BY_MEMORY.fullmatch(key) and not self._is_as_large():
             return line.manual("the kernel works it out from the memory, of which the two hosts have not the same")
+        if self._is_meant and is_growing(key):
+            return _raised(line, own)
         return line.wanted(f"sysctl:{key}", value)
+
+    def lowering(self) -> Iterator[Difference]:
+        """Limits and buffers of which this host has more than the other."""
+        for key, value in sorted(self._theirs.sysctl.items()):
+            own = self._ours.sysctl.get(key)
+            lower = lowered_fields(own, value) if own is not None and is_growing(key) else ()
+            if lower and (self._is_as_large() or not _BY_MEMORY.fullmatch(key)):
+                yield Difference(
+                    kind="lowers",
+                    section="sysctl",
+                    key=key,
+                    file=self._where,
+                    line=0,
+                    faithful=f"lowers it from {', '.join(f'{was} to {now}' for was, now in lower)}",
+                    intent="keeps what is larger already",
+                    why=f"{self._name} has less of it than this host",
+                )
 
     def _is_as_large(self) -> bool:
         one, other = self._theirs.memory.total_bytes, self._ours.memory.total_bytes
@@ -170,7 +192,7 @@ class _Comparison:
             elif mtus == own:
                 yield line.ignored("it is the same here")
             else:
-                yield line.manual("an MTU has to fit the switches and peers of each link: advisor plan jumbo-frames")
+                yield line.manual(_mtu_words(mtus, own))
 
     def _ring(self, driver: str, key: str, values: set[str], ours: Iterable[Link]) -> ImportedSetting:
         line = self._line("link", f"{driver}: ring.{key}", ", ".join(sorted(values)))
@@ -182,7 +204,31 @@ class _Comparison:
         value = next(iter(values))
         if own == {value}:
             return line.ignored("it is the same here")
-        return line.wanted(f"link:{{link}}:ring.{key}", value, for_each="links", only=Only(drivers=(driver,)))
+        if self._is_meant and all(lowered_fields(one, value) for one in own):
+            return line.ignored(_more(", ".join(sorted(own))))
+        identity, only = f"link:{{link}}:ring.{key}", Only(drivers=(driver,))
+        sense: FieldSense = "at-least" if self._is_meant else "exactly"
+        return line.wanted(identity, value, sense=sense, for_each="links", only=only)
+
+
+def _raised(line: Line, own: str) -> ImportedSetting:
+    """A limit or a buffer as it comes over in intent: never less than this host has."""
+    lower = lowered_fields(own, line.raw)
+    if lower and not lowered_fields(line.raw, own):
+        return line.ignored(_more(" ".join(own.split())))
+    kept = ", ".join(str(was) for was, _ in lower)
+    note = f"this host has more of a part, {kept}, which stays" if lower else ""
+    return line.wanted(f"sysctl:{line.key}", " ".join(line.raw.split()), sense="at-least", note=note)
+
+
+def _more(own: str) -> str:
+    return f"this host has more of it, {own}, and in intent it is only raised"
+
+
+def _mtu_words(theirs: Sequence[str], own: Sequence[str]) -> str:
+    why = "an MTU has to fit the switches and peers of each link"
+    is_more = max(map(int, theirs)) > max(map(int, own))
+    return f"{why}: advisor plan jumbo-frames" if is_more else f"{why}; here it is {', '.join(own)}"
 
 
 def _clocks(facts: Facts, name: str) -> set[str]:

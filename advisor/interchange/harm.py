@@ -33,6 +33,11 @@ _KNOWN: Final[tuple[tuple[str, str], ...]] = (
     (r"block:.*:read_ahead_kb", "Random reads then fetch what nobody asked for; or streams wait for each request."),
     (r"link:.*:(ring|channels).*", "The link is interrupted for a moment; more queues take memory and interrupts."),
     (r"link:.*", "Another driver or load may need another value; offloads hide packets from captures."),
+    (
+        r"cmdline:(mitigations|no_?pti|pti|nospectre_v[12]|spec\w*|l1tf|mds|tsx\w*|mmio_stale_data|retbleed|srbds"
+        r"|gather_data_sampling|reg_file_data_sampling|kvm-\w+\.\w*l1d\w*|init_on_\w+|randomize_kstack_offset)",
+        "Where it switches a protection off, programs and guests can read memory not theirs by flaws of the CPU.",
+    ),
     (r"cmdline:.*", "A wrong word can keep the host from booting; nothing of it acts before the next start."),
     (r"module:.*", "A module that is in use takes a new option with the next load only."),
     (r"unit:.*", "Whoever needs the service misses it, or its load disturbs the others."),

@@ -12,6 +12,7 @@ from advisor.errors import UsageError
 from advisor.interchange.records import Departure, ImportedSense, ImportedSetting
 from advisor.profiles import ForEach, Only
 from advisor.tunables import Tunable, tunable
+from advisor.tunables.sysctl_value import canonical
 
 _PLACE: Final = re.compile(r"\{\w*\}")
 _EXAMPLES: Final = {"{disk}": "sda", "{array}": "md0", "{link}": "eth0"}
@@ -19,7 +20,8 @@ MAX_RAW: Final = 400
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A setting as it stands in its file; ``comment`` is what its author says of it."""
+    """A setting as it stands in its file; ``comment`` is what its author says of it, and ``written`` the line itself
+    where that is not ``key = raw``."""
 
     section: str
     key: str
@@ -27,6 +29,7 @@ class Line(msgspec.Struct, frozen=True):
     file: str
     line: int
     comment: str = ""
+    written: str = ""
 
     def _setting(self, why: str, departs: Departure | None, *, is_manual: bool, sets_nothing: bool) -> ImportedSetting:
         return ImportedSetting(
@@ -39,6 +42,7 @@ class Line(msgspec.Struct, frozen=True):
             why=why,
             departs=departs,
             sets_nothing=sets_nothing,
+            written=shortened(self.written),
         )
 
     def ignored(self, why: str, departs: Departure | None = None, *, sets_nothing: bool = False) -> ImportedSetting:
@@ -62,6 +66,9 @@ class Line(msgspec.Struct, frozen=True):
         """The setting as a tunable: the first of ``identity`` that there is. One that no kind knows, or that does not
         take the value, is left to a person."""
         known = identity if isinstance(identity, str) else next((one for one in identity if is_known(one)), identity[0])
+        if known.startswith("sysctl:"):
+            value, read = as_the_kernel_reads(known.removeprefix("sysctl:"), value)
+            note = "; ".join(filter(None, (note, read)))
         wrong = _unfit(known, value, has_value=multiply is None)
         if wrong is not None:
             return self.manual(wrong, departs)
@@ -77,6 +84,15 @@ class Line(msgspec.Struct, frozen=True):
             multiply=multiply,
             note=note,
         )
+
+
+def as_the_kernel_reads(key: str, value: str, *, numbers: int | None = None) -> tuple[str, str]:
+    """What a sysctl is once the value is written into it, and a note where that is not what is written; ``numbers`` as
+    for `canonical`."""
+    read = canonical(key, value, numbers=numbers)
+    return (
+        (value, "") if read.split() == value.split() else (read, f"the kernel reads {shortened(value, 80)} as {read}")
+    )
 
 
 def overruled(one: ImportedSetting, why: str, departs: Departure | None = None) -> ImportedSetting:

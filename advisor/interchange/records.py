@@ -49,6 +49,13 @@ class ImportedSetting(msgspec.Struct, frozen=True):
     """How the other program departs here from what is written, where it does."""
     sets_nothing: bool = False
     """A line that names, includes, or says for whom others are."""
+    written: str = ""
+    """The line itself, where it is not ``key = raw``."""
+
+    @property
+    def quoted(self) -> str:
+        """The line as its author wrote it."""
+        return self.written or f"{self.key} = {self.raw}"
 
 
 class Difference(msgspec.Struct, frozen=True):

@@ -11,12 +11,13 @@ from advisor.facts.identity import Identity, read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.facts.whole import Facts
 from advisor.host import Host, Missing
+from advisor.host.kernel_text import SET
 from advisor.interchange.disjoint import disjoint, last_wins
 from advisor.interchange.growing import is_growing
 from advisor.interchange.made import Line
 from advisor.interchange.planned import made_of
 from advisor.interchange.records import Imported, ImportedSense, ImportedSetting, Mode
-from advisor.interchange.saptune_text import SECTIONS, Entry, Note, parse_saptune_note
+from advisor.interchange.saptune_text import REMINDER, SECTIONS, Entry, Note, parse_saptune_note
 from advisor.interchange.to_profile import profile_name
 from advisor.interchange.tuned.ini import decode
 from advisor.interchange.tuned.plugin_boot import state_of
@@ -103,7 +104,7 @@ def _read(files: Host, place: str) -> Note:
     data = files.read_bytes(place)
     if isinstance(data, Missing):
         raise InvalidInputError(f"{place}: {data.why}")
-    note = parse_saptune_note(decode(data, place))
+    note = parse_saptune_note(decode(data, place, "note of saptune"))
     if not note.entries:
         raise InvalidInputError(f"{place}: no section with a setting: is this a note of saptune?")
     return note
@@ -120,6 +121,28 @@ def _entries(note: Note, place: str, own: Note | None, override: str) -> Iterabl
         yield from ((entry, override, None) for entry in own.entries)
 
 
+def _passed_over(entry: Entry) -> str | None:
+    """Why saptune itself takes nothing from a line (its txtparser)."""
+    if entry.section == "rpm":
+        return None
+    if entry.section == REMINDER:
+        return "saptune reminds of lines alone that begin with #" if not entry.value else None
+    if entry.is_setting:
+        return None
+    if re.match(r"[^<=>]*/[^<=>]*[<=>]", entry.key):
+        return "saptune takes no slash in a name: write dots"
+    if _last_word(entry) is not None:
+        return None
+    is_word = entry.section == "grub" and not re.search(r"\s", entry.key)
+    return None if is_word else "no KEY = VALUE: saptune passes over it"
+
+
+def _last_word(entry: Entry) -> str | None:
+    """What saptune takes for the name in a line with several words before its operator."""
+    found = None if entry.is_setting or entry.section in _BY_HAND else re.search(r"([\w.+-]+)\s*[<=>]", entry.key)
+    return found and found[1]
+
+
 class _Judge:
     def __init__(self, host: Host, mode: Mode) -> None:
         self._host = host
@@ -128,17 +151,26 @@ class _Judge:
 
     def converted(self, entry: Entry, file: str, why_left: str | None) -> list[ImportedSetting]:
         raw = f"{entry.value}" if entry.operator in ("", "=") else f"{entry.operator} {entry.value}"
+        written = (
+            "" if entry.operator == "=" else f"{entry.key} {raw}".strip() if entry.is_setting else raw or entry.key
+        )
         tags = "".join(f":{key}={value}" for key, value in entry.tags)
-        line = Line(f"{entry.section}{tags}", entry.key, raw, file, entry.line, entry.comment)
+        line = Line(f"{entry.section}{tags}", entry.key, raw, file, entry.line, entry.comment, written)
         if why_left is not None:
             return [line.ignored(why_left)]
         why_not = self._not_meant(entry)
         if why_not is not None:
             is_unclear, why = why_not
             return [line.manual(why) if is_unclear else line.ignored(why)]
+        passed_over = _passed_over(entry)
+        if passed_over is not None:
+            return [line.ignored(passed_over)]
         if entry.section in _BY_HAND:
             return [line.manual(_BY_HAND[entry.section])]
-        if not entry.value:
+        last = _last_word(entry)
+        if last is not None:
+            return [line.manual(f"saptune would take {last[:80]} for the name, and nothing that is before it")]
+        if entry.is_setting and not entry.value:
             return [line.ignored("an empty value: saptune leaves it as it is")]
         convert = _CONVERTERS.get(entry.section)
         return convert(self, entry, line) if convert else [line.manual("saptune knows no such section")]
@@ -249,7 +281,8 @@ class _Judge:
         return [line.manual("saptune knows governor, energy_perf_bias and force_latency alone here")]
 
     def grub(self, entry: Entry, line: Line) -> list[ImportedSetting]:
-        return [line.wanted(f"cmdline:{entry.key}", entry.value, note="saptune only checks it")]
+        value = entry.value if entry.is_setting else SET
+        return [line.wanted(f"cmdline:{entry.key}", value, note="saptune only checks it")]
 
     def service(self, entry: Entry, line: Line) -> list[ImportedSetting]:
         words = [word.strip() for word in entry.value.split(",")]

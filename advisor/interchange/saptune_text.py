@@ -11,6 +11,7 @@ _SETTING: Final = re.compile(r"([\w.+-]+)\s*([<=>]{1,2})\s*[\"']*(.*?)[\"']*")
 _HEADER: Final = re.compile(
     r"#\s*\S*NOTE=(?P<note>\S+)\s+CATEGORY=\S+\s+VERSION=(?P<version>\S+)\s+DATE=(?P<date>.*?)\s+NAME=\"(?P<name>[^\"]*)\""
 )
+REMINDER: Final = "reminder"
 SECTIONS: Final = frozenset(
     {
         *("version", "block", "cpu", "filesystem", "grub", "limits", "login", "mem", "pagecache"),
@@ -20,7 +21,8 @@ SECTIONS: Final = frozenset(
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One line of a section; ``tags`` are those of the section. A line that is no setting is all ``key``."""
+    """One line of a section; ``tags`` are those of the section. A line that is no setting is all ``key``; a
+    paragraph of the section reminder is the ``value`` of a key of that name."""
 
     section: str
     tags: tuple[tuple[str, str], ...]
@@ -29,6 +31,10 @@ class Entry(msgspec.Struct, frozen=True):
     value: str
     line: int
     comment: str = ""
+
+    @property
+    def is_setting(self) -> bool:
+        return bool(self.operator)
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -44,12 +50,19 @@ class Note(msgspec.Struct, frozen=True):
 def parse_saptune_note(text: str) -> Note:
     """The note that a file holds. Lines before the first section are passed over, as saptune does."""
     entries: list[Entry] = []
+    reminder: list[str] = []
     said: dict[str, str] = {}
     section = ""
     tags: tuple[tuple[str, str], ...] = ()
     comment: list[str] = []
     for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         line = raw.strip()
+        if section == REMINDER and (words := _reminder(line)):
+            reminder.append(words)
+            continue
+        if reminder:
+            entries.append(Entry(REMINDER, tags, REMINDER, "", " ".join(reminder), number - len(reminder)))
+            reminder = []
         if line.startswith("#") or not line:
             if section == "version" and (header := _HEADER.match(line)):
                 said = {"VERSION": header["version"], "DATE": header["date"], "DESCRIPTION": header["name"]}
@@ -64,8 +77,15 @@ def parse_saptune_note(text: str) -> Note:
             else:
                 entries.append(entry)
         comment = []
+    if reminder:
+        entries.append(Entry(REMINDER, tags, REMINDER, "", " ".join(reminder), number - len(reminder) + 1))
     references = tuple(said.get("REFERENCES", "").split())
     return Note(tuple(entries), said.get("VERSION", ""), said.get("DATE", ""), said.get("DESCRIPTION", ""), references)
+
+
+def _reminder(line: str) -> str:
+    """What a line of the section reminder says; nothing for the end of a paragraph, and for a line that is none."""
+    return line.lstrip("# \t") if line.startswith("#") else ""
 
 
 def _section(line: str) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -21,7 +21,8 @@ KINDS: Final[tuple[Kind, ...]] = ("tuned", "saptune", "sysctl")
 
 
 class Source(msgspec.Struct, frozen=True):
-    """``name`` of a profile, a note or a place; ``path`` where it is a file of this machine."""
+    """``name`` of a profile, a note or a place, a path where a slash is in it; ``path`` where it is a file of this
+    machine."""
 
     kind: Kind
     name: str
@@ -74,6 +75,8 @@ def import_source(source: Source, host: Host, files: Host, mode: Mode) -> Import
 
     Raises UsageError for what is not there, InvalidInputError naming file and line for what is broken.
     """
+    if source.kind != "sysctl" and "/" in source.name:
+        source = _at(source, files)
     if source.kind == "tuned":
         from advisor.interchange.from_tuned import import_tuned
 
@@ -85,6 +88,15 @@ def import_source(source: Source, host: Host, files: Host, mode: Mode) -> Import
     from advisor.interchange.sysctl_text import import_sysctl
 
     return import_sysctl(source.path or source.name, host, mode, files=files)
+
+
+def _at(source: Source, files: Host) -> Source:
+    """A profile or a note that is named by its path on the machine whose files are read."""
+    path = source.name.rstrip("/") or "/"
+    if source.kind == "saptune":
+        return Source("saptune", os.path.basename(path).removesuffix(".conf"), path)
+    path = f"{path}/tuned.conf" if files.is_dir(path) else path
+    return Source("tuned", os.path.basename(os.path.dirname(path)), path)
 
 
 def installed(files: Host) -> Mapping[str, str]:

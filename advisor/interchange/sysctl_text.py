@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from advisor.errors import InvalidInputError
+from advisor.facts.printable import printable
 from advisor.facts.sysctl_files import SysctlSource, is_pattern, key_path, parse_sysctl_file
-from advisor.facts.sysctl_keys import refusal
+from advisor.facts.sysctl_keys import kernel_number, refusal
 from advisor.host import Host, Missing
+from advisor.host.given import open_given
+from advisor.host.missing import from_os_error
 from advisor.interchange.growing import is_growing
-from advisor.interchange.made import Line
+from advisor.interchange.made import Line, as_the_kernel_reads
 from advisor.interchange.records import Difference, Imported, ImportedSense, ImportedSetting, Mode
 from advisor.interchange.to_profile import profile_name
 from advisor.interchange.tuned.differences import lowering
-from advisor.interchange.tuned.ini import decode
+from advisor.interchange.tuned.ini import MAX_BYTES, decode
 from advisor.interchange.tuned.plugin_files import matches
 from advisor.interchange.twins import without_rivals
+from advisor.tunables.sysctl_value import out_of_bounds
 
 _MAX_FILES: Final = 500
 _MAX_KEYS: Final = 512
@@ -30,13 +35,11 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
     """
     source = host if files is None else files
     paths = _paths(source, place)
-    lines: list[tuple[SysctlSource, str]] = []
-    for path in paths:
-        data = source.read_bytes(path)
-        if isinstance(data, Missing):
-            raise InvalidInputError(f"{path}: {data.why}")
-        text = decode(data, path)
-        lines.extend((one, _comment(text, one.line)) for one in parse_sysctl_file(text, path))
+    lines, strays = _read(source, paths, is_alone=not source.is_dir(place))
+    if strays and not lines:
+        first = next((one for one in strays if one.line), strays[0])
+        told = f"line {first.line}: no KEY = VALUE" if first.line else first.why
+        raise InvalidInputError(f"{first.file}: {told}", hint="is this a file of sysctl(8)?")
     settings = _converted(lines, host, mode)
     faithful = settings if mode == "faithful" else _converted(lines, host, "faithful")
     return Imported(
@@ -46,9 +49,70 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
         title=f"Kernel parameters of {place}",
         about="",
         sources=tuple(paths),
-        settings=settings,
+        settings=_in_order((*settings, *strays), paths),
         differences=(*_refused(faithful), *lowering(host, faithful)),
     )
+
+
+def _read(
+    files: Host, paths: Sequence[str], *, is_alone: bool
+) -> tuple[list[tuple[SysctlSource, Line]], list[ImportedSetting]]:
+    """The lines that set something, and those that are nothing of sysctl's."""
+    lines: list[tuple[SysctlSource, Line]] = []
+    strays: list[ImportedSetting] = []
+    for path in paths:
+        data = _content(files, path)
+        if isinstance(data, Missing):
+            if is_alone or data.why != _NO_FILE:
+                raise InvalidInputError(f"{path}: {data.why}")
+            strays.append(Line("", "", "", printable(path), 0, written=printable(path)).ignored(data.why))
+            continue
+        text = decode(data, path, "file of sysctl(8)")
+        found = parse_sysctl_file(text, path)
+        lines.extend((one, _line(one, text)) for one in found)
+        strays.extend(_strays(text, printable(path), {one.line for one in found}))
+    return lines, strays
+
+
+def _line(one: SysctlSource, text: str) -> Line:
+    raw = text.split("\n")[one.line - 1].strip(" \t")
+    is_plain = re.sub(r"\s*=\s*", " = ", raw, count=1) == f"{one.key} = {one.value}"
+    return Line("", one.key, one.value, one.path, one.line, _comment(text, one.line), "" if is_plain else raw)
+
+
+_NO_FILE: Final = "not a regular file"
+
+
+def _content(files: Host, path: str) -> bytes | Missing:
+    """A file's bytes. On this machine a FIFO or a device may be at the place, which holds no lines."""
+    if not files.is_live:
+        return files.read_bytes(path)
+    if files.real(path) == "/dev/null":
+        # How a file of another directory is switched off: sysctl.d(5).
+        return b""
+    try:
+        with open_given(Path(path)) as file:
+            return file.read(MAX_BYTES + 1)
+    except InvalidInputError:
+        return Missing("unreadable", _NO_FILE)
+    except OSError as error:
+        return from_os_error(error)
+
+
+def _strays(text: str, path: str, known: set[int]) -> Iterator[ImportedSetting]:
+    """The lines that are neither a comment nor a setting."""
+    for number, raw in enumerate(text.replace("\0", "").split("\n"), 1):
+        line = raw.strip(" \t")
+        if line.strip() and line[0] not in "#;" and number not in known:
+            yield Line("", "", line, path, number, written=line).ignored(_STRAY)
+
+
+_STRAY: Final = "no KEY = VALUE: sysctl(8) reports it and passes over it"
+
+
+def _in_order(settings: Iterable[ImportedSetting], paths: Sequence[str]) -> tuple[ImportedSetting, ...]:
+    places = {printable(path): place for place, path in enumerate(paths)}
+    return tuple(sorted(settings, key=lambda one: (places.get(one.file, 0), one.line)))
 
 
 def _paths(files: Host, place: str) -> Sequence[str]:
@@ -72,12 +136,11 @@ def _comment(text: str, number: int) -> str:
     return " ".join(filter(None, found[::-1]))
 
 
-def _converted(lines: Sequence[tuple[SysctlSource, str]], host: Host, mode: Mode) -> tuple[ImportedSetting, ...]:
+def _converted(lines: Sequence[tuple[SysctlSource, Line]], host: Host, mode: Mode) -> tuple[ImportedSetting, ...]:
     last = {one.key: one for one, _ in lines if not one.excludes}
     excluded = {one.key for one, _ in lines if one.excludes}
     found: list[ImportedSetting] = []
-    for one, comment in lines:
-        line = Line("", one.key, one.value, one.path, one.line, comment)
+    for one, line in lines:
         if one.excludes:
             found.append(line.ignored("it only keeps patterns from the key", sets_nothing=True))
         elif last[one.key] is not one:
@@ -86,7 +149,7 @@ def _converted(lines: Sequence[tuple[SysctlSource, str]], host: Host, mode: Mode
         elif is_pattern(one.key):
             found.extend(_expanded(one, line, host, mode, {*last, *excluded}))
         else:
-            found.append(_setting(one.key, one.value, line, mode))
+            found.append(_setting(one.key, one.value, line, host, mode))
     return without_rivals(found)
 
 
@@ -100,23 +163,38 @@ def _expanded(one: SysctlSource, line: Line, host: Host, mode: Mode, named: set[
         found += 1
         if found > _MAX_KEYS:
             break
-        yield _setting(key, one.value, line, mode)
+        yield _setting(key, one.value, line, host, mode)
     if not found:
         yield line.ignored("no key of this host fits the pattern")
 
 
-def _setting(key: str, value: str, line: Line, mode: Mode) -> ImportedSetting:
-    plain = " ".join(value.split())
-    why = refusal(key, plain)
+def _setting(key: str, value: str, line: Line, host: Host, mode: Mode) -> ImportedSetting:
+    numbers = _numbers(host, key)
+    plain, note = as_the_kernel_reads(key, " ".join(value.split()), numbers=numbers)
+    why = _refusal(key, plain)
     if why is not None and mode == "faithful":
         return line.ignored(f"the kernel refuses the value: {why}", "refused")
     if why is not None:
-        plain = re.sub(r"[\"']", "", plain)
-        why = refusal(key, plain)
+        plain, note = as_the_kernel_reads(key, re.sub(r"[\"']", "", plain), numbers=numbers)
+        why = _refusal(key, plain)
     if why is not None:
         return line.manual(f"the kernel refuses the value: {why}", "refused")
+    words = plain.split()
+    if numbers is not None and len(words) < numbers and None not in map(kernel_number, words):
+        return line.manual(f"the kernel keeps what the line does not say of its {numbers} numbers: say all of them")
     sense: ImportedSense = "at-least" if mode == "intent" and is_growing(key) else "exactly"
-    return line.wanted(f"sysctl:{key}", plain, sense=sense)
+    return line.wanted(f"sysctl:{key}", plain, sense=sense, note=note)
+
+
+def _refusal(key: str, value: str) -> str | None:
+    return refusal(key, value) or out_of_bounds(key, value)
+
+
+def _numbers(host: Host, key: str) -> int | None:
+    """How many numbers the key holds on this host, where it holds nothing else."""
+    live = host.read(key_path(key))
+    words = [] if isinstance(live, Missing) else live.split()
+    return len(words) if words and all(re.fullmatch(r"-?[0-9]{1,20}", word) for word in words) else None
 
 
 def _refused(faithful: Sequence[ImportedSetting]) -> Iterator[Difference]:

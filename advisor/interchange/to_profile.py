@@ -129,7 +129,8 @@ def _left_out(settings: Iterable[ImportedSetting]) -> list[str]:
     for one in settings:
         if one.outcome != "tunable" and not one.sets_nothing:
             told = shortened(
-                f"[{one.section}] {one.key} = {one.raw}: {one.outcome}, {one.why} ({one.file} line {one.line})"
+                f"{f'[{one.section}] ' if one.section else ''}{one.quoted}: {one.outcome}, {one.why}"
+                f" ({one.file} line {one.line})"
             )
             lines.append(f"# {_printable(told)}")
     return ["# What became no tunable:", *lines] if lines else []

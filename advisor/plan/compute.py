@@ -21,6 +21,7 @@ from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
 from advisor.tunables.circumstances import bound_probe, bound_steps
 from advisor.tunables.link import LinkMtu
 from advisor.tunables.sysctl import Sysctl
+from advisor.tunables.sysctl_value import canonical
 from advisor.tunables.tunable import Sense
 
 
@@ -186,7 +187,7 @@ def _is_undone_at_boot(target: Target, observed: Observed, origins: Mapping[str,
     if not isinstance(one, Sysctl) or one.key not in origins:
         return False
     line = origins[one.key].winner
-    return not line.rejected and not _satisfies(" ".join(line.value.split()), observed.wanted, target.sense)
+    return not line.rejected and not _satisfies(canonical(one.key, line.value), observed.wanted, target.sense)
 
 
 def _unreadable_file(observed: Observed, seen: Observations) -> str | None:
@@ -218,7 +219,7 @@ def _overridden(target: Target, observed: Observed, origins: Mapping[str, Sysctl
 
 def _obstacle(line: SysctlSource, target: Target, observed: Observed) -> str | None:
     """Why a line that is read after our file undoes what we would write, or None if it does not."""
-    value = " ".join(line.value.split())
+    value = canonical(line.key, line.value)
     if line.rejected:
         what = f"gives it a value that is refused at boot ({line.rejected}), and ours is then not set either"
     elif observed.combined is not None and _satisfies(value, observed.combined, target.sense):

@@ -16,7 +16,7 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
 from advisor.tunables.block_identity import device_rule, identity_of, is_device_name, later_rules
-from advisor.tunables.circumstances import Circumstances, Sibling
+from advisor.tunables.circumstances import Circumstances, Sibling, choice_words
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 
@@ -81,6 +81,8 @@ class BlockQueue(KernelFile, frozen=True):
             words = _WORDS[self.attribute]
             return None if value in words else f"is not {' or '.join(words)}"
         least = _LEAST[self.attribute]
+        if re.fullmatch(r"[1-9][0-9]{10,}", value, re.ASCII):
+            return "is more than the kernel takes"
         if not _NUMBER.fullmatch(value) or int(value) < least:
             return f"is not a whole number from {least} on"
         if self.attribute in _IN_PAGES and int(value) % 4:
@@ -114,9 +116,9 @@ class BlockQueue(KernelFile, frozen=True):
         listed = [] if isinstance(text, Missing) else [word.strip("[]") for word in text.split()]
         if wanted in listed:
             return None, ()
-        known = f"it offers {', '.join(listed)}"
+        known = f"it offers {choice_words(listed)}"
         if listed == ["none"]:
-            return f"{known} alone, as it hands requests on as they come", ()
+            return 'it offers "none" alone, as it hands requests on as they come', ()
         module = _MODULES.get(wanted)
         release = host.read("/proc/sys/kernel/osrelease")
         index = host.read(f"/lib/modules/{release}/modules.dep")

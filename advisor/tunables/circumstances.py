@@ -25,6 +25,12 @@ def bound_steps(steps: Iterable[Step], identity: Identity | None) -> tuple[Step,
     )
 
 
+def choice_words(choices: Iterable[str]) -> str:
+    """What a file offers, for a sentence. ``none`` is a choice, too, and as the first it would read as *nothing*."""
+    *others, last = sorted(choices, key=lambda one: one == "none") or ["nothing"]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 class Sibling(msgspec.Struct, frozen=True):
     """Another tunable that the kernel moves along with a change; ``undo`` brings ``before`` back, where anything does.
 

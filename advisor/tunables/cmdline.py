@@ -2,7 +2,8 @@
 
 The value is what follows the equals sign, or (set) for a word that has none. Where the running kernel has it already,
 the plan says so; else it names the commands of this host's boot loader. A wrong word can keep a host from booting, and
-nothing that runs afterwards could put it back.
+nothing that runs afterwards could put it back. Words that name what the host starts, or that switch off what guards it,
+are none of ours.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step
 from advisor.host.kernel_text import SET
 from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.programs import refused_word
 from advisor.tunables.tunable import Effect, Risk
 
 _BY_HAND = Missing("absent", "the boot loader's configuration is left to you")
@@ -27,6 +29,9 @@ class CommandLine(msgspec.Struct, frozen=True):
     def parse(cls, rest: str) -> CommandLine:
         if not re.fullmatch(r"[A-Za-z0-9_][\w.-]{0,80}", rest, re.ASCII):
             raise UsageError(f"'cmdline:{rest}' is not a tunable", hint="write cmdline:intel_idle.max_cstate")
+        why = refused_word(rest)
+        if why:
+            raise UsageError(f"'cmdline:{rest}' is not a tunable here", hint=why)
         return cls(rest)
 
     @property

@@ -16,6 +16,7 @@ from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded
 from advisor.tunables.own_files import with_last_word
+from advisor.tunables.programs import refused_parameter
 from advisor.tunables.tunable import Effect, Risk
 
 
@@ -43,6 +44,9 @@ class ModuleOption(msgspec.Struct, frozen=True):
         found = re.fullmatch(r"([A-Za-z0-9_]+):option\.([A-Za-z0-9_]{1,60})", rest, re.ASCII)
         if not found or not NAME.fullmatch(found[1]):
             raise UsageError(f"'module:{rest}' is not a tunable", hint="write module:nvme_core:option.multipath")
+        why = refused_parameter(found[1], found[2])
+        if why:
+            raise UsageError(f"'module:{rest}' is not a tunable here", hint=why)
         return cls(found[1], found[2])
 
     @property

@@ -17,12 +17,11 @@ from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.kernel_modules import NAME, is_built_in
 from advisor.tunables.module_option import ModuleOption, option_edit, wrong_option
+from advisor.tunables.programs import refused_parameter
 from advisor.tunables.tmpfiles_line import tmpfiles_edit
 
 _YES: Final = ("1", "y", "yes", "on", "true")
 _NO: Final = ("0", "n", "no", "off", "false")
-# Where the kernel looks for firmware, which it then hands to devices.
-_REFUSED: Final = frozenset({"firmware_class:path"})
 
 
 class ModuleParameter(KernelFile, frozen=True):
@@ -34,8 +33,9 @@ class ModuleParameter(KernelFile, frozen=True):
         name, _, parameter = rest.partition(":")
         if not NAME.fullmatch(name) or not re.fullmatch(r"[A-Za-z0-9_]{1,60}", parameter, re.ASCII):
             raise UsageError(f"'module:{rest}' is not a tunable", hint="write module:nvme_core:io_timeout")
-        if rest in _REFUSED:
-            raise UsageError(f"'module:{rest}' is not a tunable here", hint="it names where programs for devices lie")
+        why = refused_parameter(name, parameter)
+        if why:
+            raise UsageError(f"'module:{rest}' is not a tunable here", hint=why)
         return cls(name, parameter)
 
     @property

@@ -12,17 +12,13 @@ from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.forwarding import forwarding_circumstances, is_forwarding
 from advisor.tunables.own_files import with_last_word
+from advisor.tunables.programs import refused_sysctl
 from advisor.tunables.sysctl_value import canonical, out_of_bounds
 from advisor.tunables.tunable import Effect, Risk
 
 # Read by the kernel when a socket is made, so sockets that exist keep what they have (tcp(7), socket(7)).
 _AT_SOCKET_CREATION = re.compile(
     r"net\.core\.[rw]mem_(default|max)|net\.ipv4\.tcp_[rw]mem|net\.ipv4\.tcp_congestion_control"
-)
-
-# Values that name a program which the kernel then runs as root: a profile must not be able to run anything.
-_RUNS_PROGRAMS = re.compile(
-    r"kernel\.(core_pattern|modprobe|poweroff_cmd|hotplug|usermodehelper\..*)|fs\.binfmt_misc\..*"
 )
 
 # One limit in two units: the kernel zeroes the one when the other is written (admin-guide/sysctl/vm).
@@ -45,15 +41,19 @@ def _is_key(key: str) -> bool:
     return "/" not in names[0] and all(re.fullmatch(r"[\w/:@+-]+", name) and name.strip("/") for name in names)
 
 
+_HINT = "a key is names with dots between, such as net.core.rmem_max"
+
+
 class Sysctl(msgspec.Struct, frozen=True):
     key: str
 
     @classmethod
     def parse(cls, rest: str) -> Sysctl:
         if not _is_key(rest):
-            raise UsageError(f"'sysctl:{rest}' is not a tunable", hint="write sysctl:net.core.rmem_max")
-        if _RUNS_PROGRAMS.fullmatch(rest):
-            raise UsageError(f"'sysctl:{rest}' is not a tunable here", hint="the kernel runs what it names, as root")
+            raise UsageError(f"'sysctl:{rest}' is not a tunable", hint=_HINT)
+        why = refused_sysctl(rest)
+        if why:
+            raise UsageError(f"'sysctl:{rest}' is not a tunable here", hint=why)
         return cls(rest)
 
     @property

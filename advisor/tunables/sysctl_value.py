@@ -36,7 +36,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 _VM: Final = "Documentation/admin-guide/sysctl/vm.rst"
 _IP: Final = "Documentation/networking/ip-sysctl.rst"
-# Where kernels differ, the widest. A key whose other values a kernel takes without a word (rp_filter, tcp_mtu_probing) is not here.
+# Where kernels differ, the widest. A key whose other values a kernel takes without a word is not here (rp_filter).
 _BOUNDS: Final[Mapping[str, Bounds]] = {
     "vm.swappiness": Bounds(0, 200, _VM),
     "vm.overcommit_memory": Bounds(0, 2, _VM),
@@ -56,16 +56,17 @@ def canonical(key: str, value: str, *, numbers: int | None = None) -> str:
     """The value as the kernel shows it once it is set: ``050 # why`` is ``40``.
 
     ``numbers``: how many of them the key holds, where that is known of a host. What is not numbers, or not known to
-    be, is given back as it is.
+    be, is given back as it is, but for its blanks, of which one is left between two words.
     """
+    folded = " ".join(value.split())
     if _TEXT.fullmatch(key):
-        return value
+        return folded
     words = re.split("[ \t\n]+", value.strip(" \t\n"))
     end = next((place for place, word in enumerate(words) if word.startswith("#")), len(words))
     most = numbers_of(key) or numbers
     read = [kernel_number(word) for word in words[:end][:most]]
     if not read or None in read:
-        return value
+        return folded
     return " ".join(map(str, read))
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
-from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.circumstances import Circumstances, choice_words
 from advisor.tunables.sysfs_owner import owner_of
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
@@ -128,7 +128,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
         offered = [word.strip("[]()") for word in words]
         if len(words) < 2 or " ".join(words) == before or wanted in offered:
             return None
-        return f"it offers {', '.join(offered)}"
+        return f"it offers {choice_words(offered)}"
 
 
 def refused_place(path: str) -> str | None:

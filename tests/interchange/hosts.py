@@ -85,15 +85,20 @@ NETWORK: Mapping[str, str] = {
 }
 
 
-def machine(files: Mapping[str, str | bytes] | None = None, *, without: tuple[str, ...] = ()) -> Host:
-    """The machine, with files laid over it, and some paths not there."""
+def machine(
+    files: Mapping[str, str | bytes] | None = None,
+    *,
+    without: tuple[str, ...] = (),
+    links: Mapping[str, str] | None = None,
+) -> Host:
+    """The machine, with files and links laid over it, and some paths not there."""
     merged: dict[str, str | bytes] = {**MACHINE, **NETWORK, **(files or {})}
     content = {
         path: data if isinstance(data, bytes) else data.encode()
         for path, data in merged.items()
         if not path.startswith(without or ("\0",))
     }
-    return Host(MemoryFiles(content, dict(LINKS)), NoCommands(), is_root=True)
+    return Host(MemoryFiles(content, {**LINKS, **(links or {})}), NoCommands(), is_root=True)
 
 
 def tuned(**profiles: str) -> dict[str, str | bytes]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from advisor.host import Host, Missing, NoCommands
+from advisor.host.ethtool import Answer
 from advisor.interchange.from_host import import_host
 from advisor.interchange.planned import plan_imported
-from advisor.interchange.records import Imported
+from advisor.interchange.records import Imported, Mode
 from advisor.interchange.to_profile import to_profile
 from tests.interchange.hosts import CPU, PROC, became, machine, values
 
@@ -22,8 +26,8 @@ OTHER: dict[str, str | bytes] = {
 HERE: dict[str, str | bytes] = {f"{PROC}/net/ipv4/tcp_mem": "4 5 6\n", f"{PROC}/fs/aio-nr": "0\n"}
 
 
-def like(other: dict[str, str | bytes], here: dict[str, str | bytes]) -> Imported:
-    found = import_host(machine(other), machine(here), "faithful", where="there.tar.gz")
+def like(other: dict[str, str | bytes], here: dict[str, str | bytes], mode: Mode = "faithful") -> Imported:
+    found = import_host(machine(other), machine(here), mode, where="there.tar.gz")
     assert len(to_profile(found).tunables) == len(values(found))
     return found
 
@@ -79,3 +83,91 @@ def test_the_plan_makes_the_one_like_the_other() -> None:
     assert after["sysctl:vm.swappiness"] == "10"
     assert after["block:nvme0n1:read_ahead_kb"] == "512"
     assert after["block:sda:scheduler"] == "kyber"
+
+
+SMALLER: dict[str, str | bytes] = {
+    f"{PROC}/kernel/hostname": "there\n",
+    f"{PROC}/net/core/rmem_max": "425984\n",
+    f"{PROC}/net/ipv4/tcp_rmem": "8192\t131072\t6291456\n",
+    f"{PROC}/net/core/somaxconn": "65535\n",
+    f"{PROC}/vm/swappiness": "10\n",
+}
+
+
+def test_in_intent_limits_and_buffers_are_only_raised() -> None:
+    found = like(SMALLER, {}, "intent")
+    (most,) = became(found, "net.core.rmem_max")
+    assert most.outcome == "ignored"
+    assert most.why == "this host has more of it, 4194304, and in intent it is only raised"
+    (triple,) = became(found, "net.ipv4.tcp_rmem")
+    assert (triple.value, triple.sense) == ("8192 131072 6291456", "at-least")
+    assert "33554432" in triple.note
+    assert became(found, "net.core.somaxconn")[0].sense == "at-least"
+    assert became(found, "vm.swappiness")[0].sense == "exactly"
+    here = machine()
+    after = {change.tunable: change.after for change in plan_imported(found, here).changes}
+    assert after["sysctl:net.ipv4.tcp_rmem"] == "8192 131072 33554432"
+    assert after["sysctl:net.core.somaxconn"] == "65535"
+    assert "sysctl:net.core.rmem_max" not in after
+
+
+@pytest.mark.parametrize("mode", ["faithful", "intent"])
+def test_what_would_be_lowered_is_told(mode: Mode) -> None:
+    told = {one.key: one for one in like(SMALLER, {}, mode).differences}
+    assert sorted(told) == ["net.core.rmem_max", "net.ipv4.tcp_rmem"]
+    assert told["net.core.rmem_max"].faithful == "lowers it from 4194304 to 425984"
+    assert told["net.core.rmem_max"].why == "there has less of it than this host"
+    assert like({}, {}, mode).differences == ()
+
+
+def test_where_no_part_is_larger_nothing_comes_over() -> None:
+    found = like({f"{PROC}/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n"}, {}, "intent")
+    assert became(found, "net.ipv4.tcp_rmem")[0].outcome == "ignored"
+
+
+def test_faithful_lowers() -> None:
+    assert values(like(SMALLER, {}))["sysctl:net.core.rmem_max"] == "425984"
+
+
+def with_link(mtu: int, rx: int = 256) -> Host:
+    device = "/sys/devices/pci0000:00/0000:00:03.0"
+    links = {
+        f"{device}/net/eth0/device": "../../../0000:00:03.0",
+        f"{device}/driver": "/sys/bus/pci/drivers/virtio_net",
+    }
+    files = machine({f"{device}/net/eth0/mtu": f"{mtu}\n"}, links=links).files
+    none = dict.fromkeys(("rx_mini", "rx_mini_max", "rx_jumbo", "rx_jumbo_max"), 0)
+    answers: dict[tuple[str, str], Answer | Missing] = {
+        ("eth0", "rings"): {**none, "rx": rx, "rx_max": 4096, "tx": 256, "tx_max": 4096}
+    }
+    return Host(files, NoCommands(), is_root=True, ethtool_answers=answers)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "words"),
+    [
+        (9000, 1500, "an MTU has to fit the switches and peers of each link: advisor plan jumbo-frames"),
+        (1500, 9000, "an MTU has to fit the switches and peers of each link; here it is 9000"),
+    ],
+)
+def test_an_mtu_is_left_to_a_person_with_what_raises_it_or_not(theirs: int, ours: int, words: str) -> None:
+    found = import_host(with_link(theirs), with_link(ours), "intent", where="x")
+    (one,) = became(found, "virtio_net: mtu")
+    assert one.outcome == "manual"
+    assert words in one.why
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "mode", "became_of_it"),
+    [
+        (256, 4096, "intent", ("ignored", "exactly")),
+        (4096, 256, "intent", ("tunable", "at-least")),
+        (256, 4096, "faithful", ("tunable", "exactly")),
+    ],
+)
+def test_rings_are_buffers_too(theirs: int, ours: int, mode: Mode, became_of_it: tuple[str, str]) -> None:
+    found = import_host(with_link(1500, theirs), with_link(1500, ours), mode, where="x")
+    (one,) = became(found, "virtio_net: ring.rx")
+    assert (one.outcome, one.sense) == became_of_it
+    assert bool(found.links) == (one.outcome == "tunable")
+    assert to_profile(found).name == "like-here"

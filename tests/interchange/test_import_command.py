@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,9 @@ def test_the_command_reads_the_hosts_own_tuned(tmp_path: Path) -> None:
         ("tuned:nosuch",),
         ("saptune:nosuch",),
         ("sysctl:/nosuch",),
+        ("sysctl:/etc/passwd",),
+        ("saptune:/nosuch",),
+        ("tuned:/nosuch",),
         ("/nosuch",),
         ("tuned:x", "--mode", "guess"),
         ("tuned:x", "--from-host", "y"),
@@ -142,6 +146,53 @@ def test_kinds_of_files_are_told_apart(tmp_path: Path) -> None:
         document = json.loads(advisor(str(tmp_path / name), "--json").stdout)
         assert document["origin"].startswith(origin)
         assert document["counts"] == {"ignored": 0, "manual": 0, "tunable": 1}
+
+
+def test_a_path_behind_the_kind(tmp_path: Path) -> None:
+    """As ``sysctl:PATH``, also below --root."""
+    note = '[version]\n# X-NOTE=1 CATEGORY=x VERSION=2 DATE=1.1.2026 NAME="n"\n[sysctl]\nvm.swappiness=5\n'
+    root = make_tree(
+        tmp_path / "root",
+        {"/proc/sys/vm/swappiness": "60\n", "/srv/note": note, "/srv/fast/tuned.conf": "[sysctl]\nvm.swappiness=5\n"},
+    )
+    _profile(tmp_path / "slow", "[sysctl]\nvm.swappiness=9\n")
+    wanted = {"saptune:/srv/note": "5", "tuned:/srv/fast": "5", "tuned:/srv/fast/tuned.conf": "5"}
+    for source, value in wanted.items():
+        done = advisor(source, "--root", str(root), "--json")
+        assert done.returncode == 0, done.stderr
+        document = json.loads(done.stdout)
+        assert [one["value"] for one in document["settings"]] == [value]
+        assert document["name"] in ("saptune-note", "tuned-fast")
+    assert 'value = "9"' in advisor(f"tuned:{tmp_path}/slow").stdout
+
+
+def test_a_large_file_is_told_as_what_it_is(tmp_path: Path) -> None:
+    large = tmp_path / "large.conf"
+    large.write_text("vm.swappiness=1\n" * 20_000)
+    for source, what in ((f"sysctl:{large}", "file of sysctl(8)"), (f"saptune:{large}", "note of saptune")):
+        done = advisor(source)
+        assert done.returncode == 2
+        assert f"larger than 256 KiB: no {what} is" in done.stderr
+        assert "TuneD" not in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a process an /etc of its own")
+def test_what_is_said_of_a_written_file_is_true(tmp_path: Path) -> None:
+    """The command that it names brings the profile where plan finds it; run with an /etc of its own."""
+    source = _profile(tmp_path / "fast", "[sysctl]\nvm.swappiness=1\n")
+    place = tmp_path / "a place"
+    place.mkdir()
+    done = advisor(source, "-o", str(place / "fast.toml"))
+    assert done.returncode == 0, done.stderr
+    said = re.search(r"`(install [^`]*)`; then advisor plan fast", done.stderr)
+    assert said is not None, done.stderr
+    plan = f"{sys.executable} -m advisor plan fast --root /"
+    script = f"mount -t tmpfs tmpfs /etc || exit 99; {plan} && exit 3; {said[1]} || exit 4; {plan}"
+    planned = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
+    if planned.returncode == 99 or "unshare:" in planned.stderr:
+        pytest.skip(f"no mount namespace here: {planned.stderr.strip()[-120:]}")
+    assert planned.returncode == 0, planned.stderr
+    assert "vm.swappiness" in planned.stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a process an /etc of its own")

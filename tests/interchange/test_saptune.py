@@ -12,6 +12,7 @@ from advisor.interchange.planned import plan_imported
 from advisor.interchange.saptune import import_saptune, installed_notes
 from advisor.interchange.saptune_text import parse_saptune_note
 from advisor.interchange.to_profile import to_profile
+from advisor.report.imported import imported_text
 from tests.interchange.hosts import became, machine, values
 
 OLD = '[version]\n# SAP-NOTE=1 CATEGORY=HANA VERSION=15 DATE=12.11.2020 NAME="A database"\n'
@@ -88,9 +89,11 @@ def test_sections_for_other_hosts_are_ignored(tags: str) -> None:
         ("[mem]\nVSZ_TMPFS_PERCENT=75\n", "/dev/shm"),
         ("[pagecache]\nENABLE_PAGECACHE_LIMIT=no\n", "SLES 12"),
         ("[rpm]\nsystemd 228-142.1\n", "versions of packages"),
-        ("[reminder]\nmind this = that\n", "reminds"),
+        ("[reminder]\n# mind this = that\n#  and that\n", "reminds"),
         ("[cpu]\nwhat=1\n", "alone here"),
         ("[sysctl]\nkernel.core_pattern=x\n", "the kernel runs what it names"),
+        ("[grub]\ninit=/bin/sh\n", "the host is started with what it names, as root"),
+        ("[grub]\nselinux=0\n", "which of the kernel's protections"),
     ],
 )
 def test_what_is_left_to_a_person(text: str, words: str) -> None:
@@ -98,6 +101,51 @@ def test_what_is_left_to_a_person(text: str, words: str) -> None:
     (one,) = found.settings
     assert one.outcome == "manual"
     assert words in one.why
+
+
+def test_a_reminder_is_told_paragraph_by_paragraph() -> None:
+    text = "[reminder]\n# First line\n# and second.\n#\n\n# Another = one\nno comment\n[vm]\n# why\nTHP=never\n"
+    found = import_saptune("4711", host_with(text), "faithful")
+    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == [
+        (4, "manual", "First line and second."),
+        (8, "manual", "Another = one"),
+        (9, "ignored", "no comment"),
+        (12, "tunable", "THP = never"),
+    ]
+    assert found.settings[-1].why == "why"
+    assert "First line and second." in imported_text(found, width=100, color=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted", "why"),
+    [
+        ("[sysctl]\njunk line\n", "junk line", "no KEY = VALUE: saptune passes over it"),
+        ("[sys]\n/kernel/mm/ksm/run=0\n", "/kernel/mm/ksm/run=0", "saptune takes no slash in a name: write dots"),
+        ("[vm]\nTHP=\n", "THP =", "an empty value: saptune leaves it as it is"),
+        ("[grub]\na b\n", "a b", "no KEY = VALUE"),
+    ],
+)
+def test_a_line_that_saptune_passes_over(text: str, quoted: str, why: str) -> None:
+    (one,) = import_saptune("4711", host_with(text), "intent").settings
+    assert one.outcome == "ignored"
+    assert one.quoted.strip() == quoted
+    assert why in one.why
+
+
+def test_of_two_words_saptune_would_take_the_last_for_the_name() -> None:
+    (one,) = import_saptune("4711", host_with("[sysctl]\nthe vm.swappiness = 5\n"), "intent").settings
+    assert (one.outcome, one.quoted) == ("manual", "the vm.swappiness = 5")
+    assert "vm.swappiness for the name" in one.why
+
+
+def test_a_line_is_quoted_with_its_own_operator() -> None:
+    found = import_saptune("4711", host_with("[sysctl]\nvm.max_map_count > 4096\nvm.swappiness=5\n"), "faithful")
+    assert [one.quoted for one in found.settings] == ["vm.max_map_count > 4096", "vm.swappiness = 5"]
+    assert "  [sysctl] vm.max_map_count > 4096\n" in imported_text(found, width=100, color=False)
+
+
+def test_a_lone_word_of_the_command_line() -> None:
+    assert made("[grub]\nnosmt\n") == {"cmdline:nosmt": "(set)"}
 
 
 def test_operators_and_growing_limits() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from advisor.errors import InvalidInputError
+from advisor.host import live_host
 from advisor.interchange.records import Mode
 from advisor.interchange.sysctl_text import import_sysctl
-from advisor.interchange.to_profile import to_profile
+from advisor.interchange.to_profile import to_profile, to_toml
+from advisor.report.imported import imported_text
 from tests.interchange.hosts import PROC, became, machine, values
 
 FILE = "/etc/sysctl.d/10-own.conf"
@@ -31,7 +36,7 @@ def made(text: str | bytes, mode: Mode = "faithful") -> dict[str, str | None]:
         ("vm.swappiness=ten\n", {}),
         ('net.core.rmem_max="5"\n', {}),
         ("-vm.swappiness\n", {}),
-        ("\0\n===\n = \nvm\n", {}),
+        ("# nothing but this\n", {}),
     ],
 )
 def test_lines(text: str, expected: dict[str, str]) -> None:
@@ -87,3 +92,108 @@ def test_what_is_not_there() -> None:
         import_sysctl(
             "/etc/tmpfiles.d", machine({"/etc/tmpfiles.d/x": ""}, without=("/etc/tmpfiles.d/x.conf",)), "intent"
         )
+
+
+def test_every_line_that_is_no_assignment_is_told() -> None:
+    text = "foo\nvm.swappiness 10\nvm.dirty_ratio = 5\n = 7\n\n# a comment\n"
+    found = import_sysctl(FILE, machine({FILE: text}), "intent")
+    assert values(found) == {"sysctl:vm.dirty_ratio": "5"}
+    told = {(one.line, one.written): one for one in found.settings if one.outcome == "ignored"}
+    assert sorted(told) == [(1, "foo"), (2, "vm.swappiness 10"), (4, "= 7")]
+    assert {one.why for one in told.values()} == {"no KEY = VALUE: sysctl(8) reports it and passes over it"}
+    assert [one.line for one in found.settings] == [1, 2, 3, 4]
+    page = imported_text(found, width=100, color=False)
+    assert "4 settings: 1 tunable, 3 ignored, 0 by hand." in page
+    assert "  vm.swappiness 10\n" in page
+    assert "# vm.swappiness 10: ignored, no KEY = VALUE" in to_toml(found)
+
+
+@pytest.mark.parametrize("text", ["hello\n", "# x\n\nroot:x:0:0:root:/root:/bin/bash\n", "\0\n===\n = \nvm\n"])
+def test_a_file_without_any_assignment_is_none_of_sysctl(text: str) -> None:
+    number = 3 if text.startswith("# x") else 2 if text.startswith("\0") else 1
+    with pytest.raises(InvalidInputError, match=rf"10-own\.conf: line {number}: no KEY = VALUE"):
+        made(text)
+
+
+def test_a_directory_with_one_such_file_tells_its_lines() -> None:
+    found = import_sysctl(
+        "/etc/sysctl.d", machine({FILE: "hello\n", "/etc/sysctl.d/20.conf": "vm.swappiness=1\n"}), "intent"
+    )
+    assert became(found, "")[0].file == FILE
+    assert values(found) == {"sysctl:vm.swappiness": "1"}
+
+
+def test_what_is_no_regular_file_is_refused_or_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "10-pipe.conf")
+    (tmp_path / "20.conf").write_text("vm.swappiness=1\n")
+    (tmp_path / "30.conf").symlink_to("/dev/null")
+    with pytest.raises(InvalidInputError, match=r"10-pipe\.conf: not a regular file"):
+        import_sysctl(str(tmp_path / "10-pipe.conf"), live_host(), "intent")
+    (tmp_path / "pipes").mkdir()
+    os.mkfifo(tmp_path / "pipes" / "10-pipe.conf")
+    with pytest.raises(InvalidInputError, match=r"10-pipe\.conf: not a regular file"):
+        import_sysctl(str(tmp_path / "pipes"), live_host(), "intent")
+    found = import_sysctl(str(tmp_path), live_host(), "intent")
+    assert became(found, "") == [
+        one for one in found.settings if one.file.endswith("10-pipe.conf") and one.why == "not a regular file"
+    ]
+    assert len(became(found, "")) == 1
+    assert values(found) == {"sysctl:vm.swappiness": "1"}
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "wanted", "note"),
+    [
+        ("net.ipv4.ip_default_ttl", "65 # comment", "65", "the kernel reads 65 # comment as 65"),
+        ("net.ipv4.tcp_fin_timeout", "050", "40", "the kernel reads 050 as 40"),
+        ("net.ipv4.tcp_fin_timeout", "0x10", "16", "the kernel reads 0x10 as 16"),
+        ("net.ipv4.tcp_fin_timeout", "7 8 9", "7", "the kernel reads 7 8 9 as 7"),
+        ("net.ipv4.tcp_rmem", "0x1000 0200000 6291456 # c", "4096 65536 6291456", "as 4096 65536 6291456"),
+        ("vm.swappiness", "10", "10", ""),
+        ("kernel.hostname", "007 # agent", "007 # agent", ""),
+        ("net.ipv4.ip_local_reserved_ports", "08080", "08080", ""),
+    ],
+)
+def test_a_number_is_what_the_kernel_makes_of_it(key: str, written: str, wanted: str, note: str) -> None:
+    host = machine({FILE: f"{key} = {written}\n", f"{PROC}/net/ipv4/tcp_fin_timeout": "60\n"})
+    (one,) = import_sysctl(FILE, host, "intent").settings
+    assert one.value == wanted
+    assert note in one.note if note else not one.note
+
+
+def test_fewer_numbers_than_the_kernel_has_are_left_to_a_person() -> None:
+    (one,) = import_sysctl(FILE, machine({FILE: "net.ipv4.tcp_rmem = 4096\n"}), "intent").settings
+    assert one.outcome == "manual"
+    assert "its 3 numbers" in one.why
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("vm.swappiness = -5", "-5 is not 0 to 200"),
+        ("vm.overcommit_memory = 7", "7 is not 0 to 2"),
+        ("net.ipv4.ip_local_port_range = 60000 100", "100 is less than 60000"),
+    ],
+)
+def test_what_the_kernel_is_sure_to_refuse_comes_not_over(line: str, why: str) -> None:
+    for mode, outcome in (("faithful", "ignored"), ("intent", "manual")):
+        found = import_sysctl(
+            FILE, machine({FILE: f"{line}\nvm.dirty_ratio=5\n"}), "intent" if mode == "intent" else "faithful"
+        )
+        assert found.settings[0].outcome == outcome
+        assert f"the kernel refuses the value: {why}" in found.settings[0].why
+
+
+@pytest.mark.parametrize(
+    ("line", "quoted"),
+    [
+        ("vm.swappiness=10", "vm.swappiness = 10"),
+        ("vm.swappiness  =  10 ", "vm.swappiness = 10"),
+        ("vm/swappiness = 10", "vm/swappiness = 10"),
+        ("-vm.swappiness=10", "-vm.swappiness=10"),
+        ("net.ipv4....x = 1", "net.ipv4....x = 1"),
+    ],
+)
+def test_a_line_is_quoted_as_it_is_written(line: str, quoted: str) -> None:
+    (one,) = import_sysctl(FILE, machine({FILE: f"# c\n{line}\n"}), "intent").settings
+    assert one.quoted == quoted

@@ -278,7 +278,7 @@ def test_an_attribute_that_cannot_be_written_or_offers_something_else(tmp_path: 
     plan = plan_of(host, {"sysfs:/sys/kernel/mm/ksm/run": "1", "sysfs:/sys/devices/pci0/a/mode": "turbo"})
     assert reasons(plan) == {
         "sysfs:/sys/kernel/mm/ksm/run": ("not-applicable", "the kernel lets it be read alone"),
-        "sysfs:/sys/devices/pci0/a/mode": ("not-applicable", "it offers fast, slow, none"),
+        "sysfs:/sys/devices/pci0/a/mode": ("not-applicable", "it offers fast, slow and none"),
     }
 
 

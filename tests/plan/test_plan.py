@@ -144,6 +144,9 @@ def test_what_a_reboot_would_undo_is_not_in_place(tmp_path: Path) -> None:
         ("10-site.conf", "8388608", "in-place"),
         ("10-site.conf", "16777216", "in-place"),
         ("99-site.conf", "212992", "overridden"),
+        ("10-site.conf", "0x800000", "in-place"),  # numbers as the kernel reads them
+        ("99-site.conf", "040000000 # ours", "in-place"),
+        ("99-site.conf", "0x1000 # less", "overridden"),
         ("10-site.conf", '"212992"', "in-place"),  # refused by the kernel: boot leaves the default alone
     ],
 )

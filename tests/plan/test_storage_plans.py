@@ -92,7 +92,7 @@ def test_what_is_as_wanted_but_would_be_reset_is_set_again_and_kept() -> None:
 def test_what_this_device_does_not_take_stands_in_the_way() -> None:
     plan = planned(DISK, {"block:sda:scheduler": "bfq"})
     (found,) = plan.blocking
-    assert found.reason.startswith("it offers none, mq-deadline; whether a module brings bfq cannot be told")
+    assert found.reason.startswith("it offers mq-deadline and none; whether a module brings bfq cannot be told")
 
 
 def test_a_disk_that_cannot_be_told_for_good_is_set_for_this_boot() -> None:

@@ -144,10 +144,10 @@ def test_the_scheduler_brings_the_queue_length_along(tmp_path: Path) -> None:
         # In a module that the kernel loads when it is asked for it.
         ("bfq", {}, None, "the scheduler bfq is in the module bfq"),
         ("kyber", {}, None, "the scheduler kyber is in the module kyber-iosched"),
-        ("deadline", {}, "it offers none, mq-deadline, and there is no module for deadline", None),
+        ("deadline", {}, "it offers mq-deadline and none, and there is no module for deadline", None),
         ("bfq", {"/lib/modules/6.1.0/modules.dep": ""}, "and there is no module for bfq", None),
         ("bfq", {"/proc/sys/kernel/osrelease": "5\n"}, "whether a module brings bfq cannot be told", None),
-        ("bfq", {"/sys/block/sda/queue/scheduler": "none\n"}, "it offers none alone", None),
+        ("bfq", {"/sys/block/sda/queue/scheduler": "none\n"}, 'it offers "none" alone', None),
     ],
 )
 def test_which_schedulers_a_device_takes(
@@ -200,3 +200,15 @@ def test_an_edit_is_one_file_edit_whatever_the_value(tmp_path: Path) -> None:
     edit = tunable("block:sda:write_cache").edit(host_of(make_tree(tmp_path, HOST)), "write back", profile="p")
     assert isinstance(edit, FileEdit)
     assert edit.value == 'ATTR{queue/write_cache}="write back"'
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("99999999999", "is more than the kernel takes"),
+        ("9" * 5000, "is more than the kernel takes"),
+        ("x", "whole number"),
+    ],
+)
+def test_a_number_that_is_too_large_is_told_as_that(value: str, wrong: str) -> None:
+    assert wrong in (tunable("block:sda:read_ahead_kb").check(value) or "")

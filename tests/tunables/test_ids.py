@@ -85,7 +85,7 @@ def test_any_text(identity: str) -> None:
     ("identity", "good", "bad"),
     [
         (
-            "sysctl:vm.swappiness",
+            "sysctl:net.ipv4.tcp_rmem",
             ["10", "4096 87380 8388608", "a b"],
             ["", '"10"', "'1'", "1\n2", "1\0", "1\r2", "\x7f"],
         ),

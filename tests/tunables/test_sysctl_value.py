@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from advisor.errors import UsageError
 from advisor.facts.sysctl_keys import kernel_number
 from advisor.tunables import tunable
 from advisor.tunables.sysctl_value import canonical, out_of_bounds
@@ -29,7 +30,7 @@ VALUES = [
 def written(key: str, value: str) -> str | None:
     """What a network namespace of its own has after the value is written there; None where it refuses it."""
     path = f"/proc/sys/{key.replace('.', '/')}"
-    script = f"printf %s \"$1\" > {path} || exit 9; cat {path}"
+    script = f'printf %s "$1" > {path} || exit 9; cat {path}'
     done = subprocess.run(
         ["unshare", "-n", "sh", "-c", script, "sh", value], capture_output=True, text=True, check=False
     )
@@ -85,3 +86,9 @@ def test_what_the_kernel_takes_or_is_not_known_stays_as_it_is(key: str, value: s
     assert canonical(key, value) == value
     if len(value) < 100:
         assert tunable(f"sysctl:{key}").check(value) is None
+
+
+def test_a_key_that_is_a_path_is_told_what_a_key_is() -> None:
+    with pytest.raises(UsageError) as caught:
+        tunable("sysctl:net....core.x")
+    assert caught.value.hint == "a key is names with dots between, such as net.core.rmem_max"

@@ -81,6 +81,12 @@ def is_array(name: str) -> bool:
     return re.match(r"md(\d|_)|dm-\d", name) is not None
 
 
+def is_no_disk(host: Host, name: str) -> bool:
+    """Whether a scan leaves the device out: a RAM disk or such like, or a loop or network device not in use."""
+    is_unused = host.read(f"/sys/block/{name}/size") == "0" and not host.exists(f"/sys/block/{name}/device")
+    return (kind_of(name) is None or is_unused) and not is_array(name)
+
+
 def assign(instances: Sequence[tuple[str, Rules]], devices: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Which devices each instance gets: the first whose rules fit takes one, and keeps it."""
     free = list(devices)

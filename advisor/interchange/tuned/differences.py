@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from advisor.facts.disks import kind_of
 from advisor.facts.sysctl_files import key_path
 from advisor.host import Host, Missing
 from advisor.interchange.growing import is_growing, lowered_fields
 from advisor.interchange.records import Difference, ImportedSetting
-from advisor.interchange.tuned.devices import is_array
+from advisor.interchange.tuned.devices import is_no_disk
 from advisor.interchange.tuned.instances import instances
 from advisor.interchange.tuned.places import is_on
 from advisor.interchange.tuned.profile import TunedProfile, Unit
@@ -112,7 +111,7 @@ def _other_devices(profile: TunedProfile, host: Host, main: Mapping[str, str]) -
         is_idle = instance.left_out is not None or instance.unclear is not None or instance.inert is not None
         if instance.unit.type != "disk" or is_idle or profile.failed is not None:
             continue
-        others = [name for name in instance.devices or () if _is_no_disk(host, name)]
+        others = [name for name in instance.devices or () if is_no_disk(host, name)]
         for key in ("elevator", "readahead", "readahead_multiply"):
             option = instance.unit.options.get(key)
             if option is not None and others:
@@ -126,12 +125,6 @@ def _other_devices(profile: TunedProfile, host: Host, main: Mapping[str, str]) -
                     intent="is for disks and arrays alone",
                     why="such devices hold nothing at this moment, and come and go",
                 )
-
-
-def _is_no_disk(host: Host, name: str) -> bool:
-    """Whether a scan leaves the device out: a RAM disk or such like, or a loop or network device not in use."""
-    is_unused = host.read(f"/sys/block/{name}/size") == "0" and not host.exists(f"/sys/block/{name}/device")
-    return (kind_of(name) is None or is_unused) and not is_array(name)
 
 
 _DYNAMIC: Mapping[str, tuple[str, str]] = {

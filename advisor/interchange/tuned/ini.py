@@ -39,10 +39,13 @@ class Option(msgspec.Struct, frozen=True):
 Sections = Mapping[str, Mapping[str, Option]]
 
 
-def decode(data: bytes, path: str) -> str:
-    """The text of a file, with line ends as Python's text mode gives them. Raises InvalidInputError naming the line."""
+def decode(data: bytes, path: str, what: str = "TuneD profile") -> str:
+    """The text of a file, with line ends as Python's text mode gives them. ``what`` it should be.
+
+    Raises InvalidInputError naming the line.
+    """
     if len(data) > MAX_BYTES:
-        raise InvalidInputError(f"{path}: larger than {MAX_BYTES // 1024} KiB: no TuneD profile is")
+        raise InvalidInputError(f"{path}: larger than {MAX_BYTES // 1024} KiB: no {what} is")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -10,6 +10,7 @@ from advisor.host import Host
 from advisor.interchange.records import ImportedSense, ImportedSetting
 from advisor.interchange.tuned.context import Context, Given
 from advisor.interchange.tuned.operators import parse_assignment
+from advisor.tunables.programs import refused_word
 
 _INITRD: Final = ("initrd_dst_img", "initrd_add_img", "initrd_add_dir", "initrd_remove_dir")
 BOOTLOADER_OPTIONS: Final = frozenset({"grub2_cfg_file", "skip_grub_config", *_INITRD})
@@ -66,7 +67,9 @@ def parse_cmdline(text: str) -> tuple[str, tuple[str, ...]]:
 def _word(given: Given, word: str) -> ImportedSetting:
     name, equals, value = word.partition("=")
     found = given.line.wanted(f"cmdline:{name}", value if equals else "(set)")
-    return found if found.outcome == "tunable" else given.line.manual(f"add to the kernel's command line: {word[:200]}")
+    if found.outcome == "tunable" or refused_word(name):
+        return found
+    return given.line.manual(f"add to the kernel's command line: {word[:200]}")
 
 
 def convert_modules(context: Context, given: Given) -> list[ImportedSetting]:

@@ -9,7 +9,7 @@ from advisor.facts.disks import kind_of
 from advisor.host import Host
 from advisor.interchange.records import ImportedSetting
 from advisor.interchange.tuned.context import Context, Given
-from advisor.interchange.tuned.devices import is_array, is_tuned_disk, parse_device_rules
+from advisor.interchange.tuned.devices import is_array, is_no_disk, is_tuned_disk, parse_device_rules
 from advisor.interchange.tuned.operators import can_compare, parse_assignment
 from advisor.profiles import FieldSense, ForEach, Only
 
@@ -99,7 +99,9 @@ def _on_devices(
     """One line for disks, one for arrays: by the section's own patterns, or by name where those do not say all."""
     rules = parse_device_rules(given.instance.unit.devices)
     patterns = rules.patterns
-    names = tuple(name for name in given.instance.devices or () if name not in without)
+    names = tuple(
+        name for name in given.instance.devices or () if name not in without and not is_no_disk(context.host, name)
+    )
     is_exact = patterns is None or given.instance.is_shared or bool(without) or _has_others(context)
     if is_exact and not names:
         why = "no device of this host is left for it" if rules.match(_all(context.host)) else "no device here fits"
