@@ -148,6 +148,7 @@ FLEET_DOCUMENTS: Final[dict[str, Fields]] = {
         ("profiles", _NAMES),
         ("files", dict[str, str]),
         ("left_out", tuple[LeftOut, ...]),
+        ("not_kept", tuple[LeftOut, ...]),
         ("use", _NAMES),
     ],
 }

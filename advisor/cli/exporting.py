@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,12 +42,15 @@ def export(
     from advisor.facts.whole import scan
     from advisor.interchange.export import collect
     from advisor.interchange.export import export as exported
+    from advisor.interchange.export.senses import senses
     from advisor.workflow import plan_profiles
 
     host = the_host(root, snapshot)
     facts = scan(host)
-    plan = plan_profiles(host, names, settings(pairs), facts=facts)
-    bundle = exported(collect(host, plan, hostname=facts.host.hostname), form)
+    given = settings(pairs)
+    plan = plan_profiles(host, names, given, facts=facts)
+    wanted = collect(host, plan, hostname=facts.host.hostname, senses=senses(host, names, given, facts))
+    bundle = _placed(exported(wanted, form), output)
     if output is not None:
         from advisor.interchange.export.write import write
 
@@ -54,12 +59,43 @@ def export(
         print_json(_document(form, plan.profiles, bundle))
     elif output is None:
         _print(bundle)
+    _tell(bundle, output, as_json=as_json)
+    return 0 if bundle.files else 3
+
+
+def _placed(bundle: Bundle, output: Path | None) -> Bundle:
+    """With the directory's name in the commands that put the files to use."""
+    if output is None:
+        return bundle
+    import msgspec
+
+    from advisor.script import shell_quote
+
+    # A path that begins with a dash would be an option.
+    name = str(output) if not str(output).startswith("-") else f"./{output}"
+    return msgspec.structs.replace(bundle, use=tuple(_filled(line, name, shell_quote) for line in bundle.use))
+
+
+def _filled(line: str, name: str, quote: Callable[[str], str]) -> str:
+    """``DIRECTORY/FILE`` is quoted as one word: the name may hold blanks."""
+    return re.sub(r"DIRECTORY(/\S*)", lambda found: quote(name + found[1]), line)
+
+
+def _tell(bundle: Bundle, output: Path | None, *, as_json: bool) -> None:
+    """What is not carried, what a restart takes back, what was written, and how it is put to use: standard error."""
     for one in bundle.left_out:
         say(f"left out: {one.tunable} = {one.value}: {one.why}")
-    if not as_json:
-        for line in bundle.use if bundle.files else ():
-            say(f"use it with: {line}")
-    return 0 if bundle.files else 3
+    for one in bundle.not_kept:
+        say(f"not kept over a restart: {one.tunable} = {one.value}: {one.why}")
+    if as_json or not bundle.files:
+        return
+    if output is None:
+        say("with -o DIR the files are written, and what puts them to use is said")
+        return
+    for path in sorted(bundle.files):
+        say(f"written: {output / path}")
+    for line in bundle.use:
+        say(f"use it with: {line}")
 
 
 def _document(form: str, profiles: tuple[str, ...], bundle: Bundle) -> dict[str, object]:
@@ -69,6 +105,7 @@ def _document(form: str, profiles: tuple[str, ...], bundle: Bundle) -> dict[str,
         "profiles": list(profiles),
         "files": {path: content.decode("utf-8", "replace") for path, content in sorted(bundle.files.items())},
         "left_out": list(bundle.left_out),
+        "not_kept": list(bundle.not_kept),
         "use": list(bundle.use),
     }
 

@@ -114,8 +114,8 @@ def test_tuned_conf_is_an_ini_file_with_the_values(place: Path) -> None:
     parser.optionxform = str  # type: ignore[assignment, method-assign]
     parser.read_string(text)
     assert dict(parser["sysctl"]) == {
-        "net.core.rmem_max": "8388608",
-        "net.core.wmem_max": "8388608",
+        "net.core.rmem_max": ">8388608",
+        "net.core.wmem_max": ">8388608",
         "net.ipv4.tcp_rmem": "4096 131072 8388608",
     }
 

@@ -2,7 +2,8 @@
 
 Runs in a process of its own whose PYTHONPATH holds TuneD. Nothing is applied, and no profile's ``exec`` is carried out.
 Reads a document from standard input: ``directories`` of profiles, ``profiles`` by name, ``inis`` (texts to parse),
-``operators`` (pairs of a new and a current value), ``rules`` (device rules with names), ``expanded`` (variables, text).
+``operators`` (pairs of a new and a current value), ``rules`` (device rules with names), ``expanded`` (variables, text),
+``links`` (an option of the net plugin, its text and a link: what the plugin gives the ``ethtool`` on PATH).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def main() -> None:
         "operators": [operated(new, current) for new, current in asked.get("operators", ())],
         "rules": [matched(rules, names) for rules, names in asked.get("rules", ())],
         "expanded": [expanded(variables, text) for variables, text in asked.get("expanded", ())],
+        "links": [on_link(*three) for three in asked.get("links", ())],
     }
     json.dump(answer, sys.stdout)
 
@@ -100,6 +102,17 @@ def operated(new: str, current: str | None) -> str | None:
     plugin = tuned("plugins.base").Plugin
     written: str | None = plugin._process_assignment_modifiers(object.__new__(plugin), new, current)
     return written
+
+
+def on_link(option: str, text: str, link: str) -> dict[str, str] | None:
+    """What is set of a line; None where the plugin makes nothing of what ethtool prints."""
+    plugin = object.__new__(tuned("plugins.plugin_net").NetTuningPlugin)
+    plugin._cmd = tuned("utils.commands").commands()
+    present = plugin._get_device_parameters(option, link)
+    if not present:
+        return None
+    done: dict[str, str] = plugin._set_device_parameters(option, text, link, False, dev_params=present)
+    return done
 
 
 def matched(rules: str, names: list[str]) -> list[str]:

@@ -150,10 +150,11 @@ def test_ansible_brings_it_about_and_finds_nothing_the_second_time(host: Machine
     assert exported(host, "ansible") == []
     # Without looking for Pythons and copying each module to a file first: seconds per task under emulation.
     settings = "ANSIBLE_NOCOLOR=1 ANSIBLE_PIPELINING=1 ANSIBLE_PYTHON_INTERPRETER=/usr/bin/python3"
-    play = f"cd /root/export && {settings} ansible-playbook -i localhost, -c local"
+    play = f"cd /root/export && {settings} ansible-playbook -i localhost, -e target=localhost -c local"
     before = out(host, LIVE)
     looked = host.run(f"{play} --check --diff site.yml", timeout=900)
     assert looked.rc == 0, looked.stdout + looked.stderr
+    assert "link:eth1:mtu is wanted to be 4000" in looked.stdout
     assert out(host, LIVE) == before
     try:
         done = host.run(f"{play} site.yml", timeout=900)

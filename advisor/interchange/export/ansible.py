@@ -2,50 +2,72 @@
 
 from __future__ import annotations
 
-from advisor.interchange.export.files import activation
+import re
+
+from advisor.interchange.export.files import own_file, reloads
 from advisor.interchange.export.settings import Bundle, Exported, LeftOut
-from advisor.interchange.export.words import head, left_out_words, not_kept
+from advisor.interchange.export.words import (
+    elsewhere_words,
+    head,
+    identity_words,
+    left_out_words,
+    not_kept,
+    not_kept_words,
+)
 from advisor.interchange.export.yaml_text import dumped
 from advisor.script import settings_script
+
+_NOBODY = "host-unknown"
+"""The pattern where the host's name is not known: Ansible says that it matches nothing."""
 
 
 def role(wanted: Exported) -> Bundle:
     """A role ``NAME`` and a playbook that uses it; check mode tells what would change and changes nothing."""
-    left = [
-        LeftOut(one.tunable, one.value, f"not kept over a reboot: {why}" if one.steps else why)
-        for one in wanted.settings
-        if (why := not_kept(one))
-    ]
-    every = (*left, *wanted.left_out)
-    top = head(wanted) + left_out_words(every)
-    live = [one for one in wanted.settings if one.steps]
+    unkept = [(one, why) for one in wanted.settings if (why := not_kept(one))]
+    left = (*(LeftOut(one.tunable, one.value, why) for one, why in unkept if not one.steps), *wanted.left_out)
+    for_now = tuple(LeftOut(one.tunable, one.value, why) for one, why in unkept if one.steps)
+    kept = (one for one in wanted.settings if own_file(one))
+    top = head(wanted, *identity_words(wanted)) + elsewhere_words(
+        wanted, kept, where="in the files (live values are compared)"
+    )
+    top += not_kept_words(for_now) + left_out_words(left)
     name = wanted.name.replace("-", "_")
+    found = {"site.yml": f"---\n{top}\n{dumped(_play(wanted, name))}".encode(), **_role_files(wanted, name)}
+    playbook = "ansible-playbook -i INVENTORY" + ("" if _host(wanted) else " -e target=HOST")
+    use = (f"{playbook} --check --diff DIRECTORY/site.yml", f"{playbook} DIRECTORY/site.yml")
+    return Bundle(found, left, use, not_kept=for_now)
+
+
+def _role_files(wanted: Exported, name: str) -> dict[str, bytes]:
     place = f"roles/{name}"
+    live = [one for one in wanted.settings if one.steps]
     found = {
-        "site.yml": f"---\n{top}\n{dumped(_play(name))}".encode(),
         f"{place}/tasks/main.yml": f"---\n{dumped(_tasks(wanted, name, has_live=bool(live)))}".encode(),
         f"{place}/meta/main.yml": f"---\n{dumped(_meta(wanted))}".encode(),
     }
-    commands = activation(wanted)
+    commands = reloads(wanted)
     if commands:
         found[f"{place}/handlers/main.yml"] = f"---\n{dumped(_handlers(commands))}".encode()
     for kept in wanted.files:
         found[f"{place}/files{kept.path}"] = kept.content
     if live:
-        text = settings_script((one.tunable, one.value, one.probe, one.steps) for one in live)
+        text = settings_script((one.tunable, one.value, one.probe, one.steps, one.sense) for one in live)
         found[f"{place}/files/settings.sh"] = text.encode("utf-8", "surrogateescape")
-    return Bundle(
-        found,
-        every,
-        ("ansible-playbook -i INVENTORY --check --diff site.yml", "ansible-playbook -i INVENTORY site.yml"),
-    )
+    return found
 
 
-def _play(role_name: str) -> object:
+def _host(wanted: Exported) -> str | None:
+    host = wanted.hostname or ""
+    return host if re.fullmatch(r"[A-Za-z0-9][\w.-]*", host, re.ASCII) else None
+
+
+def _play(wanted: Exported, role_name: str) -> object:
+    # Its files know the disks and links of one host. Where the inventory has another name for it: -e target=NAME.
+    default = _host(wanted) or _NOBODY
     return [
         {
             "name": "Bring the exported values about",
-            "hosts": "all",
+            "hosts": f"{{{{ target | default('{default}') }}}}",
             "become": True,
             "gather_facts": False,
             "roles": [role_name],
@@ -86,31 +108,41 @@ def _tasks(wanted: Exported, role_name: str, *, has_live: bool) -> list[object]:
                 "group": "root",
                 "mode": f"0{kept.mode:o}",
             },
-            "notify": "Take the files up",
+            **({"notify": "Take the files up"} if kept.reload else {}),
         }
         for kept in wanted.files
     ]
-    if wanted.files:
+    if reloads(wanted):
         tasks.append(
             {"name": "Take the files up before the live values are looked at", "ansible.builtin.meta": "flush_handlers"}
         )
-    if has_live:
-        tasks += [
-            {
-                "name": "Read the live values",
-                "ansible.builtin.script": {"cmd": "settings.sh differ"},
-                "register": f"{role_name}_differ",
-                "changed_when": False,
-                "check_mode": False,
-            },
-            {
-                "name": "Set the live values that differ",
-                "ansible.builtin.script": {"cmd": "settings.sh set"},
-                "when": f"{role_name}_differ.stdout | trim | length > 0",
-                "changed_when": True,
-            },
-        ]
-    return tasks
+    return [*tasks, *_live_tasks(f"{role_name}_differ")] if has_live else tasks
+
+
+def _live_tasks(found: str) -> list[object]:
+    """Reading works in check mode, too; there the values that would be set are shown in the place of setting them."""
+    some = f"{found}.stdout | trim | length > 0"
+    return [
+        {
+            "name": "Read the live values",
+            "ansible.builtin.script": {"cmd": "settings.sh differ"},
+            "register": found,
+            "changed_when": False,
+            "check_mode": False,
+        },
+        {
+            "name": "Show the live values that would be set",
+            "ansible.builtin.debug": {"msg": f"{{{{ {found}.stdout_lines }}}}"},
+            "when": ["ansible_check_mode", some],
+            "changed_when": True,
+        },
+        {
+            "name": "Set the live values that differ",
+            "ansible.builtin.script": {"cmd": "settings.sh set"},
+            "when": ["not ansible_check_mode", some],
+            "changed_when": True,
+        },
+    ]
 
 
 def _handlers(commands: tuple[str, ...]) -> list[object]:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from advisor.interchange.export.files import activation
+from advisor.interchange.export.files import reloads, taken_up
 from advisor.interchange.export.settings import Bundle, Exported, LeftOut
-from advisor.interchange.export.words import head, left_out_words, not_kept
+from advisor.interchange.export.words import (
+    elsewhere_words,
+    head,
+    identity_words,
+    left_out_words,
+    not_kept,
+    not_kept_words,
+)
 from advisor.interchange.export.yaml_text import dumped
 from advisor.tunables import FileEdit
 
@@ -12,12 +19,12 @@ from advisor.tunables import FileEdit
 def user_data(wanted: Exported) -> Bundle:
     """``user-data.yaml``, for the instance's user data or a file of /etc/cloud/cloud.cfg.d."""
     left = [LeftOut(one.tunable, one.value, why) for one in wanted.settings if not one.steps and (why := not_kept(one))]
-    for_now = [
-        LeftOut(one.tunable, one.value, f"set at the first start alone, as {why}")
+    for_now = tuple(
+        LeftOut(one.tunable, one.value, f"set at the first start alone: {why}")
         for one in wanted.settings
         if one.steps and (why := not_kept(one))
-    ]
-    commands = [["sh", "-c", command] for command in (*activation(wanted), *_live(wanted))]
+    )
+    commands = [["sh", "-c", command] for command in (*reloads(wanted), *taken_up(wanted), *_live(wanted))]
     document: dict[str, object] = {}
     if wanted.files:
         document["write_files"] = [
@@ -26,15 +33,19 @@ def user_data(wanted: Exported) -> Bundle:
         ]
     if commands:
         document["runcmd"] = commands
-    every = (*left, *for_now, *wanted.left_out)
-    text = "#cloud-config\n" + head(wanted, "User data of cloud-init.") + left_out_words(every)
+    every = (*left, *wanted.left_out)
+    text = "#cloud-config\n" + head(wanted, "User data of cloud-init.", *identity_words(wanted))
+    text += elsewhere_words(wanted, wanted.settings) + not_kept_words(for_now) + left_out_words(every)
     text += dumped(document)
-    use = ("give user-data.yaml to the instance as its user data", "cloud-init schema --config-file user-data.yaml")
-    return Bundle({"user-data.yaml": text.encode()}, every, use)
+    use = (
+        "cloud-init schema --config-file DIRECTORY/user-data.yaml",
+        "give DIRECTORY/user-data.yaml to the instance as its user data",
+    )
+    return Bundle({"user-data.yaml": text.encode()}, every, use, not_kept=for_now)
 
 
 def _live(wanted: Exported) -> list[str]:
-    """Commands for values that no file of ``activation`` brings about by itself."""
+    """Commands for values that no file of ``taken_up`` brings about by itself."""
     by_file = {kept.path for kept in wanted.files if kept.path.startswith(("/etc/sysctl.d/", "/etc/tmpfiles.d/"))}
     return [
         command

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from advisor.interchange.export.ethtool_words import GROUPS, RENAMED, SWITCHES, why_unsaid
 from advisor.interchange.export.settings import Bundle, Exported, LeftOut, Setting
-from advisor.interchange.export.words import head, left_out_words, reason
+from advisor.interchange.export.words import elsewhere_words, head, left_out_words, reason
 from advisor.script import shell_quote
 
 
@@ -24,10 +24,11 @@ def script(wanted: Exported) -> Bundle:
     every = (*left, *wanted.left_out)
     if not links:
         return Bundle({}, every, ())
-    parts = ["#!/bin/sh\n" + head(wanted, "Commands of nmcli.") + left_out_words(every) + _MODIFY]
+    said = elsewhere_words(wanted, (one for some in links.values() for one in some))
+    parts = ["#!/bin/sh\n" + head(wanted, "Commands of nmcli.") + said + left_out_words(every) + _MODIFY]
     parts += [_commands(link, some) for link, some in links.items()]
     name = "networkmanager.sh"
-    return Bundle({name: ("\n".join(parts) + "\n").encode()}, every, (f"sh {name}",), (name,))
+    return Bundle({name: ("\n".join(parts) + "\n").encode()}, every, (f"sh DIRECTORY/{name}",), (name,))
 
 
 _MODIFY = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 from advisor.interchange.export.ethtool_words import GROUPS, why_unsaid
 from advisor.interchange.export.settings import Bundle, Exported, LeftOut, Setting
-from advisor.interchange.export.words import head, left_out_words
+from advisor.interchange.export.words import elsewhere_words, head, left_out_words
 from advisor.interchange.export.yaml_text import dumped
 
 # Handed on as NetworkManager's tso and sg, each of which switches several of the kernel's features.
@@ -30,9 +30,10 @@ def state(wanted: Exported) -> Bundle:
         group, _, name = key.partition(".")
         found.setdefault("ethtool", {}).setdefault(group, {})[name] = _value(setting.value)
     every = (*left, *wanted.left_out)
-    text = head(wanted, "A desired state of nmstate.") + left_out_words(every)
+    said = (one for one in wanted.settings if _why_unsaid(one, wanted) is None)
+    text = head(wanted, "A desired state of nmstate.") + elsewhere_words(wanted, said) + left_out_words(every)
     text += dumped({"interfaces": list(links.values())})
-    use = ("nmstatectl apply --no-commit --timeout 60 state.yaml", "nmstatectl commit")
+    use = ("nmstatectl apply --no-commit --timeout 60 DIRECTORY/state.yaml", "nmstatectl commit")
     return Bundle({"state.yaml": text.encode()} if links else {}, every, use if links else ())
 
 

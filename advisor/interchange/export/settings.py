@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import msgspec
 
 from advisor.host import Host, Missing, Probe, Run, Step
@@ -9,6 +11,7 @@ from advisor.plan.records import Plan
 from advisor.script import hand_command
 from advisor.tunables import FileEdit, edited, tunable
 from advisor.tunables.edits import Persisted
+from advisor.tunables.tunable import Sense
 
 
 class LeftOut(msgspec.Struct, frozen=True):
@@ -43,10 +46,16 @@ class Setting(msgspec.Struct, frozen=True):
     probe: Probe
     steps: tuple[Step, ...]
     edit: FileEdit | Persisted | Missing
+    sense: Sense | tuple[Sense, ...] = "exactly"
 
     @property
     def kind(self) -> str:
         return self.tunable.partition(":")[0]
+
+    @property
+    def device(self) -> str:
+        """The link or disk that it is of; the second word of its id, whatever that is, for other kinds."""
+        return self.tunable.split(":")[1]
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -63,59 +72,67 @@ class Exported(msgspec.Struct, frozen=True):
     left_out: tuple[LeftOut, ...]
     files: tuple[Kept, ...]
     hostname: str | None
+    virtual_links: frozenset[str] = frozenset()
+    """Bonds, VLANs, bridges …: links below /sys/devices/virtual."""
 
 
 class Bundle(msgspec.Struct, frozen=True):
     """The files of an exported form by their path below a directory, and how they are put to use.
 
-    ``executable`` are those that are run.
+    ``executable`` are those that are run. ``DIRECTORY`` in ``use`` is where the files are. ``not_kept`` are values that
+    the form sets, and that a restart takes back.
     """
 
     files: dict[str, bytes]
     left_out: tuple[LeftOut, ...]
     use: tuple[str, ...]
     executable: tuple[str, ...] = ()
+    not_kept: tuple[LeftOut, ...] = ()
 
 
-def collect(host: Host, plan: Plan, *, hostname: str | None) -> Exported:
-    """The values of ``plan``: those that it changes, and those that are in place already."""
+def collect(
+    host: Host, plan: Plan, *, hostname: str | None, senses: Mapping[str, Sense | tuple[Sense, ...]]
+) -> Exported:
+    """The values of ``plan``: those that it changes, and those that are in place already. ``senses`` are those of the
+    values that are not wanted exactly so, by tunable."""
     name = "-".join(plan.profiles)
-    wanted = [(one.tunable, one.after, one) for one in plan.changes]
-    reasons = {one.tunable: one for one in plan.changes}
     settings = [
-        Setting(
-            identity,
-            value,
-            one.why,
-            one.hurts_when,
-            one.sources,
-            one.probe,
-            one.steps,
-            _edit(host, identity, value, name),
-        )
-        for identity, value, one in wanted
+        _setting(host, one.tunable, one.after, name, (one.why, one.hurts_when, one.sources), one.probe, one.steps)
+        for one in plan.changes
     ]
+    changed = {one.tunable for one in plan.changes}
     left_out = []
     for skipped in plan.skipped:
-        if skipped.state == "in-place" and skipped.wanted is not None and skipped.tunable not in reasons:
+        if skipped.state == "in-place" and skipped.wanted is not None and skipped.tunable not in changed:
             settings.append(_in_place(host, skipped.tunable, skipped.wanted, name))
         elif skipped.state != "in-place":
             left_out.append(LeftOut(skipped.tunable, skipped.wanted or "", skipped.reason))
-    return Exported(name, plan, tuple(settings), tuple(left_out), _kept(settings), hostname)
+    settings = [msgspec.structs.replace(one, sense=senses.get(one.tunable, "exactly")) for one in settings]
+    virtual = frozenset(link for one in settings if one.kind == "link" if _is_virtual(host, link := one.device))
+    return Exported(name, plan, tuple(settings), tuple(left_out), kept_files(settings), hostname, virtual)
 
 
 def _in_place(host: Host, identity: str, value: str, profile: str) -> Setting:
     one = tunable(identity)
-    return Setting(
-        identity,
-        value,
-        "In place on the host that this was made on.",
-        "",
-        (),
-        one.probe,
-        one.steps(value),
-        _edit(host, identity, value, profile),
-    )
+    said = ("In place on the host that this was made on.", "", ())
+    return _setting(host, identity, value, profile, said, one.probe, one.steps(value))
+
+
+def _setting(
+    host: Host,
+    identity: str,
+    value: str,
+    profile: str,
+    said: tuple[str, str, tuple[str, ...]],
+    probe: Probe,
+    steps: tuple[Step, ...],
+) -> Setting:
+    return Setting(identity, value, *said, probe, steps, _edit(host, identity, value, profile))
+
+
+def _is_virtual(host: Host, link: str) -> bool:
+    place = host.real(f"/sys/class/net/{link}")
+    return isinstance(place, str) and "/virtual/" in place
 
 
 def _edit(host: Host, identity: str, value: str, profile: str) -> FileEdit | Persisted | Missing:
@@ -128,7 +145,8 @@ def is_own(edit: FileEdit) -> bool:
     return "advisor" in name and all(one.path == edit.path for one in edit.whole)
 
 
-def _kept(settings: list[Setting]) -> tuple[Kept, ...]:
+def kept_files(settings: Iterable[Setting]) -> tuple[Kept, ...]:
+    """The files of our own that the settings' edits come to, by path."""
     contents: dict[str, bytes] = {}
     edits: dict[str, list[FileEdit]] = {}
     for setting in settings:

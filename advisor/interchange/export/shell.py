@@ -12,5 +12,5 @@ def script(wanted: Exported) -> Bundle:
     text = transaction_script(wanted.plan, machine_id=wanted.plan.machine_id, hostname=wanted.hostname).encode(
         "utf-8", "surrogateescape"
     )
-    use = tuple(f"sh {name} {verb}" for verb in ("check", "apply", "verify", "rollback"))
+    use = tuple(f"sh DIRECTORY/{name} {verb}" for verb in ("check", "apply", "verify", "rollback"))
     return Bundle({name: text}, wanted.left_out, use, (name,))

@@ -6,13 +6,20 @@ does not (the earlier values are in its memory alone).
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from advisor.host import WriteFile
 from advisor.interchange.export.settings import Bundle, Exported, LeftOut, Setting
-from advisor.interchange.export.words import head, left_out_words, reason
+from advisor.interchange.export.tuned_links import option_of
+from advisor.interchange.export.words import elsewhere_words, head, left_out_words, reason
 
-_NET_OPTIONS = {"ring": "ring", "channels": "channels", "coalesce": "coalesce", "feature": "features", "pause": "pause"}
-_DISK_OPTIONS = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
-_VM_OPTIONS = {"enabled": "transparent_hugepages", "defrag": "transparent_hugepage.defrag"}
+_DISK_OPTIONS: Final = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
+_VM_OPTIONS: Final = {"enabled": "transparent_hugepages", "defrag": "transparent_hugepage.defrag"}
+_OPERATORS: Final = {"at-least": ">", "at-most": "<"}
+_BY_NAME: Final = (
+    "Disks are known by the kernel's names of that host, which a restart may give to others, not by serial numbers."
+)
 
 Placed = tuple[str, list[str], str]
 """The section, the lines that begin it, and the setting's line."""
@@ -23,16 +30,21 @@ def profile(wanted: Exported) -> Bundle:
     sections: dict[str, list[str]] = {}
     heads: dict[str, list[str]] = {}
     left: list[LeftOut] = []
+    exact: list[Setting] = []
     for setting in wanted.settings:
-        placed = _placed(setting)
+        placed = _placed(setting, wanted)
         if isinstance(placed, str):
             left.append(LeftOut(setting.tunable, setting.value, placed))
             continue
         section, first, line = placed
+        if not line.partition("=")[2].startswith(tuple(_OPERATORS.values())):
+            exact.append(setting)
         heads.setdefault(section, first)
         sections.setdefault(section, []).append(reason(setting) + line)
     every = (*left, *wanted.left_out)
-    text = head(wanted, "A profile of TuneD; tuned-adm profile NAME puts it in force.") + left_out_words(every)
+    about = ["A profile of TuneD; tuned-adm profile NAME puts it in force."]
+    about += [_BY_NAME] if any("/sys/block/" in line or "type=disk" in line for line in _lines(heads, sections)) else []
+    text = head(wanted, *about) + elsewhere_words(wanted, exact) + left_out_words(every)
     text += f"\n[main]\nsummary=Exported by advisor: {wanted.name}\n"
     for section, lines in sections.items():
         text += "\n" + "\n".join([f"[{section}]", *heads[section], *_joined(lines)]) + "\n"
@@ -40,7 +52,11 @@ def profile(wanted: Exported) -> Bundle:
     return Bundle({f"{wanted.name}/tuned.conf": text.encode()}, every, use)
 
 
-def _placed(setting: Setting) -> Placed | str:
+def _lines(heads: dict[str, list[str]], sections: dict[str, list[str]]) -> list[str]:
+    return [line for some in (*heads.values(), *sections.values()) for line in some]
+
+
+def _placed(setting: Setting, wanted: Exported) -> Placed | str:
     """The section, the lines that begin it, and the setting's line; or why TuneD has no word for it."""
     kind, _, rest = setting.tunable.partition(":")
     value = setting.value
@@ -49,15 +65,25 @@ def _placed(setting: Setting) -> Placed | str:
     match kind:
         case "sysctl":
             # The separator of TuneD's sysctl plugin is the dot alone; a name with a dot in it cannot be said.
-            return "its key holds a name with a dot" if "/" in rest else ("sysctl", [], f"{rest}={value}")
+            if "/" in rest:
+                return "its key holds a name with a dot"
+            return "sysctl", [], f"{rest}={_compared(setting)}"
         case "link":
-            return _link(rest, value)
+            return _link(setting, wanted)
         case "block":
             return _block(setting, rest)
         case "thp" if rest in _VM_OPTIONS:
             return "vm", [], f"{_VM_OPTIONS[rest]}={value}"
         case _:
             return _attribute(setting)
+
+
+def _compared(setting: Setting) -> str:
+    """The value with the operator of its sense. TuneD compares single whole numbers; of others it would write the
+    operator, too."""
+    is_number = re.fullmatch(r"-?[0-9]{1,20}", setting.value)
+    operator = _OPERATORS.get(setting.sense, "") if is_number and isinstance(setting.sense, str) else ""
+    return operator + setting.value
 
 
 def _attribute(setting: Setting) -> Placed | str:
@@ -69,35 +95,33 @@ def _attribute(setting: Setting) -> Placed | str:
             return "this form has no line for it"
 
 
-def _link(rest: str, value: str) -> Placed | str:
-    link, _, setting = rest.partition(":")
-    group, _, key = setting.partition(".")
-    section, first = f"net_{link}", ["type=net", f"devices={link}"]
-    if setting in ("mtu", "txqueuelen"):
-        return section, first, f"{setting}={value}"
-    if group in _NET_OPTIONS:
-        return section, first, f"{_NET_OPTIONS[group]}={key} {value}"
-    return "TuneD's net plugin has no word for it"
+def _link(setting: Setting, wanted: Exported) -> Placed | str:
+    option = option_of(setting, wanted)
+    if isinstance(option, str):
+        return option
+    link = setting.tunable.split(":")[1]
+    key, text = option
+    return (
+        f"net_{link}",
+        ["type=net", f"devices={link}"],
+        f"{key}={_compared(setting) if text == setting.value else text}",
+    )
 
 
 def _block(setting: Setting, rest: str) -> Placed | str:
-    device, _, attribute = rest.partition(":")
+    device, _, attribute = rest.rpartition(":")
     option = _DISK_OPTIONS.get(attribute)
     if option is None:
         return _attribute(setting)
-    return f"disk_{device}", ["type=disk", f"devices={device}"], f"{option}={setting.value}"
+    return f"disk_{device}", ["type=disk", f"devices={device}"], f"{option}={_compared(setting)}"
 
 
 def _joined(lines: list[str]) -> list[str]:
     """Options that TuneD takes once for all: ``ring=rx 4096`` and ``ring=tx 4096`` become ``ring=rx 4096 tx 4096``."""
-    merged: dict[str, str] = {}
+    merged: dict[str, tuple[str, str]] = {}
     for one in lines:
-        comment, _, line = one.rpartition("\n")
+        comment, end, line = one.rpartition("\n")
         key, _, value = line.partition("=")
-        before = merged.get(key)
-        text = f"{comment}\n" if comment else ""
-        if before is None:
-            merged[key] = f"{text}{key}={value}"
-        else:
-            merged[key] = f"{before} {value}"
-    return list(merged.values())
+        said, before = merged.get(key, ("", ""))
+        merged[key] = said + comment + end, f"{before} {value}".strip()
+    return [f"{said}{key}={value}" for key, (said, value) in merged.items()]

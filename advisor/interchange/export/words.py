@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections.abc import Iterable
+from typing import Final
 
 from advisor.host import Missing
 from advisor.interchange.export.settings import Exported, LeftOut, Setting, is_own
 from advisor.tunables import FileEdit
 
 _WIDTH = 100
+# What udev rules and .link files match by, other than a name that every host may give.
+_IDENTITY: Final = re.compile(rb"(?m)^(?:MACAddress|Path)=|(?:ENV\{(?!DEVTYPE)\w+\}|ATTR\{[\w/]+\})==")
 
 
 def head(wanted: Exported, *lines: str) -> str:
@@ -29,9 +34,47 @@ def left_out_words(left_out: tuple[LeftOut, ...]) -> str:
     """The values that are not carried, as comment lines."""
     if not left_out:
         return ""
-    lines = ["Not in here:"]
-    lines += [f"- {_plain(one.tunable)} = {_plain(one.value)}: {_plain(one.why)}" for one in left_out]
+    return _commented(["Not in here:", *map(_line, left_out)])
+
+
+def identity_words(wanted: Exported) -> tuple[str, ...]:
+    """What is to be said of files that know disks and links by what another host has not."""
+    if not any(_IDENTITY.search(kept.content) for kept in wanted.files):
+        return ()
+    host = wanted.hostname or "the host that this was made on"
+    return (
+        f"The files for disks and links know them by the serial numbers and addresses of {host}. On an instance with "
+        "others they match nothing: what the commands set there is gone with a restart.",
+    )
+
+
+def elsewhere_words(wanted: Exported, exact: Iterable[Setting], *, where: str = "here") -> str:
+    """Which values the profile wants at least or at most so, and the form says exactly ``where`` as they came out."""
+    bounded = [one for one in exact if one.sense != "exactly"]
+    if not bounded:
+        return ""
+    host = _plain(wanted.hostname) if wanted.hostname else "the host that this was made on"
+    lines = [
+        f"Wanted at least or at most so, and exact {where} as it came to on {host}: on another host these would "
+        "lower what is larger there, or raise what is smaller."
+    ]
+    lines += [f"- {_plain(one.tunable)} = {_plain(one.value)}" for one in bounded]
+    return _commented(lines)
+
+
+def _commented(lines: Iterable[str]) -> str:
     return "".join(f"# {line}\n" for one in lines for line in textwrap.wrap(one, _WIDTH, subsequent_indent="  "))
+
+
+def not_kept_words(not_kept: tuple[LeftOut, ...]) -> str:
+    """The values that are set, and not kept, as comment lines."""
+    if not not_kept:
+        return ""
+    return _commented(["Set, but not kept over a restart:", *map(_line, not_kept)])
+
+
+def _line(one: LeftOut) -> str:
+    return f"- {_plain(one.tunable)} = {_plain(one.value)}: {_plain(one.why)}"
 
 
 def not_kept(setting: Setting) -> str | None:
