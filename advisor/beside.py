@@ -44,7 +44,7 @@ def put_beside(
     after = dict(record.bystanders_after)
     for one in record.plan.bystanders:
         was = record.bystanders_after.get(one.tunable)
-        is_own = _hangs_on(one, changes)
+        is_own = hangs_on(one, changes)
         is_passed = _hand_over(one, was, later, receivers, is_own=is_own)
         top, is_moved = _top(one.tunable, later)
         if is_own and top is not None:
@@ -129,7 +129,7 @@ def _receiver(one: Bystander, receivers: Mapping[str, str]) -> str | None:
     return causes[0] if causes else None
 
 
-def _hangs_on(one: Bystander, changes: Iterable[Change]) -> bool:
+def hangs_on(one: Bystander, changes: Iterable[Change]) -> bool:
     """Whether one of the changes is what takes it along."""
     if one.keeps:
         return any(change.risk == "link" for change in changes)

@@ -10,7 +10,7 @@ import msgspec
 from advisor.coexistence import OtherWriter, writers_beside
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
-from advisor.journal import Record, Store, one_of
+from advisor.journal import Damaged, Record, Store
 from advisor.signals import interruptible
 from advisor.transaction import Drift, Outcome, confirm, finish_switches, recover, roll_back, verify
 
@@ -25,11 +25,13 @@ def as_set(records: Iterable[Record]) -> tuple[int, int]:
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Transactions, and what of those in force is no longer as set. ``others`` write such values as well."""
+    """Transactions, and what of those in force is no longer as set. ``others`` write such values as well; ``damaged``
+    are transactions of which nobody can tell any more what they have set."""
 
     records: tuple[Record, ...]
     drift: tuple[Drift, ...]
     others: tuple[OtherWriter, ...] = ()
+    damaged: tuple[Damaged, ...] = ()
 
     @property
     def unfinished(self) -> tuple[Record, ...]:
@@ -38,26 +40,32 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def is_as_set(self) -> bool:
-        return not self.drift and not self.unfinished
+        return not self.drift and not self.unfinished and not self.unreadable
+
+    @property
+    def unreadable(self) -> tuple[Damaged, ...]:
+        """Those that are damaged, and not put back as far as anybody knows."""
+        return tuple(one for one in self.damaged if not one.by_script)
 
 
 def host_status(host: Host, store: Store | None = None) -> Status:
     """Every transaction, and the drift of those in force. Raises PermissionDeniedError without root."""
-    records = (store or Store()).records()
-    return Status(records, verify(host, records))
+    records, damaged = (store or Store()).survey()
+    return Status(records, verify(host, records), damaged=damaged)
 
 
 def verify_transactions(host: Host, identity: str | None, store: Store | None = None) -> Status:
     """Drift of one transaction or of all in force, and who else writes what they set. Raises RefusedError where there
     is none to verify."""
-    everything = (store or Store()).records()
-    asked = (one_of(everything, identity),) if identity else everything
+    kept = store or Store()
+    everything, damaged = kept.survey()
+    asked = (kept.record(identity),) if identity else everything
     if identity and not asked[0].is_in_force:
         raise RefusedError(f"transaction {asked[0].id} is {asked[0].state}, not in force")
     # What a later transaction holds is that one's to answer for.
     own = {record.id for record in asked}
     drift = tuple(one for one in verify(host, everything) if one.transaction in own)
-    return Status(asked, drift, _others(host, asked))
+    return Status(asked, drift, _others(host, asked), () if identity else damaged)
 
 
 def _others(host: Host, records: Iterable[Record]) -> tuple[OtherWriter, ...]:
@@ -74,7 +82,8 @@ def rollback_transactions(
     if identity and everything:
         raise UsageError("give a transaction or --all, not both")
     kept = store or Store()
-    if not identity and not kept.records():
+    # One whose journal is damaged is put back by its script alone: only those beside it can be asked for.
+    if not identity and not (kept.records() if everything else kept.readable() or kept.records()):
         raise RefusedError("there is no transaction to put back", hint="advisor status lists what there is")
     with kept.lock(), interruptible():
         done = list(recover(host, kept))
@@ -91,12 +100,12 @@ def _chosen(
         return () if record.state == "rolled-back" else (record,)
     in_force = [
         record
-        for record in reversed(store.records())
+        for record in reversed(store.readable())
         if record.is_in_force or (force and record.state == "partly-rolled-back")
     ]
     if everything:
         return tuple(in_force)
-    if not in_force and not has_recovered:
+    if not in_force and not has_recovered and store.records():
         raise RefusedError("no transaction is in force: there is nothing to put back")
     # An interrupted transaction was what the user meant by the last one.
     return () if has_recovered else tuple(in_force[:1])

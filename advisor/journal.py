@@ -29,6 +29,12 @@ from advisor.watchdog import Standing, Watchdog
 STATE_DIRECTORY: Final = "/var/lib/advisor"
 MAX_JOURNAL_BYTES: Final = 64 * 1024 * 1024
 
+NOTE: Final = "put-back"
+"""The file in a transaction's directory by which its rollback script says that it has put everything back."""
+_MAX_NOTE_BYTES: Final = 1 << 10
+BY_SCRIPT: Final = "put back by its rollback script"
+"""Why a transaction is undone that nobody but that script has put back."""
+
 State = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
 
 
@@ -130,6 +136,8 @@ class Record(msgspec.Struct, frozen=True):
     confirmed: float | None = None
     by_watchdog: bool = False
     """Put back by the watchdog, and not in the journal yet."""
+    by_script: bool = False
+    """Put back by its rollback script, and not in the journal yet."""
     passed: tuple[tuple[str, str], ...] = ()
     """What was left to a later transaction when this one was taken out, with that one's id."""
     without: tuple[str, ...] = ()
@@ -236,11 +244,17 @@ def first_seen(records: Iterable[Record]) -> dict[str, str]:
 
 
 def one_of(records: Iterable[Record], identity: str) -> Record:
-    """A transaction by its id; leading zeros may be left out. Raises UsageError."""
-    matching = [one for one in records if sequence(identity) == sequence(one.id)]
-    if not matching:
+    """A transaction by its id, where leading zeros may be left out, or by a profile that one alone has in force. Raises
+    UsageError."""
+    listed = tuple(records)
+    matching = [one for one in listed if sequence(identity) == sequence(one.id)]
+    named = [one for one in listed if one.is_in_force and identity in one.plan.profiles]
+    if not matching and len(named) > 1:
+        ids = ", ".join(one.id for one in named)
+        raise UsageError(f"{identity} is in force more than once: {ids}", hint="give one of these ids")
+    if not matching and not named:
         raise UsageError(f"there is no transaction {identity!r}", hint="advisor status lists them")
-    return matching[0]
+    return (*matching, *named)[0]
 
 
 def with_standing(record: Record, standing: Standing) -> Record:
@@ -259,6 +273,32 @@ def with_standing(record: Record, standing: Standing) -> Record:
         return change(record, state="awaiting-confirmation", seconds_left=standing.seconds_left)
     is_undoing = standing.open != "pending" or record.state == "rolling-back"
     return change(record, state="rolling-back" if is_undoing else "applying")
+
+
+def noted_time(note: str, journal_bytes: int) -> float | None:
+    """When everything was put back, by the file in which the rollback script notes that; None where it does not say so
+    of a journal of that size."""
+    found = re.fullmatch(r"(\d{1,12}) (\d{1,12})\n", note)
+    return None if found is None or int(found[1]) != journal_bytes else float(found[2])
+
+
+def with_note(record: Record, note: str, journal_bytes: int) -> Record:
+    """The record as the file has it in which its rollback script notes that all is put back: the size of the journal
+    then, in bytes, and the time, in seconds since the epoch. What the journal says since is later than that."""
+    ended = noted_time(note, journal_bytes)
+    # What was cut off is for the next run to look at, item by item.
+    if ended is None or record.state in ("applying", "rolling-back", "rolled-back"):
+        return record
+    return msgspec.structs.replace(
+        record,
+        state="rolled-back",
+        ended=ended,
+        kept=(),
+        why_undone=BY_SCRIPT,
+        seconds_left=None,
+        by_script=True,
+        by_watchdog=False,
+    )
 
 
 def kept_items(plan: Plan, outcome: Watched) -> tuple[tuple[str, str], ...]:
@@ -295,6 +335,28 @@ def _mend_end(path: Path) -> None:
         os.close(fd)
 
 
+class Damaged(msgspec.Struct, frozen=True):
+    """A transaction whose journal tells nothing any more. ``script`` is its rollback script, where one is left."""
+
+    id: str
+    message: str
+    script: str | None
+    by_script: bool = False
+    """That script has put it back since, so that it is in nobody's way."""
+
+    @property
+    def error(self) -> InvalidInputError:
+        hint = (
+            "no rollback script is left" if self.script is None else f"its rollback script is there: sh {self.script}"
+        )
+        return InvalidInputError(self.message, hint=hint)
+
+
+def damaged_above(record: Record, damaged: Iterable[Damaged]) -> tuple[Damaged, ...]:
+    """Damaged transactions that came later than this one and may hold the same things."""
+    return tuple(one for one in damaged if not one.by_script and sequence(one.id) > sequence(record.id))
+
+
 class Journal:
     """One transaction's journal, open for appending."""
 
@@ -310,6 +372,12 @@ class Journal:
         while data:
             data = data[os.write(self._fd, data) :]
         os.fsync(self._fd)
+
+    def move(self, directory: Path) -> None:
+        """Give the transaction's directory another name. Raises OSError."""
+        os.rename(self.directory, directory)
+        self.id, self.directory = directory.name, directory
+        sync_directory(str(directory.parent))
 
     def close(self) -> None:
         os.close(self._fd)
@@ -375,17 +443,23 @@ class Store:
 
     def begin(self, plan: Plan, *, boot_id: str | None, version: str, script: bytes | None) -> Journal:
         """A new journal, its first entry and the rollback script on disk. Raises RefusedError, nothing left then."""
-        directory = self._transactions
         try:
-            directory = directory / self._next_id()
-            directory.mkdir(mode=0o700)
-            sync_directory(str(self._transactions))
-            if script is not None:
-                put_file(str(directory / "rollback.sh"), script, mode=0o700, uid=0, gid=0)
-            journal = Journal(directory)
-            journal.write(Begun(plan, boot_id, time.time(), version))
+            name = self._next_id()
         except OSError as error:
-            self._discard(directory)
+            raise self._unwritable(error) from error
+        # It has its name once all is in it: a script beside a journal that tells nothing is then a damaged one.
+        making = self._transactions / f".{name}.new"
+        self._discard(making)
+        try:
+            making.mkdir(mode=0o700)
+            if script is not None:
+                put_file(str(making / "rollback.sh"), script, mode=0o700, uid=0, gid=0)
+            journal = Journal(making)
+            journal.write(Begun(plan, boot_id, time.time(), version))
+            journal.move(self._transactions / name)
+        except OSError as error:
+            for directory in (making, self._transactions / name):
+                self._discard(directory)
             raise self._unwritable(error) from error
         return journal
 
@@ -396,8 +470,6 @@ class Store:
 
     @staticmethod
     def _discard(directory: Path) -> None:
-        if directory.name == "transactions":
-            return
         with contextlib.suppress(OSError):
             for path in directory.iterdir():
                 path.unlink()
@@ -423,39 +495,76 @@ class Store:
         return self._transactions / identity / "rollback.sh"
 
     def records(self) -> tuple[Record, ...]:
-        """Every transaction, oldest first. Raises PermissionDeniedError where only root can read them."""
+        """Every transaction, oldest first. Raises InvalidInputError where one is damaged, and as `survey`."""
+        records, damaged = self.survey()
+        for one in damaged:
+            if not one.by_script:
+                raise one.error
+        return records
+
+    def readable(self) -> tuple[Record, ...]:
+        """Every transaction that is not damaged, oldest first. Raises as `survey`."""
+        return self.survey()[0]
+
+    def survey(self) -> tuple[tuple[Record, ...], tuple[Damaged, ...]]:
+        """Every transaction, oldest first, and those whose journals are damaged.
+
+        Raises PermissionDeniedError where only root can read them, RefusedError where others could have written them.
+        """
         try:
             for directory in (self.directory, self._transactions):
                 check_own_directory(str(directory))
             names = sorted(filter(sequence, os.listdir(self._transactions)), key=lambda name: (sequence(name), name))
         except FileNotFoundError:
-            return ()
+            return (), ()
         except PermissionError as error:
             raise PermissionDeniedError(f"{self.directory}: only root can read it", hint="run it as root") from error
-        found = (self._record(name) for name in names)
-        return tuple(record for record in found if record is not None)
+        found = [self._record(name) for name in names]
+        records = tuple(one for one in found if isinstance(one, Record))
+        return records, tuple(one for one in found if isinstance(one, Damaged))
 
-    def _record(self, name: str) -> Record | None:
+    def _record(self, name: str) -> Record | Damaged | None:
         path = self._transactions / name / "journal"
+        data = b""
         try:
             data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
             record = replay(name, decode_journal(data, str(path)))
         except FileNotFoundError:
-            return None
+            return self._without_beginning(name, f"{path}: is not there", 0)
         except PermissionError as error:
             raise PermissionDeniedError(f"{path}: only root can read it", hint="run it as root") from error
         except InvalidInputError as error:
-            script = self.script_path(name)
-            error.hint = (
-                f"its rollback script is there: sh {script}" if script.is_file() else "no rollback script is left"
-            )
-            raise
-        return None if record is None else with_standing(record, self.watchdog(name).standing())
+            return self._damaged(name, error.message, len(data))
+        if record is None:
+            message = f"{path}: line 1: damaged" if data else f"{path}: is empty"
+            return self._without_beginning(name, message, len(data))
+        return with_note(with_standing(record, self.watchdog(name).standing()), self._note(name), len(data))
+
+    def _without_beginning(self, name: str, message: str, journal_bytes: int) -> Damaged | None:
+        """None where a power cut can have left it so, before anything was changed: no script was there by then."""
+        return self._damaged(name, message, journal_bytes) if self.script_path(name).is_file() else None
+
+    def _damaged(self, name: str, message: str, journal_bytes: int) -> Damaged:
+        script = self.script_path(name)
+        is_back = noted_time(self._note(name), journal_bytes) is not None
+        return Damaged(name, message, str(script) if script.is_file() else None, is_back)
+
+    def _note(self, name: str) -> str:
+        """What the rollback script has left of its own; empty where that is nothing, or not to be trusted."""
+        try:
+            data = read_own_file(str(self._transactions / name / NOTE), limit=_MAX_NOTE_BYTES)
+        except (OSError, InvalidInputError, RefusedError):
+            return ""
+        return data.decode("ascii", "replace")
 
     def record(self, identity: str) -> Record:
-        """One transaction by its id; leading zeros may be left out. Raises UsageError."""
-        return one_of(self.records(), identity)
+        """One transaction, as `one_of` finds it. Raises UsageError, InvalidInputError where it is damaged."""
+        records, damaged = self.survey()
+        for one in damaged:
+            if sequence(one.id) == sequence(identity):
+                raise one.error
+        return one_of(records, identity)
 
     def waiting(self) -> Record | None:
         """The transaction that waits for confirmation."""
-        return next((one for one in self.records() if one.state == "awaiting-confirmation"), None)
+        return next((one for one in self.readable() if one.state == "awaiting-confirmation"), None)

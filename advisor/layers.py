@@ -12,15 +12,16 @@ from itertools import takewhile
 
 import msgspec
 
-from advisor.beside import Beside, put_beside
+from advisor.beside import Beside, hangs_on, put_beside
 from advisor.errors import RefusedError
 from advisor.host import Host, Missing
+from advisor.host.missing import ABSENT
 from advisor.journal import Record, sequence
 from advisor.later import Later, beside, files_of, moves, values_of
 from advisor.plan.held import Held, Holding
 from advisor.plan.records import Bystander, Change, FileChange, Plan
 from advisor.plan.withdrawal import settings_of, withdrawn
-from advisor.script import rollback_script
+from advisor.script import Above, rollback_script
 from advisor.surroundings import Outcome
 from advisor.tunables import FileEdit, tunable
 from advisor.tunables.sysctl import Sysctl
@@ -75,15 +76,53 @@ def held_by(records: Sequence[Record], instead_of: Collection[str] = ()) -> Held
 def replacement_notes(records: Sequence[Record], made: Plan) -> Iterator[str]:
     """A line for each transaction that a plan takes the place of, with what then goes back, and to what."""
     taken = {one.tunable for one in (*made.changes, *made.claims)}
+    taken |= {file.path for file in (*made.files, *made.claimed_files)}
+    staying = {path for one in records if one.is_in_force and one.id not in made.instead_of for path in files_of(one)}
     layered, held = stacks(records), held_by(records, made.instead_of).values
     for record in records:
         if record.id in made.instead_of:
             tops = (name for name in values_of(record) if layered[name][-1][0] == record.id and name not in taken)
-            own = [(name, held[name]) for name in tops]
-            back = ", ".join(f"{name} {one.value} → {one.underneath}" for name, one in own)
-            what = f"what it alone holds goes back ({back})" if back else "no value goes back with it"
+            back = [f"{name} {held[name].value} → {held[name].underneath}" for name in tops]
+            back += [_file_back(file) for file in record.plan.files if file.path not in taken | staying]
+            listed = ", ".join(back)
+            what = f"what it alone holds goes back ({listed})" if back else "nothing goes back with it"
             profiles = ", ".join(record.plan.profiles)
             yield f"takes the place of {record.id} ({profiles}), which is taken out once this is kept; {what}"
+
+
+def _file_back(file: FileChange) -> str:
+    return f"{file.path} {'is removed' if file.before is None else 'as it was'}"
+
+
+class _Foreseen(Host):
+    """A host whose files are as they will be; for looking only."""
+
+    def __init__(self, host: Host, files: Mapping[str, bytes | None]) -> None:
+        super().__init__(host.files, host.commands, is_root=host.is_root)
+        self._foreseen = files
+
+    def read_bytes(self, path: str) -> bytes | Missing:
+        if path not in self._foreseen:
+            return super().read_bytes(path)
+        content = self._foreseen[path]
+        return ABSENT if content is None else content
+
+
+def foreseen(host: Host, made: Plan, records: Sequence[Record]) -> tuple[tuple[Record, Plan], ...]:
+    """What taking out each transaction that a plan takes the place of will put back, once the plan is in force, in the
+    order in which that is done. Reads, and changes nothing."""
+    last = max((sequence(record.id) for record in records), default=0)
+    new = Record(f"{last + 1:04d}", made, "applied", 0.0, None, None, (), {}, (), None)
+    standing = {record.id: record for record in (*records, new)}
+    files: dict[str, bytes | None] = {file.path: file.after for file in made.files}
+    found: list[tuple[Record, Plan]] = []
+    for identity in made.instead_of:
+        record = standing.pop(identity)
+        taken = take_out(_Foreseen(host, files), record, (*standing.values(),))
+        files |= {file.path: file.before for file in taken.remaining.files}
+        standing |= {later.id: later for later in taken.later}
+        found.append((record, taken.remaining))
+    return tuple(found)
 
 
 def _alike(layers: Sequence[tuple[str, Change]]) -> Iterator[tuple[str, Change]]:
@@ -109,19 +148,94 @@ def held_above(record: Record, records: Iterable[Record]) -> Mapping[str, str]:
     return found
 
 
-def script_of(record: Record, records: Iterable[Record]) -> str:
-    """The rollback script of a transaction: what a later one holds is none of its business, and it says so."""
-    plan, later = record.plan, later_in_force(record, records)
-    if not later:
-        return rollback_script(plan, record.bystanders_after, fingerprint=record.fingerprint)
-    held = held_above(record, later)
-    made = {one.tunable for one in plan.changes} | {one.path for one in plan.files}
-    told = {name: identity for name, identity in held.items() if name in made}
-    changes = tuple(one for one in plan.changes if one.tunable not in held)
-    files = tuple(one for one in plan.files if one.path not in held)
-    along = put_beside(record, Later(later), changes, held, again=False)
-    remaining = _replace(plan, changes=changes, files=files, bystanders=along.bystanders)
-    return rollback_script(remaining, along.after, held=told, fingerprint=record.fingerprint)
+def script_of(record: Record, records: Iterable[Record], *, directory: str | None = None) -> str:
+    """The rollback script of a transaction: for as long as a later one holds something, it keeps that, and says so.
+
+    ``directory`` is the transaction's, where the script is to lie elsewhere.
+    """
+    above = _above(record, later_in_force(record, records))
+    after, fingerprint = record.bystanders_after, record.fingerprint
+    return rollback_script(record.plan, after, above=above, fingerprint=fingerprint, directory=directory)
+
+
+def _above(record: Record, later: tuple[Record, ...]) -> Above | None:
+    """What later transactions share with this one; None where there is nothing."""
+    sharing = _sharing(record, later)
+    if not sharing:
+        return None
+    plan, top = record.plan, held_above(record, later)
+    own = [one.tunable for one in plan.changes] + [one.path for one in plan.files]
+    above = {upper.id: held_above(record, (upper,)) for upper in later}
+    held = {name: tuple(one for one in above if name in above[one]) for name in own if name in top}
+    values = {upper.id: _set_otherwise(plan, upper) for upper in later if upper.id in sharing}
+    changes = tuple(one for one in plan.changes if one.tunable not in top)
+    along = put_beside(record, Later(later), changes, top, again=False)
+    ids = tuple(upper.id for upper in later if upper.id in sharing)
+    return Above(ids, held, values, along.bystanders, along.after)
+
+
+def _set_otherwise(plan: Plan, upper: Record) -> dict[str, str]:
+    """Values of a plan that a later transaction has set to something else."""
+    own, theirs = {one.tunable: one.after for one in plan.changes}, values_of(upper)
+    return {name: theirs[name].after for name in own if name in theirs and theirs[name].after != own[name]}
+
+
+def _sharing(record: Record, later: Iterable[Record]) -> set[str]:
+    """Ids of the later transactions that have something to do with what this one holds, or moved along."""
+    sharing = {upper.id for upper in later if touched(record) & touched(upper)}
+    return sharing | set(held_above(record, later).values())
+
+
+def set_again(record: Record, records: Iterable[Record]) -> Plan | None:
+    """What a transaction comes to that has set again what its own profile holds already: it holds that as well, and
+    goes back to it, not to what somebody else had made of it in between. None where it has set nothing again."""
+    lower = _lower(record, records)
+    plan, below = record.plan, {name: one for other in lower for name, one in values_of(other).items()}
+    # What another one has moved along is nobody's wish: it goes from layer to layer.
+    moved = {name for other in lower for name in beside(other)}
+    own = [one for one in plan.changes if one.tunable not in moved and _is_same(one, below.get(one.tunable))]
+    found = {one.tunable: below[one.tunable] for one in own}
+    alike = [other for other in lower if set(plan.profiles) & set(other.plan.profiles)]
+    edits = {path: file.edits for other in alike for path, file in files_of(other).items()}
+    files = {file.path for file in plan.files if file.edits and set(file.edits) <= set(edits.get(file.path, ()))}
+    if not found and not files:
+        return None
+    claims = (
+        _replace(one, before=one.after, undo=found[one.tunable].steps) for one in plan.changes if one.tunable in found
+    )
+    changes = tuple(one for one in plan.changes if one.tunable not in found)
+    return _replace(
+        plan,
+        changes=changes,
+        claims=(*plan.claims, *claims),
+        files=tuple(file for file in plan.files if file.path not in files),
+        claimed_files=(
+            *plan.claimed_files,
+            *(_replace(file, before=file.after, mode_before=file.mode) for file in plan.files if file.path in files),
+        ),
+        bystanders=tuple(one for one in plan.bystanders if hangs_on(one, changes)),
+    )
+
+
+def _lower(record: Record, records: Iterable[Record]) -> tuple[Record, ...]:
+    """The transactions in force that came before this one, the oldest first."""
+    return tuple(one for one in records if one.is_in_force and sequence(one.id) < sequence(record.id))
+
+
+def _is_same(one: Change, below: Change | None) -> bool:
+    return below is not None and (one.profile, one.after) == (below.profile, below.after)
+
+
+def left_in_force(record: Record, records: Iterable[Record]) -> tuple[Outcome, ...]:
+    """What a transaction has set again, and holds along with an earlier one: it stays once this one is put back."""
+    applied = {one.tunable for one in (record.applied_plan or record.plan).changes}
+    below = {name: (other.id, one) for other in _lower(record, records) for name, one in values_of(other).items()}
+    both = ((one, below[one.tunable]) for one in record.plan.claims if one.tunable in applied & below.keys())
+    return tuple(
+        Outcome(one.tunable, "already", f"{identity}, which came earlier, holds it at {other.after}")
+        for one, (identity, other) in both
+        if other.after == one.after
+    )
 
 
 def touched(record: Record) -> set[str]:
@@ -135,8 +249,7 @@ def take_out(host: Host, record: Record, records: Iterable[Record], *, force: bo
     Raises RefusedError where one of those still waits for confirmation.
     """
     later = later_in_force(record, records)
-    above = held_above(record, later)
-    sharing = {upper.id for upper in later if touched(record) & touched(upper)} | set(above.values())
+    sharing = _sharing(record, later)
     if not sharing:
         along = Beside(record.plan.bystanders, record.bystanders_after)
         return TakenOut(record.plan, along, along)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
+import msgspec
+
 from advisor.host import (
     Probe,
     PutFile,
@@ -122,21 +124,52 @@ def _probe(probe: Probe) -> str:
             return f"found=$(irqs {shell_quote(link)}) || return 1; printf '%s\\n' \"$found\" | irqs_line"
 
 
+class Above(msgspec.Struct, frozen=True):
+    """Later transactions in force that share something with the one whose script is written.
+
+    ``held`` are the items of that one that they hold, with their ids, the oldest first; ``values`` what each of them
+    has set of those otherwise. For as long as one of them holds its part, the script keeps all of ``held``, and
+    ``bystanders`` with their values since, ``after``, go along with the rest.
+    """
+
+    ids: tuple[str, ...]
+    held: Mapping[str, tuple[str, ...]]
+    values: Mapping[str, Mapping[str, str]]
+    bystanders: tuple[Bystander, ...]
+    after: Mapping[str, str]
+
+
 def rollback_script(
     plan: Plan,
     bystanders_after: Mapping[str, str] | None = None,
     *,
-    held: Mapping[str, str] | None = None,
+    above: Above | None = None,
     fingerprint: str | None = None,
+    directory: str | None = None,
 ) -> str:
     """The script that puts ``plan`` back, with the exit codes of the command-line contract.
 
-    ``bystanders_after`` are the values that moved along, once they are known. ``held`` are items that are not in the
-    plan because a later transaction, whose id it is, holds them: the script keeps them and says so. ``fingerprint`` is
-    that of the plan that was applied, by which the script is found, where ``plan`` is no longer that.
+    ``bystanders_after`` are the values that moved along, once they are known. ``fingerprint`` is that of the plan that
+    was applied, by which the script is found, where ``plan`` is no longer that. ``directory`` is that of the
+    transaction, for a script that is to lie elsewhere.
     """
-    context = script_context(plan, bystanders_after or {})
-    return _render(**{**context, "held": tuple((held or {}).items()), "fingerprint": fingerprint or plan.fingerprint})
+    after = bystanders_after or {}
+    context = script_context(plan, after)
+    if above is not None:
+        plan_of_both = msgspec.structs.replace(plan, bystanders=(*plan.bystanders, *above.bystanders))
+        free = [{**_moved(one, after.get(one.tunable, "")), "only": "free"} for one in plan.bystanders]
+        held = [{**_moved(one, above.after.get(one.tunable, "")), "only": "held"} for one in above.bystanders]
+        context = {**script_context(plan_of_both, after), "moved": free + held, "above": _above(plan, above)}
+    return _render(**{**context, "fingerprint": fingerprint or plan.fingerprint, "directory": directory})
+
+
+def _above(plan: Plan, above: Above) -> dict[str, object]:
+    numbers = {one.tunable: number for number, one in enumerate(reversed(plan.changes), 1)}
+    known = {
+        identity: [{"number": numbers[name], "after": value} for name, value in values.items()]
+        for identity, values in above.values.items()
+    }
+    return {"ids": above.ids, "named": above.held, "known": known}
 
 
 def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str, object]:
@@ -148,6 +181,7 @@ def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str,
     return {
         "profiles": ", ".join(plan.profiles),
         "fingerprint": plan.fingerprint,
+        "directory": None,
         "machine_id": plan.machine_id or "",
         "values": [_value(one) for one in reversed(plan.changes)],
         "moved": [_moved(one, bystanders_after.get(one.tunable, "")) for one in plan.bystanders],
@@ -159,8 +193,9 @@ def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str,
     }
 
 
-def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...]]]) -> str:
-    """A script that tells which values differ from those wanted, and sets them: id, wanted value, probe and steps.
+def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], str | tuple[str, ...]]]) -> str:
+    """A script that tells which values differ from those wanted, and sets them: id, wanted value, probe, steps and the
+    sense that it is wanted in (of each field, where it is a tuple).
 
     It keeps no journal and puts nothing back: a part of what is exported to tools that work so.
     """
@@ -174,10 +209,11 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...]]]) 
         .render(
             values=[
                 {"name": name, "after": after, "probe": _probe(probe), "steps": [_step(step) for step in steps]}
-                for name, after, probe, steps in listed
+                | {"senses": "" if sense == "exactly" else sense if isinstance(sense, str) else " ".join(sense)}
+                for name, after, probe, steps, sense in listed
             ],
             moved=[],
-            forms=_forms([probe for _, _, probe, _ in listed])
+            forms=_forms([one[2] for one in listed])
             + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
             qdisc_handles=QDISC_HANDLES,
             has_links=any(isinstance(step, SetMtu) for step in steps),

@@ -19,6 +19,7 @@ from advisor import __version__
 from advisor.errors import AdvisorError, CommandError, NotRestoredError, RefusedError, RestoredError
 from advisor.host import Host, Missing, PutFile, observe
 from advisor.journal import (
+    BY_SCRIPT,
     Applied,
     Awaiting,
     Confirmed,
@@ -31,11 +32,12 @@ from advisor.journal import (
     Store,
     Undoing,
     Undone,
+    damaged_above,
     kept_items,
     sequence,
 )
 from advisor.later import files_of, values_of
-from advisor.layers import TakenOut, overlaid, script_of, take_out, touched
+from advisor.layers import TakenOut, left_in_force, overlaid, script_of, set_again, take_out, touched
 from advisor.plan.records import Bystander, Change, FileChange, Plan
 from advisor.plan.withdrawal import holds, settings_of
 from advisor.script import hand_command, queue_file, rollback_script
@@ -92,6 +94,8 @@ def apply_plan(
         if watchdog is not None and not confirm_within and not watchdog.keep():
             raise _taken_over(plan, watchdog)
     record = store.record(journal.id)
+    if record.state == "applied":
+        record = _settled(store, record)
     _write_scripts(store, record)
     return record
 
@@ -134,7 +138,28 @@ def confirm(host: Host, record: Record, store: Store, *, same_session: bool = Fa
             raise RefusedError(
                 f"too late: transaction {record.id} is being put back", hint="advisor status shows what came of it"
             )
-    return store.record(record.id)
+    record = _settled(store, store.record(record.id))
+    _write_scripts(store, record)
+    return record
+
+
+def _settled(store: Store, record: Record) -> Record:
+    """A transaction that is kept, as it is from now on: what it has set again is held by an earlier one as well.
+
+    Not before: until then it goes back to what it has found.
+    """
+    plan = set_again(record, store.readable())
+    if plan is None:
+        return record
+    try:
+        with store.reopen(record.id) as journal:
+            journal.write(Applied(time.time(), record.bystanders_after, plan))
+        record = store.record(record.id)
+        store.write_script(record.id, _encoded(script_of(record, store.readable())))
+    except OSError:
+        # It then goes back to what it found, as what another profile sets does.
+        return store.record(record.id)
+    return record
 
 
 def _taken_over(plan: Plan, watchdog: Watchdog) -> AdvisorError:
@@ -366,9 +391,12 @@ def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) 
     """Put a transaction back, or take it out from under later ones; the caller holds ``store.lock()``.
 
     What a later transaction in force holds stays as it is, and goes back with that one. Raises RefusedError where one
-    of those still waits for confirmation, or the journal cannot be written.
+    of those still waits for confirmation, the journal of one that came later is damaged, or this one's cannot be
+    written.
     """
-    taken = take_out(host, record, store.records(), force=force)
+    _refuse_under_damaged(record, store)
+    records = store.readable()
+    taken = take_out(host, record, records, force=force)
     own = msgspec.structs.replace(record, plan=taken.remaining, bystanders_after=taken.beside.after)
     why = "interrupted" if record.is_unfinished else "asked for"
     with store.reopen(record.id) as journal:
@@ -388,7 +416,16 @@ def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) 
                 taken=taken,
             )
     _write_scripts(store, record)
-    return outcomes
+    return (*outcomes, *(left_in_force(record, records) if record.is_in_force else ()))
+
+
+def _refuse_under_damaged(record: Record, store: Store) -> None:
+    above = damaged_above(record, store.survey()[1])
+    if above:
+        raise RefusedError(
+            f"transaction {above[0].id} came later, and what it holds is unknown: {above[0].message}",
+            hint=above[0].error.hint,
+        )
 
 
 def _hand_over(store: Store, own: Record, journal: Journal, taken: TakenOut, why: str, fingerprint: str) -> None:
@@ -402,7 +439,7 @@ def _hand_over(store: Store, own: Record, journal: Journal, taken: TakenOut, why
             without = (*(one for one in upper.without if one != own.id), own.id)
             with store.reopen(upper.id) as theirs:
                 theirs.write(Applied(time.time(), upper.bystanders_after, upper.plan, without))
-        records = [one for one in store.records() if one.id != own.id]
+        records = [one for one in store.readable() if one.id != own.id]
         for upper in taken.later:
             store.write_script(upper.id, _encoded(script_of(store.record(upper.id), records)))
         cut_off = msgspec.structs.replace(own.plan, bystanders=taken.cut_off.bystanders)
@@ -420,9 +457,10 @@ def _write_scripts(store: Store, changed: Record) -> None:
 
     A script that stays as it was does less than it could: it keeps what it finds set by another.
     """
-    records = store.records()
+    records, damaged = store.survey()
     for record in records:
-        if record.is_in_force and record.id != changed.id and touched(changed) & touched(record):
+        is_known = record.is_in_force and not damaged_above(record, damaged)
+        if is_known and record.id != changed.id and touched(changed) & touched(record):
             with contextlib.suppress(OSError):
                 store.write_script(record.id, _encoded(script_of(record, records)))
 
@@ -466,9 +504,31 @@ def recover(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outcome, ...]
     One that a watchdog has put back since is among them, once: its outcome goes into the journal. A switch that was cut
     off once the new transaction was kept is finished.
     """
-    unfinished = [record for record in store.records() if record.is_unfinished or record.by_watchdog]
+    take_down_notes(host, store)
+    unfinished = [record for record in store.readable() if record.is_unfinished or record.by_watchdog]
     done = tuple((record, roll_back(host, record, store)) for record in reversed(unfinished))
     return (*done, *finish_switches(host, store))
+
+
+def take_down_notes(host: Host, store: Store) -> None:
+    """Journal what rollback scripts have put back by themselves; the caller holds the lock."""
+    for record in store.readable():
+        if record.by_script:
+            _take_down_note(host, record, store)
+
+
+def _take_down_note(host: Host, record: Record, store: Store) -> None:
+    watchdog = store.watchdog(record.id) if host.is_live else None
+    # One that waits is watched until its time is up; a watchdog that is at it already says itself what came of it.
+    if watchdog is not None and watchdog.standing().open is not None and not watchdog.claim():
+        return
+    with store.reopen(record.id) as journal:
+        _note(journal, Undoing(record.ended or time.time(), BY_SCRIPT))
+        _note(journal, Undone(record.ended or time.time(), ()))
+    if watchdog is not None:
+        watchdog.close()
+        watchdog.forget_outcome()
+    _write_scripts(store, record)
 
 
 def finish_switches(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
@@ -476,7 +536,7 @@ def finish_switches(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outco
 
     The first one first: what only such transactions hold then goes back at once, and not from layer to layer.
     """
-    records = store.records()
+    records = store.readable()
     replaced = {one for record in records if record.state == "applied" for one in record.plan.instead_of}
     out = [record for record in records if record.id in replaced and record.is_in_force]
     return tuple((record, roll_back(host, store.record(record.id), store)) for record in out)

@@ -18,7 +18,7 @@ from advisor.facts.whole import Facts, scan
 from advisor.gate import gate_for
 from advisor.host import Host
 from advisor.journal import Record, Store, first_seen, sequence
-from advisor.layers import held_by, replacement_notes, script_of
+from advisor.layers import foreseen, held_by, replacement_notes, script_of
 from advisor.plan.compute import make_plan
 from advisor.plan.expansion import expand_targets
 from advisor.plan.kernel_values import read_kernel_values
@@ -100,6 +100,11 @@ def plan_profiles(
     return msgspec.structs.replace(made, notes=(*made.notes, *replacement_notes(records or (), made)))
 
 
+def taken_out_by(host: Host, made: Plan, store: Store | None = None) -> tuple[tuple[Record, Plan], ...]:
+    """What applying a plan will put back of the transactions whose place it takes. Changes nothing."""
+    return foreseen(host, made, (store or Store()).records()) if made.instead_of else ()
+
+
 def _journals(store: Store) -> tuple[Record, ...] | None:
     """Every transaction; None where only root can tell."""
     try:
@@ -166,7 +171,7 @@ def apply_profiles(
     with kept.lock():
         refuse_while_one_waits(kept)
         for record, outcomes in recover(host, kept):
-            progress(f"{record.id} was not finished ({record.why_undone or 'interrupted'}): {_summary(outcomes)}")
+            progress(_recovered(record, outcomes))
         replaced = in_force_by_name(kept, instead_of)
         made = plan_profiles(host, names, settings, runtime_only=runtime_only, store=kept, instead_of=replaced)
         if made.is_empty and not made.cannot_apply and not replaced:
@@ -211,12 +216,21 @@ def in_force_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
 
 def refuse_while_one_waits(store: Store) -> None:
     """Raises RefusedError: what comes after a change that may yet be taken back would stand on sand."""
+    store.records()  # nor is anything built on a transaction of which nobody knows what it has set
     waiting = store.waiting()
     if waiting is not None:
         raise RefusedError(
             f"transaction {waiting.id} waits for confirmation, {waiting.seconds_left or 0:.0f} s left",
             hint=f"advisor confirm {waiting.id}, or advisor rollback {waiting.id}",
         )
+
+
+def _recovered(record: Record, outcomes: Iterable[Outcome]) -> str:
+    """What became of a transaction that was not at its end; its watchdog may have seen to that long ago."""
+    why, result = record.why_undone or "interrupted", _summary(outcomes)
+    if record.by_watchdog:
+        return f"{record.id} had been taken back by its watchdog ({why}): {result}"
+    return f"{record.id} was not finished ({why}): {result}"
 
 
 def _summary(outcomes: Iterable[Outcome]) -> str:
@@ -241,7 +255,8 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
         record = in_force[-1]
     else:
         record = _record_or_profile(kept, name)
-    return script_of(record, kept.records())
+    directory = str(kept.script_path(record.id).parent.absolute())
+    return script_of(record, kept.records(), directory=directory)
 
 
 def _record_or_profile(store: Store, name: str) -> Record:

@@ -14,6 +14,7 @@ from advisor.ceilings.records import Limits
 from advisor.coexistence import OtherWriter
 from advisor.facts.infoscale_configuration import Recognition
 from advisor.facts.whole import Facts
+from advisor.journal import Damaged
 from advisor.plan.records import Plan
 from advisor.profiles import Profile
 from advisor.proof.comparison import Comparison
@@ -133,6 +134,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("layers", tuple[_STACK, ...]),  # type: ignore[valid-type]
         ("awaiting_confirmation", tuple[_WAITING, ...]),  # type: ignore[valid-type]
         ("drift", tuple[Drift, ...]),
+        ("damaged", tuple[Damaged, ...]),
     ],
     "advisor.verify/1": [
         ("ok", bool),
@@ -140,8 +142,10 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("transactions", tuple[str, ...]),
         ("values", int),
         ("files", int),
+        ("awaiting_confirmation", tuple[_WAITING, ...]),  # type: ignore[valid-type]
         ("drift", tuple[Drift, ...]),
         ("others", tuple[OtherWriter, ...]),
+        ("damaged", tuple[Damaged, ...]),
     ],
     "advisor.rollback/1": [("ok", bool), ("transactions", tuple[_UNDONE, ...])],  # type: ignore[valid-type]
     "advisor.probe/1": [

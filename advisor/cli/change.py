@@ -88,13 +88,14 @@ def apply(
     from advisor.report.plan import plan_text
     from advisor.report.steps import steps_text
     from advisor.report.transaction import applied_text, rollback_text
-    from advisor.workflow import apply_profiles, plan_profiles, replaced_by
+    from advisor.workflow import apply_profiles, plan_profiles, replaced_by, taken_out_by
 
     host = live_host()
     if dry_run:
         replaced = replaced_by(instead_of)
         made = plan_profiles(host, names, settings(pairs), runtime_only=runtime_only, instead_of=replaced)
-        print_json(transaction_document(None, made)) if as_json else print_text(steps_text(made))
+        out = taken_out_by(host, made)
+        print_json(transaction_document(None, made, foreseen=out)) if as_json else print_text(steps_text(made, out))
         return 3 if made.cannot_apply else 0
     need_root()
 
@@ -185,25 +186,35 @@ def status(as_json: Json = False) -> int:
         from advisor.report.transaction import status_text
 
         print_text(status_text(found, width=terminal_width(), color=wants_color()))
-    return 0
+    return 2 if found.unreadable else 0
 
 
 def verify(
     identity: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="A transaction; all in force without it.", autocompletion=transaction_ids),
+        typer.Argument(
+            metavar="[ID|PROFILE]", help="A transaction; all in force without it.", autocompletion=transaction_ids
+        ),
     ] = None,
     prometheus: Prometheus = None,
     nagios: Nagios = False,
     as_json: Json = False,
 ) -> int:
-    """Is every value, live and persisted, as its transaction set it? Exit code 0 or 1; with --nagios, a plugin's."""
+    """Is every value, live and persisted, as its transaction set it? Exit code 0 or 1, 2 where a journal is damaged;
+    with --nagios, a plugin's."""
     from advisor.history import verify_transactions
     from advisor.host import live_host
 
     def look() -> Status:
         check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
-        return verified(lambda: verify_transactions(live_host(), identity), prometheus)
+        return verified(lambda: _verified(prometheus is not None or nagios), prometheus)
+
+    def _verified(is_monitored: bool) -> Status:
+        found = verify_transactions(live_host(), identity)
+        if is_monitored and found.unreadable:
+            # Numbers of the others would read as if they were of all.
+            raise found.unreadable[0].error
+        return found
 
     if nagios:
         return answer_nagios(lambda: one_host(look()))
@@ -216,13 +227,15 @@ def verify(
         from advisor.report.transaction import verify_text
 
         print_text(verify_text(found, width=terminal_width(), color=wants_color()))
-    return 0 if found.is_as_set else 1
+    return 2 if found.unreadable else 0 if found.is_as_set else 1
 
 
 def rollback(
     identity: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="A transaction; the last one without it.", autocompletion=transaction_ids),
+        typer.Argument(
+            metavar="[ID|PROFILE]", help="A transaction; the last one without it.", autocompletion=transaction_ids
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every transaction in force, the last one first.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Put back also what somebody else has changed since.")] = False,

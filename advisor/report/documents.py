@@ -17,11 +17,13 @@ from advisor.transaction import Drift, Outcome
 Document = dict[str, object]
 
 
-def transaction_document(record: Record | None, plan: Plan, taken_out: RolledBack = ()) -> Document:
+def transaction_document(
+    record: Record | None, plan: Plan, taken_out: RolledBack = (), *, foreseen: Sequence[tuple[Record, Plan]] = ()
+) -> Document:
     """``advisor.transaction/1``: the plan's own keys and what became of it.
 
     Without a record nothing was changed: all was there already, or it was a dry run, and ``changes`` is what would be.
-    ``taken_out`` are the transactions whose place it took.
+    ``taken_out`` are the transactions whose place it took; ``foreseen`` what a dry run says of them.
     """
     from advisor.report.plan import cannot_apply_reason
     from advisor.report.steps import blocks
@@ -31,13 +33,13 @@ def transaction_document(record: Record | None, plan: Plan, taken_out: RolledBac
         "id": None if record is None else record.id,
         "state": "unchanged" if record is None else record.state,
         "deadline": None if record is None else _deadline(record),
-        "dry_run": record is None and not plan.is_empty,
+        "dry_run": record is None and not (plan.is_empty and not foreseen),
         "cannot_apply": cannot_apply_reason(plan),
         "began": None if record is None else _timestamp(record.began),
         "ended": None if record is None else _timestamp(record.ended),
         "rollback_script": None if record is None else str(Store().script_path(record.id)),
         "taken_out": [_rolled_back(one, outcomes) for one, outcomes in taken_out],
-        "steps": [{"what": block.what, "commands": list(block.commands)} for block in blocks(plan)],
+        "steps": [{"what": block.what, "commands": list(block.commands)} for block in blocks(plan, foreseen)],
         **{key: value for key, value in plan_document(plan).items() if key != "schema"},
     }
 
@@ -49,13 +51,23 @@ def status_document(status: Status) -> Document:
         "transactions": [_transaction(record) for record in status.records],
         "in_force": [record.id for record in status.records if record.is_in_force],
         "layers": layers_document(status.records),
-        "awaiting_confirmation": [
-            {"id": record.id, "deadline": _deadline(record), "seconds_left": round(record.seconds_left)}
-            for record in status.records
-            if record.seconds_left is not None
-        ],
+        "awaiting_confirmation": _awaiting(status.records),
         "drift": _drift(status.drift),
+        "damaged": _damaged(status),
     }
+
+
+def _awaiting(records: Iterable[Record]) -> list[Document]:
+    return [
+        {"id": record.id, "deadline": _deadline(record), "seconds_left": round(record.seconds_left)}
+        for record in records
+        if record.seconds_left is not None
+    ]
+
+
+def _damaged(status: Status) -> list[object]:
+    """Transactions of which the journal tells nothing; ``by_script`` where their rollback script has put them back."""
+    return [msgspec.to_builtins(one) for one in status.damaged]
 
 
 def _deadline(record: Record) -> str | None:
@@ -102,8 +114,10 @@ def verify_document(status: Status) -> Document:
         "transactions": [record.id for record in status.records if record.is_in_force],
         "values": values,
         "files": files,
+        "awaiting_confirmation": _awaiting(status.records),
         "drift": _drift(status.drift),
         "others": [msgspec.to_builtins(one) for one in status.others],
+        "damaged": _damaged(status),
     }
 
 

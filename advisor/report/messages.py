@@ -66,6 +66,8 @@ FORMS: Final = (
     N_("--root takes a directory with a captured /proc and /sys"),
     N_("{path}: larger than {size} MiB"),
     N_("{path}: line {number}: damaged"),
+    N_("{path}: is empty"),
+    N_("{path}: is not there"),
     # Profiles and tunables.
     N_("there is no profile {name}"),
     N_("profiles: {names}"),
@@ -80,6 +82,12 @@ FORMS: Final = (
     N_("apply one of the two, or bring them together with --set"),
     # Transactions.
     N_("there is no transaction {id}"),
+    N_("{profile} is in force more than once: {ids}"),
+    N_("give one of these ids"),
+    N_("its rollback script is there: {command}"),
+    N_("transaction {id} came later, and what it holds is unknown: {why}"),
+    N_("{id} had been taken back by its watchdog ({why}): {result}"),
+    N_("{id} was not finished ({why}): {result}"),
     N_("there is no transaction to put back"),
     N_("no transaction is in force: there is nothing to put back"),
     N_("no transaction is in force"),
@@ -125,6 +133,8 @@ FORMS: Final = (
     N_("earlier content"),
     N_("removed"),
     N_("by the watchdog"),
+    N_("put back"),
+    N_("{id}, which came earlier, holds it at {value}"),
     N_("put back, but reads otherwise"),
     N_("written, but reads otherwise"),
     # Who else sets such values.

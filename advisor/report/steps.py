@@ -6,10 +6,11 @@ The text is itself a POSIX ``sh`` script: what is no command is a comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from advisor.host import Step
+from advisor.journal import Record
 from advisor.plan.records import Change, FileChange, Plan
 from advisor.report.plan import FINGERPRINT_DIGITS, cannot_apply_reason
 from advisor.report.words import clean
@@ -18,9 +19,13 @@ from advisor.script import hand_command, printf_lines, shell_quote
 ROOT: Final = (0, 0)
 
 
-def steps_text(plan: Plan) -> str:
+TakenOut = Sequence[tuple[Record, Plan]]
+"""The transactions whose place a plan takes, and what is put back of each."""
+
+
+def steps_text(plan: Plan, taken_out: TakenOut = ()) -> str:
     """Every step in the order in which apply does them; only comments where nothing would be done."""
-    return "\n".join(_lines(plan)) + "\n"
+    return "\n".join(_lines(plan, taken_out)) + "\n"
 
 
 class Block(NamedTuple):
@@ -30,29 +35,48 @@ class Block(NamedTuple):
     commands: tuple[str, ...]
 
 
-def blocks(plan: Plan) -> tuple[Block, ...]:
+def blocks(plan: Plan, taken_out: TakenOut = ()) -> tuple[Block, ...]:
     """Every step in order; none where the plan cannot be applied or nothing is left to do."""
     if cannot_apply_reason(plan) is not None:
         return ()
-    reloads = tuple(dict.fromkeys(step for file in plan.files for step in file.reload))
-    found = [*map(_change, plan.changes), *map(_file, plan.files)]
-    if reloads:
-        found.append(Block("so that the files are read", tuple(map(step_command, reloads))))
+    found = [*map(_change, plan.changes), *map(_file, plan.files), *_reload(plan)]
+    for record, remaining in taken_out:
+        found += _taken_out(record, remaining)
     return tuple(found)
 
 
-def _lines(plan: Plan) -> Iterator[str]:
+def _reload(plan: Plan) -> tuple[Block, ...]:
+    reloads = tuple(dict.fromkeys(step for file in plan.files for step in file.reload))
+    return (Block("so that the files are read", tuple(map(step_command, reloads))),) if reloads else ()
+
+
+def _taken_out(record: Record, remaining: Plan) -> Iterator[Block]:
+    """What is put back of a transaction, files first, as a rollback does it."""
+    place = f"of {record.id} ({', '.join(record.plan.profiles)}), which is taken out once this is kept"
+    for file in reversed(remaining.files):
+        path = visible(shell_quote(file.path))
+        if file.before is None:
+            yield Block(f"{file.path}: removed, {place}", (f"rm -f {path}",))
+        else:
+            yield Block(f"{file.path}: as it was, {place}", (_writes(file.before, path),))
+    yield from _reload(remaining)
+    for change in reversed(remaining.changes):
+        back = f"{change.tunable}: {change.after} → {change.before}"
+        yield Block(f"{back}, {place}", tuple(map(step_command, change.undo)))
+
+
+def _lines(plan: Plan, taken_out: TakenOut) -> Iterator[str]:
     yield _comment(f"Plan {plan.fingerprint[:FINGERPRINT_DIGITS]} of {', '.join(plan.profiles)}")
     reason = cannot_apply_reason(plan)
     if reason:
         yield _comment(f"Cannot be applied: {reason}")
-    elif plan.is_empty:
+    elif plan.is_empty and not blocks(plan, taken_out):
         yield _comment("Nothing to do: everything is there already.")
     else:
         yield _comment(
             "Every step in order, for root. advisor apply reads each value back, and puts all back if one fails."
         )
-    for block in blocks(plan):
+    for block in blocks(plan, taken_out):
         yield ""
         yield _comment(block.what)
         yield from block.commands

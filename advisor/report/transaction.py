@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.history import RolledBack, Status, as_set
-from advisor.journal import Record, State, Store
+from advisor.journal import BY_SCRIPT, Damaged, Record, State, Store
 from advisor.plan.records import Change, FileChange, Plan
 from advisor.report.folding import fold
 from advisor.report.layers import add_layers
@@ -15,6 +15,7 @@ from advisor.report.layout import Page, Span, Style, columns, counted, listed
 from advisor.report.messages import told
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
 from advisor.report.terms import restart_commands
+from advisor.script import shell_quote
 from advisor.transaction import Drift, Outcome
 from advisor.words import N_, _
 
@@ -151,15 +152,33 @@ def _add_way_back(page: Page, record: Record) -> None:
 def status_text(status: Status, *, width: int, color: bool) -> str:
     """Every transaction, the last one first, and the drift of those in force."""
     page = Page(width, color=color)
-    if not status.records:
+    if not status.records and not status.damaged:
         page.add(_("No transactions: advisor has changed nothing on this host."))
         return page.text
+    _add_damaged(page, status.damaged)
     for record in reversed(status.records):
         _add_record(page, record)
     add_layers(page, status.records)
-    page.blank()
-    _add_verdict(page, status)
+    if status.records:
+        page.blank()
+        _add_verdict(page, status)
     return page.text
+
+
+def _add_damaged(page: Page, damaged: Iterable[Damaged]) -> None:
+    """Transactions of which the journal tells nothing: which file it is, and what still puts them back."""
+    for one in damaged:
+        page.blank()
+        words = _(BY_SCRIPT) if one.by_script else _("in force, as far as anybody knows")
+        page.add(Span(one.id, "bold"), ": ", Span(_("damaged"), "red"), _(", "), words, hang=2)
+        page.add(one.message, indent=2, hang=2)
+        if one.by_script:
+            continue
+        if one.script is None:
+            page.add(_("no rollback script is left"), indent=2)
+        else:
+            page.add(_("its rollback script puts it back:"), indent=2)
+            page.command(f"sh {shell_quote(one.script)}", indent=4)
 
 
 def _add_record(page: Page, record: Record) -> None:
@@ -180,12 +199,16 @@ def _add_record(page: Page, record: Record) -> None:
         text = _("is not as before: {why}").format(why=told(why))
         page.add(Span(what, "yellow"), f" {text}", indent=2, hang=2)
     if record.seconds_left is not None:
-        text = _("put back by itself in {seconds}, unless this is run:")
-        page.add(text.format(seconds=counted(round(record.seconds_left), "second")), indent=2)
+        page.add(_seconds_left(record.seconds_left), indent=2)
         page.command(f"advisor confirm {record.id}", indent=4)
     if record.is_unfinished:
         page.add(_("to put it back:"), indent=2)
         page.command("advisor rollback", indent=4)
+
+
+def _seconds_left(seconds: float) -> str:
+    text = _("put back by itself in {seconds}, unless this is run:")
+    return text.format(seconds=counted(round(seconds), "second"))
 
 
 def _last_event(record: Record) -> str:
@@ -199,10 +222,11 @@ def _last_event(record: Record) -> str:
     return text.format(time=when(record.ended))
 
 
-# The two reasons that are no error's message.
+# The reasons that are no error's message.
 _WHY: Final[Mapping[str | None, str]] = {
     "trial": N_("a trial of its live values, for a measurement"),
     "interrupted": N_("put back because it had been interrupted"),
+    BY_SCRIPT: N_("put back by its rollback script"),
 }
 
 
@@ -217,7 +241,16 @@ def when(seconds: float) -> str:
 def verify_text(status: Status, *, width: int, color: bool) -> str:
     """A line for each value and file that is no longer as it was set, or how many are; and who else writes them."""
     page = Page(width, color=color)
-    _add_verdict(page, status)
+    _add_damaged(page, status.unreadable)
+    if status.records or not status.unreadable:
+        page.blank()
+        _add_verdict(page, status)
+    for record in status.records:
+        if record.seconds_left is not None:
+            page.blank()
+            title = _("{transaction} is not kept yet").format(transaction=record.id)
+            page.add(Span(title, "yellow"), ": ", _seconds_left(record.seconds_left), hang=2)
+            page.command(f"advisor confirm {record.id}")
     for other in status.others:
         page.blank()
         page.add(told(other.note))
@@ -288,8 +321,11 @@ def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
 
 def _add_rollback(page: Page, record: Record, outcomes: Sequence[Outcome]) -> None:
     lost = [one for one in outcomes if not one.is_back]
+    force = f"advisor rollback {record.id} --force"
     page.blank()
     words = _("Put back in part: {transaction}") if lost else _("Put back: {transaction}")
+    if lost and not any(one.state in ("restored", "passed") for one in outcomes):
+        words = _("Not put back: {transaction}")
     title = Span(words.format(transaction=record.id), "yellow" if lost else "green")
     page.add(
         title,
@@ -298,11 +334,11 @@ def _add_rollback(page: Page, record: Record, outcomes: Sequence[Outcome]) -> No
         hang=2,
     )
     for folded in fold(outcomes, lambda one: one.what, same=lambda one: (one.state, one.detail, one.by_hand)):
-        _add_outcome(page, folded.title, folded.items[0])
+        _add_outcome(page, folded.title, folded.items[0], force)
     if any(one.state == "kept" for one in lost):
         page.blank()
         page.add(_("To put back also what somebody else has changed since:"))
-        page.command(f"advisor rollback {record.id} --force")
+        page.command(force)
     restored = {one.what for one in outcomes if one.state == "restored"}
     changes = [change for change in record.plan.changes if change.tunable in restored]
     _add_restarts(page, _("To take its earlier placement up, a service must be started again:"), changes)
@@ -324,14 +360,15 @@ def _outcome_counts(outcomes: Sequence[Outcome]) -> str:
     return _(", ").join(counts) or _("no items")
 
 
-def _add_outcome(page: Page, title: str, one: Outcome) -> None:
+def _add_outcome(page: Page, title: str, one: Outcome, force: str) -> None:
+    """``force`` is the command that is told once, below all of them."""
     style: Style = "" if one.is_back else "red" if one.state == "failed" else "yellow"
     if one.is_back:
         page.add(Span(title, "bold"), f": {told(one.detail)}", indent=2, hang=4)
         return
     state = _(_NOT_BACK.get(one.state, one.state))
     page.add(Span(title, "bold"), " ", Span(state, style), f": {told(one.detail)}", indent=2, hang=4)
-    if one.by_hand:
+    if one.by_hand and one.by_hand != force:
         _add_by_hand(page, one.by_hand)
 
 

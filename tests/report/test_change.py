@@ -535,13 +535,41 @@ def test_a_rollback_tells_what_was_kept_or_failed_and_how_to_do_it_by_hand() -> 
         Outcome("/etc/x", "failed", "No space left", "put the earlier content of /etc/x back (the script holds it)"),
     )
     text = rollback_text(((record(plan(change())), outcomes),), width=80, color=False)
-    assert text.startswith("Put back in part: 0007 (p): 1 kept, 1 failed.\n")
+    assert text.startswith("Not put back: 0007 (p): 1 kept, 1 failed.\n")
     assert (
         "kept: somebody else set it to 30\n      by hand:\n        printf '%s\\n' 60 > /proc/sys/vm/swappiness\n"
         in text
     )
     assert "by hand: put the earlier content of /etc/x back" in words(text)
     assert "  advisor rollback 0007 --force\n" in text
+
+
+def test_a_rollback_in_part_is_one_in_which_something_went_back() -> None:
+    lost = Outcome("sysctl:vm.swappiness", "kept", "somebody else had set it to 30 before 0008 came")
+    for state, title in (("restored", "Put back in part"), ("passed", "Put back in part"), ("already", "Not put back")):
+        other = Outcome("/etc/x", state, "as it is")  # type: ignore[arg-type]
+        text = rollback_text(((record(plan(change())), (lost, other)),), width=80, color=False)
+        assert text.startswith(f"{title}: 0007 (p): ")
+
+
+def test_the_command_that_forces_it_is_told_once() -> None:
+    force = "advisor rollback 0007 --force"
+    lost = tuple(Outcome(name, "kept", "theirs", force) for name in ("sysctl:vm.swappiness", "/etc/x"))
+    text = rollback_text(((record(plan(change())), lost),), width=80, color=False)
+    assert text.count(force) == 1
+    assert "by hand" not in text
+
+
+def test_verify_says_that_a_transaction_waits_and_for_how_long() -> None:
+    waiting = record(plan(change()), state="awaiting-confirmation", seconds_left=42.4)
+    text = verify_text(Status((waiting,), ()), width=80, color=False)
+    assert "In force: 1 value and 0 files are as set.\n" in text
+    assert "0007 is not kept yet: put back by itself in 42 seconds, unless this is run:\n" in text
+    assert "  advisor confirm 0007\n" in text
+    assert "not kept yet" not in verify_text(Status((record(plan(change())),), ()), width=80, color=False)
+    found = verify_document(Status((waiting,), ()))["awaiting_confirmation"]
+    assert isinstance(found, list)
+    assert [(one["id"], one["seconds_left"]) for one in found] == [("0007", 42)]
 
 
 def test_a_rollback_names_services_that_run_with_their_old_placement(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.history import verify_transactions
+from advisor.errors import UsageError
+from advisor.history import rollback_transactions, verify_transactions
 from advisor.host import Host, Step, WriteFile
 from advisor.journal import Store, decode_journal, encode_entry, first_seen
 from advisor.layers import stacks
@@ -216,6 +217,19 @@ def test_scripts_of_what_is_left_end_where_rollback_ends(tmp_path: Path) -> None
         assert done.returncode == 0 or "which came later" in done.stdout, done.stdout + done.stderr
         assert set(out(host, store, number).values()) <= {"already", "passed", "restored"}
     assert (live(host), at_boot(tmp_path)) == (BASE, BASE)
+
+
+def test_a_profile_is_as_good_as_the_id_where_one_alone_has_it_in_force(tmp_path: Path) -> None:
+    host, store = three(tmp_path)
+    assert verify_transactions(host, "mid", store).records == (store.record("2"),)
+    ((record, _),) = rollback_transactions(host, "mid", everything=False, force=False, store=store)
+    assert record.id == "0002"
+    with pytest.raises(UsageError, match="there is no transaction 'mid'"):
+        verify_transactions(host, "mid", store)
+    apply(host, store, "zeta", {LOW: "150"})
+    with pytest.raises(UsageError, match="zeta is in force more than once: 0001, 0004") as caught:
+        rollback_transactions(host, "zeta", everything=False, force=False, store=store)
+    assert caught.value.hint == "give one of these ids"
 
 
 # -- journals -----------------------------------------------------------------------------------------------------

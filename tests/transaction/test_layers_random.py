@@ -16,7 +16,7 @@ from advisor.transaction import roll_back, verify
 from tests.transaction.layered import BASE, apply, at_boot, build, live, store_of
 from tests.trees import listing
 
-WANTED = st.dictionaries(st.sampled_from(sorted(BASE)), st.sampled_from(["10", "20", "4096"]), min_size=1)
+WANTED = st.dictionaries(st.sampled_from(sorted(BASE)), st.sampled_from(["10", "20", "100"]), min_size=1)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("apply"), st.sampled_from(["alpha", "mid", "zeta"]), WANTED),

@@ -10,10 +10,11 @@ import pytest
 
 from advisor.errors import CommandError, RefusedError, RestoredError, UsageError
 from advisor.history import Status
-from advisor.host import Host, PutFile, Step
+from advisor.host import Host, PutFile, Step, WriteFile
 from advisor.journal import Store
-from advisor.layers import held_by, replacement_notes
+from advisor.layers import foreseen, held_by, replacement_notes
 from advisor.report.layers import layers_document
+from advisor.report.steps import steps_text
 from advisor.report.transaction import status_text
 from advisor.transaction import apply_plan, recover, roll_back, verify
 from advisor.workflow import apply_profiles, in_force_by_name
@@ -179,6 +180,26 @@ def test_what_is_not_in_force_has_no_place_to_take(tmp_path: Path) -> None:
         in_force_by_name(store, ["one"])
 
 
+@pytest.mark.parametrize("is_over", [True, False])
+def test_the_next_apply_says_who_had_put_it_back(tmp_path: Path, is_over: bool) -> None:
+    host, store = system.build(tmp_path), store_of(tmp_path)
+    done = apply_profiles(host, ["socket-buffers-8m"], {}, store=store)
+    assert done.record is not None
+    place = store.script_path("0001").parent
+    if is_over:
+        out(host, Store(str(tmp_path / "state")), "1")
+        journal = (place / "journal").read_bytes().splitlines(keepends=True)
+        (place / "journal").write_bytes(b"".join(journal[:-2]))
+        (place / "outcome").write_text("0 1772374500 nobody confirmed it in time\nrestored /etc/x: removed\n")
+    else:
+        (place / "pending").write_text("")
+    said: list[str] = []
+    apply_profiles(host, ["socket-buffers-8m"], {}, store=store, progress=said.append)
+    first = "had been taken back by its watchdog (nobody confirmed it in time)" if is_over else "was not finished ("
+    assert said[0].startswith(f"0001 {first}")
+    assert said[0].endswith("): put back")
+
+
 def test_a_shipped_profile_takes_the_place_of_another(tmp_path: Path) -> None:
     """From the names on, as the command does it: what both want is not written."""
     host, store = system.build(tmp_path), store_of(tmp_path)
@@ -204,7 +225,8 @@ def test_the_place_of_two_is_taken_without_a_value_in_between(tmp_path: Path) ->
     apply(host, store, "two", {SWAP: "20", HIGH: "1000"})
     plan = plan_of(host, store, "three", {QUEUE: "16384"}, instead_of=("0001", "0002"))
     first, second = replacement_notes(store.records(), plan)
-    assert first.endswith("0001 (one), which is taken out once this is kept; no value goes back with it")
+    file = "/etc/sysctl.d/90-advisor-one.conf is removed"
+    assert first.endswith(f"0001 (one), which is taken out once this is kept; what it alone holds goes back ({file})")
     assert f"{SWAP} 20 → 60" in second
     watching = Watching(host)
     apply(watching, store, "three", {QUEUE: "16384"}, instead_of=("0001", "0002"))
@@ -212,6 +234,42 @@ def test_the_place_of_two_is_taken_without_a_value_in_between(tmp_path: Path) ->
     assert live(host) == {**BASE, QUEUE: "16384"}
     out(host, store, "3")
     assert listing(tmp_path / "root") == before
+
+
+@pytest.mark.parametrize("wanted", [B, {QUEUE: "16384"}, {PAGES: "512", HIGH: "2000"}])
+def test_what_it_will_do_is_what_it_does(tmp_path: Path, wanted: dict[str, str]) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    apply(host, store, "two", {SWAP: "20", HIGH: "1500", LOW: "900"})
+    made = plan_of(host, store, "three", wanted, instead_of=("0001", "0002"))
+    found = foreseen(host, made, store.records())
+    text = steps_text(made, found)
+    expected: list[Step] = [step for change in made.changes for step in change.steps]
+    expected += [PutFile(file.path, file.after, file.mode, file.uid, file.gid) for file in made.files]
+    for _, remaining in found:
+        expected += [file.undo for file in reversed(remaining.files)]
+        expected += [step for change in reversed(remaining.changes) for step in change.undo]
+    watching = Watching(host)
+    apply(watching, store, "three", wanted, instead_of=("0001", "0002"))
+    assert watching.steps == expected
+    for step in expected:
+        if isinstance(step, WriteFile):
+            assert f"printf '%s\\n' {step.value} > {step.path}\n" in text
+        elif isinstance(step, PutFile):
+            assert f"rm -f {step.path}\n" in text or f" > {step.path}" in text
+    assert "rm -f /etc/sysctl.d/90-advisor-one.conf\n" in text
+    assert "of 0001 (one), which is taken out once this is kept" in text
+
+
+def test_where_only_the_old_one_goes_a_dry_run_says_so(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    apply(host, store, "two", {QUEUE: "16384"})
+    made = plan_of(host, store, "two", {QUEUE: "16384"}, instead_of=("0001",))
+    assert made.is_empty
+    text = steps_text(made, foreseen(host, made, store.records()))
+    assert "Nothing to do" not in text
+    assert "printf '%s\\n' 60 > /proc/sys/vm/swappiness" in text
 
 
 def test_status_shows_the_stack(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -229,8 +230,12 @@ def test_what_somebody_set_between_two_transactions_is_not_lost_with_the_first(w
     first, store = applied(where, host)
     place = where / "root/proc/sys/net/core/rmem_max"
     place.write_text("1000\n")
+    made = plan_of(host, [0])
+    (change,) = made.changes
+    # By another profile; the same one, applied again, holds what the first one holds.
+    change = msgspec.structs.replace(change, profile="other")
     with store.lock():
-        second = apply_plan(host, plan_of(host, [0]), store)
+        second = apply_plan(host, msgspec.structs.replace(made, profiles=("other",), changes=(change,)), store)
         (kept,) = [one for one in roll_back(host, first, store) if not one.is_back]
         assert (kept.what, kept.state) == ("sysctl:net.core.rmem_max", "kept")
         assert kept.detail == f"somebody else had set it to 1000 before {second.id} came"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from advisor.errors import BusyError, RefusedError
 from advisor.history import rollback_transactions, verify_transactions
@@ -374,8 +375,12 @@ def test_a_later_transaction_that_changed_the_same_goes_first(tmp_path: Path, sh
     stage = Stage(tmp_path)
     stage.call(*AT_ONCE, under=shell)
     (stage.root / "proc/sys/net/core/rmem_max").write_text("1000\n")
+    made = system.plan_of(stage.host, [0])
+    (change,) = made.changes
+    # Of another profile: the same one, applied again, would hold what this one holds.
+    made = replace(made, profiles=("other",), changes=(replace(change, profile="other"),))
     with stage.store.lock():
-        later = apply_plan(stage.host, system.plan_of(stage.host, [0]), stage.store)
+        later = apply_plan(stage.host, made, stage.store)
     before = listing(stage.where)
     done = stage.call("rollback", under=shell)
     assert (done.code, done.state) == (3, "refused")

@@ -13,7 +13,17 @@ import msgspec
 from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
 from advisor.history import Status
 from advisor.host import Host, Missing
-from advisor.journal import STATE_DIRECTORY, Record, Store, decode_journal, replay, sequence, with_standing
+from advisor.journal import (
+    NOTE,
+    STATE_DIRECTORY,
+    Record,
+    Store,
+    decode_journal,
+    replay,
+    sequence,
+    with_note,
+    with_standing,
+)
 from advisor.transaction import verify
 from advisor.watchdog import Standing, parse_outcome
 
@@ -51,7 +61,11 @@ class CapturedStore(Store):
                 return None
             raise InvalidInputError(f"{place}/journal: {data.why}")
         record = replay(name, decode_journal(data, f"{place}/journal"))
-        return None if record is None else with_standing(record, captured_standing(self._host, place))
+        if record is None:
+            return None
+        note = self._host.read_bytes(f"{place}/{NOTE}")
+        text = "" if isinstance(note, Missing) else note.decode("ascii", "replace")
+        return with_note(with_standing(record, captured_standing(self._host, place)), text, len(data))
 
 
 def captured_standing(host: Host, place: str) -> Standing:

@@ -217,7 +217,7 @@ CONFIGURATION: Final[tuple[tuple[str, Names], ...]] = (
 """Directories whose names are taken, and the content of the files that fit."""
 
 TRANSACTIONS: Final = "/var/lib/advisor/transactions"
-TRANSACTION_FILES: Final = _words("journal pending taken reverting deadline outcome boot")
+TRANSACTION_FILES: Final = _words("journal pending taken reverting deadline outcome boot put-back")
 
 
 def sysctls() -> tuple[tuple[str, Names], ...]:

@@ -1,0 +1,167 @@
+"""A journal that tells nothing any more: the transaction is named, its script still puts it back, the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import AdvisorError, InvalidInputError, RefusedError
+from advisor.history import host_status, rollback_transactions, verify_transactions
+from advisor.host import Host
+from advisor.journal import Store
+from advisor.report.transaction import status_text, verify_text
+from advisor.workflow import refuse_while_one_waits
+from tests.transaction.killing import killed_at_fsync
+from tests.transaction.layered import BASE, apply, build, live
+from tests.transaction.test_layers import HIGH, QUEUE, SWAP
+from tests.transaction.test_script import run_script
+from tests.transaction.test_script_notes import store_in
+
+
+def is_empty(journal: Path) -> None:
+    journal.write_bytes(b"")
+
+
+def is_gone(journal: Path) -> None:
+    journal.unlink()
+
+
+def first_line_is_damaged(journal: Path) -> None:
+    journal.write_bytes(b"x" + journal.read_bytes()[1:])
+
+
+def ends_in_its_first_line(journal: Path) -> None:
+    journal.write_bytes(journal.read_bytes().splitlines()[0][:-5])
+
+
+def begins_with_another_line(journal: Path) -> None:
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))
+
+
+def is_damaged_within(journal: Path) -> None:
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join((lines[0], b"\0" * 20 + b"\n", *lines[2:])))
+
+
+each_damage = pytest.mark.parametrize(
+    "damage",
+    [is_empty, is_gone, first_line_is_damaged, ends_in_its_first_line, begins_with_another_line, is_damaged_within],
+    ids=lambda one: one.__name__,
+)
+Damage = Callable[[Path], None]
+
+
+def three(where: Path) -> tuple[Host, Store]:
+    host, store = build(where), store_in(where)
+    for profile, wanted in (("aa", {SWAP: "10"}), ("bb", {SWAP: "20", HIGH: "1000"}), ("cc", {QUEUE: "8192"})):
+        apply(host, store, profile, wanted)
+    return host, store
+
+
+def journal_of(store: Store, identity: str) -> Path:
+    return store.script_path(identity).with_name("journal")
+
+
+@each_damage
+def test_it_is_named_and_the_others_are_shown(tmp_path: Path, damage: Damage) -> None:
+    host, store = three(tmp_path)
+    damage(journal_of(store, "0002"))
+    found = host_status(host, store)
+    assert [one.id for one in found.records] == ["0001", "0003"]
+    assert [one.id for one in found.unreadable] == ["0002"]
+    assert not verify_transactions(host, None, store).is_as_set
+    for text in (status_text(found, width=200, color=False), verify_text(found, width=200, color=False)):
+        assert "0002: damaged, in force, as far as anybody knows" in text
+        assert str(journal_of(store, "0002")) in "".join(text.split()), "a long name is folded"
+        assert f"sh {store.script_path('0002')}" in text
+    for call in (store.records, lambda: store.record("2"), lambda: refuse_while_one_waits(store)):
+        with pytest.raises(InvalidInputError, match="journal") as caught:
+            call()
+        assert caught.value.hint == f"its rollback script is there: sh {store.script_path('0002')}"
+
+
+@each_damage
+def test_alone_it_is_not_nothing(tmp_path: Path, damage: Damage) -> None:
+    host, store = build(tmp_path), store_in(tmp_path)
+    apply(host, store, "aa", {SWAP: "10"})
+    damage(journal_of(store, "0001"))
+    found = host_status(host, store)
+    assert "No transactions" not in status_text(found, width=200, color=False)
+    assert "nothing to verify" not in verify_text(found, width=200, color=False)
+    for everything in (False, True):
+        with pytest.raises(InvalidInputError, match="0001/journal"):
+            rollback_transactions(host, None, everything=everything, force=False, store=store)
+    assert live(host)[SWAP] == "10"
+
+
+def test_what_came_later_than_it_can_be_put_back_and_what_came_before_cannot(tmp_path: Path) -> None:
+    host, store = three(tmp_path)
+    is_empty(journal_of(store, "0002"))
+    script = store.script_path("0001").read_bytes()
+    rollback_transactions(host, "3", everything=False, force=False, store=store)
+    assert live(host)[QUEUE] == BASE[QUEUE]
+    with pytest.raises(RefusedError, match="transaction 0002 came later, and what it holds is unknown") as caught:
+        rollback_transactions(host, "1", everything=False, force=True, store=store)
+    assert caught.value.hint == f"its rollback script is there: sh {store.script_path('0002')}"
+    assert store.script_path("0001").read_bytes() == script, "it knows of the damaged one still"
+    assert live(host) == {**BASE, SWAP: "20", HIGH: "1000"}
+
+
+@each_damage
+def test_once_its_script_has_put_it_back_it_is_in_nobodys_way(tmp_path: Path, damage: Damage) -> None:
+    host, store = three(tmp_path)
+    damage(journal_of(store, "0002"))
+    done = run_script(store.script_path("0002"), tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = host_status(host, store)
+    assert [(one.id, one.by_script) for one in found.damaged] == [("0002", True)]
+    assert "0002: damaged, put back by its rollback script" in status_text(found, width=200, color=False)
+    assert verify_transactions(host, None, store).is_as_set
+    assert apply(host, store, "dd", {HIGH: "3000"})
+    rollback_transactions(host, None, everything=True, force=False, store=store)
+    assert live(host) == BASE
+
+
+def test_a_kill_while_it_begins_leaves_no_damage(tmp_path: Path) -> None:
+    """Cut at each write to disk: nothing was begun, or a journal tells what."""
+    host = build(tmp_path)
+    at = 0
+    while True:
+        at += 1
+        store = Store(str(tmp_path / f"state{at}"))
+        before = live(host)
+        if not killed_at_fsync(host, store, lambda host, store: apply(host, store, "aa", {QUEUE: "8192"}), at):
+            break
+        records, damaged = store.survey()
+        assert damaged == ()
+        if not records:
+            assert live(host) == before
+        names = [path.parent.name for path in store.directory.glob("transactions/[0-9]*/rollback.sh")]
+        assert names == [one.id for one in records]
+        if records:
+            rollback_transactions(host, None, everything=False, force=False, store=store)
+        assert live(host) == before
+    assert at > 8
+
+
+def test_without_a_script_a_directory_that_a_power_cut_left_is_nothing(tmp_path: Path) -> None:
+    host, store = three(tmp_path)
+    for name, content in (("0004", None), ("0005", b"")):
+        (store.directory / "transactions" / name).mkdir(mode=0o700)
+        if content is not None:
+            journal_of(store, name).write_bytes(content)
+            journal_of(store, name).chmod(0o600)
+    assert [one.id for one in store.records()] == ["0001", "0002", "0003"]
+    assert host_status(host, store).damaged == ()
+
+
+def test_only_what_is_damaged_is_refused_by_its_id(tmp_path: Path) -> None:
+    host, store = three(tmp_path)
+    is_empty(journal_of(store, "0002"))
+    with pytest.raises(AdvisorError, match="is empty"):
+        verify_transactions(host, "2", store)
+    with pytest.raises(AdvisorError, match="is empty"):
+        rollback_transactions(host, "2", everything=False, force=False, store=store)
+    assert verify_transactions(host, "3", store).is_as_set

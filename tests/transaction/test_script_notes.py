@@ -1,0 +1,233 @@
+"""What a rollback script has put back is noted: other scripts and advisor go by it, and blame nobody else."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.history import host_status, rollback_transactions, verify_transactions
+from advisor.host import Host
+from advisor.journal import Store
+from advisor.workflow import script_for
+from tests.transaction.layered import BASE, LLTTAB, apply, build, live
+from tests.transaction.test_layers import HIGH, LOW, QUEUE, SWAP, A, B, C, out
+from tests.transaction.test_script import SHELLS, run_script
+from tests.trees import listing
+
+each_shell = pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+
+
+def store_in(where: Path) -> Store:
+    """Below the root, as on a host: a script that works on a tree notes nothing outside of it."""
+    return Store(str(where / "root/var/lib/advisor"))
+
+
+def host_files(where: Path) -> dict[str, object]:
+    return {path: one for path, one in listing(where / "root").items() if not path.startswith("var")}
+
+
+def two(where: Path) -> tuple[Host, Store]:
+    host, store = build(where), store_in(where)
+    apply(host, store, "aa", {SWAP: "10", HIGH: "1000", QUEUE: "8192"})
+    apply(host, store, "bb", {SWAP: "20", HIGH: "1000", LOW: "900"})
+    return host, store
+
+
+def run(store: Store, where: Path, identity: str, *options: str, shell: list[str] = SHELLS[0]) -> tuple[int, str]:
+    done = run_script(store.script_path(identity), where, *options, shell=shell)
+    return done.returncode, done.stdout + done.stderr
+
+
+def note(store: Store, identity: str) -> Path:
+    return store.script_path(identity).with_name("put-back")
+
+
+@each_shell
+def test_scripts_from_the_last_to_the_first_put_every_layer_back(tmp_path: Path, shell: list[str]) -> None:
+    build(tmp_path)
+    before = host_files(tmp_path)
+    host, store = two(tmp_path)
+    apply(host, store, "cc", C)
+    for identity in ("0003", "0002", "0001"):
+        code, said = run(store, tmp_path, identity, shell=shell)
+        assert code == 0, said
+    assert (live(host), host_files(tmp_path)) == (BASE, before)
+
+
+@each_shell
+def test_before_the_later_one_is_back_the_earlier_keeps_what_it_holds(tmp_path: Path, shell: list[str]) -> None:
+    host, store = two(tmp_path)
+    for options in ((), ("--force",)):
+        code, said = run(store, tmp_path, "0001", *options, shell=shell)
+        assert code == 5
+        assert f"kept      {SWAP}: transaction 0002, which came later, holds it" in said
+        assert not note(store, "0001").exists()
+    assert live(host)[SWAP] == "20"
+    assert live(host)[QUEUE] == BASE[QUEUE]
+    assert run(store, tmp_path, "0002", shell=shell)[0] == 0
+    assert run(store, tmp_path, "0001", shell=shell)[0] == 0
+    assert (live(host), (tmp_path / "root/etc/llttab").read_text()) == (BASE, LLTTAB)
+
+
+def test_of_two_above_it_names_the_one_that_still_holds(tmp_path: Path) -> None:
+    host, store = two(tmp_path)
+    apply(host, store, "cc", {SWAP: "30"})
+    assert run(store, tmp_path, "0003")[0] == 0
+    code, said = run(store, tmp_path, "0001")
+    assert code == 5
+    assert f"{SWAP}: transaction 0002, which came later, holds it" in said
+    assert "0003" not in said
+
+
+def test_what_only_the_one_that_is_back_held_waits_for_the_other(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_in(tmp_path)
+    for profile, wanted in (("aa", {SWAP: "10", QUEUE: "8192"}), ("bb", {SWAP: "20"}), ("cc", {QUEUE: "9000"})):
+        apply(host, store, profile, wanted)
+    assert run(store, tmp_path, "0003")[0] == 0
+    code, said = run(store, tmp_path, "0001")
+    assert (code, live(host)) == (5, {**BASE, SWAP: "20", QUEUE: "8192"})
+    assert f"{QUEUE}: it goes back once transaction 0002, which came later, is put back" in said
+
+
+def test_advisor_knows_what_the_script_did(tmp_path: Path) -> None:
+    host, store = two(tmp_path)
+    assert run(store, tmp_path, "0002")[0] == 0
+    status = host_status(host, store)
+    assert [(one.state, one.why_undone) for one in status.records] == [
+        ("applied", None),
+        ("rolled-back", "put back by its rollback script"),
+    ]
+    assert status.drift == ()
+    assert verify_transactions(host, None, store).is_as_set
+    done = rollback_transactions(host, None, everything=False, force=False, store=store)
+    assert [(record.id, {one.state for one in outcomes}) for record, outcomes in done] == [("0001", {"restored"})]
+    assert live(host) == BASE
+    # By now the journal says it, and the note is nothing any more.
+    note(store, "0002").unlink()
+    assert store.record("2").why_undone == "put back by its rollback script"
+
+
+def test_after_a_script_advisor_writes_the_others_anew_at_the_next_change(tmp_path: Path) -> None:
+    host, store = two(tmp_path)
+    run(store, tmp_path, "0002")
+    apply(host, store, "cc", {"thp:khugepaged/pages_to_scan": "512"})
+    rollback_transactions(host, "3", everything=False, force=False, store=store)
+    shutil.rmtree(store.script_path("0002").parent)
+    (tmp_path / "root/proc/sys/vm/swappiness").write_text("20\n")
+    code, said = run(store, tmp_path, "0001")
+    assert code == 5
+    assert "somebody else set it to 20" in said, "and not a transaction that is long gone"
+
+
+def test_put_back_by_advisor_counts_as_well_where_the_script_is_an_old_one(tmp_path: Path) -> None:
+    host, store = two(tmp_path)
+    old = store.script_path("0001").read_bytes()
+    out(host, store, "2")
+    store.write_script("0001", old)
+    assert run(store, tmp_path, "0001")[0] == 0
+    assert live(host) == BASE
+
+
+def test_a_partial_rollback_leaves_no_note_and_force_does(tmp_path: Path) -> None:
+    host, store = two(tmp_path)
+    (tmp_path / "root/proc/sys/vm/swappiness").write_text("77\n")
+    assert run(store, tmp_path, "0002")[0] == 5
+    assert not note(store, "0002").exists()
+    assert store.record("2").state == "applied"
+    assert run(store, tmp_path, "0001")[0] == 5
+    assert run(store, tmp_path, "0002", "--force")[0] == 0
+    assert store.record("2").state == "rolled-back"
+    assert run(store, tmp_path, "0001")[0] == 0
+    assert live(host) == BASE
+
+
+def test_what_advisor_kept_and_the_script_put_back_is_back(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_in(tmp_path)
+    apply(host, store, "aa", {SWAP: "10"})
+    (tmp_path / "root/proc/sys/vm/swappiness").write_text("77\n")
+    assert out(host, store, "1")[SWAP] == "kept"
+    assert store.record("1").state == "partly-rolled-back"
+    assert run(store, tmp_path, "0001", "--force")[0] == 0
+    assert (store.record("1").state, store.record("1").kept) == ("rolled-back", ())
+
+
+def test_killed_anywhere_a_note_is_there_only_when_all_is_back(tmp_path: Path) -> None:
+    """The script is cut short at each of its commands, as by a kill."""
+    _, store = two(tmp_path)
+    lines = store.script_path("0002").read_text().splitlines()
+    words = ("value ", "file ", "sync", "mv ")
+    places = [at for at, line in enumerate(lines) if line.strip().startswith(words)]
+    assert len(places) >= 5
+    for at in places:
+        copy = tmp_path / f"at{at}"
+        shutil.copytree(tmp_path / "root", copy / "root", symlinks=True)
+        shutil.copytree(tmp_path / "bin", copy / "bin")
+        kept = store_in(copy)
+        kept.script_path("0002").write_text("\n".join((*lines[:at], "kill -9 $$", *lines[at:])) + "\n")
+        assert run_script(kept.script_path("0002"), copy).returncode == -9
+        assert not note(kept, "0002").exists()
+
+
+@each_shell
+def test_where_nothing_can_be_noted_what_is_live_tells(tmp_path: Path, shell: list[str]) -> None:
+    """The directory of the later one is gone, or the script lies where no transaction is."""
+    host, store = two(tmp_path)
+    shutil.rmtree(store.script_path("0002").parent)
+    code, said = run(store, tmp_path, "0001", shell=shell)
+    assert code == 5, "it is in force for all that this one can see"
+    assert f"{SWAP}: transaction 0002, which came later, holds it" in said
+    (tmp_path / "root/proc/sys/vm/swappiness").write_text("10\n")
+    code, said = run(store, tmp_path, "0001", shell=shell)
+    assert live(host)[SWAP] == "60", said
+
+
+def test_what_somebody_else_could_have_noted_is_not_believed(tmp_path: Path) -> None:
+    host, store = two(tmp_path)
+    there = note(store, "0002")
+    there.write_text(f"{there.with_name('journal').stat().st_size} 1\n")
+    there.chmod(0o666)
+    assert store.record("2").state == "applied"
+    there.chmod(0o600)
+    assert store.record("2").state == "rolled-back"
+    for text in ("", "x", "0 1\n", "999999999999999999 1\n", f"{there.with_name('journal').stat().st_size} 1"):
+        there.write_text(text)
+        assert store.record("2").state == "applied"
+    there.write_text(f"{there.with_name('journal').stat().st_size} 1\n")
+    there.parent.chmod(0o770)
+    assert run(store, tmp_path, "0001")[0] == 5
+    assert live(host)[SWAP] == "20"
+
+
+def test_what_came_into_the_journal_since_counts_more_than_a_note(tmp_path: Path) -> None:
+    host, store = two(tmp_path)
+    assert run(store, tmp_path, "0002")[0] == 0
+    with note(store, "0002").with_name("journal").open("ab") as journal:
+        journal.write(note(store, "0002").with_name("journal").read_bytes().splitlines(keepends=True)[-1])
+    assert store.record("2").state == "applied"
+    assert run(store, tmp_path, "0001")[0] == 5
+    assert live(host)[HIGH] == "1000"
+
+
+def test_a_copy_of_the_script_notes_it_as_well(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_in(tmp_path)
+    apply(host, store, "aa", A)
+    directory = str(store.directory).removeprefix(str(tmp_path / "root"))
+    text = script_for(host, "1", {}, store).replace(str(store.directory), directory)
+    (tmp_path / "copy.sh").write_text(text)
+    assert run_script(tmp_path / "copy.sh", tmp_path).returncode == 0
+    assert store.record("1").by_script
+
+
+def test_scripts_are_clean_under_shellcheck(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_in(tmp_path)
+    for profile, wanted in (("aa", A), ("bb", B), ("cc", C)):
+        apply(host, store, profile, wanted)
+    (tmp_path / "copy.sh").write_text(script_for(host, "1", {}, store))
+    scripts = [str(store.script_path(f"000{number}")) for number in (1, 2, 3)] + [str(tmp_path / "copy.sh")]
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    done = subprocess.run([shellcheck, "--shell=sh", *scripts], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,106 @@
+"""A profile that is applied again, since somebody has changed what it set: it goes back to itself, not to theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.history import rollback_transactions, verify_transactions
+from advisor.host import Host
+from advisor.journal import Store
+from advisor.layers import stacks
+from advisor.transaction import verify
+from tests.transaction.killing import killed_at_fsync
+from tests.transaction.layered import BASE, apply, at_boot, build, live
+from tests.transaction.test_layers import HIGH, QUEUE, SWAP, out
+from tests.transaction.test_script import run_script
+from tests.transaction.test_script_notes import host_files, store_in
+
+WANTED = {SWAP: "31", QUEUE: "8192", HIGH: "1000"}
+
+
+def drifted(where: Path) -> tuple[Host, Store]:
+    host, store = build(where), store_in(where)
+    apply(host, store, "aa", WANTED)
+    (where / "root/proc/sys/vm/swappiness").write_text("99\n")
+    (where / "root/etc/sysctl.d/90-advisor-aa.conf").unlink()
+    assert len(verify(host, store.records())) == 2
+    return host, store
+
+
+@pytest.mark.parametrize("by_hand", [False, True], ids=["advisor", "scripts"])
+def test_putting_all_back_ends_where_it_began(tmp_path: Path, by_hand: bool) -> None:
+    build(tmp_path)
+    before = host_files(tmp_path)
+    host, store = drifted(tmp_path)
+    apply(host, store, "aa", WANTED)
+    assert verify_transactions(host, None, store).is_as_set
+    if by_hand:
+        for identity in ("0002", "0001"):
+            done = run_script(store.script_path(identity), tmp_path)
+            assert done.returncode == 0, done.stdout + done.stderr
+    else:
+        found = rollback_transactions(host, None, everything=True, force=False, store=store)
+        assert all(one.is_back for _, outcomes in found for one in outcomes)
+    assert (live(host), at_boot(tmp_path), host_files(tmp_path)) == (BASE, BASE, before)
+
+
+def test_putting_it_back_alone_gives_what_the_earlier_one_holds_and_says_so(tmp_path: Path) -> None:
+    host, store = drifted(tmp_path)
+    apply(host, store, "aa", WANTED)
+    ((_, outcomes),) = rollback_transactions(host, None, everything=False, force=False, store=store)
+    assert {(one.what, one.state, one.detail) for one in outcomes} >= {
+        (SWAP, "already", "0001, which came earlier, holds it at 31")
+    }
+    assert (live(host), at_boot(tmp_path)) == ({**BASE, **WANTED}, {**BASE, **WANTED})
+    assert [record.id for record in store.records() if record.is_in_force] == ["0001"]
+
+
+def test_the_earlier_one_taken_out_first_it_is_in_force_and_goes_back_to_before_both(tmp_path: Path) -> None:
+    host, store = drifted(tmp_path)
+    apply(host, store, "aa", WANTED)
+    assert set(out(host, store, "1").values()) <= {"passed", "restored"}
+    assert live(host)[SWAP] == "31"
+    out(host, store, "2")
+    assert (live(host)[SWAP], at_boot(tmp_path)[SWAP]) == (BASE[SWAP], BASE[SWAP])
+
+
+def test_it_can_take_its_own_place(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_in(tmp_path)
+    apply(host, store, "aa", WANTED)
+    (tmp_path / "root/proc/sys/vm/swappiness").write_text("99\n")
+    apply(host, store, "aa", WANTED, instead_of=("0001",))
+    assert [record.id for record in store.records() if record.is_in_force] == ["0002"]
+    assert verify(host, store.records()) == ()
+    out(host, store, "2")
+    assert (live(host), at_boot(tmp_path)) == (BASE, BASE)
+
+
+def test_another_profile_or_another_value_goes_back_to_what_it_found(tmp_path: Path) -> None:
+    for number, (profile, value) in enumerate((("bb", "31"), ("aa", "32"))):
+        host, store = drifted(tmp_path / str(number))
+        apply(host, store, profile, {SWAP: value})
+        (top,) = (change for identity, change in stacks(store.records())[SWAP] if identity == "0002")
+        assert top.before == "99"
+        out(host, store, "2")
+        assert live(host)[SWAP] == "99"
+
+
+def test_cut_off_anywhere_it_is_as_found_or_as_asked(tmp_path: Path) -> None:
+    at = 0
+    while True:
+        at += 1
+        where = tmp_path / str(at)
+        host, store = drifted(where)
+        killed = killed_at_fsync(host, store, lambda host, store: apply(host, store, "aa", WANTED), at)
+        if not killed:
+            break
+        records = store.records()
+        unfinished = [record for record in records if record.is_unfinished]
+        if unfinished:
+            done = rollback_transactions(host, None, everything=False, force=False, store=store)
+            assert all(one.is_back for _, outcomes in done for one in outcomes)
+        assert live(host)[SWAP] in ("99", "31")
+        assert not [record for record in store.records() if record.is_unfinished]
+    assert at > 8
