@@ -21,7 +21,7 @@ from advisor.host import Host, live_host
 from advisor.host.own import need_root
 from advisor.journal import Record
 from advisor.opening import open_host
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.recommend.records import Recommendation
 from advisor.rules.finding import Finding
 from advisor.rules.workload import Workload
@@ -176,7 +176,7 @@ def recommend(host: Host | None = None, *, workload: str | None = None) -> Advic
 
 def document(found: object) -> dict[str, Any]:
     """A record of this module as the document that ``--json`` prints of it. Raises TypeError for anything else."""
-    from advisor.plan.records import plan_document
+    from advisor.planning.records import plan_document
     from advisor.report.documents import status_document, transaction_document
     from advisor.report.json import scan_document
     from advisor.report.recommend import recommendation_document

@@ -10,8 +10,8 @@ import msgspec
 
 from advisor.journal import Record
 from advisor.later import Later, beside, moves, values_of
-from advisor.plan.neighbours import with_lost
-from advisor.plan.records import Bystander, Change
+from advisor.planning.neighbours import with_lost
+from advisor.planning.records import Bystander, Change
 
 _replace = msgspec.structs.replace
 _WHOLE = (":irqs", ":rss")

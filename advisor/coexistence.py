@@ -14,7 +14,7 @@ from advisor.facts.whole import Facts, scan
 from advisor.host import Host, Missing
 from advisor.interchange.from_tuned import made_by_tuned, read_again, reads_sysctl_files
 from advisor.interchange.saptune import made_by_saptune
-from advisor.plan.records import Change, Plan
+from advisor.planning.records import Change, Plan
 
 # TuneD's plugins and saptune's sections write these kinds (docs/import.md); they have none for the others.
 _TUNED_KINDS: Final = frozenset(

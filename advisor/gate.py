@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from advisor.errors import CommandError, RefusedError
 from advisor.host import Host
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 
 if TYPE_CHECKING:
     from advisor.reach import NotPassed, Unprobeable

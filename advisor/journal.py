@@ -22,7 +22,7 @@ import msgspec
 from advisor.errors import BusyError, InvalidInputError, PermissionDeniedError, RefusedError, UsageError
 from advisor.host.own import check_own_directory, make_own_directory, open_own_file, read_own_file
 from advisor.host.putfile import put_file, sync_directory
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.watchdog import Outcome as Watched
 from advisor.watchdog import Standing, Watchdog
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from advisor.journal import Record
-from advisor.plan.records import Bystander, Change, FileChange, Plan
+from advisor.planning.records import Bystander, Change, FileChange, Plan
 
 _replace = msgspec.structs.replace
 

@@ -18,9 +18,9 @@ from advisor.host import Host, Missing
 from advisor.host.missing import ABSENT
 from advisor.journal import Record, sequence
 from advisor.later import Later, beside, files_of, moves, values_of
-from advisor.plan.held import Held, Holding
-from advisor.plan.records import Bystander, Change, FileChange, Plan
-from advisor.plan.withdrawal import settings_of, withdrawn
+from advisor.planning.held import Held, Holding
+from advisor.planning.records import Bystander, Change, FileChange, Plan
+from advisor.planning.withdrawal import settings_of, withdrawn
 from advisor.script import Above, rollback_script
 from advisor.surroundings import Outcome
 from advisor.tunables import FileEdit, tunable

@@ -29,7 +29,7 @@ from advisor.host import (
 )
 from advisor.host.link_text import printed
 from advisor.host.steps import QDISC_HANDLES
-from advisor.plan.records import Bystander, Change, FileChange, Plan
+from advisor.planning.records import Bystander, Change, FileChange, Plan
 
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _SPECIAL = re.compile(r"['$`]")

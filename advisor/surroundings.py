@@ -11,7 +11,7 @@ import msgspec
 
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadFile, observe
-from advisor.plan.records import Bystander, Plan
+from advisor.planning.records import Bystander, Plan
 from advisor.script import hand_command
 
 _SHOWN: Final = 80

@@ -38,8 +38,8 @@ from advisor.journal import (
 )
 from advisor.later import files_of, values_of
 from advisor.layers import TakenOut, left_in_force, overlaid, script_of, set_again, take_out, touched
-from advisor.plan.records import Bystander, Change, FileChange, Plan
-from advisor.plan.withdrawal import holds, settings_of
+from advisor.planning.records import Bystander, Change, FileChange, Plan
+from advisor.planning.withdrawal import holds, settings_of
 from advisor.script import hand_command, queue_file, rollback_script
 from advisor.surroundings import Outcome as Outcome
 from advisor.surroundings import give_back, restore_surroundings, standing_of

@@ -18,7 +18,7 @@ from advisor import __version__
 from advisor.errors import RefusedError
 from advisor.host import Host, Missing, Probe, ReadCommand, ReadEthtool, Run, SetEthtool, SetMtu, SetQdisc, Step
 from advisor.journal import Begun, Doing, Done, encode_entry
-from advisor.plan.records import Change, FileChange, Plan
+from advisor.planning.records import Change, FileChange, Plan
 from advisor.script import printf_lines, script_context
 from advisor.tunables import FileEdit
 from advisor.workflow import plan_profiles

@@ -19,14 +19,14 @@ from advisor.gate import gate_for
 from advisor.host import Host
 from advisor.journal import Record, Store, first_seen, sequence
 from advisor.layers import foreseen, held_by, replacement_notes, script_of
-from advisor.plan.compute import make_plan
-from advisor.plan.expansion import expand_targets
-from advisor.plan.kernel_values import read_kernel_values
-from advisor.plan.neighbours import read_neighbours
-from advisor.plan.observations import observe_targets
-from advisor.plan.placement import unit_names
-from advisor.plan.records import Plan
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.compute import make_plan
+from advisor.planning.expansion import expand_targets
+from advisor.planning.kernel_values import read_kernel_values
+from advisor.planning.neighbours import read_neighbours
+from advisor.planning.observations import observe_targets
+from advisor.planning.placement import unit_names
+from advisor.planning.records import Plan
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import Profile, load, profile_paths
 from advisor.script import rollback_script
 from advisor.signals import interruptible

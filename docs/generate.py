@@ -16,7 +16,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 from advisor.errors import UsageError  # noqa: E402
-from advisor.plan.devices import only_words  # noqa: E402
+from advisor.planning.devices import only_words  # noqa: E402
 from advisor.profiles import Profile, Wanted, load, profile_paths, shipped_directory  # noqa: E402
 from advisor.proof.workloads import WORKLOADS  # noqa: E402
 from advisor.report.handling import EXAMPLES, Handling, form_words, handling, kind_words, more_words  # noqa: E402

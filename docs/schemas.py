@@ -15,7 +15,7 @@ from advisor.coexistence import OtherWriter
 from advisor.facts.infoscale_configuration import Recognition
 from advisor.facts.whole import Facts
 from advisor.journal import Damaged
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.profiles import Profile
 from advisor.proof.comparison import Comparison
 from advisor.proof.records import Proof

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import advisor
 from advisor import api
 from advisor.errors import PermissionDeniedError, UsageError
 from tests.trees import make_tree
@@ -63,6 +64,7 @@ def test_what_changes_a_host_needs_root(monkeypatch: pytest.MonkeyPatch) -> None
 
 PROGRAM = """
 import sys
+import advisor
 from advisor import api
 
 asked = []
@@ -93,3 +95,16 @@ def test_a_program_applies_verifies_and_puts_back(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
+
+
+def test_the_package_itself_has_the_verbs_and_loads_them_late() -> None:
+    code = (
+        "import sys, advisor; assert 'advisor.api' not in sys.modules; "
+        "from advisor import api, cli; "
+        "print(*(name for name in ('apply', 'confirm', 'document', 'open_host', 'plan', 'rollback', 'rollback_script', "
+        "'scan', 'status', 'verify') if getattr(advisor, name) is not getattr(api, name)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = advisor.nothing

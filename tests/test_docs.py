@@ -11,7 +11,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from advisor.plan.guards import _GUARDS
+from advisor.planning.guards import _GUARDS
 from advisor.profiles import (
     Computed,
     Condition,

@@ -23,7 +23,7 @@ ORDER = [
     {"rules"},
     {"ceilings"},
     {"profiles"},
-    {"plan"},
+    {"planning"},
     {"interchange"},
     {"script", "templating", "journal", "signals", "snapshot", "watchdog"},
     {"coexistence", "surroundings", "later", "beside", "layers", "transaction", "gate"},

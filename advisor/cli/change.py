@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from advisor.history import RolledBack, Status
-    from advisor.plan.records import Plan
+    from advisor.planning.records import Plan
 
 from advisor.cli.complete import profile_names, transaction_ids, transactions_or_profiles
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verified
@@ -44,7 +44,7 @@ def plan(
     instead_of: InsteadOf = None,
 ) -> int:
     """What profiles would change on this host, live and on disk. Changes nothing and needs no root."""
-    from advisor.plan.records import plan_document
+    from advisor.planning.records import plan_document
     from advisor.workflow import plan_profiles, replaced_by
 
     replaced = replaced_by(instead_of)

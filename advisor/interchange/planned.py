@@ -8,12 +8,12 @@ from advisor.facts.whole import Facts, scan
 from advisor.host import Host
 from advisor.interchange.records import Imported
 from advisor.interchange.to_profile import to_profile
-from advisor.plan.compute import make_plan
-from advisor.plan.expansion import expand_targets
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Plan, Skipped, Target
-from advisor.plan.senses import combine
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.compute import make_plan
+from advisor.planning.expansion import expand_targets
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan, Skipped, Target
+from advisor.planning.senses import combine
+from advisor.planning.targets import Request, resolve_targets
 from advisor.tunables import tunable
 from advisor.tunables.circumstances import Choosing
 

@@ -16,7 +16,7 @@ from typing import Final
 from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.facts.whole import Facts
 from advisor.host import Host, Missing
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.proof.interrupt import Stop
 from advisor.proof.peer import Peer, PeerError, Ssh, check_destination
 from advisor.proof.records import Arm

@@ -13,8 +13,8 @@ from advisor.errors import CommandError, NotRestoredError, RefusedError, UsageEr
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host, Missing
 from advisor.journal import Store
-from advisor.plan.placement import node_of
-from advisor.plan.records import Plan
+from advisor.planning.placement import node_of
+from advisor.planning.records import Plan
 from advisor.profiles import Profile, load
 from advisor.proof.arms import Reconnect
 from advisor.proof.conductor import Progress, Settings, silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.facts.whole import Facts
-from advisor.plan.guards import LLT_PACKET_BYTES, MIB
+from advisor.planning.guards import LLT_PACKET_BYTES, MIB
 from advisor.profiles import Profile
 from advisor.recommend import infoscale
 from advisor.recommend.outlook import Outlook

@@ -8,8 +8,8 @@ import msgspec
 
 from advisor.facts.infoscale_configuration import SINGLE_NODE, TITLES
 from advisor.facts.whole import Facts
-from advisor.plan.records import SATISFIED, Plan
-from advisor.plan.targets import holds
+from advisor.planning.records import SATISFIED, Plan
+from advisor.planning.targets import holds
 from advisor.profiles import Profile
 from advisor.recommend import infoscale, iscsi
 from advisor.recommend.cases import cases, contrary

@@ -7,7 +7,7 @@ import msgspec
 from advisor.errors import AdvisorError, InvalidInputError, RefusedError
 from advisor.facts.whole import Facts
 from advisor.host import Host
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.profiles import Profile, load, profile_paths
 from advisor.workflow import plan_profiles
 

@@ -10,7 +10,7 @@ import msgspec
 
 from advisor.history import RolledBack, Status, as_set
 from advisor.journal import Record, Store
-from advisor.plan.records import Plan, plan_document
+from advisor.planning.records import Plan, plan_document
 from advisor.report.layers import layers_document
 from advisor.transaction import Drift, Outcome
 

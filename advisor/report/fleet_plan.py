@@ -7,7 +7,7 @@ from typing import Final
 
 from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.planning import FleetPlan
-from advisor.plan.records import Plan, plan_document
+from advisor.planning.records import Plan, plan_document
 from advisor.report.encode import encoded
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.report.plan import add_plan

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from advisor.journal import Record
 from advisor.layers import stacks
-from advisor.plan.records import Change
+from advisor.planning.records import Change
 from advisor.report.folding import fold
 from advisor.report.layout import Page, Span
 from advisor.words import _

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from advisor.plan.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
+from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
 from advisor.redaction import for_display
 from advisor.report.folding import Folded, fold
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded, width_of

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from advisor.plan.guards import LLT_SHARE, REFUSE_SHARE, WARN_SHARE
-from advisor.plan.targets import KEEP
+from advisor.planning.guards import LLT_SHARE, REFUSE_SHARE, WARN_SHARE
+from advisor.planning.targets import KEEP
 from advisor.profiles import Computed, Condition, Parameter, Profile, Proof, Wanted
 from advisor.tunables.tunable import Sense
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from advisor.host import Step
 from advisor.journal import Record
-from advisor.plan.records import Change, FileChange, Plan
+from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.plan import FINGERPRINT_DIGITS, cannot_apply_reason
 from advisor.report.words import clean
 from advisor.script import hand_command, printf_lines, shell_quote

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from advisor.host import Run
-from advisor.plan.records import Change
+from advisor.planning.records import Change
 from advisor.report.layout import counted
 from advisor.report.units import binary
 from advisor.script import hand_command

@@ -8,7 +8,7 @@ from typing import Final
 
 from advisor.history import RolledBack, Status, as_set
 from advisor.journal import BY_SCRIPT, Damaged, Record, State, Store
-from advisor.plan.records import Change, FileChange, Plan
+from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold
 from advisor.report.layers import add_layers
 from advisor.report.layout import Page, Span, Style, columns, counted, listed

@@ -15,7 +15,7 @@ from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.sysctl_files import parse_sysctl_file
 from advisor.host.probes import parse_flow
 from advisor.host.steps import Run
-from advisor.plan.guards import LLT_PACKET_BYTES, LLT_SHARE
+from advisor.planning.guards import LLT_PACKET_BYTES, LLT_SHARE
 from advisor.profiles import load
 from advisor.proof.workloads import WORKLOADS
 from advisor.recommend.infoscale import PARTS

@@ -21,8 +21,8 @@ from advisor.ceilings.records import Limits, Path
 from advisor.facts.cpf_text import parse_cpf
 from advisor.facts.iris import Iris, IrisPlace
 from advisor.facts.iris_memory import globals_bytes, pages_for, wanted_pages
-from advisor.plan.guards import HUGE_PAGE_SHARE
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.guards import HUGE_PAGE_SHARE
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import load, parse_profile
 from advisor.proof.workloads import WORKLOADS as PATTERNS
 from advisor.rules import RULES, Rule, ebs, iris, iris_memory, judge, parse_workload

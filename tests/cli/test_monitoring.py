@@ -18,7 +18,7 @@ import yaml
 
 from advisor.host import live_host
 from advisor.journal import Applied, Store
-from advisor.plan.records import FileChange
+from advisor.planning.records import FileChange
 from advisor.report.monitoring import VerifyState, prometheus_text
 from tests.report.exposition import Sample, samples
 from tests.report.test_change import change, plan

@@ -19,7 +19,7 @@ from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_units
 from advisor.facts.unknown import Unknowns
 from advisor.facts.whole import scan
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
-from advisor.plan.devices import none_chosen, select_arrays
+from advisor.planning.devices import none_chosen, select_arrays
 from advisor.profiles import Wanted
 from advisor.snapshot import capture, open_snapshot
 from tests.rules.build import disk, facts

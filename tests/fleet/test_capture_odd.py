@@ -19,7 +19,7 @@ from advisor.host import DirectoryFiles, Host, LiveCommands, Missing
 from advisor.host.commands import SAFE_PATH
 from advisor.host.files import UNRECORDED
 from advisor.journal import Applied, Begun, encode_entry
-from advisor.plan.records import FileChange, Plan
+from advisor.planning.records import FileChange, Plan
 from tests.fleet.captures import run_script, script
 from tests.trees import make_command, make_tree
 

@@ -25,7 +25,7 @@ from advisor.fleet.runs.gate import (
 from advisor.fleet.runs.order import Subject, known_groups, mtu_order, mtu_warnings, segments, subject_of
 from advisor.fleet.runs.waves import Batch, Canary, Candidate, make_waves
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
-from advisor.plan.records import Change, Plan
+from advisor.planning.records import Change, Plan
 from tests.rules import build
 
 ROUTES = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"

@@ -52,7 +52,7 @@ from advisor.journal import (
     encode_entry,
     replay,
 )
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.profiles import parse_profile
 from advisor.proof import archive
 from advisor.proof.covariates import parse_disk_bytes, parse_snmp

@@ -21,7 +21,7 @@ from advisor.facts.whole import scan
 from advisor.history import host_status, rollback_transactions, verify_transactions
 from advisor.host import Host, MemoryFiles, RecordedCommands
 from advisor.journal import Store
-from advisor.plan.records import plan_document
+from advisor.planning.records import plan_document
 from advisor.profiles import parse_profile
 from advisor.report.encode import encoded, error_document
 from advisor.report.json import scan_document

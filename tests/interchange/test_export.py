@@ -25,7 +25,7 @@ from advisor.host.probes import ReadFile
 from advisor.interchange.export import FORMATS, Bundle, Exported, export
 from advisor.interchange.export.settings import Setting
 from advisor.interchange.export.write import write
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.tunables.edits import Persisted
 from tests.trees import make_tree
 

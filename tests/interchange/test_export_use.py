@@ -19,7 +19,7 @@ from advisor.host import Missing, Run, SetMtu, WriteFile
 from advisor.host.probes import ReadFile
 from advisor.interchange.export import FORMATS, Bundle, Exported, export
 from advisor.interchange.export.settings import LeftOut, Setting, kept_files
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.tunables import FileEdit
 from advisor.tunables.tunable import Sense
 from tests.trees import make_tree

@@ -15,7 +15,7 @@ from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
 from advisor.interchange.export import Bundle, Exported, export
 from advisor.interchange.export.settings import Setting
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.tunables.edits import Persisted
 
 FORMS = ("networkmanager", "nmstate")

@@ -12,7 +12,7 @@ from advisor.host.probes import ReadFile
 from advisor.interchange.export import Bundle, Exported, collect, export
 from advisor.interchange.export.settings import Setting
 from advisor.interchange.tuned.operators import assigned
-from advisor.plan.records import Plan, Skipped
+from advisor.planning.records import Plan, Skipped
 from advisor.tunables.edits import Persisted
 from advisor.tunables.tunable import Sense
 from tests.interchange.tuned_package import ask

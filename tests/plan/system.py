@@ -11,7 +11,7 @@ import msgspec
 
 from advisor.host import DirectoryFiles, Host, LiveCommands
 from advisor.journal import Store
-from advisor.plan.records import Change, Plan, Skipped
+from advisor.planning.records import Change, Plan, Skipped
 from advisor.workflow import apply_profiles, plan_profiles
 from tests.trees import make_command, make_tree
 

@@ -15,7 +15,7 @@ from advisor.facts.subnets import RULES
 from advisor.facts.whole import scan
 from advisor.host import Completed, DirectoryFiles, Host, LiveCommands
 from advisor.journal import Store
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.profiles import parse_profile
 from advisor.report.plan import plan_text
 from advisor.snapshot import capture, open_snapshot, save

@@ -9,10 +9,10 @@ import pytest
 from advisor.facts.links import Channels, Link
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.host.ethtool import Answer
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Plan
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import parse_profile
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import facts, link

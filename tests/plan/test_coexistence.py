@@ -15,7 +15,7 @@ from advisor.coexistence import OtherWriter, managed_by, writers_beside
 from advisor.history import Status, verify_transactions
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
 from advisor.journal import Store
-from advisor.plan.records import Change
+from advisor.planning.records import Change
 from advisor.report.documents import verify_document
 from advisor.report.transaction import verify_text
 from tests.plan.system import applied, host, planned, system

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.whole import Facts
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import parse_profile
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import array, disk, facts

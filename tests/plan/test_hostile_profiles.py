@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from advisor.errors import AdvisorError
 from advisor.facts.services import Service
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.plan.compute import make_plan
-from advisor.plan.guards import socket_memory_bytes
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import plan_document
-from advisor.plan.targets import Request, holds, resolve_targets
+from advisor.planning.compute import make_plan
+from advisor.planning.guards import socket_memory_bytes
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import plan_document
+from advisor.planning.targets import Request, holds, resolve_targets
 from advisor.profiles import Condition, parse_profile
 from advisor.tunables import tunable
 from tests.profiles.build import document, toml, wanted

@@ -14,9 +14,9 @@ from advisor.facts.iris_memory import wanted_pages
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host, MemoryFiles, NoCommands, Step, WriteFile
 from advisor.journal import Store
-from advisor.plan.guards import check_guards
-from advisor.plan.records import Change
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.guards import check_guards
+from advisor.planning.records import Change
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import load, parse_profile
 from advisor.transaction import apply_plan, roll_back, verify
 from tests.plan.system import GIB, applied, host, planned, states, system, values

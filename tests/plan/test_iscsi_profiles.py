@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from advisor.host import Host
-from advisor.plan.records import FileChange, Plan, plan_document
+from advisor.planning.records import FileChange, Plan, plan_document
 from advisor.report.plan import plan_text
 from advisor.workflow import plan_profiles
 from tests.facts.iscsi import CONF, SECRET

@@ -255,7 +255,7 @@ def test_a_pattern_does_not_reach_what_acts(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_of_another_kind_has_its_id(tmp_path: Path, path: str, identity: str) -> None:
-    from advisor.plan.expansion import expand_targets
+    from advisor.planning.expansion import expand_targets
     from tests.transaction.kernel_system import targets_of
 
     files = {

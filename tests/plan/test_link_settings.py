@@ -12,7 +12,7 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.links import Channels, Link, Rings
 from advisor.facts.unknown import Unknown
 from advisor.facts.whole import Facts
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import parse_profile
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import facts, link

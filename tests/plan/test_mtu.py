@@ -9,8 +9,8 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.facts.whole import Facts
-from advisor.plan.neighbours import ipv6_notes
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.neighbours import ipv6_notes
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import parse_profile
 from tests.plan.system import ETH0, LOOPBACK, Link, applied, planned, skipped, states, system, values
 from tests.profiles.build import document, toml, wanted

@@ -12,10 +12,10 @@ import pytest
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import plan_document
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import plan_document
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import parse_profile
 from advisor.snapshot import INDEX
 from tests.plan.system import (
@@ -89,10 +89,10 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import plan_document
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import plan_document
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import parse_profile
 from tests.plan.system import planned
 print(json.dumps(plan_document(planned(Path(sys.argv[1]), *sys.argv[2:], units="a=eth1")), default=bytes.hex))

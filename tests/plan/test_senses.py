@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.plan.senses import combine, would_lower
+from advisor.planning.senses import combine, would_lower
 from advisor.tunables.tunable import Sense
 
 PAPER = "4096 87380 8388608"

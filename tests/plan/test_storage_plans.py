@@ -10,10 +10,10 @@ import pytest
 from advisor.errors import RefusedError
 from advisor.facts.whole import Facts
 from advisor.host import Host, MemoryFiles, NoCommands, WriteFile
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Plan
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import parse_profile
 from advisor.script import rollback_script
 from tests.plan.system import change, skipped, states, values

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Missing
-from advisor.plan.records import FileChange
-from advisor.plan.withdrawal import holds, settings_of, withdrawn
+from advisor.planning.records import FileChange
+from advisor.planning.withdrawal import holds, settings_of, withdrawn
 from advisor.tunables import FileEdit, edited
 
 KEYS = {

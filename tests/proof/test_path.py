@@ -10,7 +10,7 @@ import pytest
 from advisor.errors import CommandError, RefusedError
 from advisor.facts.whole import scan
 from advisor.host import live_host
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.proof.interrupt import Stop
 from advisor.proof.path import PathCheck, path_check, peer_target, require_other_way_in, ssh_client
 from advisor.proof.protocol import Settings, prove

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Plan
-from advisor.plan.targets import Request, resolve_targets
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan
+from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import load
 from tests.rules import build
 from tests.trees import host_of, make_command, make_tree

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from advisor.history import Status
 from advisor.host import DirectoryFiles, Host, LiveCommands, PutFile, WriteFile, observe
 from advisor.journal import Record, State
-from advisor.plan.records import Bystander, Change, FileChange, Plan, Skipped, SkipState
+from advisor.planning.records import Bystander, Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.documents import rollback_document, status_document, transaction_document, verify_document
 from advisor.report.layout import columns
 from advisor.report.plan import plan_text

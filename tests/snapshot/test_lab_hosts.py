@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from advisor.facts.whole import Facts, scan
-from advisor.plan.records import Plan, plan_document
+from advisor.planning.records import Plan, plan_document
 from advisor.profiles import profile_paths
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from advisor.host import Host
-from advisor.plan.compute import make_plan
-from advisor.plan.expansion import expand_targets
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Plan, Target
+from advisor.planning.compute import make_plan
+from advisor.planning.expansion import expand_targets
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan, Target
 from tests.transaction.system import MACHINE, bare_facts
 from tests.trees import host_of, make_command, make_tree
 

@@ -13,9 +13,9 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, observe
 from advisor.journal import Record, Store, first_seen
 from advisor.layers import held_by
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Plan, Target
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan, Target
 from advisor.transaction import apply_plan, finish_switches
 from advisor.tunables import tunable
 from tests.transaction.system import LLTCONFIG, MACHINE, bare_facts

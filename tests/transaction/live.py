@@ -13,10 +13,10 @@ from advisor.facts.whole import scan
 from advisor.history import rollback_transactions
 from advisor.host import live_host
 from advisor.journal import Store
-from advisor.plan.compute import make_plan
-from advisor.plan.neighbours import read_neighbours
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Plan, Target
+from advisor.planning.compute import make_plan
+from advisor.planning.neighbours import read_neighbours
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan, Target
 from advisor.signals import interruptible
 from advisor.transaction import apply_plan
 

@@ -16,9 +16,9 @@ from advisor.facts.whole import Facts
 from advisor.host import DirectoryFiles, Host, LiveCommands, ReadFile, Run, SetEthtool, Step
 from advisor.host.ethtool import Answer
 from advisor.journal import Record, Store
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Change, Plan, Target
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Change, Plan, Target
 from advisor.transaction import Outcome, apply_plan, roll_back
 from tests.transaction.system import bare_facts, store_of
 from tests.transaction.test_script import SHELLS, run_script

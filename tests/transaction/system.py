@@ -14,9 +14,9 @@ from advisor.facts.numa import Numa
 from advisor.facts.whole import Facts
 from advisor.host import Host
 from advisor.journal import Store
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Plan, Target
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan, Target
 from tests.trees import host_of, make_command, make_tree
 
 MACHINE = "0123456789abcdef0123456789abcdef"

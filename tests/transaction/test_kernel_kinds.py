@@ -15,7 +15,7 @@ from advisor.errors import RestoredError
 from advisor.host import Host, Step, observe
 from advisor.host.probes import reduce
 from advisor.journal import Store
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.script import rollback_script
 from advisor.transaction import apply_plan, recover, roll_back, trial, verify
 from tests.transaction.kernel_system import WANTED, build, plan_of, values

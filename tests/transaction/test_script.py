@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from advisor.host import Missing, ReadFile
 from advisor.host.probes import reduce
-from advisor.plan.records import FileChange, Plan
+from advisor.planning.records import FileChange, Plan
 from advisor.script import _probe, printf_lines, rollback_script, shell_quote
 from advisor.transaction import apply_plan
 from tests.host.test_walk import ACCESS, attributes_of, for_nobody, set_or_skip

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.host import Host, SetMtu
 from advisor.journal import Store
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.profiles import profile_paths
 from advisor.transaction import apply_plan, roll_back
 from advisor.workflow import plan_profiles

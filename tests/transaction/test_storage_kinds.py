@@ -10,9 +10,9 @@ import pytest
 
 from advisor.host import Host, observe
 from advisor.journal import Store
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Plan, Target
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan, Target
 from advisor.transaction import apply_plan, roll_back, verify
 from tests.plan.system import llt
 from tests.transaction.system import bare_facts

@@ -14,7 +14,7 @@ import msgspec
 
 from advisor.host import Host
 from advisor.journal import Record, Store
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.transaction_script import transaction_script
 from tests.transaction import system
 from tests.trees import STANDARD_PATH, listing

@@ -16,9 +16,9 @@ from advisor.errors import BusyError, RefusedError
 from advisor.history import rollback_transactions, verify_transactions
 from advisor.journal import decode_journal
 from advisor.layers import held_by
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Skipped, Target
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Skipped, Target
 from advisor.transaction import apply_plan, roll_back
 from advisor.transaction_script import transaction_script
 from tests.transaction import system

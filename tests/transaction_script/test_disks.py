@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host
-from advisor.plan.compute import make_plan
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Target
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Target
 from tests.transaction import system
 from tests.transaction_script.stage import SHELLS, Stage
 from tests.trees import make_tree

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Host, ReadFile, WriteFile
-from advisor.plan.records import Change, FileChange, Plan
+from advisor.planning.records import Change, FileChange, Plan
 from tests.transaction import system
 from tests.transaction_script.stage import Stage
 from tests.trees import listing

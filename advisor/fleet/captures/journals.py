@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.errors import InvalidInputError
 from advisor.host import Missing
 from advisor.journal import Begun, decode_journal, encode_entry
-from advisor.plan.records import FileChange, Plan
+from advisor.planning.records import FileChange, Plan
 from advisor.redaction import without_secrets
 from advisor.tunables import FileEdit
 

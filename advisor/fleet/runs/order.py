@@ -21,7 +21,7 @@ from advisor.facts.llt import Llt
 from advisor.facts.whole import Facts
 from advisor.fleet.runs.waves import Before, Group, Waves
 from advisor.host import Host
-from advisor.plan.records import Change, Plan
+from advisor.planning.records import Change, Plan
 from advisor.reach import Peer, peers_of
 
 _SERVERS: Final = frozenset({"iscsi", "nfs", "nvme"})

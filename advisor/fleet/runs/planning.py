@@ -15,7 +15,7 @@ from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.order import Subject, known_groups, mtu_order, mtu_warnings, segments, subject_of
 from advisor.fleet.runs.waves import Candidate, Group, Shape, Waves, make_waves
 from advisor.journal import sequence
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.redaction import REDACTED
 from advisor.snapshot import open_snapshot
 from advisor.workflow import plan_profiles, requests

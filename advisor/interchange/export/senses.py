@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from advisor.facts.whole import Facts
 from advisor.host import Host
-from advisor.plan.expansion import expand_targets
-from advisor.plan.targets import resolve_targets
+from advisor.planning.expansion import expand_targets
+from advisor.planning.targets import resolve_targets
 from advisor.tunables.tunable import Sense
 from advisor.workflow import requests
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from advisor.host import Host, Missing, Probe, Run, Step
-from advisor.plan.records import Plan
+from advisor.planning.records import Plan
 from advisor.script import hand_command
 from advisor.tunables import FileEdit, edited, tunable
 from advisor.tunables.edits import Persisted

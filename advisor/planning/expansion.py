@@ -8,8 +8,8 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.plan.order import rank_of
-from advisor.plan.records import Skipped, SkipState, Target
+from advisor.planning.order import rank_of
+from advisor.planning.records import Skipped, SkipState, Target
 from advisor.tunables import tunable
 from advisor.tunables.circumstances import Expanding
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from advisor.plan.records import Change
+from advisor.planning.records import Change
 
 
 class Holding(msgspec.Struct, frozen=True):

@@ -10,9 +10,9 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
-from advisor.plan.fits import judge_link, named
-from advisor.plan.links import default_route_refusal, unclear_link
-from advisor.plan.selection import Selected
+from advisor.planning.fits import judge_link, named
+from advisor.planning.links import default_route_refusal, unclear_link
+from advisor.planning.selection import Selected
 from advisor.profiles import Only, Values, Wanted
 from advisor.tunables import tunable
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.plan.records import SkipState
+from advisor.planning.records import SkipState
 
 
 class Selected(msgspec.Struct, frozen=True):

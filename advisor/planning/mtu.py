@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
-from advisor.plan.fits import judge_link, named
-from advisor.plan.links import default_route_refusal, depth, unclear_link
-from advisor.plan.selection import Selected
+from advisor.planning.fits import judge_link, named
+from advisor.planning.links import default_route_refusal, depth, unclear_link
+from advisor.planning.selection import Selected
 from advisor.profiles import Only, Values
 
 # A VXLAN packet carries another Ethernet frame: outer IP, UDP and VXLAN header, inner Ethernet (RFC 7348).

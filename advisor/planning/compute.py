@@ -8,15 +8,15 @@ from advisor.errors import UsageError
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.facts.whole import Facts
 from advisor.host import Missing
-from advisor.plan.clocks import clock_clashes, clock_rank
-from advisor.plan.guards import check_guards
-from advisor.plan.held import NOTHING_HELD, Held, claim_notes
-from advisor.plan.links import bystander_links
-from advisor.plan.neighbours import Neighbours, ipv6_notes
-from advisor.plan.observations import FileState, Observations, Observed
-from advisor.plan.records import SATISFIED, Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
-from advisor.plan.senses import combine, is_comparable, would_lower
-from advisor.plan.twins import reads_later, renumbered_irqs, rivals, twin_notes, twin_obstacle
+from advisor.planning.clocks import clock_clashes, clock_rank
+from advisor.planning.guards import check_guards
+from advisor.planning.held import NOTHING_HELD, Held, claim_notes
+from advisor.planning.links import bystander_links
+from advisor.planning.neighbours import Neighbours, ipv6_notes
+from advisor.planning.observations import FileState, Observations, Observed
+from advisor.planning.records import SATISFIED, Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
+from advisor.planning.senses import combine, is_comparable, would_lower
+from advisor.planning.twins import reads_later, renumbered_irqs, rivals, twin_notes, twin_obstacle
 from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
 from advisor.tunables.circumstances import bound_probe, bound_steps
 from advisor.tunables.link import LinkMtu

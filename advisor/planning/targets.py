@@ -11,17 +11,17 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
-from advisor.plan.beegfs import NO_INSTANCES, select_instances
-from advisor.plan.devices import none_chosen, select_arrays, select_disks
-from advisor.plan.iris import NO_IRIS, huge_pages, select_cpfs
-from advisor.plan.irqs import select_irqs
-from advisor.plan.link_settings import no_setting, select_link_settings
-from advisor.plan.mtu import links_by_role, select_links
-from advisor.plan.order import rank_of
-from advisor.plan.placement import select_units
-from advisor.plan.records import Skipped, Target
-from advisor.plan.selection import Selected
-from advisor.plan.senses import combine
+from advisor.planning.beegfs import NO_INSTANCES, select_instances
+from advisor.planning.devices import none_chosen, select_arrays, select_disks
+from advisor.planning.iris import NO_IRIS, huge_pages, select_cpfs
+from advisor.planning.irqs import select_irqs
+from advisor.planning.link_settings import no_setting, select_link_settings
+from advisor.planning.mtu import links_by_role, select_links
+from advisor.planning.order import rank_of
+from advisor.planning.placement import select_units
+from advisor.planning.records import Skipped, Target
+from advisor.planning.selection import Selected
+from advisor.planning.senses import combine
 from advisor.profiles import Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
 
 

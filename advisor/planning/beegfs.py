@@ -8,7 +8,7 @@ from typing import Final
 
 from advisor.facts.beegfs import BeegfsService
 from advisor.facts.whole import Facts
-from advisor.plan.selection import Selected
+from advisor.planning.selection import Selected
 from advisor.profiles import Computed, Only, Wanted
 
 NO_INSTANCES: Final = "no BeeGFS metadata or storage service with targets is set up here"

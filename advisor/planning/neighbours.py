@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.links import Link
 from advisor.host import Host, Probe, ReadCommand, Run, observe
-from advisor.plan.links import bystander_links
-from advisor.plan.records import Bystander, Change
+from advisor.planning.links import bystander_links
+from advisor.planning.records import Bystander, Change
 
 IPV6_MTU_BYTES = 1280
 """The least that IPv6 asks of a link (RFC 8200 section 5)."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from advisor.errors import RefusedError
 from advisor.facts.arrays import Array
 from advisor.facts.whole import Facts
-from advisor.plan.records import Change
+from advisor.planning.records import Change
 
 WARN_SHARE = 0.25
 REFUSE_SHARE = 0.50

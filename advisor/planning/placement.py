@@ -10,8 +10,8 @@ from advisor.errors import UsageError
 from advisor.facts.links import Link
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
-from advisor.plan.beegfs import units_of
-from advisor.plan.selection import Selected
+from advisor.planning.beegfs import units_of
+from advisor.planning.selection import Selected
 from advisor.profiles import Values
 from advisor.tunables.unit_numa import bound
 

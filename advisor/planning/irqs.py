@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.facts.cpulist import format_list, parse_list
 from advisor.facts.irqs import Irq
 from advisor.facts.whole import Facts
-from advisor.plan.selection import Selected
+from advisor.planning.selection import Selected
 from advisor.profiles import Values
 
 IRQ_RANK = 50

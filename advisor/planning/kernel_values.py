@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.host import Host
-from advisor.plan.expansion import expand_targets
-from advisor.plan.observations import observe_targets
-from advisor.plan.records import Target
+from advisor.planning.expansion import expand_targets
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Target
 from advisor.tunables.sched import KEYS
 
 # Each with a value that it takes, as some of what bears on a value is read for one alone.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from advisor.facts.links import Link
-from advisor.plan.selection import Selected
+from advisor.planning.selection import Selected
 
 
 def depth(name: str, links: dict[str, Link]) -> int:

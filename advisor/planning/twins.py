@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from advisor.facts.sysctl import SysctlOrigin
 from advisor.facts.whole import Facts
-from advisor.plan.records import Change, Target
+from advisor.planning.records import Change, Target
 from advisor.tunables import FileEdit, tunable
 from advisor.tunables.sysctl import Sysctl
 

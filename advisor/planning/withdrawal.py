@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import SequenceMatcher
 
 from advisor.host import Missing
-from advisor.plan.records import FileChange
+from advisor.planning.records import FileChange
 from advisor.tunables import FileEdit, edited, mentions
 
 Lines = list[bytes]

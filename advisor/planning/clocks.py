@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from advisor.plan.observations import Observations, Observed
-from advisor.plan.records import Target
+from advisor.planning.observations import Observations, Observed
+from advisor.planning.records import Target
 
 _LOWEST: Final = ("scaling_min_freq", "min_perf_pct")
 _HIGHEST: Final = ("scaling_max_freq", "max_perf_pct")

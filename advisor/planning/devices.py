@@ -5,8 +5,8 @@ from __future__ import annotations
 from advisor.facts.arrays import Array
 from advisor.facts.disks import Disk
 from advisor.facts.whole import Facts
-from advisor.plan.fits import Fit, fits, name_fit, named, verdict, word_fit
-from advisor.plan.selection import Selected
+from advisor.planning.fits import Fit, fits, name_fit, named, verdict, word_fit
+from advisor.planning.selection import Selected
 from advisor.profiles import Only, Values, Wanted
 from advisor.tunables.block_identity import is_device_name
 

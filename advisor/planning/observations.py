@@ -8,9 +8,9 @@ import msgspec
 
 from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
-from advisor.plan.held import NOTHING_HELD, Held
-from advisor.plan.records import Target
-from advisor.plan.senses import combine
+from advisor.planning.held import NOTHING_HELD, Held
+from advisor.planning.records import Target
+from advisor.planning.senses import combine
 from advisor.tunables import FileEdit, Persisted, Tunable, tunable
 from advisor.tunables.circumstances import Absent, Choosing, Circumstances, Circumstantial
 

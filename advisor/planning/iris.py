@@ -8,7 +8,7 @@ from advisor.errors import UsageError
 from advisor.facts.iris import Iris
 from advisor.facts.iris_memory import refuses_large_pages, wanted_pages
 from advisor.facts.whole import Facts
-from advisor.plan.selection import Selected
+from advisor.planning.selection import Selected
 from advisor.profiles import Values
 from advisor.tunables.file_key import FileKey
 
