@@ -81,7 +81,7 @@ def _hand_over(one: Bystander, was: str | None, later: Later, receivers: Mapping
     for upper in later.records:
         name, theirs = one.tunable, beside(upper).get(one.tunable)
         above = values_of(upper).get(name)
-        if above is not None and above.before == was and one.undo:
+        if above is not None and (above.before == was or _is_unseen(one, was)) and one.undo:
             later.set_value(upper.id, _replace(above, before=one.before, undo=one.undo))
         if theirs is None and above is None and (upper.id == receiver or _is_lost_to(one, was, upper)):
             later.set_beside(upper.id, one, one.before if is_own else None)
@@ -94,9 +94,15 @@ def _hand_over(one: Bystander, was: str | None, later: Later, receivers: Mapping
     return False
 
 
+def _is_unseen(one: Bystander, was: str | None) -> bool:
+    """Whether nobody read what its channels had left of a queue: it had been handed over from a layer below, before
+    which it was there. Whatever the next one found of it is then the driver's."""
+    return one.resets and was is None
+
+
 def _replace_before(one: Bystander, was: str | None, later: Later, upper: Record, *, is_own: bool) -> None:
     theirs = beside(upper)[one.tunable]
-    if theirs.before != was and not one.tunable.endswith(_WHOLE):
+    if theirs.before != was and not _is_unseen(one, was) and not one.tunable.endswith(_WHOLE):
         return
     after = upper.bystanders_after.get(one.tunable)
     if not moves(upper, one.tunable):

@@ -151,6 +151,22 @@ def test_what_was_set_of_a_queue_that_is_gone_is_gone_with_it(tmp_path: Path, wa
     assert "already   link:eth1:xps.tx-6" in said
 
 
+@pytest.mark.parametrize(
+    ("wanted", "order"),
+    [
+        ([{CHANNELS: "2"}, {CHANNELS: "3"}, {CHANNELS: "2"}], "123"),
+        ([{XPS: "5-7"}, {CHANNELS: "8"}, {CHANNELS: "2"}, {XPS: "5-7"}], "1234"),
+        ([{XPS: "5-7"}, {CHANNELS: "8"}, {CHANNELS: "2"}, {XPS: "5-7"}], "2314"),
+        ([{XPS: "5-7"}, {CHANNELS: "8"}, {CHANNELS: "2"}, {XPS: "5-7"}], "2341"),
+    ],
+)
+def test_channels_above_channels_that_go_from_below(tmp_path: Path, wanted: list[dict[str, str]], order: str) -> None:
+    host, store, before = layers(tmp_path, *wanted)
+    for number in order:
+        out(host, store, number)
+    assert state(tmp_path) == before
+
+
 WANTED = st.dictionaries(st.sampled_from(sorted(PLACES)), st.sampled_from(["0", "1", "0-2", "5-7"]), max_size=2)
 LAYER = st.tuples(st.sampled_from([None, None, "2", "3", "8"]), WANTED).filter(lambda one: one[0] or one[1])
 
