@@ -28,7 +28,7 @@ def role(wanted: Exported) -> Bundle:
     for_now = tuple(LeftOut(one.tunable, one.value, why) for one, why in unkept if one.steps)
     kept = (one for one in wanted.settings if own_file(one))
     top = head(wanted, *identity_words(wanted)) + elsewhere_words(
-        wanted, kept, where="in the files (live values are compared)"
+        wanted, kept, where="in the files (live values are compared first)"
     )
     top += not_kept_words(for_now) + left_out_words(left)
     name = wanted.name.replace("-", "_")

@@ -55,8 +55,8 @@ def elsewhere_words(wanted: Exported, exact: Iterable[Setting], *, where: str = 
         return ""
     host = _plain(wanted.hostname) if wanted.hostname else "the host that this was made on"
     lines = [
-        f"Wanted at least or at most so, and exact {where} as it came to on {host}: on another host these would "
-        "lower what is larger there, or raise what is smaller."
+        f"The profile wants these as the least or the most; {where} they stand as they came out on {host}, and on "
+        "another host would lower what is larger there, or raise what is smaller."
     ]
     lines += [f"- {_plain(one.tunable)} = {_plain(one.value)}" for one in bounded]
     return _commented(lines)
