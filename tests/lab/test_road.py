@@ -104,6 +104,7 @@ def test_what_is_applied_outlasts_a_reboot_and_then_goes(storage: Machine, lab: 
     assert changed(before, state(storage)) == []
 
 
+@pytest.mark.thorough  # clients are killed at every step on trees and in namespaces, and in the crash matrix
 def test_a_client_that_is_killed_half_way_is_put_back_by_the_next_run(storage: Machine) -> None:
     before = state(storage)
     # The stand-in is slow for once, so that the kill comes between two steps.

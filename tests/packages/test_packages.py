@@ -77,6 +77,7 @@ def test_the_single_file_needs_nothing_but_python(tmp_path: Path) -> None:
         assert alone == f"advisor {__version__}\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="no dpkg-deb: not a Debian-like machine")
 def test_the_debian_package_is_whole_and_comes_out_the_same_twice(tmp_path: Path) -> None:
     build = ROOT / "packaging/deb/build.sh"
