@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -64,7 +65,9 @@ def writers_beside(host: Host, changes: Sequence[Change], paths: Iterable[str]) 
     for path in paths:
         content = host.read_bytes(path)
         found[path] = b"" if isinstance(content, Missing) else content
-    return tuple(_writers(host, read_owners(host), changes, found, lambda: scan(host)))
+    # One scan, however many profiles and notes there are, and none where nobody is at work.
+    facts = cache(lambda: scan(host))
+    return tuple(_writers(host, read_owners(host), changes, found, facts))
 
 
 def managed_by(content: bytes) -> str | None:
@@ -157,8 +160,12 @@ def _saptune(host: Host, notes: Sequence[str], changes: Sequence[Change], facts:
 
 
 def _listed(values: Mapping[str, str]) -> str:
-    named = [f"{name} = {value}" for name, value in values.items()]
-    return ", ".join(named[:_NAMED]) + (", …" if len(named) > _NAMED else "")
+    return _some([f"{name} = {value}" for name, value in values.items()])
+
+
+def _some(parts: Sequence[str], between: str = ", ") -> str:
+    """The first few, and a sign that there are more."""
+    return between.join((*parts[:_NAMED], "…") if len(parts) > _NAMED else parts)
 
 
 def _is_kept_by_sysctl(change: Change) -> bool:
@@ -181,11 +188,10 @@ def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWrite
         )
     interrupts = [one.tunable.partition(":")[2].partition(":")[0] for one in changes if one.tunable.startswith("irq:")]
     if owners.irqbalance and interrupts:
-        options = " ".join(f"--banirq={number}" for number in interrupts[:_NAMED])
-        more = " …" if len(interrupts) > _NAMED else ""
+        options = _some([f"--banirq={number}" for number in interrupts], " ")
         yield OtherWriter(
             "irqbalance",
-            f"irqbalance runs, and moves interrupts that it is not told to leave: {options}{more} in its options "
+            f"irqbalance runs, and moves interrupts that it is not told to leave: {options} in its options "
             "leaves these as they are set",
             None,
         )
@@ -202,11 +208,10 @@ def _network(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]
         places = ", ".join(dict.fromkeys(one.persist or "" for one in links))
         yield OtherWriter(who, f"{who} configures links here; the values of links are kept in {places}, so they last")
         return
-    named = ", ".join(lost[:_NAMED]) + (", …" if len(lost) > _NAMED else "")
     yield OtherWriter(
         who,
-        f"{who} configures links here, and no file keeps {named}: such a value may be gone when the link is activated "
-        "anew. Set it in the link's own configuration to keep it",
+        f"{who} configures links here, and no file keeps {_some(lost)}: such a value may be gone when the link "
+        "is activated anew. Set it in the link's own configuration to keep it",
         None,
     )
 
@@ -223,9 +228,4 @@ def _managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[OtherWrite
     if files and owners.agents and not marked:
         named = " and ".join(dict.fromkeys(owners.agents))
         verb = "runs" if len(set(owners.agents)) == 1 else "run"
-        yield OtherWriter(named, f"{named} {verb} here: tell it of {_places(files)}, if it manages files there")
-
-
-def _places(files: Iterable[str]) -> str:
-    paths = sorted(files)
-    return ", ".join(paths[:_NAMED]) + (", …" if len(paths) > _NAMED else "")
+        yield OtherWriter(named, f"{named} {verb} here: tell it of {_some(sorted(files))}, if it manages files there")

@@ -10,7 +10,7 @@ import msgspec
 from advisor.coexistence import OtherWriter, writers_beside
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
-from advisor.journal import Damaged, Record, Store
+from advisor.journal import Damaged, Record, Store, one_of
 from advisor.signals import interruptible
 from advisor.transaction import Drift, Outcome, confirm, finish_switches, recover, roll_back, verify
 
@@ -54,18 +54,19 @@ def host_status(host: Host, store: Store | None = None) -> Status:
     return Status(records, verify(host, records), damaged=damaged)
 
 
-def verify_transactions(host: Host, identity: str | None, store: Store | None = None) -> Status:
-    """Drift of one transaction or of all in force, and who else writes what they set. Raises RefusedError where there
-    is none to verify."""
-    kept = store or Store()
-    everything, damaged = kept.survey()
-    asked = (kept.record(identity),) if identity else everything
+def verify_transactions(
+    host: Host, identity: str | None, store: Store | None = None, *, with_others: bool = True
+) -> Status:
+    """Drift of one transaction or of all in force, and who else writes what they set (``with_others``; where one of
+    them is at work, that takes a scan). Raises RefusedError where there is none to verify."""
+    everything, damaged = (store or Store()).survey()
+    asked = (one_of(everything, identity, damaged),) if identity else everything
     if identity and not asked[0].is_in_force:
         raise RefusedError(f"transaction {asked[0].id} is {asked[0].state}, not in force")
     # What a later transaction holds is that one's to answer for.
     own = {record.id for record in asked}
     drift = tuple(one for one in verify(host, everything) if one.transaction in own)
-    return Status(asked, drift, _others(host, asked), () if identity else damaged)
+    return Status(asked, drift, _others(host, asked) if with_others else (), () if identity else damaged)
 
 
 def _others(host: Host, records: Iterable[Record]) -> tuple[OtherWriter, ...]:

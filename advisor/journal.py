@@ -243,9 +243,12 @@ def first_seen(records: Iterable[Record]) -> dict[str, str]:
     return seen
 
 
-def one_of(records: Iterable[Record], identity: str) -> Record:
+def one_of(records: Iterable[Record], identity: str, damaged: Iterable[Damaged] = ()) -> Record:
     """A transaction by its id, where leading zeros may be left out, or by a profile that one alone has in force. Raises
-    UsageError."""
+    UsageError, InvalidInputError where it is a damaged one."""
+    for broken in damaged:
+        if sequence(broken.id) == sequence(identity):
+            raise broken.error
     listed = tuple(records)
     matching = [one for one in listed if sequence(identity) == sequence(one.id)]
     named = [one for one in listed if one.is_in_force and identity in one.plan.profiles]
@@ -255,6 +258,11 @@ def one_of(records: Iterable[Record], identity: str) -> Record:
     if not matching and not named:
         raise UsageError(f"there is no transaction {identity!r}", hint="advisor status lists them")
     return (*matching, *named)[0]
+
+
+def waiting_of(records: Iterable[Record]) -> Record | None:
+    """The transaction that waits for confirmation."""
+    return next((one for one in records if one.state == "awaiting-confirmation"), None)
 
 
 def with_standing(record: Record, standing: Standing) -> Record:
@@ -560,11 +568,8 @@ class Store:
     def record(self, identity: str) -> Record:
         """One transaction, as `one_of` finds it. Raises UsageError, InvalidInputError where it is damaged."""
         records, damaged = self.survey()
-        for one in damaged:
-            if sequence(one.id) == sequence(identity):
-                raise one.error
-        return one_of(records, identity)
+        return one_of(records, identity, damaged)
 
     def waiting(self) -> Record | None:
         """The transaction that waits for confirmation."""
-        return next((one for one in self.readable() if one.state == "awaiting-confirmation"), None)
+        return waiting_of(self.readable())

@@ -23,6 +23,7 @@ from advisor.journal import (
     Applied,
     Awaiting,
     Confirmed,
+    Damaged,
     Doing,
     Done,
     Entry,
@@ -394,8 +395,8 @@ def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) 
     of those still waits for confirmation, the journal of one that came later is damaged, or this one's cannot be
     written.
     """
-    _refuse_under_damaged(record, store)
-    records = store.readable()
+    records, damaged = store.survey()
+    _refuse_under_damaged(record, damaged)
     taken = take_out(host, record, records, force=force)
     own = msgspec.structs.replace(record, plan=taken.remaining, bystanders_after=taken.beside.after)
     why = "interrupted" if record.is_unfinished else "asked for"
@@ -419,8 +420,8 @@ def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) 
     return (*outcomes, *(left_in_force(record, records) if record.is_in_force else ()))
 
 
-def _refuse_under_damaged(record: Record, store: Store) -> None:
-    above = damaged_above(record, store.survey()[1])
+def _refuse_under_damaged(record: Record, damaged: Iterable[Damaged]) -> None:
+    above = damaged_above(record, damaged)
     if above:
         raise RefusedError(
             f"transaction {above[0].id} came later, and what it holds is unknown: {above[0].message}",

@@ -17,7 +17,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.facts.whole import Facts, scan
 from advisor.gate import gate_for
 from advisor.host import Host
-from advisor.journal import Record, Store, first_seen, sequence
+from advisor.journal import Record, Store, first_seen, sequence, waiting_of
 from advisor.layers import foreseen, held_by, replacement_notes, script_of
 from advisor.planning.compute import make_plan
 from advisor.planning.expansion import expand_targets
@@ -216,8 +216,8 @@ def in_force_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
 
 def refuse_while_one_waits(store: Store) -> None:
     """Raises RefusedError: what comes after a change that may yet be taken back would stand on sand."""
-    store.records()  # nor is anything built on a transaction of which nobody knows what it has set
-    waiting = store.waiting()
+    # Nor is anything built on a damaged transaction, of which nobody knows what it has set: `records` refuses.
+    waiting = waiting_of(store.records())
     if waiting is not None:
         raise RefusedError(
             f"transaction {waiting.id} waits for confirmation, {waiting.seconds_left or 0:.0f} s left",

@@ -122,7 +122,7 @@ def apply(
         print_text(applied_text(done.record, done.plan, width=terminal_width(), color=wants_color()))
         if done.taken_out:
             print_text(rollback_text(done.taken_out, width=terminal_width(), color=wants_color()))
-    return 5 if any(not one.is_back for _record, outcomes in done.taken_out for one in outcomes) else 0
+    return _code(done.taken_out)
 
 
 def asked(question: str) -> bool:
@@ -165,11 +165,12 @@ def confirm(
         print_text(confirmed_text(kept.record, width=terminal_width(), color=wants_color()))
         if kept.taken_out:
             print_text(rollback_text(kept.taken_out, width=terminal_width(), color=wants_color()))
-    return _taken_out_code(kept.taken_out)
+    return _code(kept.taken_out)
 
 
-def _taken_out_code(taken_out: RolledBack) -> int:
-    return 5 if any(not one.is_back for _record, outcomes in taken_out for one in outcomes) else 0
+def _code(found: RolledBack) -> int:
+    """5 where something of what was put back is not as it was before."""
+    return 5 if any(not one.is_back for _record, outcomes in found for one in outcomes) else 0
 
 
 def status(as_json: Json = False) -> int:
@@ -210,7 +211,8 @@ def verify(
         return verified(lambda: _verified(prometheus is not None or nagios), prometheus)
 
     def _verified(is_monitored: bool) -> Status:
-        found = verify_transactions(live_host(), identity)
+        # A plugin's answer and metrics have no place for others, and are asked for every minute.
+        found = verify_transactions(live_host(), identity, with_others=not nagios and prometheus != "-")
         if is_monitored and found.unreadable:
             # Numbers of the others would read as if they were of all.
             raise found.unreadable[0].error
@@ -255,7 +257,7 @@ def rollback(
         from advisor.report.transaction import rollback_text
 
         print_text(rollback_text(found, width=terminal_width(), color=wants_color()))
-    return 5 if any(not one.is_back for _record, outcomes in found for one in outcomes) else 0
+    return _code(found)
 
 
 def rollback_script(

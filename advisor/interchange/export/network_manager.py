@@ -20,7 +20,7 @@ def script(wanted: Exported) -> Bundle:
         if why:
             left.append(LeftOut(setting.tunable, setting.value, why))
             continue
-        links.setdefault(setting.tunable.split(":")[1], []).append(setting)
+        links.setdefault(setting.device, []).append(setting)
     every = (*left, *wanted.left_out)
     if not links:
         return Bundle({}, every, ())

@@ -99,11 +99,10 @@ def _link(setting: Setting, wanted: Exported) -> Placed | str:
     option = option_of(setting, wanted)
     if isinstance(option, str):
         return option
-    link = setting.tunable.split(":")[1]
     key, text = option
     return (
-        f"net_{link}",
-        ["type=net", f"devices={link}"],
+        f"net_{setting.device}",
+        ["type=net", f"devices={setting.device}"],
         f"{key}={_compared(setting) if text == setting.value else text}",
     )
 
