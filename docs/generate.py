@@ -1,5 +1,5 @@
-"""Writes docs/profiles/*.md, docs/schemas/*.json, docs/tunables.md, docs/rules.md, docs/contradictions.md and
-docs/picture.svg from what they tell of.
+"""Writes docs/profiles/*.md, docs/schemas/*.json, docs/tunables.md, docs/rules.md, docs/contradictions.md,
+docs/systems/*-cases.md and docs/picture.svg from what they tell of.
 
 python docs/generate.py            writes what has changed
 python docs/generate.py --check    writes nothing; exit code 1 if a page is stale
@@ -33,6 +33,7 @@ from advisor.rules import RULES  # noqa: E402
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
 from advisor.tunables import tunable  # noqa: E402
 from docs.schemas import files as schema_files  # noqa: E402
+from tests.articles.table import SYSTEMS, Case, cases  # noqa: E402
 from tests.rules.table import Row, grounds, profiles, severities  # noqa: E402
 from tests.rules.table import table as rule_table  # noqa: E402
 
@@ -57,6 +58,7 @@ def pages() -> dict[Path, str]:
     found[DOCS / "picture.svg"] = example_picture()
     found[DOCS / "contradictions.md"] = contradictions_page()
     found[DOCS / "rules.md"] = rules_page()
+    found.update({DOCS / "systems" / f"{system}-cases.md": cases_page(system) for system in SYSTEMS})
     found.update({DOCS / "schemas" / name: text for name, text in schema_files().items()})
     return found
 
@@ -313,6 +315,26 @@ def _rule(row: Row) -> tuple[str, ...]:
         ", ".join(linked),
         "; ".join((*row.rule.sources, *disputed)),
     )
+
+
+def cases_page(system: str) -> str:
+    """What advisor answers on hosts built from an article, computed now; the tests hold every row."""
+    rows = [_case(case) for case in cases(system)]
+    parts = [
+        GENERATED,
+        f"# {SYSTEMS[system]}: case, article, advisor\n",
+        "Each row is a host built from the article's text, with the answer of this version. "
+        f"[What the system needs, and what is not known]({system}.md). "
+        "S000 and S001: InfoScale. S002: IRIS and EBS. S003: iSCSI. S004: BeeGFS.\n",
+        *table(("case", "what the article says", "command", "what advisor says"), rows),
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _case(case: Case) -> tuple[str, ...]:
+    answer = case.ask.answer(case.host()).replace("\n", " ")
+    return (case.case, case.article, f"`{case.ask.command}`", answer)
 
 
 def contradictions_page() -> str:

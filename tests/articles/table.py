@@ -1,0 +1,106 @@
+"""The articles' cases: a whole host as the article describes it, what the article says, what advisor answers.
+
+Each system has a module ``cases_SYSTEM.py`` with ``CASES``, one `Case` a row. `tests/articles/test_table.py` checks
+every row, and docs/generate.py writes docs/systems/SYSTEM-cases.md from the same answers. No answer is written down
+here: it is computed from the host, and a case names the fragments that it must and must not hold.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from advisor import api
+from advisor.errors import AdvisorError
+from advisor.host import Host
+
+SYSTEMS: Final[Mapping[str, str]] = {
+    "infoscale": "InfoScale on cloud",
+    "iris": "InterSystems IRIS on cloud volumes",
+    "iscsi": "iSCSI storage",
+    "beegfs": "BeeGFS on NVMe",
+    "ebs": "EBS volumes",
+}
+
+
+class Ask(NamedTuple):
+    """A question to advisor: the command line that a person types, and the answer as one line of text."""
+
+    command: str
+    answer: Callable[[Host], str]
+
+
+class Case(NamedTuple):
+    """A row. ``article`` is what the source says, with its key (S000 to S004); ``says`` are fragments of the answer,
+    ``never`` are fragments that it must not hold."""
+
+    case: str
+    article: str
+    host: Callable[[], Host]
+    ask: Ask
+    says: tuple[str, ...]
+    never: tuple[str, ...] = ()
+
+
+def cases(system: str) -> tuple[Case, ...]:
+    """The rows of one system, in their order."""
+    found: tuple[Case, ...] = importlib.import_module(f"tests.articles.cases_{system}").CASES
+    return found
+
+
+def recommended(profile: str, workload: str | None = None) -> Ask:
+    """What ``advisor recommend`` judges of one profile: whether it fits, on what ground, the summary, the command."""
+
+    def answer(host: Host) -> str:
+        document = api.document(api.recommend(host, workload=workload))
+        (found,) = [one for one in document["recommendations"] if one["profile"] == profile]
+        told = f"{profile}: {found['fits']} ({found['standing']}). {found['summary']}"
+        return f"{told} {found['command']}" if found["command"] else told
+
+    return Ask(f"advisor recommend{_workload(workload)}", answer)
+
+
+def planned(*profiles: str, **settings: str) -> Ask:
+    """The changes of ``advisor plan``, and what it skips with the reason; the message of a plan that is refused."""
+
+    def answer(host: Host) -> str:
+        try:
+            document = api.document(api.plan(*profiles, host=host, settings=settings))
+        except AdvisorError as error:
+            return f"refused: {error.message}" + (f" ({error.hint})" if error.hint else "")
+        changes = [f"{one['tunable']} {one['before']} → {one['after']}" for one in document["changes"]]
+        skipped = [f"{one['tunable']}: {one['reason']}" for one in document["skipped"]]
+        return "; ".join((*changes, *skipped, *document.get("notes", ()))) or "nothing to do"
+
+    given = "".join(f" --set {name}={value}" for name, value in settings.items())
+    return Ask(f"advisor plan {' '.join(profiles)}{given}", answer)
+
+
+def found(rule: str, workload: str | None = None) -> Ask:
+    """What ``advisor scan`` finds by one rule, or that it finds nothing."""
+
+    def answer(host: Host) -> str:
+        document = api.document(api.scan(host, workload=workload))
+        findings = [one for one in document["findings"] if one["id"] == rule]
+        return "; ".join(_finding(one) for one in findings) or f"no finding {rule}"
+
+    return Ask(f"advisor scan{_workload(workload)}", answer)
+
+
+def _finding(one: Mapping[str, Any]) -> str:
+    return f"{one['id']} ({one['severity']}): {one['title']}. {one['advice']}"
+
+
+def fact(name: str) -> Ask:
+    """One part of the facts of ``advisor scan --json``, as JSON."""
+
+    def answer(host: Host) -> str:
+        return json.dumps(api.document(api.scan(host))[name], sort_keys=True, ensure_ascii=False)
+
+    return Ask("advisor scan --json", answer)
+
+
+def _workload(name: str | None) -> str:
+    return f" --workload {name}" if name else ""
