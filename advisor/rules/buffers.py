@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
-from advisor.rules.finding import Evidence, Finding
+from advisor.rules.finding import Evidence, Finding, Severity
 from advisor.rules.lookup import NETWORK_BUFFERS, is_physical, is_up, llt_links, numbers, plan
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
 from advisor.rules.rule import Rule
@@ -46,35 +46,66 @@ def _below(facts: Facts, wanted_bytes: int, keys: tuple[str, ...]) -> dict[str, 
 
 
 def _case_of_white_paper(workload: Workload) -> bool:
-    return workload.uses_network and (
-        workload.is_sequential or workload.transport == "udp" or (workload.is_write_heavy and workload.has_large_blocks)
+    # RDMA moves data past the sockets.
+    crosses = workload.is_replicated or workload.transport in ("tcp", "udp")
+    return (
+        crosses
+        and workload.transport != "rdma"
+        and (
+            workload.is_sequential
+            or workload.transport == "udp"
+            or (workload.is_write_heavy and workload.has_large_blocks)
+        )
     )
+
+
+# Counters of full socket buffers: the field of the facts, and its words.
+_FULL_BUFFERS: Mapping[str, str] = {
+    "udp_receive_buffer_errors": "datagrams dropped because a receive buffer was full",
+    "udp_send_buffer_errors": "datagrams not sent because a send buffer was full",
+    "tcp_pruned": "TCP receive queues pruned",
+    "tcp_collapsed": "segments collapsed in TCP receive queues",
+}
+
+
+def _full_buffers(facts: Facts) -> dict[str, int]:
+    counts = {field: getattr(facts.counters, field) for field in _FULL_BUFFERS}
+    return {field: count for field, count in counts.items() if count}
 
 
 def below_profile(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     low = _below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
     if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
         return ()
-    wanted = workload is not None and _case_of_white_paper(workload)
+    counted, over_udp = _full_buffers(facts), llt_links(facts, "udp", "udp6")
+    if workload is not None and _case_of_white_paper(workload):
+        severity: Severity = "advice"
+        reason = f"{workload.subject} is one for which the white paper raises the limits."
+    elif counted:
+        severity = "info"
+        told = "; ".join(f"{count:,} {_FULL_BUFFERS[field]}" for field, count in counted.items())
+        reason = f"Since the host started: {told}."
+    elif over_udp:
+        severity, reason = "info", "LLT replicates over UDP here; no counter says that a buffer was full."
+    else:
+        return ()
     return (
         BELOW_PROFILE.found(
-            "advice" if wanted else "info",
-            why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). "
-            + ("The declared workload is one for which the white paper raises the limits." if wanted else _NO_SYMPTOM),
-            evidence={**low, "wanted_bytes": WHITE_PAPER_BYTES},
+            severity,
+            why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). " + reason,
+            evidence={**low, "wanted_bytes": WHITE_PAPER_BYTES, **counted, **({"links": over_udp} if over_udp else {})},
             advice=plan(NETWORK_BUFFERS),
             profile=NETWORK_BUFFERS,
-            intent=not wanted,
+            intent=severity == "info" and not counted,
         ),
     )
 
 
-_NO_SYMPTOM = "No counter of this host asks for it, and Red Hat advises to keep the defaults until one does."
-
 BELOW_PROFILE = Rule(
     id="buffers.below-profile",
     title="Socket buffer limits below those of the socket-buffers-8m profile",
-    what="net.core.rmem_max and wmem_max and the third field of tcp_rmem and tcp_wmem against 8 MiB.",
+    what="net.core.rmem_max and wmem_max and the third field of tcp_rmem and tcp_wmem against 8 MiB, where a counter "
+    "of full buffers, LLT over UDP or a declared workload gives a reason; a distribution's default alone is none.",
     why="The limits bound what a program may ask for with setsockopt(2) and how far TCP's own sizing may grow.",
     helps_when="Batch work, heartbeats over UDP, or many writes in large blocks, replicated over the network.",
     hurts_when="Many sockets on a host with little memory; latency where a deep buffer hides a slow receiver. Values "

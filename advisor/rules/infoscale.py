@@ -23,7 +23,7 @@ from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.rule import Rule
-from advisor.rules.workload import Replication, Transport, Workload
+from advisor.rules.workload import RecognisedWorkload, Replication, Transport, Workload
 
 PROFILE_PREFIX: Final = "infoscale-"
 
@@ -98,7 +98,7 @@ def recognised_workload(facts: Facts) -> Workload | None:
     name = found.configuration
     over: Transport | None = None if name not in MIRRORED else "tcp" if name == FSS_TCP else "udp"
     mirrored: Replication = "sync" if name in MIRRORED else "none"
-    return Workload(transport=over, replication=mirrored)
+    return RecognisedWorkload(transport=over, replication=mirrored)
 
 
 def configuration(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:

@@ -43,8 +43,8 @@ def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Findi
             "advice" if wanted else "info",
             why="LLT stops taking packets when a queue reaches its high-water mark and goes on at the low one. "
             + (
-                "The declared workload replicates writes, or over a long round trip, which fills the queues in bursts."
-                if wanted
+                f"{workload.subject} replicates writes, or over a long round trip, which fills the queues in bursts."
+                if workload is not None and wanted
                 else "Whether that ever happens here cannot be told without a declared workload."
             ),
             evidence={

@@ -73,7 +73,7 @@ def mtu_below_range(facts: Facts, workload: Workload | None) -> tuple[Finding, .
         MTU_BELOW_RANGE.found(
             "advice" if wanted else "info",
             why="Each frame carries at most 1,500 bytes, so a block of 8 KiB crosses the network in six. "
-            + ("The declared workload writes or streams over the network. " if wanted else "")
+            + (f"{workload.subject} writes or streams over the network. " if workload and wanted else "")
             + "What the peers and the switches carry cannot be seen from here: probe it before raising the MTU.",
             evidence={"links": names, "detail": tuple(_range_text(facts, link) for link in found)},
             advice=plan(JUMBO_FRAMES, links=names),

@@ -10,7 +10,7 @@ from advisor.facts.links import Link
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding
-from advisor.rules.lookup import above, by_name, is_physical, is_up, number
+from advisor.rules.lookup import above, below, by_name, is_physical, is_up, number
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
 
@@ -102,7 +102,7 @@ def _few_queues(link: Link, queues: int, wanted: int, *, is_behind: bool) -> Fin
         + (
             "The counters of the receive path say that the CPUs in use do not keep up."
             if is_behind
-            else "No counter says that this is too few; the declared workload uses the network."
+            else "No counter says that this is too few; the workload uses the network."
         ),
         evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
         advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}; then CombinedChannels= in a .link file",
@@ -222,10 +222,10 @@ def _networks(link: Link) -> set[str]:
 
 
 def reverse_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    homes = tuple(link for link in facts.links if is_up(link) and not link.detail.get("id") and _networks(link))
-    if not _is_strict(facts) or len(homes) < 2:
+    homes, dropped = _homes(facts), facts.counters.reverse_path_filtered
+    twice = _in_one_network(homes)
+    if not _is_strict(facts) or len(homes) < 2 or not (dropped or twice):
         return ()
-    dropped = facts.counters.reverse_path_filtered
     return (
         REVERSE_PATH.found(
             "advice" if dropped else "info",
@@ -234,10 +234,11 @@ def reverse_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
             + (
                 "The kernel counts such drops since the host started."
                 if dropped
-                else "No such drop has been counted: it matters where routes are, or will be, asymmetric."
+                else f"No such drop has been counted yet; {' and '.join(twice)} have addresses in one network, where a "
+                "packet may arrive by either."
             ),
             evidence={
-                "links": tuple(link.name for link in homes),
+                "links": tuple(link.name for link in homes) if dropped else twice,
                 "reverse_path_filtered": dropped,
                 **{f"net.ipv4.conf.{name}.rp_filter": number(facts, _RP.format(name)) for name in ("all", "default")},
             },
@@ -247,12 +248,41 @@ def reverse_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
     )
 
 
+# Links that containers and tunnels bring along: no second way into the host.
+_INSIDE = frozenset({"veth", "dummy", "vxlan", "geneve", "ipip", "ifb", "tap", "virtual", "macvtap"})
+
+
+def _homes(facts: Facts) -> tuple[Link, ...]:
+    """The links by which other hosts reach this one over IPv4; a bridge only where one of its ports leads outside."""
+    links = by_name(facts)
+    return tuple(
+        link
+        for link in facts.links
+        if is_up(link)
+        and not link.detail.get("id")
+        and link.kind not in _INSIDE
+        and (
+            link.kind != "bridge" or any(one.kind not in (*_INSIDE, "bridge", "tun") for one in below(link.name, links))
+        )
+        and _networks(link)
+    )
+
+
+def _in_one_network(homes: tuple[Link, ...]) -> tuple[str, ...]:
+    """Those that share a network; of wireless ones nothing is said, as a laptop in its dock has both for a while."""
+    wired = tuple(link for link in homes if link.kind != "wlan")
+    return tuple(
+        link.name for link in wired if any(_networks(link) & _networks(other) for other in wired if other is not link)
+    )
+
+
 _RP = "net.ipv4.conf.{}.rp_filter"
 
 REVERSE_PATH = Rule(
     id="network.reverse-path-filter",
     title="A host with several links drops what returns by another one",
-    what="rp_filter 1 where several links have IPv4 addresses; IPReversePathFilter of /proc/net/netstat.",
+    what="rp_filter 1 where several links lead to other hosts over IPv4, and either IPReversePathFilter of "
+    "/proc/net/netstat has counted drops or two of the links have addresses in one network.",
     why="With two links in one network, or with asymmetric routes, answers come by the other link and are dropped "
     "silently.",
     helps_when="Cluster, iSCSI and BeeGFS hosts with several links.",

@@ -27,14 +27,14 @@ def mtu_probing(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         for link in facts.links
         if is_physical(link) and is_up(link) and (link.mtu or 0) > ETHERNET_MTU and carries_default_route(link, links)
     )
-    if not found:
+    reason = _narrower_path(facts, workload)
+    if not found or reason is None:
         return ()
     return (
         MTU_PROBING.found(
             "info",
-            why="The default route leaves by a link with jumbo frames. Where a firewall on the way swallows the "
-            "messages "
-            "of path MTU discovery, a connection stands still at its first large packet.",
+            why=f"The default route leaves by a link with jumbo frames, and {reason}. Where a firewall on the way "
+            "swallows the messages of path MTU discovery, a connection stands still at its first large packet.",
             evidence={"links": found, "net.ipv4.tcp_mtu_probing": 0},
             advice="sysctl -w net.ipv4.tcp_mtu_probing=1; then the same in /etc/sysctl.d",
             intent=True,
@@ -42,10 +42,26 @@ def mtu_probing(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     )
 
 
+# Links that lead through narrower networks; those of containers (vxlan, veth) stay inside one.
+_TUNNELS = frozenset({"wireguard", "tun", "gre", "gretap", "sit", "ip6tnl", "ip6gre", "vti", "vti6", "xfrm", "ppp"})
+_FAR_SECONDS = 5e-3
+
+
+def _narrower_path(facts: Facts, workload: Workload | None) -> str | None:
+    """What says that connections cross a network of smaller frames; None where nothing does."""
+    tunnels = tuple(link.name for link in facts.links if link.kind in _TUNNELS and is_up(link))
+    if tunnels:
+        return f"the tunnel {tunnels[0]} leads through another network"
+    if workload is not None and workload.rtt_seconds is not None and workload.rtt_seconds >= _FAR_SECONDS:
+        return f"a round trip of {workload.rtt_seconds * 1e3:g} ms is declared, which leaves this site"
+    return None
+
+
 MTU_PROBING = Rule(
     id="network.mtu-probing",
     title="Jumbo frames leave by the default route, and TCP does not probe for black holes",
-    what="tcp_mtu_probing 0 where a link of more than 1500 bytes carries the default route.",
+    what="tcp_mtu_probing 0 where a link of more than 1500 bytes carries the default route, and a tunnel or a declared "
+    "round trip of 5 ms and more says that connections cross another network.",
     why="With 1, TCP tries a smaller size after it has detected a black hole; nothing changes where there is none.",
     helps_when="Paths through firewalls, VPNs and clouds that do not pass ICMP.",
     hurts_when="Loss is taken for a black hole now and then, and the connection goes on with small packets.",
@@ -99,8 +115,8 @@ def slow_start(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     return (
         SLOW_START.found(
             "advice",
-            why="The declared replication over TCP rests between bursts, and after each rest begins with a small "
-            "window.",
+            why=f"{workload.subject} replicates over TCP; the connection rests between bursts, and after each rest "
+            "begins with a small window.",
             evidence={"net.ipv4.tcp_slow_start_after_idle": 1},
             advice="sysctl -w net.ipv4.tcp_slow_start_after_idle=0; then the same in /etc/sysctl.d",
         ),

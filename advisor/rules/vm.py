@@ -147,18 +147,16 @@ def pages_always(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
     if facts.memory.thp_enabled != "always" or facts.memory.thp_defrag != "always":
         return ()
     stalls, faults = facts.counters.compaction_stalls, facts.counters.huge_page_faults
-    often = stalls is not None and bool(faults) and stalls >= max(_STALLS, _STALL_SHARE * (faults or 0))
+    if not stalls or not faults or stalls < max(_STALLS, _STALL_SHARE * faults):
+        return ()
     return (
         PAGES_ALWAYS.found(
-            "advice" if often else "info",
-            why="Every fault that could take a huge page may stop to put one together."
-            + (
-                f" It has done so {stalls:,} times in {faults:,} such faults." if often else " No counter shows it yet."
-            ),
+            "advice",
+            why="Every fault that could take a huge page may stop to put one together. It has done so "
+            f"{stalls:,} times in {faults:,} such faults.",
             evidence={"enabled": "always", "defrag": "always", "compaction_stalls": stalls, "huge_page_faults": faults},
             advice="echo madvise > /sys/kernel/mm/transparent_hugepage/defrag; ask the vendor of the service for "
             "enabled",
-            intent=not often,
         ),
     )
 
@@ -166,7 +164,8 @@ def pages_always(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
 PAGES_ALWAYS = Rule(
     id="vm.huge-pages-always",
     title="Transparent huge pages are made at once for everybody",
-    what="enabled and defrag of transparent huge pages, both always; compact_stall of /proc/vmstat.",
+    what="enabled and defrag of transparent huge pages, both always, where compact_stall of /proc/vmstat has counted "
+    "waits: 100, and 1 % of the faults that could take a huge page.",
     why="With defrag=always a page fault reclaims and compacts memory directly if no huge page is free: latency for "
     "everybody in exchange for fewer misses of address translation.",
     helps_when="Services that wait: databases, storage servers under a full page cache.",

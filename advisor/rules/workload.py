@@ -62,6 +62,19 @@ class Workload(msgspec.Struct, frozen=True):
     def uses_network(self) -> bool:
         return self.is_replicated or self.transport in ("tcp", "udp", "rdma")
 
+    @property
+    def subject(self) -> str:
+        """What a sentence about it begins with."""
+        return "The declared workload"
+
+
+class RecognisedWorkload(Workload, frozen=True):
+    """What follows from a recognised configuration; nothing of it was declared."""
+
+    @property
+    def subject(self) -> str:
+        return "The recognised configuration, not a declared workload,"
+
 
 WORKLOADS: Mapping[str, Workload] = {
     named.name: named

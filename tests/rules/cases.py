@@ -33,6 +33,7 @@ from tests.rules.build import (
     virtual,
 )
 
+COUNTED = Counters(udp_receive_buffer_errors=9)
 QUOTED = '"4096 87380 8388608"'
 
 
@@ -123,7 +124,21 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
         "warning",
         "b over eth2: 1500",
     ),
-    ("buffers.below-profile", None, {"sysctl": SYSCTL}, "info", "net.core.rmem_max"),
+    (
+        "buffers.below-profile",
+        None,
+        {"sysctl": SYSCTL, "counters": Counters(tcp_collapsed=40)},
+        "info",
+        "net.core.rmem_max",
+    ),
+    (
+        "buffers.below-profile",
+        "oltp",
+        {"sysctl": SYSCTL, "counters": Counters(udp_receive_buffer_errors=9)},
+        "info",
+        "9",
+    ),
+    ("buffers.below-profile", None, {"sysctl": SYSCTL, "llt": llt(llt_link("a", "eth1"))}, "info", "eth1"),
     ("buffers.below-profile", "replicated-writes", {"sysctl": SYSCTL}, "advice", "net.ipv4.tcp_rmem"),
     (
         "buffers.below-bandwidth-delay",
@@ -402,6 +417,10 @@ SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
         },
     ),
     ("buffers.below-profile", None, {}),
+    ("buffers.below-profile", None, {"sysctl": SYSCTL}),
+    ("buffers.below-profile", None, {"sysctl": SYSCTL, "llt": llt(llt_link("a", "eth1", type="ether"))}),
+    ("buffers.below-profile", "beegfs", {"sysctl": SYSCTL}),
+    ("buffers.below-profile", "oltp", {"sysctl": SYSCTL, "counters": Counters(tcp_pruned=0)}),
     ("buffers.below-profile", "transport=local", {"sysctl": SYSCTL}),
     ("buffers.below-profile", None, {"sysctl": {"net.core.rmem_max": "many"}}),
     ("buffers.below-bandwidth-delay", "transport=tcp,rtt=1.16ms", {}),

@@ -133,7 +133,6 @@ FIRES: list[tuple[str, str | None, Parts, str, str]] = [
         "info",
         "900000",
     ),
-    ("vm.huge-pages-always", None, memory(**ALWAYS), "info", "always"),
     (
         "vm.huge-pages-always",
         None,
@@ -165,7 +164,13 @@ FIRES: list[tuple[str, str | None, Parts, str, str]] = [
         "advice",
         "eth1",
     ),
-    ("network.reverse-path-filter", None, two_homes(), "info", "eth1"),
+    (
+        "network.reverse-path-filter",
+        None,
+        two_homes(links=tuple(link(f"eth{n}", addresses=(f"10.0.0.{n}/24",)) for n in (1, 2))),
+        "info",
+        "eth2",
+    ),
     ("network.reverse-path-filter", None, two_homes(**counted(reverse_path_filtered=12)), "advice", "12"),
     (
         "network.neighbours-full",
@@ -203,6 +208,16 @@ FIRES: list[tuple[str, str | None, Parts, str, str]] = [
     (
         "network.mtu-probing",
         None,
+        {
+            "links": (link("eth0", default_route=True), virtual("wg0", "wireguard")),
+            **sysctl(net__ipv4__tcp_mtu_probing="0"),
+        },
+        "info",
+        "eth0",
+    ),
+    (
+        "network.mtu-probing",
+        "transport=tcp,rtt=40ms",
         {"links": (link("eth0", default_route=True),), **sysctl(net__ipv4__tcp_mtu_probing="0")},
         "info",
         "eth0",
@@ -343,6 +358,8 @@ SILENT: list[tuple[str, str | None, Parts]] = [
     ("vm.reclaim-stalls", None, counted(reclaimed_directly_pages=50_000, reclaimed_by_kswapd_pages=5_000_000)),
     ("vm.reclaim-stalls", None, counted(reclaimed_directly_pages=500, reclaimed_by_kswapd_pages=0)),
     ("vm.huge-pages-always", None, memory(thp_enabled="always", thp_defrag="madvise")),
+    ("vm.huge-pages-always", None, memory(**ALWAYS)),
+    ("vm.huge-pages-always", None, {**memory(**ALWAYS), **counted(compaction_stalls=900, huge_page_faults=10**6)}),
     ("vm.swapping", None, {**counted(swapped_out_pages=70_000), **sysctl(vm__swappiness="10")}),
     ("vm.swapping", "oltp", counted(swapped_out_pages=0)),
     ("vm.huge-pages-unused", None, memory(hugepages=(HugePagePool(2 << 20, 16_384, 200),))),
@@ -374,6 +391,26 @@ SILENT: list[tuple[str, str | None, Parts]] = [
     ("network.reverse-path-filter", None, two_homes(**sysctl(net__ipv4__conf__all__rp_filter="2"))),
     ("network.reverse-path-filter", None, two_homes(links=(link("eth0", addresses=("10.0.0.1/24",)),))),
     ("network.reverse-path-filter", None, two_homes(**sysctl())),
+    ("network.reverse-path-filter", None, two_homes()),
+    (
+        "network.reverse-path-filter",
+        None,
+        two_homes(
+            links=(
+                link("eth0", addresses=("10.0.0.1/24",)),
+                virtual("docker0", "bridge", addresses=("172.17.0.1/16",)),
+                virtual("flannel.1", "vxlan", lower=("eth0",), addresses=("10.244.0.0/32",)),
+            ),
+            **counted(reverse_path_filtered=1200),
+        ),
+    ),
+    (
+        "network.reverse-path-filter",
+        None,
+        two_homes(
+            links=(link("eth0", addresses=("10.0.0.1/24",)), link("wlan0", kind="wlan", addresses=("10.0.0.2/24",)))
+        ),
+    ),
     (
         "network.neighbours-full",
         None,
@@ -391,6 +428,14 @@ SILENT: list[tuple[str, str | None, Parts]] = [
         {"links": (link("eth0", default_route=True),), **sysctl(net__ipv4__tcp_mtu_probing="1")},
     ),
     ("network.mtu-probing", None, {"links": (link("eth1"),), **sysctl(net__ipv4__tcp_mtu_probing="0")}),
+    (
+        "network.mtu-probing",
+        "transport=tcp,rtt=1.16ms",
+        {
+            "links": (link("eth0", default_route=True), virtual("vxlan0", "vxlan")),
+            **sysctl(net__ipv4__tcp_mtu_probing="0"),
+        },
+    ),
     (
         "network.bond-by-address",
         "beegfs",

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from advisor.facts.counters import Counters
 from advisor.report.explain import explain, explanation_text
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text
@@ -57,7 +58,7 @@ def test_the_rule_that_gives_the_advice_is_explained_with_both_sides() -> None:
 
 
 def test_a_finding_names_both_sources_and_its_document_holds_both_sides() -> None:
-    host = facts(sysctl=SYSCTL)
+    host = facts(sysctl=SYSCTL, counters=Counters(tcp_collapsed=40))
     found = judge(host)
     (finding,) = (finding for finding in found if finding.id == "buffers.below-profile")
     (one,) = finding.contradictions
