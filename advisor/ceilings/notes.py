@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from advisor.ceilings.declared import Declared, DeclaredVolume
 from advisor.ceilings.ebs import PROVISIONED, fills_seconds
 from advisor.ceilings.media import Media, bucket_of
-from advisor.ceilings.records import QuotaUse
+from advisor.ceilings.records import QuotaUse, Rate
 from advisor.ceilings.stack import Node
 from advisor.facts.iris import Role
 from advisor.facts.whole import Facts
@@ -89,14 +89,59 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.0f} hours"
 
 
+def segment_notes(node: Node, spread: Rate | None, floor: Rate | None) -> Iterator[str]:
+    """What lies one behind the other: a stream is in one part at a time, and only load that is spread over all of it
+    reaches them together."""
+    if spread is None:
+        return
+    for array in node.arrays():
+        if array.family == "linear" and len(set(array.disks())) > 1:
+            yield _segment_words(array)
+    if reached := _rate_words(spread):
+        yield f"load that is spread over all of it at once (many files, random I/O) reaches at most {reached}"
+    if floor is not None and (reached := _rate_words(floor)):
+        yield f"in its slowest part a stream gets at most {reached}"
+
+
+def _segment_words(array: Node) -> str:
+    counts = [len(set(member.disks())) for member in array.members]
+    if set(counts) == {1}:
+        return (
+            f"{array.name} is linear over {len(counts)} disks, one behind the other: a stream is on one of them at a "
+            "time, and the figures are those of one"
+        )
+    return (
+        f"{array.name} has {len(counts)} segments one behind the other, of {_counted(counts)} disks: a stream is in "
+        "one segment at a time, and the figures are those of one"
+    )
+
+
+def _counted(counts: Sequence[int]) -> str:
+    texts = [f"{number}" for number in counts[:_MOST_NAMES]]
+    return f"{', '.join(texts)} and more" if len(counts) > _MOST_NAMES else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _rate_words(rate: Rate) -> str:
+    pairs = ((rate.read_mb_per_s, rate.write_mb_per_s, "MB/s"), (rate.read_iops, rate.write_iops, "IOPS"))
+    return " and ".join(f"{_either(read, write)} {unit}" for read, write, unit in pairs if read or write)
+
+
+def _either(read: float | None, write: float | None) -> str:
+    texts = ["?" if one is None else f"{one:,.0f}" if one >= 100 else f"{one:.3g}" for one in (read, write)]
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]} reading, {texts[1]} writing"
+
+
 def stripe_notes(node: Node, facts: Facts) -> Iterator[str]:
-    """Logical volumes whose stripes do not go over all of their devices."""
+    """Logical volumes whose stripes do not go over all of their devices, where their segments are not known."""
     inside = {array.device for array in node.arrays()}
     for array in facts.arrays:
         count = len(set(array.members))
-        if array.device in inside and array.level == "striped" and 0 < (array.data_disks or 0) < count:
+        if array.device not in inside or array.level != "striped" or array.structure is not None:
+            continue
+        if 0 < (array.data_disks or 0) < count:
             few = array.data_disks
-            yield f"{array.name}: {few} stripes over {count} devices: one file lies on {few} of them at a time"
+            words = f"{array.name}: {few} stripes over {count} devices: one file lies on {few} of them at a time"
+            yield f"{words}; which ones is not known, and the figures are those of {few}"
 
 
 def quota_use(declared: Declared) -> QuotaUse | None:

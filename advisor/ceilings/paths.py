@@ -17,6 +17,7 @@ from advisor.ceilings.notes import (
     iris_words,
     quota_notes,
     quota_use,
+    segment_notes,
     size_notes,
     stripe_notes,
     unused_notes,
@@ -71,7 +72,9 @@ def _instance_type(facts: Facts, declared: Declared) -> str | None:
 
 def _storage_path(top: tuple[Node, tuple[str, ...], tuple[str, ...]], facts: Facts, stages: StorageStages) -> Path:
     node, places, kinds = top
-    ceilings = tuple(stages.of(node))
+    serving = stages.at_a_time(node)
+    ceilings = tuple(stages.of(serving))
+    spread, floor = _segments(node, serving, bounds(ceilings), stages)
     return Path(
         kind="storage",
         name=", ".join(places) or node.name,
@@ -83,9 +86,25 @@ def _storage_path(top: tuple[Node, tuple[str, ...], tuple[str, ...]], facts: Fac
         burst=burst_bounds(ceilings),
         file_system=", ".join(kinds) or None,
         capacity=_capacity(node, facts),
-        notes=tuple(_notes(node, facts, stages.media, ceilings)),
+        spread=spread,
+        floor=floor,
+        notes=(*segment_notes(node, spread, floor), *_notes(node, facts, stages.media, ceilings)),
         holds=tuple(iris_words(node.device, places, facts)),
     )
+
+
+def _segments(
+    node: Node, serving: Node, sustained: Sequence[Bound], stages: StorageStages
+) -> tuple[Rate | None, Rate | None]:
+    """What all segments reach together, and what the slowest one does where that is less."""
+    if set(serving.disks()) == set(node.disks()):
+        return None, None
+    slowest = _rate(bounds(tuple(stages.of(stages.at_a_time(node, slowest=True)))))
+    return _rate(bounds(tuple(stages.of(node)))), slowest if slowest != _rate(sustained) else None
+
+
+def _rate(found: Sequence[Bound]) -> Rate:
+    return Rate(**{one.quantity: one.value for one in found})
 
 
 def _layer(array: Node) -> str:

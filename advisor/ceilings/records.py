@@ -95,6 +95,11 @@ class Path(msgspec.Struct, frozen=True):
     capacity: Capacity | None = None
     observed: tuple[Observed, ...] = ()
     notes: tuple[str, ...] = ()
+    spread: Rate | None = None
+    """What load that falls on every segment at once can reach; None where the device has no parts that lie one behind
+    the other. ``sustained`` is then that of one of them, the fastest: a stream is in one at a time."""
+    floor: Rate | None = None
+    """The same of the slowest one, where it is lower than ``sustained``."""
     holds: tuple[str, ...] = ()
     """What a database keeps there: of each instance, its journal, WIJ and databases."""
 

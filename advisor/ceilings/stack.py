@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 
 import msgspec
 
 from advisor.ceilings.figures import Figures
 from advisor.ceilings.raid import combined, family_of
-from advisor.facts.array import Array
+from advisor.facts.array import Array, Part
 from advisor.facts.disks import Disk
 from advisor.facts.whole import Facts
+
+Rank = tuple[float, ...]
+_MOST_SHARED = 256
+"""Disks below a device that several segments of one volume lie on: beyond that, a capture's repeats would multiply."""
 
 _NO_MEDIUM = frozenset({"loop", "zram", "ram"})
 
@@ -28,6 +33,8 @@ class Node(msgspec.Struct, frozen=True):
     copies: float = 2
     level: str | None = None
     state: str | None = None
+    width: int | None = None
+    """Members under one stripe, where they are fewer than all and which ones is not known."""
 
     def disks(self) -> Iterator[str]:
         """The disks at the bottom, each as often as it is below."""
@@ -51,6 +58,15 @@ class Node(msgspec.Struct, frozen=True):
         figures = [member.combine(leaf, one_medium=one_medium) for member in self.members]
         family = self.family or "linear"
         return combined(family, figures, missing=self.missing, copies=self.copies, one_medium=one_medium)
+
+    def at_a_time(self, rank: Callable[[Node], Rank]) -> Node:
+        """What serves one stream at a time: of what lies one behind the other, the member of the highest rank."""
+        if not self.members:
+            return self
+        members = tuple(member.at_a_time(rank) for member in self.members[: self.width])
+        if self.family == "linear":
+            return max(members, key=rank)
+        return msgspec.structs.replace(self, members=members, width=None)
 
 
 class Devices:
@@ -103,20 +119,53 @@ class Devices:
 
     def _of_array(self, array: Array, seen: set[str]) -> Node:
         seen.add(array.device)
-        idle = {*array.spares, *array.failed, *array.journal}
+        idle = frozenset((*array.spares, *array.failed, *array.journal))
+        if array.structure is not None:
+            return self._of_part(array.structure, array, idle, seen, {})
         members = tuple(self._node(name, seen) or Node(name, name) for name in array.members if name not in idle)
         missing = max(array.missing or 0, 0)
         whole = len(members) + missing
+        family = family_of(array.level)
+        few = array.data_disks if family == "striped" and 0 < (array.data_disks or 0) < len(members) else None
         return Node(
             name=array.name,
             device=array.device,
-            family=family_of(array.level),
+            family=family,
             members=members,
             missing=missing,
             copies=whole / array.data_disks if array.data_disks and array.data_disks <= whole else 2,
             level=array.level,
             state=array.state,
+            width=few,
         )
+
+    def _of_part(self, part: Part, array: Array, idle: frozenset[str], seen: set[str], known: dict[str, Node]) -> Node:
+        """An array by its structure, or a part of it. ``known`` are the devices below it so far: several of its parts
+        may lie on the same one."""
+        members: list[Node] = []
+        for one in part.members:
+            if isinstance(one, Part):
+                members.append(self._of_part(one, array, idle, seen, known))
+            elif one not in idle:
+                members.append(self._again(one, seen, known))
+        is_top = part is array.structure
+        return Node(
+            name=array.name if is_top else f"{array.name} {part.name}",
+            device=array.device if is_top else f"{array.device}:{part.name}",
+            family=family_of(part.level),
+            # A part of which nothing is left carries nothing; its place stays.
+            members=tuple(one for one in members if one.members or one.level is None),
+            missing=sum(isinstance(one, str) and one in idle for one in part.members),
+            level=part.level,
+            state=array.state if is_top else None,
+        )
+
+    def _again(self, name: str, seen: set[str], known: dict[str, Node]) -> Node:
+        target = self._target(name)
+        if target not in known:
+            known[target] = self._node(name, seen) or Node(name, name)
+        node = known[target]
+        return node if sum(1 for _ in islice(node.disks(), _MOST_SHARED + 1)) <= _MOST_SHARED else Node(name, name)
 
     def tops(self) -> Iterator[tuple[Node, tuple[str, ...], tuple[str, ...]]]:
         """Each device that something is mounted from or that nothing lies on: its tree, mount points, file systems."""

@@ -19,7 +19,7 @@ from advisor.ceilings.instances import BURST_SECONDS, SOURCE, Instance
 from advisor.ceilings.links import EMULATED, PCIE_SOURCE, PCIE_WORDS, wire_ceiling
 from advisor.ceilings.media import Media, Medium
 from advisor.ceilings.records import Ceiling, Rate, Stage
-from advisor.ceilings.stack import Node
+from advisor.ceilings.stack import Node, Rank
 from advisor.ceilings.surroundings import Surroundings
 from advisor.ceilings.wire import mb_per_s
 from advisor.facts.disks import Disk
@@ -38,6 +38,18 @@ class StorageStages(msgspec.Struct, frozen=True):
     media: Media
     instance_type: str | None
     instance: Instance | None
+
+    def at_a_time(self, node: Node, *, slowest: bool = False) -> Node:
+        """The part of a tree that serves one stream at a time: the fastest of its segments, or the slowest."""
+
+        def rank(one: Node) -> Rank:
+            rates = [ceiling.sustained for ceiling in self.of(one)]
+            reads = [rate.read_mb_per_s for rate in rates if rate.read_mb_per_s is not None]
+            iops = [rate.read_iops for rate in rates if rate.read_iops is not None]
+            figures = (min(reads, default=0.0), min(iops, default=0.0), float(len(set(one.disks()))))
+            return tuple(-figure for figure in figures) if slowest else figures
+
+        return node.at_a_time(rank)
 
     def of(self, node: Node) -> Iterator[Ceiling]:
         """The ceilings of one tree."""

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A piece of an array that is made of several devices itself: a segment of a logical volume, a plex, a column.
+
+    ``name`` is what its own tools call it. ``level`` is one of `Array.level`'s words and says how ``members`` are
+    combined: kernel names of devices, or further parts. ``linear`` lays them one behind the other. ``size_bytes`` and
+    ``chunk_bytes`` are None where they are unknown or have no meaning.
+    """
+
+    name: str
+    level: str
+    members: tuple[str | Part, ...]
+    size_bytes: int | None = None
+    chunk_bytes: int | None = None
+
+    def devices(self) -> Iterator[str]:
+        """The devices of it and of its parts, each as often as it is there."""
+        for member in self.members:
+            if isinstance(member, str):
+                yield member
+            else:
+                yield from member.devices()
 
 
 class Array(msgspec.Struct, frozen=True):
@@ -47,5 +70,8 @@ class Array(msgspec.Struct, frozen=True):
     detail: Mapping[str, str]
     disks: tuple[str, ...] = ()
     """The whole disks at the bottom of it, through partitions, encryption and arrays of arrays; by `Disk.name`."""
+    structure: Part | None = None
+    """How the members are combined where one level over all of them does not describe it: a volume of several segments,
+    mirrored stripes, layered volumes. None where it does, or where it is unknown."""
     queue: Mapping[str, str] = {}
     """Raw queue attributes of the array itself, by their sysfs names, as in `Disk.queue`."""

@@ -10,13 +10,14 @@ from functools import cached_property
 from typing import Literal
 
 from advisor.facts import dm, md, recorded
-from advisor.facts.array import Array
+from advisor.facts.array import Array, Part
 from advisor.facts.block import BlockNames, natural, read_queue, read_size
 from advisor.facts.disks import Disk
 from advisor.facts.dm import DmDevice
 from advisor.facts.dm_text import Shape, failed_paths
 from advisor.facts.md_sources import read_md
 from advisor.facts.multipath_text import MultipathMap
+from advisor.facts.segments import structure_of_targets
 from advisor.facts.storage import Storage, read_storage
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host
@@ -94,6 +95,7 @@ class _Reader:
             failed=tuple(sorted(failed, key=natural)),
             progress=health.progress_percent,
             detail=dict(health.detail) | ({"snapshots": "yes"} if carrier is not device else {}),
+            structure=structure_of_targets(device.title, carrier.targets or (), self.names.by_number),
         )
 
     def _physical(self, number: str, own: frozenset[str]) -> tuple[str, ...]:
@@ -151,6 +153,7 @@ class _Reader:
         failed: tuple[str, ...],
         progress: float | None,
         detail: Mapping[str, str],
+        structure: Part | None = None,
     ) -> Array:
         fact = f"arrays.{device.title}"
         disks = self.storage.disks(device.name)
@@ -173,5 +176,6 @@ class _Reader:
             mountpoints=self.storage.mountpoints(device.name),
             detail={"dm_name": device.mapping, **dict(geometry.detail if geometry else ()), **detail},
             disks=disks,
+            structure=structure,
             queue=self._queue(device.name, fact),
         )

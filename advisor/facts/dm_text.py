@@ -176,6 +176,15 @@ def path_numbers(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if _DEVICE.fullmatch(word)))
 
 
+def stripe_devices(target: Target) -> tuple[str, ...]:
+    """Device numbers that a linear or striped target lies on, in its order (linear.rst, striped.rst); empty where one
+    is not a number."""
+    count = 1 if target.kind == "linear" else _int(target.words, 0) or 0
+    first = 0 if target.kind == "linear" else 2
+    found = target.words[first : first + 2 * count : 2]
+    return found if len(found) == count and all(_DEVICE.fullmatch(one) for one in found) else ()
+
+
 def failed_paths(words: tuple[str, ...]) -> tuple[str, ...]:
     """Device numbers of the failed paths in the status of a multipath map."""
     return tuple(number for number, state, _ in _PATH_STATE.findall(" ".join(words)) if state == "F")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from advisor.facts.array import Array
+from advisor.facts.array import Array, Part
 from advisor.facts.block import natural
 from advisor.facts.lvm_text import LVS, LogicalVolume, parse_lvs
 from advisor.facts.multipath_text import MultipathMap, parse_multipath
+from advisor.facts.segments import structure_of_rows
 from advisor.host import Host, Missing
 
 
@@ -63,8 +64,9 @@ def volumes(host: Host) -> list[Array]:
 def _volume(segments: list[LogicalVolume], everything: Mapping[tuple[str | None, str], list[LogicalVolume]]) -> Array:
     first = segments[0]
     level = (first.level or "").partition("_")[0] if (first.level or "").startswith("raid") else first.level
+    name = f"{first.group}/{first.name}" if first.group else first.name
     return _array(
-        name=f"{first.group}/{first.name}" if first.group else first.name,
+        name=name,
         manager="lvm",
         device=first.name,
         level=level or None,
@@ -73,6 +75,7 @@ def _volume(segments: list[LogicalVolume], everything: Mapping[tuple[str | None,
         members=_physical_volumes(segments, everything),
         size_bytes=first.size_bytes,
         detail={"attributes": first.attributes} if first.attributes else {},
+        structure=structure_of_rows(name, segments),
     )
 
 
@@ -107,6 +110,7 @@ def _array(
     chunk_bytes: int | None = None,
     data_disks: int | None = None,
     size_bytes: int | None = None,
+    structure: Part | None = None,
 ) -> Array:
     return Array(
         name=name,
@@ -126,4 +130,5 @@ def _array(
         progress_percent=None,
         mountpoints=(),
         detail=detail,
+        structure=structure,
     )

@@ -4,6 +4,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.articles.table import Case
+from tests.articles.table import Case, limited
+from tests.articles.volume_hosts import gp3, over_volumes
 
-CASES: Final[tuple[Case, ...]] = ()
+CASES: Final[tuple[Case, ...]] = (
+    Case(
+        case="One logical volume of 16 stripes over 16 gp3 volumes of 16,000 IOPS",
+        article="S002: 16 gp3 volumes of 16,000 IOPS and 1,000 MB/s each, striped: 256,000 IOPS together",
+        host=over_volumes(range(16)),
+        ask=limited("/iris", gp3(16)),
+        says=("7,500 MB/s reading by EC2 instance", "256,000 read IOPS by 16 EBS volumes"),
+        never=("segment", "linear"),
+    ),
+    Case(
+        case="8 stripes over 16 gp3 volumes: two segments of 8",
+        article="S002: the figures of 16 volumes are those of one stripe over all of them",
+        host=over_volumes(range(8), range(8, 16)),
+        ask=limited("/iris", gp3(16)),
+        says=("128,000 read IOPS by 8 EBS volumes", "2 segments one behind the other, of 8 and 8 disks"),
+        never=(": 256,000",),
+    ),
+    Case(
+        case="A linear logical volume over 16 gp3 volumes",
+        article="S002: the throughput of 16 volumes is that of a striped volume",
+        host=over_volumes(*([number] for number in range(16))),
+        ask=limited("/iris", gp3(16)),
+        says=("1,000 MB/s reading by EBS volume", "16,000 read IOPS by EBS volume", "linear over 16 disks"),
+        never=(": 256,000",),
+    ),
+)

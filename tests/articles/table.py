@@ -13,8 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from advisor import api
+from advisor.ceilings.declared import parse_declared
+from advisor.ceilings.paths import limits_of
+from advisor.ceilings.surroundings import read_surroundings
 from advisor.errors import AdvisorError
+from advisor.facts.whole import scan
 from advisor.host import Host
+from advisor.report.limits import limits_document
 
 SYSTEMS: Final[Mapping[str, str]] = {
     "infoscale": "InfoScale on cloud",
@@ -100,6 +105,29 @@ def fact(name: str) -> Ask:
         return json.dumps(api.document(api.scan(host))[name], sort_keys=True, ensure_ascii=False)
 
     return Ask("advisor scan --json", answer)
+
+
+def limited(place: str, volumes: str = "") -> Ask:
+    """One path of ``advisor limits``: what binds it, what it leads through, and the notes. ``volumes`` is the TOML of a
+    ``--volumes`` file."""
+
+    def answer(host: Host) -> str:
+        facts = scan(host)
+        declared = parse_declared(volumes.encode(), "volumes.toml")
+        document = limits_document(limits_of(facts, read_surroundings(host, facts), declared))
+        paths: Any = document["paths"]
+        here = [one for one in paths if place in (one["name"], one["device"])]
+        return "; ".join(_path(one) for one in here) or f"no path {place}"
+
+    return Ask(f"advisor limits{' --volumes FILE' if volumes else ''}", answer)
+
+
+def _path(one: Mapping[str, Any]) -> str:
+    units = {"read_mb_per_s": "MB/s reading", "write_mb_per_s": "MB/s writing", "read_iops": "read IOPS"}
+    units["write_iops"] = "write IOPS"
+    bounds = [f"{bound['value']:,.0f} {units[bound['quantity']]} by {bound['what']}" for bound in one["sustained"]]
+    bound = ", ".join(bounds) or "no ceiling of it is known"
+    return ". ".join((f"{one['name']}: {bound}", *one["layers"], *one["notes"]))
 
 
 def _workload(name: str | None) -> str:

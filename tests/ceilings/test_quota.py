@@ -44,11 +44,15 @@ def test_a_path_of_provisioned_volumes_is_bound_by_the_quota(kind: str) -> None:
 
 
 def test_of_a_mixed_path_the_quota_holds_the_provisioned_part_only() -> None:
-    """A stripe is as fast as its slowest member, so two members of 1,000 IOPS at most give 2,000; volumes that are one
-    behind the other have no such limit, as the gp3 goes on by itself."""
+    """A stripe is as fast as its slowest member, so two members of 1,000 IOPS at most give 2,000. Of volumes that
+    are one behind the other a stream is on one at a time: the quota is that of the io2 alone, and load on both has no
+    such limit, as the gp3 goes on by itself."""
     (one,) = quotas(path(GP3, IO2))
     assert (one.where, one.sustained.read_iops) == (("nvme2n1",), 2000)
-    assert quotas(path(GP3, IO2, level="linear")) == []
+    linear = path(GP3, IO2, level="linear")
+    assert [one.sustained.read_iops for one in quotas(linear)] == [1000]
+    assert linear.spread is not None
+    assert linear.spread.read_iops == 66_000
 
 
 @pytest.mark.parametrize("volumes", [(), (DeclaredVolume("drive", device="nvme1n1", read_mb_per_s=9000.0),)])
