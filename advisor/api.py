@@ -69,11 +69,14 @@ def scan(host: Host | None = None, *, workload: str | None = None) -> Scan:
     """
     from advisor.facts.whole import scan as read_facts
     from advisor.rules import judge
-    from advisor.rules.workload import parse_workload
 
-    declared = parse_workload(workload) if workload else None
+    wanted = None
+    if workload:
+        from advisor.recommend import declared
+
+        wanted = declared(workload)
     facts = read_facts(host or live_host())
-    return Scan(facts, judge(facts, declared))
+    return Scan(facts, judge(facts, wanted))
 
 
 def plan(

@@ -20,7 +20,7 @@ from advisor.cli.fleet_options import (
     show_progress,
 )
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
-from advisor.cli.scan import Json, severity
+from advisor.cli.scan import Json, declared_workload, severity
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 
 
@@ -48,10 +48,9 @@ def scan(
     from advisor.fleet.store import Store
     from advisor.report.fleet_scan import fleet_scan_document, fleet_scan_text
     from advisor.rules.finding import at_or_above
-    from advisor.rules.workload import parse_workload
     from advisor.signals import interruptible
 
-    declared = parse_workload(workload) if workload else None
+    declared = declared_workload(workload)
     floor = severity(fail_on)
     meant = login(inventory, limit)
     with interruptible():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from advisor.facts.whole import Facts
     from advisor.host import Host
     from advisor.rules.finding import Finding
+    from advisor.rules.workload import Workload
 
 Root = Annotated[
     Path | None, typer.Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree instead of this host.")
@@ -56,9 +57,8 @@ def scan(
     from advisor.facts.whole import scan as scan_host
     from advisor.rules import judge
     from advisor.rules.finding import at_or_above
-    from advisor.rules.workload import parse_workload
 
-    declared = parse_workload(workload) if workload else None
+    declared = declared_workload(workload)
     floor = severity(fail_on)
     if picture and as_json:
         raise UsageError("--picture and --json exclude each other")
@@ -157,3 +157,12 @@ def _write_capture_script(output: Path | None, root: Path | None) -> int:
 
 
 COMMANDS: Final = {"scan": scan, "snapshot": snapshot}
+
+
+def declared_workload(workload: str | None) -> Workload | None:
+    """``--workload``; the names of measured patterns are read only where one is given, as they cost time."""
+    if not workload:
+        return None
+    from advisor.recommend import declared
+
+    return declared(workload)

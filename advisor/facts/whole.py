@@ -21,6 +21,7 @@ from advisor.facts.iscsi import Iscsi, read_iscsi
 from advisor.facts.links import Link, read_links
 from advisor.facts.llt import Llt, read_llt
 from advisor.facts.memory import Memory, read_memory
+from advisor.facts.network_storage import NetworkStorage, read_network_storage
 from advisor.facts.numa import Numa, read_numa
 from advisor.facts.owners import Owners, read_owners
 from advisor.facts.site_settings import SiteSetting, read_site_settings
@@ -53,6 +54,7 @@ class Facts(msgspec.Struct, frozen=True):
     beegfs: Beegfs | None = None
     iris: tuple[Iris, ...] = ()
     infoscale: InfoScale | None = None
+    network_storage: tuple[NetworkStorage, ...] = ()
 
 
 def scan(host: Host) -> Facts:
@@ -65,6 +67,7 @@ def scan(host: Host) -> Facts:
     arrays = (*read_arrays(host, disks, unknown), *controller_arrays(controllers, disks))
     identity = read_identity(host, unknown)
     llt = read_llt(host, links, unknown)
+    iscsi = read_iscsi(host, links, disks, arrays, unknown)
     return Facts(
         host=identity,
         cpu=read_cpu(host, unknown),
@@ -81,10 +84,11 @@ def scan(host: Host) -> Facts:
         counters=read_counters(host, unknown),
         owners=read_owners(host),
         site_settings=read_site_settings(host, unknown),
-        iscsi=read_iscsi(host, links, disks, arrays, unknown),
+        iscsi=iscsi,
         controllers=controllers,
         beegfs=read_beegfs(host, links, disks, arrays, unknown),
         iris=read_iris(host, filesystems, arrays, disks, unknown),
         infoscale=read_infoscale(host, llt, links, identity.cloud, unknown),
+        network_storage=read_network_storage(host, disks, links, iscsi),
         unknown=unknown.listed(),
     )

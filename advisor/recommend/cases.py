@@ -21,6 +21,7 @@ from advisor.rules.lookup import (
     is_physical,
     is_up,
 )
+from advisor.rules.storage_path import crosses_iscsi, crosses_network, seen
 from advisor.rules.workload import Workload
 
 _NOTHING: Final = Workload()
@@ -45,18 +46,26 @@ def _writes(workload: Workload) -> Case:
     return Case("half of it writes, or more", None if workload.write_share is None else workload.is_write_heavy)
 
 
-def _networked(workload: Workload) -> bool | None:
-    if workload.transport is None and workload.replication is None:
-        return None
-    return workload.uses_network
+def _networked(facts: Facts, workload: Workload) -> Case:
+    """By what is declared, else by the storage that is seen."""
+    crosses = crosses_network(facts, workload)
+    if crosses is None and workload.replication is not None:
+        crosses = workload.uses_network
+    is_seen = crosses and workload.transport is None and not workload.is_replicated
+    return Case(f"data crosses the network (seen: {'; '.join(seen(facts))})" if is_seen else _CROSSES, crosses)
+
+
+_CROSSES: Final = "data crosses the network"
 
 
 def _jumbo(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+    if crosses_iscsi(facts, workload):
+        return (_networked(facts, workload), *iscsi.frame_cases(facts, workload))
     mtu, block = smallest_mtu(facts), workload.block_bytes
     larger = None if mtu is None or block is None else block > mtu
     size = f" ({block:,} against {mtu:,} bytes)" if mtu is not None and block is not None else ""
     return (
-        Case("data crosses the network", _networked(workload)),
+        _networked(facts, workload),
         _sequential(workload),
         _writes(workload),
         Case(f"blocks larger than today's MTU{size}", larger),
@@ -150,11 +159,17 @@ def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | Non
 
 
 def _against_jumbo(facts: Facts, workload: Workload) -> str | None:
+    """The white paper's own exceptions, which are about data that LLT mirrors: storage over iSCSI is another case."""
+    if crosses_iscsi(facts, workload):
+        return iscsi.against_frames(facts, workload)
     mtu, block = smallest_mtu(facts), workload.block_bytes
     if block is not None and mtu is not None and block < mtu:
         return (
             f"Blocks of {block:,} bytes fit into a frame of today: small writes are carried less well by larger ones."
         )
-    if workload.access == "random" and workload.write_share is not None and not workload.is_write_heavy:
+    is_of_paper = workload.is_replicated or bool(facts.llt and facts.llt.links)
+    if not is_of_paper or workload.write_share is None or workload.is_write_heavy:
+        return None
+    if workload.access == "random":
         return "Random access with few writes is none of the cases for which the white paper raises the MTU."
     return None

@@ -58,12 +58,28 @@ def recommend(facts: Facts, workload: Workload | None, known: Sequence[Outlook])
     """A judgement on each profile: those that fit first, then those that may, by name."""
     # What a recognised configuration says of the load; a declaration is never put in its place without a word.
     plain, declared = judge(facts), judge(facts, workload or recognised_workload(facts))
-    made = [_of_one(one, facts, workload, plain, declared) for one in known]
+    parts = _parts(known)
+    made = [_of_one(one, parts.get(one.name, frozenset()), facts, workload, plain, declared) for one in known]
     return tuple(sorted(made, key=lambda one: (_ORDER.index(one.fits), one.profile)))
+
+
+def _parts(known: Sequence[Outlook]) -> dict[str, frozenset[str]]:
+    """The names of each profile and of all that it has whole, through every generation."""
+    direct = {one.name: one.profile.inherits for one in known if one.profile is not None}
+    found: dict[str, frozenset[str]] = {}
+    for name in direct:
+        pending, own = [name], set[str]()
+        while pending:
+            part = pending.pop()
+            pending += () if part in own else direct.get(part, ())
+            own.add(part)
+        found[name] = frozenset(own)
+    return found
 
 
 def _of_one(
     outlook: Outlook,
+    parts: frozenset[str],
     facts: Facts,
     workload: Workload | None,
     plain: Iterable[Finding],
@@ -74,7 +90,7 @@ def _of_one(
         return Recommendation(
             outlook.name, outlook.name, "no", "broken", f"Its file is broken: {outlook.why}", (), (), (), (), (), None
         )
-    signs = _signs(profile, facts, workload, plain, declared)
+    signs = _signs(profile, parts, facts, workload, plain, declared)
     fits, standing, summary = _verdict(outlook, signs, facts, workload)
     configuration = infoscale.configuration_of(profile.name)
     if configuration is not None:
@@ -107,10 +123,14 @@ def _unread(name: str, facts: Facts) -> str | None:
 
 
 def _signs(
-    profile: Profile, facts: Facts, workload: Workload | None, plain: Iterable[Finding], declared: Iterable[Finding]
+    profile: Profile,
+    names: frozenset[str],
+    facts: Facts,
+    workload: Workload | None,
+    plain: Iterable[Finding],
+    declared: Iterable[Finding],
 ) -> _Signs:
-    # What speaks for a profile speaks for one that has it whole.
-    names = {profile.name, *profile.inherits}
+    """``names``: what speaks for a profile speaks for one that has it whole."""
     symptoms = [one for one in plain if one.profile in names and not one.intent]
     seen = {one.id for one in symptoms}
     asked = (one for one in declared if one.profile in names and not one.intent and one.id not in seen)
@@ -190,7 +210,7 @@ def _reasons(profile: Profile, facts: Facts, signs: _Signs, workload: Workload |
     if signs.against:
         yield Reason("host" if workload is None else "workload", signs.against)
     yield from infoscale.reasons(profile.name, facts, workload)
-    yield from iscsi.reasons(profile.name, facts)
+    yield from iscsi.reasons(profile.name, facts, workload)
     if profile.name == NETWORK_BUFFERS and _over_udp(facts):
         yield Reason("host", _FOUR_TIMES, "buffers.below-llt-window", {"llt_window_bytes": LLT_WINDOW_BYTES})
 

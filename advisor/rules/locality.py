@@ -25,6 +25,7 @@ from advisor.rules.lookup import (
     nodes_below,
 )
 from advisor.rules.rule import Rule
+from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import Workload
 
 _FAST_MBPS = 10_000
@@ -112,7 +113,7 @@ def links_far_from_disks(facts: Facts, workload: Workload | None) -> tuple[Findi
     disk_nodes = {disk.numa_node for disk in disks}
     if not link_nodes or not disk_nodes or link_nodes & disk_nodes:
         return ()
-    known = bool(llt_links(facts)) or (workload is not None and workload.uses_network)
+    known = bool(llt_links(facts)) or bool(crosses_network(facts, workload))
     return (
         LINKS_FAR_FROM_DISKS.found(
             "advice" if known else "info",

@@ -12,6 +12,7 @@ from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import (
     JUMBO_FRAMES,
+    below,
     by_name,
     carries_default_route,
     has_master,
@@ -21,6 +22,7 @@ from advisor.rules.lookup import (
     plan,
 )
 from advisor.rules.rule import Rule
+from advisor.rules.storage_path import TRANSPORT_GAINS, carriers, crosses_iscsi, crosses_network, seen
 from advisor.rules.workload import Workload
 
 ETHERNET_MTU = 1500
@@ -55,31 +57,63 @@ def _range_text(facts: Facts, link: Link) -> str:
     return f"{link.name}: {link.mtu}, " + (f"could be {largest}" if largest else "its largest MTU is unknown")
 
 
-def _gains_from_jumbo(workload: Workload) -> bool:
-    return workload.uses_network and (workload.is_sequential or workload.is_write_heavy)
+def _gains_from_jumbo(facts: Facts, workload: Workload) -> bool:
+    """The white paper's cases, and those of the iSCSI article: every load of its over iSCSI gained by its links."""
+    if crosses_iscsi(facts, workload):
+        return True
+    return bool(crosses_network(facts, workload)) and (workload.is_sequential or workload.is_write_heavy)
 
 
 def _fits_one_frame(workload: Workload) -> bool:
     return workload.block_bytes is not None and workload.block_bytes < ETHERNET_MTU
 
 
+def _carrying(found: tuple[Link, ...], facts: Facts, workload: Workload) -> tuple[Link, ...]:
+    """Those of the links that carry the declared work: where the storage path is seen, the links below it."""
+    if workload.is_replicated or not (workload.transport is None or crosses_iscsi(facts, workload)):
+        return found
+    links = by_name(facts)
+    carried = {one.name for name in carriers(facts) for one in below(name, links)}
+    return tuple(link for link in found if link.name in carried) if carried else found
+
+
 def mtu_below_range(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     found = _could_be_jumbo(facts, by_name(facts))
     if not found or (workload is not None and (workload.transport == "local" or _fits_one_frame(workload))):
         return ()
-    wanted = workload is not None and _gains_from_jumbo(workload)
-    names = tuple(link.name for link in found)
+    if workload is None or not _gains_from_jumbo(facts, workload):
+        return (_below_range(facts, found, ""),)
+    wanted = _carrying(found, facts, workload)
+    others = tuple(link for link in found if link not in wanted)
     return (
-        MTU_BELOW_RANGE.found(
-            "advice" if wanted else "info",
-            why="Each frame carries at most 1,500 bytes, so a block of 8 KiB crosses the network in six. "
-            + (f"{workload.subject} writes or streams over the network. " if workload and wanted else "")
-            + "What the peers and the switches carry cannot be seen from here: probe it before raising the MTU.",
-            evidence={"links": names, "detail": tuple(_range_text(facts, link) for link in found)},
-            advice=plan(JUMBO_FRAMES, links=names),
-            profile=JUMBO_FRAMES,
-            intent=not wanted,
-        ),
+        *((_below_range(facts, wanted, _gain_words(facts, workload)),) if wanted else ()),
+        *((_below_range(facts, others, ""),) if others else ()),
+    )
+
+
+def _gain_words(facts: Facts, workload: Workload) -> str:
+    if crosses_iscsi(facts, workload):
+        return (
+            f"Seen: {'; '.join(seen(facts))}. The article's transport step, of which the MTU is one part, gave "
+            f"{TRANSPORT_GAINS}. "
+        )
+    if workload.transport is None and not workload.is_replicated:
+        return f"Seen: {'; '.join(seen(facts))}. {workload.subject} writes or streams over it. "
+    return f"{workload.subject} writes or streams over the network. "
+
+
+def _below_range(facts: Facts, found: tuple[Link, ...], gains: str) -> Finding:
+    """``gains`` says why the declared work gains by it; empty where it is a matter of intent."""
+    names = tuple(link.name for link in found)
+    return MTU_BELOW_RANGE.found(
+        "advice" if gains else "info",
+        why="Each frame carries at most 1,500 bytes, so a block of 8 KiB crosses the network in six. "
+        + gains
+        + "What the peers and the switches carry cannot be seen from here: probe it before raising the MTU.",
+        evidence={"links": names, "detail": tuple(_range_text(facts, link) for link in found)},
+        advice=plan(JUMBO_FRAMES, links=names),
+        profile=JUMBO_FRAMES,
+        intent=not gains,
     )
 
 
@@ -90,11 +124,11 @@ MTU_BELOW_RANGE = Rule(
     "their driver allows more.",
     why="A block larger than the MTU is cut into frames, each of which costs a header, a descriptor and a share of an "
     "interrupt on both hosts.",
-    helps_when="Blocks larger than the MTU: sequential, batch or write-heavy replication inside one network segment in "
-    "which every host and switch carries the same MTU.",
+    helps_when="Blocks larger than the MTU: sequential, batch or write-heavy replication, and storage over iSCSI under "
+    "any load, inside one network segment in which every host and switch carries the same MTU.",
     hurts_when="One peer or switch port stays at 1500: TCP goes on, datagrams vanish without an error. Small writes "
     "get a little slower. Not for links that lead to the Internet or over a VPN.",
-    sources=(sources.WHITE_PAPER, sources.AWS_MTU, sources.GCP_MTU, sources.MEASURED_MTU),
+    sources=(sources.WHITE_PAPER, sources.OPENFILER, sources.AWS_MTU, sources.GCP_MTU, sources.MEASURED_MTU),
     function=mtu_below_range,
 )
 

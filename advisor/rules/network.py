@@ -12,6 +12,7 @@ from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.lookup import above, below, by_name, is_physical, is_up, number
 from advisor.rules.rule import Rule
+from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import Workload
 
 _LOST = ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors")
@@ -83,7 +84,7 @@ def _is_behind(facts: Facts) -> bool:
 
 def few_queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     is_behind, cpus = _is_behind(facts), facts.cpu.cores
-    if not cpus or not (is_behind or (workload is not None and workload.uses_network)):
+    if not cpus or not (is_behind or crosses_network(facts, workload)):
         return ()
     found = []
     for link in facts.links:

@@ -11,6 +11,7 @@ from advisor.rules.finding import Finding
 from advisor.rules.lookup import by_name, carries_default_route, is_physical, is_up, number, numbers
 from advisor.rules.mtu import ETHERNET_MTU
 from advisor.rules.rule import Rule
+from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import Workload
 
 _IPV6_MTU = 1280
@@ -81,7 +82,7 @@ def bond_by_address(facts: Facts, workload: Workload | None) -> tuple[Finding, .
     )
     if not found:
         return ()
-    declared = workload is not None and workload.uses_network
+    declared = bool(crosses_network(facts, workload))
     return (
         BOND_BY_ADDRESS.found(
             "advice" if declared else "info",

@@ -2,8 +2,141 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from tests.articles.table import Case
+from advisor.host import Host
+from tests.articles.openfiler import NEW_KERNEL, Machine, article
+from tests.articles.table import Case, found, reasons, recommended
 
-CASES: Final[tuple[Case, ...]] = ()
+_GAINS: Final = "S003: step 2 (jumbo frames, path changes, cache) gave "
+_ORDER: Final = ("1. advisor bench", "2. advisor limits --bench", "STOP here", "3. only then the disks", "TWICE")
+
+
+def _here(**parts: object) -> Callable[[], Host]:
+    return lambda: article(**parts)
+
+
+def _mounted(line: str) -> Callable[[], Host]:
+    """The article's links with storage that another protocol carries, and no session."""
+
+    def host() -> Host:
+        made = Machine(NEW_KERNEL, 48)
+        made.link("eth0", "10.0.2.15/24", default=True)
+        made.link("eth1", "10.20.1.7/24")
+        made.link("eth2", "192.0.2.7/24")
+        made.files["/proc/self/mountinfo"] += f"{line}\n"
+        return made.host()
+
+    return host
+
+
+_TRANSPORT: Final = (
+    Case(
+        "virtual machines, 8 KiB random, 35 % writes, MTU 1500",
+        f"{_GAINS}+28 % (RealLife)",
+        _here(),
+        recommended("jumbo-frames", "iscsi-vm"),
+        ("jumbo-frames: yes (workload)", "links=eth1,eth2,eth3,eth4"),
+        ("none of the cases", "white paper"),
+    ),
+    *(
+        Case(
+            f"{pattern} over four paths at MTU 1500",
+            f"{_GAINS}{gain}",
+            _here(),
+            recommended("iscsi-multipath", pattern),
+            ("iscsi-multipath: yes (workload)", "advisor plan iscsi-multipath"),
+            ("matter of intent",),
+        )
+        for pattern, gain in (
+            ("iometer.maxtp-r100", "+208 %"),
+            ("iometer.maxtp-rw50", "+63 %"),
+            ("iometer.reallife", "+28 %"),
+            ("iometer.rnd8k-r70", "+40 %"),
+            ("iscsi-vm", "+28 %"),
+        )
+    ),
+    Case(
+        "one path without multipath, other names",
+        f"{_GAINS}+40 % (random 8 KiB)",
+        _here(names=("ens2f0",), maps=False, timeout="120"),
+        recommended("iscsi", "iometer.rnd8k-r70"),
+        ("iscsi: yes (workload)", "advisor plan iscsi"),
+    ),
+    Case(
+        "the gain and what it rests on are said",
+        "S003: +28 % and +40 % for the mixed loads",
+        _here(),
+        found("links.mtu-below-range", "iometer.reallife"),
+        ("links.mtu-below-range (advice)", "links=eth1,eth2,eth3,eth4"),
+    ),
+    Case(
+        "backup to iSCSI disks, nothing declared of the transport",
+        "S003: sequential transfers over iSCSI gained most (+208 %)",
+        _here(),
+        recommended("iscsi-multipath", "backup"),
+        ("iscsi-multipath: yes (workload)",),
+    ),
+    Case(
+        "streaming-read from iSCSI disks, nothing declared of the transport",
+        "S003: sequential reads over iSCSI: +208 %",
+        _here(maps=False, timeout="120"),
+        recommended("iscsi", "streaming-read"),
+        ("iscsi: yes (workload)",),
+    ),
+    Case(
+        "the same, declared to stay on the host",
+        "S003: the gain is that of the storage's links",
+        _here(),
+        recommended("iscsi", "backup,transport=local"),
+        ("iscsi: no (unfit)", "Nothing of the declared workload crosses the network"),
+    ),
+    Case(
+        "requests of 512 bytes",
+        "S003: requests of 8 and 32 KiB gained; a request that fits into a frame gains nothing by a larger one",
+        _here(),
+        recommended("jumbo-frames", "iscsi-vm,block=512"),
+        ("jumbo-frames: no (unfit)", "fit into a frame of today (1,500 bytes)"),
+    ),
+    Case(
+        "MTU 9000 from end to end already",
+        "S003: jumbo frames are part of step 2: done",
+        _here(mtu=9000),
+        recommended("jumbo-frames", "iscsi-vm"),
+        ("in-force",),
+        ("unfit",),
+    ),
+    Case(
+        "order and stop rule with the recommendation",
+        "S003: links first with a file below the memory; no further step before they are near their maximum; then "
+        "the disks with a file of twice the memory",
+        _here(),
+        reasons("iscsi-multipath", "iscsi-vm"),
+        _ORDER,
+    ),
+    Case(
+        "the same with jumbo-frames",
+        "S003: the order decides",
+        _here(),
+        reasons("jumbo-frames", "iscsi-vm"),
+        (*_ORDER, "iscsi-multipath has it along"),
+    ),
+    Case(
+        "backup to an NFS mount",
+        "S000: sequential writes over the network gain by jumbo frames",
+        _mounted("90 1 0:50 / /backup rw - nfs4 nas:/x rw,vers=4.2,proto=tcp,clientaddr=192.0.2.7,addr=192.0.2.9"),
+        recommended("jumbo-frames", "backup"),
+        ("jumbo-frames: yes (workload)", "links=eth2"),
+        ("eth1",),
+    ),
+    Case(
+        "backup with local disks alone",
+        "S003: the gain is that of storage over links, and none is seen here",
+        _mounted("90 1 8:1 / /backup rw - xfs /dev/sda1 rw"),
+        recommended("jumbo-frames", "backup"),
+        ("jumbo-frames: perhaps (intent)",),
+    ),
+)
+
+CASES: Final[tuple[Case, ...]] = _TRANSPORT

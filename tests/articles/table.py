@@ -67,6 +67,17 @@ def recommended(profile: str, workload: str | None = None) -> Ask:
     return Ask(f"advisor recommend{_workload(workload)}", answer)
 
 
+def reasons(profile: str, workload: str | None = None) -> Ask:
+    """Why ``advisor recommend`` judges so of one profile."""
+
+    def answer(host: Host) -> str:
+        document = api.document(api.recommend(host, workload=workload))
+        (found,) = [one for one in document["recommendations"] if one["profile"] == profile]
+        return " ".join(one["text"] for one in found["why"]) or "no reason"
+
+    return Ask(f"advisor recommend{_workload(workload)}", answer)
+
+
 def planned(*profiles: str, **settings: str) -> Ask:
     """The changes of ``advisor plan``, and what it skips with the reason; the message of a plan that is refused."""
 

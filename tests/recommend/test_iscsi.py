@@ -31,7 +31,15 @@ def test_with_sessions_the_order_is_told_with_its_commands(tmp_path: Path) -> No
     one = judged(tmp_path)["iscsi"]
     assert one.fits == "perhaps"
     (order,) = [reason for reason in one.why if reason.rule == "iscsi.order"]
-    for command in ("advisor bench --target DIR", "advisor limits --bench", "advisor prove iscsi", "fio --name=disks"):
+    steps = (
+        "advisor bench --target DIR",
+        "advisor limits --bench",
+        "advisor prove iscsi",
+        "STOP here",
+        "fio --name=disks",
+    )
+    assert sorted(steps, key=order.text.index) == list(steps)
+    for command in steps:
         assert command in order.text
     assert one.measured[0].text.startswith("128.0 MB/s before and 394.5")
     assert one.command == "advisor plan iscsi"
@@ -55,6 +63,5 @@ def test_a_workload_of_the_article_is_told_which_cases_hold(tmp_path: Path) -> N
     assert cases == {
         "storage is reached over iSCSI": True,
         "two paths and more below multipath": False,
-        "sequential access": False,
-        "blocks of 64 KiB and more": False,
+        "requests larger than a frame of today (8,192 against 1,500 bytes)": True,
     }

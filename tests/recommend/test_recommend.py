@@ -51,7 +51,10 @@ def judged(root: Path, name: str, workload: str | None, found: Facts, **settings
         (LLT, "fss-cross-zone", CLUSTER, "yes", "workload"),
         # What cannot gain.
         (JUMBO, "block=512,access=sequential,transport=tcp", {**CLUSTER, "llt": None}, "no", "unfit"),
-        (JUMBO, "read=100%,access=random,block=8k,transport=tcp", {**CLUSTER, "llt": None}, "no", "unfit"),
+        (JUMBO, "read=100%,access=random,block=8k,transport=tcp", CLUSTER, "perhaps", "symptom"),
+        (JUMBO, "read=100%,access=random,block=8k,replication=sync", {**CLUSTER, "llt": None}, "no", "unfit"),
+        # The exception is that of mirrored data: nothing of it is said of other networks.
+        (JUMBO, "read=100%,access=random,block=8k,transport=tcp", {**CLUSTER, "llt": None}, "perhaps", "intent"),
         (JUMBO, "iris", {**CLUSTER, "llt": None}, "no", "unfit"),
         (BUFFERS, "iris", {**CLUSTER, "llt": None}, "no", "unfit"),
         (LLT, "iris,replication=none", CLUSTER, "no", "unfit"),

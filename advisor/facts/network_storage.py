@@ -1,0 +1,120 @@
+"""Storage that this host reaches, or serves, over the network, as seen: mounts, disks and targets that carry data.
+
+Kinds of mounts and their options: nfs(5), mount.cifs(8), and the names that BeeGFS, Ceph, Lustre and GlusterFS give
+themselves in mountinfo. Disks: the transport of SCSI (iscsi) and of NVMe controllers (tcp, rdma).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.facts.disks import Disk
+from advisor.facts.iscsi import Iscsi, link_at, link_towards
+from advisor.facts.links import Link
+from advisor.facts.mounts import Mount, read_mounts
+from advisor.facts.printable import printable
+from advisor.host import Host, Missing
+
+Kind = Literal["iscsi", "iscsi-target", "nvme", "nfs", "cifs", "beegfs", "ceph", "lustre", "glusterfs"]
+Protocol = Literal["tcp", "udp", "rdma"]
+
+MAX_LISTED: Final = 512
+"""Mounts and disks that are kept: a host has a few dozen at most."""
+_MAX_TEXT: Final = 200
+
+_MOUNTS: Final[Mapping[str, Kind]] = {
+    **{"nfs": "nfs", "nfs4": "nfs", "cifs": "cifs", "smb3": "cifs", "beegfs": "beegfs", "ceph": "ceph"},
+    **{"fuse.ceph": "ceph", "lustre": "lustre", "glusterfs": "glusterfs", "fuse.glusterfs": "glusterfs"},
+}
+_PROTOCOLS: Final[Mapping[str, Protocol]] = {
+    **{"tcp": "tcp", "tcp6": "tcp", "udp": "udp", "udp6": "udp", "rdma": "rdma", "rdma6": "rdma"},
+}
+# What speaks TCP where its options say nothing else; BeeGFS and Lustre choose between TCP and RDMA by themselves.
+_BY_DEFAULT: Final[Mapping[Kind, Protocol]] = {"nfs": "tcp", "cifs": "tcp", "ceph": "tcp", "glusterfs": "tcp"}
+
+
+class NetworkStorage(msgspec.Struct, frozen=True):
+    """One thing whose data crosses the network: a mount point, a disk, or a target that this host exports.
+
+    ``protocol`` is None where nothing tells it. ``links`` are the links that are known to carry it.
+    """
+
+    kind: Kind
+    name: str
+    protocol: Protocol | None
+    links: tuple[str, ...] = ()
+
+
+def read_network_storage(
+    host: Host, disks: Iterable[Disk], links: tuple[Link, ...], iscsi: Iscsi | None
+) -> tuple[NetworkStorage, ...]:
+    """What is seen of storage over the network: disks first, then mounts, then exported targets. ``links``, ``disks``
+    and ``iscsi`` are the host's."""
+    mounts = read_mounts(host)
+    found = [*_iscsi_disks(iscsi), *_nvme_disks(host, disks, links)]
+    found += [] if isinstance(mounts, Missing) else _mounts(mounts, links)
+    return tuple([*found, *_targets(iscsi)][:MAX_LISTED])
+
+
+def _iscsi_disks(iscsi: Iscsi | None) -> Iterator[NetworkStorage]:
+    for session in iscsi.sessions if iscsi else ():
+        yield from (NetworkStorage("iscsi", disk, "tcp", session.links) for disk in session.disks)
+
+
+def _nvme_disks(host: Host, disks: Iterable[Disk], links: tuple[Link, ...]) -> Iterator[NetworkStorage]:
+    """NVMe namespaces below a controller of nvme-tcp or nvme-rdma; those over Fibre Channel are on no link."""
+    for disk in disks:
+        if disk.kind != "nvme" or disk.pci is not None:
+            continue
+        # With native multipath the controllers are below the paths, and the namespace's own device is the subsystem.
+        places = [f"/sys/block/{one}/device" for one in disk.paths or (disk.name,)]
+        protocols = {_PROTOCOLS.get(_text(host, f"{place}/transport")) for place in places} - {None}
+        if protocols:
+            carried = (_of_address(_text(host, f"{place}/address"), links) for place in places)
+            yield NetworkStorage(
+                "nvme",
+                disk.name,
+                protocols.pop() if len(protocols) == 1 else None,
+                tuple(dict.fromkeys(link for link in carried if link)),
+            )
+
+
+def _text(host: Host, path: str) -> str:
+    text = host.read(path)
+    return "" if isinstance(text, Missing) else text
+
+
+def _of_address(address: str, links: tuple[Link, ...]) -> str | None:
+    """The link of a controller's address, ``traddr=192.0.2.1,trsvcid=4420,host_iface=eth1``."""
+    options = _options(address)
+    own = link_at(options.get("src_addr") or options.get("host_traddr"), links)
+    named = options.get("host_iface")
+    is_known = any(link.name == named for link in links)
+    return own or (named if is_known else None) or link_towards(options.get("traddr"), links)
+
+
+def _options(text: str) -> dict[str, str]:
+    return {key: value for key, equals, value in (one.partition("=") for one in text.split(",")) if equals}
+
+
+def _mounts(mounts: Iterable[Mount], links: tuple[Link, ...]) -> list[NetworkStorage]:
+    found: dict[str, NetworkStorage] = {}
+    for mount in mounts:
+        kind = _MOUNTS.get(mount.kind)
+        if kind is not None:
+            options = _options(mount.options)
+            protocol = _PROTOCOLS.get(options.get("proto", "")) or _BY_DEFAULT.get(kind)
+            link = link_at(options.get("clientaddr"), links) or link_towards(options.get("addr"), links)
+            name = printable(mount.target[:_MAX_TEXT])
+            found.setdefault(name, NetworkStorage(kind, name, protocol, (link,) if link else ()))
+    return list(found.values())
+
+
+def _targets(iscsi: Iscsi | None) -> Iterator[NetworkStorage]:
+    for target in iscsi.targets if iscsi else ():
+        if target.enabled is not False and target.disks:
+            portals = tuple(dict.fromkeys(one.link for one in target.portals if one.link))
+            yield NetworkStorage("iscsi-target", target.name, "tcp", portals)
