@@ -249,8 +249,11 @@ def reverse_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
     )
 
 
-# Links that containers and tunnels bring along: no second way into the host.
-_INSIDE = frozenset({"veth", "dummy", "vxlan", "geneve", "ipip", "ifb", "tap", "virtual", "macvtap"})
+# Links that containers and tunnels bring along, and the wireless card of a laptop in its dock: no second way into a
+# host of a storage network.
+_INSIDE = frozenset(
+    {"veth", "tun", "wireguard", "wlan", "dummy", "vxlan", "geneve", "ipip", "ifb", "tap", "virtual", "macvtap"}
+)
 
 
 def _homes(facts: Facts) -> tuple[Link, ...]:
@@ -262,18 +265,14 @@ def _homes(facts: Facts) -> tuple[Link, ...]:
         if is_up(link)
         and not link.detail.get("id")
         and link.kind not in _INSIDE
-        and (
-            link.kind != "bridge" or any(one.kind not in (*_INSIDE, "bridge", "tun") for one in below(link.name, links))
-        )
+        and (link.kind != "bridge" or any(one.kind not in (*_INSIDE, "bridge") for one in below(link.name, links)))
         and _networks(link)
     )
 
 
 def _in_one_network(homes: tuple[Link, ...]) -> tuple[str, ...]:
-    """Those that share a network; of wireless ones nothing is said, as a laptop in its dock has both for a while."""
-    wired = tuple(link for link in homes if link.kind != "wlan")
     return tuple(
-        link.name for link in wired if any(_networks(link) & _networks(other) for other in wired if other is not link)
+        link.name for link in homes if any(_networks(link) & _networks(other) for other in homes if other is not link)
     )
 
 

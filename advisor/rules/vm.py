@@ -21,6 +21,7 @@ _RESERVE_SHARE = 0.03
 _RESERVE_KB = 262_144
 _UNUSED_SHARE = 0.05
 _LOW_SWAPPINESS = 10
+_SWAPPED_BYTES = 64 * _MIB
 
 
 def dirty_at_limit(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
@@ -178,13 +179,14 @@ PAGES_ALWAYS = Rule(
 
 def swapping(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     pages, swappiness = facts.counters.swapped_out_pages, number(facts, "vm.swappiness")
-    if not pages or swappiness is None or swappiness <= _LOW_SWAPPINESS:
+    swapped = (pages or 0) * facts.memory.page_bytes
+    if pages is None or swapped < _SWAPPED_BYTES or swappiness is None or swappiness <= _LOW_SWAPPINESS:
         return ()
     is_database = workload is not None and workload.access == "random"
     return (
         SWAPPING.found(
             "advice" if is_database else "info",
-            title=f"The host has written {pages * facts.memory.page_bytes // _MIB:,} MiB to swap since boot",
+            title=f"The host has written {swapped // _MIB:,} MiB to swap since boot",
             why="What a program needs again is read back page by page while it waits."
             + (" The declared workload reads at random, and so touches any page." if is_database else ""),
             evidence={"swapped_out_pages": pages, "vm.swappiness": swappiness},
@@ -197,7 +199,7 @@ def swapping(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
 SWAPPING = Rule(
     id="vm.swapping",
     title="The host writes memory to swap",
-    what="pswpout of /proc/vmstat since boot, where vm.swappiness is above 10.",
+    what="pswpout of /proc/vmstat since boot, 64 MiB and more, where vm.swappiness is above 10.",
     why="swappiness weighs giving up anonymous memory against giving up page cache; storage servers and databases want "
     "their own memory kept.",
     helps_when="The page cache is large and pushes out memory that programs use.",

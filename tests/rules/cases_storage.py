@@ -362,6 +362,7 @@ SILENT: list[tuple[str, str | None, Parts]] = [
     ("vm.huge-pages-always", None, {**memory(**ALWAYS), **counted(compaction_stalls=900, huge_page_faults=10**6)}),
     ("vm.swapping", None, {**counted(swapped_out_pages=70_000), **sysctl(vm__swappiness="10")}),
     ("vm.swapping", "oltp", counted(swapped_out_pages=0)),
+    ("vm.swapping", "oltp", counted(swapped_out_pages=900)),
     ("vm.huge-pages-unused", None, memory(hugepages=(HugePagePool(2 << 20, 16_384, 200),))),
     ("vm.huge-pages-unused", None, memory(hugepages=(HugePagePool(2 << 20, 16, 16),))),
     ("vm.huge-pages-unused", None, memory(hugepages=(HugePagePool(2 << 20, 16_384, None),))),
