@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -201,9 +201,11 @@ class Trial:
         self.pending: str | None = None
         """What was being set when it failed: its live value is ours, whatever it reads."""
 
-    def put_in(self) -> None:
-        """Every value after, read back. Raises CommandError."""
+    def put_in(self, tunables: Collection[str] | None = None) -> None:
+        """Every value after, or those of ``tunables`` alone, read back. Raises CommandError."""
         for change in self._plan.changes:
+            if tunables is not None and change.tunable not in tunables:
+                continue
             self.pending = change.tunable
             kept = None if observe(self._host, change.probe) == change.after else _set(self._host, change)
             if kept is None:

@@ -17,6 +17,7 @@ from advisor.facts.whole import Facts
 from advisor.journal import Damaged
 from advisor.planning.records import Plan
 from advisor.profiles import Profile
+from advisor.proof.blocks import ArmsProof
 from advisor.proof.comparison import Comparison
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
@@ -156,6 +157,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     ],
     "advisor.proof/1": fields_of(Proof, "schema"),
     "advisor.bench/1": fields_of(Bench, "schema"),
+    "advisor.arms/1": fields_of(ArmsProof, "schema"),
     "advisor.comparison/1": fields_of(Comparison, "schema"),
     **FLEET_DOCUMENTS,
 }

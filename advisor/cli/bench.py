@@ -24,7 +24,7 @@ from advisor.cli.output import print_json, print_text, say, terminal_width, want
 from advisor.cli.scan import Json
 
 if TYPE_CHECKING:
-    from advisor.proof.archive import Saved, SavedBench
+    from advisor.proof.archive import Saved, SavedArms, SavedBench
     from advisor.proof.series import Bench
 
 
@@ -119,7 +119,8 @@ def compare(
     the result was printed but its page could not be written.
     """
     from advisor.cli.prove_page import UNWRITTEN, check_page, write_page
-    from advisor.proof.archive import load_any
+    from advisor.errors import UsageError
+    from advisor.proof.archive import SavedArms, load_any
 
     if html is not None:
         check_page(html, others=(first, second))
@@ -128,7 +129,10 @@ def compare(
         return _again(found, first, html, as_json=as_json)
     from advisor.proof.comparison import compare as set_against
 
-    result = set_against(found, load_any(second), (str(first), str(second)))
+    other = load_any(second)
+    if isinstance(found, SavedArms) or isinstance(other, SavedArms):
+        raise UsageError("a comparison of several arms cannot be compared with another result", hint="name it alone")
+    result = set_against(found, other, (str(first), str(second)))
     if as_json:
         print_json(result)
     else:
@@ -140,12 +144,17 @@ def compare(
     return 1 if result.is_worse or result.verdict == "invalid" else 0
 
 
-def _again(saved: Saved | SavedBench, path: Path, html: Path | None, *, as_json: bool) -> int:
+def _again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path | None, *, as_json: bool) -> int:
     """Analyse one saved result again; a verdict that has become another is told."""
     from advisor.cli.prove_page import UNWRITTEN, write_page
     from advisor.errors import UsageError
-    from advisor.proof.archive import SavedBench, reanalyse, reanalyse_series
+    from advisor.proof.archive import SavedArms, SavedBench, reanalyse, reanalyse_arms, reanalyse_series
 
+    if isinstance(saved, SavedArms):
+        from advisor.cli.prove_arms import show_arms
+
+        say(f"{path}: the session of {saved.result.session.started}, analysed again; nothing was measured")
+        return show_arms(reanalyse_arms(saved), html, None, as_json=as_json)
     if isinstance(saved, SavedBench):
         if html is not None:
             raise UsageError("--html: one series alone has no page", hint="name a second one, or a saved proof")

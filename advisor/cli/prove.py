@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 
 def prove(
     name: Annotated[
-        str | None, typer.Argument(metavar="PROFILE", help="Not needed with --self-test.", autocompletion=profile_names)
+        str | None,
+        typer.Argument(metavar="PROFILE", help="Not with --self-test or --arms.", autocompletion=profile_names),
+    ] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option("--arms", metavar="none,P,Q…", help="Compare several profiles with none, in the same blocks."),
     ] = None,
     target: Annotated[
         Path | None, typer.Option("--target", metavar="DIR", help="Where fio may make its scratch file.")
@@ -55,7 +60,10 @@ def prove(
     workloads: Annotated[
         list[str] | None,
         typer.Option(
-            "--workload", metavar="NAME", help="Claim this instead; up to three.", autocompletion=workload_names
+            "--workload",
+            metavar="NAME",
+            help="Claim this instead; up to three. With --arms any number, and patterns such as 'infoscale.*'.",
+            autocompletion=workload_names,
         ),
     ] = None,
     budget: Budget = None,
@@ -89,11 +97,15 @@ def prove(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
     ] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Write the bars of --arms as a picture, too.")
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Apply and roll back a profile in interleaved pairs around fio micro-runs, and say whether it helped.
 
-    Exit code 0 for a proven gain (or, with --self-test, for none invented), 1 for every other verdict, 4 where
+    Exit code 0 for a proven gain (of any arm with --arms; with --self-test, for none invented), 1 for every other
+    verdict, 4 where
     the result was printed but its page could not be written (unless the profile was kept).
     """
     from advisor.cli.prove_page import UNWRITTEN, check_page, write_page
@@ -102,13 +114,18 @@ def prove(
     from advisor.proof.conductor import InterruptedProofError
     from advisor.proof.progress import show_progress
 
-    if (name is None) != self_test:
-        raise UsageError("give a profile, or --self-test without one")
+    if sum((name is not None, self_test, arms is not None)) != 1:
+        raise UsageError("expected one of: a profile, --arms none,P,Q, --self-test")
+    if arms is not None and keep_if_gain:
+        raise UsageError("--keep-if-gain: which of several arms would be kept is not defined", hint="advisor apply")
+    if svg is not None and arms is None:
+        raise UsageError("--svg belongs to --arms", hint="--html writes the pictures of a proof")
     if target is None and raw_device is None and peer_ssh is None:
         raise UsageError("nothing to measure on", hint="--target DIR, or --peer-ssh HOST for the workloads net.*")
     if peer_address is not None and peer_ssh is None:
         raise UsageError("--peer-address belongs to --peer-ssh")
-    check_call(name, workloads or ())
+    if arms is None:
+        check_call(name, workloads or ())
     chosen = chosen_settings(
         target=target,
         raw_device=raw_device,
@@ -127,21 +144,32 @@ def prove(
         chosen, keep_if_gain=keep_if_gain, allow_link_flap=allow_link_flap, self_test=self_test
     )
     if html is not None:
-        check_page(html, others=(save,))
+        check_page(html, others=(save, svg))
+    if svg is not None:
+        check_page(svg, "--svg", others=(save, html))
     if peer_ssh is not None:
         from advisor.proof.peer import check_destination
 
         check_destination(peer_ssh)
+    second = (peer_ssh, peer_address) if peer_ssh is not None else None
+    if arms is not None:
+        from advisor.cli.prove_arms import prove_arms
+
+        options = _repeated(pairs, budget, byte_budget, volume, reconnect, allow_remount=allow_remount, force=force)
+        means = {"reconnect": reconnect, "allow_remount": allow_remount}
+        return prove_arms(
+            arms, workloads or (), settings(pairs), chosen, second, means, options, html, svg, as_json=as_json
+        )
     need_root()
     progress = show_progress(say)
 
     def measure() -> Proof:
         from advisor.proof.profile import SecondHost, noise_floor, prove_profile
 
-        second = SecondHost(peer_ssh, peer_address) if peer_ssh is not None else None
+        peer = SecondHost(*second) if second is not None else None
         if self_test:
             return noise_floor(
-                live_host(), workloads or [usual_workload(chosen)], chosen, second=second, progress=progress
+                live_host(), workloads or [usual_workload(chosen)], chosen, second=peer, progress=progress
             )
 
         return prove_profile(
@@ -152,7 +180,7 @@ def prove(
             workloads=workloads or (),
             reconnect=reconnect,
             allow_remount=allow_remount,
-            second=second,
+            second=peer,
             progress=progress,
             say=say,
         )
@@ -176,6 +204,23 @@ def prove(
     if not tell(proof) and not proof.kept:
         return UNWRITTEN
     return exit_code(proof)
+
+
+def _repeated(
+    pairs: Sequence[str] | None,
+    budget: float | None,
+    byte_budget: int | None,
+    volume: str | None,
+    reconnect: str | None,
+    *,
+    allow_remount: bool,
+    force: bool,
+) -> tuple[str, ...]:
+    """The options that a session does not record in a field of its own, word by word."""
+    named = (("--budget", budget), ("--byte-budget", byte_budget), ("--volume", volume), ("--reconnect", reconnect))
+    given = (*(("--set", pair) for pair in pairs or ()), *((name, value) for name, value in named if value is not None))
+    flags = (("--allow-remount", allow_remount), ("--force", force))
+    return (*(f"{name}={value}" for name, value in given), *(name for name, is_given in flags if is_given))
 
 
 def usual_workload(chosen: Settings) -> str:

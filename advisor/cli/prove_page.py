@@ -44,16 +44,21 @@ def _is_replaceable(path: Path) -> bool:
 
 
 def write_page(path: Path, result: Proof | Comparison) -> bool:
-    """Write the page, whole or not at all; whether that went well. A fault is told on standard error."""
+    """Write the page, whole or not at all; whether that succeeded. A fault is reported on standard error."""
+    return write_text(path, _page(result), "page")
+
+
+def write_text(path: Path, text: str, noun: str) -> bool:
+    """Write a page or picture, whole or not at all; whether that succeeded. A fault is reported on standard error."""
     from advisor.errors import AdvisorError
     from advisor.host.putfile import save_output
 
     try:
-        save_output(str(path), _page(result).encode(), mode=0o644)
+        save_output(str(path), text.encode(), mode=0o644)
     except (AdvisorError, OSError) as error:
-        say(f"advisor: the page was not written: {error}")
+        say(f"advisor: the {noun} was not written: {error}")
         return False
-    say(f"{path}: the result as a page")
+    say(f"{path}: the result as a {noun}")
     return True
 
 

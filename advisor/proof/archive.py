@@ -21,6 +21,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, CommandError, InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host.putfile import put_file
+from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, conclude
 from advisor.proof.kept import keep
 from advisor.proof.metrics import Figures
 from advisor.proof.records import Proof, Run, resolve
@@ -55,17 +56,25 @@ class SavedBench(msgspec.Struct, frozen=True):
     schema: Literal["advisor.bench-archive/1"] = "advisor.bench-archive/1"
 
 
+class SavedArms(msgspec.Struct, frozen=True):
+    """A comparison of several arms with what fio printed, by run number."""
+
+    result: ArmsProof
+    fio: Mapping[int, str]
+    schema: Literal["advisor.arms-archive/1"] = "advisor.arms-archive/1"
+
+
 class _Head(msgspec.Struct, frozen=True):
     schema: str
 
 
-Result = TypeVar("Result", Proof, Bench)
+Result = TypeVar("Result", Proof, Bench, ArmsProof)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def save(path: str | Path, result: Proof | Bench, fio: Mapping[int, str]) -> None:
+def save(path: str | Path, result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> None:
     """Write a result, whole or not at all: mode 0600, or mode and owner of the regular file that it replaces.
 
     Raises CommandError with the kernel's words, also for what is there and no regular file.
@@ -126,19 +135,30 @@ def preserve(
     return result, None
 
 
-def _packed(result: Proof | Bench, fio: Mapping[int, str]) -> bytes:
+def _packed(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> bytes:
     # A file does not say where it is: it may be moved.
     bare = msgspec.structs.replace(result, saved_to=None)
-    saved = Saved(bare, fio) if isinstance(bare, Proof) else SavedBench(bare, fio)
-    return gzip.compress(msgspec.json.encode(saved), mtime=0)
+    return gzip.compress(msgspec.json.encode(_saved(bare, fio)), mtime=0)
 
 
-def _what(result: Proof | Bench) -> str:
-    return result.profile if isinstance(result, Proof) else "bench"
+def _saved(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> Saved | SavedBench | SavedArms:
+    match result:
+        case Proof():
+            return Saved(result, fio)
+        case Bench():
+            return SavedBench(result, fio)
+        case ArmsProof():
+            return SavedArms(result, fio)
 
 
-def _when(result: Proof | Bench) -> datetime:
-    started = result.session.started if isinstance(result, Proof) else result.series.started
+def _what(result: Proof | Bench | ArmsProof) -> str:
+    if isinstance(result, Proof):
+        return result.profile
+    return "bench" if isinstance(result, Bench) else "arms"
+
+
+def _when(result: Proof | Bench | ArmsProof) -> datetime:
+    started = result.series.started if isinstance(result, Bench) else result.session.started
     return datetime.fromisoformat(started).astimezone(UTC)
 
 
@@ -148,20 +168,22 @@ def _when(result: Proof | Bench) -> datetime:
 def load(path: str | Path) -> Saved:
     """A saved proof. Raises InvalidInputError that names the file and what is wrong with it."""
     saved = load_any(path)
+    if isinstance(saved, SavedArms):
+        raise InvalidInputError(f"{path}: a saved comparison of several arms: advisor compare {path} prints it")
     if not isinstance(saved, Saved):
         raise InvalidInputError(f"{path}: not a saved proof but a saved series (advisor bench)")
     return saved
 
 
-def load_any(path: str | Path) -> Saved | SavedBench:
-    """A saved proof or series, with ``saved_to`` as the path given.
+def load_any(path: str | Path) -> Saved | SavedBench | SavedArms:
+    """A saved proof, series or comparison of arms, with ``saved_to`` as the path given.
 
     Raises InvalidInputError that names the file, PermissionDeniedError.
     """
     try:
         content = _unpacked(path)
         schema = msgspec.json.decode(content, type=_Head).schema
-        kind: type[Saved] | type[SavedBench] = SavedBench if schema.startswith("advisor.bench-") else Saved
+        kind = _KINDS.get(schema.partition("/")[0], Saved)
         saved = msgspec.json.decode(content, type=kind)
     except PermissionError as error:
         raise PermissionDeniedError(f"{path}: {error.strerror}", hint="run it as who saved it, or as root") from error
@@ -172,6 +194,8 @@ def load_any(path: str | Path) -> Saved | SavedBench:
     change = msgspec.structs.replace
     if isinstance(saved, Saved):
         return change(saved, proof=change(saved.proof, saved_to=str(path)))
+    if isinstance(saved, SavedArms):
+        return change(saved, result=change(saved.result, saved_to=str(path)))
     return change(saved, bench=change(saved.bench, saved_to=str(path)))
 
 
@@ -188,7 +212,13 @@ def _unpacked(path: str | Path) -> bytes:
     return content
 
 
-def _check(path: str | Path, saved: Saved | SavedBench) -> None:
+_KINDS: Final[Mapping[str, type[Saved] | type[SavedBench] | type[SavedArms]]] = {
+    "advisor.bench-archive": SavedBench,
+    "advisor.arms-archive": SavedArms,
+}
+
+
+def _check(path: str | Path, saved: Saved | SavedBench | SavedArms) -> None:
     """What the types do not say: that it is no longer than a session, and that every figure is one."""
     try:
         if isinstance(saved, Saved):
@@ -201,6 +231,8 @@ def _check(path: str | Path, saved: Saved | SavedBench) -> None:
             level = session.schedule.alpha
             _require(0 < level < 1, f"{level:g} is no level of significance")
             extra = session.warm_up
+        elif isinstance(saved, SavedArms):
+            runs, extra = _arms_runs(saved.result.session), saved.result.session.warm_up
         else:
             series = saved.bench.series
             runs = [run for one in series.rounds for run in one.runs]
@@ -208,15 +240,42 @@ def _check(path: str | Path, saved: Saved | SavedBench) -> None:
             _require(len(series.rounds) <= MAX_ROUNDS, f"{len(series.rounds)} rounds are more than a series has")
             for name in series.workloads:
                 get(name)
+        arms = len(saved.result.session.arms) if isinstance(saved, SavedArms) else 1
         most = max(Counter((run.arm, run.workload) for run in runs).values(), default=0)
-        _require(most <= MAX_ROUNDS, f"{most} runs of a workload are more than a session has")
+        _require(most <= MAX_ROUNDS * arms, f"{most} runs of a workload are more than a session has")
         _require(len(extra) <= MAX_RUNS, f"{len(extra)} warm-up runs are more than a session has")
         _check_runs([*runs, *extra])
-        _when(saved.proof if isinstance(saved, Saved) else saved.bench)
+        _when(_result_of(saved))
     except AdvisorError as error:
         raise InvalidInputError(f"{path}: {error.message}", hint=error.hint) from error
     except ValueError as error:
         raise InvalidInputError(f"{path}: not a saved proof or series: {error}") from error
+
+
+def _result_of(saved: Saved | SavedBench | SavedArms) -> Proof | Bench | ArmsProof:
+    match saved:
+        case Saved():
+            return saved.proof
+        case SavedBench():
+            return saved.bench
+        case SavedArms():
+            return saved.result
+
+
+def _arms_runs(session: ArmsSession) -> list[Run]:
+    """The runs of a saved comparison. Raises InvalidInputError where its blocks are not those of its arms."""
+    _require(session.arms[:1] == (NONE,) and len(session.arms) > 1, "its arms are not those of a session")
+    _require(len(session.blocks) <= MAX_ROUNDS, f"{len(session.blocks)} blocks are more than a session has")
+    for name in session.workloads:
+        get(name)
+    cells = [cell for block in session.blocks for cell in block.cells]
+    _require(all(cell.arm in session.arms for cell in cells), "a block has an arm that the session has not")
+    return [run for cell in cells for run in (*cell.runs, *([cell.control] if cell.control else []))]
+
+
+def reanalyse_arms(saved: SavedArms) -> ArmsProof:
+    """The comparison that follows from a saved session."""
+    return msgspec.structs.replace(conclude(saved.result.session), saved_to=saved.result.saved_to)
 
 
 def _require(holds: bool, words: str) -> None:

@@ -32,7 +32,7 @@ from advisor.proof.workloads import Workload, get
 CONTROL_SECONDS = 1.0
 SEQUENCE_RUNS = 8
 
-Stage = Literal["plan", "scratch", "warm-up", "pair", "round", "restore"]
+Stage = Literal["plan", "scratch", "warm-up", "pair", "round", "block", "restore"]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

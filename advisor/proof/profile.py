@@ -74,7 +74,7 @@ class ProfileToggle:
         return (f"--numa_cpu_nodes={self._place_node}", f"--numa_mem_policy=bind:{self._place_node}")
 
 
-class _Means(msgspec.Struct, frozen=True):
+class Means(msgspec.Struct, frozen=True):
     """What the user permits and names beside the settings."""
 
     second: SecondHost | None
@@ -84,28 +84,28 @@ class _Means(msgspec.Struct, frozen=True):
     say: Callable[[str], None]
 
 
-class _Ground(msgspec.Struct, frozen=True):
+class Ground(msgspec.Struct, frozen=True):
     """Where a session measures, and with which fio."""
 
     target: Target
     runner: FioProcess
 
 
-def _ground(host: Host, claims: Sequence[str], settings: Settings, second: SecondHost | None) -> _Ground:
+def ground_for(host: Host, claims: Sequence[str], settings: Settings, second: SecondHost | None) -> Ground:
     """Target and runner for these workloads, the peer asked and tried. Raises UsageError and RefusedError."""
     workloads = [get(name) for name in claims]
     has_target = bool(settings.target or settings.raw)
     target = chosen_target(host, settings, claims) if has_target else None
     if second is None:
         assert target is not None, "without a peer only what has a target is measured"
-        return _Ground(target, FioProcess())
+        return Ground(target, FioProcess())
     with caught_signals() as stop:
         peer = find_peer(host, Ssh(), second.ssh, second.address, stop)
         runner = NetworkFio(host, peer, Ssh())
         runner.check(workloads, stop)
     if target is None:
-        return _Ground(peer_target(peer), runner)
-    return _Ground(msgspec.structs.replace(target, peer_ssh=peer.ssh, peer_address=peer.address), runner)
+        return Ground(peer_target(peer), runner)
+    return Ground(msgspec.structs.replace(target, peer_ssh=peer.ssh, peer_address=peer.address), runner)
 
 
 def measurable_claims(
@@ -138,7 +138,7 @@ def noise_floor(
     """`self_test` on a target, between two hosts, or both."""
     has_target = bool(settings.target or settings.raw)
     claims = measurable_claims(workloads, has_target=has_target, has_peer=second is not None)
-    ground = _ground(host, claims, settings, second)
+    ground = ground_for(host, claims, settings, second)
     return self_test(host, claims, settings, runner=ground.runner, target=ground.target, progress=progress)
 
 
@@ -178,9 +178,9 @@ def prove_profile(
         for record, _ in recover(host, kept):
             say(f"{record.id} had been interrupted and was put back")
         facts = scan(host)
-        plan = _toggled(plan_profiles(host, [name], values, runtime_only=True, store=kept, facts=facts))
-        _check(plan, profile)
-        means = _Means(second, reconnect, allow_remount, progress, say)
+        plan = live_changes(plan_profiles(host, [name], values, runtime_only=True, store=kept, facts=facts))
+        require_changes(plan, profile)
+        means = Means(second, reconnect, allow_remount, progress, say)
         proof = _measured(host, profile, plan, facts, claims, settings, means, kept)
     if not (settings.keep_if_gain and proof.is_gain):
         return proof
@@ -197,18 +197,18 @@ def _measured(
     facts: Facts,
     claims: Sequence[str],
     settings: Settings,
-    means: _Means,
+    means: Means,
     store: Store,
 ) -> Proof:
     """The session itself, between the refusals that only this host can tell and the mount that must be back."""
     subject = _subject(profile, claims)
-    node = _place_node(profile, settings, facts)
+    node = fio_node(profile, settings, facts)
     require_other_way_in(host, facts, plan, force=settings.force)
-    ground = _ground(host, claims, settings, means.second)
-    hook = _reconnecting(host, profile, subject, ground.target, means)
+    ground = ground_for(host, claims, settings, means.second)
+    hook = reconnect_hook(host, profile, subject, ground.target, means)
     # without that permission the session is refused anyway
     path = path_check(host, facts, plan, ground.target, means.say) if settings.allow_link_flap else None
-    with _mounted_again(hook), trial(host, plan, store) as running:
+    with mounted_again(hook), trial(host, plan, store) as running:
         return prove(
             host,
             subject,
@@ -217,7 +217,7 @@ def _measured(
             reconnect=hook,
             runner=ground.runner,
             target=ground.target,
-            notes=(*_path_notes(path), *_place_notes(node)),
+            notes=(*path_notes(path), *_place_notes(node)),
             values=[Setting(one.tunable, one.before, one.after, one.why) for one in plan.changes],
             progress=means.progress,
         )
@@ -228,7 +228,7 @@ def _place_notes(node: int | None) -> Iterable[str]:
         yield f"in arm B fio, with its memory, is on node {node}; in arm A on no node in particular"
 
 
-def _path_notes(path: PathCheck | None) -> tuple[str, ...]:
+def path_notes(path: PathCheck | None) -> tuple[str, ...]:
     if path is None:
         return ()
     if not path.asked:
@@ -237,7 +237,7 @@ def _path_notes(path: PathCheck | None) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _mounted_again(hook: Reconnect | None) -> Iterator[None]:
+def mounted_again(hook: Reconnect | None) -> Iterator[None]:
     """However the session ends, what was unmounted is mounted. Raises NotRestoredError that lists all that is not."""
     try:
         yield
@@ -260,12 +260,12 @@ def _ensure_mounted(hook: Reconnect | None) -> None:
         hook.ensure_mounted()
 
 
-def _toggled(plan: Plan) -> Plan:
+def live_changes(plan: Plan) -> Plan:
     """The plan without what has no live value of its own: a service's placement waits for its restart."""
     return msgspec.structs.replace(plan, changes=tuple(change for change in plan.changes if change.steps))
 
 
-def _check(plan: Plan, profile: Profile) -> None:
+def require_changes(plan: Plan, profile: Profile) -> None:
     if plan.blocking:
         first = plan.blocking[0]
         raise RefusedError(f"{first.tunable}: {first.reason}", hint=f"advisor plan {profile.name} shows all")
@@ -286,7 +286,7 @@ def _subject(profile: Profile, claims: Sequence[str]) -> Subject:
     )
 
 
-def _place_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:
+def fio_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:
     """The node of the device behind the target, for profiles that place services. Raises RefusedError if unknown."""
     if profile.proof is None or not profile.proof.place_fio:
         return None
@@ -302,7 +302,7 @@ def _place_node(profile: Profile, settings: Settings, facts: Facts) -> int | Non
     return node
 
 
-def _reconnecting(host: Host, profile: Profile, subject: Subject, target: Target, means: _Means) -> Reconnect | None:
+def reconnect_hook(host: Host, profile: Profile, subject: Subject, target: Target, means: Means) -> Reconnect | None:
     """What makes connections or mounts anew. Raises UsageError, or RefusedError where a remount would not do."""
     if means.reconnect is not None and means.allow_remount:
         raise UsageError("--reconnect and --allow-remount exclude each other")

@@ -113,11 +113,14 @@ def _plan_line(event: ProgressEvent, plan: Schedule) -> str:
     if plan.arms == 1:
         each = f"{_counted(event.workloads, 'workload')}, in an order that is drawn anew"
         return f"Plan: {_counted(plan.pairs, 'round')} of {plan.seconds_per_run:g} s runs of {each}."
+    if plan.arms > 2 or event.workloads:
+        each = f"{plan.arms} arms, each with {_counted(event.workloads, 'workload')}"
+        return f"Plan: {_counted(plan.pairs, 'block')} of {each}, {plan.seconds_per_run:g} s a run, judged at the end."
     return f"Plan: at most {_counted(plan.pairs, 'pair')} of {plan.seconds_per_run:g} s runs, {_looks(plan.looks)}."
 
 
 def _noun(plan: Schedule) -> str:
-    return "pair" if plan.arms == 2 else "round"
+    return {1: "round", 2: "pair"}.get(plan.arms, "block")
 
 
 def _counted(count: int, noun: str) -> str:

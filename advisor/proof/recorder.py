@@ -9,11 +9,12 @@ from typing import Generic, TypeVar
 import msgspec
 
 from advisor.proof.archive import Result, preserve
+from advisor.proof.blocks import ArmsSession
 from advisor.proof.measurer import Measurer
 from advisor.proof.records import Session
 from advisor.proof.series import Series
 
-Record = TypeVar("Record", Session, Series)
+Record = TypeVar("Record", Session, Series, ArmsSession)
 
 
 class Recorder(Generic[Record, Result]):

@@ -104,12 +104,13 @@ def level_for(looks: Sequence[int]) -> float:
 
 
 def pair_seconds(workloads: Sequence[Workload], mode: Mode, place_seconds: float, arms: int = 2) -> float:
-    """Predicted duration of one pair: two arms, every workload in each, and its share of the control; or of a round."""
+    """Predicted duration of one pair or block: every workload in each arm, and its share of the control (in a block
+    of more than two arms, one in each); or of a round of a single arm."""
     arm = place_seconds + len(workloads) * (mode.seconds + FIO_OVERHEAD_SECONDS)
     if arms == 1:
         return arm
-    control = (min(1.0, mode.seconds) + FIO_OVERHEAD_SECONDS) / CONTROL_EVERY
-    return 2 * (arm + control)
+    control = (min(1.0, mode.seconds) + FIO_OVERHEAD_SECONDS) / (CONTROL_EVERY if arms == 2 else 1)
+    return arms * (arm + control)
 
 
 def plan_bytes(device_bytes: int, byte_budget: int | None) -> int:
@@ -145,7 +146,8 @@ def make_schedule(
     each = pair_seconds(workloads, mode, place_seconds, arms)
     warm_up = arms * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + FIO_OVERHEAD_SECONDS))
     fixed = size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
-    pairs = _fitting_pairs(mode, each, fixed, budget_seconds, "pair" if arms == 2 else "round")
+    noun = {1: "round", 2: "pair"}.get(arms, "block")
+    pairs = _fitting_pairs(mode, each, fixed, budget_seconds, noun)
     writers = sum(1 for workload in workloads if workload.is_writing)
     writing_runs = writers * arms * (WARM_UP_RUNS + pairs)
     per_run = _run_bytes(budget, size, writing_runs, _smallest_run(workloads))

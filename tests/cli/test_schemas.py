@@ -18,6 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from advisor.proof.archive import save
 from advisor.report.json import scan_document
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, tree
 from tests.cli.test_bench import QUICK, kept, proof
@@ -25,6 +26,7 @@ from tests.cli.test_bench import advisor as with_fio
 from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import FakeFio
 from tests.proof.sessions import WORKLOAD
+from tests.proof.test_arms import made
 from tests.report.pictures import beegfs, judged
 from tests.schemas import SCHEMAS, judge
 
@@ -131,6 +133,20 @@ def test_what_is_measured(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None
     assert judge(with_fio("compare", saved, saved, "--json", state=tmp_path).stdout)["schema"] == "advisor.comparison/1"
     place = kept(tmp_path / "proof", proof(1.3))
     assert judge(with_fio("compare", place, "--json", state=tmp_path).stdout)["schema"] == "advisor.proof/1"
+
+
+def test_several_arms(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
+    found = made({"a": 1.2, "b": 1.0}, blocks=12, noise=0.03, seed=1, workloads=(WORKLOAD,))
+    place = tmp_path / "arms.gz"
+    save(place, found, {})
+    assert judge(with_fio("compare", place, "--json", state=tmp_path).stdout)["schema"] == "advisor.arms/1"
+    for words in (
+        ("--arms", "none"),
+        ("--arms", "none,jumbo-frames", "jumbo-frames"),
+        ("--svg", "x.svg", "jumbo-frames"),
+    ):
+        error = judge(with_fio("prove", "--target", disk, *words, "--json", state=tmp_path, fio=fake_fio).stdout)
+        assert error["error"]["code"] == 2
 
 
 def test_import_and_export(advisor: Advisor, tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""``advisor prove --arms``: several profiles against the host as it is, in one session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.host.own import need_root
+
+if TYPE_CHECKING:
+    from advisor.proof.blocks import ArmsProof
+    from advisor.proof.conductor import Settings
+
+
+def prove_arms(
+    arms: str,
+    workloads: Sequence[str],
+    values: Mapping[str, str],
+    chosen: Settings,
+    second: tuple[str, str | None] | None,
+    means: Mapping[str, Any],
+    options: Sequence[str],
+    html: Path | None,
+    svg: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Measure, print, write the page and the picture. 0 where a gain of any arm is proven, 1 where none is."""
+    from advisor.errors import UsageError
+    from advisor.host import live_host
+    from advisor.proof.arm_profiles import expand_workloads, parse_arms
+    from advisor.proof.arm_profiles import prove_arms as measure
+    from advisor.proof.arms_session import InterruptedArmsError
+    from advisor.proof.profile import SecondHost
+    from advisor.proof.progress import show_progress
+
+    names, loads = parse_arms(arms), expand_workloads(workloads)
+    if not loads:
+        raise UsageError("--arms needs --workload NAME", hint="--workload 'infoscale.*' are the white paper's nine")
+    need_root()
+    peer = SecondHost(*second) if second is not None else None
+    try:
+        found = measure(
+            live_host(),
+            names,
+            loads,
+            values,
+            chosen,
+            second=peer,
+            options=options,
+            progress=show_progress(say),
+            say=say,
+            **means,
+        )
+    except InterruptedArmsError as stopped:
+        show_arms(stopped.result, html, svg, as_json=as_json)
+        say(f"advisor: {stopped.message}")
+        return stopped.exit_code
+    return show_arms(found, html, svg, as_json=as_json)
+
+
+def show_arms(found: ArmsProof, html: Path | None, svg: Path | None, *, as_json: bool) -> int:
+    """Print a result and write what was asked for; the exit code of the command."""
+    from advisor.cli.prove_page import UNWRITTEN, write_text
+    from advisor.report.arms import arms_page, arms_svg, arms_text
+
+    if found.saved_to:
+        say(f"every run is kept in {found.saved_to}")
+    if as_json:
+        print_json(found)
+    else:
+        print_text(arms_text(found, width=terminal_width(), color=wants_color()))
+    written = [
+        write_text(path, made(found), noun)
+        for path, made, noun in (
+            (html, arms_page, "page"),
+            (svg, arms_svg, "picture"),
+        )
+        if path is not None
+    ]
+    if not all(written):
+        return UNWRITTEN
+    return 0 if found.has_gain else 1

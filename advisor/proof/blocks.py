@@ -1,0 +1,338 @@
+"""Several arms in randomised blocks: the records of a session, and the comparisons that follow from them. Pure.
+
+A block holds every arm once, in an order that was drawn; the first arm is ``none``, the host as it was. Each other arm
+is compared with ``none`` of the same block, workload by workload: the exact Wilcoxon signed-rank test on ln ratios,
+adjusted after Holm over all comparisons of the session (Holm, Scand. J. Statist. 6, 1979). A comparison's interval has
+the level at which Holm's procedure tested it, so that it excludes "no change" exactly where a difference is called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from advisor.proof.covariates import Gate
+from advisor.proof.identity import HostIdentity
+from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.records import Ended, Run, Setting, ToggleClass
+from advisor.proof.schedule import Schedule
+from advisor.proof.statistics import (
+    TOST_CONFIDENCE,
+    hodges_lehmann,
+    holm,
+    median,
+    minimum_detectable_effect,
+    signed_rank,
+)
+from advisor.proof.target import RawDevice
+from advisor.proof.workloads import NULL_CONTROL, get
+
+NONE = "none"
+"""The arm that sets nothing."""
+ALPHA = 0.05
+CONTROL_LEVEL = 0.05
+MAX_CONTAMINATED_SHARE = 0.5
+EQUIVALENCE_BLOCKS = 16
+
+Call = Literal["gain", "loss", "no-difference", "inconclusive"]
+Quality = Literal["sound", "indicative", "invalid"]
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One arm's turn in a block: a run of every workload, and one of the negative control."""
+
+    arm: str
+    runs: tuple[Run, ...]
+    control: Run | None = None
+
+
+class Block(msgspec.Struct, frozen=True):
+    """Every arm once, in the order in which they ran. A contaminated block that was repeated is ``superseded``."""
+
+    index: int
+    attempt: int
+    cells: tuple[Cell, ...]
+    contaminated: bool = False
+    superseded: bool = False
+    whole: bool = True
+
+
+class ArmsSession(msgspec.Struct, frozen=True):
+    """All that was measured, with the rules that were fixed beforehand. ``arms`` begin with ``none``; ``values`` are
+    what each of the others sets. ``schedule.pairs`` counts the blocks that were laid out, ``margin`` is the change
+    (a fraction) that counts as none."""
+
+    arms: tuple[str, ...]
+    workloads: tuple[str, ...]
+    schedule: Schedule
+    margin: float
+    toggle_class: ToggleClass
+    seed: int
+    target: str
+    file_system: str
+    device: str | None
+    fio_version: str
+    started: str
+    values: Mapping[str, tuple[Setting, ...]]
+    host: HostIdentity | None = None
+    gate: Gate = Gate()
+    forced: bool = False
+    warm_up: tuple[Run, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    faults: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    ended: Ended = "complete"
+    seconds: float = 0.0
+    bytes_written: int = 0
+    restored: bool = True
+    peer_ssh: str | None = None
+    peer_address: str | None = None
+    raw_device: RawDevice | None = None
+    options: tuple[str, ...] = ()
+    """The other options of the call, word by word: with them it measures the same again."""
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """One arm against ``none`` on one workload.
+
+    ``before`` and ``after`` are medians in ``unit``; ``ratio`` is after over before (Hodges-Lehmann) with ``interval``
+    at the level ``confidence``. ``p_holm`` is adjusted over all comparisons of the session. ``latency_p99_ratio`` and
+    ``cpu_ratio`` (CPU time for each I/O) are medians of the blocks' ratios, shown and not judged.
+    """
+
+    arm: str
+    workload: str
+    metric: MetricName
+    unit: str
+    better: Literal["higher", "lower"]
+    call: Call
+    blocks: int = 0
+    before: float | None = None
+    after: float | None = None
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    confidence: float | None = None
+    p_value: float | None = None
+    p_holm: float | None = None
+    minimum_detectable_effect: float | None = None
+    latency_p99_ratio: float | None = None
+    cpu_ratio: float | None = None
+
+
+class Control(msgspec.Struct, frozen=True):
+    """The negative control of one arm: what no profile can move. ``p_holm`` is adjusted over the arms."""
+
+    arm: str
+    blocks: int
+    ratio: float | None
+    p_holm: float | None
+
+
+class ArmsProof(msgspec.Struct, frozen=True):
+    """The result; its JSON is ``advisor.arms/1``. ``best`` names for each workload the arm with the largest gain, of
+    those that are called one; the arms are not compared with each other."""
+
+    quality: Quality
+    arms: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    best: Mapping[str, str | None]
+    controls: tuple[Control, ...]
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+    alpha: float
+    comparisons: int
+    contaminated_share: float
+    seed: int
+    gate: Gate
+    session: ArmsSession
+    saved_to: str | None = None
+    schema: Literal["advisor.arms/1"] = "advisor.arms/1"
+
+    @property
+    def has_gain(self) -> bool:
+        """Whether a gain of any arm is proven."""
+        return self.quality == "sound" and any(one.call == "gain" for one in self.effects)
+
+
+def smallest_blocks(comparisons: int, alpha: float = ALPHA) -> int:
+    """Blocks below which no outcome could be significant after Holm: the smallest exact p is 2 / 2**n."""
+    return math.ceil(1 + math.log2(comparisons / alpha))
+
+
+def counted_blocks(session: ArmsSession) -> tuple[Block, ...]:
+    """The blocks that enter the statistics: whole, and not repeated because of contamination."""
+    return tuple(one for one in session.blocks if one.whole and not one.superseded)
+
+
+def ratios(blocks: Sequence[Block], arm: str, workload: str, metric: MetricName) -> list[tuple[float, float]]:
+    """(none, arm) of each block that has both, values above zero."""
+    found = []
+    for block in blocks:
+        values = [_value(block, name, workload, metric) for name in (NONE, arm)]
+        if values[0] and values[1]:
+            found.append((values[0], values[1]))
+    return found
+
+
+def _value(block: Block, arm: str, workload: str, metric: MetricName) -> float | None:
+    for cell in block.cells:
+        if cell.arm != arm:
+            continue
+        if workload == NULL_CONTROL:
+            return cell.control.figures.value(metric) if cell.control else None
+        return next((run.figures.value(metric) for run in cell.runs if run.workload == workload), None)
+    return None
+
+
+def conclude(session: ArmsSession) -> ArmsProof:
+    """What follows from a session; the same session gives the same result."""
+    blocks = counted_blocks(session)
+    pairs = [(arm, workload) for arm in session.arms[1:] for workload in session.workloads]
+    samples = [_effects(blocks, arm, workload) for arm, workload in pairs]
+    levels = _levels([signed_rank(one).p_value for one in samples])
+    effects = tuple(
+        _effect(blocks, arm, workload, sample, level, session.margin)
+        for (arm, workload), sample, level in zip(pairs, samples, levels, strict=True)
+    )
+    controls = _controls(blocks, session.arms[1:])
+    invalid, indicative = _invalid(session, controls), _indicative(session, len(pairs))
+    return ArmsProof(
+        quality="invalid" if invalid else "indicative" if indicative else "sound",
+        arms=session.arms,
+        effects=effects,
+        best={name: _best([one for one in effects if one.workload == name]) for name in session.workloads},
+        controls=controls,
+        reasons=(*invalid, *indicative),
+        notes=(*session.notes, *_notes(session)),
+        alpha=ALPHA,
+        comparisons=len(pairs),
+        contaminated_share=_contaminated_share(session),
+        seed=session.seed,
+        gate=session.gate,
+        session=session,
+    )
+
+
+def _effects(blocks: Sequence[Block], arm: str, workload: str) -> list[float]:
+    """ln ratios over ``none``, plus is better."""
+    metric = get(workload).metric
+    return [METRICS[metric].sign * math.log(after / before) for before, after in ratios(blocks, arm, workload, metric)]
+
+
+class _Level(msgspec.Struct, frozen=True):
+    """What Holm's procedure makes of one p value: the adjusted one, the level it was tested at, the decision."""
+
+    p_value: float
+    p_holm: float
+    alpha: float
+    is_significant: bool
+
+
+def _levels(p_values: Sequence[float]) -> list[_Level]:
+    """Every comparison below the first that fails is tested at that one's level: the procedure stops there."""
+    count = len(p_values)
+    order = sorted(range(count), key=p_values.__getitem__)
+    stop = next((step for step, index in enumerate(order) if p_values[index] > ALPHA / (count - step)), count)
+    adjusted = holm(p_values)
+    found: dict[int, _Level] = {}
+    for step, index in enumerate(order):
+        alpha = ALPHA / (count - min(step, stop))
+        found[index] = _Level(p_values[index], adjusted[index], alpha, step < stop)
+    return [found[index] for index in range(count)]
+
+
+def _effect(
+    blocks: Sequence[Block], arm: str, workload: str, sample: Sequence[float], level: _Level, margin: float
+) -> Effect:
+    metric = get(workload).metric
+    described = METRICS[metric]
+    empty = Effect(arm, workload, metric, described.unit, described.better, "inconclusive")
+    if not sample:
+        return empty
+    seen = ratios(blocks, arm, workload, metric)
+    interval, equivalence = hodges_lehmann(sample, 1 - level.alpha, TOST_CONFIDENCE)
+    bounds = sorted(math.exp(described.sign * bound) for bound in (interval.low, interval.high))
+    is_same = len(sample) >= EQUIVALENCE_BLOCKS and equivalence.lies_within(math.log1p(margin))
+    call: Call = "no-difference" if is_same else "inconclusive"
+    if level.is_significant and interval.excludes_zero:
+        call = "gain" if interval.estimate > 0 else "loss"
+    return msgspec.structs.replace(
+        empty,
+        call=call,
+        blocks=len(sample),
+        before=median([before for before, _ in seen]),
+        after=median([after for _, after in seen]),
+        ratio=math.exp(described.sign * interval.estimate),
+        interval=(bounds[0], bounds[1]),
+        confidence=interval.confidence,
+        p_value=level.p_value,
+        p_holm=level.p_holm,
+        minimum_detectable_effect=minimum_detectable_effect(sample, level.alpha),
+        latency_p99_ratio=_median_ratio(blocks, arm, workload, "latency_p99"),
+        cpu_ratio=_median_ratio(blocks, arm, workload, "cpu_per_io"),
+    )
+
+
+def _median_ratio(blocks: Sequence[Block], arm: str, workload: str, metric: MetricName) -> float | None:
+    found = [after / before for before, after in ratios(blocks, arm, workload, metric)]
+    return median(found) if found else None
+
+
+def _best(effects: Sequence[Effect]) -> str | None:
+    gains = [one for one in effects if one.call == "gain" and one.ratio is not None]
+    return max(gains, key=_gain).arm if gains else None
+
+
+def _gain(one: Effect) -> float:
+    ratio = one.ratio or 1.0
+    return ratio if one.better == "higher" else 1 / ratio
+
+
+def _controls(blocks: Sequence[Block], arms: Sequence[str]) -> tuple[Control, ...]:
+    samples = [ratios(blocks, arm, NULL_CONTROL, "iops") for arm in arms]
+    logs = [[math.log(after / before) for before, after in one] for one in samples]
+    adjusted = holm([signed_rank(one).p_value for one in logs])
+    return tuple(
+        Control(arm, len(one), math.exp(median(one)) if one else None, p_holm if one else None)
+        for arm, one, p_holm in zip(arms, logs, adjusted, strict=True)
+    )
+
+
+def _contaminated_share(session: ArmsSession) -> float:
+    whole = [one for one in session.blocks if one.whole]
+    return sum(one.contaminated for one in whole) / len(whole) if whole else 0.0
+
+
+def _invalid(session: ArmsSession, controls: Sequence[Control]) -> list[str]:
+    reasons = list(session.faults)
+    reasons += [
+        f"the negative control moved under {one.arm} (× {one.ratio:.3f}, p = {one.p_holm:.4f}): something else did, too"
+        for one in controls
+        if one.p_holm is not None and one.p_holm <= CONTROL_LEVEL
+    ]
+    share = _contaminated_share(session)
+    if share > MAX_CONTAMINATED_SHARE:
+        reasons.append(f"{share:.0%} of the blocks were contaminated by other activity")
+    return reasons
+
+
+def _indicative(session: ArmsSession, comparisons: int) -> list[str]:
+    reasons = []
+    if session.forced:
+        reasons.append("measured on a busy host by --force")
+    if session.ended == "interrupted":
+        reasons.append("the session was interrupted")
+    count, needed = len(counted_blocks(session)), smallest_blocks(comparisons)
+    if count < needed:
+        reasons.append(
+            f"{count} blocks: with {comparisons} comparisons no result of fewer than {needed} blocks can be significant"
+        )
+    return reasons
+
+
+def _notes(session: ArmsSession) -> list[str]:
+    left = sum(1 for one in counted_blocks(session) if one.contaminated)
+    return [f"{left} contaminated blocks are included: there was no room to repeat them"] if left else []

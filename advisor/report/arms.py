@@ -1,0 +1,234 @@
+"""A comparison of several arms as text, as an SVG picture and as an HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from advisor import __version__
+from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
+from advisor.proof.progress import duration
+from advisor.report.charts.bars import bars
+from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
+from advisor.report.proof_numbers import figure, p_figure, percent, written
+from advisor.report.proof_words import workload_title
+from advisor.script import shell_quote
+from advisor.words import spoken
+
+_QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
+    "sound": ("measured", "green"),
+    "indicative": ("indicative only", "yellow"),
+    "invalid": ("invalid", "red"),
+}
+_CALLS: Final[Mapping[Call, tuple[str, Style]]] = {
+    "gain": ("gain", "green"),
+    "loss": ("loss", "red"),
+    "no-difference": ("no difference", ""),
+    "inconclusive": ("inconclusive", "dim"),
+}
+_BAR_WIDTH: Final = 16
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+SVG_WIDTH: Final = 720
+LEVEL_WORDS: Final = (
+    "An interval has the level at which Holm's procedure tested that comparison, so it excludes no change exactly where"
+    " a gain or a loss is called. The arms are compared with none, not with each other."
+)
+
+
+@spoken("en")
+def arms_text(result: ArmsProof, *, width: int, color: bool) -> str:
+    """The whole result in at most ``width`` columns; the first line says how far it can be relied on."""
+    page = Page(width, color=color)
+    words, style = _QUALITY[result.quality]
+    page.add(Span(words, style), f": {headline(result)}", hang=2)
+    for line in best_lines(result):
+        page.bullet(line)
+    if result.reasons:
+        page.heading("Why")
+        for reason in result.reasons:
+            page.bullet(reason)
+    for workload in result.session.workloads:
+        _add_workload(page, workload, [one for one in result.effects if one.workload == workload])
+    page.heading("How to read it")
+    page.add(LEVEL_WORDS, indent=2)
+    page.add(controls_words(result), indent=2)
+    if result.notes:
+        page.heading("Notes")
+        for note in result.notes:
+            page.bullet(note)
+    page.heading("Session")
+    page.labelled([(label, (text,)) for label, text in session_rows(result)])
+    page.heading("To measure again")
+    page.command(command_again(result))
+    return page.text
+
+
+def headline(result: ArmsProof) -> str:
+    """What was compared, and how often."""
+    blocks = counted(len(counted_blocks(result.session)), "block")
+    return f"{listed(result.arms[1:])} against none, {blocks}, {counted(result.comparisons, 'comparison')}"
+
+
+def best_lines(result: ArmsProof) -> list[str]:
+    """What is proven, in sentences; one that says so where nothing is."""
+    gains = [one for one in result.effects if one.call == "gain"]
+    losses = [one for one in result.effects if one.call == "loss"]
+    found = [f"{one.workload}: {one.arm} {_change(one)}" for one in (*gains, *losses)]
+    if found and result.quality == "sound":
+        return found
+    return found or ["no gain and no loss is shown"]
+
+
+def _change(one: Effect) -> str:
+    words = _CALLS[one.call][0]
+    return f"{percent((one.ratio or 1.0) - 1)} ({interval_words(one)}), {words}"
+
+
+def interval_words(one: Effect) -> str:
+    """``+9.1 % to +20 %``; empty where it was not measured."""
+    if one.interval is None:
+        return ""
+    low, high = (percent(bound - 1) for bound in one.interval)
+    return f"{low} to {high}"
+
+
+def _add_workload(page: Page, workload: str, effects: Sequence[Effect]) -> None:
+    page.heading(workload, Span(f": {workload_title(workload)}", "dim"))
+    measured = [one for one in effects if one.before is not None]
+    if not measured:
+        page.add(Span("no block has both arms", "yellow"), indent=2)
+        return
+    base = measured[0].before or 0.0
+    highest = max(base, *(one.after or 0.0 for one in measured))
+    size = max(columns(name) for name in (NONE, *(one.arm for one in measured)))
+    _add_row(page, NONE, base, highest, size, (Span(measured[0].unit, "dim"),))
+    for one in measured:
+        call, style = _CALLS[one.call]
+        words = (f"{percent((one.ratio or 1.0) - 1)}", Span(f" ({interval_words(one)}) ", "dim"), Span(call, style))
+        _add_row(page, one.arm, one.after or 0.0, highest, size, words)
+
+
+def _add_row(page: Page, name: str, value: float, highest: float, size: int, words: Sequence[Piece]) -> None:
+    bar = bar_words(value, highest, _BAR_WIDTH)
+    page.beside((padded(name, size + 1), padded(f"{figure(value):>9}", 10), padded(bar, _BAR_WIDTH + 1)), words)
+
+
+def bar_words(value: float, highest: float, width: int) -> str:
+    """A bar of block characters in eighths of a column, ``width`` columns for ``highest``."""
+    eighths = round(8 * width * value / highest) if highest > 0 else 0
+    whole, rest = divmod(max(0, min(eighths, 8 * width)), 8)
+    return "█" * whole + (_EIGHTHS[rest] if rest else "")
+
+
+def controls_words(result: ArmsProof) -> str:
+    """What the negative control shows of each arm."""
+    shown = [one for one in result.controls if one.ratio is not None]
+    if not shown:
+        return "The negative control was not measured."
+    figures = ", ".join(f"{one.arm} {percent((one.ratio or 1.0) - 1)} (p = {p_figure(one.p_holm)})" for one in shown)
+    return f"Negative control (fio's null engine, which no profile can move): {figures}."
+
+
+def session_rows(result: ArmsProof) -> list[tuple[str, str]]:
+    """Where, how long and how much."""
+    session, schedule = result.session, result.session.schedule
+    device = f" on {session.device}" if session.device else ""
+    rows = [
+        ("host", session.host.name if session.host is not None and session.host.name else "this host"),
+        ("target", f"{session.target} ({session.file_system}{device})"),
+        ("runs", f"{schedule.seconds_per_run:g} s each, {session.fio_version}, seed {session.seed}"),
+        ("took", f"{duration(session.seconds)}; ended: {session.ended}"),
+        ("written", written(session.bytes_written, schedule.byte_budget)),
+    ]
+    rows += [(name, values_words(result, name)) for name in result.arms[1:]]
+    return rows
+
+
+def values_words(result: ArmsProof, arm: str) -> str:
+    """What an arm sets."""
+    values = result.session.values.get(arm, ())
+    return "; ".join(f"{one.tunable} {one.before} → {one.after}" for one in values) or "nothing is recorded"
+
+
+def command_again(result: ArmsProof) -> str:
+    """The call that measures in the same order again."""
+    return " ".join(_words_again(result))
+
+
+def _words_again(result: ArmsProof) -> Iterable[str]:
+    session = result.session
+    yield from ("advisor", "prove", f"--arms={','.join(result.arms)}")
+    if session.raw_device is not None:
+        yield f"--raw-device={shell_quote(session.raw_device.path)}"
+        yield f"--confirm-serial={shell_quote(session.raw_device.serial)}"
+    elif session.peer_ssh is None or session.schedule.area_bytes:
+        yield f"--target={shell_quote(session.target)}"
+    if session.peer_ssh is not None:
+        yield f"--peer-ssh={shell_quote(session.peer_ssh)}"
+        yield f"--peer-address={shell_quote(session.peer_address or '')}"
+    for name in session.workloads:
+        yield f"--workload={shell_quote(name)}"
+    if session.schedule.mode != "default":
+        yield f"--{session.schedule.mode}"
+    if session.toggle_class == "T2":
+        yield "--allow-link-flap"
+    yield from map(shell_quote, session.options)
+    yield f"--seed={result.seed}"
+
+
+@spoken("en")
+def arms_svg(result: ArmsProof) -> str:
+    """The chart as a file of its own."""
+    made = html_environment()
+    style = made.get_template("proof.css.j2").render()
+    return made.get_template("arms.svg.j2").render(drawn=bars(result), style=Raw(style), width=SVG_WIDTH)
+
+
+@spoken("en")
+def arms_page(result: ArmsProof) -> str:
+    """The whole page, without script and with nothing from outside. All text is escaped."""
+    made = html_environment()
+    style = made.get_template("proof.css.j2").render()
+    words, look = _QUALITY[result.quality]
+    return made.get_template("arms.html.j2").render(
+        style=Raw(style),
+        style_hash=style_hash(style),
+        version=__version__,
+        title=f"{listed(result.arms[1:])} against none",
+        verdict=words,
+        verdict_style=look,
+        headlines=(headline(result), *best_lines(result)),
+        reasons=result.reasons,
+        picture_of=bars(result),
+        columns=("arm", "none → arm", "change", "interval", "p (Holm)", "p99", "CPU per I/O", "result"),
+        workloads=[_table(result, name) for name in result.session.workloads],
+        level=LEVEL_WORDS,
+        control=controls_words(result),
+        notes=result.notes,
+        session=session_rows(result),
+        command=command_again(result),
+    )
+
+
+def _table(result: ArmsProof, workload: str) -> dict[str, object]:
+    rows = [_cells(one) for one in result.effects if one.workload == workload and one.before is not None]
+    return {"name": workload, "title": workload_title(workload), "rows": rows}
+
+
+def _cells(one: Effect) -> dict[str, object]:
+    call, style = _CALLS[one.call]
+    cells = (
+        one.arm,
+        f"{figure(one.before or 0.0)} → {figure(one.after or 0.0)} {one.unit}",
+        percent((one.ratio or 1.0) - 1),
+        interval_words(one),
+        p_figure(one.p_holm),
+        _ratio_words(one.latency_p99_ratio),
+        _ratio_words(one.cpu_ratio),
+    )
+    return {"cells": cells, "says": call, "style": style}
+
+
+def _ratio_words(ratio: float | None) -> str:
+    return "" if ratio is None else percent(ratio - 1)

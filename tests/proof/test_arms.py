@@ -1,0 +1,444 @@
+"""Several arms in one session: the real engine and the real runner against an fio on PATH and a captured host."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import random
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from scipy import stats
+
+from advisor.errors import InvalidInputError, RefusedError, UsageError
+from advisor.host import Host
+from advisor.journal import Store
+from advisor.proof.archive import SavedArms, load, load_any, reanalyse_arms
+from advisor.proof.arm_profiles import expand_workloads, parse_arms, prove_arms
+from advisor.proof.arms_session import ArmsRunner, InterruptedArmsError
+from advisor.proof.blocks import (
+    NONE,
+    ArmsProof,
+    ArmsSession,
+    Block,
+    Cell,
+    conclude,
+    smallest_blocks,
+)
+from advisor.proof.conductor import Settings, silent
+from advisor.proof.interrupt import caught_signals
+from advisor.proof.schedule import MODES, make_schedule
+from advisor.proof.scratch import MIB
+from advisor.proof.target import read_target
+from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, get
+from advisor.report.arms import arms_page, arms_svg, arms_text, bar_words, command_again
+from advisor.report.layout import columns
+from tests.trees import host_of, listing, make_tree
+
+from .fakes import FakeFio, calm_tree
+from .sessions import WORKLOAD, figures, run
+from .test_bench import settings
+
+OTHER = "infoscale.64k-seq-r100"
+ARMS = (NONE, "fast", "same", "slow")
+FACTORS = {NONE: 1.0, "fast": 1.3, "same": 1.0, "slow": 0.75}
+
+
+class FileSwitch:
+    """Arms that are real for the fake fio: each writes its factor into the file that it reads."""
+
+    def __init__(self, fio: FakeFio) -> None:
+        self.file = fio.directory / "speed"
+        self.placed: list[str] = []
+
+    def place(self, arm: str) -> None:
+        self.placed.append(arm)
+        self.file.write_text(str(FACTORS[arm]))
+
+    def fio_options(self, arm: str) -> tuple[str, ...]:
+        return ()
+
+    def settle_seconds(self, before: str | None, after: str) -> float:
+        return 0.0
+
+
+def empty(workloads: tuple[str, ...] = (WORKLOAD,), arms: tuple[str, ...] = ARMS, blocks: int = 14) -> ArmsSession:
+    mode = msgspec.structs.replace(MODES["quick"], pairs=blocks, looks=(blocks,), seconds=0.1)
+    loads = [get(name) for name in workloads]
+    schedule = make_schedule(mode, loads, device_bytes=1 << 40, place_seconds=0, scratch_bytes=MIB, arms=len(arms))
+    return ArmsSession(
+        arms=arms,
+        workloads=workloads,
+        schedule=schedule,
+        margin=0.10,
+        toggle_class="T0",
+        seed=7,
+        target="/srv",
+        file_system="xfs",
+        device=None,
+        fio_version="fio-3.33",
+        started="2024-05-17T12:00:00+00:00",
+        values={},
+    )
+
+
+def made(ratios: dict[str, float], *, blocks: int, noise: float, seed: int, workloads: tuple[str, ...]) -> ArmsProof:
+    """A session of numbers: each arm times its ratio, with normal noise on the log scale."""
+    coin = random.Random(seed)
+    arms = (NONE, *ratios)
+    listed = []
+    for index in range(blocks):
+        cells = []
+        for arm in coin.sample(arms, len(arms)):
+            runs = tuple(
+                run(
+                    "A" if arm == NONE else "B",
+                    figures(1000 * ratios.get(arm, 1.0) * math.exp(coin.gauss(0, noise))),
+                    name,
+                )
+                for name in workloads
+            )
+            control = run("A", figures(1e6 * math.exp(coin.gauss(0, 0.01))), NULL_CONTROL)
+            cells.append(Cell(arm, runs, control))
+        listed.append(Block(index, 0, tuple(cells)))
+    return conclude(msgspec.structs.replace(empty(workloads, arms, blocks), blocks=tuple(listed)))
+
+
+# -- what follows from a session ---------------------------------------------------------------------------------------
+
+
+def test_each_arm_is_compared_with_none_as_scipy_does_and_adjusted_after_holm() -> None:
+    found = made({"a": 1.08, "b": 1.0, "c": 0.93}, blocks=16, noise=0.05, seed=3, workloads=(WORKLOAD, OTHER))
+    raw = []
+    for one in found.effects:
+        logs = []
+        for block in found.session.blocks:
+            value = {
+                cell.arm: next(each.figures.value(one.metric) for each in cell.runs if each.workload == one.workload)
+                for cell in block.cells
+            }
+            logs.append(math.log(value[one.arm] / value[NONE]))
+        raw.append(float(stats.wilcoxon(logs, method="exact").pvalue))
+    assert [one.p_value for one in found.effects] == pytest.approx(raw)
+    assert [one.p_holm for one in found.effects] == pytest.approx(holm_by_hand(raw))
+    assert found.comparisons == 6
+
+
+def holm_by_hand(p_values: list[float]) -> list[float]:
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted, highest = [0.0] * len(p_values), 0.0
+    for step, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - step) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_an_interval_excludes_no_change_exactly_where_a_difference_is_called(seed: int) -> None:
+    ratio = 1 + random.Random(seed).choice((-0.1, 0.0, 0.04, 0.08, 0.15))
+    found = made({"a": ratio, "b": 1.03, "c": 1.0}, blocks=14, noise=0.06, seed=seed, workloads=(WORKLOAD, OTHER))
+    for one in found.effects:
+        assert one.interval is not None
+        excludes = one.interval[0] > 1 or one.interval[1] < 1
+        assert excludes == (one.call in ("gain", "loss")), one
+        assert (one.call in ("gain", "loss")) == ((one.p_holm or 1.0) <= 0.05), one
+
+
+def test_sessions_without_an_effect_call_one_in_five_percent_at_most() -> None:
+    """Family-wise: any call among nine comparisons. 400 sessions; the bound is 5 % and four standard errors."""
+    wrong = sum(
+        any(one.call in ("gain", "loss") for one in found.effects)
+        for found in (
+            made(
+                {"a": 1.0, "b": 1.0, "c": 1.0},
+                blocks=12,
+                noise=0.1,
+                seed=seed,
+                workloads=(WORKLOAD, OTHER, "infoscale.64k-seq-w100"),
+            )
+            for seed in range(400)
+        )
+    )
+    assert wrong / 400 <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 400)
+
+
+def test_the_best_arm_of_a_workload_is_a_proven_gain_or_nobody() -> None:
+    found = made({"a": 1.2, "b": 1.4, "c": 1.0}, blocks=14, noise=0.03, seed=1, workloads=(WORKLOAD,))
+    assert found.best == {WORKLOAD: "b"}
+    assert found.has_gain
+    nothing = made({"a": 1.0}, blocks=14, noise=0.05, seed=5, workloads=(WORKLOAD,))
+    assert nothing.best == {WORKLOAD: None}
+    assert not nothing.has_gain
+
+
+@pytest.mark.parametrize("comparisons", [1, 3, 9, 27])
+def test_the_smallest_number_of_blocks_can_just_be_significant(comparisons: int) -> None:
+    count = smallest_blocks(comparisons)
+    assert 2 / 2**count * comparisons <= 0.05 < 2 / 2 ** (count - 1) * comparisons
+    few = made({"a": 2.0}, blocks=5, noise=0.01, seed=1, workloads=(WORKLOAD,))
+    assert few.quality == "indicative"
+    assert not few.has_gain
+
+
+def test_a_control_that_moves_makes_the_session_invalid() -> None:
+    found = made({"a": 1.2}, blocks=12, noise=0.02, seed=1, workloads=(WORKLOAD,))
+    moved = []
+    for block in found.session.blocks:
+        cells = tuple(
+            msgspec.structs.replace(
+                cell, control=run("A", figures(1e6 * (1.1 if cell.arm == "a" else 1.0)), NULL_CONTROL)
+            )
+            for cell in block.cells
+        )
+        moved.append(msgspec.structs.replace(block, cells=cells))
+    judged = conclude(msgspec.structs.replace(found.session, blocks=tuple(moved)))
+    assert judged.quality == "invalid"
+    assert "negative control moved under a" in judged.reasons[0]
+    assert not judged.has_gain
+
+
+# -- a session ---------------------------------------------------------------------------------------------------------
+
+
+def measured(fake_fio: FakeFio, host: Host, disk: Path, switch: FileSwitch, **changes: object) -> ArmsProof:
+    chosen: Settings = settings(disk, **changes)
+    session = msgspec.structs.replace(empty((WORKLOAD, OTHER)), target=str(disk))
+    target = read_target(host, str(disk))
+    with caught_signals() as stop:
+        return ArmsRunner(host, target, switch, chosen, session, fake_fio.runner, stop, silent, None).run()
+
+
+def test_arms_are_told_apart_and_the_host_is_as_before(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    switch = FileSwitch(fake_fio)
+    found = measured(fake_fio, host, disk, switch)
+    calls = {(one.arm, one.workload): one.call for one in found.effects}
+    assert {calls["fast", name] for name in (WORKLOAD, OTHER)} == {"gain"}
+    assert {calls["slow", name] for name in (WORKLOAD, OTHER)} == {"loss"}
+    assert {calls["same", name] for name in (WORKLOAD, OTHER)} <= {"no-difference", "inconclusive"}
+    fast = next(one for one in found.effects if one.arm == "fast")
+    assert fast.ratio == pytest.approx(1.3, rel=0.05)
+    assert (found.quality, found.best) == ("sound", {WORKLOAD: "fast", OTHER: "fast"})
+    assert switch.placed[-1] == NONE
+    assert os.listdir(disk) == []
+
+
+def test_every_block_has_every_arm_once_in_an_order_of_its_own(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    found = measured(fake_fio, host, disk, FileSwitch(fake_fio))
+    orders = [tuple(cell.arm for cell in block.cells) for block in found.session.blocks]
+    assert {frozenset(order) for order in orders} == {frozenset(ARMS)}
+    assert len(set(orders)) > 4
+    firsts = [order[0] for order in orders]
+    assert len(set(firsts)) > 2, "no arm keeps its place"
+    again = measured(fake_fio, host, disk, FileSwitch(fake_fio))
+    assert [tuple(cell.arm for cell in block.cells) for block in again.session.blocks] == orders, "the seed decides"
+
+
+def test_an_arm_that_cannot_be_made_active_is_a_fault_and_the_host_is_as_before(
+    fake_fio: FakeFio, host: Host, disk: Path
+) -> None:
+    class Failing(FileSwitch):
+        def place(self, arm: str) -> None:
+            if arm == "slow" and self.placed.count("slow") == 2:
+                self.placed.append(arm)
+                raise RefusedError("reads back 20 instead of 40")
+            super().place(arm)
+
+    switch = Failing(fake_fio)
+    found = measured(fake_fio, host, disk, switch)
+    assert found.quality == "invalid"
+    assert "arm slow could not be made active: reads back 20 instead of 40" in found.reasons
+    assert switch.placed[-1] == NONE
+    assert switch.file.read_text() == "1.0"
+    assert os.listdir(disk) == []
+
+
+def test_a_saved_session_gives_the_same_result_again(fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path) -> None:
+    place = tmp_path / "arms.gz"
+    found = measured(fake_fio, host, disk, FileSwitch(fake_fio), save_to=str(place))
+    saved = load_any(place)
+    assert isinstance(saved, SavedArms)
+    assert reanalyse_arms(saved) == found
+    with pytest.raises(InvalidInputError, match="several arms"):
+        load(place)
+    broken = msgspec.structs.replace(saved.result.session, arms=("a", "b"))
+    with pytest.raises(InvalidInputError, match="arms are not those"):
+        load_any(resaved(saved, broken, tmp_path))
+
+
+def resaved(saved: SavedArms, session: ArmsSession, directory: Path) -> Path:
+    import gzip
+
+    path = directory / "broken.gz"
+    result = msgspec.structs.replace(saved.result, session=session)
+    path.write_bytes(gzip.compress(msgspec.json.encode(msgspec.structs.replace(saved, result=result))))
+    return path
+
+
+# -- profiles ----------------------------------------------------------------------------------------------------------
+
+SOCKETS = {
+    f"net.core.{name}": "212992" for name in ("rmem_max", "wmem_max", "rmem_default", "wmem_default", "optmem_max")
+}
+NFS = "27 1 0:99 / / rw - nfs4 server:/export rw\n"
+
+
+def tree_of(tmp_path: Path) -> Path:
+    memory = "MemTotal: 16000000 kB\nDirty: 0 kB\n"
+    tree = calm_tree(tmp_path / "tree", proc__self__mountinfo=NFS, proc__meminfo=memory)
+    return make_tree(tree, {f"/proc/sys/{name.replace('.', '/')}": f"{value}\n" for name, value in SOCKETS.items()})
+
+
+def test_a_profile_is_an_arm_that_really_is_active_while_it_is_measured(
+    fake_fio: FakeFio, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fake fio's speed follows the live value: half as fast again while rmem_max is large."""
+    tree = tree_of(tmp_path)
+    live, speed = tree / "proc/sys/net/core/rmem_max", fake_fio.directory / "speed"
+    follow = tmp_path / "follow"
+    follow.write_text(f"#!/bin/sh\nawk '{{ print ($1 > 300000) ? 1.5 : 1.0 }}' {live} > {speed}\n")
+    follow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake_fio.directory}:/usr/bin:/bin")
+    before = listing(tree)
+    found = prove_arms(
+        host_of(tree),
+        parse_arms("none,socket-buffers-8m"),
+        (WORKLOAD,),
+        {},
+        settings(disk, seconds=0.1),
+        reconnect=str(follow),
+        options=("--reconnect=x y",),
+        store=Store(str(tmp_path / "state")),
+    )
+    (effect,) = found.effects
+    assert (found.quality, effect.call) == ("sound", "gain")
+    assert effect.ratio == pytest.approx(1.5, rel=0.05)
+    assert listing(tree) == before
+    assert {one.tunable for one in found.session.values["socket-buffers-8m"]} >= {"sysctl:net.core.rmem_max"}
+    assert "'--reconnect=x y'" in command_again(found)
+
+
+def test_two_arms_that_set_one_value_differently_are_refused_and_nothing_is_changed(disk: Path, tmp_path: Path) -> None:
+    tree = tree_of(tmp_path)
+    before = listing(tree)
+    with pytest.raises((RefusedError, UsageError), match=r"net\.core|infoscale"):
+        prove_arms(
+            host_of(tree),
+            parse_arms("socket-buffers-8m,infoscale-fss-udp"),
+            (WORKLOAD,),
+            {},
+            settings(disk, seconds=0.1),
+            reconnect="true",
+            store=Store(str(tmp_path / "state")),
+        )
+    assert listing(tree) == before
+
+
+def test_an_arm_that_changes_nothing_here_is_refused_by_name(disk: Path, tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="jumbo-frames would change no live value"):
+        prove_arms(
+            host_of(tree_of(tmp_path)),
+            parse_arms("none,socket-buffers-8m,jumbo-frames"),
+            (WORKLOAD,),
+            {},
+            settings(disk),
+            store=Store(str(tmp_path / "state")),
+        )
+
+
+# -- the call ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("none", "at least one profile"),
+        ("", "empty name"),
+        ("none,,jumbo-frames", "empty name"),
+        ("jumbo-frames,jumbo-frames", "named twice"),
+        ("none,jumbo-frame", "jumbo-frame"),
+        (",".join(f"p{n}" for n in range(9)), "at most 8"),
+    ],
+)
+def test_arms_that_are_none_name_what_is_wrong(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_arms(text)
+
+
+def test_none_is_always_the_first_arm() -> None:
+    assert parse_arms("jumbo-frames, none,socket-buffers-8m") == (NONE, "jumbo-frames", "socket-buffers-8m")
+    assert parse_arms("jumbo-frames") == (NONE, "jumbo-frames")
+
+
+def test_a_pattern_of_workloads_is_the_papers_nine() -> None:
+    nine = expand_workloads(["infoscale.*"])
+    assert len(nine) == 9
+    assert not any(name.endswith("qd16") for name in nine)
+    assert len(expand_workloads(["infoscale.*-qd16"])) == 9
+    assert expand_workloads(["beegfs.dd", "beegfs.*"])[0] == "beegfs.dd"
+    assert NULL_CONTROL not in expand_workloads(["*"])
+    assert set(expand_workloads(["*"])) <= set(WORKLOADS)
+    with pytest.raises(UsageError, match="no workload matches"):
+        expand_workloads(["oracle.*"])
+    with pytest.raises(UnknownWorkloadError):
+        expand_workloads(["infoscale.4k"])
+
+
+# -- what a person reads -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_the_text_fits_and_names_every_arm_and_workload(width: int) -> None:
+    found = made(
+        {"jumbo-frames": 1.2, "socket-buffers-8m": 1.0}, blocks=12, noise=0.03, seed=1, workloads=(WORKLOAD, OTHER)
+    )
+    text = arms_text(found, width=width, color=False)
+    assert max(map(columns, text.splitlines())) <= max(width, 40)
+    assert " ".join(text.split()).startswith("measured: jumbo-frames and socket-buffers-8m against none")
+    for name in (WORKLOAD, OTHER, "jumbo-frames", "socket-buffers-8m", "gain", "Negative control"):
+        assert name in text
+    assert "\x1b" not in text
+    assert "\x1b[32mgain" in arms_text(found, width=width, color=True)
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    assert [bar_words(value, 8.0, 4) for value in (0, 1, 4, 8)] == ["", "▌", "██", "████"]
+    assert bar_words(1.0, 0.0, 4) == ""
+
+
+def test_the_picture_and_the_page_are_well_formed_and_have_every_figure() -> None:
+    found = made({"<b>&": 1.2, "x": 1.0}, blocks=12, noise=0.03, seed=1, workloads=(WORKLOAD,))
+    picture = ElementTree.fromstring(arms_svg(found))
+    texts = "".join(picture.itertext())
+    assert "<b>&" in texts
+    assert WORKLOAD in texts
+    bars = [one for one in picture.iter() if one.tag.endswith("rect")]
+    assert len(bars) == 3
+    widths = [float((one.get("width") or "").removesuffix("%")) for one in bars]
+    assert widths[1] / widths[0] == pytest.approx(1.2, rel=0.05)
+    page = arms_page(found)
+    assert "<script" not in page
+    assert "&lt;b&gt;&amp;" in page
+
+
+def test_an_interrupted_session_keeps_what_was_measured(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    import signal
+
+    switch = FileSwitch(fake_fio)
+    counter = itertools.count()
+
+    def progress(_event: object) -> None:
+        if next(counter) == 6:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    session = msgspec.structs.replace(empty(), target=str(disk))
+    with caught_signals() as stop, pytest.raises(InterruptedArmsError) as stopped:
+        ArmsRunner(
+            host, read_target(host, str(disk)), switch, settings(disk), session, fake_fio.runner, stop, progress, None
+        ).run()
+    assert stopped.value.result.quality == "indicative"
+    assert "the session was interrupted" in stopped.value.result.reasons
+    assert switch.placed[-1] == NONE
+    assert os.listdir(disk) == []
