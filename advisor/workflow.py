@@ -114,10 +114,13 @@ def _journals(store: Store) -> tuple[Record, ...] | None:
 
 
 def read_for_scan_and_plans(host: Host) -> None:
-    """Read what a scan and the plans of all profiles read, every link included, so that a snapshot can answer both."""
+    """Read what a scan, limits and the plans of all profiles read, every link included, so that a snapshot can answer
+    them all."""
+    from advisor.ceilings.front import read_front
     from advisor.facts.storage_services import read_storage_services
 
     facts = scan(host)
+    read_front(host, facts)
     read_storage_services(host, Unknowns())
     links = ",".join(link.name for link in facts.links if link.kind != "loopback")
     for name in profile_paths():

@@ -82,6 +82,38 @@ def tree(
     return made
 
 
+def behind_switches(made: Tree) -> Tree:
+    """The same with the article's PCI Express: x4 drives, twelve behind each switch, a x16 card for each switch (its
+    figure 7), and InfiniBand adapters in x16 slots; all of the third generation."""
+    for index in range(24):
+        own, root = f"{0x20 + index:02x}", 0x17 if index < 12 else 0x97
+        _move(made, f"devices/pci0000:{own}/", f"devices/pci0000:{root:02x}/0000:{root:02x}:00.0/")
+        place = f"/sys/devices/pci0000:{root:02x}/0000:{root:02x}:00.0"
+        _pcie(made, f"{place}/0000:{own}:00.0", 4)
+        _pcie(made, place, 16)
+    for index in (0, 1):
+        address = f"0000:{0x3B + 0x80 * index:02x}:00.0"
+        _pcie(made, f"/sys/devices/pci{address[:7]}/{address}", 16)
+    return made
+
+
+def _move(made: Tree, old: str, new: str) -> None:
+    made.files = {path.replace(old, new): text for path, text in made.files.items()}
+    made.links = {path.replace(old, new): target.replace(old, new) for path, target in made.links.items()}
+    made.directories = {path.replace(old, new) for path in made.directories}
+
+
+def _pcie(made: Tree, place: str, lanes: int) -> None:
+    for name, value in (("speed", "8.0 GT/s PCIe"), ("width", str(lanes))):
+        made.files |= {f"{place}/{when}_link_{name}": f"{value}\n" for when in ("current", "max")}
+
+
+def volumes(read_mb_per_s: int = 3200, write_mb_per_s: int = 1300) -> str:
+    """The drives' data sheet, as ``--volumes`` takes it: the article's 3.2 and 1.3 GB/s."""
+    sheet = f'type = "drive"\nread-mb-per-s = {read_mb_per_s}\nwrite-mb-per-s = {write_mb_per_s}\n'
+    return "\n".join(f'[[volume]]\ndevice = "nvme{index}n1"\n{sheet}' for index in range(24))
+
+
 def server(role: Role = "storage", **parts: object) -> Facts:
     """What a scan learns of `tree`."""
     return scan(tree(role, **parts).host())  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from advisor.ceilings.figures import Quantity
+from advisor.ceilings.host_records import Ceiling as HostCeiling
 
 Known = Literal["host", "table", "declared", "unknown"]
 """Read from the host, from a table with its source, declared by the user, or not known."""
@@ -140,3 +141,5 @@ class Limits(msgspec.Struct, frozen=True):
     unknown: tuple[NotKnown, ...] = ()
     notes: tuple[str, ...] = ()
     quota: QuotaUse | None = None
+    host: HostCeiling | None = None
+    """All data paths at once."""

@@ -13,7 +13,17 @@ from advisor.cli.scan import Json, Root, Snapshot
 
 if TYPE_CHECKING:
     from advisor.ceilings.observed import Measurement
-    from advisor.proof.series import Bench, Measured
+    from advisor.proof.series import Bench
+    from advisor.proof.series import Measured as MeasuredWorkload
+
+Measured = Annotated[
+    str | None,
+    typer.Option(
+        "--measured",
+        metavar="FIGURE",
+        help="A measured throughput, as a share of the ceiling: 132GB/s, or read=132GB/s,write=121GB/s.",
+    ),
+]
 
 
 def limits(
@@ -31,9 +41,16 @@ def limits(
     bench: Annotated[
         Path | None, typer.Option("--bench", metavar="FILE", help="Set a series saved by advisor bench against it.")
     ] = None,
+    measured_text: Measured = None,
 ) -> int:
-    """The ceilings on each path from application to medium, and the one that binds. Measures and changes nothing."""
+    """The ceilings on each path from application to medium, and the one that binds; last, those of the whole host.
+    Measures and changes nothing."""
+    import msgspec
+
     from advisor.ceilings.declared import Declared, read_declared
+    from advisor.ceilings.front import read_front
+    from advisor.ceilings.host_ceiling import with_host
+    from advisor.ceilings.measured import parse_measured, with_measured
     from advisor.ceilings.observed import with_observed
     from advisor.ceilings.paths import limits_of
     from advisor.ceilings.surroundings import read_surroundings
@@ -41,11 +58,15 @@ def limits(
 
     declared = read_declared(volumes) if volumes else Declared()
     measured = _measurements(bench) if bench else ()
+    given = parse_measured(measured_text) if measured_text is not None else ()
     host = the_host(root, snapshot)
     facts = scan(host)
-    found = limits_of(facts, read_surroundings(host, facts), declared)
+    around = read_surroundings(host, facts)
+    found = with_host(limits_of(facts, around, declared), facts, around, declared, read_front(host, facts))
     if bench:
         found = with_observed(found, measured, facts, declared)
+    if found.host and given:
+        found = msgspec.structs.replace(found, host=with_measured(found.host, given))
     if as_json:
         from advisor.report.limits import limits_document
 
@@ -69,7 +90,7 @@ def _measurements(path: Path) -> tuple[Measurement, ...]:
     return tuple(one for measured in series.workloads for one in _of_workload(series, measured))
 
 
-def _of_workload(series: Bench, measured: Measured) -> Iterator[Measurement]:
+def _of_workload(series: Bench, measured: MeasuredWorkload) -> Iterator[Measurement]:
     """MB/s and IOPS of a workload that touches storage."""
     from advisor.ceilings.observed import Measurement
     from advisor.proof.workloads import get

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from advisor.ceilings.records import Bought, Bound, Ceiling, Known, Limits, Observed, Path, Rate
+from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page, Piece, Span, listed
 from advisor.report.units import binary, decimal
 from advisor.report.words import ranked, runs
@@ -53,6 +54,8 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
         page.heading(_("Notes"))
         for note in limits.notes:
             page.bullet(note)
+    if limits.host:
+        add_ceiling(page, limits.host, _("The whole host"))
     return page.text
 
 

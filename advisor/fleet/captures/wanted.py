@@ -130,7 +130,7 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
     ("/dev/cpuset", _CPUSET),
     ("/", _words(".dockerenv")),
     ("/etc", _words("fstab gabtab hostname llthosts llttab machine-id multipath.conf os-release rc.local")),
-    ("/etc", _words("redhat-release sysctl.conf")),
+    ("/etc", _words("exports redhat-release sysctl.conf")),
     ("/etc/rc.d", _words("rc.local")),
     ("/usr/lib", _words("os-release")),
     ("/etc/VRTSvcs/conf/config", _words("main.cf")),
