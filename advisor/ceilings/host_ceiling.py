@@ -26,6 +26,7 @@ from advisor.ceilings.links import EMULATED, has_timestamps, wire_ceiling, wire_
 from advisor.ceilings.media import Media
 from advisor.ceilings.records import Limits
 from advisor.ceilings.stack import Devices, Node
+from advisor.ceilings.stages import StorageStages
 from advisor.ceilings.surroundings import Surroundings
 from advisor.ceilings.wire import mb_per_s
 from advisor.facts.block import natural
@@ -88,7 +89,10 @@ class _Host:
         self.instance = instance
         self.instance_type = instance_type
         self.media = Media(facts, declared)
-        self.paths, self.left_out = _data_paths(facts, front)
+        stages = StorageStages(facts, surroundings, declared, self.media, instance_type, instance)
+        whole, self.left_out = _data_paths(facts, front)
+        self.paths = tuple(part for path in whole for part in _split(_serving(path, stages)))
+        self.segmented = tuple(path.name for path in whole if path.node and _serving(path, stages).node != path.node)
         self.numbers = tuple(at for at, path in enumerate(self.paths) if not path.is_metadata)
         self._notes: list[str] = []
 
@@ -109,7 +113,15 @@ class _Host:
             write_iops=_value(found.get("write_iops")),
             paths=tuple(self.paths[at].name for at in self.numbers),
             notes=tuple(
-                dict.fromkeys((self.front.why, *self._notes, *self._metadata_words(), *self._left_out_words()))
+                dict.fromkeys(
+                    (
+                        self.front.why,
+                        *self._notes,
+                        *self._metadata_words(),
+                        *self._segment_words(),
+                        *self._left_out_words(),
+                    )
+                )
             ),
         )
 
@@ -119,6 +131,13 @@ class _Host:
             yield (
                 f"{len(names)} metadata target{'' if len(names) == 1 else 's'} hold no file contents: their drives are "
                 "left out of the media, their PCI Express links are part of that stage"
+            )
+
+    def _segment_words(self) -> Iterator[str]:
+        if self.segmented:
+            yield (
+                f"{_few(self.segmented)}: parts that lie one behind the other, of which one stream uses one at a time: "
+                "counted with the fastest; load that is spread over all of them reaches more"
             )
 
     def _left_out_words(self) -> Iterator[str]:
@@ -428,10 +447,12 @@ def _data_paths(facts: Facts, front: Front) -> tuple[tuple[_Path, ...], tuple[st
     data = [path for path in tops if not _SYSTEM & set(path.places)]
     used = [path for path in data if path.places or (path.node and path.node.members)]
     chosen = used or (data if not remote else []) or (tops if not remote else [])
-    kept = [*chosen, *remote]
-    return tuple(part for path in kept for part in _split(path)), tuple(
-        path.name for path in tops if path not in chosen
-    )
+    return (*chosen, *remote), tuple(path.name for path in tops if path not in chosen)
+
+
+def _serving(path: _Path, stages: StorageStages) -> _Path:
+    """The path with what serves one stream at a time, as the ceilings of a path by itself have it."""
+    return path if path.node is None else msgspec.structs.replace(path, node=stages.at_a_time(path.node))
 
 
 def _holds(path: _Path, names: Sequence[str]) -> bool:
@@ -442,9 +463,9 @@ def _holds(path: _Path, names: Sequence[str]) -> bool:
 
 
 def _split(path: _Path) -> Iterator[_Path]:
-    """The parts of what lies one behind the other or is not known to be striped: any of them may be used by itself."""
+    """The parts of an array whose level is not known: any of them may be used by itself."""
     node = path.node
-    if node is None or not node.members or (node.family not in (None, "linear")):
+    if node is None or not node.members or node.family is not None:
         yield path
         return
     for member in node.members:

@@ -22,7 +22,6 @@ from tests import beegfs_server
 from tests.ceilings.hosts import EBS, array, disk, facts, link, mounted
 
 
-
 def near(value: float, **close: Any) -> Any:
     return pytest.approx(value, **close)
 
@@ -222,6 +221,20 @@ def test_several_stages_bind_each_its_part() -> None:
         ("media", near(2000)),
         ("pcie", near(500)),
     ]
+
+
+def test_what_lies_one_behind_the_other_counts_with_one_part() -> None:
+    names = ["nvme0n1", "nvme1n1"]
+    host = facts([disk(name) for name in names], [array("dm-0", "linear", names)], filesystems=[mounted("dm-0", "/db")])
+    found = of(host, drives(*names), Front("local", ""))
+    assert found.read_mb_s == near(1000)
+    assert any("one behind the other" in note for note in found.notes)
+
+
+def test_an_array_of_unknown_level_reaches_the_sum_at_most() -> None:
+    names = ["nvme0n1", "nvme1n1"]
+    host = facts([disk(name) for name in names], [array("dm-0", None, names)], filesystems=[mounted("dm-0", "/db")])
+    assert of(host, drives(*names), Front("local", "")).read_mb_s == near(2000)
 
 
 def test_the_system_s_own_disk_is_left_out_where_there_is_another() -> None:
