@@ -16,6 +16,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
+from advisor.facts.llt_marks import HIGH_WATER_MARKS
 from advisor.host.given import open_given
 from advisor.toml_lines import Place, line_of
 from advisor.tunables.tunable import Sense
@@ -46,10 +47,12 @@ class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A value that is computed from the host: ``multiply`` × the value ``of``, a placement on the node found, or the
-    ``huge_pages`` that hold the shared memory of every InterSystems IRIS instance."""
+    ``huge_pages`` that hold the shared memory of every InterSystems IRIS instance. ``given`` names the parameter by
+    which a person says what LLT's default is, where the host does not tell it."""
 
     multiply: int | str | None = None
-    of: Literal["value-before-us"] | None = None
+    of: Literal["value-before-us", "llt-default"] | None = None
+    given: ParameterName | None = None
     placement: Literal["unit", "cpus", "node"] | None = None
     huge_pages: Literal["iris"] | None = None
 
@@ -417,12 +420,23 @@ def _check_value(wanted: Wanted, parameters: Mapping[str, Parameter], field: Pla
         is_product = is_product and (wanted.for_each in (None, "disks", "arrays") or _is_link_setting(wanted))
         if not is_product or not _is_number(str(value.multiply), parameters):
             raise _FieldError(at, 'write { multiply = NUMBER, of = "value-before-us" }')
+        _check_default(wanted, value, parameters, at)
     if _is_link_setting(wanted):
         _check_literal(wanted, at)
     elif wanted.for_each == "links" and not _is_number(str(value), parameters):
         raise _FieldError(at, "an MTU is a whole number, or the place of a parameter that is one")
     if isinstance(wanted.sense, tuple) and (not isinstance(value, str) or len(wanted.sense) != len(value.split())):
         raise _FieldError((*field, "sense"), "one is needed for each field of the value")
+
+
+def _check_default(wanted: Wanted, value: Computed, parameters: Mapping[str, Parameter], field: Place) -> None:
+    is_mark = wanted.tunable.removeprefix("llt:") in HIGH_WATER_MARKS
+    if value.of == "llt-default" and not is_mark:
+        marks = " and ".join(f"llt:{name}" for name in HIGH_WATER_MARKS)
+        raise _FieldError((*field, "of"), f"llt-default is the default of {marks}")
+    parameter = parameters.get(value.given) if value.given else None
+    if value.given and (value.of != "llt-default" or parameter is None or parameter.type != "integer"):
+        raise _FieldError((*field, "given"), "it names the integer parameter that says what llt-default is")
 
 
 def _is_link_setting(wanted: Wanted) -> bool:

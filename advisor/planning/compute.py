@@ -104,12 +104,16 @@ def _unique(targets: Iterable[Target]) -> list[Target]:
     kept: dict[str, Target] = {}
     for target in targets:
         other = kept.setdefault(target.tunable, target)
-        if (other.value, other.sense, other.multiply) != (target.value, target.sense, target.multiply):
+        if _asked(other) != _asked(target):
             raise UsageError(
                 f"{target.tunable}: {other.profile} wants {other.value}, {target.profile} wants {target.value}",
                 hint="apply one of the two, or bring them together with --set",
             )
     return list(kept.values())
+
+
+def _asked(target: Target) -> tuple[object, ...]:
+    return target.value, target.sense, target.multiply, target.default
 
 
 def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bool, is_reset: bool) -> Change | Skipped:
@@ -118,6 +122,8 @@ def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bo
         state: SkipState = "not-applicable" if observed.live.is_absent else "unknown"
         return _skip(target, observed, state, f"cannot be read: {observed.live.why}")
     assert observed.combined is not None
+    if observed.undecided is not None:
+        return _skip(target, observed, "blocked", observed.undecided)
     if not is_comparable(observed.live, observed.wanted, target.sense):
         return _skip(target, observed, "blocked", _misfit(observed.live, observed.wanted))
     wrong = tunable(target.tunable).check(observed.combined)
@@ -184,6 +190,8 @@ def _is_as_edited(edit: FileEdit, seen: Observations) -> bool:
 def _is_undone_at_boot(target: Target, observed: Observed, origins: Mapping[str, SysctlOrigin]) -> bool:
     """Whether somebody set by hand what a file sets to less at the next boot."""
     one = tunable(target.tunable)
+    if observed.at_start is not None:
+        return observed.at_start != observed.combined
     if not isinstance(one, Sysctl) or one.key not in origins:
         return False
     line = origins[one.key].winner

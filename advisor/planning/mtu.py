@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
 from advisor.planning.fits import judge_link, named
 from advisor.planning.links import default_route_refusal, depth, unclear_link
 from advisor.planning.selection import Selected
 from advisor.profiles import Only, Values
+from advisor.rules.llt_path import heartbeat_only, private_carriers
 
 # A VXLAN packet carries another Ethernet frame: outer IP, UDP and VXLAN header, inner Ethernet (RFC 7348).
 VXLAN_OVERHEAD_BYTES = 50
@@ -17,7 +20,8 @@ LINK_RANK = 100
 
 
 def select_links(values: Values, facts: Facts, only: Only | None = None) -> tuple[Selected, ...]:
-    """The links of ``--set links=``, or those with a role: LLT links, and ports in use that carry no default route;
+    """The links of ``--set links=``, or those with a role: LLT's private links, else ports in use that carry no default
+    route;
     with the parameter ``role`` iscsi those that carry iSCSI sessions, and no others.
 
     ``only`` bounds them. Every link below a selected one is selected with it, so that a stack is raised from the
@@ -32,7 +36,8 @@ def select_links(values: Values, facts: Facts, only: Only | None = None) -> tupl
     chosen = [name for name in sorted(wanted) if name in given or _team_of(links[name], links) is None]
     meant = (_selected(links[name], wanted[name], name in given, links) for name in chosen)
     unclear = (unclear_link(name, why) for name, why in sorted(judged.items()) if why and name not in wanted)
-    return (*meant, *unclear)
+    idle = () if given or values.get("role") == "iscsi" else _low_priority(facts, wanted)
+    return (*meant, *unclear, *idle)
 
 
 def links_by_role(values: Values, facts: Facts) -> tuple[str, ...]:
@@ -48,15 +53,31 @@ def _team_of(link: Link, links: dict[str, Link]) -> str | None:
 
 
 def _by_role(facts: Facts) -> tuple[str, ...]:
-    """LLT links, else ports that are up with an address and carry no default route."""
-    cluster = {link.link for link in facts.llt.links if link.link} if facts.llt else set()
+    """LLT's private links, else ports that are up with an address and carry no default route; never links that carry
+    heartbeats of LLT only."""
+    cluster = private_carriers(facts)
     if cluster:
-        return tuple(sorted(name for name in cluster if name is not None))
+        return tuple(sorted(cluster))
+    idle = heartbeat_only(facts)
     return tuple(
         link.name
         for link in facts.links
-        if link.default_route is False and link.carrier and link.addresses and _is_port_or_bond(link)
+        if link.name not in idle
+        and link.default_route is False
+        and link.carrier
+        and link.addresses
+        and _is_port_or_bond(link)
     )
+
+
+def _low_priority(facts: Facts, wanted: Collection[str]) -> Iterator[Selected]:
+    """A line for each link that is left out because nothing but heartbeats crosses it."""
+    for one in facts.llt.links if facts.llt else ():
+        if one.low_priority and one.link and one.link not in wanted:
+            why = (
+                f"carries LLT's low-priority link {one.tag}, heartbeats only: left out; --set links= names it if meant"
+            )
+            yield Selected({"link": one.link}, refusal=why)
 
 
 def _of_iscsi(facts: Facts, links: dict[str, Link]) -> tuple[str, ...]:

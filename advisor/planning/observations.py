@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from advisor.facts.llt import LLTTAB, parse_llttab
+from advisor.facts.llt_marks import MarkDefault, mark_default
 from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
 from advisor.planning.held import NOTHING_HELD, Held
@@ -38,6 +40,10 @@ class Observed(msgspec.Struct, frozen=True):
     edit: FileEdit | Persisted | Missing
     ours: bool = False
     circumstances: Circumstances = Circumstances()
+    undecided: str | None = None
+    """Why it cannot be said what the value should be."""
+    at_start: str | None = None
+    """The value that the next start brings where no file says otherwise; None where that is not known."""
 
     @property
     def edits(self) -> tuple[FileEdit, ...]:
@@ -69,6 +75,8 @@ def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | Non
     if isinstance(live, Missing):
         return Observed(live, target.value, None, live)
     wanted = one.chosen(host, live, target.value) if isinstance(one, Choosing) else target.value
+    if target.is_of_default and (first_seen is not None or target.default is not None):
+        return _observe_mark(host, target, live, first_seen or {}, held)
     if first_seen is None:
         if target.multiply is not None:
             why = Missing("unreadable", f"reads {live}, but whether it was raised already is known to root alone")
@@ -83,6 +91,28 @@ def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | Non
     if isinstance(one, Circumstantial) and one.check(combined) is None:
         around = one.circumstances(host, live, combined, profile=target.profile)
     return Observed(live, wanted, combined, one.edit(host, combined, profile=target.profile), ours, around)
+
+
+def _observe_mark(host: Host, target: Target, live: str, first_seen: Mapping[str, str], held: Held) -> Observed:
+    """A multiple of LLT's default, never less than what is live or in /etc/llttab."""
+    one = tunable(target.tunable)
+    name, first = target.tunable.removeprefix("llt:"), first_seen.get(target.tunable, live)
+    text = host.read(LLTTAB)
+    in_file = None if isinstance(text, Missing) else parse_llttab(text).flow.get(name)
+    known = MarkDefault(target.default)
+    if target.default is None and live.isdecimal():
+        known = mark_default(name, int(live), in_file, int(first) if first.isdecimal() else None)
+    if known.packets is None or target.multiply is None:
+        why = f"{known.why}: say it with --set default=PACKETS, as an untouched node prints it"
+        return Observed(live, target.value, live, Missing("absent", known.why), undecided=why)
+    wanted = str(max(target.multiply * known.packets, in_file or 0))
+    combined = combine(held.underneath(target.tunable, live), wanted, target.sense)
+    edit = one.edit(host, combined, profile=target.profile)
+    around = (
+        one.circumstances(host, live, combined, profile=target.profile) if isinstance(one, Circumstantial) else None
+    )
+    ours, at_start = first != live, None if in_file is not None else str(known.packets)
+    return Observed(live, wanted, combined, edit, ours, around or Circumstances(), at_start=at_start)
 
 
 def _live(host: Host, one: Tunable) -> str | Missing:

@@ -20,7 +20,10 @@ SATISFIED: frozenset[SkipState] = frozenset({"in-place", "would-lower"})
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A wanted value on this host: ``value``, or ``multiply`` times the value before us."""
+    """A wanted value on this host: ``value``, or ``multiply`` times the value before us.
+
+    ``is_of_default``: ``multiply`` times the default of LLT instead, which is ``default`` where a person said it.
+    """
 
     tunable: str
     value: str
@@ -33,6 +36,8 @@ class Target(msgspec.Struct, frozen=True):
     multiply: int | None = None
     may_be_left_out: bool = False
     """Nobody named its device: where that cannot take the value, it alone is left out."""
+    is_of_default: bool = False
+    default: int | None = None
 
 
 class Skipped(msgspec.Struct, frozen=True):

@@ -156,14 +156,16 @@ def _is_huge_pages(wanted: Wanted) -> bool:
 
 
 def _target(request: Request, wanted: Wanted, one: Selected) -> Target:
-    multiply = None
+    multiply, is_of_default, default = None, False, None
     if one.value is not None:
         value = one.value
     elif isinstance(wanted.value, str):
         value = _filled(wanted.value, request.values, one.names)
     else:
         multiply = _factor(wanted.value, request.values)
-        value = f"{multiply} × the value before"
+        is_of_default = wanted.value.of == "llt-default"
+        default = request.values.get(wanted.value.given) if wanted.value.given else None
+        value = f"{multiply} × {'the default' if is_of_default else 'the value before'}"
     identity = _filled(wanted.tunable, request.values, one.names)
     return Target(
         tunable=identity,
@@ -176,6 +178,8 @@ def _target(request: Request, wanted: Wanted, one: Selected) -> Target:
         rank=one.rank or rank_of(identity),
         multiply=multiply,
         may_be_left_out=one.may_be_left_out,
+        is_of_default=is_of_default,
+        default=default if isinstance(default, int) else None,
     )
 
 

@@ -33,6 +33,7 @@ from advisor.rules import (
     vm,
 )
 from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
+from advisor.rules.llt_path import as_seen
 from advisor.rules.rule import Rule
 from advisor.rules.workload import WORKLOADS, Workload, parse_workload
 
@@ -85,6 +86,12 @@ def _importance(finding: Finding) -> tuple[int, bool, str, str]:
 
 
 def judge(facts: Facts, workload: Workload | None = None) -> tuple[Finding, ...]:
-    """Every rule's findings: warnings first, matters of intent last among their like, then by id."""
-    found = (finding for rule in RULES for finding in rule.function(facts, workload))
+    """Every rule's findings: warnings first, matters of intent last among their like, then by id.
+
+    What was seen outranks what is declared: all rules but those that recognise the configuration get both together.
+    """
+    seen = as_seen(facts, workload)
+    found = (
+        finding for rule in RULES for finding in rule.function(facts, workload if rule in infoscale.RULES else seen)
+    )
     return tuple(sorted(found, key=_importance))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import msgspec
+
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding, Severity
-from advisor.rules.lookup import NETWORK_BUFFERS, is_physical, is_up, llt_links, numbers, plan
+from advisor.rules.llt_path import DATAGRAMS, private_carriers, private_links, stays_local
+from advisor.rules.lookup import NETWORK_BUFFERS, below, by_name, is_physical, is_up, llt_links, numbers, plan
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
@@ -94,7 +97,7 @@ def below_profile(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
             severity,
             why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). " + reason,
             evidence={**low, "wanted_bytes": WHITE_PAPER_BYTES, **counted, **({"links": over_udp} if over_udp else {})},
-            advice=plan(NETWORK_BUFFERS),
+            advice=_sized(facts, workload),
             profile=NETWORK_BUFFERS,
             intent=severity == "info" and not counted,
         ),
@@ -121,30 +124,98 @@ def bandwidth_delay_bytes(speed_mbps: int, rtt_seconds: float) -> int:
     return math.ceil(speed_mbps * 1e6 / 8 * rtt_seconds)
 
 
-def _fastest(facts: Facts) -> tuple[str, int] | None:
-    links = ((link.name, link.speed_mbps) for link in facts.links if is_physical(link) and is_up(link))
+def _fastest(facts: Facts, among: frozenset[str]) -> tuple[str, int] | None:
+    """The fastest physical link that is up, of those named; of all where none is named."""
+    links = (
+        (link.name, link.speed_mbps)
+        for link in facts.links
+        if is_physical(link) and is_up(link) and (not among or link.name in among)
+    )
     known = [(name, speed) for name, speed in links if speed is not None and speed > 0]
     return max(known, key=lambda pair: pair[1], default=None)
 
 
 def below_bandwidth_delay(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    fastest = _fastest(facts)
-    if workload is None or workload.rtt_seconds is None or fastest is None or workload.transport in ("rdma", "local"):
+    path = _path_link(facts, workload)
+    if workload is None or workload.rtt_seconds is None or path is None or workload.transport in ("rdma", "local"):
         return ()
-    name, speed = fastest
-    flight = bandwidth_delay_bytes(speed, workload.rtt_seconds)
-    wanted = 1 << max(0, 2 * flight - 1).bit_length()
+    if workload.is_replicated and not workload.mirrors_writes:
+        return ()
+    name, speed = path
+    wanted = _power_of_two(2 * bandwidth_delay_bytes(speed, workload.rtt_seconds))
     keys = ("net.core.rmem_max", "net.core.wmem_max") if workload.transport == "udp" else _TCP
     low = _below(facts, wanted, keys)
-    return (_too_small_for(name, speed, workload.rtt_seconds, flight, wanted, low),) if low else ()
+    return (_too_small_for(facts, workload, name, speed, workload.rtt_seconds, low),) if low else ()
 
 
 _TCP = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
 
+class PathBytes(msgspec.Struct, frozen=True):
+    """The socket buffer that a path needs: ``size`` in bytes, and the ``formula`` with its numbers."""
+
+    size: int
+    formula: str
+
+
+def path_bytes(facts: Facts, workload: Workload | None) -> PathBytes | None:
+    """One size for one path, whatever of it was declared and whatever seen: the larger of one LLT window over UDP and
+    twice bandwidth × round trip. None where neither is known."""
+    parts = [part for part in (_window_part(facts), _delay_part(facts, workload)) if part is not None]
+    if not parts:
+        return None
+    largest = max(parts, key=lambda one: one.size)
+    formula = "; ".join(one.formula for one in parts)
+    size = min(largest.size, _PROFILE_BYTES_MAX)
+    return PathBytes(size, f"{formula}; the larger counts: {size:,} bytes" if len(parts) > 1 else formula)
+
+
+def _window_part(facts: Facts) -> PathBytes | None:
+    if facts.llt is None or not private_links(facts, *DATAGRAMS) or stays_local(facts):
+        return None
+    window, each = facts.llt.flow_control.get("window", LLT_WINDOW), _llt_packet_bytes(facts)
+    size = max(window * each, LLT_WINDOW_BYTES)
+    more = f", rounded up to {size:,}" if size > window * each else ""
+    return PathBytes(size, f"LLT window {window} packets × {each:,} bytes = {window * each:,}{more}")
+
+
+def _delay_part(facts: Facts, workload: Workload | None) -> PathBytes | None:
+    path = _path_link(facts, workload)
+    if path is None or workload is None or workload.rtt_seconds is None or workload.transport in ("rdma", "local"):
+        return None
+    name, speed = path
+    flight = bandwidth_delay_bytes(speed, workload.rtt_seconds)
+    size = _power_of_two(2 * flight)
+    return PathBytes(
+        size,
+        f"2 × {speed:,} Mbit/s of {name} × {workload.rtt_seconds * 1e3:g} ms / 8 = {2 * flight:,}, "
+        f"rounded up to {size:,}",
+    )
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(0, least - 1).bit_length()
+
+
+def _path_link(facts: Facts, workload: Workload | None) -> tuple[str, int] | None:
+    """The fastest link of the path, with its Mbit/s: of those under LLT for a mirrored workload, else of all."""
+    links = by_name(facts)
+    carriers = private_carriers(facts) if workload is not None and workload.is_replicated else ()
+    under = frozenset(each.name for name in carriers for each in below(name, links))
+    return _fastest(facts, under) or _fastest(facts, frozenset())
+
+
+def _sized(facts: Facts, workload: Workload | None) -> str:
+    """The command with the size of the path, where that is known."""
+    path = path_bytes(facts, workload)
+    return plan(NETWORK_BUFFERS, bytes=[str(path.size)]) if path else plan(NETWORK_BUFFERS)
+
+
 def _too_small_for(
-    name: str, speed_mbps: int, rtt_seconds: float, flight: int, wanted: int, low: Mapping[str, int]
+    facts: Facts, workload: Workload, name: str, speed_mbps: int, rtt_seconds: float, low: Mapping[str, int]
 ) -> Finding:
+    flight = bandwidth_delay_bytes(speed_mbps, rtt_seconds)
+    path = path_bytes(facts, workload)
     return BELOW_BANDWIDTH_DELAY.found(
         "advice",
         why=f"At {speed_mbps:,} Mbit/s and a round trip of {rtt_seconds * 1e3:g} ms, {flight:,} bytes are in flight on "
@@ -154,10 +225,11 @@ def _too_small_for(
             "speed_mbps": speed_mbps,
             "rtt_seconds": rtt_seconds,
             "in_flight_bytes": flight,
-            "wanted_bytes": wanted,
+            "wanted_bytes": _power_of_two(2 * flight),
+            "formula": path.formula if path else None,
             **low,
         },
-        advice=plan(NETWORK_BUFFERS, bytes=[str(min(wanted, _PROFILE_BYTES_MAX))]),
+        advice=_sized(facts, workload),
         profile=NETWORK_BUFFERS,
     )
 
@@ -166,7 +238,8 @@ BELOW_BANDWIDTH_DELAY = Rule(
     id="buffers.below-bandwidth-delay",
     title="One connection cannot fill the link at the declared round-trip time",
     what="The declared round-trip time times the speed of the fastest link, doubled and rounded up to a power of two, "
-    "against the buffer limits of the declared transport.",
+    "against the buffer limits of the transport, declared or recognised. For a mirrored workload the link is the "
+    "fastest under LLT.",
     why="A sender stops when as much is unacknowledged as the receiver's buffer holds.",
     helps_when="Few connections over a long or fast path.",
     hurts_when="Many connections at once (each may grow that far), or a network that caps a single flow below the "
@@ -177,13 +250,13 @@ BELOW_BANDWIDTH_DELAY = Rule(
 
 
 def _llt_packet_bytes(facts: Facts) -> int:
-    sizes = [link.mtu or LLT_UDP_MTU for link in facts.llt.links if link.type in ("udp", "udp6")] if facts.llt else []
+    sizes = [link.mtu or LLT_UDP_MTU for link in private_links(facts, *DATAGRAMS)]
     return _CHARGED_BYTES[max(sizes, default=0) > ETHERNET_MTU]
 
 
 def below_llt_window(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    size = limit(facts, "net.core.rmem_default")
-    if facts.llt is None or not any(link.type in ("udp", "udp6") for link in facts.llt.links) or size is None:
+    size, path = limit(facts, "net.core.rmem_default"), path_bytes(facts, workload)
+    if facts.llt is None or _window_part(facts) is None or path is None or size is None:
         return ()
     window = facts.llt.flow_control.get("window", LLT_WINDOW)
     need = window * _llt_packet_bytes(facts)
@@ -196,13 +269,14 @@ def below_llt_window(facts: Facts, workload: Workload | None) -> tuple[Finding, 
             f"socket; its default is {size:,}. That LLT's sockets take the default size is inferred, not "
             "documented: watch RcvbufErrors in /proc/net/snmp.",
             evidence={
-                "links": llt_links(facts, "udp", "udp6"),
+                "links": private_carriers(facts, *DATAGRAMS),
                 "net.core.rmem_default": size,
                 "window": window,
                 "needed_bytes": need,
+                "formula": path.formula,
                 "udp_receive_buffer_errors": facts.counters.udp_receive_buffer_errors,
             },
-            advice=plan(NETWORK_BUFFERS, bytes=[str(max(need, LLT_WINDOW_BYTES))]),
+            advice=_sized(facts, workload),
             profile=NETWORK_BUFFERS,
         ),
     )

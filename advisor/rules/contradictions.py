@@ -173,7 +173,8 @@ LLT_DEFAULTS = _between(
     "Default high-water and low-water marks of LLT",
     ("200 and 100 packets.", sources.VCS_FLOW),
     ("1000 and 800 packets, as lltconfig of InfoScale 7.4.2 prints them.", sources.WHITE_PAPER),
-    what_we_do="No default is assumed: what lltconfig -F query prints on this host is doubled.",
+    what_we_do="What lltconfig -F query prints is taken for the default where /etc/llttab does not set it and the "
+    "value is one of the two; else the plan asks for --set default=PACKETS.",
 )
 
 CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (

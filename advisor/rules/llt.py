@@ -8,42 +8,57 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.llt import Llt, LltLink
+from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_default
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
+from advisor.rules.llt_path import stays_local
 from advisor.rules.lookup import LLT_FLOW_CONTROL, by_name, numbers, plan
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
 
-# Shipped values of highwater and rporthighwater: the documentation of 7.0 to 7.4, and what 7.4.2 prints.
-DEFAULT_HIGHWATER = frozenset({200, 1000})
 _PACKET_BYTES = 8192
-_HIGH = ("highwater", "rporthighwater")
 
 
-def _untouched(llt: Llt) -> dict[str, int]:
+def _defaults(llt: Llt) -> dict[str, MarkDefault]:
     in_file = llt.llttab.flow if llt.llttab else {}
-    values = {name: llt.flow_control[name] for name in _HIGH if name in llt.flow_control and name not in in_file}
-    return {name: value for name, value in values.items() if value in DEFAULT_HIGHWATER}
+    live = {name: llt.flow_control[name] for name in HIGH_WATER_MARKS if name in llt.flow_control}
+    return {name: mark_default(name, value, in_file.get(name)) for name, value in live.items()}
+
+
+def _not_doubled(llt: Llt) -> dict[str, int]:
+    """The marks that are less than twice their default, live or in /etc/llttab, with that default."""
+    in_file = llt.llttab.flow if llt.llttab else {}
+    return {
+        name: one.packets
+        for name, one in _defaults(llt).items()
+        if one.packets is not None
+        and min(llt.flow_control[name], in_file.get(name, llt.flow_control[name])) < 2 * one.packets
+    }
 
 
 def _is_case(workload: Workload) -> bool:
+    """Mirrored writes: many, or some over a long round trip. A round trip by itself fills no queue."""
     far = workload.rtt_seconds is not None and workload.rtt_seconds > LONG_ROUND_TRIP_SECONDS
-    return workload.is_replicated and (workload.is_write_heavy or far)
+    return workload.mirrors_writes and (workload.is_write_heavy or (far and bool(workload.write_share)))
 
 
 def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    values = _untouched(facts.llt) if facts.llt else {}
-    if not values or (workload is not None and workload.replication == "none"):
+    if facts.llt is None or (workload is not None and not _may_write_over_llt(workload)) or stays_local(facts):
         return ()
+    values = _not_doubled(facts.llt)
+    unknown = [one.why for one in _defaults(facts.llt).values() if one.packets is None]
     wanted = workload is not None and _is_case(workload)
+    if not values:
+        return (_default_unknown(unknown),) if unknown and wanted else ()
     highest = max(values.values())
     return (
         FLOW_CONTROL_DEFAULT.found(
             "advice" if wanted else "info",
             why="LLT stops taking packets when a queue reaches its high-water mark and goes on at the low one. "
             + (
-                f"{workload.subject} replicates writes, or over a long round trip, which fills the queues in bursts."
+                f"{workload.subject} mirrors its writes, many or over a long round trip, which fills the queues in "
+                "bursts. The value is one for the cluster: the same on every node."
                 if workload is not None and wanted
                 else "Whether that ever happens here cannot be told without a declared workload."
             ),
@@ -60,10 +75,27 @@ def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Findi
     )
 
 
+def _may_write_over_llt(workload: Workload) -> bool:
+    return workload.replication != "none" and workload.write_share != 0
+
+
+def _default_unknown(reasons: list[str]) -> Finding:
+    return FLOW_CONTROL_DEFAULT.found(
+        "info",
+        title="LLT's high-water marks were set by hand, and the default is unknown",
+        why="Whether they are raised already cannot be told: the default differs between releases.",
+        evidence={"detail": tuple(reasons)},
+        advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of the same "
+        "release",
+        profile=LLT_FLOW_CONTROL,
+    )
+
+
 FLOW_CONTROL_DEFAULT = Rule(
     id="llt.flow-control-default",
     title="LLT flow control is at its default",
-    what="highwater and rporthighwater as lltconfig -F query prints them, where /etc/llttab sets neither.",
+    what="highwater and rporthighwater as lltconfig -F query prints them, against LLT's default: the live value where "
+    "/etc/llttab does not set it and releases ship with it (200, 1,000); 400 and 2,000 in /etc/llttab are doubled.",
     why="While flow control holds a queue back, the replicated write waits.",
     helps_when="Write-heavy replication over a long round trip, such as between availability zones.",
     hurts_when="Little memory (the queue may hold highwater × 8 KiB for each peer) or latency that matters more than "

@@ -13,7 +13,8 @@ from advisor.rules.buffers import LLT_WINDOW, bandwidth_delay_bytes
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import recognition
 from advisor.rules.llt import drift
-from advisor.rules.lookup import below, by_name, is_physical, llt_links
+from advisor.rules.llt_path import DATAGRAMS, private_carriers
+from advisor.rules.lookup import below, by_name, is_physical
 from advisor.rules.mtu import LLT_UDP_MTU
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
@@ -21,7 +22,6 @@ from advisor.rules.workload import Workload
 DEFAULT_PEERINACT = 1600
 """In hundredths of a second: 16 s."""
 _MEMORY_SHARE = 0.05
-_DATAGRAMS = ("udp", "udp6")
 
 
 def _timers(llt: Llt) -> Iterator[tuple[str, Mapping[str, int]]]:
@@ -191,7 +191,10 @@ LINKS_ON_ONE_PORT = Rule(
 
 
 def _packet_bytes(llt: Llt) -> int:
-    return max((link.mtu or LLT_UDP_MTU for link in llt.links if link.type in _DATAGRAMS), default=LLT_UDP_MTU)
+    return max(
+        (link.mtu or LLT_UDP_MTU for link in llt.links if link.type in DATAGRAMS and not link.low_priority),
+        default=LLT_UDP_MTU,
+    )
 
 
 def _peers(facts: Facts) -> int:
@@ -252,10 +255,10 @@ def window_bytes_per_second(window: int, packet_bytes: int, rtt_seconds: float) 
 
 def window_below_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     rtt = workload.rtt_seconds if workload else None
-    if facts.llt is None or rtt is None or workload is None or not workload.is_replicated:
+    if facts.llt is None or rtt is None or workload is None or not workload.mirrors_writes:
         return ()
     links = by_name(facts)
-    carriers = [links[name] for name in llt_links(facts, *_DATAGRAMS) if name in links]
+    carriers = [links[name] for name in private_carriers(facts, *DATAGRAMS) if name in links]
     speed = max((link.speed_mbps for link in carriers if link.speed_mbps), default=None)
     window, packet = facts.llt.flow_control.get("window", LLT_WINDOW), _packet_bytes(facts.llt)
     if speed is None or window * packet >= (flight := bandwidth_delay_bytes(speed, rtt)):

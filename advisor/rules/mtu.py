@@ -10,6 +10,7 @@ from advisor.facts.llt import LltLink
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
+from advisor.rules.llt_path import heartbeat_only, private_links, stays_local
 from advisor.rules.lookup import (
     JUMBO_FRAMES,
     below,
@@ -27,7 +28,8 @@ from advisor.rules.workload import Workload
 
 ETHERNET_MTU = 1500
 LLT_UDP_MTU = 8192  # the type's default where llttab says "-"
-_DATAGRAM_OVERHEAD = {"udp": 28, "udp6": 48}
+DATAGRAM_OVERHEAD = {"udp": 28, "udp6": 48}
+"""Bytes of the IP and UDP headers before an LLT packet."""
 _IP_HEADERS = {"udp": 20, "udp6": 48}  # per fragment; IPv6 adds a fragment header of 8 bytes
 _VXLAN_OVERHEAD = {4: 50, 6: 70}
 _VXLAN_ENDS = frozenset({"local", "remote", "group", "local6", "remote6", "group6"})
@@ -38,6 +40,7 @@ def _set_mtu(name: str, mtu: int | None) -> str:
 
 
 def _could_be_jumbo(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
+    idle = heartbeat_only(facts)
     return tuple(
         link
         for link in facts.links
@@ -48,6 +51,7 @@ def _could_be_jumbo(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]
         and (largest_mtu(facts, link) or link.mtu + 1) > link.mtu
         and is_up(link)
         and not has_master(link, links)
+        and link.name not in idle
         and carries_default_route(link, links) is False
     )
 
@@ -222,16 +226,16 @@ VXLAN_MTU_ABOVE_UNDERLAY = Rule(
 
 def fragments(payload_bytes: int, mtu: int, link_type: str) -> int:
     """IP packets that one LLT datagram of ``payload_bytes`` becomes on a link of ``mtu`` (type udp or udp6)."""
-    if payload_bytes + _DATAGRAM_OVERHEAD[link_type] <= mtu:
+    if payload_bytes + DATAGRAM_OVERHEAD[link_type] <= mtu:
         return 1
     per_fragment = max(8, (mtu - _IP_HEADERS[link_type]) // 8 * 8)
     return -(-(payload_bytes + 8) // per_fragment)
 
 
 def _fragmented(facts: Facts, links: Mapping[str, Link]) -> Iterable[tuple[LltLink, Link, int]]:
-    for carried in facts.llt.links if facts.llt else ():
+    for carried in private_links(facts, *DATAGRAM_OVERHEAD):
         link = links.get(carried.link or "")
-        if link is not None and link.mtu is not None and carried.type in _DATAGRAM_OVERHEAD:
+        if link is not None and link.mtu is not None:
             count = fragments(carried.mtu or LLT_UDP_MTU, link.mtu, carried.type)
             if count > 1:
                 yield carried, link, count
@@ -240,7 +244,7 @@ def _fragmented(facts: Facts, links: Mapping[str, Link]) -> Iterable[tuple[LltLi
 def llt_fragments(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     links = by_name(facts)
     found = tuple(_fragmented(facts, links))
-    if not found:
+    if not found or stays_local(facts):
         return ()
     names = tuple(dict.fromkeys(link.name for _, link, _ in found))
     can_rise = all(_fits_datagram(facts, carried, link, links) for carried, link, _ in found)
@@ -261,7 +265,7 @@ def llt_fragments(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
 
 
 def _fits_datagram(facts: Facts, carried: LltLink, link: Link, links: Mapping[str, Link]) -> bool:
-    need = (carried.mtu or LLT_UDP_MTU) + _DATAGRAM_OVERHEAD[carried.type]
+    need = (carried.mtu or LLT_UDP_MTU) + DATAGRAM_OVERHEAD[carried.type]
     return (largest_mtu(facts, link) or 0) >= need and carries_default_route(link, links) is not True
 
 
@@ -272,7 +276,7 @@ def _fragment_text(carried: LltLink, link: Link, count: int) -> str:
 
 def _lower_llt_mtu(found: tuple[tuple[LltLink, Link, int], ...]) -> str:
     fields = ", ".join(
-        f"{carried.tag} {(link.mtu or 0) - _DATAGRAM_OVERHEAD[carried.type]}" for carried, link, _ in found
+        f"{carried.tag} {(link.mtu or 0) - DATAGRAM_OVERHEAD[carried.type]}" for carried, link, _ in found
     )
     return f"set the MTU field of the link lines in /etc/llttab ({fields}) and restart LLT, on every node"
 
@@ -280,8 +284,9 @@ def _lower_llt_mtu(found: tuple[tuple[LltLink, Link, int], ...]) -> str:
 LLT_FRAGMENTS = Rule(
     id="llt.mtu-fragments",
     title="LLT packets are cut into IP fragments",
-    what="LLT links of type udp or udp6 whose MTU field (8192 where it says -) with headers exceeds the MTU of the "
-    "kernel link that carries them.",
+    what="LLT links of type udp or udp6, low-priority ones left out, whose MTU field (8192 where it says -) with "
+    "headers exceeds the MTU of the kernel link that carries them; not where disks are shared or the node is alone, as "
+    "no write crosses LLT there.",
     why="An LLT datagram of 8,192 bytes crosses a link of MTU 1500 as six IP fragments.",
     helps_when="Replication over LLT with UDP: fewer packets, no reassembly, no fragment limit in the cloud.",
     hurts_when="A jumbo MTU that not every node and switch carries: heartbeats vanish. A smaller LLT MTU means more "
@@ -293,8 +298,7 @@ LLT_FRAGMENTS = Rule(
 
 def llt_mtu_differs(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     links = by_name(facts)
-    private = tuple(link for link in (facts.llt.links if facts.llt else ()) if not link.low_priority)
-    pairs = tuple((each.tag, links[each.link]) for each in private if each.link in links)
+    pairs = tuple((each.tag, links[each.link]) for each in private_links(facts) if each.link in links)
     sizes = {link.mtu for _, link in pairs if link.mtu is not None}
     if len(sizes) < 2:
         return ()

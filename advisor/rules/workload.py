@@ -55,12 +55,19 @@ class Workload(msgspec.Struct, frozen=True):
         return self.replication in ("sync", "async")
 
     @property
+    def mirrors_writes(self) -> bool:
+        """Whether something of it may be shipped to a mirror: a read is served by the local copy."""
+        return self.is_replicated and self.write_share != 0
+
+    @property
     def has_large_blocks(self) -> bool:
         return self.block_bytes is not None and self.block_bytes >= _LARGE_BLOCK_BYTES
 
     @property
     def uses_network(self) -> bool:
-        return self.is_replicated or self.transport in ("tcp", "udp", "rdma")
+        if self.is_replicated:
+            return self.mirrors_writes
+        return self.transport in ("tcp", "udp", "rdma")
 
     @property
     def subject(self) -> str:

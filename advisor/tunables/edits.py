@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.host import Run
+from advisor.host.probes import FLOW_ALIASES
 from advisor.tunables.edit_forms import (
     TO_THE_END,
     WORD,
@@ -92,7 +93,9 @@ def _settings(edit: FileEdit) -> Iterator[Setting]:
             head = rf"[ \t]*(?:-[ \t]*)?(?:{spelt})[ \t]*=[ \t]*"
             yield Setting(head, TO_THE_END, value, f"{key} = {value}")
         case "llttab-flow":
-            head = rf"[ \t]*set-flow[ \t]+{re.escape(key)}[ \t]*:[ \t]*"
+            # The spelling of the file stays, whichever of the two it is.
+            spelt = "|".join([re.escape(key), *(other for other, name in FLOW_ALIASES.items() if name == key)])
+            head = rf"[ \t]*set-flow[ \t]+(?:{spelt})[ \t]*:[ \t]*"
             yield Setting(head, WORD, value, f"set-flow {key}:{value}")
         case "section":
             for setting in value.split(" "):

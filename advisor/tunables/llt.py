@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit, Form
 from advisor.tunables.tunable import Effect, Risk
 
 LLTTAB = "/etc/llttab"
+ONE_VALUE: Final = (
+    "LLT's flow control is one setting for the cluster: set the same value on every node; advisor fleet compare lists "
+    "nodes that differ"
+)
 
 
 class LltValue(msgspec.Struct, frozen=True):
@@ -64,3 +69,6 @@ class LltFlow(LltValue, frozen=True):
 
     def check(self, value: str) -> str | None:
         return None if re.fullmatch(r"[0-9]{1,9}", value) else "is a number of packets"
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        return Circumstances(notes=(ONE_VALUE,))

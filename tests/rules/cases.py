@@ -242,7 +242,16 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
     ),
     ("llt.flow-control-default", None, {"llt": llt()}, "info", "1000"),
     ("llt.flow-control-default", "write=60%,replication=sync", {"llt": llt()}, "advice", "2000"),
-    ("llt.flow-control-default", "rtt=1.2ms,replication=sync", {"llt": llt()}, "advice", "2000"),
+    ("llt.flow-control-default", "rtt=1.2ms,replication=sync,write=30%", {"llt": llt()}, "advice", "2000"),
+    # A round trip alone fills no queue.
+    ("llt.flow-control-default", "rtt=1.2ms,replication=sync", {"llt": llt()}, "info", "2000"),
+    (
+        "llt.flow-control-default",
+        "fss-cross-zone",
+        {"llt": llt(flow_control={**FLOW, "highwater": 1500, "rporthighwater": 1500})},
+        "info",
+        "1,500",
+    ),
     (
         "llt.flow-control-order",
         None,
@@ -464,6 +473,18 @@ SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
     ("llt.flow-control-default", "replication=none", {"llt": llt()}),
     ("llt.flow-control-default", None, {"llt": llt(flow_control={**FLOW, "highwater": 2000, "rporthighwater": 2000})}),
     ("llt.flow-control-default", None, {"llt": llt(llttab=llttab(highwater=1000, rporthighwater=1000))}),
+    ("llt.flow-control-default", "rtt=1.2ms,replication=sync,read=100%", {"llt": llt()}),
+    # The paper, followed by hand.
+    (
+        "llt.flow-control-default",
+        "fss-cross-zone",
+        {
+            "llt": llt(
+                flow_control={**FLOW, "highwater": 2000, "rporthighwater": 2000},
+                llttab=llttab(highwater=2000, rporthighwater=2000),
+            )
+        },
+    ),
     ("llt.flow-control-order", None, {"llt": llt()}),
     ("llt.flow-control-drift", None, {"llt": llt(llttab=llttab(highwater=1000))}),
     ("llt.same-subnet", None, over_udp("eth1", "eth2")),

@@ -224,7 +224,8 @@ def test_half_of_a_pair_that_no_file_sets_is_not_moot() -> None:
     ("workload", "severity"),
     [
         ("replication=sync,write=50%", "advice"),
-        ("replication=async,rtt=501us", "advice"),
+        ("replication=async,rtt=501us,write=10%", "advice"),
+        ("replication=async,rtt=501us", "info"),
         ("replication=sync,rtt=500us", "info"),
         ("replication=sync,write=10%", "info"),
         ("write=1", "info"),

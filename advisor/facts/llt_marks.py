@@ -1,0 +1,60 @@
+"""LLT's high-water marks: what their default is, where that can be known.
+
+The default differs between releases: the manuals of 7.0 to 7.4 say 200 packets, 7.4.2 prints 1,000. A live value is
+the default only where nothing in /etc/llttab sets the mark; a set-flow line is a value of the administrator's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+HIGH_WATER_MARKS: Final = ("highwater", "rporthighwater")
+KNOWN_DEFAULTS: Final = frozenset({200, 1000})
+"""In packets, of both marks: the manuals of 7.0 to 7.4, and what 7.4.2 prints."""
+_DOUBLED: Final = frozenset(2 * one for one in KNOWN_DEFAULTS)
+_KNOWN_TEXT: Final = " and ".join(f"{one:,}" for one in sorted(KNOWN_DEFAULTS))
+
+
+class MarkDefault(msgspec.Struct, frozen=True):
+    """The default of a mark in packets; None where it cannot be known, ``why`` says the reason then."""
+
+    packets: int | None
+    why: str = ""
+
+
+def mark_default(name: str, live: int, in_file: int | None, first: int | None = None) -> MarkDefault:
+    """The default of a mark, by its live value and its set-flow line, both in packets.
+
+    ``first`` is the value before advisor's own transactions changed it. A value that is twice a known default counts as
+    that default doubled.
+    """
+    if first is not None and first != live:
+        return _before_advisor(name, live, in_file, first)
+    if in_file is None:
+        return MarkDefault(live) if live in KNOWN_DEFAULTS else _unknown(_unkept(name, live))
+    if in_file == live:
+        return MarkDefault(live // 2) if live in _DOUBLED else _unknown(_by_hand(name, live))
+    lower, higher = sorted((live, in_file))
+    if lower in KNOWN_DEFAULTS and higher == 2 * lower:
+        return MarkDefault(lower)
+    return _unknown(f"{name} is {live:,} live and {in_file:,} in /etc/llttab")
+
+
+def _before_advisor(name: str, live: int, in_file: int | None, first: int) -> MarkDefault:
+    if first in KNOWN_DEFAULTS or live == 2 * first:
+        return MarkDefault(first)
+    return MarkDefault(first // 2) if first in _DOUBLED else mark_default(name, live, in_file)
+
+
+def _unknown(why: str) -> MarkDefault:
+    return MarkDefault(None, f"{why}, so LLT's default cannot be known from this host (known defaults: {_KNOWN_TEXT})")
+
+
+def _unkept(name: str, live: int) -> str:
+    return f"{name} was set to {live:,} with lltconfig, and no set-flow line of /etc/llttab keeps it"
+
+
+def _by_hand(name: str, live: int) -> str:
+    return f"the administrator set {name} to {live:,} in /etc/llttab"

@@ -1,0 +1,68 @@
+"""What LLT carries here: what was seen outranks what is declared, and low-priority links carry heartbeats only."""
+
+from __future__ import annotations
+
+import msgspec
+
+from advisor.facts.infoscale_configuration import MIRRORED, SHARED_DISK, SINGLE_NODE
+from advisor.facts.llt import LltLink
+from advisor.facts.whole import Facts
+from advisor.rules.infoscale import recognised_workload, recognition
+from advisor.rules.lookup import below, by_name
+from advisor.rules.workload import Transport, Workload
+
+DATAGRAMS = ("udp", "udp6")
+
+
+def private_links(facts: Facts, *types: str) -> tuple[LltLink, ...]:
+    """LLT's links that are not of low priority, of the given types or of all: those that carry mirrored writes."""
+    found = facts.llt.links if facts.llt else ()
+    return tuple(one for one in found if not one.low_priority and (not types or one.type in types))
+
+
+def private_carriers(facts: Facts, *types: str) -> tuple[str, ...]:
+    """The kernel links under LLT's private links."""
+    return tuple(dict.fromkeys(one.link for one in private_links(facts, *types) if one.link is not None))
+
+
+def heartbeat_only(facts: Facts) -> frozenset[str]:
+    """Kernel links, with all that is below them, which carry LLT's low-priority links and none of its private ones."""
+    links = by_name(facts)
+    lines = facts.llt.links if facts.llt else ()
+    low, private = (
+        {each.name for one in lines if one.low_priority is is_low and one.link for each in below(one.link, links)}
+        for is_low in (True, False)
+    )
+    return frozenset(low - private)
+
+
+def stays_local(facts: Facts) -> str | None:
+    """The configuration, where it is certain by what was seen that no write crosses LLT: single-node, shared-disk."""
+    found = recognition(facts, None)
+    name = found.configuration if found else None
+    return name if name in (SINGLE_NODE, SHARED_DISK) else None
+
+
+def llt_transport(facts: Facts) -> Transport | None:
+    """What all of LLT's private links run over; None where that is neither TCP nor UDP, or both."""
+    over: set[Transport | None] = {
+        "udp" if one.type in DATAGRAMS else "tcp" if one.type == "tcp" else None for one in private_links(facts)
+    }
+    return next(iter(over)) if len(over) == 1 else None
+
+
+def as_seen(facts: Facts, workload: Workload | None) -> Workload | None:
+    """The declared workload with what was seen of its path: no mirror where the disks are shared or the node is alone,
+    and LLT's transport where the workload is mirrored and names none."""
+    if workload is None:
+        return None
+    if workload.is_replicated and stays_local(facts):
+        return msgspec.structs.replace(workload, replication="none", transport="local")
+    if workload.is_replicated and workload.transport is None:
+        return msgspec.structs.replace(workload, transport=llt_transport(facts))
+    found = recognition(facts, None)
+    known = recognised_workload(facts)
+    says_nothing = workload.replication is None and workload.transport is None
+    if says_nothing and known is not None and found is not None and found.configuration in MIRRORED:
+        return msgspec.structs.replace(workload, replication=known.replication, transport=known.transport)
+    return workload
