@@ -10,6 +10,7 @@ from advisor.facts.whole import Facts
 from advisor.recommend import infoscale, iscsi
 from advisor.recommend.records import Case
 from advisor.rules.buffers import below_bandwidth_delay
+from advisor.rules.llt_path import DATAGRAMS, as_seen, contradicts_seen, heartbeat_only, private_links, stays_local
 from advisor.rules.lookup import (
     BEEGFS_NVME,
     JUMBO_FRAMES,
@@ -29,11 +30,15 @@ _NOTHING: Final = Workload()
 
 def smallest_mtu(facts: Facts) -> int | None:
     """The smallest MTU in bytes of the links that a profile may raise: physical, up, and without a default route."""
-    links = by_name(facts)
+    links, idle = by_name(facts), heartbeat_only(facts)
     sizes = [
         link.mtu
         for link in facts.links
-        if link.mtu is not None and is_physical(link) and is_up(link) and not carries_default_route(link, links)
+        if link.mtu is not None
+        and is_physical(link)
+        and is_up(link)
+        and not carries_default_route(link, links)
+        and link.name not in idle
     ]
     return min(sizes, default=None)
 
@@ -73,7 +78,7 @@ def _jumbo(facts: Facts, workload: Workload) -> tuple[Case, ...]:
 
 
 def _buffers(facts: Facts, workload: Workload) -> tuple[Case, ...]:
-    over_udp = any(link.type in ("udp", "udp6") for link in (facts.llt.links if facts.llt else ()))
+    over_udp = bool(private_links(facts, *DATAGRAMS)) and not stays_local(facts)
     transport = None if workload.transport is None else workload.transport == "udp"
     large = None if workload.block_bytes is None else workload.has_large_blocks and workload.is_write_heavy
     long = None if workload.rtt_seconds is None else bool(below_bandwidth_delay(facts, workload))
@@ -88,7 +93,7 @@ def _buffers(facts: Facts, workload: Workload) -> tuple[Case, ...]:
 def _llt(facts: Facts, workload: Workload) -> tuple[Case, ...]:
     rtt = workload.rtt_seconds
     return (
-        Case("writes are mirrored to another node", None if workload.replication is None else workload.is_replicated),
+        Case("writes are mirrored to another node", None if workload.replication is None else workload.mirrors_writes),
         _writes(workload),
         Case("a round trip above 0.5 ms", None if rtt is None else rtt > LONG_ROUND_TRIP_SECONDS),
     )
@@ -129,20 +134,27 @@ def cases(profile: str, facts: Facts, workload: Workload | None) -> tuple[Case, 
         others = (one for part in infoscale.PARTS[configuration] for one in cases(part, facts, workload))
         return (own, *dict.fromkeys(others))
     made = _CASES.get(profile)
-    return made(facts, workload or _NOTHING) if made else ()
+    return made(facts, as_seen(facts, workload) or _NOTHING) if made else ()
 
 
 def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | None:
     """Why the declared workload cannot gain by a profile; None where it may, or nothing was declared."""
-    if workload is None:
-        return infoscale.writes_stay_local(facts) if profile == LLT_FLOW_CONTROL else None
     configuration = infoscale.configuration_of(profile)
-    if configuration is not None:
+    if configuration is not None and workload is not None:
         return infoscale.contrary(configuration, workload)
-    if profile in iscsi.PROFILES:
+    if profile in iscsi.PROFILES and workload is not None:
         return iscsi.contrary(workload)
     if profile not in (JUMBO_FRAMES, NETWORK_BUFFERS, LLT_FLOW_CONTROL):
         return None
+    if profile == LLT_FLOW_CONTROL or not facts.network_storage:
+        local = contradicts_seen(facts, workload) or _seen_local(profile, facts, workload)
+        if local:
+            return local
+    workload = as_seen(facts, workload)
+    if workload is None:
+        return None
+    if workload.is_replicated and not workload.mirrors_writes:
+        return infoscale.READS_ALONE
     if workload.transport == "local" and not workload.is_replicated:
         return "Nothing of the declared workload crosses the network."
     if profile == LLT_FLOW_CONTROL and workload.replication == "none":
@@ -156,6 +168,13 @@ def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | Non
         is_near = workload.rtt_seconds is not None and workload.rtt_seconds <= LONG_ROUND_TRIP_SECONDS
         return "Few writes over a short round trip do not fill LLT's queues." if is_near else None
     return None
+
+
+def _seen_local(profile: str, facts: Facts, workload: Workload | None) -> str | None:
+    """Why LLT carries no writes, where the workload names no other path that MTU and buffers could be for."""
+    if profile != LLT_FLOW_CONTROL and workload is not None and workload.transport is not None:
+        return None
+    return infoscale.writes_stay_local(facts)
 
 
 def _against_jumbo(facts: Facts, workload: Workload) -> str | None:

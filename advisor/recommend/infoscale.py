@@ -18,6 +18,7 @@ from advisor.facts.whole import Facts
 from advisor.recommend.records import Case, Figure, Fits, Reason, Standing
 from advisor.rules import sources
 from advisor.rules.infoscale import MIRRORING_CPU_PERCENT, PROFILE_PREFIX, profile_of, recognition
+from advisor.rules.llt_path import stays_local
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
 from advisor.rules.workload import Workload
 
@@ -76,6 +77,8 @@ FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
     ),
 }
 
+READS_ALONE: Final = "Reads alone: the local copy serves them, and nothing of them crosses to the mirror."
+
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     SINGLE_NODE: (),
     SHARED_DISK: (),
@@ -111,13 +114,13 @@ def contrary(configuration: str, workload: Workload) -> str | None:
         return None
     if workload.replication == "none" or (workload.transport == "local" and not workload.is_replicated):
         return "The declared workload mirrors nothing, so LLT carries next to nothing of it."
-    return None
+    return READS_ALONE if workload.is_replicated and not workload.mirrors_writes else None
 
 
 def writes_stay_local(facts: Facts) -> str | None:
     """Why LLT carries no writes here, where that is certain without a declaration."""
-    name = recognised_as(facts, None)
-    if name not in (SINGLE_NODE, SHARED_DISK):
+    name = stays_local(facts)
+    if name is None:
         return None
     return f"Recognised, not declared: this host is {TITLES[name]}, so LLT carries no writes."
 

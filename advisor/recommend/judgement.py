@@ -18,16 +18,15 @@ from advisor.recommend.here import hurts, unknown
 from advisor.recommend.outlook import Outlook
 from advisor.recommend.records import Fits, Reason, Recommendation, Standing
 from advisor.rules import Finding, judge
-from advisor.rules.buffers import LLT_WINDOW_BYTES
+from advisor.rules.buffers import LLT_WINDOW_BYTES, path_bytes
 from advisor.rules.finding import at_or_above
 from advisor.rules.infoscale import recognised_workload
+from advisor.rules.llt_path import DATAGRAMS, as_seen, private_links, stays_local
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
 from advisor.rules.workload import Workload
 
 _ORDER: tuple[Fits, ...] = ("yes", "perhaps", "no")
 _USUAL_DEFAULT_BYTES = 212_992
-# What the profiles take at most.
-_PROFILE_BYTES_MAX = 1 << 30
 # The white paper saw little difference by its buffers, and its own reference advises to keep the defaults.
 _MILD = "buffers.below-profile"
 
@@ -109,7 +108,7 @@ def _of_one(
         measured=FIGURES.get(profile.name, ()),
         hurts=hurts(profile, outlook, facts),
         unknown=unknown(profile, outlook, facts, workload),
-        command=_command(profile, outlook, facts, signs, standing),
+        command=_command(profile, outlook, facts, workload, signs, standing),
     )
 
 
@@ -211,6 +210,9 @@ def _reasons(profile: Profile, facts: Facts, signs: _Signs, workload: Workload |
         yield Reason("host" if workload is None else "workload", signs.against)
     yield from infoscale.reasons(profile.name, facts, workload)
     yield from iscsi.reasons(profile.name, facts, workload)
+    path = path_bytes(facts, as_seen(facts, workload or recognised_workload(facts)))
+    if NETWORK_BUFFERS in (profile.name, *profile.inherits) and path is not None:
+        yield Reason("host", f"The size of this path: {path.formula}.", None, {"size_bytes": path.size})
     if profile.name == NETWORK_BUFFERS and _over_udp(facts):
         yield Reason("host", _FOUR_TIMES, "buffers.below-llt-window", {"llt_window_bytes": LLT_WINDOW_BYTES})
 
@@ -223,10 +225,12 @@ _FOUR_TIMES = (
 
 
 def _over_udp(facts: Facts) -> bool:
-    return any(link.type in ("udp", "udp6") for link in (facts.llt.links if facts.llt else ()))
+    return bool(private_links(facts, *DATAGRAMS)) and not stays_local(facts)
 
 
-def _command(profile: Profile, outlook: Outlook, facts: Facts, signs: _Signs, standing: Standing) -> str | None:
+def _command(
+    profile: Profile, outlook: Outlook, facts: Facts, workload: Workload | None, signs: _Signs, standing: Standing
+) -> str | None:
     if standing == "in-force":
         return f"advisor plan {profile.name}"
     if standing == "not-applicable":
@@ -236,32 +240,11 @@ def _command(profile: Profile, outlook: Outlook, facts: Facts, signs: _Signs, st
     if standing == "blocked" and profile.name == NETWORK_BUFFERS and outlook.is_refused:
         return f"advisor plan {profile.name} --set bytes={LLT_WINDOW_BYTES}"
     begun = f"advisor plan {profile.name}"
+    path = path_bytes(facts, as_seen(facts, workload or recognised_workload(facts)))
     if infoscale.configuration_of(profile.name) is not None:
-        return _configuration_command(begun, profile, signs)
+        has_more = NETWORK_BUFFERS in profile.inherits and path is not None and path.size > LLT_WINDOW_BYTES
+        return f"{begun} --set bytes={path.size}" if path is not None and has_more else begun
     ready = [one.advice for one in (*signs.certain, *signs.asked, *signs.faint) if one.advice.startswith(begun)]
     if profile.name == NETWORK_BUFFERS:
-        return _buffers_command(begun, ready, signs, facts)
+        return f"{begun} --set bytes={path.size}" if path is not None else next(iter(ready), begun)
     return max(ready, key=len, default=begun)
-
-
-def _configuration_command(begun: str, profile: Profile, signs: _Signs) -> str:
-    """With the size that a larger window or the bandwidth asks for, where the profile's own is less."""
-    keys = {"buffers.below-llt-window": "needed_bytes", "buffers.below-bandwidth-delay": "wanted_bytes"}
-    found = [one.evidence.get(keys[one.id]) for one in (*signs.certain, *signs.asked) if one.id in keys]
-    size = max((one for one in found if isinstance(one, int)), default=0)
-    if NETWORK_BUFFERS not in profile.inherits or size <= LLT_WINDOW_BYTES:
-        return begun
-    return f"{begun} --set bytes={min(size, _PROFILE_BYTES_MAX)}"
-
-
-def _buffers_command(begun: str, ready: Sequence[str], signs: _Signs, facts: Facts) -> str:
-    """The size that the bandwidth asks for goes first; an LLT window needs less than the profile's default."""
-    by_bandwidth = [one.advice for one in signs.asked if one.id == "buffers.below-bandwidth-delay"]
-    by_window = [one.advice for one in (*signs.certain, *signs.asked) if one.id == "buffers.below-llt-window"]
-    if by_bandwidth:
-        return by_bandwidth[0]
-    if by_window:
-        return by_window[0]
-    if _over_udp(facts):
-        return f"{begun} --set bytes={LLT_WINDOW_BYTES}"
-    return next(iter(ready), begun)

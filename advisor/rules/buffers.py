@@ -11,7 +11,7 @@ from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding, Severity
 from advisor.rules.llt_path import DATAGRAMS, private_carriers, private_links, stays_local
-from advisor.rules.lookup import NETWORK_BUFFERS, below, by_name, is_physical, is_up, llt_links, numbers, plan
+from advisor.rules.lookup import NETWORK_BUFFERS, below, by_name, is_physical, is_up, numbers, plan
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
@@ -80,7 +80,8 @@ def below_profile(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
     low = _below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
     if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
         return ()
-    counted, over_udp = _full_buffers(facts), llt_links(facts, "udp", "udp6")
+    counted = _full_buffers(facts)
+    over_udp = () if stays_local(facts) else private_carriers(facts, *DATAGRAMS)
     if workload is not None and _case_of_white_paper(workload):
         severity: Severity = "advice"
         reason = f"{workload.subject} is one for which the white paper raises the limits."

@@ -111,7 +111,7 @@ def configuration(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
         CONFIGURATION.found(
             "info",
             title=f"InfoScale: {TITLES[name]}" if name else _open_title(possible),
-            why=_WHY[name]
+            why=_WHY[name] + _contradiction(facts, workload)
             if name
             else "What was seen leaves it open, and the three tunings help each one differently.",
             evidence=_evidence(found, possible),
@@ -121,6 +121,14 @@ def configuration(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
             intent=workload is None,
         ),
     )
+
+
+def _contradiction(facts: Facts, workload: Workload | None) -> str:
+    seen = recognition(facts, None)
+    is_local = seen is not None and seen.configuration in (SINGLE_NODE, SHARED_DISK)
+    if not is_local or workload is None or not workload.is_replicated:
+        return ""
+    return " The declared workload mirrors its writes, which contradicts this: what was seen counts."
 
 
 def _open_title(possible: tuple[str, ...]) -> str:

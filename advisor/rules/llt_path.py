@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from advisor.facts.infoscale_configuration import MIRRORED, SHARED_DISK, SINGLE_NODE
+from advisor.facts.infoscale_configuration import MIRRORED, SHARED_DISK, SINGLE_NODE, TITLES
 from advisor.facts.llt import LltLink
 from advisor.facts.whole import Facts
 from advisor.rules.infoscale import recognised_workload, recognition
@@ -51,13 +51,26 @@ def llt_transport(facts: Facts) -> Transport | None:
     return next(iter(over)) if len(over) == 1 else None
 
 
+def contradicts_seen(facts: Facts, workload: Workload | None) -> str | None:
+    """What was seen where the declared workload says the opposite: that its writes are mirrored to another node."""
+    name = stays_local(facts)
+    if name is None or workload is None or not workload.is_replicated:
+        return None
+    return (
+        f"Seen: this host is {TITLES[name]}, so no write crosses LLT. The declared workload mirrors its writes, which "
+        "contradicts it."
+    )
+
+
 def as_seen(facts: Facts, workload: Workload | None) -> Workload | None:
     """The declared workload with what was seen of its path: no mirror where the disks are shared or the node is alone,
     and LLT's transport where the workload is mirrored and names none."""
     if workload is None:
         return None
     if workload.is_replicated and stays_local(facts):
-        return msgspec.structs.replace(workload, replication="none", transport="local")
+        # Storage over the network is another path, and decides for itself.
+        transport: Transport | None = None if facts.network_storage else "local"
+        return msgspec.structs.replace(workload, replication="none", transport=transport)
     if workload.is_replicated and workload.transport is None:
         return msgspec.structs.replace(workload, transport=llt_transport(facts))
     found = recognition(facts, None)

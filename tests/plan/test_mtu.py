@@ -43,6 +43,50 @@ def test_a_stack_is_raised_from_the_bottom(tmp_path: Path) -> None:
     assert list(raised(tmp_path, links="eth0")) == ["eth0"]
 
 
+LLTTAB = "set-node a\nset-cluster 7\n"
+PRIVATE = "link a eth1 - ether - -\nlink b eth2 - ether - -\n"
+PORTS = (LOOPBACK, ETH0, Link("eth1", node=0), Link("eth2", node=1), Link("eth3", node=1, address="198.51.100.1"))
+
+
+@pytest.mark.parametrize(
+    ("more", "low", "expected", "left"),
+    [
+        # The standard layout: the low-priority link is the public one.
+        ((), "eth0", ["eth1", "eth2"], ["eth0"]),
+        ((), "eth3", ["eth1", "eth2"], ["eth3"]),
+        ((), "eth0 eth3", ["eth1", "eth2"], ["eth0", "eth3"]),
+        # Over a VLAN of the public port, and over a bond of others.
+        ((Link("eth0.9", "vlan", on=("eth0",)),), "eth0.9", ["eth1", "eth2"], ["eth0.9"]),
+        ((Link("bond0", "bond", on=("eth0", "eth3")),), "bond0", ["eth1", "eth2"], ["bond0"]),
+        # What is also a private link, or lies below one, is raised.
+        ((), "eth1", ["eth1", "eth2"], []),
+        ((Link("eth2.5", "vlan", on=("eth2",)),), "eth2.5", ["eth1", "eth2"], ["eth2.5"]),
+    ],
+)
+def test_low_priority_links_of_llt_are_left_out_with_a_line(
+    more: tuple[Link, ...], low: str, expected: list[str], left: list[str], tmp_path: Path
+) -> None:
+    lines = "".join(f"link-lowpri low{at} {name} - ether - -\n" for at, name in enumerate(low.split()))
+    system(tmp_path, (*PORTS, *more), files={"/etc/llttab": LLTTAB + PRIVATE + lines})
+    plan = planned(tmp_path, JUMBO)
+    assert [name.split(":")[1] for name in values(plan)] == expected
+    assert not plan.cannot_apply
+    assert states(plan) == {f"link:{name}:mtu": "not-applicable" for name in left}
+    assert all("low-priority link" in one.reason and "heartbeats only" in one.reason for one in plan.skipped)
+
+
+def test_a_low_priority_port_below_a_private_link_is_raised_with_it(tmp_path: Path) -> None:
+    over = (*PORTS, Link("eth3.5", "vlan", on=("eth3",)))
+    lines = "link a eth1 - ether - -\nlink b eth3.5 - ether - -\nlink-lowpri low eth3 - ether - -\n"
+    system(tmp_path, over, files={"/etc/llttab": LLTTAB + lines})
+    assert list(raised(tmp_path)) == ["eth1", "eth3", "eth3.5"]
+
+
+def test_a_low_priority_link_may_be_named(tmp_path: Path) -> None:
+    system(tmp_path, PORTS, files={"/etc/llttab": f"{LLTTAB}{PRIVATE}link-lowpri low eth0 - ether - -\n"})
+    assert list(raised(tmp_path, links="eth0")) == ["eth0"]
+
+
 def test_a_team_alone_changes_its_ports(tmp_path: Path) -> None:
     """The kernel refuses an MTU of a port that does not come from its team (drivers/net/team/team.c)."""
     team = (*STACK[:4], Link("team0", "team", on=("eth1", "eth2"), address="192.0.2.1"))

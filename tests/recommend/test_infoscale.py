@@ -167,3 +167,46 @@ def test_page_and_document_tell_what_was_recognised(workload: str | None, tmp_pa
             assert document["recognised"]["configuration"] == "fss-udp"
     lines = recommendation_text(None, [], recognition(facts(**OPEN), None), width=60, color=False).splitlines()
     assert max(map(columns, lines)) <= 60
+
+
+@pytest.mark.parametrize("host", [SHARED_DISK, ALONE], ids=["shared", "single"])
+@pytest.mark.parametrize(
+    "workload", [None, "infoscale.4k-seq-rw50", "infoscale.64k-seq-w100", "fss-udp", "fss-cross-zone", "batch"]
+)
+def test_what_was_seen_outranks_what_is_declared(workload: str | None, host: dict[str, Any], tmp_path: Path) -> None:
+    for name, made in judged(tmp_path, workload, host, BUFFERS, JUMBO, LLT).items():
+        assert (made.fits, made.standing) in (("no", "unfit"), ("no", "not-applicable")), name
+        if workload in ("fss-udp", "infoscale.4k-seq-rw50") and made.standing == "unfit":
+            assert "contradicts" in made.summary
+
+
+@pytest.mark.parametrize(
+    ("workload", "fits"),
+    [
+        ("infoscale.4k-seq-r100,rtt=1.16ms", "no"),
+        ("infoscale.64k-seq-r100,rtt=1.16ms", "no"),
+        ("fss-cross-zone,read=100%", "no"),
+        ("rtt=1.16ms", "perhaps"),
+        ("replication=sync,rtt=1.16ms", "perhaps"),
+        ("infoscale.4k-seq-rw50,rtt=1.16ms", "yes"),
+        ("infoscale.4k-rand-w100,rtt=1.16ms", "yes"),
+        ("replication=sync,write=30%,rtt=1.16ms", "yes"),
+        ("replication=sync,write=30%,rtt=200us", "no"),
+    ],
+)
+def test_reads_do_not_cross_and_a_round_trip_alone_is_no_reason(workload: str, fits: str, tmp_path: Path) -> None:
+    assert of(tmp_path, workload, OPEN, LLT).fits == fits
+    assert of(tmp_path / "mirrored", workload, cluster(disks=MIRRORED, **DEFAULT), LLT).fits == fits
+
+
+@pytest.mark.parametrize("rtt", ["1.16ms", "300us", "8ms"])
+def test_one_path_has_one_size_and_its_formula(rtt: str, tmp_path: Path) -> None:
+    asked = ("infoscale.64k-seq-w100", "infoscale.4k-seq-rw50", "fss-cross-zone", "fss-udp", "replication=sync,write=1")
+    made = [of(tmp_path / str(at), f"{one},rtt={rtt}", OPEN, BUFFERS) for at, one in enumerate(asked)]
+    assert len({one.command for one in made}) == 1
+    formulas = {reason.text for one in made for reason in one.why if reason.text.startswith("The size of this path")}
+    (formula,) = formulas
+    assert "LLT window 50 packets × 17,039 bytes = 851,950" in formula
+    assert f"2 × 25,000 Mbit/s of eth1 × {rtt.removesuffix('ms') if 'ms' in rtt else '0.3'} ms" in formula
+    size = str(made[0].command).rpartition("=")[2]
+    assert f"{int(size):,}" in formula

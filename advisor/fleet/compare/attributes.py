@@ -138,8 +138,10 @@ KINDS: Final[tuple[Kind, ...]] = (
              scope="cluster", severity="warning", hurts_when=ROLLING,
              do="make /etc/llttab alike on all nodes; timers can be set live with lltconfig -T"),
     _service(r"llt\.(flow|file\.flow)\..+", "LLT flow control", 21, "A node with lower water marks stops its clients "
-             "before the others do; the cluster writes at its pace.", sources.VCS_FLOW, sources.WHITE_PAPER,
-             scope="cluster", hurts_when="8 KiB of memory for each packet and peer."),
+             "before the others do; the cluster writes at its pace. The values are one setting for the cluster, live "
+             "and in /etc/llttab.", sources.VCS_FLOW, sources.WHITE_PAPER,
+             scope="cluster", hurts_when="8 KiB of memory for each packet and peer.",
+             do="set the same on every node: lltconfig -F NAME:VALUE, and the same set-flow line in /etc/llttab"),
     _service(r"llt\.nodes", "LLT", 22, "Nodes of one cluster see different numbers of nodes.", sources.VCS_LINKS,
              scope="cluster", severity="warning", hurts_when=ROLLING, do="lltstat -nvv on each node"),
     _service(r"llt\..+", "LLT", 23, "The nodes' /etc/llttab differ in more than names and addresses.",
