@@ -79,7 +79,7 @@ def _storage_path(top: tuple[Node, tuple[str, ...], tuple[str, ...]], facts: Fac
         kind="storage",
         name=", ".join(places) or node.name,
         device=node.device,
-        layers=tuple(_layer(array) for array in node.arrays()),
+        layers=(*(_layer(array) for array in node.arrays()), *_controller_layers(node, facts)),
         disks=tuple(dict.fromkeys(node.disks())),
         ceilings=ceilings,
         sustained=bounds(ceilings),
@@ -109,6 +109,17 @@ def _rate(found: Sequence[Bound]) -> Rate:
 
 def _layer(array: Node) -> str:
     return f"{array.name}: {array.level or 'level unknown'} of {', '.join(member.name for member in array.members)}"
+
+
+def _controller_layers(node: Node, facts: Facts) -> Iterator[str]:
+    """What the disks below are to the controller that makes them."""
+    disks = set(node.disks())
+    for array in facts.arrays:
+        if array.manager == "controller" and disks.intersection(array.disks):
+            drives = f" of {array.detail['drives']} drives" if "drives" in array.detail else ""
+            chunk = f", {array.chunk_bytes >> 10} KiB chunks" if array.chunk_bytes else ""
+            where = f" ({', '.join(array.disks)})" if node.members else ""
+            yield f"{array.name}{where}: {array.level or 'level unknown'}{drives}, behind its controller{chunk}"
 
 
 def _notes(node: Node, facts: Facts, media: Media, ceilings: Sequence[Ceiling]) -> Iterator[str]:

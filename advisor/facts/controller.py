@@ -46,7 +46,11 @@ class Volume(msgspec.Struct, frozen=True):
     drives: int | None = None
     media: Media | None = None
     device: str | None = None
-    """The kernel's name of the disk, where the tool tells it."""
+    """The kernel's name of the disk, where the tool tells it or its serial number and place do."""
+    devices: tuple[str, ...] = ()
+    """All of its disks where it is carved into several."""
+    serial: str | None = None
+    size_bytes: int | None = None
 
 
 class Controller(msgspec.Struct, frozen=True):

@@ -7,8 +7,10 @@ ever asked for; ``nolog`` keeps storcli from writing its log file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
+
+import msgspec
 
 from advisor.facts.array import Array
 from advisor.facts.block import clean
@@ -16,7 +18,7 @@ from advisor.facts.controller import Controller, Volume, data_disks
 from advisor.facts.disks import Disk
 from advisor.facts.ssacli import parse_ssacli
 from advisor.facts.storcli import parse_storcli, parse_storcli_volumes, with_details
-from advisor.facts.tw_cli import controller_of, parse_tw_cli_controllers, parse_tw_cli_units
+from advisor.facts.tw_cli import controller_of, parse_tw_cli_controllers, parse_tw_cli_serial, parse_tw_cli_units
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, Missing
 
@@ -38,9 +40,17 @@ def read_controllers(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
 
 
 def controller_arrays(controllers: Iterable[Controller], disks: Iterable[Disk]) -> tuple[Array, ...]:
-    """Their volumes as arrays, with the disk that each is to the kernel where the tool tells it."""
+    """Their volumes as arrays, with the disks that each is to the kernel where that is known."""
     by_name = {disk.name: disk for disk in disks}
-    return tuple(_array(one, volume, by_name.get(volume.device or "")) for one in controllers for volume in one.volumes)
+    return tuple(
+        _array(one, volume, [by_name[name] for name in _devices(volume) if name in by_name])
+        for one in controllers
+        for volume in one.volumes
+    )
+
+
+def _devices(volume: Volume) -> tuple[str, ...]:
+    return volume.devices or ((volume.device,) if volume.device else ())
 
 
 def array_name(controller: Controller, volume: Volume) -> str:
@@ -49,15 +59,17 @@ def array_name(controller: Controller, volume: Volume) -> str:
     return f"{_PREFIX[controller.tool]}{controller.name}/{own}"
 
 
-def _array(controller: Controller, volume: Volume, disk: Disk | None) -> Array:
+def _array(controller: Controller, volume: Volume, disks: Sequence[Disk]) -> Array:
     name = array_name(controller, volume)
     texts = {"model": controller.model, "status": volume.status, "cache": volume.cache}
     texts |= {"write_policy": volume.write_policy, "drives": str(volume.drives) if volume.drives else None}
+    texts |= {"serial": volume.serial}
+    sizes = [disk.size_bytes for disk in disks]
     return Array(
         name=name,
         manager="controller",
         # Without a disk of its own in sight it goes by the only name that it has.
-        device=disk.name if disk else name,
+        device=disks[0].name if disks else name,
         level=volume.level,
         chunk_bytes=volume.chunk_bytes,
         data_disks=data_disks(volume.level, volume.drives),
@@ -67,12 +79,12 @@ def _array(controller: Controller, volume: Volume, disk: Disk | None) -> Array:
         spares=(),
         failed=(),
         journal=(),
-        numa_nodes=(disk.numa_node,) if disk and disk.numa_node is not None else (),
-        size_bytes=disk.size_bytes if disk else None,
+        numa_nodes=tuple(sorted({disk.numa_node for disk in disks if disk.numa_node is not None})),
+        size_bytes=sum(size or 0 for size in sizes) if sizes and all(sizes) else volume.size_bytes,
         progress_percent=None,
-        mountpoints=disk.mountpoints if disk else (),
+        mountpoints=tuple(dict.fromkeys(place for disk in disks for place in disk.mountpoints)),
         detail={key: text for key, text in texts.items() if text},
-        disks=(disk.name,) if disk else (),
+        disks=tuple(disk.name for disk in disks),
     )
 
 
@@ -95,8 +107,16 @@ def _tw_cli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
     found = []
     for number, model in parse_tw_cli_controllers(_output(host, ("tw_cli", "show"), unknown)):
         units = _output(host, ("tw_cli", f"/c{number}", "show"), unknown)
-        found.append(controller_of(number, model, parse_tw_cli_units(units)))
+        one = controller_of(number, model, parse_tw_cli_units(units))
+        found.append(msgspec.structs.replace(one, volumes=tuple(_with_serial(host, number, v) for v in one.volumes)))
     return tuple(found)
+
+
+def _with_serial(host: Host, controller: str, volume: Volume) -> Volume:
+    """A unit with its serial number, by which its disk is known; old firmware shows none."""
+    done = host.run(("tw_cli", f"/c{controller}/{volume.name}", "show", "all"), timeout=_DEADLINE_SECONDS)
+    serial = None if isinstance(done, Missing) else parse_tw_cli_serial(done.stdout)
+    return msgspec.structs.replace(volume, serial=serial)
 
 
 def _ssacli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:

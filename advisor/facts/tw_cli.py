@@ -1,11 +1,13 @@
 """What tw_cli prints of 3ware controllers: ``show`` (the controllers) and ``/cN show`` (units, drives, battery).
+``/cN/uM show all`` has a unit's serial number.
 
-3ware SAS/SATA RAID CLI Guide, chapters "show" and "/cx show". Lines that do not fit are passed over.
+3ware SAS/SATA RAID CLI Guide, chapters "show", "/cx show" and "/cx/ux show". Lines that do not fit are passed over.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from advisor.facts.controller import (
@@ -38,51 +40,68 @@ _STATES: Final = {
 _NO_ARRAYS: Final = frozenset({"SPARE", "SINGLE", "JBOD"})
 
 
-def parse_tw_cli_controllers(text: str) -> tuple[tuple[str, str], ...]:
-    """Number and model of each controller in ``tw_cli show``: ``c0  9650SE-8LPML  8  8  1 …``."""
+def parse_tw_cli_controllers(text: str) -> tuple[tuple[str, str | None], ...]:
+    """Number and model of each controller in ``tw_cli show``: ``c0  9650SE-8LPML  8  8  1 …``; no model where an old
+    card shows none."""
     found = (re.match(r"c(\d{1,3})\s+(\S+)\s", line, re.ASCII) for line in text.splitlines())
-    return tuple((one[1], printable(one[2][:MAX_TEXT])) for one in found if one)[:MAX_CONTROLLERS]
+    models = ((one[1], printable(one[2][:MAX_TEXT])) for one in found if one)
+    return tuple((number, None if model.isdigit() else model) for number, model in models)[:MAX_CONTROLLERS]
 
 
 def parse_tw_cli_units(text: str) -> tuple[tuple[Volume, ...], bool | None, CacheProtection | None]:
     """Units, whether there is a battery, and the battery, in ``tw_cli /cN show``.
 
-    A table of units without a line of a battery means that there is none.
+    A table of units without a line of a battery means that there is none. Its columns are those of its head: releases
+    before 9.4 have others.
     """
     rows = [line.split() for line in text.splitlines()[:4096]]
-    units = [row for row in rows if len(row) == 9 and re.fullmatch(r"u\d{1,4}", row[0], re.ASCII)][:MAX_VOLUMES]
+    head = next((row for row in rows if row[:2] == ["Unit", "UnitType"]), None)
+    units = [row for row in rows if re.fullmatch(r"u\d{1,4}", row[0] if row else "", re.ASCII)][:MAX_VOLUMES]
     ports = [row for row in rows if len(row) > 4 and re.fullmatch(r"p\d{1,4}", row[0], re.ASCII)]
     batteries = [row for row in rows if len(row) > 4 and re.fullmatch(r"bbu\d?", row[0], re.ASCII)]
-    volumes = tuple(_volume(row, ports) for row in units if row[1] not in _NO_ARRAYS)
-    has_units = any(row[:2] == ["Unit", "UnitType"] for row in rows)
+    listed = [dict(zip(head, row, strict=True)) for row in units if head and len(row) == len(head)]
+    volumes = tuple(_volume(row, ports) for row in listed if row["UnitType"] not in _NO_ARRAYS)
     protection = _battery(batteries[0]) if batteries else None
-    return volumes, True if protection else False if has_units else None, protection
+    return volumes, True if protection else False if head else None, protection
+
+
+def parse_tw_cli_serial(text: str) -> str | None:
+    """The unit's serial number in ``tw_cli /cN/uM show all``; None where it has none or an empty one."""
+    found = re.search(r"^/c\d{1,3}/u\d{1,4} serial number = (\S{1,64})\s*$", text, re.MULTILINE | re.ASCII)
+    return None if found is None or found[1] in ("-", "N/A") else printable(found[1])
 
 
 def controller_of(
-    number: str, model: str, found: tuple[tuple[Volume, ...], bool | None, CacheProtection | None]
+    number: str, model: str | None, found: tuple[tuple[Volume, ...], bool | None, CacheProtection | None]
 ) -> Controller:
     """The record of one controller."""
     volumes, has_protection, protection = found
     return Controller(number, "tw_cli", model, None, volumes, has_protection, protection)
 
 
-def _volume(row: list[str], ports: list[list[str]]) -> Volume:
-    """``u0 RAID-10 OK - - 256K 7450.56 RiW ON``: name, type, status, …, stripe, size in GB, cache, verify.
+def _volume(row: Mapping[str, str], ports: list[list[str]]) -> Volume:
+    """``u0 RAID-10 OK - - 256K 7450.56 RiW ON``: name, type, status, …, stripe, size in GiB, cache, verify.
 
     Of drives it prints the bus, which does not tell those that turn from those that do not.
     """
-    own = [port for port in ports if port[2] == row[0]]
+    own = [port for port in ports if port[2] == row["Unit"]]
+    kind, status, cache = row["UnitType"], row.get("Status", ""), row.get("Cache", "")
     return Volume(
-        name=row[0],
-        level=level_of(row[1]) if row[1].startswith("RAID") else None,
-        state=_STATES.get(row[2]),
-        status=printable(row[2][:MAX_TEXT]),
-        write_policy=_policy(row[7]),
-        cache=printable(row[7][:MAX_TEXT]),
-        chunk_bytes=size_bytes(row[5]),
+        name=row["Unit"],
+        level=level_of(kind) if kind.startswith("RAID") else None,
+        state=_STATES.get(status),
+        status=printable(status[:MAX_TEXT]),
+        write_policy=_policy(cache),
+        cache=printable(cache[:MAX_TEXT]),
+        chunk_bytes=size_bytes(row.get("Stripe", "")),
         drives=len(own) or None,
+        size_bytes=_gibibytes(row.get("Size(GB)", "")),
     )
+
+
+def _gibibytes(text: str) -> int | None:
+    """The size of a unit: its GB are of 2^30 bytes, as a drive of 2 TB is 1863 of them."""
+    return round(float(text) * (1 << 30)) if re.fullmatch(r"\d{1,8}(?:\.\d{1,6})?", text, re.ASCII) else None
 
 
 def _policy(word: str) -> WritePolicy | None:

@@ -26,6 +26,7 @@ from advisor.facts.numa import Numa, read_numa
 from advisor.facts.owners import Owners, read_owners
 from advisor.facts.site_settings import SiteSetting, read_site_settings
 from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_sysctl_sources
+from advisor.facts.tw_disks import with_disks
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import Host
 
@@ -63,7 +64,7 @@ def scan(host: Host) -> Facts:
     disks = read_disks(host, unknown)
     links = read_links(host, unknown)
     filesystems = read_filesystems(host, unknown)
-    controllers = read_controllers(host, unknown)
+    controllers = with_disks(host, read_controllers(host, unknown), disks, unknown)
     arrays = (*read_arrays(host, disks, unknown), *controller_arrays(controllers, disks))
     identity = read_identity(host, unknown)
     llt = read_llt(host, links, unknown)

@@ -169,14 +169,20 @@ def _writes_small_at_random(workload: Workload | None) -> bool:
 
 
 def parity(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if not _writes_small_at_random(workload):
+    is_declared = _writes_small_at_random(workload)
+    if workload is not None and not is_declared:
         return ()
-    found = tuple(one for one in facts.arrays if one.level in _COSTS)
+    shipped = None if is_declared else exported(facts)
+    found = tuple(
+        one
+        for one in facts.arrays
+        if one.level in _COSTS and (shipped is None or shipped.intersection((one.device, *one.disks)))
+    )
     if not found:
         return ()
     return (
         PARITY.found(
-            "advice",
+            "advice" if is_declared else "info",
             why="A small write to RAID 5 costs 4 operations of its drives, to RAID 6 it costs 6, to RAID 10 it costs "
             "2. The article's RAID 6 of 8 drives was slower than its RAID 10, most of all at random.",
             evidence={
@@ -185,14 +191,22 @@ def parity(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             },
             advice="when it is next made, RAID 10 for this work; keep parity for what is large and seldom written. "
             "Until then a protected write cache helps most",
+            intent=not is_declared,
         ),
     )
+
+
+def exported(facts: Facts) -> frozenset[str]:
+    """The block devices that this host's iSCSI targets export, and the disks below them."""
+    names = {name for target in (facts.iscsi.targets if facts.iscsi else ()) for name in target.disks}
+    return frozenset(names | {disk for array in facts.arrays if array.device in names for disk in array.disks})
 
 
 PARITY = Rule(
     id="controllers.parity-small-writes",
     title="A parity array for small random writes",
-    what="RAID 5 and 6, of a controller, md or LVM, where the declared workload is random with writes below 64 KiB.",
+    what="RAID 5 and 6, of a controller, md, LVM or VxVM, where the declared workload is random with writes below 64 "
+    "KiB; without a declared one those that this host exports over iSCSI.",
     why="Less than a stripe cannot be written without reading old data and parity first.",
     helps_when="Databases, metadata, virtual machines.",
     hurts_when="RAID 10 gives half of the drives away, and any second drive of a pair takes the array with it.",
@@ -211,8 +225,8 @@ def gain_percent(before: float, after: float) -> int:
 
 
 def wide_mirror(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    exported = {name for target in (facts.iscsi.targets if facts.iscsi else ()) for name in target.disks}
-    found = tuple(one for one in facts.arrays if _is_wide(one) and exported.intersection((one.device, *one.disks)))
+    shipped = exported(facts)
+    found = tuple(one for one in facts.arrays if _is_wide(one) and shipped.intersection((one.device, *one.disks)))
     if not found:
         return ()
     sequential, random = (gain_percent(*pair) for pair in zip(FOUR_DRIVES, EIGHT_DRIVES, strict=True))

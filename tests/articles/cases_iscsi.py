@@ -7,7 +7,8 @@ from typing import Final
 
 from advisor.host import Host
 from tests.articles.openfiler import NEW_KERNEL, Machine, article
-from tests.articles.table import Case, found, reasons, recommended
+from tests.articles.table import Case, found, limited, reasons, recommended
+from tests.threeware import openfiler_raid
 
 _GAINS: Final = "S003: step 2 (jumbo frames, path changes, cache) gave "
 _ORDER: Final = ("1. advisor bench", "2. advisor limits --bench", "STOP here", "3. only then the disks", "TWICE")
@@ -139,4 +140,28 @@ _TRANSPORT: Final = (
     ),
 )
 
-CASES: Final[tuple[Case, ...]] = _TRANSPORT
+_RAID: Final = (
+    Case(
+        "the article's controller: RAID 6 of 8 disks behind a 3ware 9650SE, virtual machines",
+        "S003: RAID 6 of 8 disks was worse than RAID 10, most of all at random",
+        openfiler_raid("RAID-6", 8, 11175.8),
+        found("controllers.parity-small-writes", "iscsi-vm"),
+        ("RAID 10", "controllers.parity-small-writes (advice)"),
+    ),
+    Case(
+        "the same unit below a file system that was made without its stripes",
+        "S003: the RAID level and its stripes were compared",
+        openfiler_raid("RAID-6", 8, 11175.8),
+        found("filesystems.not-aligned"),
+        ("tw0/u0", "su=256k,sw=6"),
+    ),
+    Case(
+        "what the path of the unit leads through",
+        "S003: RAID 10 of 4 and of 8 disks, RAID 6 of 8",
+        openfiler_raid("RAID-10", 8, 7450.56),
+        limited("/mnt/vmstore"),
+        ("tw0/u0: raid10 of 8 drives, behind its controller, 256 KiB chunks",),
+    ),
+)
+
+CASES: Final[tuple[Case, ...]] = (*_TRANSPORT, *_RAID)

@@ -57,6 +57,13 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
         "advice",
         "raid5, 4 for a write",
     ),
+    (
+        "controllers.parity-small-writes",
+        None,
+        {"arrays": (array(level="raid6", disks=("nvme0n1",)),), "iscsi": exports("eth1")},
+        "info",
+        "raid6, 6 for a write",
+    ),
     ("controllers.two-small-arrays", None, mirrored(4), "info", "4 data disks"),
 ]
 

@@ -89,7 +89,7 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/block/*/md/dev-*", _words("slot state")),
     ("/sys/class/block/*", _words("dev start")),
     ("/sys/class/nvme/*", _words("transport")),
-    ("/sys/class/scsi_host/*", _words("can_queue")),
+    ("/sys/class/scsi_host/*", _words("can_queue proc_name")),
     ("/sys/class/iscsi_session/*", _words("targetname initiatorname ifacename state recovery_tmo first_burst_len")),
     ("/sys/class/iscsi_session/*", _words("max_burst_len immediate_data initial_r2t")),
     ("/sys/class/iscsi_connection/*", _words("address port persistent_address persistent_port state")),
