@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from advisor.ceilings.account import account_notes, account_quotas, unknown_quota
 from advisor.ceilings.declared import Declared
 from advisor.ceilings.ebs import EBS_MODEL
 from advisor.ceilings.figures import QUANTITIES, Quantity, both_ways
@@ -44,17 +45,23 @@ def limits_of(facts: Facts, surroundings: Surroundings | None = None, declared: 
     instance = find_instance(name) if name else None
     media = Media(facts, declared)
     stages = StorageStages(facts, surroundings or Surroundings(), declared, media, name, instance)
-    quota = quota_use(declared)
+    quota, account = quota_use(declared), account_quotas(declared)
     storage = tuple(_storage_path(top, facts, stages) for top in devices.tops())
     return Limits(
         hostname=facts.host.hostname,
         instance_type=name,
         paths=(*storage, *_link_paths(facts)),
         bought=tuple(_bought(facts, media, instance)) if instance else (),
-        unknown=(*_unread(facts), *NOT_KNOWN),
-        notes=(*unused_notes(media.unused), *quota_notes(quota)),
+        unknown=(*_unread(facts), *_account(facts, declared), *NOT_KNOWN),
+        notes=(*unused_notes(media.unused), *quota_notes(quota), *account_notes(account)),
         quota=quota,
+        account_quotas=account,
     )
+
+
+def _account(facts: Facts, declared: Declared) -> Iterator[NotKnown]:
+    if why := unknown_quota(facts, declared):
+        yield NotKnown("quota of the AWS account", why)
 
 
 def _unread(facts: Facts) -> Iterator[NotKnown]:

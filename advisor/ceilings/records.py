@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from advisor.ceilings.account import AccountQuota
 from advisor.ceilings.figures import Quantity
 from advisor.ceilings.host_records import Ceiling as HostCeiling
 
@@ -143,3 +144,5 @@ class Limits(msgspec.Struct, frozen=True):
     quota: QuotaUse | None = None
     host: HostCeiling | None = None
     """All data paths at once."""
+    account_quotas: tuple[AccountQuota, ...] = ()
+    """Of each declared volume type; empty where no EBS volume is declared."""

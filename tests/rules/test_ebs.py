@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 
 from advisor.ceilings.instances import find_instance
-from advisor.rules import Finding, judge, parse_workload
-from advisor.rules.ebs import _SHARED_LINK, EBS_MODEL, RULES
+from advisor.facts.iris import Iris, IrisPlace
+from advisor.rules import Finding, ebs, ebs_quotas, judge, parse_workload
+from advisor.rules.ebs import _SHARED_LINK, EBS_MODEL
 from tests.rules.build import array, disk, facts, nothing_known, on_cloud, replaced
 
+RULES = (*ebs.RULES, *ebs_quotas.RULES)
 VOLUMES = tuple(disk(f"nvme{n}n1", model=EBS_MODEL) for n in range(1, 9))
 NAMES = tuple(one.name for one in VOLUMES)
+INSTANCE = Iris(
+    *("LIVE", "/usr/irissys", "2023.2", True, "", "/usr/irissys/iris.cpf", None),
+    (IrisPlace("database", "APP", "/db/", "/db", "xfs", "nvme1n1", ("nvme1n1",)),),
+)
 STREAM = "read=100%,block=1m,access=sequential"
 RANDOM = "read=70%,block=8k,access=random"
 
@@ -38,6 +44,8 @@ FIRES: tuple[tuple[str, str | None, dict[str, Any], str], ...] = (
     ("ebs.stream-read-ahead", STREAM, {"disks": VOLUMES, "arrays": (volume(*NAMES),)}, "dm-0: read_ahead_kb 128"),
     ("ebs.scheduler", None, ordered("mq-deadline"), "nvme1n1: mq-deadline"),
     ("ebs.not-optimized", None, {"host": on_cloud("aws", "t2.large")}, "t2.large"),
+    ("ebs.account-quota", None, {"disks": (replaced(VOLUMES[0], {"size_bytes": 17 << 40}),)}, "nvme1n1"),
+    ("ebs.account-quota", None, {"disks": VOLUMES[:2], "iris": (INSTANCE,)}, "100000"),
 )
 SILENT: tuple[tuple[str, str | None, dict[str, Any]], ...] = (
     ("ebs.few-stripes", None, {"disks": VOLUMES, "arrays": (volume(*NAMES),)}),
@@ -53,6 +61,8 @@ SILENT: tuple[tuple[str, str | None, dict[str, Any]], ...] = (
     ("ebs.scheduler", None, ordered("none")),
     ("ebs.scheduler", None, {"disks": (disk("nvme0n1", scheduler="mq-deadline"),)}),
     ("ebs.not-optimized", None, {"host": on_cloud("aws", "r5b.24xlarge")}),
+    ("ebs.account-quota", None, {"disks": VOLUMES}),
+    ("ebs.account-quota", None, {"disks": (disk("nvme1n1", size_bytes=30 << 40),), "iris": (INSTANCE,)}),
     ("ebs.not-optimized", None, {"host": on_cloud("aws", None)}),
     ("ebs.not-optimized", None, {"host": on_cloud("gcp", "t2.large")}),
 )
