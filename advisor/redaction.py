@@ -7,10 +7,11 @@ from typing import Final
 
 REDACTED: Final = b"redacted"
 
-# Where network managers, iSCSI and BeeGFS keep passwords and keys beside what a plan has to know.
+# Where network managers, iSCSI, BeeGFS and PostgreSQL (primary_conninfo) keep passwords and keys among what a plan
+# has to know.
 _HOLDING_SECRETS: Final = re.compile(
     r"/(etc|run|lib|usr/lib)/(NetworkManager|netplan)/.*|/etc/(network|iscsi|beegfs)/.*"
-    r"|/etc/sysconfig/network(-scripts)?/.*|/var/lib/iscsi/.*"
+    r"|/etc/sysconfig/network(-scripts)?/.*|/var/lib/iscsi/.*|/etc/postgresql/.*"
 )
 _CERTAIN: Final = (
     rb"[\w.-]*(?:pass(?:word|wd|phrase)(?:-?all|_in)?|psk|secret|pin"

@@ -24,9 +24,10 @@ from advisor.planning.expansion import expand_targets
 from advisor.planning.kernel_values import read_kernel_values
 from advisor.planning.neighbours import read_neighbours
 from advisor.planning.observations import observe_targets
-from advisor.planning.placement import unit_names
+from advisor.planning.placement import memory_notes, unit_names
 from advisor.planning.records import Plan
-from advisor.planning.targets import Request, resolve_targets
+from advisor.planning.storage_units import found_note, storage_units
+from advisor.planning.targets import Request, holds, resolve_targets
 from advisor.profiles import Profile, load, profile_paths
 from advisor.script import rollback_script
 from advisor.signals import interruptible
@@ -73,8 +74,8 @@ def plan_profiles(
     """
     if instead_of and not (host.is_live or store):
         raise UsageError("--instead-of is about what is in force on this host, not on another", hint="leave it out")
-    asked = requests(names, settings)
     found = scan(host) if facts is None else facts
+    asked = _with_found_units(host, requests(names, settings), found)
     services = _services(host, asked, found)
     outcomes = [resolve_targets(request, found, services) for request in asked]
     targets, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
@@ -97,7 +98,9 @@ def plan_profiles(
     )
     notes = [one.note for one in writers_beside_plan(host, found, made)]
     made = msgspec.structs.replace(made, instead_of=tuple(instead_of), notes=(*notes, *made.notes))
-    return msgspec.structs.replace(made, notes=(*made.notes, *replacement_notes(records or (), made)))
+    here = (note for request in asked for note in found_note(request.found, found))
+    said = (*here, *made.notes, *memory_notes(made.changes, found), *replacement_notes(records or (), made))
+    return msgspec.structs.replace(made, notes=said)
 
 
 def taken_out_by(host: Host, made: Plan, store: Store | None = None) -> tuple[tuple[Record, Plan], ...]:
@@ -131,8 +134,21 @@ def read_for_scan_and_plans(host: Host) -> None:
     read_kernel_values(host)
 
 
+def _with_found_units(host: Host, asked: Sequence[Request], facts: Facts) -> tuple[Request, ...]:
+    """The requests, of which those that bind services and name none get the storage services of this host."""
+    looking = any(one.looks_for_units and all(holds(each, facts) for each in one.profile.conditions) for one in asked)
+    if not looking:
+        return tuple(asked)
+    from advisor.facts.kernel_services import read_kernel_services
+    from advisor.facts.storage_services import read_storage_services
+
+    found = storage_units(facts, read_storage_services(host, Unknowns()), read_kernel_services(host))
+    return tuple(one.with_units(found, facts) if one.looks_for_units else one for one in asked)
+
+
 def _services(host: Host, asked: Iterable[Request], facts: Facts) -> tuple[Service, ...]:
-    units = tuple(dict.fromkeys(unit for request in asked for unit in unit_names(request.values, facts)))
+    named = (request for request in asked if not request.found)
+    units = tuple(dict.fromkeys(unit for request in named for unit in unit_names(request.values, facts)))
     if not units:
         return ()
     from advisor.facts.service_devices import with_devices

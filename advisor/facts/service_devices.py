@@ -1,7 +1,8 @@
-"""Which links and mount points a service uses, as far as the host shows it.
+"""Which links, mount points and block devices a service uses, as far as the host shows it.
 
-Mount points come from the unit's own settings (WorkingDirectory, RequiresMountsFor) and from the files that its main
-process holds open; links from the local addresses of its sockets. Only root sees another user's open files.
+They come from the unit's own settings (WorkingDirectory, RequiresMountsFor), from the directory in which its main
+process works and the files and devices that it holds open, and from where its packages keep its data; links from the
+local addresses of its sockets. Only root sees another user's open files.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from advisor.facts.data_places import data_places
+from advisor.facts.mounts import read_mounts
 from advisor.facts.services import Service
 from advisor.host import Host, Missing
 
@@ -24,9 +27,41 @@ def with_devices(host: Host, services: Iterable[Service]) -> tuple[Service, ...]
 
 
 def _devices(host: Host, service: Service, mounts: tuple[str, ...]) -> tuple[str, ...]:
-    paths = [*_unit_paths(host, service.unit), *_open_paths(host, service.main_pid)]
+    opened = _open_paths(host, service.main_pid)
+    paths = [*_unit_paths(host, service.unit), *opened]
     used = {mount for path in paths if (mount := _mount_of(path, mounts)) is not None}
-    return (*sorted(used), *_links_of(host, service.main_pid))
+    own = data_places(host, service.unit)
+    used |= {mount for path in own if (mount := _mount_of(path, mounts) or _any_mount_of(host, path)) is not None}
+    devices = {name for path in (*opened, *own) if (name := _block_device(host, path)) is not None}
+    return (*sorted(used), *sorted(devices), *_links_of(host, service.main_pid))
+
+
+def serves_data(host: Host, service: Service) -> bool:
+    """Whether a process works on a mount point for data, or on a block device, and listens on some link as well."""
+    opened = _open_paths(host, service.main_pid)
+    mounts = _mount_points(host) if opened else ()
+    works = any(_mount_of(path, mounts) or _block_device(host, path) for path in opened)
+    return works and _listens(host, service.main_pid)
+
+
+def _block_device(host: Host, path: str) -> str | None:
+    """The kernel's name of a disk, partition or volume below /dev; None for anything else there (a terminal)."""
+    name = path.removeprefix("/dev/")
+    if name == path or not name:
+        return None
+    if name.startswith("mapper/"):
+        real = host.real(path)
+        name = real.removeprefix("/dev/") if isinstance(real, str) else name
+    return name if host.exists(f"/sys/class/block/{name.replace('/', '!')}") else None
+
+
+def _any_mount_of(host: Host, path: str) -> str | None:
+    """The mount point below which a data directory lies, also one of the system's: the data is there all the same."""
+    if path.startswith("/dev/"):
+        return None
+    mounts = read_mounts(host)
+    targets = {one.target for one in mounts if one.source.startswith("/dev/")} if isinstance(mounts, tuple) else set()
+    return max((one for one in targets if path == one or path.startswith(one.rstrip("/") + "/")), key=len, default=None)
 
 
 def _mount_points(host: Host) -> tuple[str, ...]:
@@ -61,8 +96,9 @@ def _open_paths(host: Host, pid: int | None) -> list[str]:
     if not pid:
         return []
     directory = f"/proc/{pid}/fd"
-    targets = [host.readlink(f"{directory}/{name}") for name in host.names(directory)]
-    return [target for target in targets if isinstance(target, str) and target.startswith("/")]
+    links = [f"/proc/{pid}/cwd", *(f"{directory}/{name}" for name in host.names(directory))]
+    targets = [host.readlink(link) for link in links]
+    return [target for target in targets if isinstance(target, str) and target.startswith("/") and target != "/"]
 
 
 def _links_of(host: Host, pid: int | None) -> tuple[str, ...]:
@@ -88,6 +124,26 @@ def _local_addresses(host: Host, pid: int, table: str, inodes: set[str]) -> set[
             number = int(fields[1].partition(":")[0], 16).to_bytes(4, "little")
             found.add(".".join(str(byte) for byte in number))
     return {address for address in found if address != "0.0.0.0" and not address.startswith("127.")}
+
+
+def _listens(host: Host, pid: int | None) -> bool:
+    """Whether one of its TCP sockets waits for connections (state 0A of proc_pid_net(5)) from other hosts."""
+    directory = f"/proc/{pid}/fd"
+    targets = [host.readlink(f"{directory}/{name}") for name in host.names(directory)]
+    inodes = {target[8:-1] for target in targets if isinstance(target, str) and target.startswith("socket:[")}
+    for table in ("tcp", "tcp6") if inodes else ():
+        text = host.read(f"/proc/{pid}/net/{table}")
+        for line in "" if isinstance(text, Missing) else text.splitlines()[1:]:
+            fields = line.split()
+            if len(fields) > 9 and fields[3] == "0A" and fields[9] in inodes and not _is_loopback(fields[1]):
+                return True
+    return False
+
+
+def _is_loopback(address: str) -> bool:
+    """127.0.0.0/8 and ::1, as /proc/net/tcp and tcp6 print them."""
+    number = address.partition(":")[0]
+    return number.endswith("7F") if len(number) == 8 else number == "0" * 24 + "01000000"
 
 
 def _links_with(host: Host, addresses: set[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from advisor.facts.allowed import Resource, parse_allowed
 from advisor.facts.cpulist import format_list
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.host.unit_text import shown_cpus
 
 _PROPERTIES = (
     "Id",
@@ -39,6 +40,9 @@ class Service(msgspec.Struct, frozen=True):
     mems_allowed: str | None
     devices: tuple[str, ...] = ()
     """Links and mount points that it was seen to use (facts.service_devices)."""
+    lacks: tuple[str, ...] = ()
+    """Of NUMAPolicy and CPUAffinityFromNUMA what ``systemctl show`` does not print: this systemd has no such property.
+    Versions 243 and 244 brought them; RHEL 8 has them in its 239."""
 
 
 def read_services(host: Host, units: tuple[str, ...], unknown: Unknowns) -> tuple[Service, ...]:
@@ -80,15 +84,16 @@ def _is_loaded(block: dict[str, str], unknown: Unknowns) -> bool:
 def _service(host: Host, block: dict[str, str], unknown: Unknowns) -> Service:
     unit = block["Id"]
     pid = int(block["MainPID"]) if re.fullmatch(r"[1-9]\d{0,9}", block.get("MainPID", ""), re.ASCII) else None
-    policy = block.get("NUMAPolicy", "")
+    policy, affinity = block.get("NUMAPolicy", ""), block.get("CPUAffinity", "")
     return Service(
         unit=unit,
         main_pid=pid,
         numa_policy=None if policy in ("", "n/a") else policy,
         numa_mask=_as_list(block.get("NUMAMask", "")),
-        cpu_affinity="numa" if block.get("CPUAffinityFromNUMA") == "yes" else _as_list(block.get("CPUAffinity", "")),
+        cpu_affinity="numa" if block.get("CPUAffinityFromNUMA") == "yes" else shown_cpus(affinity) or None,
         cpus_allowed=_allowed(host, pid, "cpus", f"services.{unit}.cpus_allowed", unknown),
         mems_allowed=_allowed(host, pid, "mems", f"services.{unit}.mems_allowed", unknown),
+        lacks=tuple(name for name in ("NUMAPolicy", "CPUAffinityFromNUMA") if name not in block),
     )
 
 

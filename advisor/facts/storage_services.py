@@ -7,7 +7,7 @@ from typing import Final
 
 from advisor.facts.cpu import online_cpus
 from advisor.facts.cpulist import parse_list
-from advisor.facts.service_devices import with_devices
+from advisor.facts.service_devices import serves_data, with_devices
 from advisor.facts.services import Service, read_services
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
@@ -24,7 +24,7 @@ _STORAGE: Final = re.compile(
     r"(beegfs-|nfs-(server|ganesha|mountd)|ganesha|smb|nmb|ctdb|gluster|ceph-(osd|mon|mds|mgr|radosgw)|lustre|mmfs"
     r"|ocfs2|gfs2|dlm|drbd|linstor|tgt|target|nvmet|spdk|iscsi|multipathd|minio|seaweedfs|openstack-(swift|cinder)"
     r"|swift-|postgres|mysql|mariadb|mongo|cassandra|scylla|clickhouse|elasticsearch|opensearch|kafka|redis|influx"
-    r"|oracle|db2|sap|hdb|vx|vcs|llt|gab|amf|had\b|libvirtd|virtqemud)"
+    r"|oracle|db2|sap|hdb|iris|vx|vcs|llt|gab|amf|had\b|libvirtd|virtqemud)"
 )
 
 
@@ -35,7 +35,8 @@ def parse_running(text: str) -> tuple[str, ...]:
 
 
 def read_storage_services(host: Host, unknown: Unknowns) -> tuple[Service, ...]:
-    """Running services of storage software, and those kept to some of the CPUs, with the devices that they use.
+    """Running services of storage software, those kept to some of the CPUs, and those that work on data and listen,
+    with the devices that they use.
 
     Other services run wherever the scheduler puts them and are left out. Whose open files cannot be seen (another
     user's, without root) has fewer devices than it uses.
@@ -48,12 +49,18 @@ def read_storage_services(host: Host, unknown: Unknowns) -> tuple[Service, ...]:
     units = parse_running(done.stdout)[:MAX_UNITS]
     online = online_cpus(host)
     every = None if isinstance(online, Missing) else frozenset(online)
-    wanted = [one for one in read_services(host, units, unknown) if _matters(one, every)]
+    known = read_services(host, units, unknown)
+    wanted = [one for one in known if _matters(one, every) or (not _runs_others(one) and serves_data(host, one))]
     return with_devices(host, wanted)
 
 
 def _matters(service: Service, online: frozenset[int] | None) -> bool:
     return bool(_STORAGE.match(service.unit)) or _is_placed(service, online)
+
+
+def _runs_others(service: Service) -> bool:
+    """Container runtimes and the like hold the files of what they run: they serve nothing themselves."""
+    return bool(re.match(r"(containerd|docker|crio|cri-|kubelet|podman|k3s|rke2|snap|user@|systemd-)", service.unit))
 
 
 def _is_placed(service: Service, online: frozenset[int] | None) -> bool:

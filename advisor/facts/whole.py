@@ -26,6 +26,7 @@ from advisor.facts.numa import Numa, read_numa
 from advisor.facts.owners import Owners, read_owners
 from advisor.facts.site_settings import SiteSetting, read_site_settings
 from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_sysctl_sources
+from advisor.facts.systemd import Systemd, read_systemd
 from advisor.facts.tw_disks import with_disks
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import Host
@@ -56,6 +57,7 @@ class Facts(msgspec.Struct, frozen=True):
     iris: tuple[Iris, ...] = ()
     infoscale: InfoScale | None = None
     network_storage: tuple[NetworkStorage, ...] = ()
+    systemd: Systemd | None = None
 
 
 def scan(host: Host) -> Facts:
@@ -91,5 +93,6 @@ def scan(host: Host) -> Facts:
         iris=read_iris(host, filesystems, arrays, disks, unknown),
         infoscale=read_infoscale(host, llt, links, identity.cloud, unknown),
         network_storage=read_network_storage(host, disks, links, iscsi),
+        systemd=read_systemd(host),
         unknown=unknown.listed(),
     )

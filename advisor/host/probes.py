@@ -5,7 +5,8 @@ A probe names a file or a command, and a *form* that reduces what it gives to on
 ``words``      all white space folded to single blanks (``4096\\t131072\\t6291456`` → ``4096 131072 6291456``)
 ``flow:NAME``  the value of NAME in what ``lltconfig -F query`` prints, whatever the spacing
 ``timer:NAME``  the same of ``lltconfig -T query``
-``unit-numa``  NUMAPolicy, NUMAMask and CPUAffinity in what ``systemctl show`` prints
+``unit-numa``  NUMAPolicy, NUMAMask and CPUAffinity in what ``systemctl show`` prints; a systemd before 243 prints the
+               last alone
 ``unit-setting:NAME``  one property there, and its soft limit
 ``selected``   the word in brackets (``[mq-deadline] none``), or the only word
 ``cpumask``    the CPUs of a mask as a kernel list (``0000000f`` → ``0-3``), or ``none``
@@ -33,6 +34,7 @@ from advisor.host.ethtool import NOT_RECORDED, answer_key
 from advisor.host.located import Identity, located
 from advisor.host.missing import Missing
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
+from advisor.host.unit_text import shown_cpus
 
 if TYPE_CHECKING:
     from advisor.host.machine import Host
@@ -190,20 +192,8 @@ def _unit_setting(text: str, name: str) -> str | Missing:
     if properties.get(f"{name}FromNUMA") == "yes":
         return "numa"
     if name == "CPUAffinity":
-        return _ranges(value)
+        return value if value == UNSET else shown_cpus(value)
     return value if value == soft else f"{soft}:{value}"
-
-
-def _ranges(cpus: str) -> str:
-    """``0,1,2,3,8`` → ``0-3,8``: systemd before 243 shows each CPU."""
-    found: list[list[str]] = []
-    for part in cpus.split(","):
-        low, _, high = part.partition("-")
-        if found and low.isdecimal() and found[-1][1].isdecimal() and int(low) == int(found[-1][1]) + 1:
-            found[-1][1] = high or low
-        else:
-            found.append([low, high or low])
-    return ",".join(low if low == high else f"{low}-{high}" for low, high in found)
 
 
 def _setting(name: str, value: str) -> str:
@@ -218,8 +208,10 @@ def _unit_numa(text: str, _: str) -> str | Missing:
     if properties.get("LoadState") != "loaded":
         return Missing("absent", "systemd knows no such unit")
     from_node = properties.get("CPUAffinityFromNUMA") == "yes"
-    cpus = "numa" if from_node else properties.get("CPUAffinity", "").replace(" ", ",")
-    policy = properties.get("NUMAPolicy", "")
+    cpus = "numa" if from_node else shown_cpus(properties.get("CPUAffinity", ""))
+    if "NUMAPolicy" not in properties:
+        return f"CPUAffinity={cpus}"
+    policy = properties["NUMAPolicy"]
     policy = "default" if policy in ("", "n/a") else policy
     return f"NUMAPolicy={policy} NUMAMask={properties.get('NUMAMask', '').replace(' ', ',')} CPUAffinity={cpus}"
 

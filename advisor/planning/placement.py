@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
-from advisor.errors import UsageError
-from advisor.facts.links import Link
+from advisor.facts.cpulist import format_list, parse_list
 from advisor.facts.services import Service
+from advisor.facts.systemd import CPUS_OF_NODE, NUMA_POLICY
 from advisor.facts.whole import Facts
 from advisor.planning.beegfs import units_of
+from advisor.planning.device_nodes import Nodes, node_of, nodes_of, nodes_seen, nodes_text
+from advisor.planning.records import Change
 from advisor.planning.selection import Selected
 from advisor.profiles import Values
-from advisor.tunables.unit_numa import bound
+from advisor.tunables.unit_numa import bound, bound_cpus
+
+__all__ = ["node_of", "select_units", "unit_names"]
 
 UNIT_RANK = 200
 
@@ -77,61 +82,76 @@ def _selected(unit: str, devices: tuple[str, ...], service: Service | None, fact
             names, refusal="systemd knows no such unit, or could not be asked about it here", state="blocked"
         )
     used = devices or service.devices
-    nodes = {device: _node_seen(device, facts) if device not in devices else node_of(device, facts) for device in used}
-    found = sorted({node for node in nodes.values() if node is not None})
-    listed = ", ".join(f"{device} on node {'unknown' if node is None else node}" for device, node in nodes.items())
-    if not found or (devices and None in nodes.values()):
+    nodes = {device: nodes_of(device, facts) if device in devices else nodes_seen(device, facts) for device in used}
+    found = sorted({node for each in nodes.values() for node in each if node is not None})
+    listed = ", ".join(f"{device} on {nodes_text(each)}" for device, each in nodes.items())
+    if not found or (devices and any(None in each for each in nodes.values())):
         reason = f"the node of its devices is unknown ({listed or 'none found'})"
         hint = f"name its link or disk: --set units={unit}=eth1"
         return Selected(names, refusal=f"{reason}: {hint}", state="blocked")
     if len(found) > 1:
-        return Selected(
-            names,
-            refusal=f"its devices are on several nodes ({listed}): name those that count, --set units={unit}=DEVICE",
-            state="blocked",
-        )
-    if not _has_cpus(found[0], facts):
+        return Selected(names, refusal=_over_several(unit, nodes, listed), state="blocked")
+    if not node_cpus(found[0], facts):
         return Selected(names, refusal=f"node {found[0]} has no CPUs to run on", state="blocked")
-    return Selected(names, bound(found[0], policy=policy), why=f"It uses {listed}.", rank=UNIT_RANK)
+    return placed_on(unit, found[0], listed, service, facts, policy=policy)
 
 
-def _node_seen(device: str, facts: Facts) -> int | None:
-    """`node_of` for what a service was seen to use, which may be nothing that a scan lists (a loop device)."""
-    try:
-        return node_of(device, facts)
-    except UsageError:
-        return None
+def _over_several(unit: str, nodes: Mapping[str, Nodes], listed: str) -> str:
+    if any(len(each) > 1 for each in nodes.values()):
+        return f"its devices are on several nodes ({listed}): {LEAVE_UNBOUND}"
+    return f"its devices are on several nodes ({listed}): name those that count, --set units={unit}=DEVICE"
 
 
-def _has_cpus(node: int, facts: Facts) -> bool:
-    return any(one.id == node and one.cpus for one in facts.numa.nodes)
+LEAVE_UNBOUND: Final = (
+    "leave it unbound, or spread its memory with NUMAPolicy=interleave in its unit; an array of drives of one node "
+    "could be bound"
+)
 
 
-def node_of(device: str, facts: Facts) -> int | None:
-    """The node of a link, disk, array or mount point by name; None where it is unknown or there is more than one.
+def placed_on(unit: str, node: int, used: str, service: Service, facts: Facts, *, policy: str) -> Selected:
+    """The service on one node, with the directives that this systemd has."""
+    value, how = placement(node, service, facts, policy=policy)
+    return Selected({"unit": unit}, value, why=f"It uses {used}.{how}", rank=UNIT_RANK)
 
-    Raises UsageError for a name that is none of these.
+
+def placement(node: int, service: Service, facts: Facts, *, policy: str) -> tuple[str, str]:
+    """The value that binds a service to a node, and what has to be said of it.
+
+    systemd 243 brought NUMAPolicy=, 244 CPUAffinity=numa; a distribution may have them earlier (RHEL 8's 239). What
+    ``systemctl show`` prints is there; what it does not print is there only if the version says so.
     """
-    nodes: set[int | None] | None = None
-    for link in facts.links:
-        if link.name == device:
-            nodes = _link_nodes(device, {one.name: one for one in facts.links}, frozenset())
-    for disk in facts.disks:
-        names = (disk.name, *disk.partitions)
-        if device in (*names, *(f"/dev/{name}" for name in names), *disk.mountpoints):
-            nodes = {disk.numa_node}
-    for array in facts.arrays:
-        if device in (array.name, array.device, f"/dev/{array.device}", *array.mountpoints):
-            nodes = set(array.numa_nodes) or {None}
-    if nodes is None:
-        raise UsageError(f"there is no link, disk, array or mount point {device!r} on this host")
-    return nodes.pop() if len(nodes) == 1 else None
+    version = facts.systemd.version if facts.systemd else None
+    cpus = node_cpus(node, facts)
+    if "NUMAPolicy" in service.lacks and (version is None or version < NUMA_POLICY):
+        return bound_cpus(cpus), f" Its CPUs are bound by number; its memory cannot be bound: {_no_policy(version)}."
+    if "CPUAffinityFromNUMA" in service.lacks and version is not None and version < CPUS_OF_NODE:
+        how = f" systemd {version} does not take CPUAffinity=numa, so the CPUs are given by number."
+        return bound(node, policy=policy, cpus=cpus), how
+    return bound(node, policy=policy), ""
 
 
-def _link_nodes(name: str, links: Mapping[str, Link], above: frozenset[str]) -> set[int | None]:
-    """The nodes of the ports that carry a link."""
-    link = links[name]
-    if not link.lower:
-        return {link.numa_node}
-    below = [lower for lower in link.lower if lower in links and lower not in above]
-    return {node for lower in below for node in _link_nodes(lower, links, above | {name, lower})} or {None}
+def _no_policy(version: int | None) -> str:
+    if version is None:
+        return "systemctl show prints no NUMAPolicy here (the version of systemd is unknown)"
+    return f"systemd {version} has no NUMAPolicy= ({NUMA_POLICY} and later have)"
+
+
+NO_MEMORY: Final = (
+    "memory cannot be bound by a unit here: it comes from the node of the CPU that touches it first, and from another "
+    "when that node is full; numactl --membind in ExecStart= binds it"
+)
+
+
+def memory_notes(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
+    """What a plan has to say once, where it binds CPUs and cannot bind memory."""
+    count = sum(one.tunable.startswith("unit:") and one.after.startswith("CPUAffinity=") for one in changes)
+    if not count:
+        return ()
+    version = facts.systemd.version if facts.systemd else None
+    bound_services = "the CPUs of 1 service are" if count == 1 else f"the CPUs of {count} services are"
+    return (f"{_no_policy(version)}: {bound_services} bound by number; {NO_MEMORY}",)
+
+
+def node_cpus(node: int, facts: Facts) -> str:
+    """The CPUs of a node as a list such as ``0-23,48-71``; empty where it has none."""
+    return next((format_list(parse_list(one.cpus)) for one in facts.numa.nodes if one.id == node and one.cpus), "")

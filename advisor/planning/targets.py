@@ -22,6 +22,7 @@ from advisor.planning.placement import select_units
 from advisor.planning.records import Skipped, Target
 from advisor.planning.selection import Selected
 from advisor.planning.senses import combine
+from advisor.planning.storage_units import StorageUnit, placeable, select_found
 from advisor.profiles import Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
 
 
@@ -32,11 +33,24 @@ class Request(msgspec.Struct, frozen=True):
     values: Values
     given: frozenset[str] = frozenset()
     """Parameters that a person gave with ``--set``; the others have the profile's own values."""
+    found: tuple[StorageUnit, ...] = ()
+    """The storage services of this host, where the profile binds services and none is named."""
 
     @classmethod
     def of(cls, profile: Profile, settings: Mapping[str, str]) -> Request:
         """Raises UsageError for a setting that the profile does not take."""
         return cls(profile, parameter_values(profile, settings), frozenset(settings))
+
+    @property
+    def looks_for_units(self) -> bool:
+        """Whether it is for services, and nobody named one."""
+        places = any(one.for_each == "units" for one in self.profile.tunables)
+        return places and "units" in self.values and not self.values["units"]
+
+    def with_units(self, found: Sequence[StorageUnit], facts: Facts) -> Request:
+        """The request for the storage services that were found here."""
+        values = {**self.values, "units": placeable(found, facts)}
+        return msgspec.structs.replace(self, values=values, found=tuple(found))
 
 
 Outcome = tuple[tuple[Target, ...], tuple[Skipped, ...]]
@@ -104,7 +118,7 @@ def _expand(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
 _NONE_CHOSEN: Mapping[ForEach, str] = {
     "links": "no link has the role by itself (of LLT, of iSCSI sessions, or a port in use without a default route): "
     "name those that are meant with --set links=; links here: ",
-    "units": "no units selected: name some with --set units=",
+    "units": "no storage service was found here: name units with --set units=",
     "irqs": "no link or NVMe drive with interrupts is on a known node",
     "instances": NO_INSTANCES,
     "cpfs": NO_IRIS,
@@ -135,6 +149,8 @@ def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
     if wanted.for_each == "cpfs":
         return select_cpfs(request.values, facts)
     if wanted.for_each == "units":
+        if request.found:
+            return select_found(request.found, facts, policy=str(request.values.get("policy") or "bind"))
         return select_units(request.values, facts, services)
     if wanted.for_each == "irqs":
         return select_irqs(request.values, facts)

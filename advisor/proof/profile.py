@@ -13,7 +13,7 @@ from advisor.errors import CommandError, NotRestoredError, RefusedError, UsageEr
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host, Missing
 from advisor.journal import Store
-from advisor.planning.placement import node_of
+from advisor.planning.device_nodes import node_of
 from advisor.planning.records import Plan
 from advisor.profiles import Profile, load
 from advisor.proof.arms import Reconnect

@@ -161,17 +161,28 @@ def memory_not_bound(facts: Facts, workload: Workload | None) -> tuple[Finding, 
     if not found:
         return ()
     profile, units = _binding(facts)
+    by_unit = any(one.service and "NUMAPolicy" not in one.service.lacks for one in found)
+    first = "Their threads are bound, and no unit says where their memory comes from: pages come from the node of "
+    first += "whoever touches them first, and from another when that one is full of page cache. "
     return (
         MEMORY_NOT_BOUND.found(
             "info",
-            why="Their threads are bound, and no unit says where their memory comes from: pages come from the node "
-            "of whoever touches them first, and from another when that one is full of page cache. The profile gives "
-            "the units a policy and a node; after a restart, /proc/PID/numa_maps shows whether it is so.",
+            why=first + (_BY_UNIT if by_unit else _NOT_BY_UNIT),
             evidence={"units": tuple(one.label for one in found)},
-            advice=plan(profile, **units),
-            profile=profile,
+            advice=plan(profile, **units) if by_unit else _BY_NUMACTL,
+            profile=profile if by_unit else None,
         ),
     )
+
+
+_BY_UNIT: Final = (
+    "The profile gives the units a policy and a node; after a restart, /proc/PID/numa_maps shows whether it is so."
+)
+_NOT_BY_UNIT: Final = "This systemd has no NUMAPolicy= (243 and later have it), so no unit can bind memory here."
+_BY_NUMACTL: Final = (
+    "numactl --membind=NODE before the program in ExecStart= of a drop-in, with the node of the targets; "
+    "/proc/PID/numa_maps shows whether it is so"
+)
 
 
 def _has_free_memory(service: BeegfsService, near: frozenset[int]) -> bool:

@@ -1,7 +1,8 @@
 """``unit:NAME.service:numa`` — NUMA policy, nodes and CPU affinity of a systemd service (systemd.exec(5)).
 
-The value is the one line that the probe gives: ``NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa``. It is brought about by
-a drop-in and ``systemctl daemon-reload``; a running service takes it up when it is restarted.
+The value is the one line that the probe gives: ``NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa``, or
+``CPUAffinity=0-23,48-71`` alone where systemd has no NUMAPolicy= (before 243): memory cannot be bound there. It is
+brought about by a drop-in and ``systemctl daemon-reload``; a running service takes it up when it is restarted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.facts.cpulist import parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
@@ -20,9 +22,23 @@ _PROPERTIES = "LoadState,NUMAPolicy,NUMAMask,CPUAffinity,CPUAffinityFromNUMA"
 DEFAULT = "NUMAPolicy=default NUMAMask= CPUAffinity="
 
 
-def bound(node: int, *, policy: str = "bind") -> str:
-    """The value that places a service on one node's memory and CPUs."""
-    return f"NUMAPolicy={policy} NUMAMask={node} CPUAffinity=numa"
+_ALONE = "CPUAffinity="
+_PLACEMENT = re.compile(
+    r"NUMAPolicy=(default|preferred|bind|interleave|local) NUMAMask=[\d,-]* CPUAffinity=(numa|[\d,-]*)"
+    r"|CPUAffinity=[\d,-]*",
+    re.ASCII,
+)
+
+
+def bound(node: int, *, policy: str = "bind", cpus: str = "numa") -> str:
+    """The value that places a service on one node's memory and CPUs; ``cpus`` by number where systemd cannot derive
+    them from the node (before 244)."""
+    return f"NUMAPolicy={policy} NUMAMask={node} CPUAffinity={cpus}"
+
+
+def bound_cpus(cpus: str) -> str:
+    """The value that places a service on CPUs, where systemd cannot bind memory (before 243)."""
+    return _ALONE + cpus
 
 
 class UnitNuma(msgspec.Struct, frozen=True):
@@ -52,12 +68,16 @@ class UnitNuma(msgspec.Struct, frozen=True):
         return ReadCommand(("systemctl", "show", f"--property={_PROPERTIES}", "--", self.unit), "unit-numa")
 
     def check(self, value: str) -> str | None:
-        known = r"NUMAPolicy=(default|preferred|bind|interleave|local) NUMAMask=[\d,-]* CPUAffinity=(numa|[\d,-]*)"
-        return None if re.fullmatch(known, value, re.ASCII) else "is not a placement such as " + bound(0)
+        return None if _PLACEMENT.fullmatch(value) else "is not a placement such as " + bound(0)
 
     def steps(self, value: str) -> tuple[Step, ...]:
         return ()
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         path = f"/etc/systemd/system/{self.unit}.d/50-advisor-numa.conf"
-        return FileEdit(path, "section", "Service/", value, b"", reload=(Run(("systemctl", "daemon-reload")),))
+        reload = (Run(("systemctl", "daemon-reload")),)
+        if value.startswith(_ALONE):
+            # systemd before 228 takes single numbers with blanks between them, and neither ranges nor commas.
+            numbers = " ".join(map(str, parse_list(value.removeprefix(_ALONE))))
+            return FileEdit(path, "unit-list", "Service/CPUAffinity", numbers, reload=reload)
+        return FileEdit(path, "section", "Service/", value, b"", reload=reload)

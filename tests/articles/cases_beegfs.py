@@ -2,8 +2,110 @@
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Any, Final
 
-from tests.articles.table import Case
+from advisor.facts.systemd import VERSION
+from advisor.host import Completed, Host
+from tests import beegfs_server
+from tests.articles.table import Case, fact, planned
+from tests.beegfs_server import host
+from tests.facts.storage import Tree
 
-CASES: Final[tuple[Case, ...]] = ()
+
+def _unbound(**parts: Any) -> Host:
+    return host(bound=False, **parts)
+
+
+def centos_7(made: Tree) -> Tree:
+    """The article's operating system: systemd 219 has no property of NUMA, and the kernel is 3.10."""
+    for argv, one in list(made.answers.items()):
+        if argv[:2] == ("systemctl", "show") and isinstance(one, Completed):
+            made.answer(argv, re.sub(r"(?m)^(NUMA|CPUAffinityFrom).*\n", "", one.stdout))
+    made.answer(VERSION, "systemd 219\n+PAM +AUDIT +SELINUX +IMA -APPARMOR +SMACK\n")
+    made.files["/proc/sys/kernel/osrelease"] = "3.10.0-957.el7.x86_64\n"
+    return made
+
+
+def _centos_7(**parts: Any) -> Host:
+    return centos_7(beegfs_server.tree(**parts)).host()
+
+
+_ZONES: Final = "S004: services are configured to use their own NUMA zone, by custom systemd unit files"
+
+CASES: Final[tuple[Case, ...]] = (
+    Case(
+        "A storage server whose six services are bound to nothing",
+        _ZONES,
+        _unbound,
+        planned("numa-pinning"),
+        (
+            "unit:beegfs-storage@numa0-storage0.service:numa",
+            "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa",
+            "unit:beegfs-storage@numa1-storage5.service:numa",
+            "NUMAPolicy=bind NUMAMask=1 CPUAffinity=numa",
+            "node 1: beegfs-storage@numa1-storage3",
+        ),
+        ("no storage service was found", "name some with"),
+    ),
+    Case(
+        "The same on the article's CentOS 7.6, whose systemd 219 cannot bind memory",
+        "S004: CentOS 7.6, kernel 3.10.0-957, custom systemd unit files for each zone",
+        lambda: _centos_7(bound=False),
+        planned("numa-pinning"),
+        (
+            "CPUAffinity= → CPUAffinity=0-23,48-71",
+            "CPUAffinity=24-47,72-95",
+            "memory cannot be bound",
+            "numactl --membind",
+        ),
+        ("NUMAPolicy=bind", "CPUAffinity=numa"),
+    ),
+    Case(
+        "The metadata server on CentOS 7.6: six metadata services in zone 0, three storage services in zone 1",
+        "S004: six metadata services in zone 0 and three storage services in zone 1 of one server",
+        lambda: _centos_7(role="meta", bound=False),
+        planned("numa-pinning"),
+        (
+            "unit:beegfs-meta@numa0-meta5.service:numa CPUAffinity= → CPUAffinity=0-23,48-71",
+            "unit:beegfs-storage@numa1-storage8.service:numa CPUAffinity= → CPUAffinity=24-47,72-95",
+        ),
+        ("NUMAPolicy=bind",),
+    ),
+    Case(
+        "Services that are bound to their zones already",
+        _ZONES,
+        lambda: host(bound=True),
+        planned("numa-pinning"),
+        ("unit:beegfs-storage@numa0-storage0.service:numa: is bound to node 0 already",),
+        ("NUMAPolicy=default",),
+    ),
+    Case(
+        "A target whose four drives lie two on each node",
+        "S004: each target's drives are in one zone, which avoids NUMA problems",
+        lambda: _unbound(targets=(("storage", 0, (10, 11, 12, 13), "raid0"),)),
+        planned("numa-pinning"),
+        ("nodes 0 (nvme10n1, nvme11n1) and 1 (nvme12n1, nvme13n1)", "leave it unbound"),
+        ("node unknown",),
+    ),
+    Case(
+        "Automatic balancing on a server with unbound services",
+        "S004: kernel.numa_balancing = 0, as the services are bound by hand",
+        lambda: _balancing(bound=False),
+        planned("numa-pinning"),
+        ("sysctl:kernel.numa_balancing 1 → 0",),
+    ),
+    Case(
+        "The zones of a server: 24 drives, a link each",
+        "S004: each processor has twelve NVMe drives and one InfiniBand adapter",
+        host,
+        fact("numa"),
+        ('"id": 0', '"id": 1', '"balancing": 0'),
+    ),
+)
+
+
+def _balancing(**parts: Any) -> Host:
+    made = beegfs_server.tree(**parts)
+    made.files["/proc/sys/kernel/numa_balancing"] = "1\n"
+    return made.host()

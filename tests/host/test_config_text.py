@@ -106,7 +106,22 @@ CASES = [
     (UNIT.format("CPUAffinity=0-3\nCPUAffinityFromNUMA=yes"), "unit-setting:CPUAffinity", "numa"),
     (UNIT.format("CPUAffinity=0 1 2 3 8"), "unit-setting:CPUAffinity", "0-3,8"),
     (UNIT.format("CPUAffinity=0-1 2 4-5 6-9"), "unit-setting:CPUAffinity", "0-2,4-9"),
+    (UNIT.format("CPUAffinity=0f00000000000080"), "unit-setting:CPUAffinity", "0-3,63"),
     (UNIT.format("Nice=1"), "unit-setting:IOWeight", ABSENT),
+    (UNIT.format("CPUAffinity="), "unit-numa", "CPUAffinity="),
+    (UNIT.format("MainPID=7"), "unit-numa", "CPUAffinity="),
+    (UNIT.format("CPUAffinity=0 1 2 48 49"), "unit-numa", "CPUAffinity=0-2,48-49"),
+    (UNIT.format("CPUAffinity=ffffff000000ffff" + "ff00000000000000"), "unit-numa", "CPUAffinity=0-23,48-71"),
+    (
+        UNIT.format("NUMAPolicy=bind\nNUMAMask=0 2\nCPUAffinity=0 1 8"),
+        "unit-numa",
+        "NUMAPolicy=bind NUMAMask=0,2 CPUAffinity=0-1,8",
+    ),
+    (
+        UNIT.format("NUMAPolicy=n/a\nNUMAMask=\nCPUAffinity=\nCPUAffinityFromNUMA=no"),
+        "unit-numa",
+        "NUMAPolicy=default NUMAMask= CPUAffinity=",
+    ),
     ("LoadState=not-found\nNice=0\n", "unit-setting:Nice", ABSENT),
 ]
 AWKS = [

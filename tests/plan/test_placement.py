@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from advisor.errors import UsageError
-from advisor.planning.placement import node_of
+from advisor.planning.device_nodes import node_of
 from tests.plan.system import ETH0, LOOPBACK, Link, applied, nodes, planned, skipped, states, system, systemctl, values
 from tests.rules.build import array, bond, disk, facts, link
 

@@ -21,6 +21,7 @@ from advisor.facts.storage_services import LIST_RUNNING
 from advisor.facts.subnets import RULES
 from advisor.facts.sysctl_files import key_path
 from advisor.facts.sysctl_keys import KEYS
+from advisor.facts.systemd import VERSION
 from advisor.tunables.block import ATTRIBUTES as BLOCK_ATTRIBUTES
 
 Names = tuple[str, ...]
@@ -52,6 +53,10 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
     ("/proc/net/bonding", _words("*")),
     ("/proc/irq/*", _words("smp_affinity_list|smp_affinity effective_affinity_list node")),
     ("/proc/xen", _words("capabilities")),
+    ("/proc/fs/nfsd", _words("threads")),
+    ("/proc/fs/nfs", _words("exports")),
+    ("/var/lib/nfs", _words("etab")),
+    ("/etc/postgresql/*/*", _words("postgresql.conf")),
     ("/proc/device-tree", _words("model")),
     ("/proc/device-tree/hypervisor", _words("compatible")),
     ("/proc/sys/net/ipv4/conf/*", _words("arp_announce arp_filter arp_ignore rp_filter")),
@@ -169,6 +174,7 @@ MARKED: Final[Names] = _words(
     "/run/NetworkManager/devices /sbin/ifup /usr/sbin/ifup /usr/local/etc/irissys",
     "/usr/lib/systemd/systemd-sysctl /lib/systemd/systemd-sysctl /sys/devices/system/cpu/cpu[0-9]*/topology",
     "/usr/sbin/ethtool /sbin/ethtool /usr/bin/ethtool /bin/ethtool /usr/sbin/tc /sbin/tc /usr/bin/tc /bin/tc",
+    "/sys/kernel/scst_tgt /var/lib/pgsql/data /var/lib/mysql /var/lib/ceph/osd/*/block /var/lib/ceph/*/osd.*/block",
     "/proc/device-tree/ibm,partition-name /proc/device-tree/chosen/qemu,graphic-width",
     "/etc/sysctl.d /etc/tmpfiles.d /etc/udev/rules.d /etc/systemd /etc/systemd/network",
     "/etc/modules-load.d /usr/lib/modules-load.d /lib/modules-load.d /run/modules-load.d /run/ostree-booted",
@@ -258,7 +264,7 @@ CONTROLLER_COMMANDS: Final[tuple[Argv, ...]] = (
     *((program, *words) for program in STORCLI for words in (SHOW, SHOW_VOLUMES)),
     SSACLI,
 )
-SYSTEM_COMMANDS: Final[tuple[Argv, ...]] = (("uname", "-m"), ("modprobe", "--showconfig"), LIST_RUNNING)
+SYSTEM_COMMANDS: Final[tuple[Argv, ...]] = (("uname", "-m"), ("modprobe", "--showconfig"), LIST_RUNNING, VERSION)
 UNIT_PROPERTIES: Final = _words(
     "Id LoadState MainPID NUMAPolicy NUMAMask CPUAffinity CPUAffinityFromNUMA WorkingDirectory RequiresMountsFor",
     "ReadWritePaths LimitNOFILE LimitNOFILESoft LimitMEMLOCK LimitMEMLOCKSoft LimitNPROC LimitNPROCSoft LimitSTACK",
