@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
 
+from advisor.ceilings.cluster import Cluster
 from advisor.fleet.compare.comparison import Comparison, HostLine
 from advisor.fleet.runs.in_force import HostState as StandingState
 from advisor.fleet.runs.journal import GateDone, HostState, PlannedState
@@ -113,6 +114,7 @@ FLEET_DOCUMENTS: Final[dict[str, Fields]] = {
         ("failed", _NAMES),
         *fields_of(Comparison, "hosts"),
     ],
+    "advisor.fleet-limits/1": [*fields_of(Cluster), ("failed", dict[str, str])],
     "advisor.fleet-plan/1": [
         ("dry_run", bool),
         ("hosts", tuple[_HOST_PLAN, ...]),  # type: ignore[valid-type]

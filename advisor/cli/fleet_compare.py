@@ -76,7 +76,7 @@ def compare(
     with interruptible():
         if inventory:
             meant = login(inventory, limit)
-            run = _Run(meant, forks, timeout, output)
+            run = InventoryRun(meant, forks, timeout, output)
             sources, failed = run.kept(group_by) if kept else run.captured(group_by)
             found = _compared(sources, failed, pair, group_by, run=run, probe=probe)
         else:
@@ -111,7 +111,7 @@ def _code(found: Comparison, floor: str | None) -> int:
     return 1 if floor and is_at_least(found, floor) else 0
 
 
-class _Run:
+class InventoryRun:
     """The inventory's hosts and their captures."""
 
     def __init__(self, inventory: Inventory, forks: int, timeout: int, output: Path | None) -> None:
@@ -172,7 +172,7 @@ def _compared(
     pair: tuple[str, str] | None,
     group_by: str | None,
     *,
-    run: _Run | None = None,
+    run: InventoryRun | None = None,
     probe: bool = False,
 ) -> Comparison:
     from advisor.fleet.compare.gathering import gather

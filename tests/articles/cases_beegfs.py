@@ -8,7 +8,7 @@ from typing import Any, Final
 from advisor.facts.systemd import VERSION
 from advisor.host import Completed, Host
 from tests import beegfs_server
-from tests.articles.table import Case, fact, planned
+from tests.articles.table import Case, fact, limited_cluster, limited_host, planned
 from tests.beegfs_server import host
 from tests.facts.storage import Tree
 
@@ -31,7 +31,24 @@ def _centos_7(**parts: Any) -> Host:
     return centos_7(beegfs_server.tree(**parts)).host()
 
 
+def _balancing(**parts: Any) -> Host:
+    made = beegfs_server.tree(**parts)
+    made.files["/proc/sys/kernel/numa_balancing"] = "1\n"
+    return made.host()
+
+
 _ZONES: Final = "S004: services are configured to use their own NUMA zone, by custom systemd unit files"
+
+
+def storage() -> Host:
+    """A storage server with the article's PCI Express (its figure 7)."""
+    return beegfs_server.behind_switches(beegfs_server.tree("storage")).host()
+
+
+def metadata() -> Host:
+    """The server of six metadata targets and three storage targets."""
+    return beegfs_server.behind_switches(beegfs_server.tree("meta")).host()
+
 
 CASES: Final[tuple[Case, ...]] = (
     Case(
@@ -102,10 +119,42 @@ CASES: Final[tuple[Case, ...]] = (
         fact("numa"),
         ('"id": 0', '"id": 1', '"balancing": 0'),
     ),
+    Case(
+        case="One storage server: six targets behind two links",
+        article="S004: 24 drives of 3.2 and 1.3 GB/s, two x16 cards, two EDR links of 12.4 GB/s",
+        host=storage,
+        ask=limited_host(beegfs_server.volumes()),
+        says=(
+            "drives and volumes 76,800 31,200",
+            "PCI Express 31,504 31,504",
+            "links (binds) 24,842 24,842",
+            "next: PCI Express, 31,504 MB/s (27 % higher)",
+        ),
+    ),
+    Case(
+        case="The metadata server: three storage targets behind one link",
+        article="S004: 12 drives hold metadata and 12 storage targets; 11 links serve the storage targets of 6 servers",
+        host=metadata,
+        ask=limited_host(beegfs_server.volumes()),
+        says=("drives and volumes 38,400 15,600", "12,421 MB/s, bound by links (ib1)"),
+        never=("ib0",),
+    ),
+    Case(
+        case="The cluster: five storage servers and the metadata server",
+        article="S004: drives 422 and 172 GB/s, network 136.4 GB/s, which limits; 132 and 121 GB/s measured are 97 and "
+        "89 %",
+        host=storage,
+        ask=limited_cluster(
+            {**{f"storage{number}": storage for number in range(2, 6)}, "metadata": metadata},
+            beegfs_server.volumes(),
+            "read=132GB/s,write=121GB/s",
+        ),
+        says=(
+            "drives and volumes 422,400 171,600",
+            "PCI Express 189,024",
+            "links (binds) 136,633 136,633",
+            "97 % of 136,633",
+            "89 % of 136,633",
+        ),
+    ),
 )
-
-
-def _balancing(**parts: Any) -> Host:
-    made = beegfs_server.tree(**parts)
-    made.files["/proc/sys/kernel/numa_balancing"] = "1\n"
-    return made.host()

@@ -13,12 +13,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from advisor import api
-from advisor.ceilings.declared import parse_declared
+from advisor.ceilings.cluster import cluster_of
+from advisor.ceilings.declared import Declared, parse_declared
+from advisor.ceilings.front import read_front
+from advisor.ceilings.host_ceiling import with_host
+from advisor.ceilings.host_records import Ceiling
+from advisor.ceilings.measured import parse_measured, with_measured
 from advisor.ceilings.paths import limits_of
 from advisor.ceilings.surroundings import read_surroundings
 from advisor.errors import AdvisorError
 from advisor.facts.whole import scan
 from advisor.host import Host
+from advisor.report.host_ceiling import add_ceiling
+from advisor.report.layout import Page
 from advisor.report.limits import limits_document
 
 SYSTEMS: Final[Mapping[str, str]] = {
@@ -107,6 +114,46 @@ def found(rule: str, workload: str | None = None) -> Ask:
 
 def _finding(one: Mapping[str, Any]) -> str:
     return f"{one['id']} ({one['severity']}): {one['title']}. {one['advice']}"
+
+
+def limited_host(volumes: str = "", measured: str = "") -> Ask:
+    """How ``advisor limits`` ends: the ceiling of the whole host. ``volumes`` is the text of the file."""
+
+    def answer(host: Host) -> str:
+        return _ceiling_words(_ceiling(host, volumes), measured, "The whole host")
+
+    return Ask(f"advisor limits{_options(volumes, measured)}", answer)
+
+
+def limited_cluster(others: Mapping[str, Callable[[], Host]], volumes: str = "", measured: str = "") -> Ask:
+    """The same of ``advisor fleet limits`` over the case's host and others."""
+
+    def answer(host: Host) -> str:
+        named = {"this": host, **{name: make() for name, make in others.items()}}
+        found = cluster_of((name, _ceiling(one, volumes)) for name, one in named.items()).cluster
+        return _ceiling_words(found, measured, "The whole cluster")
+
+    return Ask(f"advisor fleet limits CAPTURE…{_options(volumes, measured)}", answer)
+
+
+def _options(volumes: str, measured: str) -> str:
+    return f"{' --volumes FILE' if volumes else ''}{f' --measured {measured}' if measured else ''}"
+
+
+def _ceiling(host: Host, volumes: str) -> Ceiling:
+    facts = scan(host)
+    around = read_surroundings(host, facts)
+    declared = parse_declared(volumes.encode(), "FILE") if volumes else Declared()
+    found = with_host(limits_of(facts, around, declared), facts, around, declared, read_front(host, facts)).host
+    assert found is not None
+    return found
+
+
+def _ceiling_words(found: Ceiling, measured: str, title: str) -> str:
+    page = Page(4000, color=False)
+    add_ceiling(page, with_measured(found, parse_measured(measured)) if measured else found, title)
+    lines = [" ".join(line.split()) for line in page.text.splitlines()]
+    return "; ".join(line for line in lines[3:] if line)
 
 
 def fact(name: str) -> Ask:

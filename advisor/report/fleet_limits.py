@@ -1,0 +1,42 @@
+"""The ceiling of a cluster and of its hosts: as text for a person, and as the document of ``advisor fleet limits``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.ceilings.cluster import Cluster, ClusterHost, Part
+from advisor.report.host_ceiling import add_ceiling, figure, stage_words
+from advisor.report.layout import Page, Piece, Span
+from advisor.words import N_, _
+
+SCHEMA: Final = "advisor.fleet-limits/1"
+_PARTS: Final[dict[Part, str]] = {"server": N_("server"), "client": N_("client"), "other": N_("not counted")}
+
+
+def fleet_limits_document(cluster: Cluster, failed: Mapping[str, str]) -> dict[str, object]:
+    """``advisor.fleet-limits/1``."""
+    return {"schema": SCHEMA, **msgspec.to_builtins(cluster), "failed": dict(failed)}
+
+
+def fleet_limits_text(cluster: Cluster, failed: Mapping[str, str], *, width: int, color: bool) -> str:
+    """Each host with what binds it, then the cluster."""
+    page = Page(width, color=color)
+    page.add(Span(_("Ceilings of {count} hosts").format(count=len(cluster.hosts)), "bold"))
+    words = (_("host"), _("role"), _("reads MB/s"), _("writes MB/s"), _("bound by"))
+    page.table([tuple(Span(word, "dim") for word in words), *map(_row, cluster.hosts)], indent=2)
+    if failed:
+        page.heading(_("Hosts that could not be read"))
+        page.labelled([(name, (why,)) for name, why in failed.items()])
+    add_ceiling(page, cluster.cluster, _("The whole cluster"))
+    return page.text
+
+
+def _row(one: ClusterHost) -> tuple[Piece, ...]:
+    bindings = (one.host.binds, one.host.write_binds)
+    stages = tuple(dict.fromkeys(stage_words(each.stage) for each in bindings if each))
+    if not one.host.paths:
+        return one.name, _(_PARTS[one.part]), "-", "-", _("no storage")
+    return one.name, _(_PARTS[one.part]), figure(one.host.read_mb_s), figure(one.host.write_mb_s), " / ".join(stages)

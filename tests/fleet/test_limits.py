@@ -1,0 +1,167 @@
+"""``advisor fleet limits``: the article's cluster out of its hosts, clients against servers, what is not known."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.ceilings.cluster import Cluster, cluster_of
+from advisor.ceilings.front import Front, Remote
+from advisor.ceilings.host_records import Ceiling
+from advisor.snapshot import capture, save
+from advisor.workflow import read_for_scan_and_plans
+from tests import beegfs_server
+from tests.ceilings.hosts import disk, facts, link, mounted
+from tests.ceilings.test_host_ceiling import article, drives, near, of, stage
+from tests.schemas import judge
+
+ROOT = Path(__file__).parents[2]
+
+
+def client(gigabits: int | None = 100) -> Ceiling:
+    wire = link("ib0", kind="infiniband", speed=gigabits and gigabits * 1000)
+    return of(facts(links=[wire]), front=Front("client", "beegfs /mnt", remote=(Remote("/mnt", "beegfs", ("ib0",)),)))
+
+
+def both(cluster: Cluster) -> tuple[float | None, float | None]:
+    return cluster.cluster.read_mb_s, cluster.cluster.write_mb_s
+
+
+@pytest.fixture(scope="module")
+def six() -> tuple[tuple[str, Ceiling], ...]:
+    """Five storage servers and the one that has metadata and three storage targets."""
+    storage = article()
+    return (*((f"stor{n}", storage) for n in range(1, 6)), ("meta1", article("meta")))
+
+
+def test_the_article_s_cluster_is_bound_by_eleven_links(six: tuple[tuple[str, Ceiling], ...]) -> None:
+    """S004: media 422 and 172 GB/s, twelve x16 cards 189, eleven EDR links 136.4; 132 and 121 measured."""
+    found = cluster_of(six).cluster
+    media, pcie, network = (stage(found, name) for name in ("media", "pcie", "network"))
+    assert (round((media.read_mb_s or 0) / 1000), round((media.write_mb_s or 0) / 1000)) == (422, 172)
+    assert round((pcie.read_mb_s or 0) / 1000) == 189
+    assert len(network.members) == 11
+    assert found.read_mb_s == near(136_400, rel=0.003)
+    assert found.binds is not None
+    assert found.write_binds is not None
+    assert (found.binds.stage, len(found.binds.members)) == ("network", 11)
+    assert (found.binds.next_stage, round((found.binds.next_mb_s or 0) / 1000)) == ("pcie", 189)
+    assert (found.write_binds.next_stage, round((found.write_binds.next_mb_s or 0) / 1000)) == ("media", 172)
+    assert found.binds.lifted_mb_s == near(11 * 15_752)
+
+
+def test_clients_bind_where_they_are_few(six: tuple[tuple[str, Ceiling], ...]) -> None:
+    few = cluster_of((*six, *((f"c{n}", client()) for n in range(8))))
+    assert few.cluster.binds is not None
+    assert (few.cluster.binds.stage, len(few.cluster.binds.members)) == ("clients", 8)
+    assert few.cluster.read_mb_s == near(8 * 12_421, rel=1e-4)
+    assert few.cluster.binds.next_stage == "network"
+    many = cluster_of((*six, *((f"c{n}", client()) for n in range(32)))).cluster
+    assert many.binds is not None
+    assert many.binds.stage == "network"
+    assert stage(many, "clients").read_mb_s == near(32 * 12_421, rel=1e-4)
+
+
+def test_clients_of_unknown_speed_are_unknown(six: tuple[tuple[str, Ceiling], ...]) -> None:
+    found = cluster_of((*six, ("c1", client(None)))).cluster
+    assert (stage(found, "clients").read_mb_s, stage(found, "clients").known) == (None, "unknown")
+    assert found.read_mb_s == near(136_633, rel=1e-4)
+
+
+def test_hosts_of_another_kind_are_not_counted(six: tuple[tuple[str, Ceiling], ...]) -> None:
+    manager = of(facts([disk("sda", kind="scsi")], links=[link("eth0")], filesystems=[mounted("sda", "/data")]))
+    found = cluster_of((*six, ("mgmt", manager), ("bare", of(facts()))))
+    assert [one.part for one in found.hosts][-2:] == ["other", "other"]
+    assert both(found) == both(cluster_of(six))
+    assert any("mgmt, bare" in note for note in found.cluster.notes)
+
+
+def test_servers_that_are_bound_by_different_stages_keep_their_own_ceilings() -> None:
+    slow = of(
+        facts([disk("nvme0n1")], links=[link("eth0", speed=100_000)], filesystems=[mounted("nvme0n1", "/d")]),
+        drives("nvme0n1"),
+    )
+    fast = of(
+        facts([disk("nvme0n1")], links=[link("eth0", speed=1000)], filesystems=[mounted("nvme0n1", "/d")]),
+        drives("nvme0n1"),
+    )
+    found = cluster_of([("a", slow), ("b", fast)]).cluster
+    assert found.read_mb_s == near(1000 + 117.7, rel=1e-3)
+    assert found.binds is not None
+    assert [(one.stage, one.members) for one in found.binds.shares] == [
+        ("media", ("a:nvme0n1",)),
+        ("network", ("b:eth0",)),
+    ]
+
+
+def test_a_server_of_which_nothing_is_known_leaves_the_cluster_unknown(six: tuple[tuple[str, Ceiling], ...]) -> None:
+    blind = of(
+        facts([disk("nvme0n1")], links=[link("eth0", speed=None)], filesystems=[mounted("nvme0n1", "/d")]),
+        front=Front("server", "serves", ("eth0",)),
+    )
+    found = cluster_of((*six, ("blind", blind))).cluster
+    assert (found.read_mb_s, found.binds) == (None, None)
+    assert any("blind" in note for note in found.notes)
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "advisor", "fleet", "limits", *map(str, words)]
+    whole = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=120, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("captures")
+    (place / "v.toml").write_text(beegfs_server.volumes())
+    roles: dict[str, beegfs_server.Role] = {"stor1": "storage", "meta1": "meta"}
+    for name, role in roles.items():
+        host = beegfs_server.behind_switches(beegfs_server.tree(role)).host()
+        save(capture(host, read_for_scan_and_plans), place / f"{name}.tar.gz")
+    return place
+
+
+def test_captures_on_the_command_line(captures: Path) -> None:
+    words = (captures / "stor1.tar.gz", captures / "meta1.tar.gz", "--volumes", captures / "v.toml")
+    done = run(*words, "--measured", "read=37GB/s")
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "reads 37,000 MB/s: 99 % of 37,263" in " ".join(done.stdout.split())
+    done = run(*words, "--json")
+    document: dict[str, Any] = judge(done.stdout, done.returncode)
+    assert document["schema"] == "advisor.fleet-limits/1"
+    assert document["cluster"]["binds"]["stage"] == "network"
+    assert [one["name"] for one in document["hosts"]] == ["stor1", "meta1"]
+
+
+def test_a_host_that_cannot_be_read_is_named_and_the_others_are_added_up(captures: Path) -> None:
+    (captures / "bad.tar.gz").write_bytes(b"no archive")
+    (captures / "empty").mkdir(exist_ok=True)
+    done = run(captures / "stor1.tar.gz", captures / "bad.tar.gz", captures / "empty", "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 4
+    assert set(document["failed"]) == {"bad", "empty"}
+    assert document["cluster"]["read_mb_s"] == pytest.approx(24_842, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "give captures or an inventory"),
+        (("a", "--kept"), "--limit and --kept"),
+        (("a", "--measured", "fast"), "field figure"),
+        (("a", "--volumes", "other=v.toml"), "v.toml"),
+    ],
+)
+def test_a_call_that_is_wrong_exits_2(words: tuple[str, ...], message: str) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
