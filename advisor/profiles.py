@@ -27,7 +27,7 @@ MAX_GENERATIONS: Final = 16
 LOCAL_PROFILES: Final = Path("/etc/advisor/profiles")
 
 FieldSense = Literal["exactly", "at-least", "at-most", "keep"]
-ForEach = Literal["links", "units", "irqs", "disks", "arrays", "instances", "cpfs"]
+ForEach = Literal["links", "units", "irqs", "disks", "arrays", "instances", "cpfs", "shared_links"]
 Operator = Literal["is", "is-not", "at-least", "at-most", "exists", "count-at-least"]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
 ParameterName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
@@ -467,8 +467,12 @@ _EACH: Final[Mapping[str, str]] = {
     "arrays": r"(block|md):\{array\}:[a-z_]+",
     "instances": r"file:\{instance\}:(tune|conn)\w+",
     "cpfs": r"file:\{cpf\}:config/\w+",
+    "shared_links": r"sysctl:net\.ipv4\.conf\.\{shared_link\}\.(arp_announce|arp_filter|arp_ignore|rp_filter)",
 }
-_SHAPES: Final[Mapping[str, str]] = {"links": "link:{link}:mtu, or another setting of a link"}
+_SHAPES: Final[Mapping[str, str]] = {
+    "links": "link:{link}:mtu, or another setting of a link",
+    "shared_links": "sysctl:net.ipv4.conf.{shared_link}.arp_ignore, arp_announce, arp_filter or rp_filter",
+}
 _PLACEMENTS: Final[Mapping[str, Literal["unit", "cpus"]]] = {"units": "unit", "irqs": "cpus"}
 _BOUNDED: Final = ("disks", "arrays", "links", "instances")
 _FOREIGN: Final[Mapping[str, tuple[str, ...]]] = {

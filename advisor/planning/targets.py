@@ -22,6 +22,7 @@ from advisor.planning.placement import select_units
 from advisor.planning.records import Skipped, Target
 from advisor.planning.selection import Selected
 from advisor.planning.senses import combine
+from advisor.planning.shared_links import NO_SHARED_NETWORK, select_shared_links
 from advisor.planning.storage_units import StorageUnit, placeable, select_found
 from advisor.profiles import Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
 
@@ -122,6 +123,7 @@ _NONE_CHOSEN: Mapping[ForEach, str] = {
     "irqs": "no link or NVMe drive with interrupts is on a known node",
     "instances": NO_INSTANCES,
     "cpfs": NO_IRIS,
+    "shared_links": NO_SHARED_NETWORK,
 }
 
 
@@ -148,6 +150,8 @@ def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
         return (huge_pages(facts),)
     if wanted.for_each == "cpfs":
         return select_cpfs(request.values, facts)
+    if wanted.for_each == "shared_links":
+        return select_shared_links(wanted, request.values, facts)
     if wanted.for_each == "units":
         if request.found:
             return select_found(request.found, facts, policy=str(request.values.get("policy") or "bind"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService
@@ -16,10 +16,14 @@ from advisor.rules.lookup import BEEGFS_NVME, NETWORK_BUFFERS, by_name, numbers,
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
 
-_BY_HAND: Final = (
-    "net.ipv4.conf.all.arp_ignore = 1, net.ipv4.conf.all.arp_announce = 2 and net.ipv4.conf.all.rp_filter = 2 in a "
-    "file of /etc/sysctl.d, then sysctl --system"
-)
+_OWN: Final = (("arp_ignore", 1), ("arp_announce", 2), ("rp_filter", 2))
+
+
+def _by_hand(links: Iterable[str]) -> str:
+    """Lines of sysctl.d for the links alone: conf.all would change every other link as well."""
+    names = sorted(set(links))
+    lines = (f"net.ipv4.conf.{name.replace('.', '/')}.{key} = {value}" for name in names for key, value in _OWN)
+    return f"{', '.join(lines)} in a file of /etc/sysctl.d, then sysctl --system"
 
 
 def one_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
@@ -43,7 +47,7 @@ def one_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
                 "links": tuple(one.link for subnet, _ in found for one in subnet.links),
                 "detail": tuple(why for _, wrong in found for why in wrong),
             },
-            advice=plan(BEEGFS_NVME) if applies else _BY_HAND,
+            advice=plan(BEEGFS_NVME) if applies else _by_hand(one.link for subnet, _ in found for one in subnet.links),
             profile=BEEGFS_NVME if applies else None,
         ),
     )
@@ -72,7 +76,7 @@ ONE_SUBNET = Rule(
     "refers to Red Hat 30564.",
     helps_when="Each zone has a link of its own and both are in one network, as in the article.",
     hurts_when="arp_filter 1 without routes by source makes an address unreachable; rp_filter 2 checks sources less "
-    "than 1. conf.all and the link's own value: the larger one counts.",
+    "than 1. conf.all and the link's own value: the larger one counts, so the links' own suffice.",
     sources=(sources.DELL_BEEGFS, sources.NETAPP_BEEGFS, sources.RED_HAT_RP_FILTER, sources.IP_SYSCTL),
     function=one_subnet,
     contradictions=("contradiction.several-links-arp",),

@@ -113,6 +113,18 @@ CASES: Final[tuple[Case, ...]] = (
         ("sysctl:kernel.numa_balancing 1 → 0",),
     ),
     Case(
+        "Both InfiniBand links in one subnet: each answers for its own address, and no other link is touched",
+        "S004: traffic of zone 0 goes over ib0, that of zone 1 over ib1; two interfaces in one subnet (Red Hat 30564)",
+        _unbound,
+        planned("beegfs-nvme"),
+        (
+            "sysctl:net.ipv4.conf.ib0.arp_ignore 0 → 1",
+            "sysctl:net.ipv4.conf.ib1.arp_announce 0 → 2",
+            "sysctl:net.ipv4.conf.ib1.rp_filter 0 → 2",
+        ),
+        ("conf.all",),
+    ),
+    Case(
         "The zones of a server: 24 drives, a link each",
         "S004: each processor has twelve NVMe drives and one InfiniBand adapter",
         host,

@@ -81,7 +81,7 @@ def test_the_memory_settings_on_which_the_guides_agree() -> None:
         ("sysctl:vm.zone_reclaim_mode", "zone_reclaim"),
         ("thp:enabled", "thp"),
         ("file:{instance}:tuneNumWorkers", "meta_workers"),
-        ("sysctl:net.ipv4.conf.all.arp_filter", "arp_filter"),
+        ("sysctl:net.ipv4.conf.{shared_link}.arp_filter", "arp_filter"),
     ],
 )
 def test_what_the_sources_disagree_on_is_left_and_said(tunable: str, parameter: str) -> None:
@@ -111,17 +111,47 @@ def test_workers_are_never_lowered() -> None:
 
 def test_links_in_one_subnet_answer_for_themselves() -> None:
     found = changes(planned(unbound(arp={"rp_filter": 1})))
-    assert {key.rpartition(".")[2]: value for key, value in found.items() if ".conf.all." in key} == {
-        "arp_announce": "2",
-        "arp_ignore": "1",
-        "rp_filter": "2",
+    assert {key.partition(".conf.")[2]: value for key, value in found.items() if ".conf." in key} == {
+        f"{link}.{key}": value
+        for link in ("ib0", "ib1")
+        for key, value in (("arp_announce", "2"), ("arp_ignore", "1"), ("rp_filter", "2"))
     }
+
+
+@pytest.mark.parametrize(
+    ("arp", "settings", "state", "reason"),
+    [
+        ({"rp_filter": 2}, {}, "in-place", "net.ipv4.conf.all.rp_filter is 2, and the larger of the two takes effect"),
+        ({"arp_ignore": 2}, {}, "in-place", "net.ipv4.conf.all.arp_ignore is 2, and the larger"),
+        ({"rp_filter": 2}, {"rp_filter": "1"}, "not-applicable", "lower that first"),
+    ],
+)
+def test_what_holds_for_all_links_is_taken_into_account(
+    arp: dict[str, int], settings: dict[str, str], state: str, reason: str
+) -> None:
+    plan = planned(unbound(arp=arp), **settings)
+    (key,) = arp
+    found = [one for one in plan.skipped if one.tunable in (f"sysctl:net.ipv4.conf.ib{link}.{key}" for link in (0, 1))]
+    assert [one.state for one in found] == [state, state]
+    assert all(reason in one.reason for one in found)
+
+
+def test_a_dot_in_a_link_s_name_is_a_slash_in_its_key() -> None:
+    made = unbound()
+    made.files |= {
+        path.replace("/ib1/", "/ib1.8001/"): text for path, text in made.files.items() if "/conf/ib1/" in path
+    }
+    answer = made.answers[IP_JSON]
+    assert isinstance(answer, Completed)
+    made.answer(IP_JSON, answer.stdout.replace('"ib1"', '"ib1.8001"'))
+    found = [key for key in changes(planned(made)) if ".conf." in key]
+    assert "sysctl:net.ipv4.conf.ib1/8001.arp_ignore" in found
 
 
 def test_links_in_networks_of_their_own_are_left() -> None:
     plan = planned(unbound(networks=("10.10.0.1/24", "10.11.0.1/24")))
-    assert not [key for key in changes(plan) if ".conf.all." in key]
-    assert reasons(plan)["sysctl:net.ipv4.conf.all.arp_ignore"] == "no two links of this host share a network"
+    assert not [key for key in changes(plan) if ".conf." in key]
+    assert reasons(plan)["sysctl:net.ipv4.conf.{shared_link}.arp_ignore"] == "no two links of this host share a network"
 
 
 def test_a_service_of_two_zones_is_left_with_the_reason_and_blocks_nothing() -> None:

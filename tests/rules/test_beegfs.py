@@ -238,7 +238,12 @@ def one_node(facts: Facts) -> Facts:
     ("facts", "rule", "profile", "words"),
     [
         (server(), "beegfs.links-in-one-subnet", "beegfs-nvme", "advisor plan beegfs-nvme"),
-        (one_node(server()), "beegfs.links-in-one-subnet", None, "net.ipv4.conf.all.arp_ignore = 1"),
+        (
+            one_node(server()),
+            "beegfs.links-in-one-subnet",
+            None,
+            "net.ipv4.conf.ib0.arp_ignore = 1, net.ipv4.conf.ib0.arp_announce = 2",
+        ),
         (calm(), "beegfs.memory-settings", "beegfs-nvme", "advisor plan beegfs-nvme"),
         (one_node(calm()), "beegfs.memory-settings", None, "vm.dirty_background_ratio = 5, vm.dirty_ratio = 20"),
         (unbound(), "beegfs.not-bound", "beegfs-nvme", "advisor plan beegfs-nvme"),
