@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import msgspec
 
+from advisor.ceilings import azure_disks
+from advisor.ceilings.azure_disks import AZURE_DISKS, AzureDisk
 from advisor.ceilings.ebs import (
     IOPS_PER_GIB,
     IOPS_PER_MIB,
@@ -27,14 +28,12 @@ from advisor.ceilings.ebs import (
     VOLUME_TYPES,
 )
 from advisor.ceilings.figures import MIB
-from advisor.errors import InvalidInputError, PermissionDeniedError
-from advisor.host.given import open_given
+from advisor.ceilings.input_file import FieldError, decoding, is_json, read_input, toml_document
 
 MAX_BYTES: Final = 16 << 20
-MAX_LINE_DOTS: Final = 256
-"""tomllib takes the square of a dotted key's length."""
 
-Kind = Literal["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard", "drive"]
+EbsKind = Literal["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard"]
+Kind = EbsKind | AzureDisk | Literal["drive"]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 Count = Annotated[int, msgspec.Meta(gt=0, le=10**12)]
 Gib = Annotated[int, msgspec.Meta(gt=0, le=LARGEST_GIB)]
@@ -43,12 +42,14 @@ VolumeId = Annotated[str, msgspec.Meta(pattern=r"^vol-?[0-9a-f]{8,32}\Z")]
 
 
 class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One volume or drive. An EBS type takes ``gib``, ``iops`` and a throughput as bought; ``drive`` its data sheet."""
+    """One volume or drive. An EBS type takes ``gib``, ``iops`` and a throughput as bought; an Azure disk its ``gib`` or
+    ``tier``, and ``iops`` and MB/s where these are bought; ``drive`` its data sheet."""
 
     type: Kind
     device: Name | None = None
     volume_id: VolumeId | None = None
     gib: Gib | None = None
+    tier: Name | None = None
     iops: Count | None = None
     throughput_mib_per_s: Positive | None = None
     throughput_mb_per_s: Positive | None = None
@@ -95,46 +96,17 @@ class _AwsAnswer(msgspec.Struct, frozen=True, rename="pascal"):
     volumes: tuple[_AwsVolume, ...]
 
 
-class _FieldError(Exception):
-    """``field`` as a user finds it in the file."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
-        self.message = message
-
-
 def read_declared(path: Path) -> Declared:
     """The file. Raises InvalidInputError that names it and the field, PermissionDeniedError."""
-    try:
-        with open_given(path) as file:
-            data = file.read(MAX_BYTES + 1)
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{path}: {error.strerror}") from error
-    except OSError as error:
-        raise InvalidInputError(f"{path}: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise InvalidInputError(f"{path}: larger than {MAX_BYTES >> 20} MiB")
-    return parse_declared(data, str(path))
+    return parse_declared(read_input(path, max_bytes=MAX_BYTES), str(path))
 
 
 def parse_declared(data: bytes, where: str) -> Declared:
     """As `read_declared`, from the bytes: JSON where the first character is a brace, else TOML."""
-    is_json = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-    try:
-        found = _from_json(data) if is_json else _from_toml(data)
-        _check(found, is_json=is_json)
-    except msgspec.ValidationError as error:
-        raise InvalidInputError(f"{where}: {_words(error)}", hint=_HINT) from error
-    except _FieldError as error:
-        raise InvalidInputError(f"{where}: field {error.field}: {error.message}", hint=_HINT) from error
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{where}: not UTF-8 at byte {error.start}") from error
-    except RecursionError as error:
-        raise InvalidInputError(f"{where}: nested too deeply") from error
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError, ValueError) as error:
-        kind = "JSON" if is_json else "TOML"
-        raise InvalidInputError(f"{where}: not valid {kind}: {error}", hint=_HINT) from error
+    as_json = is_json(data)
+    with decoding(where, "JSON" if as_json else "TOML", _HINT):
+        found = _from_json(data) if as_json else _from_toml(data)
+        _check(found, is_json=as_json)
     return msgspec.structs.replace(found, where=where)
 
 
@@ -142,11 +114,9 @@ _HINT: Final = "docs/limits.md describes the file; the output of aws ec2 describ
 
 
 def _from_toml(data: bytes) -> Declared:
-    if any(line.count(b".") > MAX_LINE_DOTS for line in data.split(b"\n")):
-        raise ValueError("a line is nested too deeply")
-    document = tomllib.loads(data.decode("utf-8-sig"))
+    document = toml_document(data)
     if "where" in document:
-        raise _FieldError("where", "there is no such field")
+        raise FieldError("where", "there is no such field")
     return msgspec.convert(document, Declared)
 
 
@@ -167,20 +137,6 @@ def _from_json(data: bytes) -> Declared:
     )
 
 
-def _words(error: msgspec.ValidationError) -> str:
-    message, _, place = str(error).partition(" - at `$")
-    field = place.rstrip("`").lstrip(".")
-    unknown = re.search(r"unknown field `([^`]*)`", message)
-    if unknown:
-        name = f"{field}.{unknown[1]}" if field else unknown[1]
-        return f"field {name}: there is no such field"
-    missing = re.search(r"missing required field `([^`]*)`", message)
-    if missing:
-        name = f"{field}.{missing[1]}" if field else missing[1]
-        return f"field {name}: it is missing"
-    return f"field {field}: {message}" if field else message
-
-
 def _check(found: Declared, *, is_json: bool) -> None:
     """What the types do not say: each volume has a name of its own, and the fields of its type within its range."""
     seen: set[str] = set()
@@ -188,10 +144,10 @@ def _check(found: Declared, *, is_json: bool) -> None:
         place = f"{'Volumes' if is_json else 'volume'}[{index}]"
         for name in (one.device, one.volume_id and canonical_id(one.volume_id)):
             if name and name in seen:
-                raise _FieldError(place, f"{name} is declared twice")
+                raise FieldError(place, f"{name} is declared twice")
             seen.add(name or "")
         if not one.device and not one.volume_id:
-            raise _FieldError(f"{place}.device", "neither a device nor a volume-id is there")
+            raise FieldError(f"{place}.device", "neither a device nor a volume-id is there")
         _check_fields(one, place)
         if not is_json:
             # AWS knows what it has sold; limits may have grown since.
@@ -205,38 +161,65 @@ def _check_quota(quota: Quota, volumes: Sequence[DeclaredVolume]) -> None:
     elsewhere = quota.elsewhere_iops or 0
     if quota.iops is None:
         if elsewhere:
-            raise _FieldError("quota.elsewhere-iops", "it is part of iops, which is not given")
+            raise FieldError("quota.elsewhere-iops", "it is part of iops, which is not given")
         return
     if elsewhere > quota.iops:
-        raise _FieldError("quota.elsewhere-iops", f"{elsewhere:,} is more than the {quota.iops:,} of iops")
+        raise FieldError("quota.elsewhere-iops", f"{elsewhere:,} is more than the {quota.iops:,} of iops")
     left = quota.iops - elsewhere
     for index, one in enumerate(volumes):
         if one.type in PROVISIONED and one.iops is not None and one.iops > left:
             words = f"{one.iops:,} is more than the {left:,} that the quota leaves to this host"
-            raise _FieldError(f"volume[{index}].iops", words)
+            raise FieldError(f"volume[{index}].iops", words)
 
 
 def _check_fields(one: DeclaredVolume, place: str) -> None:
     for field, allowed in _ALLOWED.items():
         if getattr(one, field.replace("-", "_")) is not None and one.type not in allowed:
-            raise _FieldError(f"{place}.{field}", f"a volume of type {one.type} has none")
+            raise FieldError(f"{place}.{field}", f"a volume of type {one.type} has none")
     if one.type in VOLUME_TYPES and one.gib is None:
-        raise _FieldError(f"{place}.gib", f"a volume of type {one.type} needs its size")
+        raise FieldError(f"{place}.gib", f"a volume of type {one.type} needs its size")
+    if one.type in AZURE_DISKS:
+        _check_azure(one, place)
+        return
     if one.iops is not None and one.iops > MOST_IOPS[one.type]:
-        raise _FieldError(f"{place}.iops", f"{one.iops:,} is more than the {MOST_IOPS[one.type]:,} of {one.type}")
+        raise FieldError(f"{place}.iops", f"{one.iops:,} is more than the {MOST_IOPS[one.type]:,} of {one.type}")
     if one.throughput_mb_per_s is not None and one.throughput_mib_per_s is not None:
-        raise _FieldError(f"{place}.throughput-mb-per-s", "it is given in MiB/s, too")
+        raise FieldError(f"{place}.throughput-mb-per-s", "it is given in MiB/s, too")
     bought = one.mib_per_s
     if bought is not None and bought > MOST_MIB_PER_S[one.type]:
         most = MOST_MIB_PER_S[one.type]
-        raise _FieldError(f"{place}.throughput-mib-per-s", f"{bought:,.0f} is more than the {most:,} of {one.type}")
+        raise FieldError(f"{place}.throughput-mib-per-s", f"{bought:,.0f} is more than the {most:,} of {one.type}")
+
+
+def _check_azure(one: DeclaredVolume, place: str) -> None:
+    """A tier by name or size; of the types that are bought by figures, each within its type."""
+    if one.type not in azure_disks.MOST:
+        if one.tier is None and one.gib is None:
+            raise FieldError(f"{place}.gib", f"a disk of type {one.type} needs its size or its tier")
+        if azure_disks.find_tier(one.type, one.tier, one.gib) is None:
+            what = f"tier {one.tier}" if one.tier else f"disk of {one.gib:,} GiB"
+            raise FieldError(f"{place}.{'tier' if one.tier else 'gib'}", f"{one.type} has no {what}")
+        for field in ("iops", "throughput-mb-per-s"):
+            if getattr(one, field.replace("-", "_")) is not None:
+                raise FieldError(f"{place}.{field}", f"a disk of type {one.type} has what its tier has")
+        return
+    if one.tier is not None:
+        raise FieldError(f"{place}.tier", f"a disk of type {one.type} has none")
+    most_iops, most_mb = azure_disks.MOST[one.type]
+    if one.iops is not None and one.iops > most_iops:
+        raise FieldError(f"{place}.iops", f"{one.iops:,} is more than the {most_iops:,} of {one.type}")
+    if one.throughput_mb_per_s is not None and one.throughput_mb_per_s > most_mb:
+        field = f"{place}.throughput-mb-per-s"
+        raise FieldError(field, f"{one.throughput_mb_per_s:,.0f} is more than the {most_mb:,} of {one.type}")
 
 
 def _check_together(one: DeclaredVolume, place: str) -> None:
     """Size, IOPS and MiB/s against each other."""
+    if one.type in AZURE_DISKS:
+        return
     low, high = SIZES_GIB.get(one.type, (1, LARGEST_GIB))
     if one.gib is not None and not low <= one.gib <= high:
-        raise _FieldError(f"{place}.gib", f"a volume of type {one.type} has {low:,} to {high:,} GiB")
+        raise FieldError(f"{place}.gib", f"a volume of type {one.type} has {low:,} to {high:,} GiB")
     if one.iops is not None:
         _check_iops(one.type, one.iops, one.gib or 0, f"{place}.iops")
     bought, least = one.mib_per_s, LEAST_MIB_PER_S.get(one.type, 0)
@@ -244,27 +227,29 @@ def _check_together(one: DeclaredVolume, place: str) -> None:
         field = f"{place}.throughput-mib-per-s"
         needed = math.ceil(bought * IOPS_PER_MIB[one.type])
         if bought < least:
-            raise _FieldError(field, f"{bought:,.0f} is less than the {least:,} that {one.type} has at least")
+            raise FieldError(field, f"{bought:,.0f} is less than the {least:,} that {one.type} has at least")
         if needed > (one.iops or LEAST_IOPS[one.type]):
-            raise _FieldError(field, f"{bought:,.0f} take {needed:,} IOPS at least")
+            raise FieldError(field, f"{bought:,.0f} take {needed:,} IOPS at least")
 
 
 def _check_iops(kind: str, iops: int, gib: int, field: str) -> None:
     least, each = LEAST_IOPS[kind], IOPS_PER_GIB[kind]
     if iops < least:
-        raise _FieldError(field, f"{iops:,} is less than the {least:,} that {kind} has at least")
+        raise FieldError(field, f"{iops:,} is less than the {least:,} that {kind} has at least")
     # What comes with the smallest of volumes needs no size.
     if iops > least and iops > each * gib:
-        raise _FieldError(field, f"{iops:,} take {-(-iops // each):,} GiB at least ({each:,} for each)")
+        raise FieldError(field, f"{iops:,} take {-(-iops // each):,} GiB at least ({each:,} for each)")
 
 
 _EBS: Final = frozenset({*VOLUME_TYPES, "standard"})
+_AZURE: Final = frozenset(AZURE_DISKS)
 _DRIVE: Final = frozenset({"drive"})
 _ALLOWED: Final = {
-    "gib": _EBS,
-    "iops": frozenset(MOST_IOPS),
+    "gib": _EBS | _AZURE,
+    "tier": _AZURE,
+    "iops": frozenset(MOST_IOPS) | _AZURE,
     "throughput-mib-per-s": frozenset(MOST_MIB_PER_S),
-    "throughput-mb-per-s": frozenset(MOST_MIB_PER_S),
+    "throughput-mb-per-s": frozenset(MOST_MIB_PER_S) | _AZURE,
     "read-mb-per-s": _DRIVE,
     "write-mb-per-s": _DRIVE,
     "read-iops": _DRIVE,

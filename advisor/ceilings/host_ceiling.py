@@ -20,13 +20,14 @@ from advisor.ceilings.ebs import PROVISIONED
 from advisor.ceilings.figures import Figures, Quantity, both_ways, lowest
 from advisor.ceilings.flow import Most, Part, most
 from advisor.ceilings.front import Front, physical
+from advisor.ceilings.hired import Hired, hired_machine
 from advisor.ceilings.host_records import Binding, Ceiling, HostKnown, HostStage, Share, StageSum
-from advisor.ceilings.instances import Instance, find_instance
 from advisor.ceilings.links import EMULATED, has_timestamps, wire_ceiling, wire_of
+from advisor.ceilings.machines import Given
 from advisor.ceilings.media import Media
 from advisor.ceilings.records import Limits
 from advisor.ceilings.stack import Devices, Node
-from advisor.ceilings.stages import StorageStages
+from advisor.ceilings.stages import StorageStages, volume_figures
 from advisor.ceilings.surroundings import Surroundings
 from advisor.ceilings.wire import mb_per_s
 from advisor.facts.block import natural
@@ -65,10 +66,16 @@ class _Carrier(msgspec.Struct, frozen=True):
     paths: frozenset[int] = frozenset()
 
 
-def with_host(limits: Limits, facts: Facts, surroundings: Surroundings, declared: Declared, front: Front) -> Limits:
-    """The limits with the ceiling of the whole host."""
-    instance = find_instance(limits.instance_type) if limits.instance_type else None
-    made = _Host(facts, surroundings, declared, front, instance, limits.instance_type)
+def with_host(
+    limits: Limits,
+    facts: Facts,
+    surroundings: Surroundings,
+    declared: Declared,
+    front: Front,
+    given: Given | None = None,
+) -> Limits:
+    """The limits with the ceiling of the whole host. ``given`` are the machines of a user's own file."""
+    made = _Host(facts, surroundings, declared, front, hired_machine(facts, declared, given))
     return msgspec.structs.replace(limits, host=made.ceiling())
 
 
@@ -79,17 +86,15 @@ class _Host:
         surroundings: Surroundings,
         declared: Declared,
         front: Front,
-        instance: Instance | None,
-        instance_type: str | None,
+        hired: Hired,
     ) -> None:
         self.facts = facts
         self.around = surroundings
         self.declared = declared
         self.front = front
-        self.instance = instance
-        self.instance_type = instance_type
-        self.media = Media(facts, declared)
-        stages = StorageStages(facts, surroundings, declared, self.media, instance_type, instance)
+        self.hired = hired
+        self.media = Media(facts, declared, hired.local)
+        stages = StorageStages(facts, surroundings, declared, self.media, hired.name, hired.machine)
         whole, self.left_out = _data_paths(facts, front)
         self.paths = tuple(part for path in whole for part in _split(_serving(path, stages)))
         self.segmented = tuple(path.name for path in whole if path.node and _serving(path, stages).node != path.node)
@@ -177,14 +182,20 @@ class _Host:
     def _wires(self, names: Sequence[str]) -> Figures:
         """What these links carry one way: the sum of the cards, each by its wires and the slot that it is in; no limit
         that is known where one of them is unknown."""
+        whole = self._machine_network()
         links = physical(names, self.facts)
         if not links or any(not physical((name,), self.facts) for name in names):
-            return Figures()
+            return whole
         cards: dict[str, list[Link]] = {}
         for link in links:
             limiting = link.pcie.limiting if link.pcie else None
             cards.setdefault(limiting or (link.pci or link.name).rpartition(".")[0], []).append(link)
-        return both_ways(sum(self._card(ports) for ports in cards.values()))
+        return lowest((whole, both_ways(sum(self._card(ports) for ports in cards.values()))))
+
+    def _machine_network(self) -> Figures:
+        """What a cloud machine carries over all its links together."""
+        found = self.hired.machine.network if self.hired.machine else None
+        return both_ways(mb_per_s(found.mbps)) if found else Figures()
 
     def _card(self, ports: Sequence[Link]) -> float:
         carried = [wire_of(link, timestamps=has_timestamps(self.facts)).mb_per_s for link in ports]
@@ -217,12 +228,12 @@ class _Host:
         return "nvme" if name in self.around.far else None
 
     def _cloud(self) -> Iterator[_Carrier]:
-        volumes = frozenset(name for name in self._disks() if self.media.is_ebs(name))
+        volumes = frozenset(name for name in self._disks() if self.media.is_volume(name))
         if not volumes:
             return
-        one = self.instance
-        carries = both_ways(one.base_mb_per_s, one.base_iops) if one else Figures()
-        name = self.instance_type or "EC2 instance"
+        one = self.hired.machine.volumes if self.hired.machine else None
+        carries = volume_figures(one.mb_per_s, one.iops) if one else Figures()
+        name = self.hired.name or "EC2 instance"
         yield _Carrier("instance", name, (name,), carries, disks=volumes)
         quota = self.declared.quota
         counted = frozenset(
@@ -320,7 +331,7 @@ class _Host:
         if stage == "media":
             return self.media.why_unknown(min(one.disks))
         if stage == "instance":
-            return "the type is not in the table" if self.instance_type else "the firmware does not tell the type"
+            return "the type is not in the table" if self.hired.name else "the firmware does not tell the type"
         if stage == "network":
             links = physical(one.members, self.facts)
             told = [wire_of(link, timestamps=True) for link in links]

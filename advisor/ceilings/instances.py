@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +44,12 @@ def find_instance(name: str) -> Instance | None:
     with (table_directory() / "ec2-ebs-limits.csv").open(encoding="ascii") as lines:
         row = next((line for line in lines if line.partition(",")[0] == name), None)
     return None if row is None else _instance(row)
+
+
+def all_instances() -> Iterator[Instance]:
+    """Every row of the table."""
+    with (table_directory() / "ec2-ebs-limits.csv").open(encoding="ascii") as lines:
+        yield from (_instance(line) for line in lines if not line.startswith(("#", "type,")))
 
 
 def _instance(row: str) -> Instance:

@@ -8,15 +8,20 @@ from typing import Final
 
 import msgspec
 
-from advisor.ceilings import ebs
+from advisor.ceilings import azure_disks, ebs
+from advisor.ceilings.azure_disks import AZURE_DISKS
 from advisor.ceilings.declared import Declared, DeclaredVolume, canonical_id
 from advisor.ceilings.ebs import EBS_MODEL, GUIDE, VOLUME_TYPES, Carried, Volume
 from advisor.ceilings.figures import MIB, Figures, both_ways
+from advisor.ceilings.machines import LOCAL_TABLE, LocalNvme
 from advisor.ceilings.records import Known
 from advisor.facts.disks import Disk
 from advisor.facts.whole import Facts
 
 MAGNETIC: Final = Carried(90.0, 200.0)
+LOCAL_MODELS: Final = {"aws": "Amazon EC2 NVMe Instance Storage", "azure": "Microsoft NVMe Direct Disk"}
+"""How the models of local NVMe disks begin, by provider."""
+AZURE_REMOTE_MODEL: Final = "MSFT NVMe Accelerator"
 
 
 class Medium(msgspec.Struct, frozen=True):
@@ -33,12 +38,16 @@ class Medium(msgspec.Struct, frozen=True):
 class Media:
     """The declared volumes and drives, by the disks of this host that they are."""
 
-    def __init__(self, facts: Facts, declared: Declared) -> None:
+    def __init__(self, facts: Facts, declared: Declared, local: LocalNvme | None = None) -> None:
+        """``local``: what was measured on local disks of machines of this type."""
         self._disks = {disk.name: disk for disk in facts.disks}
         self._found = _matched(self._disks, declared)
         # Instances that run on Xen are those from before Nitro.
         nitro = facts.host.virtualization != "xen"
         self._made = {name: medium_of(one, declared.where, nitro=nitro) for name, one in self._found.items()}
+        if local is not None:
+            here = local_disks(facts)
+            self._made |= {name: _measured(local, len(here)) for name in here if name not in self._found}
         used = set(self._found.values())
         self.unused = tuple(one for one in declared.volume if one not in used)
 
@@ -56,12 +65,22 @@ class Media:
         return one.size_bytes if one else None
 
     def is_declared_ebs(self, disk: str) -> bool:
-        return disk in self._found and self._found[disk].type != "drive"
+        return disk in self._found and self._found[disk].type not in ("drive", *AZURE_DISKS)
 
     def is_ebs(self, disk: str) -> bool:
         """Whether it is an EBS volume, by its model or by the user's word."""
         one = self._disks.get(disk)
         return self.is_declared_ebs(disk) or (one is not None and one.model == EBS_MODEL)
+
+    def is_azure(self, disk: str) -> bool:
+        """Whether it is an Azure managed disk, by its model or by the user's word."""
+        one = self._disks.get(disk)
+        is_declared = disk in self._found and self._found[disk].type in AZURE_DISKS
+        return is_declared or (one is not None and (one.model or "").startswith(AZURE_REMOTE_MODEL))
+
+    def is_volume(self, disk: str) -> bool:
+        """Whether the limits of the machine for volumes hold for it."""
+        return self.is_ebs(disk) or self.is_azure(disk)
 
     def why_unknown(self, disk: str) -> str:
         """Why nothing is known of a disk's medium."""
@@ -70,6 +89,10 @@ class Media:
             return "it is not among the disks of this host"
         if disk in self._found:
             return f"an {self._found[disk].type} volume of which the IOPS are not declared"
+        if self.is_azure(disk):
+            return "an Azure disk does not tell its type: --volumes FILE declares it"
+        if (one.model or "").startswith(tuple(LOCAL_MODELS.values())):
+            return "a local disk of a machine whose local disks no table has figures of: advisor bench measures it"
         if self.is_ebs(disk):
             return "an EBS volume does not tell its type: --volumes FILE declares it"
         if one.kind in ("virtio", "xen"):
@@ -96,6 +119,8 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
         limits = (one.read_mb_per_s, one.write_mb_per_s, one.read_iops, one.write_iops)
         figures = Figures(*(math.inf if value is None else float(value) for value in limits))
         return Medium(figures, "declared", f"as declared in {source}") if figures.is_limit else None
+    if one.type in AZURE_DISKS:
+        return _azure(one, source)
     carried = MAGNETIC if one.type == "standard" else _carried(one, nitro=nitro)
     if carried is None:
         return None
@@ -111,6 +136,39 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
         burst=both_ways((carried.burst_mib_per_s or 0) * MIB, carried.burst_iops or 0) if has_burst else None,
         burst_seconds=ebs.lasts_seconds(bucket, bucket.burst) if bucket else None,
         source=GUIDE,
+    )
+
+
+def local_disks(facts: Facts) -> tuple[str, ...]:
+    """The local NVMe disks of a cloud machine, by their model."""
+    model = LOCAL_MODELS.get(facts.host.cloud.provider if facts.host.cloud else "")
+    return tuple(disk.name for disk in facts.disks if model and (disk.model or "").startswith(model))
+
+
+def _measured(local: LocalNvme, count: int) -> Medium:
+    """Of one local disk among ``count``."""
+    figures = Figures(local.read_mb_per_s, local.write_mb_per_s, local.read_iops, local.write_iops)
+    each = figures if local.scope == "disk" else figures.shared_by(max(count, 1))
+    which = "one disk" if local.scope == "disk" else f"its {count} disks together, an even share of each"
+    return Medium(each, "measured", f"by ScyllaDB on {local.name}, {which}; August 2026", source=LOCAL_TABLE)
+
+
+def _azure(one: DeclaredVolume, where: str) -> Medium | None:
+    """By its tier, or by the figures that were bought; None where they are not declared."""
+    if one.type in azure_disks.MOST:
+        if one.iops is None and one.throughput_mb_per_s is None:
+            return None
+        figures = both_ways(one.throughput_mb_per_s or math.inf, one.iops or math.inf)
+        return Medium(figures, "declared", f"{one.type} as declared in {where}")
+    tier = azure_disks.find_tier(one.type, one.tier, one.gib)
+    if tier is None:
+        return None
+    return Medium(
+        both_ways(tier.mb_per_s, tier.iops),
+        "table",
+        f"{one.type} {tier.name} as declared in {where}; table of August 2026",
+        burst=both_ways(tier.burst_mb_per_s, tier.burst_iops) if tier.bursts else None,
+        source=azure_disks.SOURCE,
     )
 
 

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from advisor.ceilings.account import account_notes, account_quotas, unknown_quota
+from advisor.ceilings.cloud_network import flow_notes, network_ceiling
 from advisor.ceilings.declared import Declared
-from advisor.ceilings.ebs import EBS_MODEL
-from advisor.ceilings.figures import QUANTITIES, Quantity, both_ways
-from advisor.ceilings.instances import Instance, find_instance
+from advisor.ceilings.figures import QUANTITIES, Quantity
+from advisor.ceilings.hired import Hired, hired_machine
 from advisor.ceilings.links import pcie_ceiling, physical_below, wire_ceiling
+from advisor.ceilings.machines import Given, Machine
 from advisor.ceilings.media import Media
 from advisor.ceilings.notes import (
     bucket_notes,
@@ -37,21 +38,28 @@ NOT_KNOWN = (
 )
 
 
-def limits_of(facts: Facts, surroundings: Surroundings | None = None, declared: Declared | None = None) -> Limits:
-    """All paths of a host: storage by mount point or device, then links."""
+def limits_of(
+    facts: Facts,
+    surroundings: Surroundings | None = None,
+    declared: Declared | None = None,
+    given: Given | None = None,
+) -> Limits:
+    """All paths of a host: storage by mount point or device, then links.
+
+    ``given`` are the machines of a user's own file.
+    """
     declared = declared or Declared()
     devices = Devices(facts)
-    name = _instance_type(facts, declared)
-    instance = find_instance(name) if name else None
-    media = Media(facts, declared)
-    stages = StorageStages(facts, surroundings or Surroundings(), declared, media, name, instance)
+    hired = hired_machine(facts, declared, given)
+    media = Media(facts, declared, hired.local)
+    stages = StorageStages(facts, surroundings or Surroundings(), declared, media, hired.name, hired.machine)
     quota, account = quota_use(declared), account_quotas(declared)
     storage = tuple(_storage_path(top, facts, stages) for top in devices.tops())
     return Limits(
         hostname=facts.host.hostname,
-        instance_type=name,
-        paths=(*storage, *_link_paths(facts)),
-        bought=tuple(_bought(facts, media, instance)) if instance else (),
+        instance_type=hired.name,
+        paths=(*storage, *_link_paths(facts, hired)),
+        bought=tuple(_bought(facts, media, hired.machine)) if hired.machine else (),
         unknown=(*_unread(facts), *_account(facts, declared), *NOT_KNOWN),
         notes=(*unused_notes(media.unused), *quota_notes(quota), *account_notes(account)),
         quota=quota,
@@ -69,12 +77,6 @@ def _unread(facts: Facts) -> Iterator[NotKnown]:
     for one in facts.unknown:
         if one.fact in ("disks", "links") or one.fact.startswith("arrays.device-mapper"):
             yield NotKnown(one.fact, one.why)
-
-
-def _instance_type(facts: Facts, declared: Declared) -> str | None:
-    """What the firmware says; the user's word only where it says nothing."""
-    told = facts.host.cloud.instance_type if facts.host.cloud and facts.host.cloud.provider == "aws" else None
-    return told or declared.instance_type
 
 
 def _storage_path(top: tuple[Node, tuple[str, ...], tuple[str, ...]], facts: Facts, stages: StorageStages) -> Path:
@@ -166,7 +168,7 @@ def _capacity(node: Node, facts: Facts) -> Capacity | None:
     return Capacity(sum(known), usable_bytes(size))
 
 
-def _link_paths(facts: Facts) -> Iterator[Path]:
+def _link_paths(facts: Facts, hired: Hired) -> Iterator[Path]:
     """Each physical link that is up, and each bond in place of its members."""
     links = by_name(facts)
     tops = [link for link in facts.links if is_up(link) and (link.kind in ("bond", "team") or is_physical(link))]
@@ -174,7 +176,11 @@ def _link_paths(facts: Facts) -> Iterator[Path]:
     for link in tops:
         if link.name in inside or not physical_below(link.name, links):
             continue
-        found = (wire_ceiling("wire", (link.name,), facts), pcie_ceiling((link.name,), facts))
+        found = (
+            network_ceiling(hired),
+            wire_ceiling("wire", (link.name,), facts),
+            pcie_ceiling((link.name,), facts),
+        )
         ceilings = tuple(one for one in found if one is not None)
         members = (
             f"{link.name}: {link.detail.get('mode', link.kind)} of {', '.join(link.lower)}" if link.lower else None
@@ -188,7 +194,7 @@ def _link_paths(facts: Facts) -> Iterator[Path]:
             ceilings=ceilings,
             sustained=bounds(ceilings),
             burst=(),
-            notes=("one connection uses one member only",) if link.lower else (),
+            notes=(*(("one connection uses one member only",) if link.lower else ()), *flow_notes(hired)),
         )
 
 
@@ -217,14 +223,18 @@ def _value(rate: Rate, quantity: Quantity) -> float | None:
     return value
 
 
-def _bought(facts: Facts, media: Media, instance: Instance) -> Iterator[Bought]:
-    """Declared volumes of this host against its instance; nothing where one of its EBS volumes is not declared."""
-    mine = [disk for disk in facts.disks if disk.model == EBS_MODEL or media.is_declared_ebs(disk.name)]
+def _bought(facts: Facts, media: Media, machine: Machine) -> Iterator[Bought]:
+    """Declared volumes of this host against its machine; nothing where one of its volumes is not declared."""
+    mine = [disk for disk in facts.disks if media.is_volume(disk.name)]
     found = [media.figures(disk.name) for disk in mine]
     if not mine or any(one is None for one in found):
         return
-    carries = both_ways(instance.base_mb_per_s, instance.base_iops)
-    for quantity in ("read_mb_per_s", "read_iops"):
+    carries = machine.volumes
+    figures: tuple[tuple[Quantity, float | None], ...] = (
+        ("read_mb_per_s", carries.mb_per_s if carries else None),
+        ("read_iops", carries.iops if carries else None),
+    )
+    for quantity, ours in figures:
         volumes = sum(one.sustained.of(quantity) for one in found if one is not None)
-        ours = carries.of(quantity)
-        yield Bought(quantity, volumes, ours, max(0.0, 1 - ours / volumes))
+        if ours is not None and math.isfinite(volumes):
+            yield Bought(quantity, volumes, ours, max(0.0, 1 - ours / volumes))

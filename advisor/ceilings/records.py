@@ -10,8 +10,9 @@ from advisor.ceilings.account import AccountQuota
 from advisor.ceilings.figures import Quantity
 from advisor.ceilings.host_records import Ceiling as HostCeiling
 
-Known = Literal["host", "table", "declared", "unknown"]
-"""Read from the host, from a table with its source, declared by the user, or not known."""
+Known = Literal["host", "table", "declared", "measured", "unknown"]
+"""Read from the host, from a table with its source, declared by the user, measured by others on such a machine, or not
+known."""
 Measure = Literal["mb_per_s", "iops"]
 Stage = Literal["quota", "instance", "network", "wire", "pcie", "volume", "medium"]
 """Where on the path: what an account and an EC2 instance may carry, the links to networked storage, a link's own wire,

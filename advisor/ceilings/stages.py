@@ -15,8 +15,8 @@ import msgspec
 from advisor.ceilings.declared import Declared
 from advisor.ceilings.ebs import PROVISIONED
 from advisor.ceilings.figures import QUANTITIES, Figures, both_ways
-from advisor.ceilings.instances import BURST_SECONDS, SOURCE, Instance
 from advisor.ceilings.links import EMULATED, PCIE_SOURCE, PCIE_WORDS, wire_ceiling
+from advisor.ceilings.machines import Machine
 from advisor.ceilings.media import Media, Medium
 from advisor.ceilings.records import Ceiling, Rate, Stage
 from advisor.ceilings.stack import Node, Rank
@@ -37,7 +37,7 @@ class StorageStages(msgspec.Struct, frozen=True):
     declared: Declared
     media: Media
     instance_type: str | None
-    instance: Instance | None
+    machine: Machine | None
 
     def at_a_time(self, node: Node, *, slowest: bool = False) -> Node:
         """The part of a tree that serves one stream at a time: the fastest of its segments, or the slowest."""
@@ -54,7 +54,7 @@ class StorageStages(msgspec.Struct, frozen=True):
     def of(self, node: Node) -> Iterator[Ceiling]:
         """The ceilings of one tree."""
         disks = tuple(dict.fromkeys(node.disks()))
-        ebs = tuple(name for name in disks if self.media.is_ebs(name))
+        ebs = tuple(name for name in disks if self.media.is_volume(name))
         if ebs:
             yield from self._quota(node, ebs)
             yield self._instance(node, ebs)
@@ -63,9 +63,10 @@ class StorageStages(msgspec.Struct, frozen=True):
             if far:
                 yield self._network(node, far, role, what)
         yield from self._pcie(node, disks)
-        yield from self._media(node, ebs, "EBS volume" if len(ebs) == 1 else f"{len(ebs)} EBS volumes")
+        kind = "Azure disk" if any(self.media.is_azure(name) for name in ebs) else "EBS volume"
+        yield from self._media(node, ebs, kind if len(ebs) == 1 else f"{len(ebs)} {kind}s", "volume")
         drives = tuple(name for name in disks if name not in ebs)
-        yield from self._media(node, drives, "drive" if len(drives) == 1 else f"{len(drives)} drives")
+        yield from self._media(node, drives, "drive" if len(drives) == 1 else f"{len(drives)} drives", "medium")
 
     def _disk(self, name: str) -> Disk | None:
         return next((disk for disk in self.facts.disks if disk.name == name), None)
@@ -83,6 +84,7 @@ class StorageStages(msgspec.Struct, frozen=True):
         quota = self.declared.quota
         if quota is None:
             return
+        ebs = tuple(name for name in ebs if self.media.is_ebs(name))
         kinds = {
             name: one.type for name in ebs if (one := self.media.declared(name)) is not None and one.type != "drive"
         }
@@ -100,22 +102,14 @@ class StorageStages(msgspec.Struct, frozen=True):
             where = counted if len(counted) < len(ebs) else ()
             yield Ceiling("quota", "account quota", where, "declared", why, rate)
 
-    def _instance(self, node: Node, ebs: Sequence[str]) -> Ceiling:
-        one, name = self.instance, self.instance_type
-        if one is None:
-            why = f"{name} is not in the table" if name else "the firmware does not tell the instance type"
-            return Ceiling("instance", "EC2 instance", (name,) if name else (), "unknown", why, source=SOURCE)
-        burst = both_ways(one.max_mb_per_s, one.max_iops)
-        return Ceiling(
-            stage="instance",
-            what="EC2 instance",
-            where=(one.name,),
-            known="table",
-            why=f"{one.name}, for all its EBS volumes",
-            sustained=shared(node, ebs, both_ways(one.base_mb_per_s, one.base_iops)),
-            burst=shared(node, ebs, burst) if one.bursts else None,
-            burst_seconds=BURST_SECONDS if one.bursts else None,
-            source=SOURCE,
+    def _instance(self, node: Node, volumes: Sequence[str]) -> Ceiling:
+        is_azure = any(self.media.is_azure(name) for name in volumes)
+        return machine_ceiling(
+            self.machine,
+            self.instance_type,
+            "Azure VM" if is_azure else "EC2 instance",
+            "managed disks" if is_azure else "EBS volumes",
+            lambda rate: shared(node, volumes, rate),
         )
 
     def _network(self, node: Node, far: Sequence[str], role: str, what: str) -> Ceiling:
@@ -155,10 +149,9 @@ class StorageStages(msgspec.Struct, frozen=True):
             why = f"{paths[0]} has several controllers: how they share the load is not known"
             yield Ceiling("pcie", "PCI Express", tuple(paths), "unknown", why)
 
-    def _media(self, node: Node, disks: Sequence[str], what: str) -> Iterator[Ceiling]:
+    def _media(self, node: Node, disks: Sequence[str], what: str, stage: Stage) -> Iterator[Ceiling]:
         if not disks:
             return
-        stage: Stage = "volume" if "EBS" in what else "medium"
         found = {name: self.media.figures(name) for name in disks}
         unknown = [name for name, medium in found.items() if medium is None]
         if unknown:
@@ -174,10 +167,47 @@ class StorageStages(msgspec.Struct, frozen=True):
             known=next(iter(known.values())).known,
             why="; ".join(whys[:3]) + (f"; and {len(whys) - 3} more" if len(whys) > 3 else ""),
             sustained=_over_media(node, known, lambda medium: medium.sustained),
-            burst=_over_media(node, known, lambda medium: medium.burst or medium.sustained) if bursts else None,
+            burst=_over_media(node, known, lambda medium: medium.burst or medium.sustained)
+            if any(medium.burst for medium in known.values())
+            else None,
             burst_seconds=min(bursts, default=None),
             source=next((medium.source for medium in known.values() if medium.source), None),
         )
+
+
+def machine_ceiling(
+    machine: Machine | None, name: str | None, what: str, volumes: str, share: Callable[[Figures], Rate]
+) -> Ceiling:
+    """What a machine carries to all its volumes. ``share`` is what a path has of that."""
+    found = machine.volumes if machine else None
+    if found is None:
+        why = f"{name} is not in the tables" if name else NO_TYPE
+        if machine is not None:
+            why = f"the tables have no limits of {name} for its {volumes}"
+        return Ceiling("instance", what, (name,) if name else (), "unknown", why)
+    least = "; its maximum, and what it carries for longer may be less" if found.is_maximum else ""
+    least += "; its IOPS are not known" if found.iops is None else ""
+    least += f"; {found.note}" if found.note else ""
+    bursts = (found.burst_mb_per_s, found.burst_iops) != (None, None)
+    return Ceiling(
+        stage="instance",
+        what=what,
+        where=(name,) if name else (),
+        known="declared" if found.is_declared else "table",
+        why=f"{name}, for all its {volumes}; {'file' if found.is_declared else 'table'} of {found.dated}{least}",
+        sustained=share(volume_figures(found.mb_per_s, found.iops)),
+        burst=share(volume_figures(found.burst_mb_per_s, found.burst_iops)) if bursts else None,
+        burst_seconds=found.burst_seconds,
+        source=found.source,
+    )
+
+
+NO_TYPE = "the firmware does not tell the instance type: declare instance-type in --volumes FILE"
+
+
+def volume_figures(mb_per_s: float | None, iops: float | None) -> Figures:
+    """Reads and writes alike; no limit where a figure is not known."""
+    return both_ways(math.inf if mb_per_s is None else mb_per_s, math.inf if iops is None else iops)
 
 
 def _over_media(node: Node, known: dict[str, Medium], figures: Callable[[Medium], Figures]) -> Rate:

@@ -26,6 +26,17 @@ Measured = Annotated[
 ]
 
 
+InstanceTypes = Annotated[
+    Path | None,
+    typer.Option(
+        "--instance-types",
+        metavar="FILE",
+        help="Limits of machines, before the tables: what aws ec2 describe-instance-types or az vm list-skus -o json "
+        "printed.",
+    ),
+]
+
+
 def limits(
     as_json: Json = False,
     root: Root = None,
@@ -38,6 +49,7 @@ def limits(
             help="What volumes and drives carry: TOML (docs/limits.md), or what aws ec2 describe-volumes printed.",
         ),
     ] = None,
+    instance_types: InstanceTypes = None,
     bench: Annotated[
         Path | None, typer.Option("--bench", metavar="FILE", help="Set a series saved by advisor bench against it.")
     ] = None,
@@ -50,6 +62,7 @@ def limits(
     from advisor.ceilings.declared import Declared, read_declared
     from advisor.ceilings.front import read_front
     from advisor.ceilings.host_ceiling import with_host
+    from advisor.ceilings.machine_file import read_machines
     from advisor.ceilings.measured import parse_measured, with_measured
     from advisor.ceilings.observed import with_observed
     from advisor.ceilings.paths import limits_of
@@ -57,12 +70,14 @@ def limits(
     from advisor.facts.whole import scan
 
     declared = read_declared(volumes) if volumes else Declared()
+    machines = read_machines(instance_types) if instance_types else None
     measured = _measurements(bench) if bench else ()
     given = parse_measured(measured_text) if measured_text is not None else ()
     host = the_host(root, snapshot)
     facts = scan(host)
     around = read_surroundings(host, facts)
-    found = with_host(limits_of(facts, around, declared), facts, around, declared, read_front(host, facts))
+    found = limits_of(facts, around, declared, machines)
+    found = with_host(found, facts, around, declared, read_front(host, facts), machines)
     if bench:
         found = with_observed(found, measured, facts, declared)
     if found.host and given:

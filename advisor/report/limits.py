@@ -19,6 +19,7 @@ _KNOWN: Final[dict[Known, str]] = {
     "host": N_("read from the host"),
     "table": N_("from a table"),
     "declared": N_("declared"),
+    "measured": N_("measured"),
     "unknown": N_("unknown"),
 }
 _PLACES_SHOWN: Final = 6
@@ -208,12 +209,14 @@ def _observed_words(one: Observed) -> str:
 def _add_bought(page: Page, bought: Sequence[Bought]) -> None:
     if not bought:
         return
-    page.heading(_("All EBS volumes together against the instance"))
+    page.heading(_("All volumes together against the instance"))
     for one in bought:
         unit = "IOPS" if one.quantity.endswith("iops") else "MB/s"
         words = _("volumes {volumes} {unit}, instance {instance} {unit}").format(
             volumes=number(one.volumes), instance=number(one.instance), unit=unit
         )
         share = percent(one.unusable)
-        tail = _("{share} of that is not usable").format(share=share) if one.unusable else _("all of it is usable")
+        tail = _("all of it is usable")
+        if one.unusable:
+            tail = _("{share} of what these volumes promise cannot pass this instance").format(share=share)
         page.bullet(f"{words}: {tail}")

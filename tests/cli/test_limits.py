@@ -119,3 +119,22 @@ def test_limits_loads_no_heavy_library() -> None:
     loaded = loaded_by("limits", "--json", "--snapshot", str(SNAPSHOT))
     assert "advisor.ceilings.paths" in loaded
     assert not {one.partition(".")[0] for one in loaded} & {"rich", "jinja2", "pyroute2", "psutil", "scipy"}
+
+
+def test_a_file_of_the_provider_goes_before_the_tables(ec2: Path, tmp_path: Path) -> None:
+    ebs = {"BaselineThroughputInMBps": 5000.0, "BaselineIops": 100_000}
+    types = {"InstanceTypes": [{"InstanceType": "r5b.24xlarge", "EbsInfo": {"EbsOptimizedInfo": ebs}}]}
+    (tmp_path / "types.json").write_text(json.dumps(types))
+    found = document(advisor("--json", "--root", ec2, "--instance-types", tmp_path / "types.json"))
+    (path,) = [one for one in found["paths"] if one["kind"] == "storage"]
+    (one,) = [one for one in path["ceilings"] if one["stage"] == "instance"]
+    assert (one["known"], one["sustained"]["read_iops"]) == ("declared", 100_000)
+    assert "types.json of 20" in one["source"]
+    (tmp_path / "types.json").write_text('{"InstanceTypes": [{}]}')
+    done = advisor("--root", ec2, "--instance-types", tmp_path / "types.json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "types.json: field InstanceTypes[0].InstanceType: it is missing" in done.stderr
+
+
+def test_a_scan_reads_no_table() -> None:
+    assert not {one for one in loaded_by("scan", "--json", "--snapshot", str(SNAPSHOT)) if "ceilings.machine" in one}
