@@ -13,7 +13,11 @@ from advisor.cli.measuring import (
     Budget,
     ByteBudget,
     ConfirmSerial,
+    FileSize,
+    Places,
     RawDevice,
+    Seconds,
+    TargetMemory,
     Volume,
     chosen_settings,
     exit_code,
@@ -40,7 +44,7 @@ def bench(
         typer.Option(
             "--workload",
             metavar="NAME",
-            help="May be given again; without any, a small random mix and reads.",
+            help="May be given again; a pattern such as 'infoscale.*' too. Else a small random mix, and reads.",
             autocompletion=workload_names,
         ),
     ] = None,
@@ -52,6 +56,14 @@ def bench(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Measure on a busy host too; indicative only.")] = False,
     byte_budget: ByteBudget = None,
+    threads: Annotated[
+        str | None,
+        typer.Option("--threads", metavar="N,N|N..N", help="Run each workload with these numbers of threads: a sweep."),
+    ] = None,
+    seconds: Seconds = None,
+    size: FileSize = None,
+    target_memory: TargetMemory = None,
+    places: Places = None,
     volume: Volume = None,
     save: Annotated[
         Path | None,
@@ -66,9 +78,10 @@ def bench(
     """
     from advisor.errors import UsageError
     from advisor.host import live_host
-    from advisor.proof.bench import InterruptedBenchError, require_workloads
+    from advisor.proof.bench import InterruptedBenchError, require_workloads, swept
     from advisor.proof.bench import bench as measure
     from advisor.proof.progress import show_progress
+    from advisor.proof.workloads import expand_workloads
 
     if target is None and raw_device is None:
         raise UsageError("nothing to measure on", hint="--target DIR, or --raw-device DEV")
@@ -85,15 +98,19 @@ def bench(
         seed=seed,
         force=force,
         save=save,
+        seconds=seconds,
+        size=size,
+        target_memory=target_memory,
+        places=places or (),
     )
-    require_workloads(workloads or ())
+    names = require_workloads(swept(expand_workloads(workloads or ()), threads))
 
     def tell(found: Bench) -> None:
         say_where_kept(found)
         print_result(found, as_json=as_json)
 
     try:
-        found = measure(live_host(), workloads or (), chosen, progress=show_progress(say))
+        found = measure(live_host(), names, chosen, progress=show_progress(say))
     except InterruptedBenchError as stopped:
         tell(stopped.bench)
         say(f"advisor: {stopped.message}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -33,6 +34,22 @@ RawDevice = Annotated[
 ConfirmSerial = Annotated[
     str | None, typer.Option("--confirm-serial", metavar="SERIAL", help="The serial number of that disk, exactly.")
 ]
+Seconds = Annotated[
+    float | None,
+    typer.Option("--seconds", metavar="SECONDS", help="Length of a run, 0.1 to 600 (else 1 or 2), past a throttle."),
+]
+FileSize = Annotated[
+    str | None,
+    typer.Option("--file-size", metavar="SIZE|Nx", help="Of the scratch file: 64GiB, or 2x for twice the memory."),
+]
+TargetMemory = Annotated[
+    str | None,
+    typer.Option("--target-memory", metavar="SIZE", help="Of the storage server; 2x counts the larger memory."),
+]
+Places = Annotated[
+    list[str] | None,
+    typer.Option("--place", metavar="SECTION=DIR", help="Where a section of the workload works, such as wij=/wij."),
+]
 AllowRawWrites = Annotated[
     bool, typer.Option("--allow-raw-writes", help="Permit writing to that disk, if it holds nothing at all.")
 ]
@@ -52,6 +69,10 @@ def chosen_settings(
     seed: int | None,
     force: bool,
     save: Path | None,
+    seconds: float | None = None,
+    size: str | None = None,
+    target_memory: str | None = None,
+    places: Sequence[str] = (),
 ) -> Settings:
     """What the user chose, with the defaults for what only one of the commands has.
 
@@ -77,12 +98,45 @@ def chosen_settings(
         mode=mode,
         budget_seconds=budget,
         byte_budget=None if byte_budget is None else byte_budget << 20,
+        seconds=seconds,
+        scratch_bytes=_file_bytes(size, target_memory, is_raw=raw_device is not None),
+        places=_places(places),
         volume=None if volume is None else parse_volume(volume),
         seed=seed,
         force=force,
         save_to=str(save.absolute()) if save else None,
         keep_result=save is None,
     )
+
+
+def _file_bytes(size: str | None, target_memory: str | None, *, is_raw: bool) -> int | None:
+    from advisor.errors import UsageError
+    from advisor.host import live_host
+    from advisor.proof.covariates import memory_bytes
+    from advisor.proof.sizes import file_size, parse_size
+
+    if size is None:
+        if target_memory is not None:
+            raise UsageError("--target-memory belongs to --file-size Nx")
+        return None
+    if is_raw:
+        raise UsageError("--file-size: a disk that is measured itself has no scratch file")
+    other = None if target_memory is None else parse_size(target_memory, "--target-memory")
+    return file_size(size, memory_bytes(live_host()), other)
+
+
+def _places(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    from advisor.errors import UsageError
+
+    found: dict[str, str] = {}
+    for pair in given:
+        name, equals, directory = pair.partition("=")
+        if not (name and equals and directory):
+            raise UsageError(f"--place {pair}: expected SECTION=DIR, such as wij=/wij")
+        if name in found:
+            raise UsageError(f"--place {pair}: section {name} is named twice")
+        found[name] = str(Path(directory).resolve())
+    return tuple(found.items())
 
 
 def _raw(

@@ -17,7 +17,11 @@ from advisor.cli.measuring import (
     Budget,
     ByteBudget,
     ConfirmSerial,
+    FileSize,
+    Places,
     RawDevice,
+    Seconds,
+    TargetMemory,
     Volume,
     chosen_settings,
     exit_code,
@@ -90,6 +94,10 @@ def prove(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Measure on a busy host too; indicative at most.")] = False,
     byte_budget: ByteBudget = None,
+    seconds: Seconds = None,
+    size: FileSize = None,
+    target_memory: TargetMemory = None,
+    places: Places = None,
     volume: Volume = None,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Keep every run, to be analysed again.")
@@ -139,6 +147,10 @@ def prove(
         seed=seed,
         force=force,
         save=save,
+        seconds=seconds,
+        size=size,
+        target_memory=target_memory,
+        places=places or (),
     )
     chosen = msgspec.structs.replace(
         chosen, keep_if_gain=keep_if_gain, allow_link_flap=allow_link_flap, self_test=self_test
@@ -155,7 +167,22 @@ def prove(
     if arms is not None:
         from advisor.cli.prove_arms import prove_arms
 
-        options = _repeated(pairs, budget, byte_budget, volume, reconnect, allow_remount=allow_remount, force=force)
+        named = (
+            *(("--set", pair) for pair in pairs or ()),
+            *(("--place", place) for place in places or ()),
+            ("--budget", budget),
+            ("--byte-budget", byte_budget),
+            ("--seconds", seconds),
+            ("--file-size", size),
+            ("--target-memory", target_memory),
+            ("--volume", volume),
+            ("--reconnect", reconnect),
+        )
+        options = (
+            *(f"{option}={value}" for option, value in named if value is not None),
+            *(["--allow-remount"] if allow_remount else []),
+            *(["--force"] if force else []),
+        )
         means = {"reconnect": reconnect, "allow_remount": allow_remount}
         return prove_arms(
             arms, workloads or (), settings(pairs), chosen, second, means, options, html, svg, as_json=as_json
@@ -204,23 +231,6 @@ def prove(
     if not tell(proof) and not proof.kept:
         return UNWRITTEN
     return exit_code(proof)
-
-
-def _repeated(
-    pairs: Sequence[str] | None,
-    budget: float | None,
-    byte_budget: int | None,
-    volume: str | None,
-    reconnect: str | None,
-    *,
-    allow_remount: bool,
-    force: bool,
-) -> tuple[str, ...]:
-    """The options that a session does not record in a field of its own, word by word."""
-    named = (("--budget", budget), ("--byte-budget", byte_budget), ("--volume", volume), ("--reconnect", reconnect))
-    given = (*(("--set", pair) for pair in pairs or ()), *((name, value) for name, value in named if value is not None))
-    flags = (("--allow-remount", allow_remount), ("--force", force))
-    return (*(f"{name}={value}" for name, value in given), *(name for name, is_given in flags if is_given))
 
 
 def usual_workload(chosen: Settings) -> str:

@@ -30,11 +30,12 @@ def prove_arms(
     """Measure, print, write the page and the picture. 0 where a gain of any arm is proven, 1 where none is."""
     from advisor.errors import UsageError
     from advisor.host import live_host
-    from advisor.proof.arm_profiles import expand_workloads, parse_arms
+    from advisor.proof.arm_profiles import parse_arms
     from advisor.proof.arm_profiles import prove_arms as measure
     from advisor.proof.arms_session import InterruptedArmsError
     from advisor.proof.profile import SecondHost
     from advisor.proof.progress import show_progress
+    from advisor.proof.workloads import expand_workloads
 
     names, loads = parse_arms(arms), expand_workloads(workloads)
     if not loads:

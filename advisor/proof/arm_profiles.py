@@ -6,9 +6,8 @@ Every arm's live values are part of one plan and so of one transaction: one jour
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -51,14 +50,13 @@ from advisor.proof.records import Claim, Setting, Subject, ToggleClass
 from advisor.proof.schedule import Mode, Schedule
 from advisor.proof.scratch import require_space
 from advisor.proof.target import Target
-from advisor.proof.workloads import WORKLOADS, get
+from advisor.proof.workloads import get
 from advisor.transaction import Trial, recover, trial
 from advisor.workflow import plan_profiles, refuse_while_one_waits
 
 MAX_ARMS = 8
 BLOCKS = {"quick": 12, "default": 16, "deep": 32}
 _STRICTEST: tuple[ToggleClass, ...] = ("T0", "T1", "T2", "T3")
-_DEPTH_VARIANT = "-qd16"
 
 
 class ArmPlan(msgspec.Struct, frozen=True):
@@ -121,23 +119,6 @@ def parse_arms(text: str) -> tuple[str, ...]:
     for name in found[1:]:
         load(name)
     return found
-
-
-def expand_workloads(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Workload names; one with ``*`` or ``?`` stands for all that match it, without the variants of queue depth 16
-    unless it names them. Raises UsageError, UnknownWorkloadError."""
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        if not set(pattern) & set("*?["):
-            found[get(pattern).name] = None
-            continue
-        names = [name for name in WORKLOADS if fnmatchcase(name, pattern)]
-        names = [name for name in names if not name.endswith(_DEPTH_VARIANT) or _DEPTH_VARIANT in pattern]
-        names = [name for name in names if WORKLOADS[name].needs_scratch or WORKLOADS[name].is_network]
-        if not names:
-            raise UsageError(f"--workload {pattern}: no workload matches", hint="advisor bench --help lists the groups")
-        found.update(dict.fromkeys(names))
-    return tuple(found)
 
 
 def prove_arms(
@@ -310,6 +291,7 @@ def _schedule(arms: Sequence[ArmPlan], workloads: Sequence[str], settings: Setti
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
         is_raw=target.raw is not None,
+        files=1 + len(settings.places),
         arms=len(arms) + 1,
     )
 

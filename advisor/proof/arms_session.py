@@ -20,7 +20,7 @@ from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, Block, Cell, conc
 from advisor.proof.conductor import CONTROL_SECONDS, Progress, ProgressEvent, Settings, Stage
 from advisor.proof.fio import FioRunner
 from advisor.proof.interrupt import Stop, StoppedError
-from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of
+from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of, place_targets
 from advisor.proof.protocol import require_calm
 from advisor.proof.recorder import Recorder
 from advisor.proof.records import Arm, Ended, Run
@@ -74,7 +74,8 @@ class ArmsRunner:
         self.placed: str | None = None
         self.workloads = [get(name) for name in session.workloads]
         self.coin = random.Random(session.seed)
-        self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes)
+        places = place_targets(host, settings.places, self.workloads)
+        self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes, places)
         self.pace = Pace(session.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
         self.unfinished: list[Cell] = []
         self.recorder: Recorder[ArmsSession, ArmsProof] = Recorder(

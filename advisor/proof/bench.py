@@ -23,13 +23,14 @@ from advisor.proof.covariates import read_gate
 from advisor.proof.fio import FioProcess, FioRunner, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
-from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of
+from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of, place_targets
 from advisor.proof.protocol import chosen_mode, chosen_target, layout_notes, require_calm
 from advisor.proof.recorder import Recorder
 from advisor.proof.records import Ended, Run
 from advisor.proof.schedule import REPEAT_SHARE, Schedule
 from advisor.proof.scratch import require_space
 from advisor.proof.series import Bench, Round, Series, summarise_series
+from advisor.proof.sizes import thread_counts
 from advisor.proof.target import Target
 from advisor.proof.workloads import get
 
@@ -99,6 +100,15 @@ def require_workloads(workloads: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def swept(workloads: Sequence[str], threads: str | None) -> tuple[str, ...]:
+    """Each workload with each number of threads (``--threads``). Raises UsageError."""
+    if threads is None:
+        return tuple(workloads)
+    if not workloads:
+        raise UsageError("--threads needs --workload NAME", hint="--workload beegfs.iozone-seq --threads 1..64")
+    return tuple(f"{name}@{count}" for name in workloads for count in thread_counts(threads))
+
+
 def _schedule(names: Sequence[str], settings: Settings, target: Target) -> Schedule:
     return scheduling.make_schedule(
         chosen_mode(settings),
@@ -109,6 +119,7 @@ def _schedule(names: Sequence[str], settings: Settings, target: Target) -> Sched
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
         is_raw=target.raw is not None,
+        files=1 + len(settings.places),
         arms=1,
     )
 
@@ -131,7 +142,8 @@ class _Rounds:
         self.progress = progress
         self.workloads = [get(name) for name in series.workloads]
         self.order = random.Random(series.seed)
-        self.measurer = Measurer(host, target, series.schedule, settings.keep, runner, stop, series.notes)
+        places = place_targets(host, settings.places, self.workloads)
+        self.measurer = Measurer(host, target, series.schedule, settings.keep, runner, stop, series.notes, places)
         self.pace = Pace(series.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
         self.unfinished: list[Run] = []
         self.recorder: Recorder[Series, Bench] = Recorder(

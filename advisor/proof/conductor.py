@@ -20,7 +20,7 @@ from advisor.proof import fio
 from advisor.proof.arms import Arms, Reconnect, Toggle
 from advisor.proof.credits import Volume
 from advisor.proof.interrupt import Stop, StoppedError
-from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of
+from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of, place_targets
 from advisor.proof.recorder import Recorder
 from advisor.proof.records import Arm, Ended, Pair, Proof, Run, Session, measured_workloads
 from advisor.proof.schedule import CONTROL_EVERY, REPEAT_SHARE, ModeName, Schedule
@@ -40,7 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``target`` is a directory, ``raw`` a disk itself instead. ``budget_seconds`` always wins over the mode.
     ``byte_budget`` replaces both defaults (8 GiB and 1 % of the device),
-    ``seconds`` (0.1 to 2) the mode's length of a run. ``seed`` of the coin is drawn and recorded where none is given.
+    ``seconds`` (0.1 to 600) the mode's length of a run. ``places`` are sections of workloads with the directory that
+    each works in, where that is not the target. ``seed`` of the coin is drawn and recorded where none is given.
     ``volume`` is what the target lies on, where it has burst credits.
     ``save_to`` is where the result with every run goes; without it, ``keep_result`` keeps it in the state directory.
     """
@@ -52,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     byte_budget: int | None = None
     volume: Volume | None = None
     scratch_bytes: int | None = None
+    places: tuple[tuple[str, str], ...] = ()
     seconds: float | None = None
     seed: int | None = None
     keep_if_gain: bool = False
@@ -116,7 +118,8 @@ class Conductor:
         self.workloads = [get(name) for name in measured_workloads(session.subject)]
         self.control = get(session.subject.control) if session.subject.control else None
         self.coin = random.Random(session.seed)
-        self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes)
+        places = place_targets(host, settings.places, self.workloads)
+        self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes, places)
         self.pace = Pace(session.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
         self.arms = Arms(toggle, reconnect, self.measurer, stop)
         self.unfinished: list[Run] = []

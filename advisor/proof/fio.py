@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -28,9 +29,14 @@ from advisor.proof.workloads import Section, Workload
 
 GRACE_SECONDS = 10.0
 """What fio may take beyond the run itself before it is killed."""
+SECONDS_PER_THREAD = 0.05
+"""What starting and ending one more thread may take on a slow machine."""
 MINIMUM_RUNTIME_SHARE = 0.9
 MINIMUM_BYTES_SHARE = 0.9
 NULL_BYTES = 1 << 30
+
+
+_NOWHERE: Mapping[str, Area] = {}
 
 
 @runtime_checkable
@@ -54,6 +60,8 @@ class Job(msgspec.Struct, frozen=True):
     options: tuple[str, ...] = ()
     file_name: str = FILE_NAME
     is_read_only: bool = False
+    file_names: Mapping[str, str] = {}
+    """The file of a section, by its name, where it works elsewhere than the others."""
 
     @property
     def limited_bytes(self) -> int:
@@ -102,7 +110,8 @@ def _place_options(job: Job, section: Section) -> Iterable[str]:
         yield f"--size={NULL_BYTES}"
         return
     start, length = (_blocks(job.size_bytes * percent // 100, section) for percent in section.region)
-    yield from (f"--filename={job.file_name}", "--direct=1", "--fallocate=none")
+    name = job.file_names.get(section.name, job.file_name)
+    yield from (f"--filename={name}", f"--direct={int(not section.buffered)}", "--fallocate=none")
     if section.own_regions:
         own = _blocks(length // section.jobs, section)
         yield from (f"--offset={start}", f"--size={own}", f"--offset_increment={own}")
@@ -114,8 +123,11 @@ def _blocks(size_bytes: int, section: Section) -> int:
     return size_bytes // section.block_bytes * section.block_bytes
 
 
-def run(runner: FioRunner, job: Job, scratch: Area | None, stop: Stop) -> tuple[Figures, str]:
+def run(
+    runner: FioRunner, job: Job, scratch: Area | None, stop: Stop, places: Mapping[str, Area] = _NOWHERE
+) -> tuple[Figures, str]:
     """One run, after the check that the scratch file (or the disk) is still ours: the figures and fio's own JSON text.
+    ``places`` are the scratch files of sections that work elsewhere, by the section's name.
 
     Raises FioError for a run that does not count, ScratchChangedError, FioMissingError and StoppedError.
     """
@@ -123,14 +135,17 @@ def run(runner: FioRunner, job: Job, scratch: Area | None, stop: Stop) -> tuple[
         if not isinstance(runner, RunsNetwork):
             raise RefusedError(f"{job.workload.name} needs a second host", hint="--peer-ssh HOST names it")
         return runner.run_network(job, stop)
-    timeout = job.seconds + GRACE_SECONDS
+    timeout = job.seconds + GRACE_SECONDS + SECONDS_PER_THREAD * sum(one.jobs for one in job.workload.sections)
     if scratch is None:
         done = runner.run(command(job), timeout=timeout, cwd="/", stop=stop)
     else:
-        with scratch.opened() as descriptor:
+        with ExitStack() as stack:
             # the descriptor, not the path: whatever happens to the path meanwhile, fio works in our directory
-            cwd = f"/proc/self/fd/{descriptor}"
-            done = runner.run(command(job), timeout=timeout, cwd=cwd, stop=stop)
+            cwd = f"/proc/self/fd/{stack.enter_context(scratch.opened())}"
+            opened = {name: stack.enter_context(area.opened()) for name, area in places.items()}
+            names = {name: f"/proc/self/fd/{number}/{places[name].file_name}" for name, number in opened.items()}
+            placed = msgspec.structs.replace(job, file_names=names)
+            done = runner.run(command(placed), timeout=timeout, cwd=cwd, stop=stop, keep_open=tuple(opened.values()))
     return figures(job, done), json_text(done.stdout)
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from advisor.errors import AdvisorError, RefusedError
+from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof import fio
 from advisor.proof.covariates import (
@@ -29,7 +29,7 @@ from advisor.proof.records import Arm, Run
 from advisor.proof.schedule import RESERVE_SECONDS, WARM_UP_RUNS, Schedule
 from advisor.proof.scratch import MIB, Area, Keep, make_scratch
 from advisor.proof.statistics import median
-from advisor.proof.target import Target
+from advisor.proof.target import Target, read_target
 from advisor.proof.workloads import Workload, get
 
 WARM_UP_AGREEMENT = 0.20
@@ -37,6 +37,21 @@ IDLE_SAMPLE_SECONDS = 1.0
 MINIMUM_TIMED_SECONDS = 0.02
 """fio tells time in milliseconds: a shorter run is known to no better than 5 %."""
 MAX_PRESSED = 3
+SUSTAINED_SHARE = 0.9
+"""A run shorter than this share of what was asked for was ended by its bytes, and that is said."""
+_NOWHERE: Mapping[str, Target] = {}
+
+
+def place_targets(host: Host, places: Iterable[tuple[str, str]], workloads: Iterable[Workload]) -> dict[str, Target]:
+    """The directories of sections that work elsewhere. Raises UsageError for a section that no workload has, and what
+    `read_target` raises."""
+    known = dict.fromkeys(section.name for one in workloads for section in one.sections if section.needs_scratch)
+    found = {}
+    for name, directory in places:
+        if name not in known:
+            raise UsageError(f"--place {name}: no workload has such a section", hint=f"here: {', '.join(known)}")
+        found[name] = read_target(host, directory)
+    return found
 
 
 class Measurer:
@@ -51,6 +66,7 @@ class Measurer:
         runner: fio.FioRunner,
         stop: Stop,
         notes: Iterable[str] = (),
+        places: Mapping[str, Target] = _NOWHERE,
     ) -> None:
         self._host = host
         self._target = target
@@ -60,10 +76,14 @@ class Measurer:
         self._stop = stop
         self.began = time.monotonic()
         self.scratch: Area | None = None
+        self._place_targets = places
+        self._places: dict[str, Area] = {}
         self.raw: dict[int, str] = {}
         self._groups: dict[str, list[Sequence[Covariates]]] = {}
         self.warm_up: list[Run] = []
         self.notes = list(notes)
+        for name, place in places.items():
+            self.note(f"section {name} works in {place.path}; other I/O there is not watched")
         self.bytes_written = 0
 
     def note(self, text: str) -> None:
@@ -82,6 +102,9 @@ class Measurer:
             return
         self.scratch = make_scratch(self._target, size_bytes, keep=self._keep, check_stop=self._stop.check)
         self.bytes_written += size_bytes
+        for name, place in self._place_targets.items():
+            self._places[name] = make_scratch(place, size_bytes, keep=self._keep, check_stop=self._stop.check)
+            self.bytes_written += size_bytes
         if not wait_for_writeback(self._host, self._stop.sleep):
             self.note("much was still dirty or under writeback when the measurement began")
 
@@ -100,6 +123,11 @@ class Measurer:
             self.scratch.remove()
         except AdvisorError as error:
             self.note(f"the scratch file was not removed: {error.message}")
+        for area in self._places.values():
+            try:
+                area.remove()
+            except AdvisorError as error:
+                self.note(f"a scratch file was not removed: {error.message}")
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
@@ -112,11 +140,17 @@ class Measurer:
         if scratch is not None:
             job = msgspec.structs.replace(job, file_name=scratch.file_name, is_read_only=scratch.is_read_only)
         before = read_counters(self._host, self._target.device, time.monotonic())
-        figures, text = fio.run(self._runner, job, scratch, self._stop)
+        places = {name: self._places[name] for name in (one.name for one in workload.sections) if name in self._places}
+        figures, text = fio.run(self._runner, job, scratch, self._stop, places)
         after = read_counters(self._host, self._target.device, time.monotonic())
         number = len(self.raw)
         self.raw[number] = text
         self.bytes_written += figures.written_bytes
+        if figures.runtime_seconds < SUSTAINED_SHARE * seconds:
+            self.note(
+                f"runs of {workload.name} ended before {seconds:g} s: each had written the"
+                f" {schedule.run_write_bytes // MIB} MiB that the byte budget leaves it (--byte-budget)"
+            )
         at_seconds = before.at_seconds - self.began
         return Run(number, arm, workload.name, at_seconds, figures, between(before, after, figures))
 

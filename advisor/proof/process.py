@@ -51,7 +51,9 @@ class Completed(msgspec.Struct, frozen=True):
 class FioRunner(Protocol):
     """Runs one fio command to its end. Raises StoppedError (fio stopped first) when a signal came."""
 
-    def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed: ...
+    def run(
+        self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
+    ) -> Completed: ...
 
 
 class Running:
@@ -74,13 +76,16 @@ class FioProcess:
     def __init__(self, *, search_path: str | None = None) -> None:
         self._search_path = os.environ.get("PATH", os.defpath) if search_path is None else search_path
 
-    def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed:
-        """Run it. ``timeout`` in seconds is hard: SIGTERM, then SIGKILL to the whole group."""
-        with self.started(argv, cwd=cwd) as running:
+    def run(
+        self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
+    ) -> Completed:
+        """Run it. ``timeout`` in seconds is hard: SIGTERM, then SIGKILL to the whole group. It inherits the
+        descriptors ``keep_open``."""
+        with self.started(argv, cwd=cwd, keep_open=keep_open) as running:
             return running.finish(timeout=timeout, stop=stop)
 
     @contextlib.contextmanager
-    def started(self, argv: Sequence[str], *, cwd: str) -> Iterator[Running]:
+    def started(self, argv: Sequence[str], *, cwd: str, keep_open: Sequence[int] = ()) -> Iterator[Running]:
         """Start it; when the block ends, so does the whole group."""
         program = find_program(argv[0], self._search_path)
         if isinstance(program, Missing):
@@ -95,6 +100,7 @@ class FioProcess:
                 env=dict(SAFE_ENVIRONMENT),
                 cwd=cwd,
                 start_new_session=True,
+                pass_fds=tuple(keep_open),
             )
         except OSError as error:
             raise FioError(f"{program} did not start: {os.strerror(error.errno or 0)}") from error

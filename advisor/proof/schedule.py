@@ -131,9 +131,11 @@ def make_schedule(
     scratch_bytes: int | None = None,
     is_raw: bool = False,
     arms: int = 2,
+    files: int = 1,
 ) -> Schedule:
     """Lay a session out. ``place_seconds`` is what putting an arm in place and settling takes; one of a single arm
-    has no looks but the last. With ``is_raw`` the whole device stands where a scratch file would.
+    has no looks but the last. ``files`` is the number of scratch files, each of the same size. With ``is_raw`` the
+    whole device stands where a scratch file would.
 
     Raises RefusedError where the budget in seconds has no room for one pair, or the one in bytes none for the runs.
     """
@@ -145,12 +147,12 @@ def make_schedule(
     _require_room(area, workloads)
     each = pair_seconds(workloads, mode, place_seconds, arms)
     warm_up = arms * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + FIO_OVERHEAD_SECONDS))
-    fixed = size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
+    fixed = files * size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
     noun = {1: "round", 2: "pair"}.get(arms, "block")
     pairs = _fitting_pairs(mode, each, fixed, budget_seconds, noun)
     writers = sum(1 for workload in workloads if workload.is_writing)
     writing_runs = writers * arms * (WARM_UP_RUNS + pairs)
-    per_run = _run_bytes(budget, size, writing_runs, _smallest_run(workloads))
+    per_run = _run_bytes(budget, files * size, writing_runs, _smallest_run(workloads))
     looks = looks_for(pairs, mode) if arms == 2 else (pairs,)
     return Schedule(
         mode=mode.name,
@@ -161,7 +163,7 @@ def make_schedule(
         scratch_bytes=size,
         byte_budget=budget,
         run_write_bytes=per_run,
-        predicted_bytes=size + per_run * writing_runs,
+        predicted_bytes=files * size + per_run * writing_runs,
         predicted_seconds=fixed + pairs * each,
         pair_seconds=each,
         arms=arms,
@@ -180,7 +182,13 @@ def _require_room(scratch_bytes: int, workloads: Sequence[Workload]) -> None:
         for section in workload.sections:
             region = scratch_bytes * section.region[1] // 100 // (section.jobs if section.own_regions else 1)
             if section.needs_scratch and region < MINIMUM_BLOCKS * section.block_bytes:
-                raise UsageError(f"{workload.name} needs more than {scratch_bytes // 1024} KiB to work on")
+                needed = -(-scratch_bytes * MINIMUM_BLOCKS * section.block_bytes // max(region, 1)) if region else None
+                raise UsageError(
+                    f"{workload.name} needs more than {scratch_bytes // 1024} KiB to work on",
+                    hint=f"--file-size {-(-needed // MIB)}MiB, and a --byte-budget that has room for it"
+                    if needed
+                    else "choose a larger --file-size",
+                )
 
 
 def _fitting_pairs(mode: Mode, each: float, fixed: float, budget_seconds: float | None, noun: str) -> int:

@@ -7,7 +7,7 @@ so a saved series always gives the same figures again.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -27,13 +27,14 @@ from advisor.proof.two_sample import (
     median_interval,
     noise_floor,
 )
-from advisor.proof.workloads import get
+from advisor.proof.workloads import get, split_threads
 
 Quality = Literal["sound", "indicative", "invalid"]
 
 CONFIDENCE = 0.95
 MAX_CONTAMINATED_SHARE = 0.5
 DRIFT_LEVEL = 0.01
+KNEE_SHARE = 0.95
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -98,6 +99,20 @@ class Measured(msgspec.Struct, frozen=True):
     latency_p95_us: float | None = None
     latency_p99_us: float | None = None
     cpu_us_per_io: float | None = None
+    cpu_percent: float | None = None
+    """CPU time of the I/O threads, in percent of one CPU."""
+
+
+class Sweep(msgspec.Struct, frozen=True):
+    """One workload with several numbers of threads, fewest first. ``knee`` is the smallest number whose median reaches
+    95 % of the largest one; None where that is the most that was measured, so that the knee may lie beyond."""
+
+    workload: str
+    metric: MetricName
+    unit: str
+    threads: tuple[int, ...]
+    medians: tuple[float, ...]
+    knee: int | None
 
 
 class Bench(msgspec.Struct, frozen=True):
@@ -112,6 +127,7 @@ class Bench(msgspec.Struct, frozen=True):
     gate: Gate
     seed: int
     series: Series
+    sweeps: tuple[Sweep, ...] = ()
     saved_to: str | None = None
     schema: Literal["advisor.bench/1"] = "advisor.bench/1"
 
@@ -132,9 +148,11 @@ def summarise_series(series: Series) -> Bench:
     """The figures that follow from a series, and how far they can be relied on."""
     invalid = _invalid_reasons(series)
     indicative = _indicative_reasons(series)
+    measured = tuple(_measured(series, name) for name in series.workloads)
     return Bench(
         quality="invalid" if invalid else "indicative" if indicative else "sound",
-        workloads=tuple(_measured(series, name) for name in series.workloads),
+        workloads=measured,
+        sweeps=tuple(sweeps_of(measured)),
         reasons=(*invalid, *indicative),
         notes=(*series.notes, *_notes(series)),
         contaminated_share=contaminated_share(series),
@@ -167,12 +185,37 @@ def _measured(series: Series, name: str) -> Measured:
         latency_p95_us=_median_of(series, name, "latency_p95"),
         latency_p99_us=_median_of(series, name, "latency_p99"),
         cpu_us_per_io=_median_of(series, name, "cpu_per_io"),
+        cpu_percent=_cpu_percent(series, name),
     )
 
 
 def _median_of(series: Series, name: str, metric: MetricName) -> float | None:
     values = values_of(series, name, metric)
     return median(values) if values else None
+
+
+def _cpu_percent(series: Series, name: str) -> float | None:
+    runs = [run.figures for one in counted_rounds(series) for run in one.runs if run.workload == name]
+    values = [one.cpu_us_per_io * one.ios / one.runtime_seconds / 1e4 for one in runs if one.runtime_seconds > 0]
+    return median(values) if values else None
+
+
+def sweeps_of(measured: Iterable[Measured]) -> Iterator[Sweep]:
+    """A sweep for each workload that was run with two numbers of threads or more."""
+    found: dict[str, list[tuple[int, Measured]]] = {}
+    for one in measured:
+        name, threads = split_threads(one.name)
+        if threads is not None and one.median is not None:
+            found.setdefault(name, []).append((threads, one))
+    for name, points in found.items():
+        if len(points) < 2:
+            continue
+        points.sort(key=lambda point: point[0])
+        medians = tuple(one.median or 0.0 for _, one in points)
+        counts = tuple(count for count, _ in points)
+        knee = next(count for count, value in zip(counts, medians, strict=True) if value >= KNEE_SHARE * max(medians))
+        first = points[0][1]
+        yield Sweep(name, first.metric, first.unit, counts, medians, None if knee == counts[-1] else knee)
 
 
 def contaminated_share(series: Series) -> float:

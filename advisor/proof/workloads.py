@@ -6,8 +6,10 @@ profiles. Those of the group ``net`` run between two hosts and touch no storage 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Literal
 
@@ -46,6 +48,8 @@ class Section(msgspec.Struct, frozen=True):
     region: tuple[int, int] = (0, 100)
     own_regions: bool = False
     end_fsync: bool = False
+    buffered: bool = False
+    """Through the page cache, which fio empties of the file first (``invalidate``, its default)."""
 
     @property
     def needs_scratch(self) -> bool:
@@ -230,6 +234,22 @@ def _beegfs() -> list[Workload]:
     ]
 
 
+KERNEL_READAHEAD = "Linux kernel documentation, admin-guide/sysctl and block/queue-sysfs: read_ahead_kb"
+
+
+def _buffered() -> list[Workload]:
+    """Reads through the page cache: what read-ahead acts on, and direct I/O passes by."""
+    return [
+        _single(
+            f"buffered.seq-{label}-r100",
+            f"{words} sequential reads through an empty page cache, one at a time",
+            KERNEL_READAHEAD,
+            Section("io", "read", block, engine="psync", buffered=True),
+        )
+        for label, words, block in (("128k", "128 KiB", 128 * KIB), ("1m", "1 MiB", 1024 * KIB))
+    ]
+
+
 FIO_NET = "fio(1), ioengine=net"
 
 
@@ -263,7 +283,7 @@ def _control() -> Workload:
 
 
 def _catalogue() -> Mapping[str, Workload]:
-    workloads = [*_infoscale(), *_iometer(), *_iris(), *_beegfs(), *_network(), _control()]
+    workloads = [*_infoscale(), *_iometer(), *_iris(), *_beegfs(), *_buffered(), *_network(), _control()]
     return MappingProxyType({workload.name: workload for workload in workloads})
 
 
@@ -271,11 +291,63 @@ WORKLOADS: Mapping[str, Workload] = _catalogue()
 """Every workload by its name."""
 
 
+THREADS_MAX = 1024
+"""What the BeeGFS article runs at most."""
+
+
+def with_threads(workload: Workload, threads: int) -> Workload:
+    """The workload run by that many threads, named ``NAME@N``; of one with several sections the last, which is for the
+    data itself. Raises UsageError for a number that cannot be, and for a workload that has no threads."""
+    if not 1 <= threads <= THREADS_MAX:
+        raise UsageError(f"{workload.name}@{threads}: expected 1 to {THREADS_MAX} threads")
+    if not workload.needs_scratch:
+        raise UsageError(f"{workload.name}@{threads}: only workloads on storage take a number of threads")
+    last = msgspec.structs.replace(workload.sections[-1], jobs=threads)
+    title = f"{_THREADS.sub('', workload.title)}, {threads} thread{'s' if threads > 1 else ''}"
+    return msgspec.structs.replace(
+        workload, name=f"{workload.name}@{threads}", title=title, sections=(*workload.sections[:-1], last)
+    )
+
+
+_THREADS = re.compile(r" by \d+ (?:threads|processes)|, \d+ processes|, one at a time")
+_VARIANT = re.compile(r"(.+)@([0-9]{1,6})")
+
+
+def split_threads(name: str) -> tuple[str, int | None]:
+    """``beegfs.iozone-seq@64`` as its name and 64; without a number, None."""
+    match = _VARIANT.fullmatch(name)
+    return (match[1], int(match[2])) if match else (name, None)
+
+
 def get(name: str) -> Workload:
-    """The workload of that name. Raises UnknownWorkloadError, whose hint names close matches."""
+    """The workload of that name, ``NAME@N`` with N threads. Raises UnknownWorkloadError, whose hint names close
+    matches, and UsageError as `with_threads`."""
+    base, threads = split_threads(name)
+    if threads is not None:
+        return with_threads(get(base), threads)
     try:
         return WORKLOADS[name]
     except KeyError:
         close = get_close_matches(name, WORKLOADS, n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(close)}?" if close else f"known: {', '.join(sorted(WORKLOADS))}"
         raise UnknownWorkloadError(f"no workload is named {name!r}", hint=hint) from None
+
+
+_DEPTH_VARIANT = f"-qd{SATURATION_DEPTH}"
+
+
+def expand_workloads(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Workload names; one with ``*`` or ``?`` stands for all that match it, without the variants of queue depth 16
+    unless it names them. Raises UsageError, UnknownWorkloadError."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if not set(pattern) & set("*?["):
+            found[get(pattern).name] = None
+            continue
+        names = [name for name in WORKLOADS if fnmatchcase(name, pattern)]
+        names = [name for name in names if not name.endswith(_DEPTH_VARIANT) or _DEPTH_VARIANT in pattern]
+        names = [name for name in names if WORKLOADS[name].needs_scratch or WORKLOADS[name].is_network]
+        if not names:
+            raise UsageError(f"--workload {pattern}: no workload matches", hint="advisor bench --help lists the groups")
+        found.update(dict.fromkeys(names))
+    return tuple(found)

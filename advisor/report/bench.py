@@ -13,11 +13,11 @@ from advisor.proof.metrics import METRICS
 from advisor.proof.progress import duration
 from advisor.proof.records import Ended
 from advisor.proof.series import Bench, Measured, Quality, Series, counted_rounds, values_of
-from advisor.proof.workloads import WORKLOADS
+from advisor.report.bench_tables import add_pattern_table, add_sweeps
 from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, bars, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.report.proof import METRIC_WORDS, percent
-from advisor.report.proof_words import place_options, scratch_words
+from advisor.report.proof_words import place_options, scratch_words, workload_title
 from advisor.report.units import binary
 from advisor.script import shell_quote
 from advisor.words import N_, _
@@ -43,6 +43,8 @@ def bench_text(bench: Bench, *, width: int, color: bool) -> str:
     """The whole result for a person, in at most ``width`` columns; its first words are how far it can be relied on."""
     page = Page(width, color=color)
     _add_head(page, bench)
+    add_pattern_table(page, bench)
+    add_sweeps(page, bench)
     _add_workloads(page, bench)
     _add_floor(page, bench)
     _add_notes(page, bench)
@@ -88,7 +90,7 @@ def _add_workloads(page: Page, bench: Bench) -> None:
     axis = _axis(page, bench)
     page.heading("Workloads", Span(": medians of the runs", "dim"))
     for one in bench.workloads:
-        title = WORKLOADS[one.name].title if one.name in WORKLOADS else ""
+        title = workload_title(one.name)
         page.add(Span(one.name, "bold"), Span(f": {title}" if title else "", "dim"), indent=2, hang=2)
         if one.median is None:
             page.add(Span("no run that counts", "yellow"), indent=4)
@@ -106,8 +108,11 @@ def _add_figures(page: Page, one: Measured) -> None:
         ("spread", (_spread_words(one),)),
         ("latency", (_latency_words(one),)),
     ]
+    other = [(one.iops, "IOPS"), (one.bandwidth_mb_per_s, "MB/s")]
+    rows.append(("also", (", ".join(_amount(value, unit) for value, unit in other if unit != one.unit),)))
     if one.cpu_us_per_io is not None:
-        rows.append(("CPU per I/O", (_amount(one.cpu_us_per_io, "us"),)))
+        percent_words = "" if one.cpu_percent is None else f", {_number(one.cpu_percent)} % of one CPU"
+        rows.append(("CPU per I/O", (f"{_amount(one.cpu_us_per_io, 'us')}{percent_words}",)))
     page.labelled(rows, indent=4)
 
 

@@ -8,11 +8,10 @@ from typing import Final
 
 from advisor.proof.comparison import Comparison, Difference, Side
 from advisor.proof.records import Verdict
-from advisor.proof.workloads import WORKLOADS
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
 from advisor.report.proof import METRIC_WORDS, p_words, percent
-from advisor.report.proof_words import begun_words, medium_words
+from advisor.report.proof_words import begun_words, medium_words, workload_title
 from advisor.words import N_, _
 
 _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
@@ -78,7 +77,7 @@ def workload_lines(comparison: Comparison) -> list[str]:
 
 def _words(one: Difference, *, is_void: bool) -> str:
     """``-12 % IOPS (-15 % to -9.1 %) on …, 24 and 24 runs, p = 0.0005``."""
-    metric, title = _(METRIC_WORDS[one.metric]), WORKLOADS[one.name].title
+    metric, title = _(METRIC_WORDS[one.metric]), workload_title(one.name)
     if one.ratio is None:
         return _("{metric} of {workload} was not measured in both").format(metric=metric, workload=title)
     effect = f"{percent(one.ratio - 1)} {metric} ({_interval(one)})"
@@ -111,7 +110,7 @@ def _add_differences(page: Page, comparison: Comparison) -> None:
     explored = [one for one in comparison.explored if one.name in names]
     sizes = _sizes([*shown, *explored])
     for one in shown:
-        page.add(Span(one.name, "bold"), Span(f": {WORKLOADS[one.name].title}", "dim"), indent=2, hang=2)
+        page.add(Span(one.name, "bold"), Span(f": {workload_title(one.name)}", "dim"), indent=2, hang=2)
         _add_row(page, one, sizes, says(comparison, one))
         _add_drawing(page, one, axis)
         for other in (other for other in explored if other.name == one.name):

@@ -14,7 +14,7 @@ from advisor.proof.schedule import MODES
 from advisor.proof.series import Series
 from advisor.proof.statistics import MINIMUM_PAIRS
 from advisor.proof.verdict import CARRY_OVER_LEVEL, EQUIVALENCE_PAIRS, MAX_NEEDED_PAIRS, counted_pairs
-from advisor.proof.workloads import WORKLOADS
+from advisor.proof.workloads import THREADS_MAX, WORKLOADS, split_threads, with_threads
 from advisor.report.folding import fold
 from advisor.report.layout import Piece, Span, Style, counted
 from advisor.report.proof_numbers import amount, change_words, interval_words, p_of, p_words, written
@@ -141,8 +141,11 @@ def _title(item: Summary) -> str:
 
 def workload_title(name: str) -> str | None:
     """What a workload of the library is; None for one that is not in it."""
-    known = WORKLOADS.get(name)
-    return known.title if known else None
+    base, threads = split_threads(name)
+    known = WORKLOADS.get(base)
+    if known is None or threads is None or not known.needs_scratch or not 1 <= threads <= THREADS_MAX:
+        return known.title if known and threads is None else None
+    return with_threads(known, threads).title
 
 
 def metric_words(item: Summary) -> str:

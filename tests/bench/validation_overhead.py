@@ -49,7 +49,9 @@ class Beside:
         self.ended: float | None = None
         self.cpu_ended = 0.0
 
-    def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
+    ) -> Completed:
         called, cpu_called = time.perf_counter(), time.process_time()
         if argv[1:] == ["--version"]:
             return FioProcess().run(argv, timeout=timeout, cwd=cwd, stop=stop)

@@ -17,7 +17,7 @@ from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.host import Host
 from advisor.journal import Store
 from advisor.proof.archive import SavedArms, load, load_any, reanalyse_arms
-from advisor.proof.arm_profiles import expand_workloads, parse_arms, prove_arms
+from advisor.proof.arm_profiles import parse_arms, prove_arms
 from advisor.proof.arms_session import ArmsRunner, InterruptedArmsError
 from advisor.proof.blocks import (
     NONE,
@@ -33,7 +33,7 @@ from advisor.proof.interrupt import caught_signals
 from advisor.proof.schedule import MODES, make_schedule
 from advisor.proof.scratch import MIB
 from advisor.proof.target import read_target
-from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, get
+from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get
 from advisor.report.arms import arms_page, arms_svg, arms_text, bar_words, command_again
 from advisor.report.layout import columns
 from tests.trees import host_of, listing, make_tree

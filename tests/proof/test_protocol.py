@@ -599,7 +599,9 @@ def test_settling_is_waited_for(fake_fio: FakeFio, host: Host, disk: Path) -> No
     moments: list[tuple[str, float]] = []
 
     class Timed(FioProcess):
-        def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed:
+        def run(
+            self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
+        ) -> Completed:
             moments.append(("run", time.monotonic()))
             return super().run(argv, timeout=timeout, cwd=cwd, stop=stop)
 

@@ -129,7 +129,9 @@ class Throttle(FioProcess):
         super().__init__()
         self.arm = arm
 
-    def run(self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
+    ) -> Completed:
         is_slow = self.arm.exists() and self.arm.read_text() == "A" and "--ioengine=null" not in argv
         return super().run([*argv, "--thinktime=3ms"] if is_slow else argv, timeout=timeout, cwd=cwd, stop=stop)
 

@@ -1,0 +1,53 @@
+"""Sizes of scratch files as a person writes them, and thread counts of a sweep."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.proof.scratch import MIB
+from advisor.proof.workloads import THREADS_MAX
+
+_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE: Final = re.compile(r"([0-9]{1,15})(?:([kmgt])i?b?)?", re.IGNORECASE | re.ASCII)
+_TIMES_MEMORY: Final = re.compile(r"([0-9]{1,2}(?:\.[0-9])?)x", re.ASCII)
+_COUNT: Final = re.compile(r"[0-9]{1,6}", re.ASCII)
+
+
+def parse_size(text: str, option: str) -> int:
+    """``64GiB``, ``512M``, ``1048576`` as bytes; units are binary. Raises UsageError that names the option."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or int(match[1]) == 0:
+        raise UsageError(f"{option} {text}: expected a size such as 512MiB or 64GiB")
+    return int(match[1]) * _UNITS[(match[2] or "").lower()]
+
+
+def file_size(text: str, memory_bytes: int | None, target_memory_bytes: int | None) -> int:
+    """The size of a scratch file in bytes, whole MiB: a size, or ``2x`` for that many times the larger memory of this
+    host and of the one that holds the storage, so that no cache holds the file. Raises UsageError."""
+    times = _TIMES_MEMORY.fullmatch(text.strip().lower())
+    if times is None:
+        return -(-parse_size(text, "--file-size") // MIB) * MIB
+    memories = [one for one in (memory_bytes, target_memory_bytes) if one]
+    if not memories or float(times[1]) <= 0:
+        raise UsageError(f"--file-size {text}: the memory of this host is unknown", hint="--file-size 64GiB")
+    return -(-int(float(times[1]) * max(memories)) // MIB) * MIB
+
+
+def thread_counts(text: str) -> tuple[int, ...]:
+    """``1,4,16`` or ``1..1024`` (powers of two from the first to the last, which is included). Raises UsageError."""
+    first, dots, last = text.partition("..")
+    words = [first, last] if dots else text.split(",")
+    if not all(_COUNT.fullmatch(word.strip()) for word in words):
+        raise UsageError(f"--threads {text}: expected numbers such as 1,4,16 or a range such as 1..1024")
+    found = [int(word) for word in words]
+    if not all(1 <= one <= THREADS_MAX for one in found) or (dots and found[0] > found[1]):
+        raise UsageError(f"--threads {text}: expected 1 to {THREADS_MAX} threads, the smaller number first")
+    if dots:
+        low, high = found
+        found = [low]
+        while found[-1] * 2 < high:
+            found.append(found[-1] * 2)
+        found += [high] if high > low else []
+    return tuple(sorted(set(found)))

@@ -1,0 +1,83 @@
+"""Tables of a measured series: a sweep over numbers of threads with its knee, and a group of patterns as one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from advisor.proof.series import KNEE_SHARE, Bench, Measured, Sweep
+from advisor.proof.workloads import WORKLOADS, split_threads
+from advisor.report.arms import bar_words
+from advisor.report.layout import Page, Span, columns
+from advisor.report.proof_numbers import figure
+
+_BAR_WIDTH: Final = 20
+_TABLE_FROM: Final = 4
+"""So many patterns of one group are read more easily as a table."""
+
+
+def add_sweeps(page: Page, bench: Bench) -> None:
+    """Every sweep: threads, figure, bar, p99 and CPU, the knee marked."""
+    known = {one.name: one for one in bench.workloads}
+    for sweep in bench.sweeps:
+        page.heading(f"Sweep of {sweep.workload}", Span(f": {sweep.metric} in {sweep.unit}", "dim"))
+        rows: list[tuple[str, ...]] = [("threads", sweep.unit, "", "p99 us", "CPU %")]
+        largest = max(sweep.medians)
+        for threads, value in zip(sweep.threads, sweep.medians, strict=True):
+            one = known[f"{sweep.workload}@{threads}"]
+            bar = bar_words(value, largest, _BAR_WIDTH)
+            mark = "  knee" if threads == sweep.knee else ""
+            rows.append(
+                (str(threads), figure(value), bar, _figure(one.latency_p99_us), _figure(one.cpu_percent) + mark)
+            )
+        _add_aligned(page, rows, left=(2,))
+        page.add(knee_words(sweep), indent=2)
+
+
+def knee_words(sweep: Sweep) -> str:
+    """Where more threads stop to pay."""
+    if sweep.knee is None:
+        last = sweep.threads[-1]
+        return f"No knee up to {last} threads: the largest number is needed for {KNEE_SHARE:.0%} of the best."
+    return f"Knee at {sweep.knee} threads: the fewest with {KNEE_SHARE:.0%} of the best median."
+
+
+def add_pattern_table(page: Page, bench: Bench) -> None:
+    """Patterns of one group as one table, each with IOPS, MB/s, latency and CPU."""
+    for group, members in _groups(bench.workloads):
+        page.heading(f"{group}: {len(members)} patterns")
+        rows: list[tuple[str, ...]] = [("pattern", "IOPS", "MB/s", "p50 us", "p99 us", "CPU %", "us/I/O")]
+        rows += [
+            (
+                one.name.partition(".")[2],
+                *map(_figure, (one.iops, one.bandwidth_mb_per_s, one.latency_p50_us, one.latency_p99_us)),
+                _figure(one.cpu_percent),
+                _figure(one.cpu_us_per_io),
+            )
+            for one in members
+        ]
+        _add_aligned(page, rows, left=(0,))
+
+
+def _groups(measured: Sequence[Measured]) -> Iterable[tuple[str, list[Measured]]]:
+    found: dict[str, list[Measured]] = {}
+    for one in measured:
+        name, threads = split_threads(one.name)
+        if threads is None and name in WORKLOADS and one.median is not None:
+            found.setdefault(name.partition(".")[0], []).append(one)
+    return [(group, members) for group, members in found.items() if len(members) >= _TABLE_FROM]
+
+
+def _add_aligned(page: Page, rows: Sequence[Sequence[str]], left: Sequence[int]) -> None:
+    """Columns of figures, aligned to the right but for those in ``left``."""
+    sizes = [max(columns(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        cells = [
+            cell.ljust(size) if at in left else " " * (size - columns(cell)) + cell
+            for at, (cell, size) in enumerate(zip(row, sizes, strict=True))
+        ]
+        page.row(Span("  " + "  ".join(cells), "dim" if not number else ""))
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else figure(value)

@@ -1,0 +1,264 @@
+"""Patterns as the articles run them: thread sweeps, sustained runs, files of twice the memory, parts on other volumes,
+reads through the page cache. Real fio where it matters what fio really does."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import RefusedError, UsageError
+from advisor.host import Host
+from advisor.proof import fio
+from advisor.proof.bench import bench, swept
+from advisor.proof.protocol import Settings, chosen_mode
+from advisor.proof.scratch import GIB, MIB
+from advisor.proof.series import Bench, Measured, sweeps_of
+from advisor.proof.sizes import file_size, parse_size, thread_counts
+from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get
+from advisor.report.bench import bench_text
+from advisor.report.bench_tables import knee_words
+from advisor.report.layout import columns
+from advisor.report.proof_words import workload_title
+
+from .fakes import FakeFio
+from .test_bench import settings
+
+
+def measure(fake_fio: FakeFio, host: Host, disk: Path, *names: str, **changes: object) -> Bench:
+    return bench(host, names, settings(disk, **changes), runner=fake_fio.runner)
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 3, 64, 1024])
+def test_a_workload_runs_with_the_number_of_threads_in_its_name(threads: int) -> None:
+    one = get(f"beegfs.iozone-seq@{threads}")
+    job = fio.Job(one, 1.0, 1024 * 16 * MIB, 1024 * 16 * MIB)
+    argv = fio.command(job)
+    assert f"--numjobs={threads}" in argv
+    assert "--thread" in argv
+    regions = next(word for word in argv if word.startswith("--offset_increment="))
+    assert int(regions.partition("=")[2]) * threads <= 1024 * 16 * MIB
+    assert workload_title(one.name) == one.title
+    assert f"{threads} thread" in one.title
+    assert "by 4 threads" not in one.title
+
+
+def test_only_the_part_for_the_data_takes_the_threads() -> None:
+    journal, database = get("iris.ranwrite@40").sections
+    assert (journal.jobs, database.jobs) == (1, 40)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("beegfs.dd@0", "1 to 1024"),
+        ("beegfs.dd@1025", "1 to 1024"),
+        ("net.tcp-64k@4", "only workloads on storage"),
+        ("null.4k@4", "only workloads on storage"),
+    ],
+)
+def test_threads_that_cannot_be_are_named(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        get(name)
+
+
+@pytest.mark.parametrize("name", ["beegfs.dd@", "beegfs.dd@x", "beegfs.dd@-1", "@4", "none@4", "beegfs.dd@4@4@x"])
+def test_what_is_no_workload_is_unknown(name: str) -> None:
+    with pytest.raises(UnknownWorkloadError):
+        get(name)
+    assert workload_title(name) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("1..1024", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)),
+        ("1..48", (1, 2, 4, 8, 16, 32, 48)),
+        ("4..4", (4,)),
+        ("3..10", (3, 6, 10)),
+        ("16,1,4,4", (1, 4, 16)),
+        ("7", (7,)),
+    ],
+)
+def test_a_sweep_is_a_list_or_powers_of_two(text: str, counts: tuple[int, ...]) -> None:
+    assert thread_counts(text) == counts
+    assert swept(["beegfs.dd"], text) == tuple(f"beegfs.dd@{one}" for one in counts)
+
+
+@pytest.mark.parametrize("text", ["", "0", "1..", "..4", "8..2", "1,x", "1..2048", "-1", "1;2", "１"])
+def test_a_sweep_that_is_none_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="--threads"):
+        thread_counts(text)
+
+
+def measured(name: str, median: float) -> Measured:
+    return Measured(name, "bandwidth", "MB/s", "higher", runs=8, median=median)
+
+
+@pytest.mark.parametrize(
+    ("medians", "knee"),
+    [
+        ((100, 190, 300, 310), 4),
+        ((100, 96, 95, 90), 1),
+        ((100, 200, 400, 800), None),
+        ((100, 200, 190, 150), 2),
+        ((100, 191, 195, 200), 2),
+    ],
+)
+def test_the_knee_is_the_fewest_threads_with_nearly_the_best(medians: tuple[float, ...], knee: int | None) -> None:
+    points = [measured(f"beegfs.dd@{2**index}", value) for index, value in enumerate(medians)]
+    (found,) = sweeps_of([*reversed(points), measured("beegfs.storagebench", 1.0)])
+    assert (found.threads, found.medians, found.knee) == ((1, 2, 4, 8), medians, knee)
+    assert ("Knee at" in knee_words(found)) == (knee is not None)
+
+
+def test_one_number_of_threads_is_no_sweep() -> None:
+    assert list(sweeps_of([measured("beegfs.dd@4", 1.0), measured("beegfs.storagebench@8", 2.0)])) == []
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_sweep_and_a_group_are_tables(fake_fio: FakeFio, host: Host, disk: Path, width: int) -> None:
+    names = (*swept(["beegfs.storagebench-read"], "1,2"), *expand_workloads(["infoscale.*-r100", "iometer.max*-r100"]))
+    names = (*names, "infoscale.4k-rand-rw50")
+    found = measure(fake_fio, host, disk, *names, budget_seconds=60.0, seconds=0.1, scratch_bytes=8 * MIB)
+    text = bench_text(found, width=width, color=False)
+    assert max(map(columns, text.splitlines())) <= width
+    assert "Sweep of beegfs.storagebench-read" in text
+    assert "infoscale: 4 patterns" in text
+    assert [one.workload for one in found.sweeps] == ["beegfs.storagebench-read"]
+    assert all(one.cpu_percent is not None for one in found.workloads)
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1048576", MIB), ("512MiB", 512 * MIB), ("64g", 64 * GIB), ("2GB", 2 * GIB), ("1 ", MIB), ("1T", 1024 * GIB)],
+)
+def test_a_size_is_in_bytes_or_binary_units(text: str, size: int) -> None:
+    assert file_size(text, None, None) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "memory", "other", "size"),
+    [("2x", 24 * GIB, None, 48 * GIB), ("2x", 24 * GIB, 64 * GIB, 128 * GIB), ("1.5X", None, 8 * GIB, 12 * GIB)],
+)
+def test_a_file_of_twice_the_memory_counts_the_larger_one(
+    text: str, memory: int | None, other: int | None, size: int
+) -> None:
+    assert file_size(text, memory, other) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "x", "2y", "1.5GiB", "x2", "0x", "1e9", "٣"])
+def test_a_size_that_is_none_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="--file-size"):
+        file_size(text, GIB, None)
+    with pytest.raises(UsageError, match="memory"):
+        file_size("2x", None, None)
+    with pytest.raises(UsageError, match="--target-memory"):
+        parse_size("many", "--target-memory")
+
+
+def test_a_file_that_is_too_small_for_the_threads_names_one_that_is_not(
+    fake_fio: FakeFio, host: Host, disk: Path
+) -> None:
+    with pytest.raises(UsageError) as error:
+        measure(fake_fio, host, disk, "beegfs.iozone-seq-read@1024", scratch_bytes=64 * MIB)
+    assert error.value.hint is not None
+    assert "--file-size 8192MiB" in error.value.hint
+
+
+# -- sustained runs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "ok"), [(0.1, True), (60.0, True), (600.0, True), (0.05, False), (601.0, False)])
+def test_runs_may_be_sustained(seconds: float, ok: bool) -> None:
+    chosen = Settings(target="/x", seconds=seconds)
+    if ok:
+        assert chosen_mode(chosen).seconds == seconds
+    else:
+        with pytest.raises(UsageError, match="--seconds"):
+            chosen_mode(chosen)
+
+
+def test_a_run_that_the_byte_budget_cut_short_is_said_to_be(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    found = measure(fake_fio, host, disk, "infoscale.4k-rand-w100", seconds=60.0, byte_budget=40 * MIB)
+    assert any("ended before 60 s" in note for note in found.notes)
+    short = measure(fake_fio, host, disk, "infoscale.4k-rand-w100", seconds=0.5)
+    assert not any("ended before" in note for note in short.notes)
+
+
+# -- parts on other volumes --------------------------------------------------------------------------------------------
+
+needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+
+
+@needs_fio
+def test_the_parts_of_a_workload_work_on_volumes_of_their_own(disk: Path, host: Host) -> None:
+    """Bytes written are seen in each place by the file's own modification, and both are gone afterwards."""
+    first, second = disk / "db", disk / "wij"
+    first.mkdir()
+    second.mkdir()
+    seen: set[str] = set()
+
+    class Watching(fio.FioProcess):
+        def run(self, argv: object, **more: object) -> fio.Completed:
+            words = [str(word) for word in argv]  # type: ignore[attr-defined]
+            before = {place: mtime(place) for place in (first, second)}
+            done = super().run(words, **more)  # type: ignore[arg-type]
+            if "--version" not in words:
+                seen.update(place.name for place in before if mtime(place) != before[place])
+            return done
+
+    chosen = settings(
+        first, scratch_bytes=16 * MIB, places=(("wij", str(second)),), seconds=0.3, budget_seconds=12.0, force=True
+    )
+    found = bench(host, ("iris.ranwrite",), chosen, runner=Watching())
+    assert seen == {"db", "wij"}
+    assert any(f"section wij works in {second}" in note for note in found.notes)
+    assert list(first.iterdir()) == list(second.iterdir()) == []
+
+
+def mtime(place: Path) -> int:
+    return max((file.stat().st_mtime_ns for file in place.rglob("scratch")), default=0)
+
+
+def test_a_section_that_no_workload_has_is_named(fake_fio: FakeFio, host: Host, disk: Path) -> None:
+    with pytest.raises(UsageError, match="--place journal") as error:
+        measure(fake_fio, host, disk, "iris.ranwrite", places=(("journal", str(disk)),), scratch_bytes=16 * MIB)
+    assert error.value.hint == "here: wij, db"
+    place = (("wij", str(disk / "none")),)
+    with pytest.raises(RefusedError):
+        measure(fake_fio, host, disk, "iris.ranwrite", places=place, scratch_bytes=16 * MIB)
+    assert os.listdir(disk) == []
+
+
+# -- the page cache ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["buffered.seq-128k-r100", "buffered.seq-1m-r100"])
+def test_buffered_reads_go_through_the_page_cache_and_all_others_pass_it_by(name: str) -> None:
+    argv = fio.command(fio.Job(get(name), 1.0, 64 * MIB, 0))
+    assert "--direct=0" in argv
+    others = [one for one in expand_workloads(["*"]) if not one.startswith(("buffered.", "net."))]
+    for other in others:
+        assert "--direct=0" not in fio.command(fio.Job(get(other), 1.0, 64 * MIB, 64 * MIB)), other
+
+
+@needs_fio
+def test_a_buffered_read_begins_with_an_empty_cache_of_its_file(disk: Path, host: Host) -> None:
+    """By the kernel's own count: every run reads from the device what it has not read itself before."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock
+    chosen = settings(disk, scratch_bytes=32 * MIB, seconds=0.2, budget_seconds=9.0, force=True)
+    found = bench(host, ("buffered.seq-1m-r100",), chosen)
+    read = 512 * (resource.getrusage(resource.RUSAGE_CHILDREN).ru_inblock - before)
+    runs = [*found.series.warm_up, *(run for one in found.series.rounds for run in one.runs)]
+    assert len(runs) > 3
+    assert read >= 0.8 * sum(min(run.figures.read_bytes, 32 * MIB) for run in runs)
