@@ -7,9 +7,10 @@ from typing import Final
 
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.whole import Facts
-from advisor.recommend import infoscale, iscsi
+from advisor.recommend import infoscale, iris, iscsi
 from advisor.recommend.records import Case
 from advisor.rules.buffers import below_bandwidth_delay
+from advisor.rules.iris import WRITE_DAEMONS_PROFILE
 from advisor.rules.llt_path import DATAGRAMS, as_seen, contradicts_seen, heartbeat_only, private_links, stays_local
 from advisor.rules.lookup import (
     BEEGFS_NVME,
@@ -122,6 +123,7 @@ _CASES: Mapping[str, Callable[[Facts, Workload], tuple[Case, ...]]] = {
     LLT_FLOW_CONTROL: _llt,
     NUMA_PINNING: _numa,
     BEEGFS_NVME: _beegfs,
+    WRITE_DAEMONS_PROFILE: iris.cases,
     **dict.fromkeys(iscsi.PROFILES, iscsi.cases),
 }
 
@@ -144,6 +146,8 @@ def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | Non
         return infoscale.contrary(configuration, workload)
     if profile in iscsi.PROFILES and workload is not None:
         return iscsi.contrary(workload)
+    if profile == WRITE_DAEMONS_PROFILE:
+        return iris.contrary(facts, workload)
     if profile not in (JUMBO_FRAMES, NETWORK_BUFFERS, LLT_FLOW_CONTROL):
         return None
     if profile == LLT_FLOW_CONTROL or not facts.network_storage:

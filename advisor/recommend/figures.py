@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from advisor.recommend import infoscale, iscsi
+from advisor.recommend import infoscale, iris, iscsi
 from advisor.recommend.records import Figure
 from advisor.rules import sources
 from advisor.rules.lookup import BEEGFS_NVME, JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
@@ -79,5 +79,6 @@ FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
         ),
     ),
     **infoscale.FIGURES,
+    **iris.FIGURES,
     **iscsi.FIGURES,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 
 from advisor.facts.array import Array
@@ -113,22 +114,31 @@ ALTERNATE_SHARED = Rule(
 
 
 def wij_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(finding for one in facts.iris for finding in _wij_shared(one))
+    wanted = workload is not None and _many_random_writes(workload)
+    return tuple(finding for one in facts.iris for finding in _wij_shared(one, wanted=wanted))
 
 
-def _wij_shared(one: Iris) -> Iterator[Finding]:
+def _wij_shared(one: Iris, *, wanted: bool) -> Iterator[Finding]:
     for wij in _of(one, "wij"):
         databases = _meets(wij, _of(one, "database"))
         if databases:
             yield WIJ_SHARED.found(
-                "info",
+                "advice" if wanted else "info",
                 title=f"The WIJ of {label(one)} lies with its databases",
                 why="In each cycle the write daemons send large writes to the WIJ, then random ones to the databases: "
-                "reads of the databases wait behind both.",
+                "reads of the databases wait behind both."
+                + (" The declared workload writes at least half of the time." if wanted else "")
+                + (f" {_MIRROR_QUOTA}" if one.mirror else ""),
                 evidence={"instance": label(one), "detail": tuple(map(_words, (wij, *databases)))},
                 advice="set wijdir in the cpf to a volume of its own",
-                intent=True,
+                intent=not wanted,
             )
+
+
+_MIRROR_QUOTA = (
+    "The article's mirror kept both on one io2 volume for one reason: the account's quota counts the volumes of both "
+    "members."
+)
 
 
 WIJ_SHARED = Rule(
@@ -140,6 +150,41 @@ WIJ_SHARED = Rule(
     hurts_when="It costs a volume; the article's mirror kept both on one io2 volume because of the account's quota.",
     sources=(sources.IRIS_GP3,),
     function=wij_shared,
+)
+
+
+def parts_apart(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(finding for one in facts.iris for finding in _parts_apart(one))
+
+
+def _parts_apart(one: Iris) -> Iterator[Finding]:
+    parts = tuple(place for role in ("database", "wij", "journal") for place in _of(one, role) if place.disks)
+    volumes = tuple(dict.fromkeys(place.mountpoint for place in parts))
+    if not any(set(first.disks).isdisjoint(second.disks) for first in parts for second in parts):
+        return
+    targets = "; ".join(f"--target {shlex.quote(place)}" for place in volumes if place)
+    yield PARTS_APART.found(
+        "info",
+        title=f"The databases, WIJ and journal of {label(one)} lie on {len(volumes)} volumes",
+        why="A cycle of the write daemons fills the volume of the WIJ with large writes, then that of the databases "
+        "with small ones; each commit waits for that of the journal. A measurement in one directory is of one of them.",
+        evidence={"instance": label(one), "detail": tuple(map(_words, parts))},
+        advice=f"measure each part where it lies, longer than AWS takes to throttle (--seconds 60): {targets}; advisor "
+        "limits --volumes FILE names what each volume carries",
+        intent=True,
+    )
+
+
+PARTS_APART = Rule(
+    id="iris.parts-apart",
+    title="Databases, WIJ and journal lie on different volumes",
+    what="The disks below the databases of applications, wijdir and the journal directory, where they differ.",
+    why="The article's tests 1 and 2 give each a volume of its own, so that the bursts of the WIJ do not hold up "
+    "the reads of the databases.",
+    helps_when="Measuring and sizing: IOPS and MB/s are bought for each part by what it writes.",
+    hurts_when="Nothing is wrong with it; three volumes are paid for and watched.",
+    sources=(sources.IRIS_GP3,),
+    function=parts_apart,
 )
 
 
@@ -251,27 +296,58 @@ VM_SETTINGS = Rule(
 )
 
 
+def _many_random_writes(workload: Workload) -> bool:
+    """The load of the article's tests: at least half writes, and not in sequence; write daemons write at random."""
+    return workload.is_write_heavy and not workload.is_sequential
+
+
 def write_daemons(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if workload is not None and not workload.is_write_heavy:
+    if workload is not None and not _many_random_writes(workload):
         return ()
     return tuple(
-        finding for one in facts.iris if one.settings is not None for finding in _write_daemons(one, one.settings)
+        finding
+        for one in facts.iris
+        if one.settings is not None
+        for finding in _write_daemons(facts, one, one.settings, workload)
     )
 
 
-def _write_daemons(one: Iris, settings: Cpf) -> Iterator[Finding]:
+def _write_daemons(facts: Facts, one: Iris, settings: Cpf, workload: Workload | None) -> Iterator[Finding]:
     below = tuple(_below_article(settings))
-    if below:
-        yield WRITE_DAEMONS.found(
-            "info",
-            why="The article's tests of high write rates ran with Asyncwij=16 (8 by itself), wdparm=16,32,512,128 (16 "
-            "write daemons, 8 by itself; a device table of 32; at most 512 writes in flight, 128 for each daemon) and "
-            "wduseasyncio=1.",
-            evidence={"instance": label(one), "cpf": one.cpf, "detail": below},
-            advice=plan(WRITE_DAEMONS_PROFILE, cpfs=(one.cpf,)),
-            profile=WRITE_DAEMONS_PROFILE,
-            intent=True,
+    if not below:
+        return
+    volumes, slow = write_volumes(facts, one)
+    wanted = workload is not None and not slow
+    yield WRITE_DAEMONS.found(
+        "advice" if wanted else "info",
+        why="The article's tests of high write rates ran with Asyncwij=16 (8 by itself), wdparm=16,32,512,128 (16 "
+        "write daemons, 8 by itself; a device table of 32; at most 512 writes in flight, 128 for each daemon) and "
+        "wduseasyncio=1. " + _volume_words(volumes, slow, workload),
+        evidence={"instance": label(one), "cpf": one.cpf, "detail": below, "disks": volumes},
+        advice=plan(WRITE_DAEMONS_PROFILE, cpfs=(one.cpf,)),
+        profile=WRITE_DAEMONS_PROFILE,
+        intent=not wanted,
+    )
+
+
+def write_volumes(facts: Facts, one: Iris) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The disks below the databases and the WIJ, and those of them that rotate, where more writes only queue."""
+    places = (*_of(one, "database"), *_of(one, "wij"))
+    names = tuple(dict.fromkeys(name for place in places for name in place.disks))
+    turning = {disk.name for disk in facts.disks if disk.rotational}
+    return names, tuple(name for name in names if name in turning)
+
+
+def _volume_words(volumes: tuple[str, ...], slow: tuple[str, ...], workload: Workload | None) -> str:
+    if slow:
+        return (
+            f"Here databases or WIJ lie on rotating disks ({', '.join(slow)}), where more writes in flight only queue."
         )
+    where = f"Databases and WIJ lie on {len(volumes)} volumes here. " if len(volumes) > 1 else ""
+    if workload is None:
+        return f"{where}Whether this host writes that much cannot be told without a declared workload."
+    share = round(100 * (workload.write_share or 0))
+    return f"{where}{workload.subject} is such a load: {share} % of it are writes, at random."
 
 
 def _below_article(settings: Cpf) -> Iterator[str]:
@@ -335,6 +411,7 @@ RULES = (
     JOURNAL_SHARED,
     ALTERNATE_SHARED,
     WIJ_SHARED,
+    PARTS_APART,
     OTHER_FILE_SYSTEM,
     STRIPE_SIZE,
     VM_SETTINGS,

@@ -10,7 +10,7 @@ from advisor.facts.cpf_text import Cpf
 from advisor.facts.iris import Iris, IrisPlace, Role
 from advisor.facts.memory import HugePagePool
 from advisor.rules import Finding, iris, iris_memory, judge, parse_workload
-from tests.rules.build import GIB, LARGE_BUFFERS, array, facts, nothing_known, replaced
+from tests.rules.build import GIB, LARGE_BUFFERS, array, disk, facts, nothing_known, replaced
 
 MIB = 1 << 20
 SETTINGS = Cpf(
@@ -113,7 +113,30 @@ FIRES: tuple[tuple[str, str | None, dict[str, Any], str, str], ...] = (
     ("iris.vm-settings", None, {"sysctl": {**QUIET, "vm.swappiness": "60"}}, "info", "Swapping"),
     ("iris.vm-settings", None, {"sysctl": {**QUIET, "vm.dirty_ratio": "20"}}, "info", "write-back"),
     ("iris.write-daemons", None, {"iris": given({"asyncwij": None, "wdparm": ()})}, "info", "fewer write daemons"),
-    ("iris.write-daemons", "write=60%", {"iris": given({"wduseasyncio": 0})}, "info", "fewer write daemons"),
+    ("iris.write-daemons", "write=60%", {"iris": given({"wduseasyncio": 0})}, "advice", "fewer write daemons"),
+    ("iris.write-daemons", "iris,write=70%", {"iris": given({"asyncwij": 8})}, "advice", "fewer write daemons"),
+    (
+        "iris.write-daemons",
+        "iris,write=70%",
+        {"iris": given({"asyncwij": 8}), "disks": (disk("nvme5n1", rotational=True),)},
+        "info",
+        "fewer write daemons",
+    ),
+    (
+        "iris.wij-shared",
+        "iris,write=70%",
+        {"iris": given(places=(place("wij", "a"), place("database", "a", name="APP")))},
+        "advice",
+        "lies with its databases",
+    ),
+    ("iris.parts-apart", None, {}, "info", "on 3 volumes"),
+    (
+        "iris.parts-apart",
+        "iris",
+        {"iris": given(places=(place("journal", "a"), place("wij", "b"), place("database", "b", name="APP")))},
+        "info",
+        "on 2 volumes",
+    ),
     ("iris.mirror-round-trip", FAR, {"iris": given(mirror="Failover Primary")}, "info", "another zone"),
 )
 SILENT: tuple[tuple[str, str | None, dict[str, Any]], ...] = (
@@ -169,6 +192,10 @@ SILENT: tuple[tuple[str, str | None, dict[str, Any]], ...] = (
     ("iris.vm-settings", None, {"sysctl": {**QUIET, "vm.dirty_ratio": "0", "vm.dirty_bytes": "1073741824"}}),
     ("iris.write-daemons", None, {}),
     ("iris.write-daemons", "iris", {"iris": given({"asyncwij": 8})}),
+    ("iris.write-daemons", "backup", {"iris": given({"asyncwij": 8})}),
+    ("iris.parts-apart", None, {"iris": ()}),
+    ("iris.parts-apart", None, {"iris": given(places=TOGETHER)}),
+    ("iris.parts-apart", None, {"iris": given(places=(place("wij", "a", "a", "b"), place("journal", "b", "b")))}),
     ("iris.write-daemons", None, {"iris": (instance(None, ()),)}),
     ("iris.mirror-round-trip", None, {}),
     ("iris.mirror-round-trip", FAR, {"iris": ()}),
