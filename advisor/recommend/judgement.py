@@ -156,8 +156,20 @@ def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload |
         told = next(one for one in plan.skipped if one.state == "unknown")
         return ("no" if fits == "no" else "perhaps"), "unknown", f"It cannot be told: {told.tunable}: {told.reason}."
     if any(one.state in SATISFIED for one in plan.skipped):
+        if standing == "intent" and _is_case(outlook.name, facts, workload):
+            return (
+                "yes",
+                "in-force",
+                "All that it sets here is there already. The declared workload is one of its cases.",
+            )
         return fits, "in-force", f"All that it sets here is there already. {summary}"
     return "no", "not-applicable", f"It does not apply here: {_not_applicable(plan)}."
+
+
+def _is_case(profile: str, facts: Facts, workload: Workload | None) -> bool:
+    """Whether the declared workload is one for which the source names the profile: none of its cases is denied."""
+    held = [case.holds for case in cases(profile, facts, workload)] if workload is not None else []
+    return held.count(True) > 1 and False not in held
 
 
 def _waits_for_names(profile: Profile | None, facts: Facts) -> bool:

@@ -64,7 +64,8 @@ def short_pool(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             why="IRIS takes all of its shared memory from huge pages or none of it. With pages of "
             f"{facts.memory.page_bytes:,} bytes it can be swapped out, and every process that touches all of it has up "
             f"to {tables >> 20:,} MiB of page tables of its own. Pages that are there are taken when IRIS starts next; "
-            "where memory is too fragmented for so many, hugepages= on the kernel command line reserves them at boot.",
+            "where memory is too fragmented for so many, hugepages= on the kernel command line reserves them at boot."
+            + _not_free(facts, asking, (needed - pool.total) * pool.size_bytes),
             evidence={
                 "instances": tuple(label(one) for one, _ in asking),
                 "huge_pages": pool.total,
@@ -76,6 +77,15 @@ def short_pool(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             profile=PROFILE,
         ),
     )
+
+
+def _not_free(facts: Facts, asking: tuple[tuple[Iris, int], ...], missing: int) -> str:
+    """What to do where the pages are not free now: an instance that runs holds the memory that it will take again."""
+    available, running = facts.memory.available_bytes, [label(one) for one, _ in asking if one.running]
+    if available is None or missing <= available:
+        return ""
+    stop = f" Stop {', '.join(running)} first, which holds that memory in small pages." if running else ""
+    return f" {missing >> 20:,} MiB are needed and {available >> 20:,} are available now.{stop}"
 
 
 SHORT_POOL = Rule(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.articles.table import Case, limited
+from tests.articles.iris_hosts import GP3_MOST, IO2_WIJ, TEST_1, TEST_2, VOLUMES_1, iris, volumes
+from tests.articles.table import Case, found, limited, limited_account, planned, recommended
 from tests.articles.volume_hosts import gp3, over_volumes
 
 CASES: Final[tuple[Case, ...]] = (
@@ -31,5 +32,83 @@ CASES: Final[tuple[Case, ...]] = (
         ask=limited("/iris", gp3(16)),
         says=("1,000 MB/s reading by EBS volume", "16,000 read IOPS by EBS volume", "linear over 16 disks"),
         never=(": 256,000",),
+    ),
+    Case(
+        case="A single io2 volume of 256,000 IOPS",
+        article="S002: io2 Block Express carries 256,000 IOPS and 4,000 MB/s for each volume",
+        host=iris(TEST_1),
+        ask=limited("/iris/wij", VOLUMES_1),
+        says=("256,000 write IOPS by EBS volume", "4,194 MB/s writing by EBS volume"),
+    ),
+    Case(
+        case="gp3 as it comes",
+        article="S002: 3,000 IOPS and 125 MB/s by default",
+        host=iris(TEST_1),
+        ask=limited("/iris/jrn", VOLUMES_1),
+        says=("3,000 write IOPS by EBS volume", "131 MB/s writing by EBS volume"),
+    ),
+    Case(
+        case="Two io2 volumes striped, above the instance",
+        article="S002: the instance must carry what the volumes do; r5b.24xlarge: 260,000 IOPS and 7,500 MB/s",
+        host=iris({"db": [2, 3]}),
+        ask=limited("/iris/db", volumes({2: IO2_WIJ, 3: IO2_WIJ})),
+        says=("260,000 read IOPS by EC2 instance", "7,500 MB/s reading by EC2 instance"),
+    ),
+    Case(
+        case="An instance that no table has",
+        article="S002: limits of the instance come before those of the volumes",
+        host=iris({"db": [2]}, instance="r99z.24xlarge"),
+        ask=limited("/iris/db", volumes({2: GP3_MOST})),
+        says=("16,000 read IOPS by EBS volume",),
+        never=("by EC2 instance",),
+    ),
+    Case(
+        case="Volumes of which nothing is declared",
+        article="S002: there are limits everywhere, of the account too: review them before testing",
+        host=iris(TEST_1),
+        ask=limited_account(),
+        says=("unknown: quota of the AWS account", "aws service-quotas list-service-quotas --service-code ebs"),
+    ),
+    Case(
+        case="The same in a scan",
+        article="S002: all volumes of the region count in one total, those of a mirror too",
+        host=iris(TEST_1, mirror="Failover^Primary"),
+        ask=found("ebs.account-quota"),
+        says=("(info)", "aws service-quotas"),
+    ),
+    Case(
+        case="A timeout of 30 seconds",
+        article="S002: AWS slows volumes down beyond what was bought; its guide asks for the longest timeout",
+        host=iris(TEST_1),
+        ask=found("disks.ebs-timeout"),
+        says=("(advice)", "io_timeout"),
+    ),
+    Case(
+        case="The plan for volumes of EBS",
+        article="S002: minimal changes to the operating system",
+        host=iris(TEST_1),
+        ask=planned("ebs-volumes"),
+        says=("block:nvme2n1:io_timeout 30000 →",),
+    ),
+    Case(
+        case="mq-deadline on EBS volumes",
+        article="S002: the operating system as it is: none is what the kernel gives an NVMe device",
+        host=iris(TEST_2, scheduler="mq-deadline"),
+        ask=found("ebs.scheduler"),
+        says=("(info)", "echo none"),
+    ),
+    Case(
+        case="The scheduler none",
+        article="S002: the operating system as it is",
+        host=iris(TEST_2),
+        ask=found("ebs.scheduler"),
+        says=("no finding",),
+    ),
+    Case(
+        case="Volumes of EBS are recommended their profile",
+        article="S002: AWS takes seconds to notice that a volume is above what was bought, and then delays it",
+        host=iris(TEST_1),
+        ask=recommended("ebs-volumes"),
+        says=("yes (symptom)",),
     ),
 )

@@ -11,7 +11,6 @@ from tests.ceilings.hosts import EBS
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
 
 _SECTORS: Final = 1 << 30
-_CHUNK_SECTORS: Final = 8192  # stripes of 4 MiB, as the article's
 ARTICLE: Final = "Asyncwij=16\nglobals=0,0,589824,0,0,0\nwdparm=16,32,512,128\nwduseasyncio=1\n"
 DEFAULTS: Final = "globals=0,0,589824,0,0,0\n"
 TEST_1: Final[Mapping[str, Sequence[int]]] = {"jrn": [1], "wij": [2], "db": [3]}
@@ -27,6 +26,8 @@ def iris(
     journal: str = "jrn",
     mirror: str = "",
     pages: int = 0,
+    available_gib: int = 700,
+    chunk_kib: int = 4096,
     distribution: str = "rhel-8",
     kind: str = "xfs",
     scheduler: str = "none",
@@ -44,10 +45,13 @@ def iris(
         made.ec2(instance)
         made.link("eth0", "10.0.1.5/24", driver="ena", mtu=9001, speed=None, route=True)
         made.drive(0, EBS, gib=50, at=("/",), kind="xfs")
+        made.files["/proc/meminfo"] = made.files["/proc/meminfo"].replace(
+            f"MemAvailable: {(768 << 20) * 2 // 3}", f"MemAvailable: {available_gib << 20}"
+        )
         pool = "/sys/kernel/mm/hugepages/hugepages-2048kB"
         made.files |= {f"{pool}/nr_hugepages": f"{pages}\n", f"{pool}/free_hugepages": "0\n"}
         for at, (name, numbers) in enumerate(layout.items()):
-            _volume(made, at, f"/iris/{name}", numbers, kind, scheduler, model, rotational)
+            _volume(made, at, f"/iris/{name}", numbers, (kind, scheduler, model), 2 * chunk_kib, rotational=rotational)
         _instance(made, cpf, wij, journal, mirror, running)
         return made.host()
 
@@ -55,8 +59,16 @@ def iris(
 
 
 def _volume(
-    made: WholeHost, at: int, place: str, numbers: Sequence[int], kind: str, scheduler: str, model: str, rotational: bool
+    made: WholeHost,
+    at: int,
+    place: str,
+    numbers: Sequence[int],
+    words_of: tuple[str, str, str],
+    chunk_sectors: int,
+    *,
+    rotational: bool,
 ) -> None:
+    kind, scheduler, model = words_of
     for number in numbers:
         made.drive(number, model, gib=1000, at=())
         queue = next(path for path in made.files if f"/nvme{number}n1/queue/scheduler" in path)
@@ -70,7 +82,7 @@ def _volume(
     made.dm(at, name, "LVM-" + f"{at}" * 32 + "v" * 32, [f"nvme{number}n1" for number in numbers], sectors=_SECTORS)
     made.mount(f"253:{at}", place, kind)
     members = " ".join(f"259:{10 * number} 2048" for number in numbers)
-    table = f"{name}: 0 {_SECTORS} striped {len(numbers)} {_CHUNK_SECTORS} {members}\n"
+    table = f"{name}: 0 {_SECTORS} striped {len(numbers)} {chunk_sectors} {members}\n"
     known = made.answers.get(("dmsetup", "table"))
     made.answer(("dmsetup", "table"), getattr(known, "stdout", "") + table)
 

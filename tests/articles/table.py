@@ -180,6 +180,27 @@ def limited(place: str, volumes: str = "") -> Ask:
     return Ask(f"advisor limits{' --volumes FILE' if volumes else ''}", answer)
 
 
+def limited_account(volumes: str = "") -> Ask:
+    """What ``advisor limits`` says of all volumes together: against the instance and the account, and what is unknown."""
+
+    def answer(host: Host) -> str:
+        facts = scan(host)
+        declared = parse_declared(volumes.encode(), "volumes.toml")
+        document = limits_document(limits_of(facts, read_surroundings(host, facts), declared))
+        bought: Any = document["bought"]
+        unknown: Any = document["unknown"]
+        notes: Any = document["notes"]
+        units = {"read_mb_per_s": "MB/s", "read_iops": "IOPS"}
+        together = [
+            f"volumes {one['volumes']:,.0f} {units[one['quantity']]}, instance {one['instance']:,.0f}: "
+            f"{100 * one['unusable']:.0f} % not usable"
+            for one in bought
+        ]
+        return "; ".join((*together, *notes, *(f"unknown: {one['what']} ({one['why']})" for one in unknown)))
+
+    return Ask(f"advisor limits{' --volumes FILE' if volumes else ''}", answer)
+
+
 def _path(one: Mapping[str, Any]) -> str:
     units = {"read_mb_per_s": "MB/s reading", "write_mb_per_s": "MB/s writing", "read_iops": "read IOPS"}
     units["write_iops"] = "write IOPS"
