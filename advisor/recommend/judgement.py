@@ -157,11 +157,7 @@ def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload |
         return ("no" if fits == "no" else "perhaps"), "unknown", f"It cannot be told: {told.tunable}: {told.reason}."
     if any(one.state in SATISFIED for one in plan.skipped):
         if standing == "intent" and _is_case(outlook.name, facts, workload):
-            return (
-                "yes",
-                "in-force",
-                "All that it sets here is there already. The declared workload is one of its cases.",
-            )
+            summary, fits = "The declared workload is one of its cases.", "yes"
         return fits, "in-force", f"All that it sets here is there already. {summary}"
     return "no", "not-applicable", f"It does not apply here: {_not_applicable(plan)}."
 

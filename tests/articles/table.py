@@ -181,7 +181,7 @@ def limited(place: str, volumes: str = "") -> Ask:
 
 
 def limited_account(volumes: str = "") -> Ask:
-    """What ``advisor limits`` says of all volumes together: against the instance and the account, and what is unknown."""
+    """What ``advisor limits`` says of all volumes together, against the instance and the account, and the unknown."""
 
     def answer(host: Host) -> str:
         facts = scan(host)
