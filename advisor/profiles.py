@@ -27,7 +27,7 @@ MAX_GENERATIONS: Final = 16
 LOCAL_PROFILES: Final = Path("/etc/advisor/profiles")
 
 FieldSense = Literal["exactly", "at-least", "at-most", "keep"]
-ForEach = Literal["links", "units", "irqs", "disks", "arrays", "instances", "cpfs", "shared_links"]
+ForEach = Literal["links", "units", "irqs", "disks", "arrays", "instances", "cpfs", "shared_links", "maps"]
 Operator = Literal["is", "is-not", "at-least", "at-most", "exists", "count-at-least"]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
 ParameterName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
@@ -380,9 +380,12 @@ def _check_tunable(wanted: Wanted, field: Place) -> None:
         raise _FieldError((*field, "tunable"), error.message, error.hint) from error
 
 
+_A_MAP: Final = "/etc/multipath.conf:defaults"
+
+
 def _example(identity: str) -> str:
     """An id of the same form, in which every place is filled."""
-    filled = re.sub(r"\{\w+\}", "1", identity.replace("{cpf}", "/usr/irissys/iris.cpf"))
+    filled = re.sub(r"\{\w+\}", "1", identity.replace("{cpf}", "/usr/irissys/iris.cpf").replace("{map}", _A_MAP))
     filled = filled.replace("unit:1:", "unit:1.service:")
     return filled.replace("file:1:", "file:/etc/beegfs/1.d/beegfs-storage.conf:")
 
@@ -467,6 +470,7 @@ _EACH: Final[Mapping[str, str]] = {
     "arrays": r"(block|md):\{array\}:[a-z_]+",
     "instances": r"file:\{instance\}:(tune|conn)\w+",
     "cpfs": r"file:\{cpf\}:config/\w+",
+    "maps": r"file:\{map\}/(path_selector|rr_min_io_rq)",
     "shared_links": r"sysctl:net\.ipv4\.conf\.\{shared_link\}\.(arp_announce|arp_filter|arp_ignore|rp_filter)",
 }
 _SHAPES: Final[Mapping[str, str]] = {

@@ -50,6 +50,17 @@ def scan(
     picture: Annotated[
         bool, typer.Option("--picture", help="Draw the nodes in the terminal, in place of the page of the scan.")
     ] = False,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            min=0.1,
+            max=3600,
+            help="Read the load of each multipath path over this long, under a load that runs. Without it: since each "
+            "path was added.",
+        ),
+    ] = None,
 ) -> int:
     """What this host is, and what is wrong with it. Needs no root; what root would add is listed as unknown."""
     from advisor.cli.scan_picture import check_files
@@ -63,8 +74,15 @@ def scan(
     if picture and as_json:
         raise UsageError("--picture and --json exclude each other")
     check_files({"--svg": svg, "--html": html}, printing="--json" if as_json else "--picture" if picture else None)
+    if interval is not None and (root or snapshot):
+        raise UsageError(
+            "--interval reads this host twice, and a capture has one reading",
+            hint="leave out --interval: the counts since each path was added are judged",
+        )
     host = the_host(root, snapshot)
     facts = scan_host(host)
+    if interval is not None:
+        facts = _over_interval(host, facts, interval)
     findings = judge(facts, declared)
     is_told = (svg or html or picture) and _draw(host, facts, findings, svg=svg, html=html, picture=picture)
     if not is_told:
@@ -166,3 +184,12 @@ def declared_workload(workload: str | None) -> Workload | None:
     from advisor.recommend import declared
 
     return declared(workload)
+
+
+def _over_interval(host: Host, facts: Facts, seconds: float) -> Facts:
+    import msgspec
+
+    from advisor.facts.path_load import over_interval
+
+    say(f"Reading the load of the paths for {seconds:g} s.")
+    return msgspec.structs.replace(facts, path_load=over_interval(host, facts.arrays, seconds))

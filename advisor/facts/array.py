@@ -31,6 +31,18 @@ class Part(msgspec.Struct, frozen=True):
                 yield from member.devices()
 
 
+class PathGroup(msgspec.Struct, frozen=True):
+    """A priority group of a multipath map, as device-mapper's table has it.
+
+    ``selector`` is round-robin, service-time …; ``requests_per_turn`` what one path gets before the next has its turn,
+    None where that is not told or not the same for all. ``paths`` by `Disk.name`.
+    """
+
+    selector: str
+    requests_per_turn: int | None
+    paths: tuple[str, ...]
+
+
 class Array(msgspec.Struct, frozen=True):
     """A device made of others.
 
@@ -75,3 +87,5 @@ class Array(msgspec.Struct, frozen=True):
     mirrored stripes, layered volumes. None where it does, or where it is unknown."""
     queue: Mapping[str, str] = {}
     """Raw queue attributes of the array itself, by their sysfs names, as in `Disk.queue`."""
+    path_groups: tuple[PathGroup, ...] = ()
+    """Of a multipath map whose table could be read."""

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
+import msgspec
+
 from advisor.facts import dm, md, recorded
-from advisor.facts.array import Array, Part
+from advisor.facts.array import Array, Part, PathGroup
 from advisor.facts.block import BlockNames, natural, read_queue, read_size
 from advisor.facts.disks import Disk
 from advisor.facts.dm import DmDevice
-from advisor.facts.dm_text import Shape, failed_paths
+from advisor.facts.dm_text import Shape, TableGroup, failed_paths, multipath_groups
 from advisor.facts.md_sources import read_md
 from advisor.facts.multipath_text import MultipathMap
 from advisor.facts.segments import structure_of_targets
@@ -34,6 +36,7 @@ QUEUE_ATTRIBUTES = (
     "logical_block_size",
 )
 _AFTER_MD = frozenset("0123456789_")
+_COUNTED = frozenset({"round-robin", "queue-length", "service-time", "historical-service-time"})
 _ORDER = ("md", "lvm", "dm-multipath", "dm", "controller")
 
 
@@ -107,7 +110,7 @@ class _Reader:
 
     def multipath(self, device: DmDevice) -> Array:
         failed, state = self._paths(device)
-        return self._array(
+        made = self._array(
             device,
             "dm-multipath",
             dm.shape(device) or Shape("multipath"),
@@ -117,6 +120,27 @@ class _Reader:
             failed=failed or (),
             progress=None,
             detail={"wwid": device.uuid.removeprefix("mpath-")} if device.uuid.startswith("mpath-") else {},
+        )
+        return msgspec.structs.replace(made, path_groups=self._path_groups(device))
+
+    def _path_groups(self, device: DmDevice) -> tuple[PathGroup, ...]:
+        words = next((one.words for one in device.targets or () if one.kind == "multipath"), ())
+        groups = tuple(self._path_group(one) for one in multipath_groups(words))
+        recorded_map = self.recorded_maps.get(device.name) if not groups else None
+        return groups or tuple(
+            PathGroup(one.policy.partition(" ")[0], None, tuple(path.device for path in one.paths))
+            for one in (recorded_map.groups if recorded_map else ())
+        )
+
+    def _path_group(self, group: TableGroup) -> PathGroup:
+        # Each of the kernel's selectors that has a count takes it first, as repeat_count (dm-round-robin.c and others).
+        turns = {arguments[0] for _, arguments in group.paths if arguments}
+        turn = turns.pop() if len(turns) == 1 and group.selector in _COUNTED else ""
+        names = (self.names.by_number(number) for number, _ in group.paths)
+        return PathGroup(
+            group.selector,
+            int(turn) if turn.isascii() and turn.isdigit() and len(turn) < 10 else None,
+            tuple(name for name in names if name),
         )
 
     def _paths(self, device: DmDevice) -> tuple[tuple[str, ...] | None, str | None]:

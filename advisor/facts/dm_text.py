@@ -171,6 +171,59 @@ def _multipath_detail(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((key, value) for key, value in detail.items() if value)
 
 
+class TableGroup(msgspec.Struct, frozen=True):
+    """A priority group in a multipath table: its selector, and each path's device number and selector arguments."""
+
+    selector: str
+    paths: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+class _Words:
+    """A table's words, taken one after the other; IndexError where they end or are no number."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+        self.at = 0
+
+    def word(self) -> str:
+        self.at += 1
+        return self.words[self.at - 1]
+
+    def number(self) -> int:
+        found = _int((self.word(),), 0)
+        if found is None:
+            raise IndexError
+        return found
+
+    def take(self, count: int) -> tuple[str, ...]:
+        if self.at + count > len(self.words):
+            raise IndexError
+        self.at += count
+        return self.words[self.at - count : self.at]
+
+
+def multipath_groups(words: tuple[str, ...]) -> tuple[TableGroup, ...]:
+    """The priority groups of a multipath table in their order; none where the text is cut (dm-mpath.c).
+
+    ``#features … #handler … #groups initial``, then each: ``selector #args … #paths #path_args``, device and arguments.
+    """
+    left = _Words(words)
+    try:
+        left.take(left.number())
+        left.take(left.number())
+        count, _ = left.number(), left.number()
+        return tuple(_table_group(left) for _ in range(count))
+    except IndexError:
+        return ()
+
+
+def _table_group(left: _Words) -> TableGroup:
+    selector = left.word()
+    left.take(left.number())
+    paths, arguments = left.number(), left.number()
+    return TableGroup(selector, tuple((left.word(), left.take(arguments)) for _ in range(paths)))
+
+
 def path_numbers(words: tuple[str, ...]) -> tuple[str, ...]:
     """Device numbers among a table's words, each once."""
     return tuple(dict.fromkeys(word for word in words if _DEVICE.fullmatch(word)))

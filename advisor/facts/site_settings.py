@@ -16,6 +16,7 @@ import msgspec
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.host.config_text import canonical, meant_by
 
 MAX_TEXT: Final = 200
 """Characters of a value that are kept; more would be no setting of these kinds."""
@@ -97,16 +98,30 @@ def parse_udev_rules(text: str) -> Iterator[tuple[int, Found]]:
 
 
 def parse_multipath(text: str) -> Iterator[tuple[int, Found]]:
-    """Key and value of each line, with the sections around it."""
-    sections: list[str] = []
+    """Key and value of each line, with the sections around it and what the innermost is for:
+    ``devices/device[VENDOR,PRODUCT]``."""
+    opened: list[int] = []
+    places: list[str] = []
+    own: list[dict[str, str]] = []
+    lines: list[tuple[int, str, str, int]] = []
     for number, line in _numbered(text):
         bare = re.split(r"\s[#!]", line, maxsplit=1)[0].rstrip()
-        if opened := _SECTION.match(bare):
-            sections.append(opened[1])
+        if section := _SECTION.match(bare):
+            above = f"{places[opened[-1]]}/" if opened else ""
+            opened.append(len(places))
+            places.append(above + section[1])
+            own.append({})
         elif bare.startswith("}"):
-            del sections[-1:]
+            del opened[-1:]
         elif found := _MULTIPATH.match(bare):
-            yield number, (found[1], found[2].strip(), "/".join(sections))
+            value = canonical(found[2])
+            if opened:
+                own[opened[-1]][found[1]] = value
+            lines.append((number, found[1], value, opened[-1] if opened else -1))
+    meant = [meant_by(place, settings) for place, settings in zip(places, own, strict=True)]
+    for number, key, value, at in lines:
+        scope = "" if at < 0 else places[at] + (f"[{meant[at]}]" if meant[at] else "")
+        yield number, (key, value, scope)
 
 
 def parse_script(text: str) -> Iterator[tuple[int, Found]]:

@@ -24,6 +24,7 @@ from advisor.facts.memory import Memory, read_memory
 from advisor.facts.network_storage import NetworkStorage, read_network_storage
 from advisor.facts.numa import Numa, read_numa
 from advisor.facts.owners import Owners, read_owners
+from advisor.facts.path_load import PathLoad, read_path_load
 from advisor.facts.site_settings import SiteSetting, read_site_settings
 from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_sysctl_sources
 from advisor.facts.systemd import Systemd, read_systemd
@@ -58,6 +59,7 @@ class Facts(msgspec.Struct, frozen=True):
     infoscale: InfoScale | None = None
     network_storage: tuple[NetworkStorage, ...] = ()
     systemd: Systemd | None = None
+    path_load: tuple[PathLoad, ...] = ()
 
 
 def scan(host: Host) -> Facts:
@@ -94,5 +96,6 @@ def scan(host: Host) -> Facts:
         infoscale=read_infoscale(host, llt, links, identity.cloud, unknown),
         network_storage=read_network_storage(host, disks, links, iscsi),
         systemd=read_systemd(host),
+        path_load=read_path_load(host, arrays),
         unknown=unknown.listed(),
     )

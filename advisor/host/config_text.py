@@ -8,7 +8,7 @@ asked for: what they say is what a rollback compares with.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -75,26 +75,50 @@ class Attribute(msgspec.Struct, frozen=True):
     value: str
     start: int
     end: int
+    opened: int
+    """The line that opens its section."""
+
+    @property
+    def key(self) -> str:
+        return self.place.rpartition("/")[2]
 
 
 class Section(msgspec.Struct, frozen=True):
-    """A section of a multipath.conf: the lines of its opening and of its closing brace."""
+    """A section of a multipath.conf: the lines of its opening and of its closing brace, and what it is for."""
 
     place: str
     opened: int
     closed: int
+    meant: str = ""
+    """``VENDOR,PRODUCT`` of a device section (``all_devs`` where it is for all), the WWID of a multipath section."""
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """A multipath.conf as multipath reads it."""
+    """A multipath.conf as multipath reads it.
+
+    A place is SECTION/KEY; ``devices/device[VENDOR,PRODUCT]/KEY`` and ``multipaths/multipath[WWID]/KEY`` are those of
+    the section that is for just that.
+    """
 
     sections: tuple[Section, ...]
     attributes: tuple[Attribute, ...]
 
+    def homes(self, section: str) -> tuple[Section, ...]:
+        """The sections that ``section`` names, in the order of the file."""
+        base, bracket, meant = section.partition("[")
+        wanted = meant.removesuffix("]") if bracket else None
+        return tuple(one for one in self.sections if one.place == base and wanted in (None, one.meant))
+
+    def at(self, place: str) -> tuple[Attribute, ...]:
+        """The lines that set ``place``, in the order of the file."""
+        section, _, key = place.rpartition("/")
+        opened = {one.opened for one in self.homes(section)}
+        return tuple(one for one in self.attributes if one.opened in opened and one.key == key)
+
     def ambiguous(self, place: str) -> bool:
         """Whether the section of ``place``, below another, is there more than once: which one is meant is not said."""
         section = place.rpartition("/")[0]
-        return "/" in section and sum(one.place == section for one in self.sections) > 1
+        return "/" in section and len(self.homes(section)) > 1
 
 
 def multipath_layout(lines: list[str]) -> Layout | Missing:
@@ -111,13 +135,27 @@ def multipath_layout(lines: list[str]) -> Layout | Missing:
         if shape == "w{":
             opened.append((tokens[0][0], number))
         elif shape == "}" and opened:
-            sections.append(Section(place, opened.pop()[1], number))
+            began = opened.pop()[1]
+            own = {one.key: one.value for one in attributes if one.opened == began}
+            sections.append(Section(place, began, number, meant_by(place, own)))
         elif re.fullmatch("ww+", shape) and opened:
             value = tokens[1]["word"] or tokens[1]["string"]
-            attributes.append(Attribute(number, f"{place}/{tokens[0][0]}", canonical(value), *tokens[1].span()))
+            span = tokens[1].span()
+            attributes.append(Attribute(number, f"{place}/{tokens[0][0]}", canonical(value), *span, opened[-1][1]))
         elif shape not in ("", "w"):
             return _odd(number)
     return _odd(opened[-1][1]) if opened else Layout(tuple(sections), tuple(attributes))
+
+
+def meant_by(place: str, settings: Mapping[str, str]) -> str:
+    """What a section is for, by what it sets: ``VENDOR,PRODUCT``, ``all_devs`` (RHEL 7) or a WWID; empty for others."""
+    if place == "multipaths/multipath":
+        return settings.get("wwid", "")
+    if place != "devices/device":
+        return ""
+    if "vendor" not in settings and settings.get("all_devs") in ("yes", "1"):
+        return "all_devs"
+    return f"{settings.get('vendor', '')},{settings.get('product', '')}"
 
 
 def _odd(number: int) -> Missing:
@@ -150,5 +188,5 @@ def multipath_value(text: str, place: str) -> str | Missing:
     if layout.ambiguous(place):
         section = place.rpartition("/")[0]
         return Missing("unreadable", f"{section} is there more than once, and which one is meant cannot be told")
-    values = [one.value for one in layout.attributes if one.place == place]
+    values = [one.value for one in layout.at(place)]
     return values[-1] if values else UNSET

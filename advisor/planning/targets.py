@@ -17,6 +17,7 @@ from advisor.planning.iris import NO_IRIS, huge_pages, select_cpfs
 from advisor.planning.irqs import select_irqs
 from advisor.planning.link_settings import no_setting, select_link_settings
 from advisor.planning.mtu import links_by_role, select_links
+from advisor.planning.multipath import NO_MAPS, select_maps
 from advisor.planning.order import rank_of
 from advisor.planning.placement import select_units
 from advisor.planning.records import Skipped, Target
@@ -124,6 +125,7 @@ _NONE_CHOSEN: Mapping[ForEach, str] = {
     "instances": NO_INSTANCES,
     "cpfs": NO_IRIS,
     "shared_links": NO_SHARED_NETWORK,
+    "maps": NO_MAPS,
 }
 
 
@@ -152,6 +154,8 @@ def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
         return select_cpfs(request.values, facts)
     if wanted.for_each == "shared_links":
         return select_shared_links(wanted, request.values, facts)
+    if wanted.for_each == "maps":
+        return select_maps(wanted, request.values, facts)
     if wanted.for_each == "units":
         if request.found:
             return select_found(request.found, facts, policy=str(request.values.get("policy") or "bind"))

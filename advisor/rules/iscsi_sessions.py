@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 
 from advisor.facts.array import Array
 from advisor.facts.iscsi import ISCSID_CONF, Iscsi, IscsiSession
+from advisor.facts.path_load import PathLoad
+from advisor.facts.site_settings import SiteSetting
 from advisor.facts.whole import Facts
-from advisor.rules import sources
+from advisor.rules import multipath, sources
 from advisor.rules.finding import Finding
-from advisor.rules.iscsi import session_links, sessions_of
-from advisor.rules.lookup import ISCSI, ISCSI_MULTIPATH, by_name, plan
+from advisor.rules.iscsi import sessions_of
+from advisor.rules.lookup import ISCSI, ISCSI_MULTIPATH, plan
 from advisor.rules.rule import Rule
 from advisor.rules.workload import Workload
 
@@ -279,21 +281,11 @@ DIGESTS = Rule(
 )
 
 
-def _speeds(facts: Facts, array: Array) -> dict[str, int]:
-    """Speeds of the links below a map's iSCSI paths; none where one of them is not known."""
-    links, members = by_name(facts), set(array.members)
-    names = session_links(one for one in sessions_of(facts) if members.intersection(one.disks))
-    speeds = {name: links[name].speed_mbps for name in names if name in links}
-    known = {name: speed for name, speed in speeds.items() if speed}
-    return known if len(known) == len(names) else {}
-
-
 def path_selector(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     found = []
     for array in facts.arrays:
-        policy = array.detail.get("policy", "")
-        if array.manager == "dm-multipath" and policy.startswith("round-robin"):
-            speeds = _speeds(facts, array)
+        if array.manager == "dm-multipath" and multipath.selector(array) == "round-robin":
+            speeds = multipath.link_speeds(facts, array)
             if len(set(speeds.values())) > 1:
                 found.append(_unequal(array, speeds))
     return tuple(found)
@@ -327,24 +319,42 @@ PATH_SELECTOR = Rule(
 )
 
 
-def late_switch(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if facts.iscsi is None or not facts.iscsi.multipath_disks:
+def _turn_words(facts: Facts, array: Array) -> tuple[str, ...]:
+    """What says that a map changes its path late, by its table or by the line that holds; nothing where none does."""
+    won, turn = multipath.winning(facts, array, "rr_min_io_rq"), multipath.requests_per_turn(array)
+    if turn is None and not multipath.sets_one_itself(facts):
+        turn = int(won.value) if won is not None and re.fullmatch(r"[0-9]{1,9}", won.value, re.ASCII) else None
+        if won is None or turn is None or turn < LATE_SWITCH_REQUESTS:
+            return ()
+        return (f"{array.name}: {_at(won)}",)
+    if turn is None or turn < LATE_SWITCH_REQUESTS:
         return ()
-    found = tuple(
-        f"{one.path}:{one.line}: {one.key} = {one.value}" + (f" for {one.scope}" if one.scope else "")
-        for one in facts.site_settings
-        if one.key == "rr_min_io_rq"
-        and re.fullmatch(r"[0-9]{1,9}", one.value, re.ASCII)
-        and int(one.value) >= LATE_SWITCH_REQUESTS
+    known = [word for word in multipath.product(facts, array) if word]
+    by = (
+        _at(won)
+        if won is not None
+        else "set by no file: multipath's own default, or its built-in entry for "
+        + (" ".join(known) if known else "the storage")
     )
-    if not found:
+    return (f"{array.name}: {turn} requests a turn in device-mapper's table; {by}",)
+
+
+def _at(won: SiteSetting) -> str:
+    return f"{won.path}:{won.line}: {won.key} = {won.value}" + (f" for {won.scope}" if won.scope else "")
+
+
+def late_switch(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    maps = multipath.iscsi_maps(facts)
+    found = tuple(text for one in maps for text in _turn_words(facts, one))
+    if facts.iscsi is None or not found:
         return ()
     return (
         LATE_SWITCH.found(
             "advice",
             why="So many requests go down one path before the next has its turn that few are ever on the others: the "
             "article had 128.0 MB/s over four 1 GbE paths while ESXi changed the path after 1,000 requests, and 394.5 "
-            "with that and the rest of the transport put right. The default is 1: without the line it would hold.",
+            "with that and the rest of the transport put right. Linux sends one request a turn by itself since 4.6; "
+            "this kernel takes what is configured.",
             evidence={"detail": found, "disks": facts.iscsi.multipath_disks},
             advice=plan(ISCSI_MULTIPATH),
             profile=ISCSI_MULTIPATH,
@@ -355,13 +365,87 @@ def late_switch(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
 LATE_SWITCH = Rule(
     id="iscsi.late-path-switch",
     title="multipath changes the path after many requests only",
-    what="rr_min_io_rq of 100 and more in /etc/multipath.conf and its conf.d, on a host with iSCSI disks below "
-    "multipath. (rr_min_io, which is not used, is advice.rr-min-io.)",
-    why="With fewer requests outstanding than that, the paths work one after the other and not side by side.",
-    helps_when="Sequential work over several links of the same speed.",
+    what="The requests that a path gets in a turn, by the table of each multipath map over iSCSI disks (dmsetup "
+    "table); where it cannot be read, rr_min_io_rq in the section of multipath.conf that holds for the map, on kernels "
+    "before 4.6. 100 and more. (rr_min_io, which is not used, is advice.rr-min-io.)",
+    why="With fewer requests outstanding than that, the paths work one after the other and not side by side. Since "
+    "Linux 4.6 the kernel sets the count to 1 itself, whatever a file says.",
+    helps_when="Sequential work over several links of the same speed, on an old kernel.",
     hurts_when="The storage's controllers hand a volume over at each change of path (an old active/passive array).",
-    sources=(sources.OPENFILER, sources.MULTIPATH_CONF),
+    sources=(sources.OPENFILER, sources.MULTIPATH_CONF, sources.DM_ROUND_ROBIN),
     function=late_switch,
 )
 
-RULES = (NOT_LOGGED_IN, REPLACEMENT_TIMEOUT, QUEUES, SMALL_BURSTS, DIGESTS, PATH_SELECTOR, LATE_SWITCH)
+
+def unequal_paths(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    arrays = {one.name: one for one in multipath.iscsi_maps(facts)}
+    loads = ((arrays[one.array], one) for one in facts.path_load if one.array in arrays)
+    return tuple(_unequal_paths(facts, *each) for each in loads if _is_unequal(facts, *each))
+
+
+def _is_unequal(facts: Facts, array: Array, load: PathLoad) -> bool:
+    """Whether one path of a group carries less than half, or more than twice, of an equal share, on equal links."""
+    if len(set(multipath.link_speeds(facts, array).values())) > 1:
+        return False
+    least = _REQUESTS_SINCE_ADDED if load.seconds is None else _REQUESTS_IN_INTERVAL
+    if sum(load.requests.values()) < least:
+        return False
+    fair = sum(load.bytes_moved.values()) / len(load.bytes_moved)
+    return min(load.bytes_moved.values()) < fair / 2 or max(load.bytes_moved.values()) > 2 * fair
+
+
+def _unequal_paths(facts: Facts, array: Array, load: PathLoad) -> Finding:
+    total = sum(load.bytes_moved.values()) or 1
+    by_disk = {disk: "+".join(one.links) for one in sessions_of(facts) for disk in one.disks if one.links}
+    is_late = bool(_turn_words(facts, array))
+    when = "since each was added" if load.seconds is None else f"in {load.seconds:g} s"
+    return UNEQUAL_PATHS.found(
+        "advice",
+        title=f"The paths of {array.name} do not carry equally",
+        why=f"The links of one priority group are equal, and what they carried {when} is not: the article's test is "
+        "that each path carries the same. "
+        + (
+            "A path that was lost for a time has less since then: look at an interval under load. "
+            if load.seconds is None
+            else ""
+        )
+        + ("The path changes after many requests only (iscsi.late-path-switch). " if is_late else ""),
+        evidence={
+            "array": array.name,
+            "disks": tuple(load.bytes_moved),
+            "detail": tuple(
+                f"{path}{f' by {by_disk[path]}' if path in by_disk else ''}: {100 * moved / total:.0f} %, "
+                f"{load.requests[path]:,} requests" + _rate(moved, load.seconds)
+                for path, moved in load.bytes_moved.items()
+            ),
+        },
+        advice=plan(ISCSI_MULTIPATH)
+        if is_late
+        else "advisor scan --interval 10 while a sequential load runs (advisor bench --workload iometer.maxtp-r100); "
+        "multipath -ll: one group with all paths (path_grouping_policy multibus), none failed; "
+        "iscsiadm -m session -P 1",
+        profile=ISCSI_MULTIPATH if is_late else None,
+    )
+
+
+def _rate(moved: int, seconds: float | None) -> str:
+    return "" if not seconds else f", {moved / seconds / 1e6:.1f} MB/s"
+
+
+_REQUESTS_SINCE_ADDED = 10_000
+_REQUESTS_IN_INTERVAL = 1_000
+
+UNEQUAL_PATHS = Rule(
+    id="iscsi.unequal-paths",
+    title="The paths of a multipath map do not carry equally",
+    what="Bytes by path within one priority group of each multipath map over iSCSI (/sys/block/*/stat), since the path "
+    "was added or over advisor scan --interval SECONDS: a path below half or above twice an equal share, of 10,000 "
+    "requests and more (1,000 in an interval). Groups over links of different speed are left out.",
+    why="Paths of a group that are used in turn carry the same; where they do not, the fullest link binds all.",
+    helps_when="Links of the same speed, and a load that needs more than one of them.",
+    hurts_when="A path was away or was added later: its counters are smaller for that alone. Look at an interval.",
+    sources=(sources.OPENFILER, sources.BLOCK_STAT),
+    function=unequal_paths,
+)
+
+RULES = (NOT_LOGGED_IN, REPLACEMENT_TIMEOUT, QUEUES, SMALL_BURSTS, DIGESTS, PATH_SELECTOR, LATE_SWITCH, UNEQUAL_PATHS)

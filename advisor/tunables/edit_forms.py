@@ -108,7 +108,7 @@ def multipath_edited(text: str, place: str, value: str) -> str:
     layout = _layout(lines, place)
     if layout is None:
         return text
-    found = [one for one in layout.attributes if one.place == place]
+    found = layout.at(place)
     if not found:
         return _multipath_added(lines, layout, place, value)
     last = found[-1]
@@ -122,7 +122,7 @@ def multipath_edited(text: str, place: str, value: str) -> str:
 def multipath_mentions(text: str, place: str) -> bool:
     """Whether a multipath.conf sets ``place``."""
     layout = _layout(text.split("\n"), place)
-    return layout is not None and any(one.place == place for one in layout.attributes)
+    return layout is not None and bool(layout.at(place))
 
 
 def _layout(lines: list[str], place: str) -> Layout | None:
@@ -137,11 +137,10 @@ def _multipath_value(value: str, *, is_quoted: bool) -> str:
 def _multipath_added(lines: list[str], layout: Layout, place: str, value: str) -> str:
     section, _, key = place.rpartition("/")
     new = f"{key} {_multipath_value(value, is_quoted=False)}"
-    homes = [one for one in layout.sections if one.place == section]
+    homes = layout.homes(section)
     if homes:
         home = homes[-1]
-        own = [one.line for one in layout.attributes if one.place.rpartition("/")[0] == section]
-        last = max([line for line in own if home.opened < line < home.closed], default=home.opened)
+        last = max([one.line for one in layout.attributes if one.opened == home.opened], default=home.opened)
         indent = re.match(r"[ \t]*", lines[last])
         shift = (indent[0] if indent else "") + ("\t" if last == home.opened else "")
         lines.insert(last + 1, shift + new + ("\r" if lines[last].endswith("\r") else ""))

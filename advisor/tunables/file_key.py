@@ -1,10 +1,11 @@
 """``file:PATH:KEY`` — a key of a product's own configuration file; comments and all other lines stay.
 
-Known are BeeGFS (/etc/beegfs, ``tune…``, ``conn…`` and ``sys…`` keys), multipath.conf (``defaults/path_selector``; a
-subsection such as ``devices/device/…`` where there is one of it), iscsid.conf (``node.session…``, ``node.conn[0]…``),
-LLT's llttab (set-bcasthb, set-arp, set-strictsrc) and InterSystems' iris.cpf (``config/globals``). The file must be
-there. ``(unset)`` stands for a key that it does not give, so that the program's own default holds. Keys that name
-programs, files or secrets cannot be set.
+Known are BeeGFS (/etc/beegfs, ``tune…``, ``conn…`` and ``sys…`` keys), multipath.conf and files of its conf.d
+(``defaults/path_selector``; a subsection such as ``devices/device/…`` where there is one of it, of several
+``devices/device[VENDOR,PRODUCT]/…`` and ``multipaths/multipath[WWID]/…``), iscsid.conf (``node.session…``,
+``node.conn[0]…``), LLT's llttab (set-bcasthb, set-arp, set-strictsrc) and InterSystems' iris.cpf (``config/globals``).
+The file must be there. ``(unset)`` stands for a key that it does not give, so that the program's own default holds.
+Keys that name programs, files or secrets cannot be set.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ _MULTIPATH_KEYS: Final = (
     r"|checker_timeout|max_sectors_kb|max_fds|detect_\w+|retain_attached_hw_handler|deferred_remove|flush_on_last_del"
     r"|(san_path_err|marginal_path|delay)_\w+|ghost_delay|skip_kpartx|queue_without_daemon|user_friendly_names"
 )
+
+# Which of several sections: VENDOR,PRODUCT or a WWID, in signs that neither awk nor a tunable's id takes for its own.
+_MEANT: Final = r"\[[\w.,*+^$()|? -]{1,100}\]"
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -61,7 +65,7 @@ def _drop_ins(host: Host, place: str, _: str) -> tuple[str, ...]:
     for name in host.names(directory):
         text = host.read(f"{directory}/{name}")
         layout = Missing("absent", "") if isinstance(text, Missing) else multipath_layout(text.split("\n"))
-        if isinstance(layout, Layout) and any(one.place == place for one in layout.attributes):
+        if isinstance(layout, Layout) and layout.at(place):
             said.append(f"{directory}/{name} gives {place} too; it is read after multipath.conf")
     return tuple(said)
 
@@ -84,8 +88,10 @@ DIALECTS: Final = (
     ),
     Dialect(
         "multipath",
-        re.compile(r"/etc/multipath\.conf"),
-        re.compile(rf"(defaults|overrides|devices/device|multipaths/multipath)/({_MULTIPATH_KEYS})", re.ASCII),
+        re.compile(r"/etc/multipath(\.conf|/conf\.d/[\w.-]+\.conf)", re.ASCII),
+        re.compile(
+            rf"(defaults|overrides|(devices/device|multipaths/multipath){_MEANT}?)/({_MULTIPATH_KEYS})", re.ASCII
+        ),
         "multipath",
         "multipath",
         "none",
@@ -184,7 +190,8 @@ class FileKey(msgspec.Struct, frozen=True):
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
         text = host.read(self.path)
         refusal = None if isinstance(text, Missing) else _homeless(self.dialect, text, self.key)
-        return Circumstances(refusal=refusal, notes=self.dialect.notes(host, self.key, after))
+        is_drop_in = "/conf.d/" in self.path
+        return Circumstances(refusal=refusal, notes=() if is_drop_in else self.dialect.notes(host, self.key, after))
 
 
 def _spelt_otherwise(text: str, section: str, name: str) -> str | None:
@@ -208,6 +215,6 @@ def _homeless(dialect: Dialect, text: str, key: str) -> str | None:
         return f"the file spells it {other}, and which of two spellings counts is not documented: name it so"
     if dialect.edit == "multipath" and "/" in section:
         layout = multipath_layout(text.split("\n"))
-        if isinstance(layout, Layout) and not any(one.place == section for one in layout.sections):
+        if isinstance(layout, Layout) and not layout.homes(section):
             return f"the file has no section {section}, and what a new one would be for is not said"
     return None

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from advisor.host import Host
-from tests.articles.openfiler import NEW_KERNEL, Machine, article
-from tests.articles.table import Case, found, limited, reasons, recommended
+from tests.articles.openfiler import NEW_KERNEL, RHEL_7, RHEL_8, Machine, article
+from tests.articles.table import Case, found, limited, planned, reasons, recommended
 from tests.threeware import openfiler_raid
 
 _GAINS: Final = "S003: step 2 (jumbo frames, path changes, cache) gave "
@@ -164,4 +164,118 @@ _RAID: Final = (
     ),
 )
 
-CASES: Final[tuple[Case, ...]] = (*_TRANSPORT, *_RAID)
+_ROUND_ROBIN: Final = 'defaults {\n\tpath_selector "round-robin 0"\n\trr_min_io_rq 1000\n}\n'
+_DEVICE: Final = """\
+defaults {
+\tuser_friendly_names yes
+}
+devices {
+\tdevice {
+\t\tvendor "IBM"
+\t\tproduct "2145"
+\t\trr_min_io_rq 4
+\t}
+\tdevice {
+\t\tvendor "OPNFILER"
+\t\tproduct "VIRTUAL-DISK"
+\t\tpath_selector "round-robin 0"
+\t\trr_min_io_rq 1000
+\t}
+}
+"""
+_SLOW: Final = {"selector": "round-robin", "per_path": ("1000",)}
+_MULTIPATH: Final = "file:/etc/multipath.conf:"
+_SWITCHES: Final = "S003: the path changes after 1,000 requests by default, which has to be changed"
+
+_PATHS: Final = (
+    *(
+        Case(
+            f"rr_min_io_rq 1000 in multipath.conf, kernel {kernel}",
+            _SWITCHES,
+            _here(kernel=kernel, conf=_ROUND_ROBIN, selector="round-robin"),
+            ask,
+            says,
+            ("→ 1;", "(advice)"),
+        )
+        for kernel in (NEW_KERNEL, RHEL_8)
+        for ask, says in (
+            (found("iscsi.late-path-switch"), ("no finding",)),
+            (planned("iscsi-multipath"), ("sends one request a turn by itself since 4.6", "has no effect")),
+        )
+    ),
+    Case(
+        "the same, kernel 3.10: it is the count that holds",
+        _SWITCHES,
+        _here(kernel=RHEL_7, conf=_ROUND_ROBIN, **_SLOW),
+        planned("iscsi-multipath"),
+        (f"{_MULTIPATH}defaults/rr_min_io_rq 1000 → 1",),
+    ),
+    Case(
+        "the count stands in the device section of this storage, kernel 3.10",
+        _SWITCHES,
+        _here(kernel=RHEL_7, conf=_DEVICE, **_SLOW),
+        planned("iscsi-multipath"),
+        (f"{_MULTIPATH}devices/device[OPNFILER,VIRTUAL-DISK]/rr_min_io_rq 1000 → 1",),
+        (f"{_MULTIPATH}defaults/rr_min_io_rq 1000", "IBM", "defaults/rr_min_io_rq (unset)"),
+    ),
+    Case(
+        "overrides win over the device section, kernel 3.16",
+        _SWITCHES,
+        _here(kernel="3.16.0-4-amd64", conf=f"{_DEVICE}overrides {{\n\trr_min_io_rq 500\n}}\n", **_SLOW),
+        planned("iscsi-multipath"),
+        (f"{_MULTIPATH}overrides/rr_min_io_rq 500 → 1",),
+        ("rr_min_io_rq 1000 →",),
+    ),
+    Case(
+        "the table says 1000 and no file does, kernel 3.10",
+        _SWITCHES,
+        _here(kernel=RHEL_7, **_SLOW),
+        found("iscsi.late-path-switch"),
+        ("iscsi.late-path-switch (advice)", "advisor plan iscsi-multipath"),
+    ),
+    Case(
+        "the same: what is planned",
+        _SWITCHES,
+        _here(kernel="4.4.0-116-generic", **_SLOW),
+        planned("iscsi-multipath"),
+        (f"{_MULTIPATH}overrides/rr_min_io_rq (unset) → 1",),
+    ),
+    Case(
+        "round robin over four equal links, set by the owner",
+        "S003: round robin over four equal links",
+        _here(conf=_ROUND_ROBIN, selector="round-robin"),
+        planned("iscsi-multipath"),
+        ("round-robin at /etc/multipath.conf:2 (defaults) is left: its links are equal", "--set selector="),
+        ("service-time 0",),
+    ),
+    Case(
+        "round robin over unequal links, in a device section",
+        "S003: each path has to carry the same, which unequal links cannot",
+        _here(conf=_DEVICE, selector="round-robin", mbps=(1000, 1000, 1000, 10_000)),
+        planned("iscsi-multipath"),
+        ("devices/device[OPNFILER,VIRTUAL-DISK]/path_selector round-robin 0 → service-time 0",),
+    ),
+    Case(
+        "paths that carry unequally",
+        "S003: with sequential access each path has to be loaded alike, with 1 Gbit/s",
+        _here(conf=_ROUND_ROBIN, selector="round-robin", requests=(900_000, 880_000, 890_000, 1_000)),
+        found("iscsi.unequal-paths"),
+        ("iscsi.unequal-paths (advice)", "mpatha", "advisor scan --interval 10"),
+    ),
+    Case(
+        "paths that carry equally",
+        "S003: with sequential access each path has to be loaded alike",
+        _here(conf=_ROUND_ROBIN, selector="round-robin", requests=(900_000, 880_000, 890_000, 910_000)),
+        found("iscsi.unequal-paths"),
+        ("no finding",),
+    ),
+    Case(
+        "two priority groups: the second waits for the first",
+        "S003: equal load is asked of the paths that are used side by side",
+        _here(conf=_ROUND_ROBIN, selector="round-robin", groups=2, requests=(900_000, 880_000, 100, 90)),
+        found("iscsi.unequal-paths"),
+        ("no finding",),
+    ),
+)
+
+CASES: Final[tuple[Case, ...]] = (*_TRANSPORT, *_PATHS, *_RAID)

@@ -108,9 +108,16 @@ class Machine(IscsiTree):
     def _block(self, disk: str) -> str:
         return "/sys" + self.links[f"/sys/block/{disk}"].removeprefix("..")
 
-    def stat(self, disk: str, reads: int, writes: int = 0) -> None:
-        """Counters since the host started: requests, and 64 sectors each."""
-        self.files[f"{self._block(disk)}/stat"] = f"{reads} 0 {64 * reads} 9 {writes} 0 {64 * writes} 9 0 9 9\n"
+    def storage(self, number: int, vendor: str, model: str) -> None:
+        """What the disks of a session say that they are."""
+        for path in [one for one in self.files if f"/session{number}/target" in one and one.endswith("/vendor")]:
+            self.files |= {path: f"{vendor:8}\n", path.replace("/vendor", "/model"): f"{model:16}\n"}
+
+    def stat(self, disk: str, reads: int, writes: int = 0) -> str:
+        """Counters since the host started: requests, and 64 sectors each. Returns the file."""
+        path = f"{self._block(disk)}/stat"
+        self.files[path] = f"{reads} 0 {64 * reads} 9 {writes} 0 {64 * writes} 9 0 9 9\n"
+        return path
 
 
 def initiator(
@@ -142,6 +149,7 @@ def initiator(
         made.link(name, f"10.20.{at + 1}.7/24", mtu=sizes[at], mbps=mbps[at] if mbps else 1000)
         where = {"local": f"10.20.{at + 1}.7", "portal": f"10.20.{at + 1}.20", "recovery_tmo": timeout}
         made.session(at + 1, disks=(disks[at],), target=iqn, **where)
+        made.storage(at + 1, "OPNFILER", "VIRTUAL-DISK")
         if records:
             place = f"/etc/iscsi/nodes/{iqn}/10.20.{at + 1}.20,3260,1/default"
             made.files[place] = record(f"10.20.{at + 1}.20", iqn=iqn)

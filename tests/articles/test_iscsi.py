@@ -27,7 +27,7 @@ from advisor.rules.controllers import gain_percent
 from advisor.rules.iscsi import disk_test_bytes
 from tests.ceilings import hosts
 from tests.rules.build import array, facts
-from tests.rules.cases_iscsi import exports, over, path, set_in_file
+from tests.rules.cases_iscsi import MAP, MAPPED, OLD, exports, over, path, set_in_file
 
 GB: Final = 1_000_000_000
 GIB: Final = 1 << 30
@@ -119,9 +119,10 @@ def test_s003_128_mb_per_s_are_little_more_than_one_link() -> None:
 
 def test_s003_a_path_that_changes_after_1000_requests_is_found() -> None:
     """Row "003,pitfalls": round robin changes the path after 1,000 requests only."""
-    host = facts(iscsi=over("eth1", "eth2", mapped=True), site_settings=(set_in_file("rr_min_io_rq", "1000"),))
+    old = {**MAPPED, "arrays": (MAP,), "host": OLD}
+    host = facts(**old, site_settings=(set_in_file("rr_min_io_rq", "1000"),))
     assert [one.severity for one in judge(host) if one.id == "iscsi.late-path-switch"] == ["advice"]
-    host = facts(iscsi=over("eth1", "eth2", mapped=True), site_settings=(set_in_file("rr_min_io_rq", "1"),))
+    host = facts(**old, site_settings=(set_in_file("rr_min_io_rq", "1"),))
     assert not [one for one in judge(host) if one.id == "iscsi.late-path-switch"]
 
 

@@ -32,6 +32,39 @@ globals16=1
 globals=7
 """
 LLTTAB = "set-node a\n#set-arp 1\n\tset-arp   0 # keep\nset-cluster\t7\nset-arpx 5\nset-strictsrc\n"
+SECTIONS = """\
+devices {
+  device {
+    rr_min_io_rq 1000
+    vendor "LIO-ORG"
+    product disk1
+  }
+  device {
+    vendor "NETAPP"
+    product "LUN  C-Mode"
+    rr_min_io_rq "8"
+  }
+  device {
+    all_devs yes
+    rr_min_io_rq 100
+  }
+  device {
+    vendor IBM
+  }
+  device {
+    vendor IBM
+  }
+}
+multipaths {
+  multipath {
+    wwid 3600a
+  }
+  multipath {
+    wwid 3600b
+    rr_min_io_rq 4
+  }
+}
+"""
 MULTIPATH = """# defaults
 defaults {
 \tpath_selector "service-time  0" # "x"
@@ -89,6 +122,16 @@ CASES = [
     (MULTIPATH, "multipath:devices/device/path_checker", "tur"),
     (MULTIPATH, "multipath:devices/device/vendor", "A{}#!"),
     (MULTIPATH, "multipath:multipaths/multipath/wwid", UNREADABLE),
+    (SECTIONS, "multipath:devices/device[LIO-ORG,disk1]/rr_min_io_rq", "1000"),
+    (SECTIONS, "multipath:devices/device[NETAPP,LUN C-Mode]/rr_min_io_rq", "8"),
+    (SECTIONS, "multipath:devices/device[NETAPP,LUN C-Mode]/prio", "(unset)"),
+    (SECTIONS, "multipath:devices/device[NETAPP,LUN C-Mode]/all_devs", "(unset)"),
+    (SECTIONS, "multipath:devices/device[all_devs]/rr_min_io_rq", "100"),
+    (SECTIONS, "multipath:devices/device[,]/rr_min_io_rq", "(unset)"),
+    (SECTIONS, "multipath:devices/device[IBM,]/rr_min_io_rq", UNREADABLE),
+    (SECTIONS, "multipath:devices/device/rr_min_io_rq", UNREADABLE),
+    (SECTIONS, "multipath:multipaths/multipath[3600b]/rr_min_io_rq", "4"),
+    (SECTIONS, "multipath:multipaths/multipath[3600c]/wwid", "(unset)"),
     ("defaults {\n a 1\n}\ndefaults {\n a 2\n}\n", "multipath:defaults/a", "2"),
     ("defaults {\n a 1\n", "multipath:defaults/a", UNREADABLE),
     ("defaults { a 1 }\n", "multipath:defaults/a", UNREADABLE),

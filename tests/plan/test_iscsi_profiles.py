@@ -116,8 +116,12 @@ def test_multipath_settings_are_for_hosts_with_multipath_alone(tmp_path: Path) -
     assert {one.reason for one in plan.skipped} == {"no two iSCSI disks of this host are paths of a multipath map"}
 
 
-def test_multipath_gets_its_timeout_and_its_selector(tmp_path: Path) -> None:
-    plan = plan_profiles(initiator(tmp_path, mapped=True), ["iscsi-multipath"], {})
+OLD_KERNEL = {"/proc/sys/kernel/osrelease": "3.10.0-1160.el7.x86_64\n"}
+
+
+def test_multipath_gets_its_timeout_and_the_selector_that_is_asked_for(tmp_path: Path) -> None:
+    host = initiator(tmp_path, mapped=True, more=OLD_KERNEL)
+    plan = plan_profiles(host, ["iscsi-multipath"], {"selector": "service-time"})
     found = changes(plan)
     assert found[f"{ISCSID}session.timeo.replacement_timeout"] == "15"
     assert found["file:/etc/multipath.conf:defaults/path_selector"] == "service-time 0"
@@ -126,6 +130,14 @@ def test_multipath_gets_its_timeout_and_its_selector(tmp_path: Path) -> None:
     assert found["link:eth1:mtu"] == "9000"
     after = {one.path: one.after for one in plan.files}
     assert b'path_selector "service-time 0"' in (after["/etc/multipath.conf"] or b"")
+
+
+def test_what_the_owner_set_is_left_where_the_links_are_not_known_to_differ(tmp_path: Path) -> None:
+    plan = plan_profiles(initiator(tmp_path, mapped=True, more=OLD_KERNEL), ["iscsi-multipath"], {})
+    assert "file:/etc/multipath.conf:defaults/path_selector" not in changes(plan)
+    (left,) = [one for one in plan.skipped if one.tunable.endswith("/path_selector")]
+    assert (left.state, left.before) == ("by-hand", "round-robin 0")
+    assert "the speeds of its links are not known" in left.reason
 
 
 def test_a_node_record_is_named_with_the_command_that_updates_it(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from advisor.facts.array import Array, PathGroup
 from advisor.facts.iscsi import Iscsi, IscsiConnection, IscsiNode, IscsiSession
 from advisor.facts.iscsi_target import IscsiTarget, TargetPortal
 from advisor.facts.links import Link
+from advisor.facts.path_load import PathLoad
 from advisor.facts.site_settings import SiteSetting
-from tests.rules.build import array, bond, disk, link, numa, replaced, virtual
+from tests.rules.build import array, bond, disk, identity, link, numa, replaced, virtual
 
 TARGET = "iqn.2004-04.com.example:disk1"
 
@@ -61,6 +63,23 @@ TWO = (path("eth1", 1), path("eth2", 2))
 MAP = array("mpatha", "sda", "sdb", manager="dm-multipath", level="multipath", device="dm-0", disks=("sda", "sdb"))
 
 
+def turns(count: int | None, selector: str = "round-robin") -> tuple[Array, ...]:
+    """The map with this many requests a turn in its table; with None the table could not be read."""
+    groups = () if count is None else (PathGroup(selector, count, ("sda", "sdb")),)
+    return (replaced(MAP, {"path_groups": groups}),)
+
+
+def carried(first: int, second: int, seconds: float | None = None, requests: int = 500_000) -> dict[str, Any]:
+    """Bytes by the two paths of the map."""
+    load = PathLoad("mpatha", 0, {"sda": requests, "sdb": requests}, {"sda": first, "sdb": second}, seconds)
+    arrays, links = turns(1), (path("eth1", 1), path("eth2", 2))
+    return {"iscsi": over("eth1", "eth2", mapped=True), "arrays": arrays, "links": links, "path_load": (load,)}
+
+
+OLD = identity(kernel="3.10.0-1160.el7.x86_64")
+MAPPED: dict[str, Any] = {"iscsi": over("eth1", "eth2", mapped=True)}
+
+
 def exports(*portals: str | None, disks: tuple[str, ...] = ("nvme0n1",), enabled: bool = True) -> Iscsi:
     where = tuple(TargetPortal(f"10.0.{n}.20", 3260, name) for n, name in enumerate(portals))
     return Iscsi(targets=(IscsiTarget(TARGET, 1, enabled, where, disks, {}),))
@@ -71,8 +90,8 @@ def node(**settings: str) -> IscsiNode:
     return IscsiNode("/etc/iscsi/nodes/x/y/default", TARGET, "10.0.1.20,3260,1", "default", keys)
 
 
-def set_in_file(key: str, value: str) -> SiteSetting:
-    return SiteSetting("/etc/multipath.conf", 3, key, value, "defaults")
+def set_in_file(key: str, value: str, scope: str = "defaults") -> SiteSetting:
+    return SiteSetting("/etc/multipath.conf", 3, key, value, scope)
 
 
 def round_robin(first: int, second: int) -> dict[str, Any]:
@@ -173,10 +192,13 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
     (
         "iscsi.late-path-switch",
         None,
-        {"iscsi": over("eth1", "eth2", mapped=True), "site_settings": (set_in_file("rr_min_io_rq", "1000"),)},
+        {**MAPPED, "arrays": (MAP,), "host": OLD, "site_settings": (set_in_file("rr_min_io_rq", "1000"),)},
         "advice",
         "rr_min_io_rq = 1000",
     ),
+    ("iscsi.late-path-switch", None, {**MAPPED, "arrays": turns(1000), "host": OLD}, "advice", "set by no file"),
+    ("iscsi.unequal-paths", None, carried(9 * 10**9, 10**9), "advice", "sdb by eth2: 10 %"),
+    ("iscsi.unequal-paths", None, carried(9 * 10**9, 10**9, 10.0, 2_000), "advice", "900.0 MB/s"),
 ]
 
 SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
@@ -220,15 +242,27 @@ SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
     ("iscsi.path-selector", None, round_robin(1000, 1000)),
     ("iscsi.path-selector", None, round_robin(1000, 0)),
     ("iscsi.path-selector", None, {**round_robin(1000, 10_000), "arrays": (MAP,)}),
-    (
-        "iscsi.late-path-switch",
-        None,
-        {"iscsi": over("eth1", "eth2", mapped=True), "site_settings": (set_in_file("rr_min_io", "1000"),)},
+    ("iscsi.unequal-paths", None, carried(5 * 10**9, 4 * 10**9)),
+    ("iscsi.unequal-paths", None, carried(9 * 10**9, 10**9, requests=10)),
+    ("iscsi.unequal-paths", None, {**carried(9, 1), "links": (path("eth1", 1), path("eth2", 2, speed_mbps=100))}),
+    *(
+        ("iscsi.late-path-switch", None, {**MAPPED, "arrays": arrays, "host": host, "site_settings": (setting,)})
+        for arrays, host, setting in (
+            # The kernel sees to it by itself; the table shows what is active; another key; less; a section that wins.
+            ((MAP,), identity(kernel="4.18.0-553.el8.x86_64"), set_in_file("rr_min_io_rq", "1000")),
+            ((MAP,), identity(kernel="4.6.0"), set_in_file("rr_min_io_rq", "1000")),
+            (turns(1), OLD, set_in_file("rr_min_io_rq", "1000")),
+            ((MAP,), OLD, set_in_file("rr_min_io", "1000")),
+            ((MAP,), OLD, set_in_file("rr_min_io_rq", "8")),
+        )
     ),
     (
         "iscsi.late-path-switch",
         None,
-        {"iscsi": over("eth1", "eth2", mapped=True), "site_settings": (set_in_file("rr_min_io_rq", "8"),)},
+        {
+            **{**MAPPED, "arrays": (MAP,), "host": OLD},
+            "site_settings": (set_in_file("rr_min_io_rq", "1000"), set_in_file("rr_min_io_rq", "1", "overrides")),
+        },
     ),
     ("iscsi.late-path-switch", None, {"iscsi": over("eth1"), "site_settings": (set_in_file("rr_min_io_rq", "1000"),)}),
 ]

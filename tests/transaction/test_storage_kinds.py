@@ -48,7 +48,8 @@ FILES: dict[str, str | bytes] = {
     "/usr/lib/tmpfiles.d/x.conf": "",
     "/etc/llttab": "set-node a\n# timers\nset-timer peertrouble:350\n",
     "/etc/beegfs/beegfs-storage.conf": "# workers caf\u00e9\ntuneNumWorkers   = 12\n",
-    "/etc/multipath.conf": 'defaults {\n\tpath_selector "round-robin 0" # old\n}\n',
+    "/etc/multipath.conf": 'defaults {\n\tpath_selector "round-robin 0" # old\n}\n'
+    'devices {\n device {\n  vendor X\n }\n device {\n  rr_min_io_rq 9 # why\n  vendor X\n  product "Y 1"\n }\n}\n',
     "/etc/iscsi/iscsid.conf": "node.session.queue_depth = 32\r\n",
     "/opt/iris/iris.cpf": "[config]\nglobals=0,0,512,0,0,0\n[x]\n",
     "/run/unit": "",
@@ -65,6 +66,7 @@ WANTED = {
     "file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers": "32",
     "file:/etc/beegfs/beegfs-storage.conf:tuneTargetChooser": "randomized",
     "file:/etc/multipath.conf:defaults/path_selector": "service-time 0",
+    "file:/etc/multipath.conf:devices/device[X,Y 1]/rr_min_io_rq": "1",
     "file:/etc/iscsi/iscsid.conf:node.session.queue_depth": "64",
     "file:/etc/llttab:set-arp": "0",
     "file:/opt/iris/iris.cpf:config/globals": "0,0,1024,0,0,0",

@@ -1,0 +1,118 @@
+"""Where a setting of multipath takes effect for the iSCSI maps of a host: what ``for-each = "maps"`` selects. Pure.
+
+A line goes where the value that holds now stands (multipath.conf(5): multipaths, overrides, devices, built-in table,
+defaults). What the owner wrote for a reason is left, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.facts.arrays import Array
+from advisor.facts.site_settings import SiteSetting
+from advisor.facts.whole import Facts
+from advisor.planning.records import SkipState
+from advisor.planning.selection import Selected
+from advisor.profiles import Values, Wanted
+from advisor.rules import multipath
+from advisor.tunables.file_key import FileKey
+
+NO_MAPS: Final = "no multipath map of this host has iSCSI disks"
+BY_LINKS: Final = "by-links"
+
+
+def select_maps(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:
+    """One line for each place of multipath.conf that holds for an iSCSI map; the reasons where nothing is to be
+    written."""
+    key = wanted.tunable.rpartition("/")[2]
+    judge = _selector if key == "path_selector" else _turns
+    found = [(array, judge(array, values, facts)) for array in multipath.iscsi_maps(facts)]
+    return tuple(_once(found, facts))
+
+
+def _once(found: list[tuple[Array, Selected]], facts: Facts) -> Iterator[Selected]:
+    """Each place once; what is to be written goes before what is left."""
+    seen: dict[str, Selected] = {}
+    for _, one in sorted(found, key=lambda pair: pair[1].refusal is not None):
+        seen.setdefault(one.names["map"], one)
+    yield from seen.values()
+
+
+def _turns(array: Array, values: Values, facts: Facts) -> Selected:
+    """rr_min_io_rq: one request a turn, unless the kernel sees to it by itself."""
+    key = "rr_min_io_rq"
+    won, turn = multipath.winning(facts, array, key), multipath.requests_per_turn(array)
+    if multipath.sets_one_itself(facts):
+        what = f" ({_line(won)} has no effect)" if won is not None and won.value != "1" else ""
+        return _left(
+            won,
+            f"Linux {facts.host.kernel} sends one request a turn by itself since 4.6, whatever is configured{what}",
+            "in-place",
+        )
+    doubt = multipath.unclear(facts, array, key)
+    if doubt:
+        return _left(won, doubt, "unknown")
+    if won is not None:
+        return _written(won.path, won.scope, f"It holds for {array.name} at {_line(won)}.")
+    if turn is None or turn <= 1:
+        return _left(None, "no file sets it, and the default of 1 holds", "in-place")
+    path, place = _new_place(array, facts)
+    return _written(path, place, f"{array.name} has {turn:,} in its table, by multipath's own tables and by no file.")
+
+
+def _selector(array: Array, values: Values, facts: Facts) -> Selected:
+    """path_selector: what the owner chose is left where the links are equal."""
+    asked = str(values.get("selector", BY_LINKS))
+    won, active = multipath.winning(facts, array, "path_selector"), multipath.selector(array)
+    doubt = multipath.unclear(facts, array, "path_selector")
+    if doubt:
+        return _left(won, doubt, "unknown")
+    path, place = (won.path, won.scope) if won is not None else _new_place(array, facts)
+    if asked != BY_LINKS:
+        return _written(path, place, f"It was asked for with --set selector={asked}.", f"{asked} 0")
+    current = won.value.partition(" ")[0] if won is not None else active
+    at = f" at {_line(won)}" if won is not None else f" in the table of {array.name}, set by no file,"
+    if current is None:
+        return _left(
+            None, "no file sets it, and what is active could not be read (dmsetup table needs root)", "unknown"
+        )
+    if current != "round-robin":
+        return _left(won, f"{current}{at} serves paths of any speed", "in-place")
+    speeds = multipath.link_speeds(facts, array)
+    others = "--set selector=service-time changes it"
+    if not speeds:
+        return _left(won, f"{current}{at} is left: the speeds of its links are not known; {others}", "by-hand")
+    told = ", ".join(f"{name} {speed:,} Mbit/s" for name, speed in speeds.items())
+    if len(set(speeds.values())) == 1:
+        return _left(won, f"{current}{at} is left: its links are equal ({told}), and it loads each alike; {others}")
+    return _written(path, place, f"The links of {array.name} are unequal: {told}.")
+
+
+def _new_place(array: Array, facts: Facts) -> tuple[str, str]:
+    """Where a line that no file has yet takes effect: a built-in entry for the storage wins over defaults."""
+    section = multipath.device_section(facts, array)
+    if section is not None:
+        return section
+    return multipath.CONF, "overrides" if multipath.has_overrides(facts) else "defaults"
+
+
+def _written(path: str, place: str, why: str, value: str | None = None) -> Selected:
+    # A section whose name has other signs is the only one, or the edit says that there are several.
+    for each in (place, place.partition("[")[0]):
+        try:
+            FileKey.parse(f"{path}:{each}/path_selector")
+        except UsageError:
+            continue
+        return Selected({"map": f"{path}:{each}"}, value=value, why=why)
+    return _left(None, f"{path}, section {place}: change it by hand", "by-hand")
+
+
+def _left(won: SiteSetting | None, reason: str, state: SkipState = "not-applicable") -> Selected:
+    path, place = (won.path, won.scope) if won is not None else (multipath.CONF, "defaults")
+    return Selected({"map": f"{path}:{place}"}, refusal=reason, state=state, before=won.value if won else None)
+
+
+def _line(won: SiteSetting | None) -> str:
+    return f"{won.path}:{won.line} ({won.scope})" if won is not None else ""
