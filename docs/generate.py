@@ -44,6 +44,7 @@ PLACES = {
     **{"{link}": "LINK", "{unit}": "UNIT.service", "{irq}": "42", "{disk}": "DISK", "{array}": "ARRAY"},
     "{instance}": "/etc/beegfs/INSTANCE.d/beegfs-storage.conf",
     "{cpf}": "/usr/irissys/iris.cpf",
+    "{map}": "/etc/multipath.conf:defaults",
     "{shared_link}": "LINK",
 }
 
