@@ -17,6 +17,7 @@ import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.llt_marks import HIGH_WATER_MARKS
+from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.host.given import open_given
 from advisor.toml_lines import Place, line_of
 from advisor.tunables.tunable import Sense
@@ -27,7 +28,9 @@ MAX_GENERATIONS: Final = 16
 LOCAL_PROFILES: Final = Path("/etc/advisor/profiles")
 
 FieldSense = Literal["exactly", "at-least", "at-most", "keep"]
-ForEach = Literal["links", "units", "irqs", "disks", "arrays", "instances", "cpfs", "shared_links", "maps"]
+ForEach = Literal[
+    "links", "units", "irqs", "disks", "arrays", "instances", "cpfs", "shared_links", "maps", "heartbeats"
+]
 Operator = Literal["is", "is-not", "at-least", "at-most", "exists", "count-at-least"]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
 ParameterName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
@@ -48,13 +51,15 @@ class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A value that is computed from the host: ``multiply`` × the value ``of``, a placement on the node found, or the
     ``huge_pages`` that hold the shared memory of every InterSystems IRIS instance. ``given`` names the parameter by
-    which a person says what LLT's default is, where the host does not tell it."""
+    which a person says what LLT's default is, where the host does not tell it. ``llt``: the reserved ports with LLT's
+    own, or the MTU field of a link line that fits the link below."""
 
     multiply: int | str | None = None
     of: Literal["value-before-us", "llt-default"] | None = None
     given: ParameterName | None = None
     placement: Literal["unit", "cpus", "node"] | None = None
     huge_pages: Literal["iris"] | None = None
+    llt: Literal["ports", "mtu"] | None = None
 
 
 class Only(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -418,8 +423,12 @@ def _check_value(wanted: Wanted, parameters: Mapping[str, Parameter], field: Pla
         raise _FieldError(at, f'for-each {wanted.for_each} computes it: {{ placement = "{placement}" }}')
     is_node = wanted.for_each == "instances" and value == Computed(placement="node")
     is_pages = wanted.tunable == _HUGE_PAGES and value == Computed(huge_pages="iris")
-    if isinstance(value, Computed) and not placement and not is_node and not is_pages:
-        is_product = value.of and value.multiply is not None and not (value.placement or value.huge_pages)
+    is_ports = wanted.tunable == f"sysctl:{RESERVED_PORTS}" and value == Computed(llt="ports")
+    if wanted.for_each == "heartbeats" and value != Computed(llt="mtu"):
+        raise _FieldError(at, 'for-each heartbeats computes it: { llt = "mtu" }')
+    is_computed = is_node or is_pages or is_ports or wanted.for_each == "heartbeats"
+    if isinstance(value, Computed) and not placement and not is_computed:
+        is_product = value.of and value.multiply is not None and not (value.placement or value.huge_pages or value.llt)
         is_product = is_product and (wanted.for_each in (None, "disks", "arrays") or _is_link_setting(wanted))
         if not is_product or not _is_number(str(value.multiply), parameters):
             raise _FieldError(at, 'write { multiply = NUMBER, of = "value-before-us" }')
@@ -470,6 +479,7 @@ _EACH: Final[Mapping[str, str]] = {
     "arrays": r"(block|md):\{array\}:[a-z_]+",
     "instances": r"file:\{instance\}:(tune|conn)\w+",
     "cpfs": r"file:\{cpf\}:config/\w+",
+    "heartbeats": r"file:/etc/llttab:link\.\{heartbeat\}\.mtu",
     "maps": r"file:\{map\}/(path_selector|rr_min_io_rq)",
     "shared_links": r"sysctl:net\.ipv4\.conf\.\{shared_link\}\.(arp_announce|arp_filter|arp_ignore|rp_filter)",
 }

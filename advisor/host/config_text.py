@@ -66,6 +66,20 @@ def directive(text: str, name: str) -> str:
     return found
 
 
+def link_mtu(text: str, tag: str) -> str | Missing:
+    """The MTU field of the one line ``link TAG DEVICE NODES TYPE PORT MTU …`` with this tag (llttab); a word that
+    begins with # begins a comment."""
+    found = []
+    for line in text.split("\n"):
+        words = re.split(r"[ \t\r]+", line.strip(_BLANKS))
+        end = next((at for at, word in enumerate(words) if word.startswith("#")), len(words))
+        if words[0] in ("link", "link-lowpri") and words[1:2] == [tag] and end > 1:
+            found.append(words[:end])
+    if len(found) != 1:
+        return Missing("unreadable", f"{len(found)} link lines have the tag {tag}")
+    return found[0][6] if len(found[0]) > 6 else Missing("absent", f"the link line of {tag} has no MTU field")
+
+
 class Attribute(msgspec.Struct, frozen=True):
     """One line of a multipath.conf that sets something: where its value stands in the line, and what it is."""
 

@@ -13,6 +13,7 @@ A probe names a file or a command, and a *form* that reduces what it gives to on
 ``qdisc``      a link's root qdisc, as `link_text.qdisc` tells it
 ``md-speed``   ``1000 (local)`` → ``1000``, ``1000 (system)`` → ``system``
 ``conf:KEY``, ``cpf:SECTION/KEY``, ``multipath:SECTION/KEY``, ``directive:NAME``  what a configuration file gives a key
+``llttab-mtu:TAG``  the MTU field of a link line of llttab
 ``addresses``, ``routes:4``, ``routes:6``  those of a link that last, in what ``ip`` prints (``ip_forms``)
 ``rss``        a link's RSS indirection table, as `rss_text.indirection` tells it
 ``number``     the only word, a whole number
@@ -230,6 +231,7 @@ _FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
     "cpf": config_text.section_value,
     "multipath": config_text.multipath_value,
     "directive": config_text.directive,
+    "llttab-mtu": config_text.link_mtu,
     "addresses": ip_forms.addresses,
     "routes": ip_forms.routes,
     "rss": rss_text.indirection,

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
 from advisor.planning.fits import judge_link, named
+from advisor.planning.heartbeats import unable_links
 from advisor.planning.links import default_route_refusal, depth, unclear_link
 from advisor.planning.selection import Selected
 from advisor.profiles import Only, Values
@@ -19,13 +20,16 @@ _VXLAN_ENDS = ("group", "group6", "remote", "remote6", "local", "local6")
 LINK_RANK = 100
 
 
-def select_links(values: Values, facts: Facts, only: Only | None = None) -> tuple[Selected, ...]:
+def select_links(
+    values: Values, facts: Facts, only: Only | None = None, *, has_field: bool = False
+) -> tuple[Selected, ...]:
     """The links of ``--set links=``, or those with a role: LLT's private links, else ports in use that carry no default
     route;
     with the parameter ``role`` iscsi those that carry iSCSI sessions, and no others.
 
     ``only`` bounds them. Every link below a selected one is selected with it, so that a stack is raised from the
-    bottom. Raises UsageError for a name that is no link of this host.
+    bottom. With ``has_field`` a link under LLT that cannot be raised blocks nothing, as the MTU field of its link line
+    is set in its place. Raises UsageError for a name that is no link of this host.
     """
     links = {link.name: link for link in facts.links}
     mtu = int(str(values["mtu"]))
@@ -34,7 +38,11 @@ def select_links(values: Values, facts: Facts, only: Only | None = None) -> tupl
     judged = {name: judge_link(links[name], only or Only()) for name in given or links_by_role(values, facts)}
     wanted = _with_lower(tuple(name for name, unclear in judged.items() if unclear == ""), links, mtu)
     chosen = [name for name in sorted(wanted) if name in given or _team_of(links[name], links) is None]
-    meant = (_selected(links[name], wanted[name], name in given, links) for name in chosen)
+    unable = unable_links(values, facts) if has_field and not given else {}
+    meant = (
+        _unable(name, unable[name]) if name in unable else _selected(links[name], wanted[name], name in given, links)
+        for name in chosen
+    )
     unclear = (unclear_link(name, why) for name, why in sorted(judged.items()) if why and name not in wanted)
     idle = () if given or values.get("role") == "iscsi" else _low_priority(facts, wanted)
     return (*meant, *unclear, *idle)
@@ -67,6 +75,13 @@ def _by_role(facts: Facts) -> tuple[str, ...]:
         and link.carrier
         and link.addresses
         and _is_port_or_bond(link)
+    )
+
+
+def _unable(name: str, limit: int) -> Selected:
+    return Selected(
+        {"link": name},
+        refusal=f"a driver allows at most {limit:,}: the MTU field of its link line in /etc/llttab is set instead",
     )
 
 

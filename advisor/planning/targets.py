@@ -13,6 +13,7 @@ from advisor.facts.services import Service
 from advisor.facts.whole import Facts
 from advisor.planning.beegfs import NO_INSTANCES, select_instances
 from advisor.planning.devices import none_chosen, select_arrays, select_disks
+from advisor.planning.heartbeats import reserved_ports, select_heartbeats
 from advisor.planning.iris import NO_IRIS, huge_pages, select_cpfs
 from advisor.planning.irqs import select_irqs
 from advisor.planning.link_settings import no_setting, select_link_settings
@@ -102,7 +103,7 @@ def _not_applicable(request: Request, wanted: Wanted, reason: str) -> Skipped:
 
 
 def _expand(request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]) -> Iterator[Target | Skipped]:
-    if wanted.for_each is None and not _is_huge_pages(wanted):
+    if wanted.for_each is None and not _is_huge_pages(wanted) and not _is_ports(wanted):
         yield _target(request, wanted, Selected({}))
         return
     chosen = _select(request, wanted, facts, services)
@@ -126,6 +127,7 @@ _NONE_CHOSEN: Mapping[ForEach, str] = {
     "cpfs": NO_IRIS,
     "shared_links": NO_SHARED_NETWORK,
     "maps": NO_MAPS,
+    "heartbeats": "LLT's packets fit the links that carry them, or none of its private links runs over UDP",
 }
 
 
@@ -150,6 +152,10 @@ def _is_met(one: Selected, wanted: Wanted) -> bool:
 def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]) -> tuple[Selected, ...]:
     if _is_huge_pages(wanted):
         return (huge_pages(facts),)
+    if _is_ports(wanted):
+        return (reserved_ports(facts),)
+    if wanted.for_each == "heartbeats":
+        return select_heartbeats(request.values, facts)
     if wanted.for_each == "cpfs":
         return select_cpfs(request.values, facts)
     if wanted.for_each == "shared_links":
@@ -172,7 +178,12 @@ def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
         by_role = links_by_role(request.values, facts)
         return select_link_settings(wanted, request.values, facts, by_role, is_given="links" in request.given)
     mtu = _filled(str(wanted.value), request.values, {})
-    return select_links({**request.values, "mtu": mtu}, facts, wanted.only)
+    has_field = any(one.for_each == "heartbeats" for one in request.profile.tunables)
+    return select_links({**request.values, "mtu": mtu}, facts, wanted.only, has_field=has_field)
+
+
+def _is_ports(wanted: Wanted) -> bool:
+    return isinstance(wanted.value, Computed) and wanted.value.llt == "ports"
 
 
 def _is_huge_pages(wanted: Wanted) -> bool:

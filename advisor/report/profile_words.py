@@ -62,6 +62,10 @@ def _computed(value: Computed) -> str:
         return "the node of its targets"
     if value.huge_pages == "iris":
         return "the pages that hold globals, routines and gmheap of every IRIS instance, and 5 % more"
+    if value.llt == "ports":
+        return "what is reserved already, and LLT's ports"
+    if value.llt == "mtu":
+        return "what the link below carries, less the headers"
     if value.of == "llt-default":
         return f"{value.multiply} × LLT's default"
     return f"{value.multiply} × the value before advisor first changed it"

@@ -6,12 +6,14 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
+from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS, MIRRORED
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_default
+from advisor.facts.reserved_ports import KEY, parse_ports, ports_text
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
+from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import stays_local
 from advisor.rules.lookup import LLT_FLOW_CONTROL, by_name, numbers, plan
 from advisor.rules.rule import Rule
@@ -271,25 +273,26 @@ SAME_SUBNET = Rule(
 )
 
 
-def _ports(text: str) -> frozenset[int]:
-    try:
-        spans = [
-            (int(low), int(high or low)) for low, _, high in (part.partition("-") for part in text.split(",")) if low
-        ]
-    except ValueError:
-        return frozenset()
-    return frozenset(port for low, high in spans for port in range(max(0, low), min(high, 65535) + 1))
+def llt_ports(facts: Facts) -> tuple[int, ...]:
+    """The ports of LLT's links over UDP and TCP, low-priority ones too, in order."""
+    lines = facts.llt.links if facts.llt else ()
+    texts = (one.port for one in lines if one.type in ("udp", "udp6", "tcp"))
+    found = {int(text) for text in texts if text and re.fullmatch("[0-9]{1,5}", text, re.ASCII)}
+    return tuple(sorted(port for port in found if 0 < port < 65536))
+
+
+def open_ports(facts: Facts) -> tuple[int, ...]:
+    """LLT's ports that the kernel may hand out to another program."""
+    span = numbers(facts, "net.ipv4.ip_local_port_range")
+    if len(span) != 2:
+        return ()
+    reserved = parse_ports(facts.sysctl.get(KEY, "")) or frozenset()
+    return tuple(port for port in llt_ports(facts) if span[0] <= port <= span[1] and port not in reserved)
 
 
 def port_not_reserved(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    span = numbers(facts, "net.ipv4.ip_local_port_range")
-    udp = [link for link in (facts.llt.links if facts.llt else ()) if link.type in ("udp", "udp6")]
-    if len(span) != 2 or "net.ipv4.ip_local_reserved_ports" not in facts.sysctl:
-        return ()
-    reserved = _ports(facts.sysctl["net.ipv4.ip_local_reserved_ports"])
-    used = sorted({int(link.port) for link in udp if link.port and link.port.isascii() and link.port.isdigit()})
-    open_ = tuple(port for port in used if span[0] <= port <= span[1] and port not in reserved)
-    if not open_:
+    span, open_ = numbers(facts, "net.ipv4.ip_local_port_range"), open_ports(facts)
+    if not open_ or KEY not in facts.sysctl:
         return ()
     return (
         PORT_NOT_RESERVED.found(
@@ -299,25 +302,29 @@ def port_not_reserved(facts: Facts, workload: Workload | None) -> tuple[Finding,
             evidence={
                 "ports": tuple(str(port) for port in open_),
                 "net.ipv4.ip_local_port_range": f"{span[0]} {span[1]}",
-                "net.ipv4.ip_local_reserved_ports": facts.sysctl["net.ipv4.ip_local_reserved_ports"],
+                KEY: facts.sysctl[KEY],
             },
-            advice=_reserve(open_, facts.sysctl["net.ipv4.ip_local_reserved_ports"]),
+            advice=_reserve(facts, open_),
         ),
     )
 
 
-def _reserve(ports: tuple[int, ...], reserved: str) -> str:
-    """The key holds the whole list, so those that are reserved already go into the command with the new ones."""
-    is_list = re.fullmatch(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*", reserved, re.ASCII)
-    listed = ",".join((*([reserved] if is_list else []), *map(str, ports)))
-    note = "" if is_list or not reserved else "; add what is reserved already, which could not be read"
-    return f"sysctl -w net.ipv4.ip_local_reserved_ports={listed}; then the same in /etc/sysctl.d{note}"
+def _reserve(facts: Facts, ports: tuple[int, ...]) -> str:
+    """The profile of the recognised configuration, which has it; else the command. The key holds the whole list, so
+    those that are reserved already go into it with the new ones."""
+    found = recognition(facts, None)
+    if found is not None and found.configuration in MIRRORED:
+        return plan(profile_of(found.configuration))
+    reserved = parse_ports(facts.sysctl[KEY])
+    listed = ports_text((reserved or frozenset()).union(ports))
+    note = "" if reserved is not None else "; add what is reserved already, which could not be read"
+    return f"sysctl -w {KEY}={listed}; then the same in /etc/sysctl.d{note}"
 
 
 PORT_NOT_RESERVED = Rule(
     id="llt.port-not-reserved",
     title="An LLT port lies in the range that the kernel hands out",
-    what="The UDP ports of LLT links against ip_local_port_range and ip_local_reserved_ports.",
+    what="The UDP and TCP ports of LLT links against ip_local_port_range and ip_local_reserved_ports.",
     why="Reserved ports are still free for a program that names them, and are not given to one that takes any.",
     helps_when="LLT restarts on a host that has been up and busy.",
     hurts_when="Never; but the key holds the whole list, so add to it.",

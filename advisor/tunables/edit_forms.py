@@ -16,6 +16,7 @@ LineForm = Literal[
     "tmpfiles",
     "llttab-timer",
     "llttab-directive",
+    "llttab-mtu",
     "conf",
     "cpf",
     "unit-list",
@@ -26,6 +27,7 @@ LineForm = Literal[
 TO_THE_END: Final = r"(?:[^\n\r\0]*[^ \t\n\r\0])?"
 WORD: Final = r"[^ \t#\n\r\0]*"
 _FIELD: Final = r"[^ \t\n\r\0]+"
+_LLT_FIELD: Final = r"[^ \t#\n\r\0][^ \t\n\r\0]*"
 _STRING: Final = r'"(?:[^"\\\n\r\0]|\\[^\n\r\0])*"'
 _PLAIN_VALUE: Final = re.compile(r"[\w.:+-]+", re.ASCII)
 
@@ -55,10 +57,11 @@ def line_setting(form: LineForm, key: str, value: str) -> Setting:
     ``udev-rule``: the line ``key, value``; ``key`` is the rule's match part, ``value`` one assignment with its quotes,
     by whose left side the line is found again. ``udev-run``: ``key`` is a rule that runs a program, up to the program's
     last word, which ``value`` is. ``tmpfiles``: ``value`` is written into the file ``key`` at boot.
-    ``llttab-timer``: ``set-timer key:value``. ``llttab-directive``: ``key value``. ``conf``: ``key = value``. ``cpf``:
-    ``key`` is SECTION/KEY. ``unit-list``: SECTION/KEY of a unit's list, which is emptied first: what several lines give
-    is joined. ``word``: the line ``key`` and nothing else. ``module-option``: ``options MODULE PARAMETER=value``, where
-    ``key`` is ``MODULE PARAMETER``.
+    ``llttab-timer``: ``set-timer key:value``. ``llttab-directive``: ``key value``. ``llttab-mtu``: the MTU field of the
+    link line whose tag is ``key``, which must be there. ``conf``: ``key = value``. ``cpf``: ``key`` is SECTION/KEY.
+    ``unit-list``: SECTION/KEY of a unit's list, which is emptied first: what several lines give is joined. ``word``:
+    the line ``key`` and nothing else. ``module-option``: ``options MODULE PARAMETER=value``, where ``key`` is ``MODULE
+    PARAMETER``.
     """
     section, _, name = key.partition("/")
     match form:
@@ -74,6 +77,9 @@ def line_setting(form: LineForm, key: str, value: str) -> Setting:
             return Setting(head, WORD, value, f"set-timer {key}:{value}")
         case "llttab-directive":
             return Setting(rf"[ \t]*{re.escape(key)}[ \t]+", r"[^ \t#\n\r\0]+", value, f"{key} {value}")
+        case "llttab-mtu":
+            head = rf"[ \t]*link(?:-lowpri)?[ \t]+{re.escape(key)}(?:[ \t]+{_LLT_FIELD}){{4}}[ \t]+"
+            return Setting(head, _LLT_FIELD, value, f"link {key} DEVICE NODES TYPE PORT {value}")
         case "conf":
             return Setting(rf"[ \t]*{re.escape(key)}[ \t]*=[ \t]*", TO_THE_END, value, f"{key} = {value}")
         case "cpf":

@@ -3,9 +3,9 @@
 Known are BeeGFS (/etc/beegfs, ``tune…``, ``conn…`` and ``sys…`` keys), multipath.conf and files of its conf.d
 (``defaults/path_selector``; a subsection such as ``devices/device/…`` where there is one of it, of several
 ``devices/device[VENDOR,PRODUCT]/…`` and ``multipaths/multipath[WWID]/…``), iscsid.conf (``node.session…``,
-``node.conn[0]…``), LLT's llttab (set-bcasthb, set-arp, set-strictsrc) and InterSystems' iris.cpf (``config/globals``).
-The file must be there. ``(unset)`` stands for a key that it does not give, so that the program's own default holds.
-Keys that name programs, files or secrets cannot be set.
+``node.conn[0]…``), LLT's llttab (set-bcasthb, set-arp, set-strictsrc, and ``link.TAG.mtu``: the MTU field of a link
+line) and InterSystems' iris.cpf (``config/globals``). The file must be there. ``(unset)`` stands for a key that it does
+not give, so that the program's own default holds. Keys that name programs, files or secrets cannot be set.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
 
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
+_LINK_MTU: Final = re.compile(r"link\.([\w.-]{1,60})\.mtu", re.ASCII)
 _NODE_RECORDS: Final = ("/etc/iscsi/nodes", "/var/lib/iscsi/nodes")
 
 _MULTIPATH_KEYS: Final = (
@@ -43,8 +44,8 @@ class Dialect(msgspec.Struct, frozen=True):
     product: str
     path: re.Pattern[str]
     key: re.Pattern[str]
-    probe: Literal["conf", "multipath", "directive", "cpf"]
-    edit: Literal["conf", "multipath", "llttab-directive", "cpf"]
+    probe: Literal["conf", "multipath", "directive", "llttab-mtu", "cpf"]
+    edit: Literal["conf", "multipath", "llttab-directive", "llttab-mtu", "cpf"]
     risk: Risk
     notes: Callable[[Host, str, str], tuple[str, ...]] = lambda *_: ()
 
@@ -68,6 +69,13 @@ def _drop_ins(host: Host, place: str, _: str) -> tuple[str, ...]:
         if isinstance(layout, Layout) and layout.at(place):
             said.append(f"{directory}/{name} gives {place} too; it is read after multipath.conf")
     return tuple(said)
+
+
+def _restart_llt(*_: object) -> tuple[str, ...]:
+    return (
+        "manual step: restart LLT, which reads /etc/llttab when it starts, on one node at a time (VCS, fencing and GAB "
+        "stop with it); make the same change on every node",
+    )
 
 
 def _at_start(*_: object) -> tuple[str, ...]:
@@ -113,6 +121,16 @@ DIALECTS: Final = (
         "directive",
         "llttab-directive",
         "restart",
+        _restart_llt,
+    ),
+    Dialect(
+        "LLT",
+        re.compile(r"/etc/llttab"),
+        _LINK_MTU,
+        "llttab-mtu",
+        "llttab-mtu",
+        "restart",
+        _restart_llt,
     ),
     Dialect(
         "InterSystems",
@@ -133,20 +151,20 @@ class FileKey(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, rest: str) -> FileKey:
         path, _, key = rest.rpartition(":")
-        known = next((one for one in DIALECTS if one.path.fullmatch(path)), None)
-        if known is None:
+        known = [one for one in DIALECTS if one.path.fullmatch(path)]
+        if not known:
             files = "/etc/beegfs/beegfs-*.conf, /etc/multipath.conf, /etc/iscsi/iscsid.conf, /etc/llttab, …/iris.cpf"
             raise UsageError(f"'file:{rest}' is not a tunable", hint=f"write file:PATH:KEY with one of {files}")
-        if not known.key.fullmatch(key):
+        if not any(one.key.fullmatch(key) for one in known):
             raise UsageError(
-                f"'file:{rest}' is not a tunable", hint=f"{key[:80]!r} is no key of {known.product} that is set here"
+                f"'file:{rest}' is not a tunable", hint=f"{key[:80]!r} is no key of {known[0].product} that is set here"
             )
         return cls(path, key)
 
     @property
     def dialect(self) -> Dialect:
         """What kind of file it is."""
-        return next(one for one in DIALECTS if one.path.fullmatch(self.path))
+        return next(one for one in DIALECTS if one.path.fullmatch(self.path) and one.key.fullmatch(self.key))
 
     @property
     def id(self) -> str:
@@ -172,11 +190,20 @@ class FileKey(msgspec.Struct, frozen=True):
 
     @property
     def probe(self) -> Probe:
-        return ReadFile(self.path, f"{self.dialect.probe}:{self.key}")
+        return ReadFile(self.path, f"{self.dialect.probe}:{self._name}")
+
+    @property
+    def _name(self) -> str:
+        """The word by which the file knows the key: the tag of a link line."""
+        tag = _LINK_MTU.fullmatch(self.key) if self.dialect.edit == "llttab-mtu" else None
+        return tag[1] if tag else self.key
 
     def check(self, value: str) -> str | None:
         if self.dialect.edit == "llttab-directive":
             return None if value in ("0", "1") else "is not 0 or 1"
+        if self.dialect.edit == "llttab-mtu":
+            is_size = re.fullmatch("[0-9]{3,5}", value, re.ASCII) and 512 <= int(value) <= 65535
+            return None if is_size or value == "-" else "is neither - (LLT's default) nor an MTU of 512 to 65535 bytes"
         if _VALUE.fullmatch(value) and len(value) <= 400:
             return None
         return "holds signs that are set here in no configuration file: letters, digits, blanks and _.,:+*- are"
@@ -185,7 +212,7 @@ class FileKey(msgspec.Struct, frozen=True):
         return ()
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        return FileEdit(self.path, self.dialect.edit, self.key, value)
+        return FileEdit(self.path, self.dialect.edit, self._name, value)
 
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
         text = host.read(self.path)

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
+from advisor.facts.reserved_ports import parse_ports, ports_text
 from advisor.facts.sysctl_keys import kernel_number, numbers_of
 
 # Keys whose words are no such numbers: text, lists and masks of CPUs or ports, hexadecimal in what is read back.
@@ -59,6 +61,8 @@ def canonical(key: str, value: str, *, numbers: int | None = None) -> str:
     be, is given back as it is, but for its blanks, of which one is left between two words.
     """
     folded = " ".join(value.split())
+    if key == RESERVED_PORTS and (ports := parse_ports(folded)) is not None:
+        return ports_text(ports)
     if _TEXT.fullmatch(key):
         return folded
     words = re.split("[ \t\n]+", value.strip(" \t\n"))

@@ -65,6 +65,10 @@ multipaths {
   }
 }
 """
+LINKS = (
+    "link a udp - udp 50000 1472 10.0.0.1 -\n\tlink-lowpri b\teth0 - ether - -\r\n#link c d - udp 1 2\n"
+    "link d udp - udp 50000\nlink e udp - udp #50000 1 2\nlink f x - udp 1 2\nlink f x - udp 1 3\nlinks a b - udp 1 9\n"
+)
 MULTIPATH = """# defaults
 defaults {
 \tpath_selector "service-time  0" # "x"
@@ -115,6 +119,12 @@ CASES = [
     (LLTTAB, "directive:set-arp", "0"),
     (LLTTAB, "directive:set-strictsrc", "(empty)"),
     (LLTTAB, "directive:set-bcasthb", "(unset)"),
+    (LINKS, "llttab-mtu:a", "1472"),
+    (LINKS, "llttab-mtu:b", "-"),
+    (LINKS, "llttab-mtu:c", UNREADABLE),
+    (LINKS, "llttab-mtu:d", ABSENT),
+    (LINKS, "llttab-mtu:e", ABSENT),
+    (LINKS, "llttab-mtu:f", UNREADABLE),
     (MULTIPATH, "multipath:defaults/path_selector", "service-time 0"),
     (MULTIPATH, "multipath:defaults/rr_weight", "uniform"),
     (MULTIPATH, "multipath:defaults/no_path_retry", "12"),
@@ -228,11 +238,22 @@ PIECES = st.sampled_from(
         ),
         *("a = 1\n", "[a]\na=2\n", "a {\n", "}\n", " a 1\n", ' a "2 3"\n', "1", "(system)", "(local)", "infinity"),
         *("LoadState=loaded\n", "Nice=", "NiceSoft=", "CPUAffinity=", "0-3", " 4", "[not set]", "flow control", "é"),
+        *("link a ", "link a b - udp 1 ", "link-lowpri"),
     ]
 )
 FORMS = st.sampled_from(
     [
-        *("selected", "md-speed", "timer:a", "conf:a", "cpf:a/a", "directive:a", "multipath:a/a", "multipath:a/a/a"),
+        *(
+            "selected",
+            "md-speed",
+            "timer:a",
+            "conf:a",
+            "cpf:a/a",
+            "directive:a",
+            "llttab-mtu:a",
+            "multipath:a/a",
+            "multipath:a/a/a",
+        ),
         *("unit-setting:Nice", "unit-setting:CPUAffinity"),
     ]
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from advisor.errors import RefusedError
 from advisor.facts.infoscale_configuration import TITLES
+from advisor.journal import Store
 from advisor.rules.infoscale import profile_of
-from tests.plan.system import FILES, GIB, applied, host, llt, planned, states, system, values
+from advisor.transaction import roll_back
+from tests.plan.system import FILES, GIB, Link, applied, host, llt, planned, states, system, values
+from tests.plan.system import PORTS as PORTS_OF
 
 EVERY = tuple(map(profile_of, TITLES))
 TABLE = "set-node north\nset-cluster 7\nlink a udp - {0} 50000 - 192.0.2.1 -\nlink b udp - {0} 50001 - 192.0.2.2 -\n"
@@ -21,11 +25,22 @@ MIRRORED = (
 SHARED = f"{HEAD}xvdb auto:cdsdisk xvdb dg online shared\n"
 MTU = {f"link:{name}:mtu": ("1500", "9000") for name in ("eth1", "eth2")}
 MARKS = {f"llt:{name}": ("1000", "2000") for name in ("highwater", "rporthighwater")}
+RANGE = {
+    "/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
+    "/proc/sys/net/ipv4/ip_local_reserved_ports": "\n",
+}
+PORTS = "sysctl:net.ipv4.ip_local_reserved_ports"
 BUFFERS = {f"sysctl:net.core.{end}_default": ("212992", "851968") for end in ("rmem", "wmem")}
 
 
 def node(
-    where: Path, kind: str, listed: str | None, *, hosts: str = HOSTS, files: dict[str, str] | None = None
+    where: Path,
+    kind: str,
+    listed: str | None,
+    *,
+    hosts: str = HOSTS,
+    files: dict[str, str] | None = None,
+    ports: tuple[Link, ...] = PORTS_OF,
 ) -> None:
     """A host with LLT over two links of this type, and the volume manager with these disks."""
     own = {"/etc/llttab": TABLE.format(kind), "/etc/llthosts": hosts, **(files or {})}
@@ -34,7 +49,7 @@ def node(
         own["/etc/vx/volboot"] = "volboot\n"
         commands["vxdisk"] = f"cat <<'EOF'\n{listed}EOF"
         commands["cat"] = 'exec /bin/cat "$@"'
-    system(where, files=own, commands=commands)
+    system(where, ports, files=own, commands=commands)
 
 
 @pytest.mark.parametrize(
@@ -119,3 +134,112 @@ def test_where_it_cannot_be_told_the_plan_can_be_made(tmp_path: Path) -> None:
     node(tmp_path, "udp", None)
     assert values(planned(tmp_path, "infoscale-fss-udp")) == {**MTU, **BUFFERS}
     assert planned(tmp_path, "infoscale-fss-tcp").is_empty
+
+
+@pytest.mark.parametrize("profile", ["infoscale-fss-udp", "infoscale-fss-zones", "infoscale-fss-tcp"])
+@pytest.mark.parametrize(
+    ("reserved", "span", "expected"),
+    [
+        ("", "32768 60999", ("", "50000-50001")),
+        ("8080,9148-9150", "32768 60999", ("8080,9148-9150", "8080,9148-9150,50000-50001")),
+        ("50000", "32768 60999", ("50000", "50000-50001")),
+        ("49999,50002-50003", "1024 65535", ("49999,50002-50003", "49999-50003")),
+        ("50000-50001", "32768 60999", "in-place"),
+        ("40000-60000", "32768 60999", "in-place"),
+        ("8080", "32768 49999", "not-applicable"),
+        ("8080", "32768 50000", ("8080", "8080,50000")),
+    ],
+)
+def test_the_ports_of_llt_are_reserved_and_the_others_stay(
+    profile: str, reserved: str, span: str, expected: tuple[str, str] | str, tmp_path: Path
+) -> None:
+    own = {
+        "/proc/sys/net/ipv4/ip_local_port_range": f"{span}\n",
+        "/proc/sys/net/ipv4/ip_local_reserved_ports": f"{reserved}\n",
+    }
+    node(tmp_path, "tcp" if profile.endswith("tcp") else "udp", MIRRORED, files=own)
+    plan = planned(tmp_path, profile)
+    assert {**values(plan), **states(plan)}[PORTS] == expected
+
+
+def test_reserved_ports_go_back_to_none(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, files=RANGE)
+    applied(tmp_path, "infoscale-fss-zones")
+    place = tmp_path / "root/proc/sys/net/ipv4/ip_local_reserved_ports"
+    assert place.read_text() == "50000-50001\n"
+    assert planned(tmp_path, "infoscale-fss-zones").is_empty
+    store = Store(str(tmp_path / "state"))
+    (record,) = store.records()
+    assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
+    assert place.read_text() == "\n"
+    assert not (tmp_path / "root/etc/sysctl.d/90-advisor-infoscale-fss-zones.conf").exists()
+
+
+def narrow(*names: str) -> tuple[Link, ...]:
+    """The usual ports, some of which carry no more than 1500 bytes."""
+    return tuple(msgspec.structs.replace(one, max_mtu=1500) if one.name in names else one for one in PORTS_OF)
+
+
+@pytest.mark.parametrize("kind", ["udp", "udp6"])
+@pytest.mark.parametrize(
+    ("links", "settings", "expected"),
+    [
+        # Both drivers, or one of them, carry no 9000.
+        (("eth1", "eth2"), {}, {"a": 1500, "b": 1500}),
+        (("eth2",), {}, {"b": 1500}),
+        # The path beyond carries less, which the user says.
+        ((), {"mtu": "1500"}, {"a": 1500, "b": 1500}),
+        ((), {"mtu": "8500"}, {}),
+        ((), {}, {}),
+    ],
+)
+def test_where_9000_is_not_possible_the_mtu_field_of_llttab_is_set(
+    kind: str, links: tuple[str, ...], settings: dict[str, str], expected: dict[str, int], tmp_path: Path
+) -> None:
+    node(tmp_path, kind, MIRRORED, ports=narrow(*links))
+    plan = planned(tmp_path, "infoscale-fss-udp", **settings)
+    overhead = 28 if kind == "udp" else 48
+    found = {name: pair for name, pair in values(plan).items() if name.startswith("file:")}
+    assert found == {f"file:/etc/llttab:link.{tag}.mtu": ("-", str(mtu - overhead)) for tag, mtu in expected.items()}
+    assert not plan.cannot_apply
+    raised = {name.split(":")[1] for name in values(plan) if name.startswith("link:")}
+    assert raised == (set() if settings.get("mtu") == "1500" else {"eth1", "eth2"} - set(links))
+    for name in links:
+        assert states(plan)[f"link:{name}:mtu"] == "not-applicable"
+    if expected:
+        assert any("manual step: restart LLT" in note for note in plan.notes)
+        (file,) = [one for one in plan.files if one.path == "/etc/llttab"]
+        assert file.after.decode().count(f" {1500 - overhead} 192.0.2.") == len(expected)
+
+
+def test_the_mtu_field_is_written_and_rolled_back(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, ports=narrow("eth1", "eth2"))
+    before = host(tmp_path).read("/etc/llttab")
+    applied(tmp_path, "infoscale-fss-udp")
+    assert "link a udp - udp 50000 1472 192.0.2.1 -" in str(host(tmp_path).read("/etc/llttab"))
+    again = planned(tmp_path, "infoscale-fss-udp")
+    assert again.is_empty
+    assert not again.cannot_apply
+    store = Store(str(tmp_path / "state"))
+    (record,) = store.records()
+    assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
+    assert host(tmp_path).read("/etc/llttab") == before
+
+
+def test_a_smaller_field_stays(tmp_path: Path) -> None:
+    table = TABLE.format("udp").replace("50000 -", "50000 1400").replace("50001 -", "50001 8192")
+    node(tmp_path, "udp", MIRRORED, files={"/etc/llttab": table}, ports=narrow("eth1", "eth2"))
+    found = {name: pair for name, pair in values(planned(tmp_path, "infoscale-fss-udp")).items() if "file:" in name}
+    assert found == {"file:/etc/llttab:link.b.mtu": ("8192", "1472")}
+
+
+def test_two_lines_of_one_tag_are_not_guessed_between(tmp_path: Path) -> None:
+    table = TABLE.format("udp").replace("link b", "link a")
+    node(tmp_path, "udp", MIRRORED, files={"/etc/llttab": table}, ports=narrow("eth1", "eth2"))
+    found = [one.reason for one in planned(tmp_path, "infoscale-fss-udp").skipped if "file:" in one.tunable]
+    assert set(found) == {"2 link lines have the tag a: give each its own"}
+
+
+def test_jumbo_frames_alone_stay_refused(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, ports=narrow("eth2"))
+    assert states(planned(tmp_path, "jumbo-frames"))["link:eth2:mtu"] == "blocked"

@@ -285,6 +285,7 @@ def test_a_key_of_a_file_has_no_live_value_of_its_own() -> None:
         ),
         ("/opt/iris/iris.cpf", "[Startup]\n", "config/globals", "1", None, "the file has no section [config]"),
         ("/etc/llttab", "set-node a\n", "set-arp", "0", "(unset)", None),
+        ("/etc/llttab", "link a udp - udp 50000 - 192.0.2.1 -\n", "link.a.mtu", "1472", "-", None),
     ],
 )
 def test_a_key_that_has_no_place(

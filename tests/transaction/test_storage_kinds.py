@@ -46,7 +46,7 @@ FILES: dict[str, str | bytes] = {
     "/proc/sys/kernel/osrelease": "6.1.0\n",
     "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan": "4096\n",
     "/usr/lib/tmpfiles.d/x.conf": "",
-    "/etc/llttab": "set-node a\n# timers\nset-timer peertrouble:350\n",
+    "/etc/llttab": "set-node a\n# timers\nset-timer peertrouble:350\nlink a udp - udp 50000 - 192.0.2.1 - # one\n",
     "/etc/beegfs/beegfs-storage.conf": "# workers caf\u00e9\ntuneNumWorkers   = 12\n",
     "/etc/multipath.conf": 'defaults {\n\tpath_selector "round-robin 0" # old\n}\n'
     'devices {\n device {\n  vendor X\n }\n device {\n  rr_min_io_rq 9 # why\n  vendor X\n  product "Y 1"\n }\n}\n',
@@ -69,6 +69,7 @@ WANTED = {
     "file:/etc/multipath.conf:devices/device[X,Y 1]/rr_min_io_rq": "1",
     "file:/etc/iscsi/iscsid.conf:node.session.queue_depth": "64",
     "file:/etc/llttab:set-arp": "0",
+    "file:/etc/llttab:link.a.mtu": "1472",
     "file:/opt/iris/iris.cpf:config/globals": "0,0,1024,0,0,0",
 }
 

@@ -20,6 +20,7 @@ SCHEDULER = FileEdit("/f", "udev-rule", DISK, 'ATTR{queue/scheduler}="none"')
 THP = FileEdit("/f", "tmpfiles", "/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
 TIMER = FileEdit("/f", "llttab-timer", "peerinact", "3200")
 ARP = FileEdit("/f", "llttab-directive", "set-arp", "0")
+MTU = FileEdit("/f", "llttab-mtu", "a", "1472")
 BEEGFS = FileEdit("/f", "conf", "tuneNumWorkers", "32")
 ISCSI = FileEdit("/f", "conf", "node.conn[0].timeo.noop_out_interval", "5")
 CPF = FileEdit("/f", "cpf", "config/globals", "0,0,512,0,0,0")
@@ -78,6 +79,11 @@ FORMS = {
         (TIMER, "set-timer  peerinact : 1600 # c\n", "set-timer  peerinact : 3200 # c\n"),
         (TIMER, "set-flow peerinact:1\n", "set-flow peerinact:1\nset-timer peerinact:3200\n"),
         (ARP, "set-arp 1 # c\nset-arpx 1\n", "set-arp 0 # c\nset-arpx 1\n"),
+        (
+            MTU,
+            "#link a x - udp 1 2\nlink b x - udp 1 - y\n\tlink-lowpri  a x - udp 1 - 10.0.0.1 - # c\n",
+            "#link a x - udp 1 2\nlink b x - udp 1 - y\n\tlink-lowpri  a x - udp 1 1472 10.0.0.1 - # c\n",
+        ),
         (ARP, "set-arp\n", "set-arp\nset-arp 0\n"),
         (BEEGFS, "# tuneNumWorkers=1\ntuneNumWorkers   = 12 \n\n", "# tuneNumWorkers=1\ntuneNumWorkers   = 32 \n\n"),
         (BEEGFS, "tuneNumWorkers=\nx=1", "tuneNumWorkers=32\nx=1"),

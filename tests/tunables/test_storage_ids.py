@@ -36,6 +36,7 @@ THP = "/sys/kernel/mm/transparent_hugepage"
             "conf:node.conn[0].timeo.noop_out_interval",
         ),
         ("file:/etc/llttab:set-arp", "/etc/llttab", "directive:set-arp"),
+        ("file:/etc/llttab:link.link-1.mtu", "/etc/llttab", "llttab-mtu:link-1"),
         ("file:/opt/iris/iris.cpf:config/globals", "/opt/iris/iris.cpf", "cpf:config/globals"),
     ],
 )
