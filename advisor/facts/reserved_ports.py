@@ -7,7 +7,9 @@ from collections.abc import Collection
 from typing import Final
 
 KEY: Final = "net.ipv4.ip_local_reserved_ports"
-_PART: Final = re.compile(r"([0-9]{1,12})(?:-([0-9]{1,12}))?", re.ASCII)
+# The kernel reads a number that begins with 0 to another base.
+_NUMBER: Final = "0|[1-9][0-9]{0,11}"
+_PART: Final = re.compile(rf"({_NUMBER})(?:-({_NUMBER}))?", re.ASCII)
 
 
 def parse_ports(text: str) -> frozenset[int] | None:
