@@ -29,6 +29,7 @@ from advisor.ceilings.ebs import (
 )
 from advisor.ceilings.figures import MIB
 from advisor.ceilings.input_file import FieldError, decoding, is_json, read_input, toml_document
+from advisor.errors import InvalidInputError
 
 MAX_BYTES: Final = 16 << 20
 
@@ -255,6 +256,15 @@ _ALLOWED: Final = {
     "read-iops": _DRIVE,
     "write-iops": _DRIVE,
 }
+
+
+def check_volume(one: DeclaredVolume, place: str) -> None:
+    """Whether one volume can be bought as it is. Raises InvalidInputError that names the field below ``place``."""
+    try:
+        _check_fields(one, place)
+        _check_together(one, place)
+    except FieldError as error:
+        raise InvalidInputError(f"field {error.field}: {error.message}") from error
 
 
 def canonical_id(text: str) -> str:

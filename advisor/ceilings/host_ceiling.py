@@ -45,7 +45,7 @@ _MEMORY: Final = "no file of the kernel tells the memory channels and their spee
 _PROCESSOR: Final = "what file systems, checksums and the network stack cost depends on the load: measure it"
 
 
-class _Path(msgspec.Struct, frozen=True):
+class DataPath(msgspec.Struct, frozen=True):
     """A data path: its tree of devices; None for a file system of other hosts, which lies behind ``links`` only."""
 
     name: str
@@ -95,7 +95,7 @@ class _Host:
         self.hired = hired
         self.media = Media(facts, declared, hired.local)
         stages = StorageStages(facts, surroundings, declared, self.media, hired.name, hired.machine)
-        whole, self.left_out = _data_paths(facts, front)
+        whole, self.left_out = data_paths(facts, front)
         self.paths = tuple(part for path in whole for part in _split(_serving(path, stages)))
         self.segmented = tuple(path.name for path in whole if path.node and _serving(path, stages).node != path.node)
         self.numbers = tuple(at for at, path in enumerate(self.paths) if not path.is_metadata)
@@ -254,7 +254,7 @@ class _Host:
         for address, names in below.items():
             yield _Carrier("pcie", address, (address,), both_ways(mb_per_s(speeds[address])), disks=frozenset(names))
 
-    def _media(self, path: _Path) -> Iterator[_Carrier]:
+    def _media(self, path: DataPath) -> Iterator[_Carrier]:
         """Each drive, and each multipath device as the one medium that it is."""
         if path.node is None:
             return
@@ -443,10 +443,10 @@ def _media_below(node: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield from _media_below(member)
 
 
-def _data_paths(facts: Facts, front: Front) -> tuple[tuple[_Path, ...], tuple[str, ...]]:
+def data_paths(facts: Facts, front: Front) -> tuple[tuple[DataPath, ...], tuple[str, ...]]:
     """The paths that hold data, and the names of those that are left out."""
-    tops = [_Path(", ".join(places) or node.name, node, places) for node, places, _ in Devices(facts).tops()]
-    remote = tuple(_Path(one.mountpoint, None, (one.mountpoint,), one.links) for one in front.remote)
+    tops = [DataPath(", ".join(places) or node.name, node, places) for node, places, _ in Devices(facts).tops()]
+    remote = tuple(DataPath(one.mountpoint, None, (one.mountpoint,), one.links) for one in front.remote)
     if front.places:
         served = [path for path in tops if _holds(path, front.places)]
         metadata = [path for path in tops if path not in served and _holds(path, front.metadata)]
@@ -461,26 +461,26 @@ def _data_paths(facts: Facts, front: Front) -> tuple[tuple[_Path, ...], tuple[st
     return (*chosen, *remote), tuple(path.name for path in tops if path not in chosen)
 
 
-def _serving(path: _Path, stages: StorageStages) -> _Path:
+def _serving(path: DataPath, stages: StorageStages) -> DataPath:
     """The path with what serves one stream at a time, as the ceilings of a path by itself have it."""
     return path if path.node is None else msgspec.structs.replace(path, node=stages.at_a_time(path.node))
 
 
-def _holds(path: _Path, names: Sequence[str]) -> bool:
+def _holds(path: DataPath, names: Sequence[str]) -> bool:
     if path.node is None:
         return False
     own = {path.node.device, *(one.device for one in path.node.arrays()), *path.node.disks(), *path.places}
     return bool(own & set(names))
 
 
-def _split(path: _Path) -> Iterator[_Path]:
+def _split(path: DataPath) -> Iterator[DataPath]:
     """The parts of an array whose level is not known: any of them may be used by itself."""
     node = path.node
     if node is None or not node.members or node.family is not None:
         yield path
         return
     for member in node.members:
-        yield from _split(_Path(f"{path.name} ({member.name})", member, path.places))
+        yield from _split(DataPath(f"{path.name} ({member.name})", member, path.places))
 
 
 def _few(names: Sequence[str], most_names: int = 4) -> str:

@@ -81,3 +81,32 @@ class Ceiling(msgspec.Struct, frozen=True):
     paths: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     measured: tuple[MeasuredShare, ...] = ()
+
+
+class PathFigures(msgspec.Struct, frozen=True):
+    """What binds one path by itself, for as long as one likes; None where it is not known."""
+
+    read_mb_s: float | None
+    write_mb_s: float | None
+    read_iops: float | None
+    write_iops: float | None
+    usable_bytes: int | None
+
+
+class PathChange(msgspec.Struct, frozen=True):
+    """A storage path before and after; None where it is only on one side."""
+
+    name: str
+    before: PathFigures | None
+    after: PathFigures | None
+
+
+class WhatIf(msgspec.Struct, frozen=True):
+    """The ceiling with other hardware or settings. ``given`` says each change and what it comes to on this host;
+    ``changes_ceiling`` whether the host's ceiling is another; ``paths`` are those whose figures differ."""
+
+    given: tuple[str, ...]
+    host: Ceiling
+    changes_ceiling: bool
+    paths: tuple[PathChange, ...] = ()
+    notes: tuple[str, ...] = ()

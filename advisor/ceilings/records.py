@@ -9,6 +9,7 @@ import msgspec
 from advisor.ceilings.account import AccountQuota
 from advisor.ceilings.figures import Quantity
 from advisor.ceilings.host_records import Ceiling as HostCeiling
+from advisor.ceilings.host_records import WhatIf
 
 Known = Literal["host", "table", "declared", "measured", "unknown"]
 """Read from the host, from a table with its source, declared by the user, measured by others on such a machine, or not
@@ -145,5 +146,6 @@ class Limits(msgspec.Struct, frozen=True):
     quota: QuotaUse | None = None
     host: HostCeiling | None = None
     """All data paths at once."""
+    what_if: WhatIf | None = None
     account_quotas: tuple[AccountQuota, ...] = ()
     """Of each declared volume type; empty where no EBS volume is declared."""

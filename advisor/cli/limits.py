@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,7 +12,10 @@ from advisor.cli.output import print_json, print_text, terminal_width, the_host,
 from advisor.cli.scan import Json, Root, Snapshot
 
 if TYPE_CHECKING:
+    from advisor.ceilings.measured import Measured as MeasuredThroughput
     from advisor.ceilings.observed import Measurement
+    from advisor.ceilings.records import Limits
+    from advisor.ceilings.what_if import Change
     from advisor.proof.series import Bench
     from advisor.proof.series import Measured as MeasuredWorkload
 
@@ -22,6 +25,15 @@ Measured = Annotated[
         "--measured",
         metavar="FIGURE",
         help="A measured throughput, as a share of the ceiling: 132GB/s, or read=132GB/s,write=121GB/s.",
+    ),
+]
+WhatIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--what-if",
+        metavar="K=V…",
+        help="The same host with other volumes, instance, raid, stripes, links, speed or mtu, side by side: "
+        "raid=raid10, /db:volumes=16xgp3:1000MB/s:16000iops, instance=r5b.24xlarge, links=+1. May be repeated.",
     ),
 ]
 
@@ -54,34 +66,35 @@ def limits(
         Path | None, typer.Option("--bench", metavar="FILE", help="Set a series saved by advisor bench against it.")
     ] = None,
     measured_text: Measured = None,
+    what_if: WhatIf = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="[K=V]...", hidden=True)] = None,
 ) -> int:
     """The ceilings on each path from application to medium, and the one that binds; last, those of the whole host.
     Measures and changes nothing."""
-    import msgspec
-
     from advisor.ceilings.declared import Declared, read_declared
     from advisor.ceilings.front import read_front
-    from advisor.ceilings.host_ceiling import with_host
     from advisor.ceilings.machine_file import read_machines
-    from advisor.ceilings.measured import parse_measured, with_measured
+    from advisor.ceilings.measured import parse_measured
     from advisor.ceilings.observed import with_observed
-    from advisor.ceilings.paths import limits_of
     from advisor.ceilings.surroundings import read_surroundings
+    from advisor.ceilings.what_if import Scene, limits_of_scene, with_what_if
     from advisor.facts.whole import scan
 
     declared = read_declared(volumes) if volumes else Declared()
     machines = read_machines(instance_types) if instance_types else None
     measured = _measurements(bench) if bench else ()
     given = parse_measured(measured_text) if measured_text is not None else ()
+    changes = _changes(what_if, more)
     host = the_host(root, snapshot)
     facts = scan(host)
-    around = read_surroundings(host, facts)
-    found = limits_of(facts, around, declared, machines)
-    found = with_host(found, facts, around, declared, read_front(host, facts), machines)
+    scene = Scene(facts, read_surroundings(host, facts), declared, read_front(host, facts), machines)
+    found = limits_of_scene(scene)
+    if changes:
+        found = with_what_if(found, scene, changes)
     if bench:
         found = with_observed(found, measured, facts, declared)
-    if found.host and given:
-        found = msgspec.structs.replace(found, host=with_measured(found.host, given))
+    if given:
+        found = _with_measured(found, given)
     if as_json:
         from advisor.report.limits import limits_document
 
@@ -91,6 +104,31 @@ def limits(
 
         print_text(limits_text(found, width=terminal_width(), color=wants_color()))
     return 0
+
+
+def _changes(what_if: Sequence[str] | None, more: Sequence[str] | None) -> tuple[Change, ...]:
+    """What --what-if says, with further K=V behind it. Raises UsageError, InvalidInputError."""
+    from advisor.ceilings.what_if import parse_changes
+    from advisor.errors import UsageError
+
+    if more and not what_if:
+        raise UsageError(f"unexpected argument: {more[0]}", hint="--what-if K=V…")
+    return parse_changes((*(what_if or ()), *(more or ())))
+
+
+def _with_measured(limits: Limits, given: Sequence[MeasuredThroughput]) -> Limits:
+    """The figures as shares of the host's ceiling, and of the one with other hardware."""
+    import msgspec
+
+    from advisor.ceilings.measured import with_measured
+
+    if limits.host is None:
+        return limits
+    limits = msgspec.structs.replace(limits, host=with_measured(limits.host, given))
+    if limits.what_if is None:
+        return limits
+    after = msgspec.structs.replace(limits.what_if, host=with_measured(limits.what_if.host, given))
+    return msgspec.structs.replace(limits, what_if=after)
 
 
 def _measurements(path: Path) -> tuple[Measurement, ...]:

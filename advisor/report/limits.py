@@ -12,6 +12,7 @@ from advisor.ceilings.records import Bought, Bound, Ceiling, Known, Limits, Obse
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page, Piece, Span, listed
 from advisor.report.units import binary, decimal
+from advisor.report.what_if import add_what_if
 from advisor.report.words import ranked, runs
 from advisor.words import N_, _
 
@@ -57,6 +58,8 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
             page.bullet(note)
     if limits.host:
         add_ceiling(page, limits.host, _("The whole host"))
+        if limits.what_if:
+            add_what_if(page, limits.host, limits.what_if)
     return page.text
 
 

@@ -1,0 +1,113 @@
+"""``limits --what-if`` as text: the host before and after, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from advisor.ceilings.host_records import Binding, Ceiling, HostStage, PathChange, PathFigures, StageSum, WhatIf
+from advisor.report.host_ceiling import binding_words, figure, measured_words, members_words, stage_words
+from advisor.report.layout import Page, Piece, Span
+from advisor.report.units import binary
+from advisor.words import _
+
+Row = tuple[Piece, Piece, Piece, Piece]
+_SAME = 1e-6
+_MOST_PATHS = 12
+
+
+def add_what_if(page: Page, before: Ceiling, found: WhatIf) -> None:
+    """What was given, whether it changes the ceiling, and each figure before and after."""
+    page.heading(_("What if"))
+    for given in found.given:
+        page.bullet(given)
+    after = found.host
+    if not found.changes_ceiling:
+        page.add(Span(_("The ceiling of the host does not change."), "bold"), indent=2)
+        if after.binds:
+            page.add(binding_words(after.read_mb_s or after.write_mb_s, after.binds), indent=2, hang=2)
+    words = (_("before"), _("after"), _("change"), _("what"))
+    page.table([tuple(Span(word, "dim") for word in words), *_rows(before, found)], indent=2)
+    page.labelled(list(_bindings(before, after)), indent=2)
+    for measured in after.measured:
+        page.add(f"{_('measured')}: {measured_words(measured)} ({_('after')})", indent=2, hang=2)
+    for note in found.notes:
+        page.add(note, indent=2, hang=2)
+
+
+def _rows(before: Ceiling, found: WhatIf) -> Iterator[Row]:
+    after = found.host
+    yield _figures(Span(f"{_('ceiling')}: {_('reads MB/s')}", "bold"), before.read_mb_s, after.read_mb_s)
+    yield _figures(Span(f"{_('ceiling')}: {_('writes MB/s')}", "bold"), before.write_mb_s, after.write_mb_s)
+    for name, old, new in (
+        ("IOPS (" + _("reads") + ")", before.read_iops, after.read_iops),
+        ("IOPS (" + _("writes") + ")", before.write_iops, after.write_iops),
+    ):
+        if old is not None or new is not None:
+            yield _figures(f"{_('ceiling')}: {name}", old, new)
+    for stage in dict.fromkeys(one.stage for one in (*before.stages, *after.stages)):
+        yield from _stage_rows(stage, before.stages, after.stages)
+    for paths in list(_alike(found.paths))[:_MOST_PATHS]:
+        names = tuple(path.name for path in paths)
+        yield from _path_rows(members_words(names), paths[0])
+
+
+def _alike(paths: Sequence[PathChange]) -> Iterator[tuple[PathChange, ...]]:
+    """Paths with the same figures before and after, together."""
+    groups: dict[tuple[PathFigures | None, PathFigures | None], list[PathChange]] = {}
+    for path in paths:
+        groups.setdefault((path.before, path.after), []).append(path)
+    yield from map(tuple, groups.values())
+
+
+def _bindings(before: Ceiling, after: Ceiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+    for name, old, new in (
+        (_("binds reads"), before.binds, after.binds),
+        (_("binds writes"), before.write_binds, after.write_binds),
+    ):
+        words = (_bound(old), _bound(new))
+        yield name, (words[0] if words[0] == words[1] else f"{words[0]} → {words[1]}",)
+
+
+def _bound(one: Binding | None) -> str:
+    return f"{stage_words(one.stage)} ({members_words(one.members, 3)})" if one else "?"
+
+
+def _stage_rows(stage: HostStage, before: Sequence[StageSum], after: Sequence[StageSum]) -> Iterator[Row]:
+    old, new = (next((one for one in stages if one.stage == stage), None) for stages in (before, after))
+    for way, name in (("read_mb_s", _("reads MB/s")), ("write_mb_s", _("writes MB/s"))):
+        values = [getattr(one, way) if one else None for one in (old, new)]
+        if any(value is not None for value in values):
+            yield _figures(f"{stage_words(stage)}: {name}", *values)
+
+
+def _path_rows(name: str, path: PathChange) -> Iterator[Row]:
+    names = (
+        ("read_mb_s", _("reads MB/s")),
+        ("write_mb_s", _("writes MB/s")),
+        ("read_iops", "IOPS (" + _("reads") + ")"),
+        ("write_iops", "IOPS (" + _("writes") + ")"),
+    )
+    for field, unit in names:
+        old, new = _of(path.before, field), _of(path.after, field)
+        if old != new:
+            yield _figures(f"{name}: {unit}", old, new)
+    old, new = _of(path.before, "usable_bytes"), _of(path.after, "usable_bytes")
+    if old != new:
+        shown = ["?" if value is None else binary(round(value)) for value in (old, new)]
+        yield shown[0], shown[1], _change(old, new), f"{name}: {_('usable capacity')}"
+
+
+def _of(figures: PathFigures | None, field: str) -> float | None:
+    value: float | None = getattr(figures, field) if figures else None
+    return value
+
+
+def _figures(name: Piece, old: float | None, new: float | None) -> Row:
+    return figure(old), figure(new), _change(old, new), name
+
+
+def _change(old: float | None, new: float | None) -> str:
+    if old is None or new is None or not old:
+        return ""
+    part = new / old - 1
+    return _("unchanged") if abs(part) < _SAME else f"{100 * part:+.0f} %"
