@@ -258,6 +258,9 @@ def _boot_id(host: Host) -> str | None:
     return None if isinstance(boot_id, Missing) else boot_id
 
 
+_READ_AGAIN = "nothing was changed; plan again once it can be read"
+
+
 def _preflight(host: Host, plan: Plan) -> None:
     """What must hold before the journal is opened. Raises RefusedError."""
     if plan.blocking:
@@ -271,10 +274,15 @@ def _preflight(host: Host, plan: Plan) -> None:
         raise RefusedError("the plan was made for another host (its machine-id differs)")
     for change in (*plan.changes, *plan.claims):
         live = observe(host, change.probe)
+        if isinstance(live, Missing):
+            raise RefusedError(f"{change.tunable}: cannot be read: {live.why}", hint=_READ_AGAIN)
         if live != change.before:
             raise RefusedError(f"{change.tunable}: changed since the plan was made", hint="make the plan again")
     for file in plan.files:
-        if _content(host, file.path) != file.before:
+        content = _content(host, file.path)
+        if isinstance(content, Missing):
+            raise RefusedError(f"{file.path}: cannot be read: {content.why}", hint=_READ_AGAIN)
+        if content != file.before:
             raise RefusedError(f"{file.path}: changed since the plan was made", hint="make the plan again")
         if not _is_writable(host, file):
             raise RefusedError(f"{file.path}: its directory cannot be written to", hint="or use --runtime-only")

@@ -11,7 +11,7 @@ from advisor.interchange.to_profile import to_profile
 from advisor.planning.compute import make_plan
 from advisor.planning.expansion import expand_targets
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, Skipped, Target
+from advisor.planning.records import SATISFIED, Plan, Skipped, Target
 from advisor.planning.senses import combine
 from advisor.planning.targets import Request, resolve_targets
 from advisor.tunables import tunable
@@ -38,11 +38,7 @@ def imported_targets(imported: Imported, host: Host, facts: Facts) -> tuple[tupl
 def planned_values(imported: Imported, host: Host) -> Mapping[str, str]:
     """Tunable → value that its plan ends in on this host, those that are there already among them."""
     plan = plan_imported(imported, host)
-    there = {
-        one.tunable: one.before
-        for one in plan.skipped
-        if one.state in ("in-place", "would-lower") and one.before is not None
-    }
+    there = {one.tunable: one.before for one in plan.skipped if one.state in SATISFIED and one.before is not None}
     return dict(sorted({**there, **{change.tunable: change.after for change in plan.changes}}.items()))
 
 

@@ -167,9 +167,16 @@ def _skip(target: Target, observed: Observed, state: SkipState, reason: str) -> 
 def _already(target: Target, observed: Observed) -> Skipped:
     assert isinstance(observed.live, str)
     assert observed.combined is not None
+    if _keeps(target) and observed.live != observed.wanted:
+        return _skip(target, observed, "kept", "this profile does not change it, whatever it is")
     if would_lower(observed.live, observed.wanted, observed.combined):
         return _skip(target, observed, "would-lower", "is higher already; lowering it would take something away")
     return _skip(target, observed, "in-place", "is there already")
+
+
+def _keeps(target: Target) -> bool:
+    """Whether the profile names the value and leaves it alone."""
+    return target.sense == "keep" or (isinstance(target.sense, tuple) and set(target.sense) == {"keep"})
 
 
 def _is_persisted(target: Target, observed: Observed, seen: Observations, origins: Mapping[str, SysctlOrigin]) -> bool:

@@ -11,12 +11,12 @@ from advisor.redaction import for_display
 from advisor.tunables import Effect, FileEdit, Risk
 from advisor.tunables.tunable import Sense
 
-SkipState = Literal["in-place", "would-lower", "not-applicable", "by-hand", "blocked", "overridden", "unknown"]
+SkipState = Literal["in-place", "would-lower", "kept", "not-applicable", "by-hand", "blocked", "overridden", "unknown"]
 
 # States in which a person asked for something that cannot be had: nothing at all is then applied.
 BLOCKING: frozenset[SkipState] = frozenset({"blocked", "overridden"})
 
-SATISFIED: frozenset[SkipState] = frozenset({"in-place", "would-lower"})
+SATISFIED: frozenset[SkipState] = frozenset({"in-place", "would-lower", "kept"})
 
 
 class Target(msgspec.Struct, frozen=True):

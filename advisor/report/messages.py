@@ -108,6 +108,8 @@ FORMS: Final = (
     N_("advisor plan shows all that stands in the way"),
     N_("advisor plan lists every item"),
     N_("{what}: changed since the plan was made"),
+    N_("{what}: cannot be read: {why}"),
+    N_("nothing was changed; plan again once it can be read"),
     N_("make the plan again"),
     N_("{tunable}: set to {value}, but {found}"),
     N_("{reason}; everything has been put back"),

@@ -34,6 +34,7 @@ _STATES: Final[Mapping[SkipState, tuple[str, Style]]] = {
     "overridden": (N_("Would be overridden at the next boot"), "red"),
     "unknown": (N_("Unknown: could not be read"), "yellow"),
     "would-lower": (N_("Left as it is: better already"), ""),
+    "kept": (N_("Not changed by this profile"), ""),
     "by-hand": (N_("Left to you"), "yellow"),
     "not-applicable": (N_("Does not apply here"), ""),
     "in-place": (N_("In place already"), ""),
@@ -43,6 +44,7 @@ _COUNTS: Final[Mapping[SkipState, str]] = {
     "overridden": N_("{count} overridden"),
     "unknown": N_("{count} unknown"),
     "would-lower": N_("{count} better already"),
+    "kept": N_("{count} not changed by the profile"),
     "by-hand": N_("{count} left to you"),
     "not-applicable": N_("{count} not applicable"),
     "in-place": N_("{count} in place already"),
@@ -328,7 +330,7 @@ def _skipped_values(items: Sequence[Skipped]) -> str:
     if len(before) > 1 or len(wanted) > 1:
         return ""
     is_there, asked = before.pop(), wanted.pop()
-    if items[0].state == "in-place":
+    if items[0].state in ("in-place", "kept"):
         return is_there or ""
     there = [] if is_there is None else [_("is {value}").format(value=is_there)]
     return _(", ").join([*there, *([] if asked is None else [_("wanted {value}").format(value=asked)])])

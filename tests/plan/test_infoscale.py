@@ -109,7 +109,7 @@ def test_twice_is_once_and_larger_buffers_stay(tmp_path: Path) -> None:
     assert again.is_empty
     assert not again.cannot_apply
     assert states(again)["sysctl:net.core.rmem_default"] == "would-lower"
-    assert states(again)["sysctl:net.core.optmem_max"] == "in-place"
+    assert states(again)["sysctl:net.core.optmem_max"] == "kept"
     text = host(tmp_path).read("/etc/llttab")
     assert str(text).endswith("set-flow highwater:2000\nset-flow rporthighwater:2000")
 

@@ -275,7 +275,7 @@ def test_two_profiles_that_disagree(tmp_path: Path) -> None:
         ("4096 131072", "1 2 3", ["keep", "keep", "at-least"], "has 2 fields now, and 3 are wanted"),
         ("4096 131072 6291456", '"1 2 3"', "exactly", "quotes would be written"),
         ("4096 131072 6291456", "8388608", "exactly", None),
-        ("4096 131072 6291456", "1", "keep", "is higher already"),
+        ("4096 131072 6291456", "1", "keep", "does not change it"),
     ],
 )
 def test_values_that_do_not_fit(live: str, value: str, sense: Any, outcome: str | None) -> None:

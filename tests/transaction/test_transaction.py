@@ -258,6 +258,31 @@ def test_a_host_that_changed_since_the_plan_is_refused_untouched(where: Path) ->
     assert store.records() == ()
 
 
+def test_a_value_that_cannot_be_read_now_is_not_called_changed(where: Path) -> None:
+    host = build(where)
+    plan = plan_of(host)
+    (where / "root/sys/class/net/eth1/mtu").unlink()
+    store = store_of(where)
+    with store.lock(), pytest.raises(RefusedError) as caught:
+        apply_plan(host, plan, store)
+    assert caught.value.message == "link:eth1:mtu: cannot be read: does not exist"
+    assert caught.value.hint == "nothing was changed; plan again once it can be read"
+    assert store.records() == ()
+
+
+def test_a_file_that_cannot_be_read_now_is_not_called_changed(where: Path) -> None:
+    host = build(where)
+    plan = plan_of(host)
+    path = where / "root" / plan.files[0].path.lstrip("/")
+    if path.exists():
+        path.unlink()
+    path.mkdir(parents=True)
+    store = store_of(where)
+    with store.lock(), pytest.raises(RefusedError, match=f"{plan.files[0].path}: cannot be read: "):
+        apply_plan(host, plan, store)
+    assert store.records() == ()
+
+
 def test_a_plan_of_another_host_is_refused(where: Path) -> None:
     host = build(where)
     plan = plan_of(host)

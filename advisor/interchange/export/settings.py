@@ -103,9 +103,9 @@ def collect(
     changed = {one.tunable for one in plan.changes}
     left_out = []
     for skipped in plan.skipped:
-        if skipped.state == "in-place" and skipped.wanted is not None and skipped.tunable not in changed:
+        if skipped.state in ("in-place", "kept") and skipped.wanted is not None and skipped.tunable not in changed:
             settings.append(_in_place(host, skipped.tunable, skipped.wanted, name))
-        elif skipped.state != "in-place":
+        elif skipped.state not in ("in-place", "kept"):
             left_out.append(LeftOut(skipped.tunable, skipped.wanted or "", skipped.reason))
     settings = [msgspec.structs.replace(one, sense=senses.get(one.tunable, "exactly")) for one in settings]
     virtual = frozenset(link for one in settings if one.kind == "link" if _is_virtual(host, link := one.device))
