@@ -11,6 +11,7 @@ from advisor.facts.cpu import Cpu
 from advisor.facts.frequency import ClockGroup, Frequency
 from advisor.facts.iscsi import Iscsi
 from advisor.facts.links import Channels, Rings
+from advisor.facts.llt import Llttab
 from advisor.facts.memory import HugePagePool, Memory, Sockets
 from advisor.facts.owners import Owners
 from advisor.facts.unknown import Unknown
@@ -196,6 +197,37 @@ def test_doubled_flow_control_is_a_profile() -> None:
     comparison = compare(fleet_of(twelve(change, odd=[f"n{number}" for number in range(1, 12)])))
     assert only(comparison).hosts == ("n12",)
     assert only(comparison).commands == ("advisor plan llt-highwater-doubled  # on n12",)
+
+
+@pytest.mark.parametrize(
+    ("flow", "in_file", "expected"),
+    [
+        ({"highwater": 2000}, {}, ["llt.flow.highwater"]),
+        ({}, {"highwater": 2000}, ["llt.file.flow.highwater"]),
+        (
+            {"rporthighwater": 2000},
+            {"rporthighwater": 2000},
+            ["llt.file.flow.rporthighwater", "llt.flow.rporthighwater"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_flow_control_is_one_setting_for_the_cluster(
+    flow: dict[str, int], in_file: dict[str, int], expected: list[str], count: int
+) -> None:
+    def change(facts: Facts) -> Facts:
+        table = Llttab(None, "7", (), (), in_file, {}, ())
+        return llt(flow_control={**build.FLOW, **flow}, llttab=table)(facts)
+
+    def usual(facts: Facts) -> Facts:
+        return llt(llttab=Llttab(None, "7", (), (), {}, {}, ()))(facts)
+
+    hosts = [(name, change(facts) if name == "n1" else usual(facts)) for name, facts in twelve(count=count)]
+    finding = only(compare(fleet_of(hosts)))
+    assert (finding.id, finding.severity) == ("fleet.llt-flow-control", "advice")
+    assert "n1" in finding.hosts
+    assert [one.attribute for one in finding.differences] == expected
+    assert "one setting for the cluster" in finding.why
 
 
 def test_values_derived_from_memory_are_no_outliers() -> None:
