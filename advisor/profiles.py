@@ -29,7 +29,7 @@ LOCAL_PROFILES: Final = Path("/etc/advisor/profiles")
 
 FieldSense = Literal["exactly", "at-least", "at-most", "keep"]
 ForEach = Literal[
-    "links", "units", "irqs", "disks", "arrays", "instances", "cpfs", "shared_links", "maps", "heartbeats"
+    "links", "units", "irqs", "disks", "arrays", "instances", "cpfs", "shared_links", "maps", "heartbeats", "records"
 ]
 Operator = Literal["is", "is-not", "at-least", "at-most", "exists", "count-at-least"]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
@@ -385,12 +385,18 @@ def _check_tunable(wanted: Wanted, field: Place) -> None:
         raise _FieldError((*field, "tunable"), error.message, error.hint) from error
 
 
-_A_MAP: Final = "/etc/multipath.conf:defaults"
+_EXAMPLES: Final = {
+    "{cpf}": "/usr/irissys/iris.cpf",
+    "{map}": "/etc/multipath.conf:defaults",
+    "{record}": "/etc/iscsi/nodes/iqn.x/192.0.2.1,3260,1/default",
+}
 
 
 def _example(identity: str) -> str:
     """An id of the same form, in which every place is filled."""
-    filled = re.sub(r"\{\w+\}", "1", identity.replace("{cpf}", "/usr/irissys/iris.cpf").replace("{map}", _A_MAP))
+    for place, example in _EXAMPLES.items():
+        identity = identity.replace(place, example)
+    filled = re.sub(r"\{\w+\}", "1", identity)
     filled = filled.replace("unit:1:", "unit:1.service:")
     return filled.replace("file:1:", "file:/etc/beegfs/1.d/beegfs-storage.conf:")
 
@@ -480,6 +486,7 @@ _EACH: Final[Mapping[str, str]] = {
     "instances": r"file:\{instance\}:(tune|conn)\w+",
     "cpfs": r"file:\{cpf\}:config/\w+",
     "heartbeats": r"file:/etc/llttab:link\.\{heartbeat\}\.mtu",
+    "records": r"file:\{record\}:node\.(session|conn\[0\])\.[A-Za-z][\w.]*",
     "maps": r"file:\{map\}/(path_selector|rr_min_io_rq)",
     "shared_links": r"sysctl:net\.ipv4\.conf\.\{shared_link\}\.(arp_announce|arp_filter|arp_ignore|rp_filter)",
 }

@@ -45,6 +45,7 @@ PLACES = {
     "{instance}": "/etc/beegfs/INSTANCE.d/beegfs-storage.conf",
     "{cpf}": "/usr/irissys/iris.cpf",
     "{map}": "/etc/multipath.conf:defaults",
+    "{record}": "/etc/iscsi/nodes/TARGET/PORTAL/INTERFACE",
     "{shared_link}": "LINK",
 }
 

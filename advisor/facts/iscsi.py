@@ -116,6 +116,8 @@ class Iscsi(msgspec.Struct, frozen=True):
     targets: tuple[IscsiTarget, ...] = ()
     multipath_disks: tuple[str, ...] = ()
     """Disks of sessions that a multipath map lies on."""
+    unread_nodes: Mapping[str, str] = {}
+    """Node records, or directories of them, that could not be read, with the reason."""
 
 
 def parse_iscsi_settings(text: str) -> Mapping[str, str]:
@@ -133,9 +135,14 @@ def read_iscsi(
     """None where the host shows nothing of iSCSI. ``links``, ``disks`` and ``arrays`` are the host's."""
     text = unknown.value("iscsi.settings", host.read(ISCSID_CONF))
     sessions = _read_sessions(host, links, disks, unknown)
+    unread: dict[str, str] = {}
+    nodes = tuple(_read_nodes(host, unread))
+    for path, why in unread.items():
+        unknown.note("iscsi.nodes" if path in NODE_RECORDS else f"iscsi.nodes.{path}", why)
     found = Iscsi(
         sessions=sessions,
-        nodes=tuple(_read_nodes(host, unknown)),
+        nodes=nodes,
+        unread_nodes=unread,
         settings={} if text is None else parse_iscsi_settings(text),
         targets=read_targets(host, lambda address: link_at(address, links), unknown),
         multipath_disks=_multipath_disks(sessions, arrays),
@@ -315,31 +322,46 @@ class _Reader:
         return None if number is None else number != 0
 
 
-def _read_nodes(host: Host, unknown: Unknowns) -> Iterator[IscsiNode]:
-    """Records are files ``TARGET/ADDRESS,PORT,TPGT/INTERFACE``, with old open-iscsi ``TARGET/ADDRESS,PORT``."""
+def _read_nodes(host: Host, unread: dict[str, str]) -> Iterator[IscsiNode]:
+    """Records are files ``TARGET/ADDRESS,PORT,TPGT/INTERFACE``, with old open-iscsi ``TARGET/ADDRESS,PORT``.
+
+    ``unread`` gets what could not be read, with the reason.
+    """
     seen: set[object] = set()
     left = MAX_RECORDS
     for directory in NODE_RECORDS:
-        unknown.value("iscsi.nodes", host.listdir(directory))
-        for path in _record_paths(host, directory):
+        for path in _record_paths(host, directory, unread):
             if host.real(path) in seen:
                 continue
             if left == 0:
-                unknown.note("iscsi.nodes", f"more than {MAX_RECORDS} records: the others are not read")
+                unread[directory] = f"more than {MAX_RECORDS} records: the others are not read"
                 return
             left -= 1
             seen.add(host.real(path))
-            text = unknown.value(f"iscsi.nodes.{printable(path)}", host.read(path))
-            if text is not None:
+            text = host.read(path)
+            if not isinstance(text, Missing):
                 yield _node(path, parse_iscsi_settings(text))
+            elif not text.is_absent:
+                unread[printable(path)] = text.why
 
 
-def _record_paths(host: Host, directory: str) -> Iterator[str]:
-    for target in host.names(directory):
-        for portal in host.names(f"{directory}/{target}"):
+def _record_paths(host: Host, directory: str, unread: dict[str, str]) -> Iterator[str]:
+    for target in _names(host, directory, unread):
+        for portal in _names(host, f"{directory}/{target}", unread):
             place = f"{directory}/{target}/{portal}"
-            interfaces = host.names(place)
-            yield from (f"{place}/{one}" for one in interfaces) if host.is_dir(place) else (place,)
+            if host.is_dir(place):
+                yield from (f"{place}/{one}" for one in _names(host, place, unread))
+            else:
+                yield place
+
+
+def _names(host: Host, directory: str, unread: dict[str, str]) -> tuple[str, ...]:
+    found = host.listdir(directory)
+    if not isinstance(found, Missing):
+        return tuple(found)
+    if not found.is_absent:
+        unread[printable(directory)] = found.why
+    return ()
 
 
 def _node(path: str, settings: Mapping[str, str]) -> IscsiNode:

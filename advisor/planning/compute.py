@@ -11,6 +11,7 @@ from advisor.host import Missing
 from advisor.planning.clocks import clock_clashes, clock_rank
 from advisor.planning.guards import check_guards
 from advisor.planning.held import NOTHING_HELD, Held, claim_notes
+from advisor.planning.iscsi import record_notes
 from advisor.planning.links import bystander_links
 from advisor.planning.neighbours import Neighbours, ipv6_notes
 from advisor.planning.observations import FileState, Observations, Observed
@@ -80,6 +81,7 @@ def make_plan(
                 (
                     *guard_notes,
                     *_link_notes(changes, facts),
+                    *record_notes(changes, facts),
                     *_notes(changes, seen, facts),
                     *claim_notes(claims, held),
                 )

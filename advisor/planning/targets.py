@@ -16,6 +16,7 @@ from advisor.planning.devices import none_chosen, select_arrays, select_disks
 from advisor.planning.heartbeats import reserved_ports, select_heartbeats
 from advisor.planning.iris import NO_IRIS, huge_pages, select_cpfs
 from advisor.planning.irqs import select_irqs
+from advisor.planning.iscsi import NO_RECORDS, select_records
 from advisor.planning.link_settings import no_setting, select_link_settings
 from advisor.planning.mtu import links_by_role, select_links
 from advisor.planning.multipath import NO_MAPS, select_maps
@@ -128,6 +129,7 @@ _NONE_CHOSEN: Mapping[ForEach, str] = {
     "shared_links": NO_SHARED_NETWORK,
     "maps": NO_MAPS,
     "heartbeats": "LLT's packets fit the links that carry them, or none of its private links runs over UDP",
+    "records": NO_RECORDS,
 }
 
 
@@ -160,6 +162,8 @@ def _select(request: Request, wanted: Wanted, facts: Facts, services: Sequence[S
         return select_cpfs(request.values, facts)
     if wanted.for_each == "shared_links":
         return select_shared_links(wanted, request.values, facts)
+    if wanted.for_each == "records":
+        return select_records(wanted, facts)
     if wanted.for_each == "maps":
         return select_maps(wanted, request.values, facts)
     if wanted.for_each == "units":

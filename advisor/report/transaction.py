@@ -113,7 +113,7 @@ def _add_left(page: Page, plan: Plan) -> None:
 
 def _add_consequences(page: Page, plan: Plan) -> None:
     """What the host still does not do, and what undoes it."""
-    if any(change.takes_effect == "new-sockets" for change in plan.changes):
+    if any(one.takes_effect == "new-sockets" and one.tunable.startswith("sysctl:") for one in plan.changes):
         page.blank()
         page.add(_("Sockets that are open keep their size: programs take the new one up when they connect again."))
     _add_restarts(page, _("To take its placement up, a service must be started again:"), plan.changes)

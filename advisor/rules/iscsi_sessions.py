@@ -90,8 +90,8 @@ def _long_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
             why="When a link fails, requests wait in the session for this long before multipath may send them by "
             "another path.",
             evidence={"sessions": tuple(one.name for one in sessions), "detail": _timeouts(sessions)},
-            advice="iscsiadm -m node -o update -n node.session.timeo.replacement_timeout -v 15, then log out and in, "
-            f"one path after the other; for new records advisor plan {ISCSI_MULTIPATH}",
+            advice=f"{plan(ISCSI_MULTIPATH)} (iscsid.conf and each node record), then log out and in, one path after "
+            "the other",
             profile=ISCSI_MULTIPATH,
         )
 
@@ -174,7 +174,7 @@ def _edits(iscsi: Iscsi) -> Iterator[str]:
         yield f"write {key} = {value} in {ISCSID_CONF}"
     wrong = [node for node in iscsi.nodes if _mended(node.settings)]
     for node in wrong[:_RECORDS_NAMED]:
-        which = f"-T {shlex.quote(node.target)} -p {shlex.quote(_portal(node.portal))}"
+        which = f"-T {shlex.quote(node.target)} -p {shlex.quote(portal_of(node.portal))}"
         for key, value in _mended(node.settings).items():
             yield f"iscsiadm -m node {which} -o update -n {key} -v {value}"
     if wrong:
@@ -182,7 +182,7 @@ def _edits(iscsi: Iscsi) -> Iterator[str]:
         yield (f"the same for {more} more records, " if more > 0 else "") + "then log out of each target and in again"
 
 
-def _portal(text: str) -> str:
+def portal_of(text: str) -> str:
     """The portal as iscsiadm takes it, from the name of its record: address,port,group."""
     address, _, rest = text.partition(",")
     port = rest.partition(",")[0]

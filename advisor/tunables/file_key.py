@@ -2,10 +2,11 @@
 
 Known are BeeGFS (/etc/beegfs, ``tune…``, ``conn…`` and ``sys…`` keys), multipath.conf and files of its conf.d
 (``defaults/path_selector``; a subsection such as ``devices/device/…`` where there is one of it, of several
-``devices/device[VENDOR,PRODUCT]/…`` and ``multipaths/multipath[WWID]/…``), iscsid.conf (``node.session…``,
-``node.conn[0]…``), LLT's llttab (set-bcasthb, set-arp, set-strictsrc, and ``link.TAG.mtu``: the MTU field of a link
-line) and InterSystems' iris.cpf (``config/globals``). The file must be there. ``(unset)`` stands for a key that it does
-not give, so that the program's own default holds. Keys that name programs, files or secrets cannot be set.
+``devices/device[VENDOR,PRODUCT]/…`` and ``multipaths/multipath[WWID]/…``), iscsid.conf and the node records of
+open-iscsi in /etc/iscsi/nodes and /var/lib/iscsi/nodes (``node.session…``, ``node.conn[0]…``), LLT's llttab
+(set-bcasthb, set-arp, set-strictsrc, and ``link.TAG.mtu``: the MTU field of a link line) and InterSystems' iris.cpf
+(``config/globals``). The file must be there. ``(unset)`` stands for a key that it does not give, so that the program's
+own default holds. Keys that name programs, files or secrets cannot be set.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Run, Step
-from advisor.host.config_text import Layout, multipath_layout
+from advisor.host.config_text import UNSET, Layout, key_value, multipath_layout
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
 
 _VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
 _LINK_MTU: Final = re.compile(r"link\.([\w.-]{1,60})\.mtu", re.ASCII)
-_NODE_RECORDS: Final = ("/etc/iscsi/nodes", "/var/lib/iscsi/nodes")
+# TARGET/ADDRESS,PORT,TPGT/INTERFACE; a name that begins with a dot is none of open-iscsi's.
+_RECORD_NAME: Final = r"(?!\.)[\w.:,%\[\]-]{1,255}"
 
 _MULTIPATH_KEYS: Final = (
     r"path_selector|path_grouping_policy|path_checker|prio|prio_args|failback|no_path_retry|features|hardware_handler"
@@ -48,15 +50,6 @@ class Dialect(msgspec.Struct, frozen=True):
     edit: Literal["conf", "multipath", "llttab-directive", "llttab-mtu", "cpf"]
     risk: Risk
     notes: Callable[[Host, str, str], tuple[str, ...]] = lambda *_: ()
-
-
-def _node_records(host: Host, key: str, value: str) -> tuple[str, ...]:
-    if not any(host.names(directory) for directory in _NODE_RECORDS):
-        return ()
-    return (
-        "iscsid.conf is for targets that are discovered from now on; node records that exist keep what they have: "
-        f"iscsiadm -m node -o update -n '{key}' -v '{value}', then log in again",
-    )
 
 
 def _drop_ins(host: Host, place: str, _: str) -> tuple[str, ...]:
@@ -85,6 +78,8 @@ def _at_start(*_: object) -> tuple[str, ...]:
     )
 
 
+RECORDS: Final = "a node record of open-iscsi"
+
 DIALECTS: Final = (
     Dialect(
         "BeeGFS",
@@ -112,7 +107,14 @@ DIALECTS: Final = (
         "conf",
         "conf",
         "none",
-        _node_records,
+    ),
+    Dialect(
+        RECORDS,
+        re.compile(rf"/(etc|var/lib)/iscsi/nodes/{_RECORD_NAME}/{_RECORD_NAME}(/{_RECORD_NAME})?", re.ASCII),
+        re.compile(r"node\.(session|conn\[0\])\.(?!auth)[A-Za-z][\w.]{0,80}", re.ASCII),
+        "conf",
+        "conf",
+        "none",
     ),
     Dialect(
         "LLT",
@@ -153,7 +155,10 @@ class FileKey(msgspec.Struct, frozen=True):
         path, _, key = rest.rpartition(":")
         known = [one for one in DIALECTS if one.path.fullmatch(path)]
         if not known:
-            files = "/etc/beegfs/beegfs-*.conf, /etc/multipath.conf, /etc/iscsi/iscsid.conf, /etc/llttab, …/iris.cpf"
+            files = (
+                "/etc/beegfs/beegfs-*.conf, /etc/multipath.conf, /etc/iscsi/iscsid.conf, "
+                "/etc/iscsi/nodes/TARGET/PORTAL/INTERFACE, /etc/llttab, …/iris.cpf"
+            )
             raise UsageError(f"'file:{rest}' is not a tunable", hint=f"write file:PATH:KEY with one of {files}")
         if not any(one.key.fullmatch(key) for one in known):
             raise UsageError(
@@ -176,7 +181,8 @@ class FileKey(msgspec.Struct, frozen=True):
 
     @property
     def takes_effect(self) -> Effect:
-        return "service-restart"
+        # A record is read at each login; the session that is there keeps what it has.
+        return "new-sockets" if self.dialect.product == RECORDS else "service-restart"
 
     @property
     def restart(self) -> Run | None:
@@ -236,6 +242,8 @@ def _spelt_otherwise(text: str, section: str, name: str) -> str | None:
 def _homeless(dialect: Dialect, text: str, key: str) -> str | None:
     """Why the file has no place for a key that it does not give yet."""
     section, _, name = key.rpartition("/")
+    if dialect.product == RECORDS and key_value(text, key) == UNSET:
+        return "the record has no such key: the open-iscsi that made it does not know it"
     if dialect.edit == "cpf" and not any(line.strip() == f"[{section}]" for line in text.split("\n")):
         return f"the file has no section [{section}]"
     if dialect.edit == "cpf" and (other := _spelt_otherwise(text, section, name)):

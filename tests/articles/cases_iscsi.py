@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from advisor.host import Host
-from tests.articles.openfiler import NEW_KERNEL, RHEL_7, RHEL_8, Machine, article
+from advisor.host import Host, MemoryFiles, RecordedCommands
+from tests.articles.openfiler import IQN, NEW_KERNEL, RHEL_7, RHEL_8, SECRET, Machine, article, initiator, record
 from tests.articles.table import Case, found, limited, planned, reasons, recommended
 from tests.threeware import openfiler_raid
 
@@ -278,4 +278,66 @@ _PATHS: Final = (
     ),
 )
 
-CASES: Final[tuple[Case, ...]] = (*_TRANSPORT, *_PATHS, *_RAID)
+_NODE: Final = f"/etc/iscsi/nodes/{IQN}"
+_DEPTHS: Final = "S003: iSCSI parameters are set before anything of the disks is looked at"
+
+
+def _small_record() -> Callable[[], Host]:
+    """A host whose one record was made with smaller queues than open-iscsi's own."""
+    path = f"{_NODE}/10.20.1.20,3260,1/default"
+    made = initiator(names=("ens1",), maps=False, timeout="120", records=True)
+    made.files[path] = record("10.20.1.20", cmds_max="32", queue_depth="16")
+    return made.host
+
+
+def _unreadable() -> Host:
+    """The scan of a user who is not root: neither iscsid.conf nor the records can be read."""
+    made = initiator(records=True)
+    contents = {path: text.encode() for path, text in made.files.items() if not path.startswith("/etc/iscsi")}
+    secret = {"/etc/iscsi/nodes": "Permission denied", "/etc/iscsi/iscsid.conf": "Permission denied"}
+    files = MemoryFiles(contents, made.links, frozenset(made.directories), secret)
+    return Host(files, RecordedCommands(made.answers), is_live=False, is_root=False)
+
+
+_RECORDS: Final = (
+    Case(
+        "a node record with smaller queues than open-iscsi's own",
+        _DEPTHS,
+        _small_record(),
+        planned("iscsi"),
+        (
+            f"file:{_NODE}/10.20.1.20,3260,1/default:node.session.cmds_max 32 → 128",
+            f"file:{_NODE}/10.20.1.20,3260,1/default:node.session.queue_depth 16 → 32",
+            "--logout",
+            "unmount its file systems first",
+        ),
+        (SECRET,),
+    ),
+    Case(
+        "records of four paths below multipath that hold I/O for 120 s",
+        "S003: four paths to one target, round robin",
+        _here(records=True),
+        planned("iscsi-multipath"),
+        tuple(
+            f"{_NODE}/10.20.{n}.20,3260,1/default:node.session.timeo.replacement_timeout 120 → 15" for n in range(1, 5)
+        ),
+        (SECRET,),
+    ),
+    Case(
+        "without root the records are named as unread",
+        _DEPTHS,
+        _unreadable,
+        planned("iscsi"),
+        ("file:/etc/iscsi/nodes:node.session.cmds_max: it cannot be read (Permission denied) and keeps what it has",),
+    ),
+    Case(
+        "default queues in iscsid.conf and in the records",
+        _DEPTHS,
+        _here(records=True, mtu=9000),
+        planned("iscsi"),
+        ("node.session.cmds_max: is there already", "node.session.queue_depth: is there already"),
+        ("cmds_max 128 →",),
+    ),
+)
+
+CASES: Final[tuple[Case, ...]] = (*_TRANSPORT, *_PATHS, *_RECORDS, *_RAID)

@@ -140,10 +140,46 @@ def test_what_the_owner_set_is_left_where_the_links_are_not_known_to_differ(tmp_
     assert "the speeds of its links are not known" in left.reason
 
 
-def test_a_node_record_is_named_with_the_command_that_updates_it(tmp_path: Path) -> None:
-    record = {"/etc/iscsi/nodes/iqn.x/192.0.2.20,3260,1/default": "node.session.cmds_max = 100\n"}
-    plan = plan_profiles(initiator(tmp_path, more=record), ["iscsi"], {})
-    assert any("iscsiadm -m node -o update -n 'node.session.cmds_max' -v '128'" in note for note in plan.notes)
+RECORD = "/etc/iscsi/nodes/iqn.2004-04.com.example:disk1/192.0.2.20,3260,1/default"
+KEYS = "node.session.auth.password = Chap-Secret-1234\nnode.session.cmds_max = 100\nnode.session.queue_depth = 32\n"
+
+
+def test_a_node_record_is_changed_and_waits_for_its_login(tmp_path: Path) -> None:
+    plan = plan_profiles(initiator(tmp_path, more={RECORD: KEYS}), ["iscsi"], {})
+    assert changes(plan)[f"file:{RECORD}:node.session.cmds_max"] == "128"
+    (file,) = [one for one in plan.files if one.path == RECORD]
+    assert file.after == KEYS.replace("= 100", "= 128").encode()
+    assert any("-T iqn.2004-04.com.example:disk1 -p 192.0.2.20:3260 --logout" in note for note in plan.notes)
+    kept = [note for note in plan.notes if note.startswith(f"{RECORD} keeps")]
+    assert not [note for note in kept if "cmds_max" in note]
+    assert [note for note in kept if "its own node.session.iscsi.FirstBurstLength" in note]
+    left = {one.tunable: one.reason for one in plan.skipped}
+    assert "does not know it" in left[f"file:{RECORD}:node.session.iscsi.FirstBurstLength"]
+    assert "Chap-Secret" not in plan_text(plan, width=100, color=False)
+
+
+def test_a_record_that_cannot_be_named_is_left_with_its_command(tmp_path: Path) -> None:
+    odd = RECORD.replace("/default", "/eth 1")
+    plan = plan_profiles(initiator(tmp_path, more={odd: KEYS}), ["iscsi"], {})
+    key = "node.session.cmds_max"
+    command = f"-T iqn.2004-04.com.example:disk1 -p 192.0.2.20:3260 -I 'eth 1' -o update -n {key} -v"
+    left = {one.tunable: one.reason for one in plan.skipped}
+    assert f"{command} VALUE" in left[f"file:{odd}:{key}"]
+    (note,) = [note for note in plan.notes if "cmds_max" in note]
+    assert note == (
+        f"{odd} keeps {key} = 100, as iscsid.conf reaches new records alone: iscsiadm -m node {command} 128"
+    )
+
+
+def test_the_timeout_is_for_records_below_multipath(tmp_path: Path) -> None:
+    timeout = "node.session.timeo.replacement_timeout"
+    other = RECORD.replace("example:disk1", "example:boot")
+    records = dict.fromkeys((RECORD, other), f"{timeout} = 120\n")
+    plan = plan_profiles(initiator(tmp_path, mapped=True, more=records), ["iscsi-multipath"], {})
+    assert changes(plan)[f"file:{RECORD}:{timeout}"] == "15"
+    left = {one.tunable: one.reason for one in plan.skipped}
+    assert "below multipath" in left[f"file:{other}:{timeout}"]
+    assert any(note.startswith(f"{other} keeps {timeout} = 120") for note in plan.notes)
 
 
 def test_no_password_of_a_file_is_shown(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ FILES: dict[str, str | bytes] = {
     "/etc/beegfs/beegfs-storage.conf": "# workers caf\u00e9\ntuneNumWorkers   = 12\n",
     "/etc/multipath.conf": 'defaults {\n\tpath_selector "round-robin 0" # old\n}\n'
     'devices {\n device {\n  vendor X\n }\n device {\n  rr_min_io_rq 9 # why\n  vendor X\n  product "Y 1"\n }\n}\n',
+    "/var/lib/iscsi/nodes/iqn.2006-01.com.x:tsn.1/[fe80::1],3260,1/eth1": "# BEGIN RECORD 2.1.8\n"
+    "node.session.auth.password = s\u00e9cret\nnode.session.queue_depth = 32\n# END RECORD\n",
     "/etc/iscsi/iscsid.conf": "node.session.queue_depth = 32\r\n",
     "/opt/iris/iris.cpf": "[config]\nglobals=0,0,512,0,0,0\n[x]\n",
     "/run/unit": "",
@@ -68,6 +70,7 @@ WANTED = {
     "file:/etc/multipath.conf:defaults/path_selector": "service-time 0",
     "file:/etc/multipath.conf:devices/device[X,Y 1]/rr_min_io_rq": "1",
     "file:/etc/iscsi/iscsid.conf:node.session.queue_depth": "64",
+    "file:/var/lib/iscsi/nodes/iqn.2006-01.com.x:tsn.1/[fe80::1],3260,1/eth1:node.session.queue_depth": "64",
     "file:/etc/llttab:set-arp": "0",
     "file:/etc/llttab:link.a.mtu": "1472",
     "file:/opt/iris/iris.cpf:config/globals": "0,0,1024,0,0,0",
