@@ -102,10 +102,11 @@ def read_beegfs(
     host: Host, links: Sequence[Link], disks: Sequence[Disk], arrays: Sequence[Array], unknown: Unknowns
 ) -> Beegfs | None:
     """What BeeGFS there is on this host; None where there is no configuration file of it."""
-    files = tuple(_files(host, unknown))
-    if not files:
-        return None
     mounts = _mounts(host)
+    mounted = tuple(mount for mount in mounts if mount.kind == "beegfs")
+    files = tuple(_files(host, unknown, tuple(file for one in mounted if (file := _client_file(one)))))
+    if not files and not mounted:
+        return None
     places = _Places(host, mounts, disks, arrays)
     found = tuple(_service(host, path, instance, kind, places, unknown) for path, instance, kind in files)
     services = _with_units(host, found, unknown)
@@ -113,8 +114,15 @@ def read_beegfs(
     return Beegfs(services, tuple(units), _patterns(host, mounts), read_shared_subnets(host, links))
 
 
-def _files(host: Host, unknown: Unknowns) -> Iterator[tuple[str, str | None, Kind]]:
-    """Path, instance and kind of each configuration file, by path."""
+def _client_file(mount: Mount) -> str | None:
+    """The configuration file that a mounted file system names (cfgFile=), where it is below /etc/beegfs."""
+    found = re.search(r"(?:^|,)cfgFile=([^,]+)", mount.options)
+    is_plain = found and _INTERFACES_FILE.fullmatch(found[1]) and "auth" not in found[1].lower()
+    return found[1] if found and is_plain else None
+
+
+def _files(host: Host, unknown: Unknowns, of_mounts: Sequence[str] = ()) -> Iterator[tuple[str, str | None, Kind]]:
+    """Path, instance and kind of each configuration file, by path; ``of_mounts`` are clients' whatever their names."""
     directories: list[tuple[str, str | None]] = [(ETC, None)]
     found: list[tuple[str, str | None, Kind]] = []
     for name in host.names(ETC):
@@ -124,6 +132,8 @@ def _files(host: Host, unknown: Unknowns) -> Iterator[tuple[str, str | None, Kin
         for name in host.names(directory):
             if file := _FILE.fullmatch(name):
                 found.append((f"{directory}/{name}", owner, cast(Kind, file[1].partition("-")[0])))
+    known = {path for path, _, _ in found}
+    found += [(path, None, "client") for path in dict.fromkeys(of_mounts) if path not in known]
     if len(found) > MAX_FILES:
         unknown.note("beegfs.services", f"{len(found)} configuration files, of which {MAX_FILES} were read")
     yield from sorted(found)[:MAX_FILES]

@@ -220,6 +220,9 @@ def _is_bound(service: Service, node: int, facts: Facts) -> bool:
     return on_node and (by_unit or cannot or service.mems_allowed == str(node))
 
 
+FOUND_HERE: Final = "storage services found here"
+
+
 def found_note(found: Iterable[StorageUnit], facts: Facts) -> tuple[str, ...]:
     """One line that lists the storage services by node, as a plan shows what it found."""
     by_node: dict[int, list[str]] = {}
@@ -230,4 +233,4 @@ def found_note(found: Iterable[StorageUnit], facts: Facts) -> tuple[str, ...]:
     if not by_node:
         return ()
     parts = (f"node {node}: {', '.join(units)}" for node, units in sorted(by_node.items()))
-    return (f"storage services found here: {'; '.join(parts)}",)
+    return (f"{FOUND_HERE}: {'; '.join(parts)}",)

@@ -81,12 +81,14 @@ def _jumbo(facts: Facts, workload: Workload) -> tuple[Case, ...]:
 def _buffers(facts: Facts, workload: Workload) -> tuple[Case, ...]:
     over_udp = bool(private_links(facts, *DATAGRAMS)) and not stays_local(facts)
     transport = None if workload.transport is None else workload.transport == "udp"
+    by_sockets = workload.transport != "rdma"
     large = None if workload.block_bytes is None else workload.has_large_blocks and workload.is_write_heavy
     long = None if workload.rtt_seconds is None else bool(below_bandwidth_delay(facts, workload))
+    sequential = _sequential(workload)
     return (
         Case("datagrams (UDP) between the hosts", over_udp or transport),
-        _sequential(workload),
-        Case("many writes in blocks of 64 KiB and more", large),
+        Case(sequential.text, sequential.holds and by_sockets),
+        Case("many writes in blocks of 64 KiB and more", large and by_sockets),
         Case("bandwidth × round-trip time, doubled, above today's limits", long),
     )
 
@@ -161,6 +163,8 @@ def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | Non
         return infoscale.READS_ALONE
     if workload.transport == "local" and not workload.is_replicated:
         return "Nothing of the declared workload crosses the network."
+    if profile == NETWORK_BUFFERS and workload.transport == "rdma" and not workload.is_replicated:
+        return "The workload goes over RDMA, past the sockets: their buffers carry nothing of its data."
     if profile == LLT_FLOW_CONTROL and workload.replication == "none":
         return "The declared workload mirrors nothing, so LLT carries next to nothing of it."
     held = {case.text: case.holds for case in cases(profile, facts, workload)}

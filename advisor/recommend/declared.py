@@ -17,6 +17,10 @@ _GROUPS: Final[Mapping[str, tuple[Transport | None, Replication | None]]] = {
 }
 
 
+_ON_SERVERS: Final = ("beegfs.dd", "beegfs.storagebench")
+"""What the article runs on the storage servers themselves: nothing of it crosses the network."""
+
+
 def declared(text: str) -> Workload:
     """The workload of a command line. Raises UsageError, which names what is known."""
     return parse_workload(text, _patterns())
@@ -30,6 +34,8 @@ def _as_declared(one: measured.Workload) -> Workload:
     """The first of its jobs that is for the data itself; a journal beside it has no say."""
     main = one.sections[-1]
     transport, replication = _GROUPS.get(one.name.partition(".")[0], (None, None))
+    if one.name.startswith(_ON_SERVERS):
+        transport = "local"
     is_random = main.pattern.startswith("rand") or (main.random_percent or 0) >= 50
     access: Access = "random" if is_random else "sequential"
     sends = main.pattern == "write"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from advisor.facts.infoscale_configuration import SINGLE_NODE, TITLES
 from advisor.facts.whole import Facts
 from advisor.planning.records import SATISFIED, Plan
+from advisor.planning.storage_units import FOUND_HERE
 from advisor.planning.targets import holds
 from advisor.profiles import Profile
 from advisor.recommend import infoscale, iscsi
@@ -41,6 +42,12 @@ _COUNTERS = {
         ("ip_reassembly_failures", "IP packets that could not be put together"),
         ("ip_fragments_created", "IP fragments made"),
     ),
+}
+
+
+# Findings that name a profile which takes this one over, and that are symptoms for this one as well.
+_ALSO: Mapping[str, frozenset[str]] = {
+    NUMA_PINNING: frozenset({"beegfs.not-bound", "beegfs.wrong-node", "beegfs.memory-not-bound"})
 }
 
 
@@ -103,7 +110,7 @@ def _of_one(
         fits=fits,
         standing=standing,
         summary=summary,
-        why=tuple(_reasons(profile, facts, signs, workload)),
+        why=tuple(_reasons(profile, outlook, facts, signs, workload)),
         cases=cases(profile.name, facts, workload),
         measured=FIGURES.get(profile.name, ()),
         hurts=hurts(profile, outlook, facts),
@@ -130,7 +137,8 @@ def _signs(
     declared: Iterable[Finding],
 ) -> _Signs:
     """``names``: what speaks for a profile speaks for one that has it whole."""
-    symptoms = [one for one in plain if one.profile in names and not one.intent]
+    also = _ALSO.get(profile.name, frozenset())
+    symptoms = [one for one in plain if (one.profile in names or one.id in also) and not one.intent]
     seen = {one.id for one in symptoms}
     asked = (one for one in declared if one.profile in names and not one.intent and one.id not in seen)
     return _Signs(
@@ -205,7 +213,9 @@ def _recognised_words(facts: Facts) -> str:
     return f"Recognised, not declared: this host is {title}, one of its cases. Whether its load is one cannot be seen."
 
 
-def _reasons(profile: Profile, facts: Facts, signs: _Signs, workload: Workload | None) -> Iterator[Reason]:
+def _reasons(
+    profile: Profile, outlook: Outlook, facts: Facts, signs: _Signs, workload: Workload | None
+) -> Iterator[Reason]:
     for field, words in _COUNTERS.get(profile.name, ()):
         count = getattr(facts.counters, field)
         if count:
@@ -216,6 +226,9 @@ def _reasons(profile: Profile, facts: Facts, signs: _Signs, workload: Workload |
         yield Reason("host" if workload is None else "workload", f"{one.title}. {one.why}", one.id, one.evidence)
     if signs.against:
         yield Reason("host" if workload is None else "workload", signs.against)
+    if profile.name == NUMA_PINNING:
+        notes = outlook.plan.notes if outlook.plan else ()
+        yield from (Reason("host", f"{one[:1].upper()}{one[1:]}.") for one in notes if one.startswith(FOUND_HERE))
     yield from infoscale.reasons(profile.name, facts, workload)
     yield from iscsi.reasons(profile.name, facts, workload)
     path = path_bytes(facts, as_seen(facts, workload or recognised_workload(facts)))

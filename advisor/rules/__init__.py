@@ -8,6 +8,7 @@ from advisor.rules import (
     bad_advice_files,
     bad_advice_sysctl,
     beegfs,
+    beegfs_client,
     beegfs_links,
     beegfs_settings,
     boot,
@@ -80,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     *beegfs.RULES,
     *beegfs_links.RULES,
     *beegfs_settings.RULES,
+    *beegfs_client.RULES,
 )
 
 

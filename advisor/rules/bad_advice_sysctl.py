@@ -11,6 +11,7 @@ from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.bad_advice import Advice, Gone, bad_lines, kernel_version, numbers_of, rule_about, sysctl_text, where
 from advisor.rules.bad_advice import is_word as set_to
+from advisor.rules.beegfs import all_bound
 
 EIGHT_MB = 8 << 20
 _HUGE_BACKLOG = 100_000
@@ -294,7 +295,8 @@ RULES = (
             sources=(sources.VM, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.NETAPP_BEEGFS),
             contradictions=(contradictions.ZONE_RECLAIM.id,),
         ),
-        where(["vm.zone_reclaim_mode"], lambda _, values: values[0] != 0),
+        # The advice's own exception is seen on a host whose services are all bound.
+        where(["vm.zone_reclaim_mode"], lambda facts, values: values[0] != 0 and not all_bound(facts)),
     ),
     rule_about(
         Advice(

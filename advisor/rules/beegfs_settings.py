@@ -23,6 +23,7 @@ from advisor.rules.beegfs_sizes import (
     value,
     workers,
 )
+from advisor.rules.beegfs_transport import is_beegfs
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import BEEGFS_NVME, numbers, plan
 from advisor.rules.rule import Rule
@@ -46,11 +47,6 @@ AGREED: Final[Mapping[str, int]] = {
     "vm.vfs_cache_pressure": 50,
 }
 _AT_LEAST: Final = frozenset({"vm.min_free_kbytes"})
-
-
-def is_beegfs(workload: Workload | None) -> bool:
-    """Whether the declared workload is BeeGFS, by the word of the trade or by one of its measured patterns."""
-    return workload is not None and (workload.name or "").partition(".")[0] == "beegfs"
 
 
 def buffer_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
@@ -283,11 +279,13 @@ def stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     if counts and not uneven:
         return ()
     total = sum(zones.values())
+    threads = workload.threads if workload else None
     return (
         STRIPES.found(
             "info",
             why=f"A zone here has {least} targets: files over {least} of them use a zone's drives alike, and "
-            f"{streams_for_all_targets(total, least)} such files at once give every target of this host work.",
+            f"{streams_for_all_targets(total, least)} such files at once give every target of this host work."
+            + (_reached(threads, least, total) if threads else ""),
             evidence={
                 "targets": total,
                 "stripe_counts": tuple(f"{place}: {count} targets for each file" for place, count in counts.items()),
@@ -296,6 +294,13 @@ def stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             advice=f"beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY, for new files in it",
             intent=True,
         ),
+    )
+
+
+def _reached(threads: int, count: int, total: int) -> str:
+    """How many targets of this host the declared threads can reach, each with a file of its own."""
+    return (
+        f" With the declared {threads:,} threads, a file each, at most {min(threads * count, total)} of {total} work."
     )
 
 

@@ -7,6 +7,7 @@ import msgspec
 from advisor.facts.infoscale_configuration import MIRRORED, SHARED_DISK, SINGLE_NODE, TITLES
 from advisor.facts.llt import LltLink
 from advisor.facts.whole import Facts
+from advisor.rules.beegfs_transport import with_transport_seen
 from advisor.rules.infoscale import recognised_workload, recognition
 from advisor.rules.lookup import below, by_name
 from advisor.rules.workload import Transport, Workload
@@ -65,6 +66,7 @@ def contradicts_seen(facts: Facts, workload: Workload | None) -> str | None:
 def as_seen(facts: Facts, workload: Workload | None) -> Workload | None:
     """The declared workload with what was seen of its path: no mirror where the disks are shared or the node is alone,
     and LLT's transport where the workload is mirrored and names none."""
+    workload = with_transport_seen(facts, workload)
     if workload is None:
         return None
     if workload.is_replicated and stays_local(facts):

@@ -23,6 +23,7 @@ Replication = Literal["none", "sync", "async"]
 _LARGE_BLOCK_BYTES = 64 * 1024
 _BLOCK_BYTES = range(512, (1 << 30) + 1)
 _RTT_SECONDS_MAX = 10.0
+_THREADS_MAX = 65_536
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _TIME = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -41,6 +42,8 @@ class Workload(msgspec.Struct, frozen=True):
     transport: Transport | None = None
     rtt_seconds: float | None = None
     replication: Replication | None = None
+    threads: int | None = None
+    """How many files are read or written at once."""
 
     @property
     def is_write_heavy(self) -> bool:
@@ -129,6 +132,11 @@ def _rtt(text: str) -> float | None:
     return seconds if 0 < seconds <= _RTT_SECONDS_MAX else None
 
 
+def _threads(text: str) -> int | None:
+    count = int(text) if re.fullmatch(r"\d{1,6}", text, re.ASCII) else 0
+    return count if 0 < count <= _THREADS_MAX else None
+
+
 def _word(kind: object) -> Callable[[str], str | None]:
     words = cast("tuple[str, ...]", get_args(kind))
     return lambda text: text if text in words else None
@@ -143,6 +151,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
     "transport": ("transport", _word(Transport), "tcp, udp, rdma or local"),
     "rtt": ("rtt_seconds", _rtt, "a time with its unit, as 1.16ms or 300us"),
     "replication": ("replication", _word(Replication), "none, sync or async"),
+    "threads": ("threads", _threads, f"a number of threads from 1 to {_THREADS_MAX:,}, as 256"),
 }
 
 

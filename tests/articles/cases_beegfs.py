@@ -8,8 +8,10 @@ from typing import Any, Final
 from advisor.facts.systemd import VERSION
 from advisor.host import Completed, Host
 from tests import beegfs_server
-from tests.articles.table import Case, fact, limited_cluster, limited_host, planned
-from tests.beegfs_server import host
+from tests.articles.table import Case, fact, found, limited_cluster, limited_host, planned, reasoned, recommended
+from tests.beegfs_client import TUNED
+from tests.beegfs_client import host as client_host
+from tests.beegfs_server import Layout, host, layout
 from tests.facts.storage import Tree
 
 
@@ -37,6 +39,46 @@ def _balancing(**parts: Any) -> Host:
     return made.host()
 
 
+_BUFFERS: Final = {
+    **{"net/core/rmem_max": "212992", "net/core/wmem_max": "212992"},
+    **{"net/core/rmem_default": "212992", "net/core/wmem_default": "212992", "net/core/optmem_max": "20480"},
+    **{"net/ipv4/tcp_rmem": "4096 87380 6291456", "net/ipv4/tcp_wmem": "4096 16384 4194304"},
+    **{"net/ipv4/udp_mem": "768207 1024276 1536414", "net/ipv4/tcp_mem": "768207 1024276 1536414"},
+}
+"""The buffer limits of CentOS 7."""
+
+
+def _small_buffers() -> Host:
+    made = beegfs_server.tree()
+    made.files |= {f"/proc/sys/{key}": f"{value}\n" for key, value in _BUFFERS.items()}
+    return made.host()
+
+
+def _raid_10() -> tuple[Layout, ...]:
+    return tuple((kind, node, drives, "raid10") for kind, node, drives, _ in layout("storage"))
+
+
+def _reclaiming(**parts: Any) -> Host:
+    made = beegfs_server.tree(**parts)
+    made.files["/etc/sysctl.d/90-beegfs.conf"] = "vm.zone_reclaim_mode = 2\n"
+    made.files["/proc/sys/vm/zone_reclaim_mode"] = "2\n"
+    return made.host()
+
+
+def _article(*, thp: str) -> Host:
+    made = centos_7(beegfs_server.tree())
+    made.files["/sys/kernel/mm/transparent_hugepage/enabled"] = f"{thp}\n"
+    return made.host()
+
+
+def _scheduled() -> Host:
+    made = beegfs_server.tree()
+    (path,) = (path for path in made.files if path.endswith("/nvme0n1/queue/scheduler"))
+    made.files[path] = "[mq-deadline] kyber none\n"
+    return made.host()
+
+
+_OVER_RDMA: Final = "S004: two InfiniBand EDR adapters in each server; RDMA passes the sockets, and none is tuned"
 _ZONES: Final = "S004: services are configured to use their own NUMA zone, by custom systemd unit files"
 
 
@@ -123,6 +165,177 @@ CASES: Final[tuple[Case, ...]] = (
             "sysctl:net.ipv4.conf.ib1.rp_filter 0 → 2",
         ),
         ("conf.all",),
+    ),
+    Case(
+        "An unbound server, no workload declared: the profile of placement is recommended for what is seen",
+        _ZONES,
+        _unbound,
+        recommended("numa-pinning"),
+        ("numa-pinning: yes (symptom)", "advisor plan numa-pinning"),
+    ),
+    Case(
+        "BeeGFS over InfiniBand with the kernel's own socket buffers",
+        _OVER_RDMA,
+        _small_buffers,
+        found("buffers.below-profile", "beegfs"),
+        ("no finding buffers.below-profile",),
+    ),
+    Case(
+        "The same, as a recommendation",
+        _OVER_RDMA,
+        _small_buffers,
+        recommended("socket-buffers-8m", "beegfs"),
+        ("socket-buffers-8m: no (unfit)", "RDMA"),
+        ("one of its cases",),
+    ),
+    Case(
+        "StorageBench and dd run on the servers themselves: nothing of them crosses the network",
+        "S004: StorageBench and dd on RAID 0 and RAID 10 devices of a server",
+        _small_buffers,
+        recommended("socket-buffers-8m", "beegfs.storagebench"),
+        ("socket-buffers-8m: no (unfit)", "crosses the network"),
+    ),
+    Case(
+        "IOzone with one thread, whose file has three targets",
+        "S004: eight threads use 24 targets, and at least 11 threads are needed for all 33",
+        host,
+        reasoned("beegfs.stripes", "beegfs.iozone-seq,threads=1"),
+        ("2 such files at once", "at most 3 of 6 work"),
+    ),
+    Case(
+        "IOzone with 1,024 threads",
+        "S004: IOzone with 1 to 1,024 threads; most is read by 1,024",
+        host,
+        reasoned("beegfs.stripes", "beegfs.iozone-seq-read,threads=1024"),
+        ("With the declared 1,024 threads", "at most 6 of 6 work"),
+    ),
+    Case(
+        "Storage targets on RAID 10 of four NVMe drives",
+        "S004: RAID 0 writes 5.1 GB/s, RAID 10 3.4 GB/s and half of the capacity",
+        lambda: host(targets=_raid_10()),
+        reasoned("beegfs.storage-on-mirror"),
+        ("(info)", "3.4 GB/s", "5.1 and 5.5 GB/s", "loss of one drive loses the target"),
+    ),
+    Case(
+        "Storage targets on RAID 0 of four NVMe drives, as the article has them",
+        "S004: three RAID 0 of four drives in each zone",
+        host,
+        found("beegfs.storage-on-mirror"),
+        ("no finding",),
+    ),
+    Case(
+        "vm.zone_reclaim_mode = 2 in a file, every service bound to its zone",
+        "S004: vm.zone_reclaim_mode = 2 on servers whose services are bound",
+        lambda: _reclaiming(bound=True),
+        found("advice.zone-reclaim"),
+        ("no finding",),
+    ),
+    Case(
+        "vm.zone_reclaim_mode = 2 in a file, services bound to nothing",
+        "S004: vm.zone_reclaim_mode = 2 on servers whose services are bound; the kernel's documentation says 0 else",
+        lambda: _reclaiming(bound=False),
+        found("advice.zone-reclaim"),
+        ("advice.zone-reclaim", "unless every service is bound"),
+    ),
+    Case(
+        "Memory settings on which the article and BeeGFS' guide agree",
+        "S004: vm.dirty_background_ratio 5, dirty_ratio 20, min_free_kbytes 262144, vfs_cache_pressure 50",
+        lambda: host("meta"),
+        planned("beegfs-nvme"),
+        (
+            "sysctl:vm.dirty_background_ratio 10 → 5",
+            "sysctl:vm.dirty_ratio: is there already",
+            "sysctl:vm.min_free_kbytes 90112 → 262144",
+            "sysctl:vm.vfs_cache_pressure 100 → 50",
+        ),
+    ),
+    Case(
+        "Huge pages off and vm.zone_reclaim_mode 2, where the article is to be followed to the letter",
+        "S004: huge pages are switched off; vm.zone_reclaim_mode = 2. BeeGFS' own guide says always and 1",
+        lambda: _article(thp="[always] madvise never"),
+        planned("beegfs-nvme", thp="never", zone_reclaim="2"),
+        ("thp:enabled always → never", "sysctl:vm.zone_reclaim_mode 0 → 2"),
+    ),
+    Case(
+        "Workers: 32 for each storage target, 24 for each metadata service",
+        "S004: tuneNumWorkers is 24 for metadata and 32 for storage",
+        lambda: host("meta"),
+        planned("beegfs-nvme", meta_workers="24"),
+        (
+            "numa1-storage8.d/beegfs-storage.conf:tuneNumWorkers (unset) → 32",
+            "numa0-meta0.d/beegfs-meta.conf:tuneNumWorkers (unset) → 24",
+        ),
+    ),
+    Case(
+        "Connections of the servers: 32 of metadata and 12 of storage are BeeGFS' defaults",
+        "S004: connMaxInternodeNum is 32 for metadata and 12 for storage",
+        lambda: host("meta"),
+        planned("beegfs-nvme"),
+        ("sysctl:vm.dirty_background_ratio",),
+        ("connMaxInternodeNum",),
+    ),
+    Case(
+        "tuneTargetChooser = roundrobin in a metadata service's file",
+        "S004: tuneTargetChooser is set to roundrobin for the benchmark",
+        lambda: host("meta", settings={"tuneTargetChooser": "roundrobin"}),
+        reasoned("advice.target-chooser"),
+        ("advice.target-chooser", "benchmark", "tuneTargetChooser = randomized"),
+    ),
+    Case(
+        "An I/O scheduler in front of NVMe drives",
+        "S004: NVMe takes scheduling and queueing problems out of the block layer",
+        _scheduled,
+        planned("beegfs-nvme"),
+        ("block:nvme0n1:scheduler mq-deadline → none",),
+    ),
+    Case(
+        "A client with the file that BeeGFS' package brings",
+        "S004: connMaxInternodeNum is 24 for clients",
+        client_host,
+        found("beegfs.client-connections", "beegfs"),
+        ("(advice)", "connMaxInternodeNum = 24 in /etc/beegfs/beegfs-client.conf"),
+    ),
+    Case(
+        "A client with InfiniBand and Ethernet that names no link",
+        "S004: clients have one InfiniBand link, and Ethernet for the private network",
+        client_host,
+        found("beegfs.client-interfaces", "beegfs"),
+        ("connInterfacesFile", "(ib0)"),
+    ),
+    Case(
+        "A file system with the default stripe pattern of 4 × 512 KiB",
+        "S004: the stripe count is 3, as a zone has three targets, and the chunk 2 MiB; 4 is the default",
+        client_host,
+        found("beegfs.client-stripes", "beegfs"),
+        ("--numtargets=3 --chunksize=2m",),
+    ),
+    Case(
+        "A client with two file systems, one of which does not pass fsync on",
+        "S004: beegfs-mounts.conf names beegfs-client-medium.conf and beegfs-client-small.conf",
+        lambda: client_host({"tuneRemoteFSync": "false"}, file="/etc/beegfs/beegfs-client-medium.conf"),
+        found("beegfs.client-fsync"),
+        ("tuneRemoteFSync = true",),
+    ),
+    Case(
+        "A client set up as the article's: 24 connections, its data link, three targets in chunks of 2 MiB",
+        "S004: connMaxInternodeNum 24, stripe count 3, chunk 2 MiB",
+        lambda: client_host(TUNED, pattern=("2M", 3)),
+        found("beegfs.client-connections", "beegfs"),
+        ("no finding",),
+    ),
+    Case(
+        "Zones with unlike numbers of drives",
+        "S004: a balanced configuration, in which each processor has twelve drives and one adapter",
+        lambda: host(targets=layout("storage")[:4]),
+        found("beegfs.uneven-zones"),
+        ("twelve and one in the article",),
+    ),
+    Case(
+        "Metadata on RAID 1 pairs, as the article has it",
+        "S004: twelve drives of zone 0 as six RAID 1 pairs with ext4",
+        lambda: host("meta"),
+        found("beegfs.metadata-not-mirrored"),
+        ("no finding",),
     ),
     Case(
         "The zones of a server: 24 drives, a link each",

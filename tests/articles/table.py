@@ -112,6 +112,18 @@ def found(rule: str, workload: str | None = None) -> Ask:
     return Ask(f"advisor scan{_workload(workload)}", answer)
 
 
+def reasoned(rule: str, workload: str | None = None) -> Ask:
+    """Why ``advisor scan`` has a finding by one rule, with its severity; or that it finds nothing."""
+
+    def answer(host: Host) -> str:
+        document = api.document(api.scan(host, workload=workload))
+        findings = [one for one in document["findings"] if one["id"] == rule]
+        told = (f"{one['id']} ({one['severity']}): {one['why']} {one['advice']}" for one in findings)
+        return "; ".join(told) or f"no finding {rule}"
+
+    return Ask(f"advisor scan{_workload(workload)}", answer)
+
+
 def _finding(one: Mapping[str, Any]) -> str:
     return f"{one['id']} ({one['severity']}): {one['title']}. {one['advice']}"
 

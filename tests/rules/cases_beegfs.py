@@ -11,6 +11,7 @@ import msgspec
 from advisor.facts.beegfs import StripePattern
 from advisor.facts.beegfs_text import EntryInfo
 from advisor.facts.whole import Facts
+from tests.beegfs_client import TUNED, client
 from tests.beegfs_server import CPUS, layout, server
 from tests.rules.build import replaced
 
@@ -117,5 +118,11 @@ ALL: tuple[tuple[str, str | None, Facts, Facts], ...] = (
     ("beegfs.rdma-buffers", None, with_pattern(calm(), 2 << 20, 3), with_pattern(calm(), 512 << 10, 3)),
     ("beegfs.same-port", None, changed(STOPPED_ONE, settings={"connStoragePortTCP": "9001"}), STOPPED_ONE),
     ("beegfs.stripes", None, with_pattern(calm(), 512 << 10, 4), with_pattern(calm(), 512 << 10, 3)),
+    ("beegfs.storage-on-mirror", None, with_level("raid10", "storage"), calm("meta")),
+    ("beegfs.client-connections", None, client(), client(TUNED)),
+    ("beegfs.client-interfaces", None, client(), client(TUNED)),
+    ("beegfs.client-stripes", None, client(), client(pattern=("2M", 3))),
+    ("beegfs.client-fsync", None, client({"tuneRemoteFSync": "false"}), client()),
+    ("beegfs.rdma-off", None, client({"connUseRDMA": "false"}), client()),
     ("beegfs.memory-settings", "beegfs", calm(), small(16 << 30)),
 )
