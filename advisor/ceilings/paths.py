@@ -75,7 +75,7 @@ def _account(facts: Facts, declared: Declared) -> Iterator[NotKnown]:
 def _unread(facts: Facts) -> Iterator[NotKnown]:
     """What a scan could not read and paths are made of: where disks are not shown, no path is no answer."""
     for one in facts.unknown:
-        if one.fact in ("disks", "links") or one.fact.startswith("arrays.device-mapper"):
+        if one.fact in ("disks", "links", "arrays.vxvm") or one.fact.startswith("arrays.device-mapper"):
             yield NotKnown(one.fact, one.why)
 
 

@@ -65,11 +65,25 @@ class StorageStages(msgspec.Struct, frozen=True):
         yield from self._pcie(node, disks)
         kind = "Azure disk" if any(self.media.is_azure(name) for name in ebs) else "EBS volume"
         yield from self._media(node, ebs, kind if len(ebs) == 1 else f"{len(ebs)} {kind}s", "volume")
-        drives = tuple(name for name in disks if name not in ebs)
+        unseen = tuple(name for name in disks if name not in ebs and self._disk(name) is None)
+        drives = tuple(name for name in disks if name not in ebs and name not in unseen)
+        if unseen:
+            what = "disk not seen here" if len(unseen) == 1 else f"{len(unseen)} disks not seen here"
+            yield Ceiling("medium", what, unseen, "unknown", self._why_unseen(unseen[0]))
         yield from self._media(node, drives, "drive" if len(drives) == 1 else f"{len(drives)} drives", "medium")
 
     def _disk(self, name: str) -> Disk | None:
         return next((disk for disk in self.facts.disks if disk.name == name), None)
+
+    def _why_unseen(self, name: str) -> str:
+        """Why a device at the bottom of a path is no disk of this host."""
+        access = name.removesuffix(" (remote)")
+        arrays = [array for array in self.facts.arrays if array.manager == "vxvm"]
+        if any(access in array.detail.get("remote", "").split(", ") for array in arrays):
+            return "another node exports it (FSS): writes cross LLT to that node, which alone can tell its ceilings"
+        if any(name == array.device for array in arrays):
+            return "what it lies on could not be read: vxprint -ht needs root"
+        return self.media.why_unknown(name)
 
     def _fabric(self, name: str) -> str | None:
         disk = self._disk(name)

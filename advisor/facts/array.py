@@ -63,8 +63,9 @@ class Array(msgspec.Struct, frozen=True):
     """
 
     name: str
-    manager: Literal["md", "lvm", "dm-multipath", "controller", "dm"]
-    """``dm``: a striped, mirrored or RAID mapping that is not LVM's (dmraid, plain dmsetup)."""
+    manager: Literal["md", "lvm", "dm-multipath", "controller", "dm", "vxvm"]
+    """``dm``: a striped, mirrored or RAID mapping that is not LVM's (dmraid, plain dmsetup). ``vxvm``: a volume of
+    Veritas Volume Manager."""
     device: str
     level: str | None
     chunk_bytes: int | None

@@ -77,7 +77,7 @@ _TRANSPORTS = (
     (r"/vmbus|/VMBUS:", "vmbus"),
 )
 _ONLY_IN_USE = frozenset({"loop", "zram", "nbd", "ublk", "null_blk", "drbd"})
-_NO_DISK = re.compile(r"md(\d|_)|dm-\d|(sr|scd|fd|ram|mtdblock)\d|mmcblk\d+(boot\d|rpmb)")
+_NO_DISK = re.compile(r"md(\d|_)|dm-\d|Vx(VM|DMP)\d|(sr|scd|fd|ram|mtdblock)\d|mmcblk\d+(boot\d|rpmb)")
 _NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
 
 

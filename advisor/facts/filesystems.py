@@ -14,6 +14,7 @@ import msgspec
 from advisor.facts.block import BlockNames, natural, node_path
 from advisor.facts.mounts import Mount, mounts_by_device, read_mounts
 from advisor.facts.unknown import Unknowns
+from advisor.facts.vxfs import read_block_bytes, read_tunables
 from advisor.host import Host, Missing
 
 XFS_UNIT_BYTES = 512
@@ -37,6 +38,8 @@ class FileSystem(msgspec.Struct, frozen=True):
     block_bytes: int | None
     stripe_unit_bytes: int | None
     stripe_width_bytes: int | None
+    tunables: Mapping[str, int] = {}
+    """VxFS: what vxtunefs shows (``read_pref_io``, ``read_nstream`` …), in bytes and numbers of requests."""
 
 
 class Geometry(msgspec.Struct, frozen=True):
@@ -87,12 +90,28 @@ def read_filesystems(host: Host, unknown: Unknowns) -> tuple[FileSystem, ...]:
         mounts = ()
     mounted = mounts_by_device(mounts, names)
     geometry = _read_geometry(host, mounted, unknown)
-    found = [_mounted(device, those, geometry.get(device, Geometry())) for device, those in mounted.items()]
+    tunables = _read_tunables(host, mounted, unknown)
+    found = [
+        _mounted(device, those, geometry.get(device, Geometry()), tunables.get(device, {}))
+        for device, those in mounted.items()
+    ]
     found += _read_unmounted(host, {mount.number for mount in mounts if mount.number}, names, unknown)
     return tuple(sorted(found, key=lambda one: natural(one.device)))
 
 
-def _mounted(device: str, mounts: Sequence[Mount], geometry: Geometry) -> FileSystem:
+def _read_tunables(
+    host: Host, mounted: Mapping[str, tuple[Mount, ...]], unknown: Unknowns
+) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for device, mounts in mounted.items():
+        if mounts[0].kind == "vxfs" and len(found) < MAX_SUPERBLOCKS:
+            found[device] = read_tunables(host, device, mounts[0], unknown)
+        elif mounts[0].kind == "vxfs":
+            unknown.note(f"filesystems.{device}.tunables", "too many file systems to look at each")
+    return found
+
+
+def _mounted(device: str, mounts: Sequence[Mount], geometry: Geometry, tunables: Mapping[str, int]) -> FileSystem:
     return FileSystem(
         device=device,
         kind=mounts[0].kind,
@@ -101,6 +120,7 @@ def _mounted(device: str, mounts: Sequence[Mount], geometry: Geometry) -> FileSy
         block_bytes=geometry.block_bytes,
         stripe_unit_bytes=geometry.unit_bytes,
         stripe_width_bytes=geometry.width_bytes,
+        tunables=tunables,
     )
 
 
@@ -116,6 +136,8 @@ def _read_geometry(host: Host, mounted: Mapping[str, tuple[Mount, ...]], unknown
         elif first.kind in _EXT and device in striped:
             superblocks += 1
             found[device] = _ext_superblock(host, device, first, blocks.get(device), superblocks, unknown)
+        elif first.kind == "vxfs" and len(found) < MAX_SUPERBLOCKS:
+            found[device] = Geometry(read_block_bytes(host, device, first, unknown))
         elif first.kind in _EXT:
             found[device] = _ext_options(first, blocks.get(device))
     return found

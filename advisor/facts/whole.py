@@ -30,6 +30,7 @@ from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_
 from advisor.facts.systemd import Systemd, read_systemd
 from advisor.facts.tw_disks import with_disks
 from advisor.facts.unknown import Unknown, Unknowns
+from advisor.facts.vxvm import read_vxvm
 from advisor.host import Host
 
 
@@ -69,7 +70,11 @@ def scan(host: Host) -> Facts:
     links = read_links(host, unknown)
     filesystems = read_filesystems(host, unknown)
     controllers = with_disks(host, read_controllers(host, unknown), disks, unknown)
-    arrays = (*read_arrays(host, disks, unknown), *controller_arrays(controllers, disks))
+    arrays = (
+        *read_arrays(host, disks, unknown),
+        *read_vxvm(host, disks, unknown),
+        *controller_arrays(controllers, disks),
+    )
     identity = read_identity(host, unknown)
     llt = read_llt(host, links, unknown)
     iscsi = read_iscsi(host, links, disks, arrays, unknown)

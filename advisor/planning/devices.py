@@ -38,8 +38,9 @@ def select_arrays(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selecte
 
 
 def _with_queues(facts: Facts) -> tuple[Array, ...]:
-    """Arrays with a queue of their own: that of a controller's volume is a disk's."""
-    return tuple(array for array in facts.arrays if array.manager != "controller")
+    """Arrays with a queue of their own: that of a controller's volume is a disk's, and VxVM's volumes have none that is
+    documented."""
+    return tuple(array for array in facts.arrays if array.manager not in ("controller", "vxvm"))
 
 
 def none_chosen(wanted: Wanted, values: Values, facts: Facts) -> str:

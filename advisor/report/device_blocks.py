@@ -173,4 +173,8 @@ def _array_details(facts: Facts, array: Array, ranks: Mapping[str, int]) -> Iter
         yield _("{percent} % done").format(percent=f"{array.progress_percent:g}")
     nodes = _(", ").join(map(str, array.numa_nodes))
     yield _("nodes {numbers}").format(numbers=nodes) if len(array.numa_nodes) > 1 else ""
+    yield _("on other nodes: {disks}").format(disks=array.detail["remote"]) if array.detail.get("remote") else ""
+    yield (
+        _("kernel name unknown: {disks}").format(disks=array.detail["unmapped"]) if array.detail.get("unmapped") else ""
+    )
     yield array.manager if array.manager != "md" else ""

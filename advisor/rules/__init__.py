@@ -33,6 +33,7 @@ from advisor.rules import (
     requests,
     tcp,
     vm,
+    vxvm,
 )
 from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
 from advisor.rules.llt_path import as_seen
@@ -62,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     *llt.RULES,
     *llt_cluster.RULES,
     *infoscale.RULES,
+    *vxvm.RULES,
     *locality.RULES,
     *arrays.RULES,
     *controllers.RULES,

@@ -80,6 +80,8 @@ def _await_rebuild(array: Array) -> str:
             return "wait until the rebuild is done, and watch /proc/mdstat" + (still if is_more_missing else "")
         case "lvm":
             return f"wait until the rebuild is done: lvs -a -o name,sync_percent,lv_health_status {name}"
+        case "vxvm":
+            return "wait until the plex is attached: vxtask list"
         case _:
             return "wait until the rebuild is done; the controller's own tool shows how far it is"
 
@@ -93,6 +95,10 @@ def _inspect(array: Array) -> str:
             return f"lvs -a -o +devices,lv_health_status {name}; then lvconvert --repair"
         case "dm-multipath":
             return f"multipath -ll {name}"
+        case "vxvm":
+            group, _, volume = array.name.partition("/")
+            place = f"-g {shlex.quote(group)}"
+            return f"vxprint {place} -ht {shlex.quote(volume)}; then vxreattach, or vxrecover {place} -s"
         case _:
             return "ask the controller's own tool for the state of its drives and battery"
 
@@ -101,13 +107,15 @@ _HURTS: Final[Mapping[str, str]] = {
     "md": "A rebuild takes bandwidth from the service: limit it with dev.raid.speed_limit_max while that matters.",
     "lvm": "A rebuild takes bandwidth from the service: limit it with lvchange --maxrecoveryrate while that matters.",
     "controller": "A rebuild takes bandwidth from the service: limit it with the controller's own rebuild rate.",
+    "vxvm": "A resynchronisation takes bandwidth from the service: vxtask -i set slow=VALUE slows it down meanwhile.",
     "dm-multipath": "Paths were taken down on purpose, as for work on a switch: then they come back by themselves.",
 }
 
 DEGRADED = Rule(
     id="arrays.degraded",
     title="An array is degraded",
-    what="State, missing and failed members of md and LVM arrays, failed paths of dm-multipath.",
+    what="State, missing and failed members of md and LVM arrays, detached plexes of VxVM, failed paths of "
+    "dm-multipath.",
     why="A degraded array is slow, and one step from loss: no tuning is worth more than a new drive.",
     helps_when="Always.",
     hurts_when=_HURTS["md"],
@@ -245,7 +253,9 @@ REDUNDANT_ON_EBS = Rule(
 
 
 def linear_over_many(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(a for a in facts.arrays if a.manager == "lvm" and a.level == "linear" and len(set(a.members)) > 1)
+    found = tuple(
+        a for a in facts.arrays if a.manager in ("lvm", "vxvm") and a.level == "linear" and len(set(a.members)) > 1
+    )
     if not found:
         return ()
     return (
@@ -256,7 +266,9 @@ def linear_over_many(facts: Facts, workload: Workload | None) -> tuple[Finding, 
                 "arrays": tuple(array.name for array in found),
                 "detail": tuple(f"{array.name}: {', '.join(dict.fromkeys(array.members))}" for array in found),
             },
-            advice="lvcreate -i DEVICES -I 4m when the volume is next made",
+            advice="lvcreate -i DEVICES -I 4m when the volume is next made"
+            if found[0].manager == "lvm"
+            else "vxassist -g GROUP relayout VOLUME layout=stripe ncol=COLUMNS, or at the next vxassist make",
             intent=True,
         ),
     )
@@ -265,7 +277,7 @@ def linear_over_many(facts: Facts, workload: Workload | None) -> tuple[Finding, 
 LINEAR_OVER_MANY = Rule(
     id="arrays.linear-over-many",
     title="A logical volume is laid over several devices one after the other",
-    what="LVM volumes of type linear with more than one device.",
+    what="LVM volumes of type linear, and concatenated VxVM volumes, with more than one device.",
     why="Only stripes use all devices at once.",
     helps_when="Several EBS volumes or drives were bought for their speed together.",
     hurts_when="Stripes need as many devices again to grow, and lose all with one; a linear volume grows by any "

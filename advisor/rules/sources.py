@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 WHITE_PAPER = "Veritas InfoScale 7.4.2 for RHEL on AWS, performance test white paper (2020)"
+VXVM_GUIDE = "Veritas Volume Manager 5.0 Administrator's Guide: dirty region logging, striping, vxsnap prepare"
+VXFS_GUIDE = "Veritas File System 5.0 Administrator's Guide: tuning I/O, read_pref_io and read_nstream on stripes"
 VCS_FLOW = "Veritas Cluster Server Administrator's Guide 7.0 for Linux, LLT flow control tunables"
 VCS_UDP = "Veritas Cluster Server, configuring LLT over UDP: MTU, ports, one subnet per link"
 VCS_TIMERS = "Veritas Cluster Server Administrator's Guide 7.0 for Linux, LLT timer tunables"

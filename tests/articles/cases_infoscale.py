@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.articles.infoscale_hosts import LOCAL, MIRRORED, SHARED, node
+from tests.articles.infoscale_volumes import VOLUMES
 from tests.articles.table import Case, fact, found, limited, planned, reasons, recommended
 
 _JUMBO, _BUFFERS, _MARKS = "jumbo-frames", "socket-buffers-8m", "llt-highwater-doubled"
@@ -404,4 +405,4 @@ _LINKS: Final = (
     ),
 )
 
-CASES: Final[tuple[Case, ...]] = (*_CONFIGURATIONS, *_THREE, *_TUNINGS, *_NINE, *_MARKED, *_LINKS)
+CASES: Final[tuple[Case, ...]] = (*_CONFIGURATIONS, *_THREE, *_TUNINGS, *_NINE, *_MARKED, *_LINKS, *VOLUMES)

@@ -25,6 +25,7 @@ from tests.rules import (
     cases_infoscale,
     cases_iscsi,
     cases_storage,
+    cases_vxvm,
     test_ebs,
     test_iris,
 )
@@ -50,6 +51,7 @@ CASES: Final = (
     Cases(cases_storage.FIRES, cases_storage.SILENT),
     Cases(cases_infoscale.FIRES, cases_infoscale.SILENT),
     Cases(cases_controllers.FIRES, cases_controllers.SILENT),
+    Cases(cases_vxvm.FIRES, cases_vxvm.SILENT),
     Cases(test_ebs.FIRES, test_ebs.SILENT),
     Cases(
         test_iris.FIRES,

@@ -21,6 +21,7 @@ import msgspec
 
 from advisor import snapshot, tarball
 from advisor.errors import AdvisorError, InvalidInputError
+from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.fleet.captures import wanted
 from advisor.fleet.captures.copying import parse_copy_errors
 from advisor.fleet.captures.journals import redacted_journal
@@ -85,6 +86,8 @@ def capture_script() -> str:
         "transaction_files": " ".join(wanted.TRANSACTION_FILES),
         "cpuset_files": _patterns(_files_of("/sys/fs/cgroup")),
         "pci_files": _patterns(_files_of("/sys/bus/pci/devices/*")),
+        "vxtunefs": " ".join(VXTUNEFS),
+        "fstyp": " ".join(FSTYP),
         "unit_properties": ",".join(wanted.UNIT_PROPERTIES),
     }
     paths = {

@@ -22,6 +22,8 @@ from advisor.facts.subnets import RULES
 from advisor.facts.sysctl_files import key_path
 from advisor.facts.sysctl_keys import KEYS
 from advisor.facts.systemd import VERSION
+from advisor.facts.vxfs import FSTYP, VXTUNEFS
+from advisor.facts.vxvm import DMP_PATHS, LIST_NATIVE, PATHS, VXPRINT
 from advisor.tunables.block import ATTRIBUTES as BLOCK_ATTRIBUTES
 
 Names = tuple[str, ...]
@@ -258,7 +260,7 @@ LINK_COMMANDS: Final[tuple[Argv, ...]] = (
 """For each link but the loopback one."""
 PORT_COMMANDS: Final[tuple[Argv, ...]] = tuple(("ethtool", option, "{link}") for option in ("-c", "-a", "-x"))
 """For each link with a device."""
-STORAGE_COMMANDS: Final[tuple[Argv, ...]] = (DISK_LIST,)
+STORAGE_COMMANDS: Final[tuple[Argv, ...]] = (VXPRINT, LIST_NATIVE, PATHS, DMP_PATHS, DISK_LIST)
 ROOT_COMMANDS: Final[tuple[Argv, ...]] = (TABLE, STATUS, ("od", "-A", "n", "-t", "d4", "/dev/cpu_dma_latency"))
 CONTROLLER_COMMANDS: Final[tuple[Argv, ...]] = (
     *((program, *words) for program in STORCLI for words in (SHOW, SHOW_VOLUMES)),
@@ -276,7 +278,7 @@ IRIS_COMMAND: Final = QLIST
 
 def programs() -> Names:
     """Every program that a capture may run for its answer."""
-    others = ("systemctl", "iris", "tw_cli", "xfs_info", "dumpe2fs", "beegfs-ctl", "stat")
+    others = ("systemctl", "iris", "tw_cli", "xfs_info", "dumpe2fs", "beegfs-ctl", "stat", *VXTUNEFS, *FSTYP)
     listed = (*NETWORK_COMMANDS, *LINK_COMMANDS, *PORT_COMMANDS, *STORAGE_COMMANDS, *ROOT_COMMANDS)
     argvs = (*listed, *CONTROLLER_COMMANDS, *SYSTEM_COMMANDS)
     return tuple(sorted({*others, *(argv[0] for argv in argvs)}))

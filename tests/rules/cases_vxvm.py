@@ -1,0 +1,82 @@
+"""Hosts with volumes of VxVM on which its rules fire, and hosts on which they are silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.facts.array import Array, Part
+from tests.rules.build import array, disk, filesystem
+
+DISKS = ("nvme0n1", "nvme1n1")
+
+
+def volume(level: str = "raid0", **parts: Any) -> Array:
+    """datadg/vol01 of two columns of 64 KiB."""
+    about = {"manager": "vxvm", "device": "vx/dsk/datadg/vol01", "level": level, "chunk_bytes": 64 << 10}
+    about |= {"data_disks": 2, "disks": DISKS, "state": "active"}
+    return array("datadg/vol01", *DISKS, **{**about, **parts})
+
+
+def tuned(unit_kib: int, columns: int, write: tuple[int, int] | None = None, **parts: Any) -> Any:
+    sizes = {"read_pref_io": unit_kib << 10, "read_nstream": columns}
+    unit, count = write or (unit_kib, columns)
+    sizes |= {"write_pref_io": unit << 10, "write_nstream": count}
+    about = {"kind": "vxfs", "stripe_unit_bytes": None, "stripe_width_bytes": None, "tunables": sizes}
+    return filesystem("vx/dsk/datadg/vol01", **{**about, **parts})
+
+
+def twice(*columns: str) -> dict[str, Any]:
+    return {"arrays": (volume(structure=Part("vol01-01", "raid0", columns)),)}
+
+
+ONE_ADAPTER = (disk("sda", pci="0000:01:00.0"), disk("sdb", pci="0000:01:00.0"), disk("sdc", pci="0000:02:00.0"))
+TWO_ADAPTERS = (disk("sda", pci="0000:01:00.0"), disk("sdb", pci="0000:02:00.0"))
+
+FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
+    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid1"),)}, "advice", "datadg/vol01"),
+    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid10"),)}, "advice", "vxsnap -g datadg prepare vol01"),
+    ("vxvm.columns-share-disk", None, twice("nvme0n1", "nvme0n1"), "advice", "nvme0n1"),
+    (
+        "vxvm.one-controller",
+        None,
+        {"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER},
+        "info",
+        "0000:01:00.0",
+    ),
+    (
+        "vxfs.streams-off-stripes",
+        None,
+        {"arrays": (volume(),), "filesystems": (tuned(64, 1),)},
+        "advice",
+        "read_nstream=2",
+    ),
+    (
+        "vxfs.streams-off-stripes",
+        None,
+        {"arrays": (volume("raid5", data_disks=3),), "filesystems": (tuned(64, 4),)},
+        "advice",
+        "write_pref_io=196608,write_nstream=1",
+    ),
+    ("arrays.degraded", None, {"arrays": (volume("raid1", state="degraded", missing=1),)}, "warning", "vxreattach"),
+    ("arrays.linear-over-many", None, {"arrays": (volume("linear"),)}, "info", "vxassist"),
+]
+
+SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
+    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid1", detail={"dco": "vol01_dco"}),)}),
+    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid1", detail={"logs": "vol01-03"}),)}),
+    ("vxvm.mirror-without-log", None, {"arrays": (volume("raid0"),)}),
+    ("vxvm.mirror-without-log", None, {"arrays": (array(level="raid1"),)}),
+    ("vxvm.columns-share-disk", None, twice("nvme0n1", "nvme1n1")),
+    ("vxvm.columns-share-disk", None, {"arrays": (volume(),)}),
+    ("vxvm.one-controller", None, {"arrays": (volume(disks=("sda", "sdb")),), "disks": TWO_ADAPTERS}),
+    ("vxvm.one-controller", None, {"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER[:2]}),
+    ("vxfs.streams-off-stripes", None, {"arrays": (volume(),), "filesystems": (tuned(64, 2),)}),
+    ("vxfs.streams-off-stripes", None, {"arrays": (volume("raid10"),), "filesystems": (tuned(64, 4),)}),
+    ("vxfs.streams-off-stripes", None, {"arrays": (volume("raid1"),), "filesystems": (tuned(64, 1),)}),
+    (
+        "vxfs.streams-off-stripes",
+        None,
+        {"arrays": (volume("raid5", data_disks=3),), "filesystems": (tuned(64, 4, (192, 1)),)},
+    ),
+    ("vxfs.streams-off-stripes", None, {"arrays": (volume(),), "filesystems": (tuned(64, 1, tunables={}),)}),
+]
