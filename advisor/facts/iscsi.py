@@ -144,7 +144,9 @@ def read_iscsi(
         nodes=nodes,
         unread_nodes=unread,
         settings={} if text is None else parse_iscsi_settings(text),
-        targets=read_targets(host, lambda address: link_at(address, links), unknown),
+        targets=read_targets(
+            host, lambda address: link_at(address, links), lambda address: link_towards(address, links), unknown
+        ),
         multipath_disks=_multipath_disks(sessions, arrays),
     )
     return None if found == Iscsi() and text is None else found

@@ -1,7 +1,10 @@
-"""What this host exports over iSCSI: the targets of LIO in configfs.
+"""What this host exports over iSCSI: the targets of LIO in configfs, and those of IET (Openfiler 2).
 
 ``/sys/kernel/config/target/iscsi/NAME/tpgt_N`` holds portals (``np``), LUNs (links into ``core``) and parameters
 (kernel: Documentation/target). Access lists and authentication beside them hold passwords: they are not listed.
+
+The iSCSI Enterprise Target shows its targets and LUNs in /proc/net/iet/volume and who is logged in by which address in
+/proc/net/iet/session (ietd(8)); neither holds a password.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
 TARGETS: Final = "/sys/kernel/config/target/iscsi"
+IET: Final = "/proc/net/iet"
 MAX_TARGETS: Final = 256
 MAX_LUNS: Final = 1024
 _MAX_TEXT: Final = 256
@@ -49,16 +53,18 @@ class IscsiTarget(msgspec.Struct, frozen=True):
     parameters: Mapping[str, str]
 
 
-def read_targets(host: Host, find_link: FindLink, unknown: Unknowns) -> tuple[IscsiTarget, ...]:
-    """Portal groups by name; none where LIO is not there."""
+def read_targets(
+    host: Host, find_link: FindLink, find_link_towards: FindLink, unknown: Unknowns
+) -> tuple[IscsiTarget, ...]:
+    """Portal groups by name; none where neither LIO nor IET is there. ``find_link`` names the link that has an address,
+    ``find_link_towards`` the one in whose network an address lies."""
     listed = unknown.value("iscsi.targets", host.listdir(TARGETS)) or ()
     groups = [place for name in listed for place in _groups(host, name)]
     if len(groups) > MAX_TARGETS:
         unknown.note("iscsi.targets", f"there are {len(groups)}: those after the first {MAX_TARGETS} are not read")
-    if not groups:
-        return ()
     devices = BlockNames(host)
-    return tuple(_target(host, *place, find_link, devices, unknown) for place in groups[:MAX_TARGETS])
+    found = [_target(host, *place, find_link, devices, unknown) for place in groups[:MAX_TARGETS]]
+    return (*found, *_read_iet(host, find_link_towards, devices, unknown))
 
 
 def _groups(host: Host, name: str) -> Iterator[tuple[str, int]]:
@@ -102,3 +108,52 @@ def _exported(host: Host, base: str, devices: BlockNames) -> Iterator[str]:
             device = None if isinstance(path, Missing) else devices.by_path(path)
             if device is not None:
                 yield printable(device)
+
+
+class IetTarget(msgspec.Struct, frozen=True):
+    """A target of IET: the paths of its LUNs, and the addresses from which initiators are logged in."""
+
+    name: str
+    paths: tuple[str, ...] = ()
+    initiators: tuple[str, ...] = ()
+
+
+_IET_TARGET: Final = re.compile(r"tid:\d{1,9} name:(\S{1,256})", re.ASCII)
+
+
+def parse_iet(text: str) -> dict[str, IetTarget]:
+    """Targets by name, from /proc/net/iet/volume or /proc/net/iet/session; other lines are left out."""
+    found: dict[str, IetTarget] = {}
+    name = ""
+    for line in text.split("\n"):
+        bare = line.strip()
+        if target := _IET_TARGET.fullmatch(bare):
+            name = target[1]
+            found.setdefault(name, IetTarget(name))
+        elif name and (path := re.fullmatch(r"lun:\d{1,9} .*?\bpath:(\S.{0,4095})", bare)):
+            found[name] = msgspec.structs.replace(found[name], paths=(*found[name].paths, path[1]))
+        elif name and (peer := re.match(r"cid:\d{1,9} ip:([0-9A-Fa-f:.%\w\[\]]{2,64}) ", bare, re.ASCII)):
+            initiators = dict.fromkeys((*found[name].initiators, peer[1].strip("[]")))
+            found[name] = msgspec.structs.replace(found[name], initiators=tuple(initiators))
+    return found
+
+
+def _read_iet(host: Host, find_link_towards: FindLink, devices: BlockNames, unknown: Unknowns) -> Iterator[IscsiTarget]:
+    """IET listens on every address: a portal is the link towards each initiator that is logged in."""
+    volumes = parse_iet(unknown.value("iscsi.targets", host.read(f"{IET}/volume")) or "")
+    sessions = parse_iet(unknown.value("iscsi.targets", host.read(f"{IET}/session")) or "")
+    for name, one in list(volumes.items())[:MAX_TARGETS]:
+        peers = sessions[name].initiators if name in sessions else ()
+        disks = (devices.by_path(path) for path in one.paths[:MAX_LUNS])
+        yield IscsiTarget(
+            name=printable(name[:_MAX_TEXT]),
+            group=1,
+            enabled=True,
+            portals=tuple(TargetPortal("0.0.0.0", 3260, link) for link in _links(peers, find_link_towards)),
+            disks=tuple(sorted({printable(disk) for disk in disks if disk}, key=natural)),
+            parameters={},
+        )
+
+
+def _links(peers: tuple[str, ...], find_link_towards: FindLink) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(link for link in map(find_link_towards, peers) if link))

@@ -6,7 +6,18 @@ from collections.abc import Callable
 from typing import Final
 
 from advisor.host import Host, MemoryFiles, RecordedCommands
-from tests.articles.openfiler import IQN, NEW_KERNEL, RHEL_7, RHEL_8, SECRET, Machine, article, initiator, record
+from tests.articles.openfiler import (
+    IQN,
+    NEW_KERNEL,
+    RHEL_7,
+    RHEL_8,
+    SECRET,
+    Machine,
+    article,
+    initiator,
+    record,
+    storage,
+)
 from tests.articles.table import Case, found, limited, planned, reasons, recommended
 from tests.threeware import openfiler_raid
 
@@ -340,4 +351,109 @@ _RECORDS: Final = (
     ),
 )
 
-CASES: Final[tuple[Case, ...]] = (*_TRANSPORT, *_PATHS, *_RECORDS, *_RAID)
+_SETUP: Final = (
+    Case(
+        "four VLANs with an address range each",
+        "S003: 4 VLANs with different IP ranges for 4 links",
+        _here(),
+        found("iscsi.paths-share-subnet"),
+        ("no finding",),
+    ),
+    Case(
+        "four paths in one range",
+        "S003: 4 VLANs with different IP ranges for 4 links",
+        _here(subnets=(1, 1, 1, 1)),
+        found("iscsi.paths-share-subnet"),
+        ("iscsi.paths-share-subnet (advice)", "a subnet (and a VLAN) of its own"),
+    ),
+    Case(
+        "four sessions by one link",
+        "S003: each path has a link of its own and carries 1 Gbit/s",
+        _here(sessions={"local": "10.20.1.7"}),
+        found("iscsi.paths-share-link"),
+        ("iscsi.paths-share-link (advice)", "eth1"),
+    ),
+    Case(
+        "one link of four left at 1500",
+        "S003: the first pitfall is a faulty jumbo-frame configuration",
+        _here(mtu=(9000, 9000, 9000, 1500)),
+        found("iscsi.mtu-differs"),
+        ("iscsi.mtu-differs (warning)", "advisor plan iscsi"),
+    ),
+    Case(
+        "the switch is part of it",
+        "S003: ping with large packets that must not be fragmented; think of the switch",
+        _here(),
+        planned("iscsi"),
+        ("link:eth1:mtu 1500 → 9000", "advisor probe asks"),
+    ),
+    Case(
+        "small bursts were negotiated, sequential work",
+        _DEPTHS,
+        _here(sessions={"max_burst_len": "65536"}),
+        found("iscsi.small-bursts", "iometer.maxtp-r100"),
+        ("iscsi.small-bursts",),
+    ),
+    Case(
+        "read-ahead of the disks and of the map",
+        "S003: sequential reads over four links, 394.5 MB/s",
+        _here(mtu=9000),
+        planned("iscsi-multipath"),
+        ("block:dm-0:read_ahead_kb 128 → 1024", "block:sdb:read_ahead_kb 128 → 1024"),
+    ),
+)
+
+_TARGET: Final = (
+    Case(
+        "the storage server itself (IET of Openfiler 2.3): the order, with the size of its file",
+        "S003: 8 GB of memory, so a file of 16 GB for the disks, and a smaller one before",
+        storage,
+        found("iscsi.order"),
+        ("--size=16384m", "STOP here", "steps 1 and 2 from the initiator"),
+    ),
+    Case(
+        "the storage server: MTU of the links towards the initiator",
+        f"{_GAINS}+40 % (random 8 KiB)",
+        storage,
+        recommended("jumbo-frames", "iometer.rnd8k-r70"),
+        ("jumbo-frames: yes (workload)", "links=eth1,eth2,eth3,eth4"),
+        ("eth0",),
+    ),
+    Case(
+        "the same with LIO",
+        f"{_GAINS}+28 % (RealLife)",
+        lambda: storage(lio=True),
+        recommended("jumbo-frames", "iscsi-vm"),
+        ("jumbo-frames: yes (workload)", "links=eth1,eth2,eth3,eth4"),
+    ),
+    Case(
+        "one RAID 10 of 8 disks behind the links",
+        "S003: 385.3 against 377.8 MB/s and 138.0 against 171.7 IOPS: better two of 4 disks",
+        storage,
+        found("controllers.two-small-arrays"),
+        ("controllers.two-small-arrays (info)", "two arrays of half the drives"),
+    ),
+    Case(
+        "one RAID 10 of 4 disks",
+        "S003: two independent datastores of 4 disks each",
+        lambda: storage(drives=4, gib=3725.28),
+        found("controllers.two-small-arrays"),
+        ("no finding",),
+    ),
+    Case(
+        "RAID 6 of 8 disks, exported, nothing declared",
+        "S003: RAID 6 of 8 disks was worse, most of all at random",
+        lambda: storage(kind="RAID-6", gib=11175.8),
+        found("controllers.parity-small-writes"),
+        ("controllers.parity-small-writes (info)", "RAID 10"),
+    ),
+    Case(
+        "RAID 6 of 8 disks, exported, virtual machines",
+        "S003: RAID 6 of 8 disks was worse, most of all at random",
+        lambda: storage(kind="RAID-6", gib=11175.8),
+        found("controllers.parity-small-writes", "iscsi-vm"),
+        ("controllers.parity-small-writes (advice)",),
+    ),
+)
+
+CASES: Final[tuple[Case, ...]] = (*_TRANSPORT, *_SETUP, *_PATHS, *_RECORDS, *_TARGET, *_RAID)

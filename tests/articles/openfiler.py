@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from advisor.host import Host
 from tests.facts.iscsi import IscsiTree
+from tests.threeware import Unit, add_card, add_disk
 
 IQN = "iqn.2006-01.com.openfiler:tsn.4f3a1c"
 SECRET = "Chap-Secret-1234"
@@ -133,6 +134,8 @@ def initiator(
     per_path: Sequence[str] = ("1",),
     groups: int = 1,
     requests: Sequence[int] = (),
+    sessions: Mapping[str, str] | None = None,
+    subnets: Sequence[int] = (),
     mbps: Sequence[int] = (),
     timeout: str = "15",
     iqn: str = IQN,
@@ -146,8 +149,10 @@ def initiator(
     sizes = [mtu] * len(names) if isinstance(mtu, int) else list(mtu)
     disks = tuple(f"sd{'bcdefghijkl'[at]}" for at in range(len(names)))
     for at, name in enumerate(names):
-        made.link(name, f"10.20.{at + 1}.7/24", mtu=sizes[at], mbps=mbps[at] if mbps else 1000)
-        where = {"local": f"10.20.{at + 1}.7", "portal": f"10.20.{at + 1}.20", "recovery_tmo": timeout}
+        net = subnets[at] if subnets else at + 1
+        own = f"10.20.{net}.{7 + at}"
+        made.link(name, f"{own}/24", mtu=sizes[at], mbps=mbps[at] if mbps else 1000)
+        where = {"local": own, "portal": f"10.20.{net}.20", "recovery_tmo": timeout, **(sessions or {})}
         made.session(at + 1, disks=(disks[at],), target=iqn, **where)
         made.storage(at + 1, "OPNFILER", "VIRTUAL-DISK")
         if records:
@@ -162,6 +167,30 @@ def initiator(
         made.stat(disk, count)
     made.files |= files or {}
     return made
+
+
+def storage(
+    *, kind: str = "RAID-10", drives: int = 8, gib: float = 7450.56, mtu: int = 1500, peers: int = 4, lio: bool = False
+) -> Host:
+    """The storage server: a 3ware unit that IET (LIO with ``lio``) exports, and four links towards the initiator."""
+    made = Machine("2.6.29.6-0.24.smp.gcc3.4.x86_64" if not lio else NEW_KERNEL, 8)
+    made.link("eth0", "10.0.2.20/24", default=True)
+    for at in range(4):
+        made.link(f"eth{at + 1}", f"10.20.{at + 1}.20/24", mtu=mtu)
+    unit = Unit(0, kind, drives, gib, "9QG0C0JW1E8B8200B7E3")
+    add_disk(made, "sdb", 6, unit, number="8:16")
+    add_card(made, 0, [unit])
+    if lio:
+        made.export("sdb", *(f"10.20.{at + 1}.20:3260" for at in range(peers)))
+        return made.host()
+    lun = "lun:0 state:0 iotype:blockio iomode:wt blocks:15625000000 blocksize:512 path:/dev/sdb"
+    made.files["/proc/net/iet/volume"] = f"tid:1 name:{IQN}\n\t{lun}\n"
+    made.files["/proc/net/iet/session"] = f"tid:1 name:{IQN}\n" + "".join(
+        f"\tsid:{at} initiator:iqn.1998-01.com.vmware:esx1\n"
+        f"\t\tcid:0 ip:10.20.{at + 1}.7 state:active hd:none dd:none\n"
+        for at in range(peers)
+    )
+    return made.host()
 
 
 def record(address: str, *, iqn: str = IQN, **settings: str) -> str:

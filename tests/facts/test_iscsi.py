@@ -13,7 +13,7 @@ from advisor.ceilings.surroundings import read_surroundings
 from advisor.facts.array import Array
 from advisor.facts.disks import read_disks
 from advisor.facts.iscsi import Iscsi, link_at, link_towards, parse_iscsi_settings, read_iscsi
-from advisor.facts.iscsi_target import parse_portal
+from advisor.facts.iscsi_target import parse_iet, parse_portal
 from advisor.facts.links import Link
 from advisor.facts.unknown import Unknowns
 from advisor.facts.whole import scan
@@ -216,3 +216,22 @@ def test_a_thousand_sessions_are_read_as_far_as_the_bound() -> None:
     assert found is not None
     assert len(found.sessions) == 512
     assert "1000" in unknown["iscsi.sessions"]
+
+
+def test_targets_of_iet_and_those_that_are_logged_in() -> None:
+    text = (
+        "tid:2 name:iqn.2006-01.com.openfiler:b\n"
+        "tid:1 name:iqn.2006-01.com.openfiler:a\n"
+        "\tlun:0 state:0 iotype:blockio iomode:wt path:/dev/vg0/lv 0\n"
+        "\tlun:1 state:0 iotype:fileio iomode:wb path:/srv/x\n"
+        "\tsid:564 initiator:iqn.1998-01.com.vmware:esx\n"
+        "\t\tcid:0 ip:192.0.2.7 state:active hd:none dd:none\n"
+        "\t\tcid:1 ip:[fe80::1] state:active hd:none dd:none\n"
+        "\t\tcid:2 ip:192.0.2.7 state:active hd:none dd:none\n"
+    )
+    found = parse_iet(text)
+    assert found["iqn.2006-01.com.openfiler:b"].paths == ()
+    one = found["iqn.2006-01.com.openfiler:a"]
+    assert one.paths == ("/dev/vg0/lv 0", "/srv/x")
+    assert one.initiators == ("192.0.2.7", "fe80::1")
+    assert parse_iet("\tlun:0 path:/dev/sda\nnothing\n") == {}

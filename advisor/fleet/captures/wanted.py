@@ -51,6 +51,7 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
     ("/proc/1", _words("mountinfo")),
     ("/proc/net", _words("ipv6_route netstat route snmp snmp6 sockstat sockstat6 softnet_stat")),
     ("/proc/net/stat", _words("arp_cache")),
+    ("/proc/net/iet", _words("volume session")),
     ("/proc/net/vlan", _words("config")),
     ("/proc/net/bonding", _words("*")),
     ("/proc/irq/*", _words("smp_affinity_list|smp_affinity effective_affinity_list node")),
