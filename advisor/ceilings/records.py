@@ -10,6 +10,7 @@ from advisor.ceilings.account import AccountQuota
 from advisor.ceilings.figures import Quantity
 from advisor.ceilings.host_records import Ceiling as HostCeiling
 from advisor.ceilings.host_records import WhatIf
+from advisor.rules.finding import Finding
 
 Known = Literal["host", "table", "declared", "measured", "unknown"]
 """Read from the host, from a table with its source, declared by the user, measured by others on such a machine, or not
@@ -147,5 +148,7 @@ class Limits(msgspec.Struct, frozen=True):
     host: HostCeiling | None = None
     """All data paths at once."""
     what_if: WhatIf | None = None
+    findings: tuple[Finding, ...] = ()
+    """Of rules that judge what the user declares."""
     account_quotas: tuple[AccountQuota, ...] = ()
     """Of each declared volume type; empty where no EBS volume is declared."""

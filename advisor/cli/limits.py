@@ -76,6 +76,7 @@ def limits(
     from advisor.ceilings.machine_file import read_machines
     from advisor.ceilings.measured import parse_measured
     from advisor.ceilings.observed import with_observed
+    from advisor.ceilings.purchase import with_findings
     from advisor.ceilings.surroundings import read_surroundings
     from advisor.ceilings.what_if import Scene, limits_of_scene, with_what_if
     from advisor.facts.whole import scan
@@ -93,6 +94,7 @@ def limits(
         found = with_what_if(found, scene, changes)
     if bench:
         found = with_observed(found, measured, facts, declared)
+    found = with_findings(found, facts, declared)
     if given:
         found = _with_measured(found, given)
     if as_json:

@@ -12,6 +12,7 @@ import typer
 from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
 
 if TYPE_CHECKING:
+    from advisor.ceilings.declared import Declared
     from advisor.facts.whole import Facts
     from advisor.host import Host
     from advisor.rules.finding import Finding
@@ -35,6 +36,10 @@ def scan(
         typer.Option(
             "--workload", metavar="NAME|K=V,…", help="Declare what runs here, so that rules of intent can judge."
         ),
+    ] = None,
+    volumes: Annotated[
+        Path | None,
+        typer.Option("--volumes", metavar="FILE", help="What was bought of the volumes, as for advisor limits."),
     ] = None,
     fail_on: Annotated[
         str | None,
@@ -70,6 +75,7 @@ def scan(
     from advisor.rules.finding import at_or_above
 
     declared = declared_workload(workload)
+    bought = _declared_volumes(volumes)
     floor = severity(fail_on)
     if picture and as_json:
         raise UsageError("--picture and --json exclude each other")
@@ -83,11 +89,23 @@ def scan(
     facts = scan_host(host)
     if interval is not None:
         facts = _over_interval(host, facts, interval)
+    if bought is not None:
+        from advisor.ceilings.purchase import with_purchases
+
+        facts = with_purchases(facts, bought)
     findings = judge(facts, declared)
     is_told = (svg or html or picture) and _draw(host, facts, findings, svg=svg, html=html, picture=picture)
     if not is_told:
         _print(facts, findings, as_json=as_json)
     return 1 if floor and any(at_or_above(finding.severity, floor) for finding in findings) else 0
+
+
+def _declared_volumes(path: Path | None) -> Declared | None:
+    if path is None:
+        return None
+    from advisor.ceilings.declared import read_declared
+
+    return read_declared(path)
 
 
 def _draw(

@@ -25,6 +25,7 @@ from advisor.facts.network_storage import NetworkStorage, read_network_storage
 from advisor.facts.numa import Numa, read_numa
 from advisor.facts.owners import Owners, read_owners
 from advisor.facts.path_load import PathLoad, read_path_load
+from advisor.facts.purchase import Purchase
 from advisor.facts.site_settings import SiteSetting, read_site_settings
 from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_sysctl_sources
 from advisor.facts.systemd import Systemd, read_systemd
@@ -61,6 +62,8 @@ class Facts(msgspec.Struct, frozen=True):
     network_storage: tuple[NetworkStorage, ...] = ()
     systemd: Systemd | None = None
     path_load: tuple[PathLoad, ...] = ()
+    purchases: tuple[Purchase, ...] = ()
+    """What the user declares of volumes, against the machine; a scan by itself knows of none."""
 
 
 def scan(host: Host) -> Facts:

@@ -56,6 +56,10 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
         page.heading(_("Notes"))
         for note in limits.notes:
             page.bullet(note)
+    for finding in limits.findings:
+        page.heading(_("Findings"))
+        page.bullet(Span(finding.title, "bold"), f" ({finding.severity}, {finding.id})")
+        page.add(finding.advice, indent=4)
     if limits.host:
         add_ceiling(page, limits.host, _("The whole host"))
         if limits.what_if:

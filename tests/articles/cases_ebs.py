@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.articles.iris_hosts import GP3_MOST, IO2_WIJ, TEST_1, TEST_2, VOLUMES_1, iris, volumes
-from tests.articles.table import Case, found, limited, limited_account, planned, recommended
+from tests.articles.iris_hosts import GP3_MOST, IO2_WIJ, TEST_1, TEST_2, VOLUMES_1, VOLUMES_2, iris, volumes
+from tests.articles.table import (
+    Case,
+    found,
+    limited,
+    limited_account,
+    limited_host,
+    limited_what_if,
+    planned,
+    purchased,
+    recommended,
+)
 from tests.articles.volume_hosts import gp3, over_volumes
 
 CASES: Final[tuple[Case, ...]] = (
@@ -110,5 +120,48 @@ CASES: Final[tuple[Case, ...]] = (
         host=iris(TEST_1),
         ask=recommended("ebs-volumes"),
         says=("yes (symptom)",),
+    ),
+    Case(
+        case="Test 2: 22 volumes of 21,125 MB/s and 339,000 IOPS behind one instance",
+        article="S002: r5b.24xlarge carries 7,500 MB/s, 260,000 IOPS; gp3 of 1,000 MB/s: five for WIJ, 16 for databases",
+        host=iris(TEST_2),
+        ask=purchased(VOLUMES_2),
+        says=(
+            "ebs.unusable-purchase (advice)",
+            "65 % of what these volumes promise cannot pass this instance",
+            "r5b.24xlarge 7,500 MB/s",
+            "volumes 342,000 IOPS, r5b.24xlarge 260,000 IOPS: 24 % cannot pass",
+        ),
+    ),
+    Case(
+        case="Test 1: io2 Block Express of 100,000 IOPS for the database and 256,000 for the WIJ",
+        article="S002: the instance carries 260,000 IOPS; the WIJ is written in bursts",
+        host=iris(TEST_1),
+        ask=purchased(VOLUMES_1),
+        says=("ebs.unusable-purchase (info)", "28 % of what these volumes promise"),
+    ),
+    Case(
+        case="Test 2, all volumes at once: what binds the whole host",
+        article="S002: an instance must carry what its volumes do; limits of an r5b.24xlarge: 7,500 MB/s, 260,000 IOPS",
+        host=iris(TEST_2),
+        ask=limited_host(VOLUMES_2),
+        says=("EC2 instance (binds) 7,500 7,500", "7,500 MB/s, bound by EC2 instance (r5b.24xlarge)", "IOPS 260,000"),
+        never=("links (binds)",),
+    ),
+    Case(
+        case="Test 1 out of test 2: io2 Block Express in place of the striped gp3 volumes",
+        article="S002: test 1 has one io2 Block Express volume for databases and one for the WIJ, 4,000 MB/s each",
+        host=iris(TEST_2),
+        ask=limited_what_if(
+            "/iris/db:volumes=1xio2:100000iops", "/iris/wij:volumes=1xio2:256000iops", volumes=VOLUMES_2
+        ),
+        says=("The ceiling of the host does not change.", "7,500 7,500 unchanged ceiling: reads MB/s"),
+    ),
+    Case(
+        case="Half of the volumes for the databases",
+        article="S002: 16 gp3 volumes in one stripe carry 256,000 IOPS and 16,000 MB/s, more than the instance",
+        host=iris(TEST_2),
+        ask=limited_what_if("/iris/db:volumes=8xgp3:1000MB/s:16000iops", volumes=VOLUMES_2),
+        says=("260,000 211,000 -19 % ceiling: IOPS",),
     ),
 )

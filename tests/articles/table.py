@@ -20,13 +20,18 @@ from advisor.ceilings.host_ceiling import with_host
 from advisor.ceilings.host_records import Ceiling
 from advisor.ceilings.measured import parse_measured, with_measured
 from advisor.ceilings.paths import limits_of
+from advisor.ceilings.purchase import with_purchases
 from advisor.ceilings.surroundings import read_surroundings
+from advisor.ceilings.what_if import Scene, limits_of_scene, parse_changes, with_what_if
 from advisor.errors import AdvisorError
 from advisor.facts.whole import scan
 from advisor.host import Host
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page
 from advisor.report.limits import limits_document
+from advisor.report.what_if import add_what_if
+from advisor.rules import judge
+from advisor.rules.ebs_purchase import UNUSABLE
 
 SYSTEMS: Final[Mapping[str, str]] = {
     "infoscale": "InfoScale on cloud",
@@ -135,6 +140,43 @@ def limited_host(volumes: str = "", measured: str = "") -> Ask:
         return _ceiling_words(_ceiling(host, volumes), measured, "The whole host")
 
     return Ask(f"advisor limits{_options(volumes, measured)}", answer)
+
+
+def limited_what_if(*changes: str, volumes: str = "") -> Ask:
+    """What ``advisor limits --what-if`` sets side by side."""
+
+    def answer(host: Host) -> str:
+        facts = scan(host)
+        declared = parse_declared(volumes.encode(), "FILE") if volumes else Declared()
+        scene = Scene(facts, read_surroundings(host, facts), declared, read_front(host, facts))
+        try:
+            found = with_what_if(limits_of_scene(scene), scene, parse_changes(changes))
+        except AdvisorError as error:
+            return f"refused: {error.message}" + (f" ({error.hint})" if error.hint else "")
+        assert found.host is not None
+        assert found.what_if is not None
+        page = Page(4000, color=False)
+        add_what_if(page, found.host, found.what_if)
+        return "; ".join(" ".join(line.split()) for line in page.text.splitlines()[1:] if line)
+
+    return Ask(f"advisor limits{_options(volumes, '')} --what-if {' '.join(changes)}", answer)
+
+
+def purchased(volumes: str) -> Ask:
+    """What ``advisor scan --volumes`` finds of what was bought of volumes."""
+
+    def answer(host: Host) -> str:
+        facts = with_purchases(scan(host), parse_declared(volumes.encode(), "FILE"))
+        findings = [one for one in judge(facts) if one.id == UNUSABLE.id]
+        return (
+            "; ".join(
+                f"{one.id} ({one.severity}): {one.title}. {'; '.join(map(str, one.evidence['detail'] or ()))}"  # type: ignore[arg-type]
+                for one in findings
+            )
+            or f"no finding {UNUSABLE.id}"
+        )
+
+    return Ask("advisor scan --volumes FILE", answer)
 
 
 def limited_cluster(others: Mapping[str, Callable[[], Host]], volumes: str = "", measured: str = "") -> Ask:

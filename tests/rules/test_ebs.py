@@ -9,11 +9,12 @@ import pytest
 
 from advisor.ceilings.instances import find_instance
 from advisor.facts.iris import Iris, IrisPlace
-from advisor.rules import Finding, ebs, ebs_quotas, judge, parse_workload
+from advisor.facts.purchase import Purchase
+from advisor.rules import Finding, ebs, ebs_purchase, ebs_quotas, judge, parse_workload
 from advisor.rules.ebs import _SHARED_LINK, EBS_MODEL
 from tests.rules.build import array, disk, facts, nothing_known, on_cloud, replaced
 
-RULES = (*ebs.RULES, *ebs_quotas.RULES)
+RULES = (*ebs.RULES, *ebs_purchase.RULES, *ebs_quotas.RULES)
 VOLUMES = tuple(disk(f"nvme{n}n1", model=EBS_MODEL) for n in range(1, 9))
 NAMES = tuple(one.name for one in VOLUMES)
 INSTANCE = Iris(
@@ -38,16 +39,27 @@ def found(rule: str, workload: str | None, parts: Mapping[str, Any]) -> list[Fin
     return [one for one in judge(facts(**parts), declared) if one.id == rule]
 
 
+def purchases(mb_per_s: float) -> tuple[Purchase, ...]:
+    """Against an r5b.24xlarge."""
+    share = max(0.0, 1 - 7_500 / mb_per_s)
+    return (Purchase("MB/s", mb_per_s, 7_500, "r5b.24xlarge", share, NAMES),)
+
+
 FIRES: tuple[tuple[str, str | None, dict[str, Any], str], ...] = (
     ("ebs.few-stripes", None, {"disks": VOLUMES, "arrays": (volume(*NAMES, data_disks=4),)}, "4 stripes over 8"),
     ("ebs.stream-read-ahead", STREAM, {"disks": VOLUMES[:1]}, "nvme1n1: read_ahead_kb 128"),
     ("ebs.stream-read-ahead", STREAM, {"disks": VOLUMES, "arrays": (volume(*NAMES),)}, "dm-0: read_ahead_kb 128"),
     ("ebs.scheduler", None, ordered("mq-deadline"), "nvme1n1: mq-deadline"),
     ("ebs.not-optimized", None, {"host": on_cloud("aws", "t2.large")}, "t2.large"),
+    ("ebs.unusable-purchase", None, {"purchases": purchases(21_000)}, "volumes 21,000 MB/s, r5b.24xlarge 7,500 MB/s"),
+    ("ebs.unusable-purchase", None, {"purchases": purchases(8_389)}, "11 % cannot pass"),
     ("ebs.account-quota", None, {"disks": (replaced(VOLUMES[0], {"size_bytes": 17 << 40}),)}, "nvme1n1"),
     ("ebs.account-quota", None, {"disks": VOLUMES[:2], "iris": (INSTANCE,)}, "100000"),
 )
 SILENT: tuple[tuple[str, str | None, dict[str, Any]], ...] = (
+    ("ebs.unusable-purchase", None, {"disks": VOLUMES, "host": on_cloud("aws", "r5b.24xlarge")}),
+    ("ebs.unusable-purchase", None, {"purchases": purchases(7_400)}),
+    ("ebs.unusable-purchase", None, {"purchases": purchases(8_000)}),
     ("ebs.few-stripes", None, {"disks": VOLUMES, "arrays": (volume(*NAMES),)}),
     # Of drives it is another matter, and so is an array that is not LVM's.
     ("ebs.few-stripes", None, {"disks": (disk("nvme1n1"),), "arrays": (volume("nvme1n1", data_disks=1),)}),

@@ -1,0 +1,45 @@
+"""Declared volumes against the machine, as facts for the rules, and the findings of ``advisor limits``."""
+
+from __future__ import annotations
+
+import msgspec
+
+from advisor.ceilings.declared import Declared
+from advisor.ceilings.machines import Given
+from advisor.ceilings.media import Media
+from advisor.ceilings.paths import limits_of
+from advisor.ceilings.records import Limits
+from advisor.facts.purchase import Purchase
+from advisor.facts.whole import Facts
+from advisor.rules import ebs_purchase
+
+
+def with_purchases(facts: Facts, declared: Declared, given: Given | None = None) -> Facts:
+    """The facts with what the user declares of volumes set against the machine."""
+    return _with(facts, limits_of(facts, None, declared, given), declared)
+
+
+def with_findings(limits: Limits, facts: Facts, declared: Declared) -> Limits:
+    """The limits with what is wrong with the purchase."""
+    known = _with(facts, limits, declared)
+    found = tuple(one for rule in ebs_purchase.RULES for one in rule.function(known, None))
+    return msgspec.structs.replace(limits, findings=found)
+
+
+def _with(facts: Facts, limits: Limits, declared: Declared) -> Facts:
+    media = Media(facts, declared)
+    devices = tuple(disk.name for disk in facts.disks if media.is_volume(disk.name))
+    return msgspec.structs.replace(
+        facts,
+        purchases=tuple(
+            Purchase(
+                unit="IOPS" if one.quantity.endswith("iops") else "MB/s",
+                volumes=one.volumes,
+                machine=one.instance,
+                machine_type=limits.instance_type or "",
+                unusable=one.unusable,
+                devices=devices,
+            )
+            for one in limits.bought
+        ),
+    )

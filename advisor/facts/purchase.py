@@ -1,0 +1,20 @@
+"""What was bought of volumes against what the machine carries. No host shows what was bought: the user declares it
+(``--volumes FILE``), and `advisor.ceilings.purchase` works it out."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Purchase(msgspec.Struct, frozen=True):
+    """Of all volumes together: MB/s (10^6 bytes) or IOPS bought, what the machine carries for as long as one likes, and
+    the fraction that cannot pass it."""
+
+    unit: Literal["MB/s", "IOPS"]
+    volumes: float
+    machine: float
+    machine_type: str
+    unusable: float
+    devices: tuple[str, ...]
