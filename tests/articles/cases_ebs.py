@@ -123,7 +123,7 @@ CASES: Final[tuple[Case, ...]] = (
     ),
     Case(
         case="Test 2: 22 volumes of 21,125 MB/s and 339,000 IOPS behind one instance",
-        article="S002: r5b.24xlarge carries 7,500 MB/s, 260,000 IOPS; gp3 of 1,000 MB/s: five for WIJ, 16 for databases",
+        article="S002: r5b.24xlarge carries 7,500 MB/s, 260,000 IOPS; gp3 of 1,000 MB/s: five for WIJ, 16 for database",
         host=iris(TEST_2),
         ask=purchased(VOLUMES_2),
         says=(
