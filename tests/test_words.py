@@ -334,7 +334,7 @@ ERRORS: dict[str, tuple[tuple[str, ...], str]] = {
     "no such profile": (("plan", "nothing-such"), "es gibt kein Profil 'nothing-such'\n  Hinweis: Profile: "),
     "no transaction": (("rollback-script", "9999"), "es gibt keine"),
     "no such command": (("pln",), "Kein solcher Befehl: 'pln'. War 'plan'"),
-    "no such option": (("scan", "--bogus"), "Keine solche Option: --bogus\n  Hinweis: advisor scan --help sagt"),
+    "no such option": (("scan", "--qqq"), "Keine solche Option: --qqq\n  Hinweis: advisor scan --help sagt"),
     "no command": (("--lang", "de"), "Befehl fehlt\n  Hinweis: advisor --help sagt"),
     "a missing argument": (("plan",), "Argument 'PROFILE…' fehlt"),
     "no value": (("probe", "--mtu"), "Die Option '--mtu' braucht einen Wert"),
