@@ -143,7 +143,10 @@ def _notes(node: Node, facts: Facts, media: Media, ceilings: Sequence[Ceiling]) 
 def _level_notes(node: Node) -> Iterator[str]:
     for array in node.arrays():
         if array.family is None:
-            yield f"{array.name}: no arithmetic for {array.level or 'an unknown level'}; the sum of its members stands"
+            words = (
+                f"{array.name}: no arithmetic for {array.level or 'an unknown level'}; the sum of its members stands"
+            )
+            yield words if array.level else f"{words}, and a linear volume has that of one member for a stream"
 
 
 def _order(ceilings: Sequence[Ceiling]) -> Iterator[str]:

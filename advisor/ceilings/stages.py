@@ -81,6 +81,8 @@ class StorageStages(msgspec.Struct, frozen=True):
         arrays = [array for array in self.facts.arrays if array.manager == "vxvm"]
         if any(access in array.detail.get("remote", "").split(", ") for array in arrays):
             return "another node exports it (FSS): writes cross LLT to that node, which alone can tell its ceilings"
+        if any(access in array.detail.get("unmapped", "").split(", ") for array in arrays):
+            return "which disk of the kernel it is, neither vxdisk nor vxdmpadm tells"
         if any(name == array.device for array in arrays):
             return "what it lies on could not be read: vxprint -ht needs root"
         return self.media.why_unknown(name)

@@ -131,14 +131,24 @@ def _targets(mounts: Iterable[Mount]) -> tuple[str, ...]:
 def _read_groups(host: Host, places: Iterable[str], unknown: Unknowns) -> tuple[VxGroup, ...]:
     """Every imported disk group: vxprint alone shows the default one where there is one."""
     text = _ask(host, VXPRINT, unknown)
-    groups = {} if text is None else {one.name: one for one in parse_vxprint(text)}
     listed = parse_access(_output(host, LIST))
+    printed = () if text is None else parse_vxprint(text)
+    groups = {one.name: one for one in (_named(group, places, listed) for group in printed)}
     wanted = [one.group for one in listed if one.group and {"online", "shared", "remote"} & set(one.status)]
     wanted += [name.partition("/")[0] for name in places if "/" in name]
     for name in list(dict.fromkeys(name for name in wanted if name not in groups))[:MAX_GROUPS]:
         for one in parse_vxprint(_output(host, ("vxprint", "-g", name, "-ht"))):
             groups[name] = msgspec.structs.replace(one, name=one.name or name)
     return tuple(one for one in groups.values() if one.volumes)
+
+
+def _named(group: VxGroup, places: Iterable[str], listed: Iterable[DiskAccess]) -> VxGroup:
+    """A group whose records came without its name: that of the disks in it, or of what is mounted from it."""
+    if group.name:
+        return group
+    names = {one.group for one in listed if one.group and one.disk in group.media}
+    names |= {place.partition("/")[0] for place in places if place.partition("/")[2] in group.volumes}
+    return msgspec.structs.replace(group, name=names.pop() or "") if len(names) == 1 else group
 
 
 def _read_names(host: Host) -> tuple[tuple[DiskAccess, ...], dict[str, tuple[str, ...]]]:
@@ -203,7 +213,7 @@ class _Group:
         inner = self.group.helpers | self.group.parts
         for name, volume in self.group.volumes.items():
             if name not in inner and any(not plex.is_log for plex in volume.plexes):
-                title = f"{self.group.name}/{name}"
+                title = f"{self.group.name}/{name}" if self.group.name else name
                 yield self._volume(title, volume, places.get(title) or places.get(name))
 
     def _volume(self, title: str, volume: VxVolume, place: _Place | None) -> Array:
@@ -217,6 +227,8 @@ class _Group:
         disks = tuple(name for name in members if name in self.disks)
         nodes = {self.disks[name].numa_node for name in disks}
         structure = self._structure(volume, _MAX_DEPTH)
+        if isinstance(structure, str) and structure not in members:
+            structure = Part(volume.name, "linear", (structure,))
         striped = next((plex for plex in (*working, *broken) if plex.columns), None)
         self._note_unmapped(title, family)
         made = _array(title, place, level=self._level(volume, _MAX_DEPTH))

@@ -120,7 +120,8 @@ SHARED_COLUMNS = Rule(
 
 def one_controller(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     disks = {disk.name: disk for disk in facts.disks}
-    others = {disk.pci for disk in facts.disks if disk.pci}
+    # A system's own disk on another adapter is no place for data.
+    others = {disk.pci for disk in facts.disks if disk.pci and not disk.partitions and not disk.mountpoints}
     found = [(array, pci) for array in _volumes(facts) if (pci := _controller(array, disks)) and others - {pci}]
     if not found:
         return ()
@@ -150,7 +151,8 @@ def _controller(array: Array, disks: dict[str, Disk]) -> str | None:
 ONE_CONTROLLER = Rule(
     id="vxvm.one-controller",
     title="A striped or mirrored volume has all its disks behind one controller",
-    what="PCI functions of the disks of VxVM's striped and mirrored volumes, where other disks have another.",
+    what="PCI functions of the disks of VxVM's striped and mirrored volumes, where disks without "
+    "partitions have another.",
     why="Columns and plexes are meant to be independent.",
     helps_when="Two adapters with disks of the same kind are there.",
     hurts_when="The other adapter has the system's disk only, or disks of another kind.",

@@ -286,7 +286,8 @@ def test_a_disk_whose_kernel_name_nothing_tells() -> None:
     assert (only(facts).members, only(facts).detail["unmapped"]) == ((), "emc0_0123")
     assert "no kernel name" in why(facts, "arrays.datadg/vol01.members.emc0_0123")
     (one,) = [one for one in path(facts).ceilings if one.stage == "medium"]
-    assert one.known == "unknown"
+    assert (one.known, one.where) == ("unknown", ("emc0_0123",))
+    assert "neither vxdisk nor vxdmpadm" in one.why
 
 
 def test_a_plex_on_another_nodes_disk() -> None:
@@ -322,6 +323,27 @@ def test_several_groups_and_one_that_vxprint_alone_does_not_show() -> None:
     tree.answer(("vxprint", "-g", "logdg", "-ht"), vxprint(two))
     found = {one.name: (one.members, one.mountpoints) for one in scan(tree.host()).arrays}
     assert found == {"datadg/vol01": (("nvme0n1",), ("/data",)), "logdg/logvol": (("nvme1n1",), ("/log",))}
+
+
+def test_a_group_without_its_own_line_is_named_by_what_is_mounted() -> None:
+    tree = nvme(1)
+    mount(tree, DATA, "/data")
+    records = [volume("vol01"), plex("p1", "vol01"), subdisk("p1", "d1", "nvme0n1")]
+    tree.answer(VXPRINT, vxvm.HEAD + "dm d1 nvme0n1 auto 65536 2147417808 -\n" + "".join(f"{one}\n" for one in records))
+    one = only(scan(tree.host()))
+    assert (one.name, one.members, one.mountpoints) == ("datadg/vol01", ("nvme0n1",), ("/data",))
+
+
+def test_a_volume_on_a_disk_of_another_node_alone() -> None:
+    tree = nvme(1)
+    mount(tree, DATA, "/data")
+    records = [volume("vol01"), plex("p1", "vol01"), subdisk("p1", "d1", "node2_nvme0_0")]
+    text = vxprint(group("datadg", {"d1": "node2_nvme0_0"}, *records))
+    answer(tree, text, listed("node2_nvme0_0", "d1", "-", status="online remote"))
+    facts = scan(tree.host())
+    assert (only(facts).level, only(facts).members) == ("linear", ())
+    (one,) = path(facts).ceilings
+    assert (one.where, "LLT" in one.why) == (("node2_nvme0_0",), True)
 
 
 def test_access_names_that_are_the_kernels() -> None:

@@ -70,6 +70,14 @@ SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
     ("vxvm.columns-share-disk", None, {"arrays": (volume(),)}),
     ("vxvm.one-controller", None, {"arrays": (volume(disks=("sda", "sdb")),), "disks": TWO_ADAPTERS}),
     ("vxvm.one-controller", None, {"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER[:2]}),
+    (
+        "vxvm.one-controller",
+        None,
+        {
+            "arrays": (volume(disks=("sda", "sdb")),),
+            "disks": (*ONE_ADAPTER[:2], disk("sdc", pci="0000:02:00.0", mountpoints=("/",))),
+        },
+    ),
     ("vxfs.streams-off-stripes", None, {"arrays": (volume(),), "filesystems": (tuned(64, 2),)}),
     ("vxfs.streams-off-stripes", None, {"arrays": (volume("raid10"),), "filesystems": (tuned(64, 4),)}),
     ("vxfs.streams-off-stripes", None, {"arrays": (volume("raid1"),), "filesystems": (tuned(64, 1),)}),
