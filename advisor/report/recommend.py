@@ -82,6 +82,7 @@ def _workload_words(workload: Workload | None) -> str:
         "" if workload.transport is None else _("over {links}").format(links=workload.transport),
         _given(N_("round trip {value} ms"), workload.rtt_seconds, lambda seconds: f"{seconds * 1e3:g}"),
         "" if workload.replication is None else _("replication {mode}").format(mode=workload.replication),
+        _given(N_("threads: {value}"), workload.threads, lambda count: f"{count:,}"),
     ]
     name = f"{workload.name}: " if workload.name else ""
     return f"{_('Workload')}: {name}{_(', ').join(word for word in said if word)}"

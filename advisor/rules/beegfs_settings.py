@@ -299,9 +299,8 @@ def stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
 
 def _reached(threads: int, count: int, total: int) -> str:
     """How many targets of this host the declared threads can reach, each with a file of its own."""
-    return (
-        f" With the declared {threads:,} threads, a file each, at most {min(threads * count, total)} of {total} work."
-    )
+    streams = "the declared thread" if threads == 1 else f"the declared {threads:,} threads, a file each"
+    return f" With {streams}, at most {min(threads * count, total)} of {total} work."
 
 
 STRIPES = Rule(

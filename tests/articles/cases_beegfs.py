@@ -8,7 +8,7 @@ from typing import Any, Final
 from advisor.facts.systemd import VERSION
 from advisor.host import Completed, Host
 from tests import beegfs_server
-from tests.articles.table import Case, fact, found, limited_cluster, limited_host, planned, reasoned, recommended
+from tests.articles.table import Case, fact, found, limited_cluster, limited_host, planned_of, reasoned, recommended
 from tests.beegfs_client import TUNED
 from tests.beegfs_client import host as client_host
 from tests.beegfs_server import Layout, host, layout
@@ -97,7 +97,7 @@ CASES: Final[tuple[Case, ...]] = (
         "A storage server whose six services are bound to nothing",
         _ZONES,
         _unbound,
-        planned("numa-pinning"),
+        planned_of(("unit:", "sysctl:"), "numa-pinning"),
         (
             "unit:beegfs-storage@numa0-storage0.service:numa",
             "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa",
@@ -111,7 +111,7 @@ CASES: Final[tuple[Case, ...]] = (
         "The same on the article's CentOS 7.6, whose systemd 219 cannot bind memory",
         "S004: CentOS 7.6, kernel 3.10.0-957, custom systemd unit files for each zone",
         lambda: _centos_7(bound=False),
-        planned("numa-pinning"),
+        planned_of(("unit:", "sysctl:"), "numa-pinning"),
         (
             "CPUAffinity= → CPUAffinity=0-23,48-71",
             "CPUAffinity=24-47,72-95",
@@ -124,7 +124,7 @@ CASES: Final[tuple[Case, ...]] = (
         "The metadata server on CentOS 7.6: six metadata services in zone 0, three storage services in zone 1",
         "S004: six metadata services in zone 0 and three storage services in zone 1 of one server",
         lambda: _centos_7(role="meta", bound=False),
-        planned("numa-pinning"),
+        planned_of(("unit:", "sysctl:"), "numa-pinning"),
         (
             "unit:beegfs-meta@numa0-meta5.service:numa CPUAffinity= → CPUAffinity=0-23,48-71",
             "unit:beegfs-storage@numa1-storage8.service:numa CPUAffinity= → CPUAffinity=24-47,72-95",
@@ -135,7 +135,7 @@ CASES: Final[tuple[Case, ...]] = (
         "Services that are bound to their zones already",
         _ZONES,
         lambda: host(bound=True),
-        planned("numa-pinning"),
+        planned_of(("unit:", "sysctl:"), "numa-pinning"),
         ("unit:beegfs-storage@numa0-storage0.service:numa: is bound to node 0 already",),
         ("NUMAPolicy=default",),
     ),
@@ -143,7 +143,7 @@ CASES: Final[tuple[Case, ...]] = (
         "A target whose four drives lie two on each node",
         "S004: each target's drives are in one zone, which avoids NUMA problems",
         lambda: _unbound(targets=(("storage", 0, (10, 11, 12, 13), "raid0"),)),
-        planned("numa-pinning"),
+        planned_of(("unit:", "sysctl:"), "numa-pinning"),
         ("nodes 0 (nvme10n1, nvme11n1) and 1 (nvme12n1, nvme13n1)", "leave it unbound"),
         ("node unknown",),
     ),
@@ -151,14 +151,14 @@ CASES: Final[tuple[Case, ...]] = (
         "Automatic balancing on a server with unbound services",
         "S004: kernel.numa_balancing = 0, as the services are bound by hand",
         lambda: _balancing(bound=False),
-        planned("numa-pinning"),
+        planned_of(("unit:", "sysctl:"), "numa-pinning"),
         ("sysctl:kernel.numa_balancing 1 → 0",),
     ),
     Case(
         "Both InfiniBand links in one subnet: each answers for its own address, and no other link is touched",
         "S004: traffic of zone 0 goes over ib0, that of zone 1 over ib1; two interfaces in one subnet (Red Hat 30564)",
         _unbound,
-        planned("beegfs-nvme"),
+        planned_of(("sysctl:net",), "beegfs-nvme"),
         (
             "sysctl:net.ipv4.conf.ib0.arp_ignore 0 → 1",
             "sysctl:net.ipv4.conf.ib1.arp_announce 0 → 2",
@@ -241,7 +241,7 @@ CASES: Final[tuple[Case, ...]] = (
         "Memory settings on which the article and BeeGFS' guide agree",
         "S004: vm.dirty_background_ratio 5, dirty_ratio 20, min_free_kbytes 262144, vfs_cache_pressure 50",
         lambda: host("meta"),
-        planned("beegfs-nvme"),
+        planned_of(("sysctl:vm",), "beegfs-nvme"),
         (
             "sysctl:vm.dirty_background_ratio 10 → 5",
             "sysctl:vm.dirty_ratio: is there already",
@@ -253,14 +253,14 @@ CASES: Final[tuple[Case, ...]] = (
         "Huge pages off and vm.zone_reclaim_mode 2, where the article is to be followed to the letter",
         "S004: huge pages are switched off; vm.zone_reclaim_mode = 2. BeeGFS' own guide says always and 1",
         lambda: _article(thp="[always] madvise never"),
-        planned("beegfs-nvme", thp="never", zone_reclaim="2"),
+        planned_of(("thp:", "sysctl:vm"), "beegfs-nvme", thp="never", zone_reclaim="2"),
         ("thp:enabled always → never", "sysctl:vm.zone_reclaim_mode 0 → 2"),
     ),
     Case(
         "Workers: 32 for each storage target, 24 for each metadata service",
         "S004: tuneNumWorkers is 24 for metadata and 32 for storage",
         lambda: host("meta"),
-        planned("beegfs-nvme", meta_workers="24"),
+        planned_of(("file:",), "beegfs-nvme", meta_workers="24"),
         (
             "numa1-storage8.d/beegfs-storage.conf:tuneNumWorkers (unset) → 32",
             "numa0-meta0.d/beegfs-meta.conf:tuneNumWorkers (unset) → 24",
@@ -270,8 +270,8 @@ CASES: Final[tuple[Case, ...]] = (
         "Connections of the servers: 32 of metadata and 12 of storage are BeeGFS' defaults",
         "S004: connMaxInternodeNum is 32 for metadata and 12 for storage",
         lambda: host("meta"),
-        planned("beegfs-nvme"),
-        ("sysctl:vm.dirty_background_ratio",),
+        planned_of(("file:",), "beegfs-nvme"),
+        ("tuneNumWorkers",),
         ("connMaxInternodeNum",),
     ),
     Case(
@@ -285,7 +285,7 @@ CASES: Final[tuple[Case, ...]] = (
         "An I/O scheduler in front of NVMe drives",
         "S004: NVMe takes scheduling and queueing problems out of the block layer",
         _scheduled,
-        planned("beegfs-nvme"),
+        planned_of(("block:nvme0n1",), "beegfs-nvme"),
         ("block:nvme0n1:scheduler mq-deadline → none",),
     ),
     Case(
@@ -336,6 +336,27 @@ CASES: Final[tuple[Case, ...]] = (
         lambda: host("meta"),
         found("beegfs.metadata-not-mirrored"),
         ("no finding",),
+    ),
+    Case(
+        "A storage server: six RAID 0 of four drives with XFS, three on each node, a service for each",
+        "S004: each storage server has six RAID 0 groups of four drives, three storage targets for each zone, XFS",
+        host,
+        fact("beegfs"),
+        (
+            '"disks": ["nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"], "filesystem": "xfs", "level": "raid0"',
+            '"disks": ["nvme20n1", "nvme21n1", "nvme22n1", "nvme23n1"], "filesystem": "xfs", "level": "raid0"',
+        ),
+        ('"level": "raid1"', '"kind": "meta"'),
+    ),
+    Case(
+        "The metadata server: six RAID 1 pairs with ext4 on node 0, three RAID 0 of four drives on node 1",
+        "S004: twelve drives of zone 0 as six RAID 1 groups with ext4, those of zone 1 as three RAID 0 with XFS",
+        lambda: host("meta"),
+        fact("beegfs"),
+        (
+            '"disks": ["nvme10n1", "nvme11n1"], "filesystem": "ext4", "level": "raid1"',
+            '"disks": ["nvme12n1", "nvme13n1", "nvme14n1", "nvme15n1"], "filesystem": "xfs", "level": "raid0"',
+        ),
     ),
     Case(
         "The zones of a server: 24 drives, a link each",

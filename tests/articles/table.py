@@ -106,6 +106,18 @@ def planned(*profiles: str, **settings: str) -> Ask:
     return Ask(f"advisor plan {' '.join(profiles)}{given}", answer)
 
 
+def planned_of(kinds: tuple[str, ...], *profiles: str, **settings: str) -> Ask:
+    """`planned`, shown for the tunables whose ids begin with one of ``kinds`` alone, and the notes of the plan."""
+    whole = planned(*profiles, **settings)
+
+    def answer(host: Host) -> str:
+        listed = whole.answer(host).split("; ")
+        others = ("sysctl:", "irq:", "unit:", "file:", "block:", "link:", "thp:", "md:", "llt:")
+        return "; ".join(one for one in listed if one.startswith(kinds) or not one.startswith(others))
+
+    return Ask(whole.command, answer)
+
+
 def found(rule: str, workload: str | None = None) -> Ask:
     """What ``advisor scan`` finds by one rule, or that it finds nothing."""
 
