@@ -86,6 +86,7 @@ def node(
         if links:
             _cluster(machine, kind, links, low, (*lines, *_peers(links, far=far)), live, nodes)
         machine.scsi("xvdb", machine.pci("0000:00:1f.0", 0), number="202:16")
+        machine.files[f"/sys{machine.links['/sys/block/xvdb'].removeprefix('..')}/size"] = f"{5 << 21}\n"
         machine.mount("202:16", "/data", "ext4")
         if listed is not None:
             machine.answer(("vxdisk", "-o", "alldgs", "list"), listed)
