@@ -98,6 +98,8 @@ def _observe_mark(host: Host, target: Target, live: str, first_seen: Mapping[str
     one = tunable(target.tunable)
     name, first = target.tunable.removeprefix("llt:"), first_seen.get(target.tunable, live)
     text = host.read(LLTTAB)
+    if isinstance(text, Missing) and not text.is_absent:
+        return Observed(text, target.value, None, text)
     in_file = None if isinstance(text, Missing) else parse_llttab(text).flow.get(name)
     known = MarkDefault(target.default)
     if target.default is None and live.isdecimal():

@@ -234,7 +234,7 @@ def _reasons(
     path = path_bytes(facts, as_seen(facts, workload or recognised_workload(facts)))
     if NETWORK_BUFFERS in (profile.name, *profile.inherits) and path is not None:
         yield Reason("host", f"The size of this path: {path.formula}.", None, {"size_bytes": path.size})
-    if profile.name == NETWORK_BUFFERS and _over_udp(facts):
+    if profile.name == NETWORK_BUFFERS and _over_udp(facts) and path is not None and path.size <= LLT_WINDOW_BYTES:
         yield Reason("host", _FOUR_TIMES, "buffers.below-llt-window", {"llt_window_bytes": LLT_WINDOW_BYTES})
 
 

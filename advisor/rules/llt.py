@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS, MIRRORED
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_default
-from advisor.facts.reserved_ports import KEY, parse_ports, ports_text
+from advisor.facts.reserved_ports import KEY, parse_ports
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
@@ -315,9 +315,10 @@ def _reserve(facts: Facts, ports: tuple[int, ...]) -> str:
     found = recognition(facts, None)
     if found is not None and found.configuration in MIRRORED:
         return plan(profile_of(found.configuration))
-    reserved = parse_ports(facts.sysctl[KEY])
-    listed = ports_text((reserved or frozenset()).union(ports))
-    note = "" if reserved is not None else "; add what is reserved already, which could not be read"
+    there = facts.sysctl[KEY].strip()
+    is_list = parse_ports(there) is not None
+    listed = ",".join((*([there] if is_list and there else []), *map(str, ports)))
+    note = "" if is_list else "; add what is reserved already, which could not be read"
     return f"sysctl -w {KEY}={listed}; then the same in /etc/sysctl.d{note}"
 
 

@@ -63,9 +63,15 @@ def contradicts_seen(facts: Facts, workload: Workload | None) -> str | None:
     )
 
 
+def _is_mirrored(facts: Facts) -> bool:
+    """Whether it is certain by what was seen that writes cross LLT."""
+    found = recognition(facts, None)
+    return found is not None and found.configuration in MIRRORED
+
+
 def as_seen(facts: Facts, workload: Workload | None) -> Workload | None:
     """The declared workload with what was seen of its path: no mirror where the disks are shared or the node is alone,
-    and LLT's transport where the workload is mirrored and names none."""
+    and LLT's transport where the workload is mirrored and names none, or mirroring over LLT is certain."""
     workload = with_transport_seen(facts, workload)
     if workload is None:
         return None
@@ -73,11 +79,10 @@ def as_seen(facts: Facts, workload: Workload | None) -> Workload | None:
         # Storage over the network is another path, and decides for itself.
         transport: Transport | None = None if facts.network_storage else "local"
         return msgspec.structs.replace(workload, replication="none", transport=transport)
-    if workload.is_replicated and workload.transport is None:
-        return msgspec.structs.replace(workload, transport=llt_transport(facts))
-    found = recognition(facts, None)
+    if workload.is_replicated and (workload.transport is None or _is_mirrored(facts)):
+        return msgspec.structs.replace(workload, transport=llt_transport(facts) or workload.transport)
     known = recognised_workload(facts)
     says_nothing = workload.replication is None and workload.transport is None
-    if says_nothing and known is not None and found is not None and found.configuration in MIRRORED:
+    if says_nothing and known is not None and _is_mirrored(facts):
         return msgspec.structs.replace(workload, replication=known.replication, transport=known.transport)
     return workload

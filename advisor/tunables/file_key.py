@@ -93,7 +93,7 @@ DIALECTS: Final = (
         "multipath",
         re.compile(r"/etc/multipath(\.conf|/conf\.d/[\w.-]+\.conf)", re.ASCII),
         re.compile(
-            rf"(defaults|overrides|(devices/device|multipaths/multipath){_MEANT}?)/({_MULTIPATH_KEYS})", re.ASCII
+            rf"(defaults|overrides|(devices/device|multipaths/multipath)(?:{_MEANT})?)/({_MULTIPATH_KEYS})", re.ASCII
         ),
         "multipath",
         "multipath",
