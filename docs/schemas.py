@@ -28,6 +28,7 @@ from advisor.report.explain import Explanation
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Locality
 from advisor.rules.workload import Workload
+from advisor.sizing.records import Sizing
 from advisor.transaction import Drift, Outcome
 from docs.schema_records import Fields, fields_of, record
 from docs.schemas_fleet import FLEET_DOCUMENTS
@@ -112,6 +113,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("recommendations", tuple[Recommendation, ...]),
     ],
     "advisor.limits/1": fields_of(Limits),
+    "advisor.size/1": fields_of(Sizing),
     "advisor.profiles/1": [("profiles", tuple[Profile, ...])],
     "advisor.profile/1": fields_of(Profile),
     "advisor.explanation/1": fields_of(Explanation),

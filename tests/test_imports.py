@@ -22,6 +22,7 @@ ORDER = [
     {"reach"},
     {"rules"},
     {"ceilings"},
+    {"sizing"},
     {"profiles"},
     {"planning"},
     {"interchange"},

@@ -83,7 +83,7 @@ def limits(
 
     declared = read_declared(volumes) if volumes else Declared()
     machines = read_machines(instance_types) if instance_types else None
-    measured = _measurements(bench) if bench else ()
+    measured = measurements(bench) if bench else ()
     given = parse_measured(measured_text) if measured_text is not None else ()
     changes = _changes(what_if, more)
     host = the_host(root, snapshot)
@@ -133,14 +133,16 @@ def _with_measured(limits: Limits, given: Sequence[MeasuredThroughput]) -> Limit
     return msgspec.structs.replace(limits, what_if=after)
 
 
-def _measurements(path: Path) -> tuple[Measurement, ...]:
-    """The medians of a saved series. Raises InvalidInputError for what is none."""
+def measurements(path: Path, *, option: str = "--bench") -> tuple[Measurement, ...]:
+    """The medians of a saved series, as the value of an option. Raises InvalidInputError for what is none."""
     from advisor.errors import InvalidInputError
     from advisor.proof.archive import SavedBench, load_any, reanalyse_series
 
     saved = load_any(path)
     if not isinstance(saved, SavedBench):
-        raise InvalidInputError(f"{path}: not a saved series but a saved proof", hint="--bench takes what bench saved")
+        raise InvalidInputError(
+            f"{path}: not a saved series but a saved proof", hint=f"{option} takes what bench saved"
+        )
     series = reanalyse_series(saved)
     return tuple(one for measured in series.workloads for one in _of_workload(series, measured))
 

@@ -20,6 +20,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "scan": ("scan", "snapshot"),
     "recommend": ("recommend",),
     "limits": ("limits",),
+    "size": ("size",),
     "library": ("profiles", "explain"),
     "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
     "apply_script": ("apply-script",),

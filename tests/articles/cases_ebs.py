@@ -15,6 +15,7 @@ from tests.articles.table import (
     planned,
     purchased,
     recommended,
+    sized,
 )
 from tests.articles.volume_hosts import gp3, over_volumes
 
@@ -163,5 +164,18 @@ CASES: Final[tuple[Case, ...]] = (
         host=iris(TEST_2),
         ask=limited_what_if("/iris/db:volumes=8xgp3:1000MB/s:16000iops", volumes=VOLUMES_2),
         says=("260,000 211,000 -19 % ceiling: IOPS",),
+    ),
+    Case(
+        case="What test 2 of the article buys, 21 × gp3 of 16,000 IOPS and 1,000 MB/s",
+        article="S002: WIJ of 5 and databases of 16 gp3 volumes, 21,000 MB/s and 336,000 IOPS, on an instance of "
+        "7,500 MB/s and 260,000 IOPS",
+        host=over_volumes(range(21)),
+        ask=sized(iops="256000", read="2800MB/s", write="1200MB/s", volumes=gp3(21)),
+        says=(
+            "21 × gp3, as declared",
+            "bound by r5b.24xlarge",
+            "64 % of what these volumes promise cannot pass this instance",
+        ),
+        never=("not known",),
     ),
 )

@@ -14,7 +14,7 @@ from tests.articles.iris_hosts import (
     VOLUMES_3,
     iris,
 )
-from tests.articles.table import Case, found, limited, limited_account, planned, recommended
+from tests.articles.table import Case, found, limited, limited_account, planned, recommended, sized
 from tests.articles.volume_hosts import gp3, over_volumes
 
 _DAEMONS: Final = "iris-write-daemons"
@@ -261,6 +261,35 @@ _VOLUMES: Final[tuple[Case, ...]] = (
             "of 3, 1 and 1 disks",
             "in its slowest part a stream gets at most",
         ),
+    ),
+    Case(
+        case="The databases of 256,000 IOPS and 4,000 MB/s on r5b.24xlarge: io2 Block Express against 16 × gp3",
+        article="S002: one io2 Block Express volume against 16 striped gp3 volumes, on an instance of 7,500 MB/s and "
+        "260,000 IOPS: similar write latency, twice the read latency with gp3",
+        host=over_volumes(range(16)),
+        ask=sized(read="2800MB/s", write="1200MB/s", iops="256000", layout="io2,gp3x16"),
+        says=(
+            "2 choices carry it",
+            "1 × io2: 256 GiB, 256,000 IOPS, 4,000 MiB/s",
+            "16 × gp3, striped: each 32 GiB, 16,000 IOPS, 239 MiB/s",
+            "r5b.24xlarge 2 %",
+        ),
+        never=("cannot pass", "not known"),
+    ),
+    Case(
+        case="The same with a latency of 1 ms",
+        article="S002: write latency of about 1 ms with both, reads of gp3 twice those of io2 Block Express",
+        host=over_volumes(range(16)),
+        ask=sized(read="2800MB/s", write="1200MB/s", iops="256000", latency="1ms", layout="io2,gp3x16"),
+        says=("1 choice carries it", "1 × io2", "gp3: its documented latency is single-digit milliseconds"),
+        never=("16 × gp3",),
+    ),
+    Case(
+        case="More than the instance carries",
+        article="S002: r5b.24xlarge has 7,500 MB/s and 260,000 IOPS (10,000 MB/s further down is wrong)",
+        host=over_volumes(range(16)),
+        ask=sized(read="5GB/s", write="5GB/s", iops="300k"),
+        says=("No choice carries it", "7,500 at most: 2,500 MB/s short", "260,000 at most: 40,000 IOPS short"),
     ),
 )
 _NETWORK: Final[tuple[Case, ...]] = (

@@ -29,9 +29,13 @@ from advisor.host import Host
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page
 from advisor.report.limits import limits_document
+from advisor.report.size import size_text
 from advisor.report.what_if import add_what_if
 from advisor.rules import judge
 from advisor.rules.ebs_purchase import UNUSABLE
+from advisor.sizing.demand import parse_demand
+from advisor.sizing.search import Question, parse_layouts
+from advisor.sizing.search import answer as size
 
 SYSTEMS: Final[Mapping[str, str]] = {
     "infoscale": "InfoScale on cloud",
@@ -220,6 +224,24 @@ def _ceiling_words(found: Ceiling, measured: str, title: str) -> str:
     add_ceiling(page, with_measured(found, parse_measured(measured)) if measured else found, title)
     lines = [" ".join(line.split()) for line in page.text.splitlines()]
     return "; ".join(line for line in lines[3:] if line)
+
+
+def sized(*, volumes: str = "", **options: str) -> Ask:
+    """What ``advisor size`` answers of the case's own machine. ``volumes`` is the TOML of a ``--volumes`` file."""
+
+    def answer(host: Host) -> str:
+        cloud = scan(host).host.cloud
+        assert cloud is not None
+        assert cloud.instance_type is not None
+        demand = parse_demand(**{name: value for name, value in options.items() if name != "layout"})
+        layouts = parse_layouts(options["layout"]) if "layout" in options else ()
+        declared = parse_declared(volumes.encode(), "FILE") if volumes else Declared()
+        question = Question(demand, instances=(cloud.instance_type,), layouts=layouts, declared=declared)
+        lines = [" ".join(line.split()) for line in size_text(size(question), width=4000, color=False).splitlines()]
+        return "; ".join(line for line in lines[: lines.index("Sources") if "Sources" in lines else None] if line)
+
+    given = "".join(f" --{name} {value}" for name, value in options.items())
+    return Ask(f"advisor size{given}{' --volumes FILE' if volumes else ''} --instance TYPE", answer)
 
 
 def fact(name: str) -> Ask:

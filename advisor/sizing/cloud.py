@@ -1,0 +1,151 @@
+"""Machine × volumes × stripes: what carries a demand in a cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from advisor.ceilings.machines import AZURE_TABLE, EC2_TABLE, Machine
+from advisor.sizing.demand import Demand
+from advisor.sizing.records import Choice, Cloud, Part, Purchase, Short
+from advisor.sizing.volumes import PREMIUM, carried
+
+Rank = Callable[[Choice], tuple[object, ...]]
+
+
+def choices(machines: Iterable[Machine], layouts: Sequence[tuple[Purchase, ...]], demand: Demand) -> Iterator[Choice]:
+    """Every machine with every layout that carry the demand together, as far as the tables know them."""
+    for machine in machines:
+        if not _may_carry(machine, demand):
+            continue
+        for volumes in layouts:
+            if _takes(machine, volumes):
+                found = _choice(machine, volumes, demand)
+                if found is not None:
+                    yield found
+
+
+def _may_carry(machine: Machine, demand: Demand) -> bool:
+    """False where a known figure is too small; a machine of which nothing is known is no choice."""
+    found = machine.volumes
+    if found is None:
+        return False
+    pairs = ((demand.mb_s, found.mb_per_s), (demand.iops, found.iops))
+    return all(not asked or has is None or has >= asked for asked, has in pairs)
+
+
+def _takes(machine: Machine, volumes: Sequence[Purchase]) -> bool:
+    """Whether the machine takes as many volumes of these kinds; io2 Block Express needs Nitro."""
+    count = sum(one.count for one in volumes)
+    kinds = {one.kind.partition(" ")[0] for one in volumes}
+    if machine.most_disks is not None and count > machine.most_disks:
+        return False
+    if "io2" in kinds and not machine.is_nitro:
+        return False
+    return not (kinds & set(PREMIUM) and machine.provider == "azure" and machine.premium is False)
+
+
+def _choice(machine: Machine, volumes: tuple[Purchase, ...], demand: Demand) -> Choice | None:
+    """None where the volumes do not carry the demand."""
+    limits = machine.volumes
+    assert limits is not None
+    totals = [carried(one) for one in volumes]
+    mb_s, iops = sum(one[0] for one in totals), sum(one[1] for one in totals)
+    if mb_s < (demand.mb_s or 0) - 1e-6 or iops < (demand.iops or 0) - 1e-6:
+        return None
+    parts = (
+        _part(machine.name, limits.mb_per_s, limits.iops, demand, limits.source),
+        _part(words_of(volumes), mb_s, iops, demand, volumes[0].source),
+    )
+    most_mb, most_iops = min(mb_s, limits.mb_per_s or mb_s), min(iops, limits.iops or iops)
+    # Of equals the outer one binds: it is what cannot be bought by the volume.
+    binds = min(parts, key=lambda one: round(one.headroom, 6))
+    lost = [1 - has / of for has, of in ((limits.mb_per_s, mb_s), (limits.iops, iops)) if has and of > has]
+    share = (demand.read_mb_s or 0) / demand.mb_s if demand.mb_s else None
+    return Choice(
+        cloud="azure" if machine.provider == "azure" else "aws",
+        instance=machine.name,
+        vcpus=machine.vcpus,
+        memory_gib=None if machine.memory_mib is None else round(machine.memory_mib / 1024, 1),
+        volumes=volumes,
+        links=(),
+        read_mb_s=most_mb * share if share is not None else most_mb,
+        write_mb_s=most_mb * (1 - share) if share is not None else most_mb,
+        iops=most_iops,
+        binds=binds.what,
+        headroom=binds.headroom,
+        unusable=max(lost, default=0.0),
+        price=None,
+        parts=parts,
+        unknown=tuple(_unknown(machine, demand)),
+    )
+
+
+def _unknown(machine: Machine, demand: Demand) -> Iterator[str]:
+    limits = machine.volumes
+    if limits is None:
+        return
+    if limits.is_maximum:
+        yield f"what {machine.name} carries for longer than its maximum"
+    if demand.mb_s and limits.mb_per_s is None:
+        yield f"MB/s of {machine.name}"
+    if demand.iops and limits.iops is None:
+        yield f"IOPS of {machine.name}"
+
+
+def words_of(volumes: Sequence[Purchase]) -> str:
+    """``4 × gp3``."""
+    return " + ".join(f"{one.count} × {one.kind}" for one in volumes)
+
+
+def _part(what: str, mb_s: float | None, iops: float | None, demand: Demand, source: str) -> Part:
+    pairs = ((demand.mb_s, mb_s), (demand.iops, iops))
+    left = min((max(0.0, 1 - asked / has) for asked, has in pairs if asked and has), default=1.0)
+    return Part(what, mb_s, iops, left, source)
+
+
+def shortfalls(cloud: Cloud, machines: Sequence[Machine], demand: Demand) -> Iterator[Short]:
+    """What is asked for and more than any machine is known to carry; where each figure is, but no machine has all of
+    them, what the nearest one lacks."""
+    source = AZURE_TABLE if cloud == "azure" else EC2_TABLE
+    known = [one for one in machines if one.volumes is not None]
+    if not known:
+        return
+    each = {
+        "mb_s": max(known, key=lambda one: (one.volumes and one.volumes.mb_per_s) or 0),
+        "iops": max(known, key=lambda one: (one.volumes and one.volumes.iops) or 0),
+    }
+    found = [one for quantity, best in each.items() for one in _short(cloud, quantity, best, demand, source)]
+    if not found:
+        nearest = max(known, key=lambda one: _share(one, demand))
+        found = [one for quantity in each for one in _short(cloud, quantity, nearest, demand, source)]
+    yield from found
+
+
+def _figure(machine: Machine, quantity: str) -> float | None:
+    if machine.volumes is None:
+        return None
+    return machine.volumes.mb_per_s if quantity == "mb_s" else machine.volumes.iops
+
+
+def _share(machine: Machine, demand: Demand) -> float:
+    """The smaller fraction of the demand that a machine is known to carry."""
+    pairs = ((demand.mb_s, "mb_s"), (demand.iops, "iops"))
+    return min(((_figure(machine, quantity) or 0) / asked for asked, quantity in pairs if asked), default=0.0)
+
+
+def _short(cloud: Cloud, quantity: str, machine: Machine, demand: Demand, source: str) -> Iterator[Short]:
+    asked = demand.mb_s if quantity == "mb_s" else demand.iops
+    has = _figure(machine, quantity) or 0
+    if asked and has < asked:
+        of = f"{machine.name} ({machine.volumes.source if machine.volumes else source})"
+        yield Short(cloud, "mb_s" if quantity == "mb_s" else "iops", asked, has, asked - has, of)
+
+
+def cheapest(found: Iterable[Choice], rank: Rank) -> tuple[Choice, ...]:
+    """Of each machine and kind of volume the best one."""
+    best: dict[tuple[object, ...], Choice] = {}
+    for one in found:
+        key = (one.cloud, one.instance, tuple(each.kind.partition(" ")[0] for each in one.volumes))
+        if key not in best or rank(one) < rank(best[key]):
+            best[key] = one
+    return tuple(best.values())

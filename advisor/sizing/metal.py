@@ -1,0 +1,241 @@
+"""Drives × RAID × links: what carries a demand on hardware of one's own.
+
+Drives are those of the user's file, else classes of the articles and of the textbooks, each with its source; a figure
+that the class has not is unknown. Links carry reads out and writes in at the same time; drives divide their time
+between them. PCI Express, processors and memory are not counted: `advisor limits` shows them on the host.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from advisor.ceilings import wire
+from advisor.ceilings.declared import Declared
+from advisor.ceilings.figures import Figures
+from advisor.ceilings.observed import mixed
+from advisor.ceilings.raid import combined
+from advisor.ceilings.records import Measure, Rate
+from advisor.sizing.demand import Demand
+from advisor.sizing.records import Choice, Links, Part, Purchase, Short
+
+MOST_DRIVES: Final = 128
+MOST_LINKS: Final = 16
+_ROUNDING: Final = 1 - 1e-9
+LEAST: Final = {"raid0": 1, "raid10": 4, "raid5": 3, "raid6": 4}
+"""Drives that a level needs."""
+
+
+class Drive(msgspec.Struct, frozen=True):
+    """A class of drives; infinite where nothing is known of a figure. ``gib`` of one, None where not known."""
+
+    name: str
+    figures: Figures
+    source: str
+    gib: int | None = None
+    least_ms: float = 0.0
+    """Below that no request can be answered on average; 0 where nothing is known."""
+
+
+CLASSES: Final = (
+    Drive(
+        "Intel P4600 1.6 TB",
+        Figures(3200.0, 1300.0),
+        "S004, Dell reference architecture for BeeGFS: 3.2 GB/s read, 1.3 GB/s written",
+        gib=1490,
+    ),
+    Drive(
+        "SATA 7,200 rpm",
+        Figures(read_iops=75.0, write_iops=75.0),
+        "rule of thumb: 75 to 100 IOPS; half a turn takes 4.17 ms",
+        least_ms=60_000 / 7_200 / 2,
+    ),
+)
+
+
+class LinkKind(msgspec.Struct, frozen=True):
+    name: str
+    mb_s: float
+    source: str
+
+
+def link_kinds() -> tuple[LinkKind, ...]:
+    """Ethernet at an MTU of 9,000 and InfiniBand, less their headers."""
+    ethernet = (
+        LinkKind(
+            f"{gbit} Gbit/s Ethernet, MTU 9,000",
+            wire.mb_per_s(gbit * 1000) * wire.tcp_efficiency(9000),
+            wire.ETHERNET_SOURCE,
+        )
+        for gbit in (10, 25, 40, 100, 200)
+    )
+    infiniband = (
+        LinkKind(name, wire.mb_per_s(gbit * 1000) * wire.infiniband_efficiency(), wire.INFINIBAND_SOURCE)
+        for name, gbit in (("EDR InfiniBand", 100), ("HDR InfiniBand", 200))
+    )
+    return (*ethernet, *infiniband)
+
+
+def drives_of(declared: Declared) -> tuple[Drive, ...]:
+    """The drives of a user's file, by the name of their device; else the classes."""
+    found = []
+    for one in declared.volume:
+        if one.type == "drive":
+            limits = (one.read_mb_per_s, one.write_mb_per_s, one.read_iops, one.write_iops)
+            figures = Figures(*(math.inf if value is None else float(value) for value in limits))
+            found.append(Drive(one.device or "drive", figures, f"as declared in {declared.where}"))
+    return tuple(found) or CLASSES
+
+
+def choices(
+    demand: Demand, declared: Declared, layouts: tuple[tuple[str, int | None], ...] = (), *, all_links: bool = False
+) -> Iterator[Choice]:
+    """For each drive and level the fewest drives, with the fewest links that are enough, or with every kind of link."""
+    fits = _links(demand)
+    if not fits:
+        return
+    wires = fits if all_links else [min(fits, key=lambda one: (one.count, one.mb_s))]
+    wanted = [(level, count) for level, count in layouts if level in LEAST] or [(level, None) for level in LEAST]
+    if layouts and not any(level in LEAST for level, _ in layouts):
+        return
+    for drive in drives_of(declared):
+        if demand.latency_ms is not None and drive.least_ms > demand.latency_ms:
+            continue
+        for level, count in wanted:
+            found = _fewest(drive, level, count, demand)
+            if found is not None:
+                yield from (_choice(drive, level, found, links, demand) for links in wires)
+
+
+def _fewest(drive: Drive, level: str, count: int | None, demand: Demand) -> int | None:
+    """Of RAID 10 an even number."""
+    if count is not None:
+        return count if count >= LEAST[level] and _is_enough(drive, level, count, demand) else None
+    step = 2 if level == "raid10" else 1
+    numbers = range(LEAST[level], MOST_DRIVES + 1, step)
+    return next((number for number in numbers if _is_enough(drive, level, number, demand)), None)
+
+
+def _is_enough(drive: Drive, level: str, count: int, demand: Demand) -> bool:
+    if not drive.figures.is_limit:
+        return False
+    array = combined(level, [drive.figures] * count)
+    mb_s, iops = (_together(array, measure, demand) for measure in ("mb_per_s", "iops"))
+    data = _usable_gib(drive, level, count)
+    return (
+        (mb_s is None or mb_s >= (demand.mb_s or 0) * _ROUNDING)
+        and (iops is None or iops >= (demand.iops or 0) * _ROUNDING)
+        and (data is None or data >= demand.capacity_gib)
+    )
+
+
+def _usable_gib(drive: Drive, level: str, count: int) -> float | None:
+    if drive.gib is None:
+        return None
+    return drive.gib * {"raid0": count, "raid10": count / 2, "raid5": count - 1, "raid6": count - 2}[level]
+
+
+def _together(array: Figures, measure: Measure, demand: Demand) -> float | None:
+    """Reads and writes in the proportion of the demand, each for its part of the time; None where not known."""
+    writes = demand.write_share
+    if measure == "mb_per_s" and demand.mb_s:
+        writes = (demand.write_mb_s or 0) / demand.mb_s
+    values = (array.read_mb_per_s, array.write_mb_per_s, array.read_iops, array.write_iops)
+    return mixed(Rate(*(_known(value) for value in values)), measure, 1 - writes, duplex=False)
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _links(demand: Demand) -> list[Links]:
+    """Of each kind as many as are enough: a link carries reads one way and writes the other."""
+    needed = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
+    found = [
+        Links(kind.name, max(1, math.ceil(needed / kind.mb_s - 1e-9)), kind.mb_s, kind.source) for kind in link_kinds()
+    ]
+    return [one for one in found if one.count <= MOST_LINKS]
+
+
+def _choice(drive: Drive, level: str, count: int, links: Links, demand: Demand) -> Choice:
+    array = combined(level, [drive.figures] * count)
+    mb_s, iops = _together(array, "mb_per_s", demand), _together(array, "iops", demand)
+    name = f"{count} × {drive.name} in {level}"
+    media = Part(name, mb_s, iops, _left(demand, mb_s, iops), drive.source)
+    total = links.count * links.mb_s
+    asked = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
+    wires = Part(f"{links.count} × {links.kind}", total, None, 1 - asked / total, links.source)
+    parts = (wires, media)
+    binds = min(parts, key=lambda one: round(one.headroom, 6))
+    reads = _of(demand.read_mb_s, demand.mb_s, mb_s, total)
+    writes = _of(demand.write_mb_s, demand.mb_s, mb_s, total)
+    unusable = max(0.0, 1 - total / _known(array.read_mb_per_s)) if _known(array.read_mb_per_s) else 0.0  # type: ignore[operator]
+    unknown = []
+    if demand.mb_s and mb_s is None:
+        unknown.append(f"MB/s of {drive.name}")
+    if demand.iops and iops is None:
+        unknown.append(f"IOPS of {drive.name}")
+    if demand.latency_ms is not None:
+        unknown.append(f"latency of {drive.name}")
+    if demand.capacity_bytes and drive.gib is None:
+        unknown.append(f"size of {drive.name}")
+    return Choice(
+        cloud="metal",
+        instance=None,
+        vcpus=None,
+        memory_gib=None,
+        volumes=(
+            Purchase(
+                drive.name,
+                count,
+                level,
+                drive.gib,
+                _known(drive.figures.read_iops),
+                _known(drive.figures.read_mb_per_s),
+                source=drive.source,
+            ),
+        ),
+        links=(links,),
+        read_mb_s=reads,
+        write_mb_s=writes,
+        iops=iops,
+        binds=binds.what,
+        headroom=binds.headroom,
+        unusable=unusable,
+        price=None,
+        parts=parts,
+        unknown=tuple(unknown),
+    )
+
+
+def shortfalls(demand: Demand, declared: Declared) -> Iterator[Short]:
+    """What the most drives of each class, or the most links, lack."""
+    needed = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
+    fastest = max(link_kinds(), key=lambda one: one.mb_s)
+    if (most := MOST_LINKS * fastest.mb_s) < needed:
+        of = f"{MOST_LINKS} × {fastest.name} ({fastest.source})"
+        yield Short("metal", "mb_s", needed, most, needed - most, of)
+    for drive in drives_of(declared):
+        array = combined("raid0", [drive.figures] * MOST_DRIVES)
+        of = f"{MOST_DRIVES} × {drive.name} in raid0 ({drive.source})"
+        mb_s, iops = _together(array, "mb_per_s", demand), _together(array, "iops", demand)
+        if demand.mb_s and mb_s is not None and mb_s < demand.mb_s:
+            yield Short("metal", "mb_s", demand.mb_s, mb_s, demand.mb_s - mb_s, of)
+        if demand.iops and iops is not None and iops < demand.iops:
+            yield Short("metal", "iops", demand.iops, iops, demand.iops - iops, of)
+
+
+def _of(part: float | None, whole: float | None, media: float | None, links: float) -> float | None:
+    """What one direction has of what the drives carry together, and its own direction of the links."""
+    if not part or not whole or media is None:
+        return None
+    return min(media * part / whole, links)
+
+
+def _left(demand: Demand, mb_s: float | None, iops: float | None) -> float:
+    """The fraction that the demand leaves of the tighter of the two; 1 where nothing of it is asked or known."""
+    pairs = ((demand.mb_s, mb_s), (demand.iops, iops))
+    return min((max(0.0, 1 - asked / has) for asked, has in pairs if asked and has), default=1.0)

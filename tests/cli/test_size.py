@@ -1,0 +1,115 @@
+"""``advisor size`` as a command: text, JSON with its schema, exit codes, bad input, a saved series."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.proof.archive import save
+from advisor.proof.series import summarise_series
+from tests.proof.benches import series
+from tests.schemas import judge
+from tests.test_imports import loaded_by
+
+ROOT = Path(__file__).parents[2]
+
+
+def advisor(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "advisor", "size", *map(str, words)]
+    whole = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def document(*words: str | Path, code: int = 0) -> dict[str, Any]:
+    done = advisor("--json", *words)
+    assert done.returncode == code, done.stderr
+    found = judge(done.stdout)
+    assert found["schema"] == "advisor.size/1"
+    return found
+
+
+DEMAND = ("--read", "8GB/s", "--write", "3GB/s", "--iops", "200000", "--latency", "1ms")
+
+
+def test_a_demand_in_all_clouds() -> None:
+    found = document(*DEMAND)
+    assert found["demand"]["read_mb_s"] == 8000
+    assert {one["cloud"] for one in found["choices"]} == {"aws", "azure", "metal"}
+    for one in found["choices"]:
+        assert {"instance", "volumes", "read_mb_s", "write_mb_s", "iops", "binds", "headroom", "unusable", "price"} <= {
+            *one
+        }
+        assert one["price"] is None
+
+
+def test_it_fits_a_terminal_of_80_columns() -> None:
+    done = advisor(*DEMAND, COLUMNS="80")
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "\x1b" not in done.stdout
+
+
+def test_nothing_carries_it() -> None:
+    found = document("--read", "90GB/s", "--cloud", "aws", code=1)
+    assert found["choices"] == []
+    assert [one["quantity"] for one in found["short"]] == ["mb_s"]
+    done = advisor("--read", "90GB/s", "--cloud", "aws")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "No choice carries it." in done.stdout
+
+
+def test_prices(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(
+        'date = 2026-11-01\ncurrency = "EUR"\n[instances]\n"r5b.24xlarge" = 8\n[volumes.io2]\niops = 0.05\n'
+    )
+    words = ("--iops", "200k", "--cloud", "aws", "--instance", "r5b.24xlarge", "--prices", tmp_path / "p.toml")
+    first, second = document(*words)["choices"]
+    assert first["price"] == {"amount": 8 * 730 + 200_000 * 0.05, "currency": "EUR", "per": "month"}
+    assert (second["price"], second["price_lacks"]) == (None, ["gp3"])
+
+
+def test_a_saved_series_is_a_demand(tmp_path: Path) -> None:
+    measured = msgspec.structs.replace(series([2000.0] * 24), device="nvme1n1")
+    save(tmp_path / "saved", summarise_series(measured), {})
+    found = document("--from", tmp_path / "saved", "--cloud", "aws", "--limit", "1")
+    assert found["demand"]["iops"] == 2000
+    assert found["demand"]["measured_from"] == str(tmp_path / "saved")
+    assert document("--from", tmp_path / "saved", "--iops", "5k", "--limit", "1")["demand"]["iops"] == 5000
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "nothing is asked for"),
+        (("--capacity", "1TB"), "nothing is asked for"),
+        (("--read", "8"), "--read 8: expected"),
+        (("--iops", "x"), "--iops x: expected"),
+        (("--iops", "1", "--latency", "1"), "--latency 1: expected"),
+        (("--iops", "1", "--cloud", "gcp"), "--cloud gcp: expected one of aws, azure, metal"),
+        (("--iops", "1", "--instance", "zz"), "--instance zz"),
+        (("--iops", "1", "--layout", "zz"), "--layout zz"),
+        (("--iops", "1", "--limit", "0"), "--limit"),
+        (("--iops", "1", "--prices", "/nonexistent"), "/nonexistent: "),
+        (("--iops", "1", "--volumes", "/nonexistent"), "/nonexistent: "),
+        (("--iops", "1", "--instance-types", "/nonexistent"), "/nonexistent: "),
+        (("--from", "/nonexistent"), "/nonexistent"),
+    ],
+)
+def test_bad_input_is_named(words: tuple[str, ...], told: str) -> None:
+    done = advisor(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert judge(advisor("--json", *words).stdout)["error"]["code"] == 2
+
+
+def test_it_loads_no_heavy_library() -> None:
+    loaded = loaded_by("size", "--json", "--iops", "60k", "--cloud", "aws")
+    assert not {one.partition(".")[0] for one in loaded} & {"rich", "jinja2", "pyroute2", "psutil", "scipy"}
