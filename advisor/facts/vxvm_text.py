@@ -172,8 +172,9 @@ class _Group:
         for subdisk in self.subdisks:
             disks.setdefault(subdisk.plex, []).append(subdisk)
         volumes: dict[str, list[Subvolume]] = {}
-        for subvolume in self.subvolumes:
-            volumes.setdefault(subvolume.plex, []).append(subvolume)
+        # A volume is the subvolume of one other: what a damaged text repeats or turns in a circle is left out.
+        for subvolume in {one.volume: one for one in reversed(self.subvolumes)}.values():
+            volumes.setdefault(subvolume.plex, []).insert(0, subvolume)
         plexes: dict[str, list[Plex]] = {}
         for plex in self.plexes.values():
             whole = msgspec.structs.replace(

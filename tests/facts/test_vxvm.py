@@ -7,6 +7,8 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from advisor.ceilings.declared import Declared, DeclaredVolume
 from advisor.ceilings.paths import limits_of
@@ -514,3 +516,63 @@ def test_a_snapshot_holds_what_a_scan_asked(tmp_path: FilePath) -> None:
     assert again.arrays == once.arrays
     assert again.filesystems == once.filesystems
     assert once.filesystems[0].tunables == {"read_pref_io": 65536}
+
+
+def test_volumes_that_contain_each_other_many_times_end() -> None:
+    records = [volume("vol01"), plex("p0", "vol01", "STRIPE 2/128")]
+    for at in range(6):
+        records += [f"sv s{at}-{copy} p{at} w{at + 1} 1 100 {copy}/0 2/2 ENA" for copy in range(50)]
+        records += [volume(f"w{at + 1}"), plex(f"p{at + 1}", f"w{at + 1}", "STRIPE 2/128")]
+    records += ["sv loop p6 w1 1 100 0/0 2/2 ENA", "sv self p6 w6 1 100 0/0 2/2 ENA"]
+    tree = nvme(1)
+    mount(tree, DATA, "/data")
+    answer(tree, vxprint(group("datadg", {"d1": "nvme0n1"}, *records)))
+    assert [one.name for one in scan(tree.host()).arrays] == ["datadg/vol01"]
+
+
+WORDS = st.sampled_from(
+    [
+        "v",
+        "pl",
+        "sd",
+        "sv",
+        "dc",
+        "dm",
+        "dg",
+        "co",
+        "vol01",
+        "vol01-01",
+        "d1",
+        "nvme0n1",
+        "-",
+        "ENABLED",
+        "DETACHED",
+        "ACTIVE",
+        "STALE",
+        "100",
+        "0/0",
+        "1/0",
+        "LOG",
+        "STRIPE",
+        "RAID",
+        "2/128",
+        "0/0",
+        "99999/1",
+        "CONCAT",
+        "RW",
+        "ENA",
+        "LOGONLY",
+    ]
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.lists(WORDS, max_size=10), max_size=14))
+def test_any_records_are_volumes_or_nothing(lines: list[list[str]]) -> None:
+    tree = nvme(1)
+    mount(tree, DATA, "/data")
+    text = vxprint(group("datadg", {"d1": "nvme0n1"}, volume("vol01"), plex("vol01-01", "vol01", "STRIPE 2/128")))
+    answer(tree, text + "\n".join(" ".join(line) for line in lines))
+    facts = scan(tree.host())
+    assert limits_of(facts).paths
+    judge(facts)
