@@ -19,7 +19,7 @@ from advisor.recommend.records import Case, Figure, Fits, Reason, Standing
 from advisor.rules import sources
 from advisor.rules.infoscale import MIRRORING_CPU_PERCENT, PROFILE_PREFIX, profile_of, recognition
 from advisor.rules.llt_path import stays_local
-from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
+from advisor.rules.whole_profile import PARTS as PARTS
 from advisor.rules.workload import Workload
 
 Verdict = tuple[Fits, Standing, str]
@@ -78,15 +78,6 @@ FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
 }
 
 READS_ALONE: Final = "Reads alone: the local copy serves them, and nothing of them crosses to the mirror."
-
-PARTS: Final[Mapping[str, tuple[str, ...]]] = {
-    SINGLE_NODE: (),
-    SHARED_DISK: (),
-    FSS_TCP: (JUMBO_FRAMES,),
-    FSS_UDP: (JUMBO_FRAMES, NETWORK_BUFFERS),
-    FSS_ZONES: (JUMBO_FRAMES, NETWORK_BUFFERS, LLT_FLOW_CONTROL),
-}
-"""Which of the three tunings the profile of each configuration has."""
 
 
 def configuration_of(profile: str) -> str | None:

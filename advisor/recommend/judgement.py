@@ -18,7 +18,7 @@ from advisor.recommend.figures import FIGURES
 from advisor.recommend.here import hurts, unknown
 from advisor.recommend.outlook import Outlook
 from advisor.recommend.records import Fits, Reason, Recommendation, Standing
-from advisor.rules import Finding, judge
+from advisor.rules import Finding, judge_singly
 from advisor.rules.buffers import LLT_WINDOW_BYTES, path_bytes
 from advisor.rules.finding import at_or_above
 from advisor.rules.infoscale import recognised_workload
@@ -63,7 +63,7 @@ class _Signs(msgspec.Struct, frozen=True):
 def recommend(facts: Facts, workload: Workload | None, known: Sequence[Outlook]) -> tuple[Recommendation, ...]:
     """A judgement on each profile: those that fit first, then those that may, by name."""
     # What a recognised configuration says of the load; a declaration is never put in its place without a word.
-    plain, declared = judge(facts), judge(facts, workload or recognised_workload(facts))
+    plain, declared = judge_singly(facts), judge_singly(facts, workload or recognised_workload(facts))
     parts = _parts(known)
     made = [_of_one(one, parts.get(one.name, frozenset()), facts, workload, plain, declared) for one in known]
     return tuple(sorted(made, key=lambda one: (_ORDER.index(one.fits), one.profile)))

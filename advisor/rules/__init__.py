@@ -39,6 +39,7 @@ from advisor.rules import (
 from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
 from advisor.rules.llt_path import as_seen
 from advisor.rules.rule import Rule
+from advisor.rules.whole_profile import sent_whole
 from advisor.rules.workload import WORKLOADS, Workload, parse_workload
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "Severity",
     "Workload",
     "judge",
+    "judge_singly",
     "parse_workload",
 ]
 
@@ -95,6 +97,14 @@ def _importance(finding: Finding) -> tuple[int, bool, str, str]:
 
 def judge(facts: Facts, workload: Workload | None = None) -> tuple[Finding, ...]:
     """Every rule's findings: warnings first, matters of intent last among their like, then by id.
+
+    Where a recognised system has a profile of its own, its findings name that one.
+    """
+    return sent_whole(facts, workload, judge_singly(facts, workload))
+
+
+def judge_singly(facts: Facts, workload: Workload | None = None) -> tuple[Finding, ...]:
+    """As `judge`, each finding with the profile that its rule names.
 
     What was seen outranks what is declared: all rules but those that recognise the configuration get both together.
     """

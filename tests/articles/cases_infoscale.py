@@ -247,7 +247,7 @@ _TUNINGS: Final = (
         "S001: MTU larger than the block, so that it is not cut",
         _UDP,
         found("llt.mtu-fragments"),
-        ("6 IP fragments each", "advisor plan jumbo-frames --set links=eth1,eth2"),
+        ("6 IP fragments each", "advisor plan infoscale-fss-udp"),
     ),
     Case(
         "LLT packets over MTU 1500, shared disks",

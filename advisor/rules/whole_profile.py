@@ -1,0 +1,65 @@
+"""Which profile a finding sends to, where a recognised system has one that holds all of its tunings.
+
+On a node whose InfoScale configuration is certain, the profile of the configuration has MTU, buffers and flow control
+that belong together, and is planned instead of the single ones: a finding names it, with the size that it asks for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.facts.infoscale_configuration import FSS_TCP, FSS_UDP, FSS_ZONES, SHARED_DISK, SINGLE_NODE
+from advisor.facts.whole import Facts
+from advisor.rules.buffers import LLT_WINDOW_BYTES
+from advisor.rules.finding import Finding
+from advisor.rules.infoscale import profile_of, recognition
+from advisor.rules.llt_path import private_carriers
+from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, below, by_name, plan
+from advisor.rules.workload import Workload
+
+PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    SINGLE_NODE: (),
+    SHARED_DISK: (),
+    FSS_TCP: (JUMBO_FRAMES,),
+    FSS_UDP: (JUMBO_FRAMES, NETWORK_BUFFERS),
+    FSS_ZONES: (JUMBO_FRAMES, NETWORK_BUFFERS, LLT_FLOW_CONTROL),
+}
+"""Which of the three tunings the profile of each configuration has."""
+
+_BYTES: Final = re.compile(r"--set bytes=(\d{1,12})", re.ASCII)
+
+
+def sent_whole(facts: Facts, workload: Workload | None, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings, those about one tuning with the profile of the configuration that holds it."""
+    found = recognition(facts, workload)
+    name = found.configuration if found else None
+    if name is None or not PARTS[name] or (workload is not None and not _mirrors(workload)):
+        return tuple(findings)
+    return tuple(_whole(one, name, facts) if one.profile in PARTS[name] else one for one in findings)
+
+
+def _mirrors(workload: Workload) -> bool:
+    """Whether writes of the declared workload may cross to the other node."""
+    if workload.replication == "none" or (workload.transport == "local" and not workload.is_replicated):
+        return False
+    return workload.mirrors_writes or not workload.is_replicated
+
+
+def _whole(one: Finding, configuration: str, facts: Facts) -> Finding:
+    if one.profile == JUMBO_FRAMES and not _of_llt(one, facts):
+        return one
+    size = _BYTES.search(one.advice)
+    larger = [size[1]] if size and int(size[1]) > LLT_WINDOW_BYTES else []
+    profile = profile_of(configuration)
+    return msgspec.structs.replace(one, profile=profile, advice=plan(profile, **({"bytes": larger} if larger else {})))
+
+
+def _of_llt(one: Finding, facts: Facts) -> bool:
+    """Whether all links of the finding carry LLT's private links."""
+    named, links = one.evidence.get("links"), by_name(facts)
+    carriers = {each.name for name in private_carriers(facts) for each in below(name, links)}
+    return isinstance(named, tuple) and bool(named) and carriers.issuperset(named)
