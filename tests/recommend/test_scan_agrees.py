@@ -1,0 +1,76 @@
+"""Scan and recommend agree: what a finding sends to, recommend does not advise against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import pytest
+
+from advisor.facts.whole import scan
+from advisor.host import Host
+from advisor.recommend import Recommendation, declared, outlooks, recommend
+from advisor.rules import judge
+from tests.articles.table import SYSTEMS, cases
+from tests.quiet_hosts import KINDS, quiet_host
+
+# For each system the loads of its article, and one of another.
+WORKLOADS: Final[Mapping[str, tuple[str | None, ...]]] = {
+    "infoscale": (None, "fss-udp", "fss-tcp", "fss-cross-zone", "single-node", "infoscale.4k-seq-rw50", "backup"),
+    "iris": (None, "iris", "iris.ranwrite", "iris,rtt=1.16ms,replication=sync"),
+    "iscsi": (None, "iscsi-vm", "iometer.reallife", "streaming-read"),
+    "beegfs": (None, "beegfs", "streaming-write"),
+    "ebs": (None, "iris", "oltp"),
+}
+QUIET: Final = (None, "oltp", "backup", "replicated-writes")
+
+
+def hosts(system: str) -> Mapping[str, Callable[[], Host]]:
+    """The hosts of a system's cases, each once."""
+    return {repr(case.host): case.host for case in cases(system)}
+
+
+def disagreements(host: Host, workloads: Sequence[str | None]) -> Iterator[str]:
+    """Findings of advice or more that send to a profile which recommend calls unfit, or tells to plan with another."""
+    facts = scan(host)
+    known = outlooks(host, facts)
+    for text in workloads:
+        workload = declared(text) if text else None
+        advised = {one.profile: one for one in recommend(facts, workload, known)}
+        whole = {name for name, one in advised.items() if one.fits == "yes"}
+        for one in judge(facts, workload):
+            if one.severity != "info" and one.profile is not None:
+                for reason in _against(advised[one.profile], whole):
+                    yield f"{one.id} sends to {one.profile}, with {text}: {reason}"
+
+
+def _against(judged: Recommendation, whole: set[str]) -> Iterator[str]:
+    # What has no room for its memory now is refused with what to do first, and scan reports that, too.
+    if judged.fits == "no" and judged.standing != "blocked":
+        yield f"{judged.standing}: {judged.summary}"
+    for reason in judged.why:
+        if reason.text.partition(" has it along with all that this configuration")[0] in whole:
+            yield reason.text
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_scan_sends_to_recommend_does_not_refuse(system: str) -> None:
+    made = hosts(system)
+    assert made
+    assert [text for host in made.values() for text in disagreements(host(), WORKLOADS[system])] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("distribution", ["rhel-8", "ubuntu-24.04"])
+def test_nor_on_a_host_outside_the_articles(kind: str, distribution: str) -> None:
+    assert list(disagreements(quiet_host(kind, distribution), QUIET)) == []
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_nothing_is_called_declared_that_was_not(system: str) -> None:
+    for make in hosts(system).values():
+        host = make()
+        facts = scan(host)
+        advised = recommend(facts, None, outlooks(host, facts))
+        texts = [*(reason.text for one in advised for reason in one.why), *(one.why for one in judge(facts))]
+        assert [text for text in texts if "The declared workload" in text or "The declared replication" in text] == []
