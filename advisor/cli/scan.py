@@ -94,7 +94,7 @@ def scan(
 
         facts = with_purchases(facts, bought)
     findings = judge(facts, declared)
-    is_told = (svg or html or picture) and _draw(host, facts, findings, svg=svg, html=html, picture=picture)
+    is_told = (svg or html or picture) and _draw(host, facts, findings, bought, svg=svg, html=html, picture=picture)
     if not is_told:
         _print(facts, findings, as_json=as_json)
     return 1 if floor and any(at_or_above(finding.severity, floor) for finding in findings) else 0
@@ -109,13 +109,21 @@ def _declared_volumes(path: Path | None) -> Declared | None:
 
 
 def _draw(
-    host: Host, facts: Facts, findings: Sequence[Finding], *, svg: Path | None, html: Path | None, picture: bool
+    host: Host,
+    facts: Facts,
+    findings: Sequence[Finding],
+    bought: Declared | None,
+    *,
+    svg: Path | None,
+    html: Path | None,
+    picture: bool,
 ) -> bool:
     """The pictures that are asked for; whether one of them went to standard output, in place of the page."""
-    from advisor.cli.scan_picture import with_services, write_files
+    from advisor.cli.scan_picture import host_ceiling, with_services, write_files
 
     known, services = with_services(host, facts)
-    is_told = write_files(known, findings, services, svg=svg, html=html)
+    ceiling = host_ceiling(host, facts, bought) if svg or html else None
+    is_told = write_files(known, findings, services, ceiling=ceiling, svg=svg, html=html)
     if picture:
         from advisor.report.picture.text import picture_text
 

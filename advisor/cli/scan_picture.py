@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from advisor.cli.output import say
 
 if TYPE_CHECKING:
+    from advisor.ceilings.declared import Declared
+    from advisor.ceilings.host_records import Ceiling
     from advisor.facts.services import Service
     from advisor.facts.whole import Facts
     from advisor.host import Host
@@ -28,6 +30,17 @@ def with_services(host: Host, facts: Facts) -> tuple[Facts, tuple[Service, ...]]
     unknown = Unknowns()
     services = read_storage_services(host, unknown)
     return msgspec.structs.replace(facts, unknown=(*facts.unknown, *unknown.listed())), services
+
+
+def host_ceiling(host: Host, facts: Facts, declared: Declared | None) -> Ceiling | None:
+    """The ceiling of the host, with what is declared of its volumes."""
+    from advisor.ceilings.declared import Declared
+    from advisor.ceilings.front import read_front
+    from advisor.ceilings.surroundings import read_surroundings
+    from advisor.ceilings.what_if import Scene, limits_of_scene
+
+    scene = Scene(facts, read_surroundings(host, facts), declared or Declared(), read_front(host, facts))
+    return limits_of_scene(scene).host
 
 
 def check_files(files: Mapping[str, Path | None], *, printing: str | None) -> None:
@@ -49,7 +62,13 @@ def check_files(files: Mapping[str, Path | None], *, printing: str | None) -> No
 
 
 def write_files(
-    facts: Facts, findings: Sequence[Finding], services: Sequence[Service], *, svg: Path | None, html: Path | None
+    facts: Facts,
+    findings: Sequence[Finding],
+    services: Sequence[Service],
+    *,
+    ceiling: Ceiling | None,
+    svg: Path | None,
+    html: Path | None,
 ) -> bool:
     """Write them, each whole or not at all; whether standard output is one of them. Raises UsageError."""
     from advisor.host.putfile import save_output
@@ -57,7 +76,7 @@ def write_files(
 
     # Both are made before either is written.
     made = [
-        (path, draw(facts, findings, services))
+        (path, draw(facts, findings, services, ceiling))
         for path, draw in ((svg, picture_svg), (html, picture_page))
         if path is not None
     ]

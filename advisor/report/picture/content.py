@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from advisor.ceilings.host_records import Ceiling
 from advisor.facts.numa import Node
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
 from advisor.report.picture.arrays import Stacking, stacking
+from advisor.report.picture.ceiling import ceiling_picture
 from advisor.report.picture.crossings import array_crossings, bounded_crossings
 from advisor.report.picture.drives import drive_blocks, usual_words
 from advisor.report.picture.links import link_blocks, link_crossings
@@ -24,7 +26,9 @@ from advisor.rules.finding import SEVERITIES, Finding
 _MAX_LOOSE: Final = 12
 
 
-def host_picture(facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = ()) -> HostPicture:
+def host_picture(
+    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: Ceiling | None = None
+) -> HostPicture:
     """What there is to draw of a host. ``findings`` keep their order: their numbers are their places, from 1."""
     around = surroundings(facts, findings)
     every = all_services(facts, services)
@@ -53,6 +57,7 @@ def host_picture(facts: Facts, findings: Sequence[Finding], services: Sequence[S
         loose=tuple(_loose(facts, loose, idle)),
         loose_names=(*loose, *idle),
         notes=tuple(Note(number, one.severity, one.title) for number, one in enumerate(findings, 1)),
+        ceiling=ceiling_picture(ceiling) if ceiling and ceiling.stages else None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from advisor.report.layout import listed
-from advisor.report.picture.records import Block, Crossing, HostPicture, Panel
+from advisor.report.picture.records import Block, CeilingPicture, Crossing, HostPicture, Panel
 from advisor.report.units import times
 
 LONGEST: Final = 1500
@@ -27,6 +27,7 @@ def description(picture: HostPicture) -> str:
     sentences += [_panel_sentence(panel) for panel in picture.panels]
     crossing = [one.title for one in picture.crossings]
     sentences.append(f"Across nodes: {'; '.join(crossing)}." if crossing else "Nothing crosses nodes.")
+    sentences += [f"{picture.ceiling.title}."] if picture.ceiling else []
     text = " ".join(sentences)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
@@ -47,7 +48,15 @@ def told(picture: HostPicture) -> tuple[Told, ...]:
         found.append(Told("Across nodes", tuple(map(crossing_line, picture.crossings))))
     if picture.loose:
         found.append(Told("On no node", tuple(" ".join(words.pieces) for words in picture.loose)))
+    if picture.ceiling:
+        found.append(Told("Ceiling", tuple(_ceiling_lines(picture.ceiling))))
     return tuple(found)
+
+
+def _ceiling_lines(ceiling: CeilingPicture) -> Iterator[str]:
+    yield ceiling.title
+    yield from (f"{bar.title}: {bar.value}{' (binds)' if bar.is_binding else ''}" for bar in ceiling.bars)
+    yield from [ceiling.note] if ceiling.note else []
 
 
 def _heading(panel: Panel) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from advisor import __version__
+from advisor.ceilings.host_records import Ceiling
 from advisor.facts.services import Service
 from advisor.facts.unknown import Unknown
 from advisor.facts.whole import Facts
@@ -35,9 +36,11 @@ _VARIABLE: Final = re.compile(r"var\((--\w+)\)")
 
 
 @spoken("en")
-def picture_svg(facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = ()) -> str:
+def picture_svg(
+    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: Ceiling | None = None
+) -> str:
     """The host as one SVG file: with its name, the titles of the findings, and what the lines mean."""
-    picture = host_picture(facts, findings, services)
+    picture = host_picture(facts, findings, services, ceiling)
     sheet = _wide(picture, "host-picture", whole=True)
     made = html_environment()
     drawn = made.get_template("host.svg.j2").module.drawn  # type: ignore[attr-defined]
@@ -45,9 +48,11 @@ def picture_svg(facts: Facts, findings: Sequence[Finding], services: Sequence[Se
 
 
 @spoken("en")
-def picture_page(facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = ()) -> str:
+def picture_page(
+    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: Ceiling | None = None
+) -> str:
     """The page: the picture as it fits a phone, paper or a screen, the findings with their reasons, the unknown."""
-    picture = host_picture(facts, findings, services)
+    picture = host_picture(facts, findings, services, ceiling)
     made = html_environment()
     style = made.get_template("proof.css.j2").render() + made.get_template("host-page.css.j2").render()
     return made.get_template("host.html.j2").render(

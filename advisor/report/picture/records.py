@@ -112,6 +112,23 @@ class Note(msgspec.Struct, frozen=True):
     title: str
 
 
+class CeilingBar(msgspec.Struct, frozen=True):
+    """What a stage lets through; ``share`` is that of the longest bar. ``is_binding`` marks the stage that binds."""
+
+    title: str
+    value: str
+    share: float
+    is_binding: bool = False
+
+
+class CeilingPicture(msgspec.Struct, frozen=True):
+    """The ceiling of the whole host."""
+
+    title: str
+    bars: tuple[CeilingBar, ...]
+    note: str = ""
+
+
 class HostPicture(msgspec.Struct, frozen=True):
     """All of it. ``loose`` tells of what lies on no node: links without a device; ``summary`` is one line."""
 
@@ -123,3 +140,4 @@ class HostPicture(msgspec.Struct, frozen=True):
     loose: tuple[Words, ...]
     loose_names: tuple[str, ...]
     notes: tuple[Note, ...]
+    ceiling: CeilingPicture | None = None

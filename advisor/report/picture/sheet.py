@@ -12,7 +12,7 @@ import msgspec
 
 from advisor.report.picture.blocks import LINE, TITLE_SIZE, badges, badges_width, paragraph, place_key
 from advisor.report.picture.panels import panel_shapes
-from advisor.report.picture.records import Crossing, HostPicture, Note, Panel, Place, Words
+from advisor.report.picture.records import CeilingPicture, Crossing, HostPicture, Note, Panel, Place, Words
 from advisor.report.picture.shapes import (
     Badge,
     Dot,
@@ -33,6 +33,8 @@ NOTES_WIDTH: Final = 300.0
 _ROW_GAP: Final = 14.0
 _MARGIN: Final = 14.0
 _MAX_NOTES: Final = 24
+_BAR: Final = 7.0
+"""Height of a bar."""
 
 _WIRES: Final = "Wires from the CPUs are PCIe links: the thicker, the more lanes; dashed: below maximum."
 _LINES: Final = "A line outside the nodes, beside its name, leads from one node to another."
@@ -92,6 +94,8 @@ def draw(picture: HostPicture, sheet: Sheet) -> Drawing:
         found, height = paragraph(words, 1, y + 6, width - 2)
         shapes += found
         y += height + 6
+    if picture.ceiling:
+        y = _ceiling(picture.ceiling, width - 2, y + 14, shapes)
     if sheet.whole and picture.notes:
         left = width + GUTTER if beside else 1.0
         end = _notes(picture.notes, left, top if beside else y + 14, NOTES_WIDTH - 2 if beside else width - 2, shapes)
@@ -190,6 +194,27 @@ def _label(crossing: Crossing, column: _Column, y: float, shapes: list[Shape]) -
     for text in flowed(crossing.words, room):
         y += LINE
         shapes.append(written(column.x, y - 3, text, room))
+    return y
+
+
+def _ceiling(ceiling: CeilingPicture, width: float, y: float, shapes: list[Shape]) -> float:
+    """The title, then a bar for each stage to one scale; that of the stage that binds is marked."""
+    for text in flowed(tuple(ceiling.title.split(" ")), width, TITLE_SIZE, " ", bold=True):
+        y += LINE + 1
+        shapes.append(written(1, y, text, width, size=TITLE_SIZE, look="strong"))
+    y += 6
+    for number, bar in enumerate(ceiling.bars):
+        look = "warn" if bar.is_binding else ""
+        words = f"{bar.title}: {bar.value}{' (binds)' if bar.is_binding else ''}"
+        y += LINE
+        shapes.append(written(1, y, words, width, look=f"strong {look}" if look else ""))
+        shapes.append(Frame(1, y + 4, width, _BAR, "tile", f"ceiling:{number}", 2))
+        shapes.append(Frame(1, y + 4, max(width * bar.share, 2), _BAR, f"bar {look}".rstrip(), "", 2))
+        y += _BAR + 8
+    if ceiling.note:
+        found, height = paragraph(Words((ceiling.note,), "quiet"), 1, y, width)
+        shapes += found
+        y += height
     return y
 
 
