@@ -67,7 +67,10 @@ def _demand_words(demand: Demand) -> Iterator[str]:
 
 
 def _count_words(sizing: Sizing) -> Iterator[str]:
-    found = ngettext("{count} choice carries it", "{count} choices carry it", sizing.found).format(count=sizing.found)
+    certain = sizing.found - sizing.undecided
+    found = ngettext("{count} choice carries it", "{count} choices carry it", certain).format(count=certain)
+    if not certain:
+        found = _("No choice is known to carry it")
     shown = len(sizing.choices)
     more = "; " + _("the best {count} are shown").format(count=shown) if shown < sizing.found else ""
     order = _("by the smallest unusable share, then by the smallest machine")
@@ -75,7 +78,11 @@ def _count_words(sizing: Sizing) -> Iterator[str]:
         order = _("by the prices in {file}").format(file=sizing.prices)
     yield f"{found}{more}, {order}."
     if sizing.undecided:
-        words = _("Of {count} something is unknown: whether they carry it is not certain.")
+        words = ngettext(
+            "{count} may: something of it is unknown.",
+            "{count} may: something of them is unknown.",
+            sizing.undecided,
+        )
         yield " " + words.format(count=sizing.undecided)
 
 

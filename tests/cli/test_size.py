@@ -86,7 +86,7 @@ def test_a_saved_series_is_a_demand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "nothing is asked for"),
         (("--capacity", "1TB"), "nothing is asked for"),
@@ -103,10 +103,10 @@ def test_a_saved_series_is_a_demand(tmp_path: Path) -> None:
         (("--from", "/nonexistent"), "/nonexistent"),
     ],
 )
-def test_bad_input_is_named(words: tuple[str, ...], told: str) -> None:
+def test_bad_input_is_named(words: tuple[str, ...], message: str) -> None:
     done = advisor(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert message in done.stderr
     assert judge(advisor("--json", *words).stdout)["error"]["code"] == 2
 
 

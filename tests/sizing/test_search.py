@@ -115,7 +115,15 @@ def test_a_machine_of_which_a_figure_is_unknown_says_so_and_comes_last() -> None
     assert 0 < found.undecided < found.found
     newer = next(one for one in found.choices if one.instance == "r8g.48xlarge")
     assert newer.unknown == ("what r8g.48xlarge carries for longer than its maximum", "IOPS of r8g.48xlarge")
-    assert "whether they carry it is not certain" in flat(found)
+    assert f"{found.found - found.undecided} choices carry it" in flat(found)
+    assert f"{found.undecided} may: something of them is unknown." in flat(found)
+
+
+def test_where_nothing_is_certain_no_choice_is_said_to_carry_it() -> None:
+    """More than the 10,000 MB/s that types of 2023 carry."""
+    found = sized("aws", read="8GB/s", write="3GB/s", iops="200k", latency="1ms")
+    assert found.undecided == found.found > 0
+    assert "No choice is known to carry it" in flat(found)
 
 
 def test_a_file_of_the_provider_decides() -> None:
