@@ -54,7 +54,7 @@ def _add_tunables(page: Page, profile: Profile) -> None:
 
 
 def _add_tunable(page: Page, profile: Profile, wanted: Wanted) -> None:
-    each = _(", for each of the {devices}").format(devices=wanted.for_each) if wanted.for_each else ""
+    each = _(", for each of the {devices}").format(devices=wanted.for_each.replace("_", " ")) if wanted.for_each else ""
     value = Span(wanted_value(profile, wanted), "green")
     page.add(Span(filled(profile, wanted.tunable), "bold"), ": ", value, each, indent=2, hang=4)
     page.labelled(

@@ -7,15 +7,22 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from advisor.facts.kernel_services import EXPORTS, NFSD_THREADS, SCST, parse_exports
-from advisor.facts.services import show_command
+from advisor.facts.iris import Iris, IrisPlace
+from advisor.facts.iscsi import Iscsi
+from advisor.facts.iscsi_target import IscsiTarget
+from advisor.facts.kernel_services import EXPORTS, NFSD_THREADS, SCST, KernelServices, parse_exports
+from advisor.facts.llt import Llt
+from advisor.facts.services import Service, show_command
 from advisor.facts.storage_services import LIST_RUNNING
 from advisor.facts.systemd import VERSION, Systemd, parse_version
+from advisor.facts.whole import Facts
 from advisor.planning.records import Plan
+from advisor.planning.storage_units import select_found, storage_units
 from advisor.tunables.unit_numa import UnitNuma
 from advisor.workflow import plan_profiles
 from tests.beegfs_server import CPUS, layout, tree, unit
 from tests.facts.storage import Tree
+from tests.rules.build import disk, facts, link, replaced
 
 BOUND = "NUMAPolicy=bind NUMAMask={} CPUAffinity=numa"
 MODERN = "NUMAPolicy=n/a\nNUMAMask=\nCPUAffinity=\nCPUAffinityFromNUMA=no\n"
@@ -270,3 +277,46 @@ def test_one_that_is_bound_by_number_on_an_old_systemd_is_bound() -> None:
 )
 def test_the_version_of_systemd(text: str, found: Systemd | None) -> None:
     assert parse_version(text) == found
+
+
+# -- what has no unit of its own --------------------------------------------------------------------------------------
+
+
+def on(disk_node: int, **parts: object) -> Facts:
+    """A host of two nodes with one NVMe drive, mounted on /db."""
+    node = {0: "0-3", 1: "4-7"}
+    drive = disk("nvme0n1", numa_node=disk_node, mountpoints=("/db",))
+    made = facts(disks=(drive,), **parts)
+    nodes = tuple(replaced(one, {"cpus": node[one.id]}) for one in made.numa.nodes[:2])
+    return replaced(made, {"numa": replaced(made.numa, {"nodes": nodes})})
+
+
+def test_an_iris_instance_without_a_unit_is_listed_with_its_node() -> None:
+    place = IrisPlace("database", "USER", "/db/user", "/db", "xfs", "nvme0n1", ("nvme0n1",))
+    iris = Iris("IRIS", "/usr/irissys", None, True, "", "/usr/irissys/iris.cpf", None, (place,))
+    (one,) = storage_units(replaced(on(1), {"iris": (iris,)}), (), KernelServices())
+    assert (one.unit, one.nodes) == ("iris.service", (1,))
+    assert "numactl --cpunodebind" in (one.why_not or "")
+    unit_of_it = Service("IRIS.service", 7, None, None, None, "0-7", "0-1")
+    (one,) = storage_units(replaced(on(1), {"iris": (iris,)}), (unit_of_it,), KernelServices())
+    assert (one.unit, one.nodes, one.why_not) == ("IRIS.service", (1,), None)
+
+
+def test_lio_and_llt_are_the_kernel_s() -> None:
+    target = IscsiTarget("iqn.2026-01.x:a", 1, True, (), ("nvme0n1",), {})
+    iscsi = replaced(Iscsi(), {"targets": (target,)})
+    llt = Llt(running=True, flow_control={}, links=(), llttab=None)
+    found = storage_units(replaced(on(0), {"iscsi": iscsi, "llt": llt}), (), KernelServices())
+    assert [one.unit for one in found] == ["llt.service", "target.service"]
+    (_, lio) = select_found(found, on(0), policy="bind")
+    assert lio.state == "not-applicable"
+    assert "threads of the kernel" in (lio.refusal or "")
+    assert "nvme0n1 on node 0" in (lio.refusal or "")
+
+
+def test_data_on_one_node_outranks_a_link_on_another() -> None:
+    made = on(0, links=(link("eth1", numa_node=1),))
+    service = Service("minio.service", 7, None, None, None, "0-7", "0-1", ("/db", "eth1"))
+    (one,) = select_found(storage_units(made, (service,), KernelServices()), made, policy="bind")
+    assert one.value == BOUND.format(0)
+    assert "/db on node 0, eth1 on node 1" in one.why
