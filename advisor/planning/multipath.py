@@ -59,7 +59,10 @@ def _turns(array: Array, values: Values, facts: Facts) -> Selected:
     if turn is None or turn <= 1:
         return _left(None, "no file sets it, and the default of 1 holds", "in-place")
     path, place = _new_place(array, facts)
-    return _written(path, place, f"{array.name} has {turn:,} in its table, by multipath's own tables and by no file.")
+    why = f"{array.name} has {turn:,} in its table, which no file sets: by multipath's default or its built-in entry."
+    if place == "defaults":
+        why += " Such an entry wins over defaults: see dmsetup table after multipathd reconfigure."
+    return _written(path, place, why)
 
 
 def _selector(array: Array, values: Values, facts: Facts) -> Selected:

@@ -43,8 +43,10 @@ def sets_one_itself(facts: Facts) -> bool | None:
 
 
 def has_overrides(facts: Facts) -> bool:
-    """Whether multipath.conf may have a section overrides: not where the kernel is one of RHEL 5 to 7."""
-    return not _WITHOUT_OVERRIDES.search(facts.host.kernel or "")
+    """Whether multipath.conf may have a section overrides (multipath-tools 0.5.0, of 2014): not with a kernel that is
+    older, or one of RHEL 5 to 7."""
+    version = kernel_version(facts)
+    return not _WITHOUT_OVERRIDES.search(facts.host.kernel or "") and (version is None or version >= (3, 12))
 
 
 def requests_per_turn(array: Array) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.errors import RefusedError
+from advisor.facts.iscsi import Iscsi, IscsiNode
 from advisor.facts.whole import Facts
 from advisor.host import Host, MemoryFiles, NoCommands, WriteFile
 from advisor.planning.compute import make_plan
@@ -302,11 +303,12 @@ def test_a_key_that_has_no_place(
 
 def test_what_else_reads_or_keeps_the_key_is_told() -> None:
     name = "node.session.queue_depth"
-    files = {"/etc/iscsi/iscsid.conf": f"{name} = 32\n", "/etc/iscsi/nodes/iqn.x/y": ""}
-    (note,) = planned(files, {f"file:/etc/iscsi/iscsid.conf:{name}": "64"}).notes
-    assert (
-        "node records that exist keep what they have: iscsiadm -m node -o update -n 'node.session.queue_depth'" in note
-    )
+    place = "/etc/iscsi/nodes/iqn.x/192.0.2.1,3260,1/default"
+    known = facts(iscsi=Iscsi(nodes=(IscsiNode(place, "iqn.x", "192.0.2.1,3260,1", "default", {name: "8"}),)))
+    files = {"/etc/iscsi/iscsid.conf": f"{name} = 32\n"}
+    (note,) = planned(files, {f"file:/etc/iscsi/iscsid.conf:{name}": "64"}, known=known).notes
+    assert note.startswith(f"{place} keeps {name} = 8")
+    assert note.endswith(f"iscsiadm -m node -T iqn.x -p 192.0.2.1:3260 -o update -n {name} -v 64")
     files = {
         "/etc/multipath.conf": "defaults {\n}\n",
         "/etc/multipath/conf.d/x.conf": "defaults {\n prio alua\n}\n",
