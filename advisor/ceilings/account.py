@@ -78,5 +78,5 @@ def unknown_quota(facts: Facts, declared: Declared) -> str | None:
     in_cloud = facts.host.cloud is not None and facts.host.cloud.provider == "aws"
     if declared.quota is not None or not (in_cloud or any(disk.model == EBS_MODEL for disk in facts.disks)):
         return None
-    what = "the types and IOPS of its volumes (--volumes FILE) and " if not declared.volume else ""
-    return f"what counts are {what}the account's own quotas, which AWS alone knows: {LIST_COMMAND}"
+    own = f"AWS alone knows the account's own values: {LIST_COMMAND}"
+    return own if declared.volume else f"no volume's type and IOPS are declared (--volumes FILE), and {own}"

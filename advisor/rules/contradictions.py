@@ -59,7 +59,7 @@ HUGE_PAGES = _between(
     ("never for Oracle, always for SQL Server.", sources.TUNED_ORACLE),
     ("always for HPC computing nodes.", sources.TUNED_HPC),
     what_we_do="The mode is set only by a profile that names it, and is part of its plan. enabled=always together "
-    "with defrag=always is reported, and becomes advice only where the kernel counts stalls.",
+    "with defrag=always is reported only where the kernel counts stalls.",
 )
 
 ZONE_RECLAIM = _between(

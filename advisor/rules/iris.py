@@ -182,7 +182,7 @@ PARTS_APART = Rule(
     why="The article's tests 1 and 2 give each a volume of its own, so that the bursts of the WIJ do not hold up "
     "the reads of the databases.",
     helps_when="Measuring and sizing: IOPS and MB/s are bought for each part by what it writes.",
-    hurts_when="Nothing is wrong with it; three volumes are paid for and watched.",
+    hurts_when="Nothing is wrong with it; each volume is paid for and watched.",
     sources=(sources.IRIS_GP3,),
     function=parts_apart,
 )
