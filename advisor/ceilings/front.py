@@ -208,7 +208,10 @@ def _local(facts: Facts) -> Front | None:
         why = f"applications on this host use the disks; LLT sends a copy of each write over {_named(mirror)} (FSS)"
         return Front("local", why, mirror=mirror)
     if signs is not None:
-        return Front("local", "applications on this host use the disks (InfoScale): no link is on the way")
+        why = "applications on this host use the disks (InfoScale): no link is on the way"
+        if signs.mirrors is None and facts.llt:
+            why = "applications on this host use the disks (InfoScale); whether LLT mirrors their writes is not known"
+        return Front("local", why)
     if facts.iris:
         return Front("local", "InterSystems IRIS on this host uses the disks: no link is on the way")
     if facts.host.cloud is not None:

@@ -334,8 +334,8 @@ class _Host:
             return "the type is not in the table" if self.hired.name else "the firmware does not tell the type"
         if stage == "network":
             links = physical(one.members, self.facts)
-            told = [wire_of(link, timestamps=True) for link in links]
-            silent = next((f"{each.link}: {each.why}" for each in told if each.mb_per_s is None), None)
+            carried = [wire_of(link, timestamps=True) for link in links]
+            silent = next((f"{each.link}: {each.why}" for each in carried if each.mb_per_s is None), None)
             return silent or "the links that carry it are not known"
         return "not declared"
 

@@ -106,8 +106,8 @@ def changed(scene: Scene, changes: Iterable[Change]) -> tuple[Scene, tuple[str, 
     InvalidInputError that names the field and what is possible."""
     words = []
     for one in changes:
-        scene, told = _APPLY[one.key](scene, one)
-        words.append(f"{one.text}: {told}")
+        scene, result = _APPLY[one.key](scene, one)
+        words.append(f"{one.text}: {result}")
     return scene, tuple(words)
 
 
@@ -430,12 +430,12 @@ def _instance(scene: Scene, change: Change) -> tuple[Scene, str]:
     made = msgspec.structs.replace(
         host, cloud=Cloud(provider, change.value), virtualization=runs_on if is_cloud else host.virtualization
     )
-    told = f"in place of {before or 'no known type'}"
+    result = f"in place of {before or 'no known type'}"
     if not any(disk.model == EBS_MODEL for disk in facts.disks) and not any(
         one.type != "drive" for one in scene.declared.volume
     ):
-        told += "; no EBS volume is here that it would carry"
-    return msgspec.structs.replace(scene, facts=msgspec.structs.replace(facts, host=made)), told
+        result += "; no EBS volume is here that it would carry"
+    return msgspec.structs.replace(scene, facts=msgspec.structs.replace(facts, host=made)), result
 
 
 def _raid(scene: Scene, change: Change) -> tuple[Scene, str]:
@@ -462,8 +462,8 @@ def _raid(scene: Scene, change: Change) -> tuple[Scene, str]:
         made[one.device] = msgspec.structs.replace(
             one, level=change.value, data_disks=None, structure=None, size_bytes=size
         )
-    told = ", ".join(f"{one.name} ({one.level or 'level unknown'})" for one in arrays)
-    return msgspec.structs.replace(scene, facts=_with_arrays(scene.facts, made)), f"in place of {told}"
+    result = ", ".join(f"{one.name} ({one.level or 'level unknown'})" for one in arrays)
+    return msgspec.structs.replace(scene, facts=_with_arrays(scene.facts, made)), f"in place of {result}"
 
 
 def _arrays(scene: Scene, change: Change, fits: Callable[[Array], bool]) -> tuple[Array, ...]:
@@ -496,8 +496,8 @@ def _stripes(scene: Scene, change: Change) -> tuple[Scene, str]:
         if count > members:
             raise _wrong(change.text, f"field stripes: {one.name} lies on {members} devices", f"1 to {members}")
         made[one.device] = msgspec.structs.replace(one, level="striped", data_disks=count, structure=None)
-    told = ", ".join(f"{one.name} over {len(dict.fromkeys(one.members))} devices" for one in arrays)
-    return msgspec.structs.replace(scene, facts=_with_arrays(scene.facts, made)), told
+    result = ", ".join(f"{one.name} over {len(dict.fromkeys(one.members))} devices" for one in arrays)
+    return msgspec.structs.replace(scene, facts=_with_arrays(scene.facts, made)), result
 
 
 def _number(change: Change, low: int, high: int) -> int:
@@ -538,18 +538,18 @@ def _mtu(scene: Scene, change: Change) -> tuple[Scene, str]:
     stacked = {one.name: one for link in found for one in above(link.name, links)}
     made = {name: msgspec.structs.replace(link, mtu=mtu) for name, link in stacked.items()}
     fixed = [link.name for link in found if link.kind == "infiniband"]
-    told = f"on {_listed(link.name for link in found)}" if found else "no link is on the way from here to the storage"
+    result = f"on {_listed(link.name for link in found)}" if found else "no link is on the way from here to the storage"
     if fixed:
-        told += f"; RDMA over {', '.join(fixed)} does not use it"
-    return _with_links(scene, made), told
+        result += f"; RDMA over {', '.join(fixed)} does not use it"
+    return _with_links(scene, made), result
 
 
 def _speed(scene: Scene, change: Change) -> tuple[Scene, str]:
     mbps = _mbps(change, change.value)
     found = _storage_links(scene, change)
     made = {link.name: msgspec.structs.replace(link, speed_mbps=mbps, carrier=True, state="up") for link in found}
-    told = f"on {_listed(link.name for link in found)}" if found else "no link is on the way from here to the storage"
-    return _with_links(scene, made), told
+    result = f"on {_listed(link.name for link in found)}" if found else "no link is on the way from here to the storage"
+    return _with_links(scene, made), result
 
 
 def _mbps(change: Change, text: str) -> int:

@@ -22,7 +22,11 @@ def add_what_if(page: Page, before: Ceiling, found: WhatIf) -> None:
         page.bullet(given)
     after = found.host
     if not found.changes_ceiling:
-        page.add(Span(_("The ceiling of the host does not change."), "bold"), indent=2)
+        is_known = before.read_mb_s is not None or before.write_mb_s is not None
+        same = _("The ceiling of the host does not change.")
+        page.add(
+            Span(same if is_known else _("The ceiling of the host is unknown before and after."), "bold"), indent=2
+        )
         if after.binds:
             page.add(binding_words(after.read_mb_s or after.write_mb_s, after.binds), indent=2, hang=2)
     words = (_("before"), _("after"), _("change"), _("what"))

@@ -90,6 +90,15 @@ def test_a_change_behind_what_binds_changes_nothing_and_the_page_says_so() -> No
     assert "The ceiling of the host does not change. 235 MB/s, bound by links (eth0, eth1)" in text
 
 
+def test_an_unknown_ceiling_is_not_called_unchanged() -> None:
+    blind = msgspec.structs.replace(
+        metal(), declared=Declared(), front=Front("local", "here"), surroundings=Surroundings()
+    )
+    limits, after = ask(blind, "raid=raid10")
+    assert not after.changes_ceiling
+    assert "unknown before and after" in " ".join(limits_text(limits, width=80, color=False).split())
+
+
 def test_jumbo_frames_leave_more_of_the_wire() -> None:
     _, after = ask(metal(), "mtu=9000")
     assert after.host.read_mb_s == near(2 * 125 * 8948 / 9038)
