@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from advisor.errors import RefusedError
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.journal import Store
 from advisor.rules.infoscale import profile_of
+from advisor.script import rollback_script
 from advisor.transaction import roll_back
 from tests.plan.system import FILES, GIB, Link, applied, host, llt, planned, states, system, values
 from tests.plan.system import PORTS as PORTS_OF
@@ -243,3 +245,15 @@ def test_two_lines_of_one_tag_are_not_guessed_between(tmp_path: Path) -> None:
 def test_jumbo_frames_alone_stay_refused(tmp_path: Path) -> None:
     node(tmp_path, "udp", MIRRORED, ports=narrow("eth2"))
     assert states(planned(tmp_path, "jumbo-frames"))["link:eth2:mtu"] == "blocked"
+
+
+def test_the_rollback_script_restores_llttab_and_the_reserved_ports(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, files=RANGE, ports=narrow("eth1", "eth2"))
+    before = host(tmp_path).read("/etc/llttab")
+    script = rollback_script(applied(tmp_path, "infoscale-fss-udp"))
+    assert host(tmp_path).read("/etc/llttab") != before
+    words = ("sh", "-s", "--", "--any-host", "--root", str(tmp_path / "root"))
+    done = subprocess.run(words, input=script, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert host(tmp_path).read("/etc/llttab") == before
+    assert (tmp_path / "root/proc/sys/net/ipv4/ip_local_reserved_ports").read_text() == "\n"
