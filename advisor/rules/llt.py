@@ -85,7 +85,7 @@ def _default_unknown(reasons: list[str]) -> Finding:
     return FLOW_CONTROL_DEFAULT.found(
         "info",
         title="LLT's high-water marks were set by hand, and the default is unknown",
-        why="Whether they are raised already cannot be told: the default differs between releases.",
+        why="Whether they are raised already is not known: the default differs between releases.",
         evidence={"detail": tuple(reasons)},
         advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of the same "
         "release",

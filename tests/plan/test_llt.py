@@ -121,7 +121,7 @@ def both(value: int) -> tuple[str, ...]:
         # Nothing in llttab, and a value that releases ship with.
         ((1000, 1000), (), {}, ("1000", "2000")),
         ((200, 200), (), {}, ("200", "400")),
-        # The administrator's values, of which the default cannot be told.
+        # The administrator's values, of which the default is not known.
         ((1500, 1500), both(1500), {}, "blocked"),
         ((4000, 4000), both(4000), {}, "blocked"),
         ((1000, 1000), both(1000), {}, "blocked"),
