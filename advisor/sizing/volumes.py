@@ -22,7 +22,7 @@ from advisor.sizing.demand import Demand
 from advisor.sizing.records import Cloud, Purchase
 
 MOST_STRIPES: Final = 16
-"""Volumes of one stripe at most, unless a layout asks for more; a machine takes few more beside its other devices."""
+"""Volumes of one stripe at most, unless a layout asks for more; a machine has room for few more."""
 MOST_ASKED: Final = 64
 _EBS_LIMITS: Final = f"{ebs.GUIDE}; limits of 2026"
 _EBS_LATENCY: Final = "Amazon EBS user guide, EBS optimization and volume types"
