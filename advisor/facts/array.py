@@ -35,7 +35,7 @@ class PathGroup(msgspec.Struct, frozen=True):
     """A priority group of a multipath map, as device-mapper's table has it.
 
     ``selector`` is round-robin, service-time …; ``requests_per_turn`` what one path gets before the next has its turn,
-    None where that is not told or not the same for all. ``paths`` by `Disk.name`.
+    None where that is unknown or not the same for all. ``paths`` by `Disk.name`.
     """
 
     selector: str

@@ -87,10 +87,10 @@ def _selector(array: Array, values: Values, facts: Facts) -> Selected:
     others = "--set selector=service-time changes it"
     if not speeds:
         return _left(won, f"{current}{at} is left: the speeds of its links are not known; {others}", "by-hand")
-    told = ", ".join(f"{name} {speed:,} Mbit/s" for name, speed in speeds.items())
+    shown = ", ".join(f"{name} {speed:,} Mbit/s" for name, speed in speeds.items())
     if len(set(speeds.values())) == 1:
-        return _left(won, f"{current}{at} is left: its links are equal ({told}), and it loads each alike; {others}")
-    return _written(path, place, f"The links of {array.name} are unequal: {told}.")
+        return _left(won, f"{current}{at} is left: its links are equal ({shown}), and it loads each alike; {others}")
+    return _written(path, place, f"The links of {array.name} are unequal: {shown}.")
 
 
 def _new_place(array: Array, facts: Facts) -> tuple[str, str]:

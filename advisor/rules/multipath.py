@@ -83,7 +83,7 @@ def winning(facts: Facts, array: Array, key: str) -> SiteSetting | None:
 
 
 def unclear(facts: Facts, array: Array, key: str) -> str | None:
-    """Why it cannot be told which line holds; None where it can."""
+    """Why it is unknown which line holds; None where it is known."""
     won = winning(facts, array, key)
     if won is not None and won.scope != "defaults":
         return None

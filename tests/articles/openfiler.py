@@ -94,12 +94,12 @@ class Machine(IscsiTree):
         numbers = {disk: self.files[f"{self._block(disk)}/dev"].strip() for disk in disks}
         size = len(disks) // groups
         parts = [disks[at : at + size] for at in range(0, len(disks), size)]
-        told = " ".join(
+        table = " ".join(
             f"{selector} 0 {len(part)} {len(per_path)} "
             + " ".join(f"{numbers[disk]} {' '.join(per_path)}" for disk in part)
             for part in parts
         )
-        self.answer(("dmsetup", "table"), f"{name}: 0 8192 multipath 0 0 {len(parts)} 1 {told}\n")
+        self.answer(("dmsetup", "table"), f"{name}: 0 8192 multipath 0 0 {len(parts)} 1 {table}\n")
         states = " ".join(
             f"{'A' if at == 0 else 'E'} 0 {len(part)} 1 " + " ".join(f"{numbers[disk]} A 0 0" for disk in part)
             for at, part in enumerate(parts)

@@ -36,6 +36,7 @@ def archive(path: Path, name: str, target: str = "") -> Path:
 
 
 CASES = [
+    (("scan", "--interval", "1", "--root", "/proc"), 2, "a capture has one reading"),
     (("plan", "jumbo"), 2, "there is no profile 'jumbo'"),
     (("apply", "jumbo", "--yes"), 2, "there is no profile 'jumbo'"),
     (("plan", "jumbo-frames", "--set", "mtu=70000"), 2, "1280..65535"),
