@@ -20,6 +20,8 @@ CONF: Final = "/etc/multipath.conf"
 CONF_D: Final = "/etc/multipath/conf.d/"
 DEVICE: Final = "devices/device"
 SETS_ONE_SINCE: Final = (4, 6)
+# Characters of a product; a vendor has 8 (SPC, INQUIRY).
+_SCSI_TEXT: Final = 16
 # What they have in place of overrides is all_devs, in a device section (RHEL 7, DM Multipath).
 _WITHOUT_OVERRIDES: Final = re.compile(r"\.el[567](?:[._]|$)")
 
@@ -120,10 +122,11 @@ def _is_for(facts: Facts, array: Array, one: SiteSetting) -> bool | None:
 
 def _fits(pattern: str, text: str | None) -> bool | None:
     """Whether an extended regular expression is found in the text, as multipath looks for it."""
-    if text is None:
+    # A repeated group can take endless time; what one means is left open.
+    if text is None or re.search(r"\)[*+{]", pattern):
         return None if pattern else True
     try:
-        return re.search(pattern, text[:64]) is not None
+        return re.search(pattern, text[:_SCSI_TEXT]) is not None
     except re.error:
         return pattern == text
 

@@ -7,9 +7,21 @@ from typing import Any
 import pytest
 
 from advisor.facts.iscsi import Iscsi, IscsiSession
-from advisor.rules import iscsi, iscsi_sessions, judge, parse_workload
-from tests.rules.build import GIB, facts, nothing_known, replaced
-from tests.rules.cases_iscsi import FIRES, SILENT, TARGET, exports, node, over, path
+from advisor.rules import iscsi, iscsi_sessions, judge, multipath, parse_workload
+from tests.rules.build import GIB, disk, facts, nothing_known, replaced
+from tests.rules.cases_iscsi import (
+    FIRES,
+    MAP,
+    MAPPED,
+    OLD,
+    SILENT,
+    TARGET,
+    exports,
+    node,
+    over,
+    path,
+    set_in_file,
+)
 from tests.rules.test_rules import findings_of
 
 
@@ -94,3 +106,12 @@ def test_a_command_for_unequal_links_names_them() -> None:
         {"iscsi": over("eth1", "e;reboot"), "links": (path("eth1", 1), path("e;reboot", 2, mtu=1500))},
     )
     assert "advisor plan iscsi --set 'links=eth1,e;reboot'" in found.advice
+
+
+def test_a_device_section_that_would_take_endless_time_is_left_open() -> None:
+    disks = tuple(disk(name, model="a" * 60, detail={"vendor": "LIO"}) for name in ("sda", "sdb"))
+    for product, doubt in (("(a+)+b", True), ("a+b", False), ("[", False)):
+        line = set_in_file("rr_min_io_rq", "1000", f"devices/device[LIO,{product}]")
+        host = facts(**MAPPED, arrays=(MAP,), disks=disks, host=OLD, site_settings=(line,))
+        assert (multipath.unclear(host, MAP, "rr_min_io_rq") is not None) is doubt
+        assert multipath.winning(host, MAP, "rr_min_io_rq") is None
