@@ -201,6 +201,11 @@ class Trial:
         self.pending: str | None = None
         """What was being set when it failed: its live value is ours, whatever it reads."""
 
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What the trial switches."""
+        return self._plan.changes
+
     def put_in(self, tunables: Collection[str] | None = None) -> None:
         """Every value after, or those of ``tunables`` alone, read back. Raises CommandError."""
         for change in self._plan.changes:

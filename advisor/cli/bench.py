@@ -22,6 +22,7 @@ from advisor.cli.measuring import (
     chosen_settings,
     exit_code,
     print_result,
+    repeated_options,
     say_where_kept,
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
@@ -105,12 +106,25 @@ def bench(
     )
     names = require_workloads(swept(expand_workloads(workloads or ()), threads))
 
+    options = repeated_options(
+        {
+            "--place": places,
+            "--budget": budget,
+            "--byte-budget": byte_budget,
+            "--seconds": seconds,
+            "--file-size": size,
+            "--target-memory": target_memory,
+            "--volume": volume,
+            "--force": force,
+        }
+    )
+
     def tell(found: Bench) -> None:
         say_where_kept(found)
         print_result(found, as_json=as_json)
 
     try:
-        found = measure(live_host(), names, chosen, progress=show_progress(say))
+        found = measure(live_host(), names, chosen, options=options, progress=show_progress(say))
     except InterruptedBenchError as stopped:
         tell(stopped.bench)
         say(f"advisor: {stopped.message}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -157,6 +157,19 @@ def _raw(
             hint="advisor scan --json prints the serial number of each disk",
         )
     return RawDevice(str(path.absolute()), serial, allow_raw_writes)
+
+
+def repeated_options(given: Mapping[str, object]) -> tuple[str, ...]:
+    """The options of a call as words that repeat it: those that were given, flags without a value."""
+    words: list[str] = []
+    for name, value in given.items():
+        if isinstance(value, list | tuple):
+            words += [f"{name}={one}" for one in value]
+        elif value is True:
+            words.append(name)
+        elif value is not None and value is not False:
+            words.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
+    return tuple(words)
 
 
 def exit_code(result: Proof | Bench) -> int:

@@ -26,6 +26,7 @@ from advisor.cli.measuring import (
     chosen_settings,
     exit_code,
     print_result,
+    repeated_options,
     say_where_kept,
 )
 from advisor.cli.output import say, settings
@@ -164,30 +165,30 @@ def prove(
 
         check_destination(peer_ssh)
     second = (peer_ssh, peer_address) if peer_ssh is not None else None
+    options = repeated_options(
+        {
+            "--set": pairs,
+            "--place": places,
+            "--budget": budget,
+            "--byte-budget": byte_budget,
+            "--seconds": seconds,
+            "--file-size": size,
+            "--target-memory": target_memory,
+            "--volume": volume,
+            "--reconnect": reconnect,
+            "--allow-remount": allow_remount,
+            "--force": force,
+        }
+    )
     if arms is not None:
         from advisor.cli.prove_arms import prove_arms
 
-        named = (
-            *(("--set", pair) for pair in pairs or ()),
-            *(("--place", place) for place in places or ()),
-            ("--budget", budget),
-            ("--byte-budget", byte_budget),
-            ("--seconds", seconds),
-            ("--file-size", size),
-            ("--target-memory", target_memory),
-            ("--volume", volume),
-            ("--reconnect", reconnect),
-        )
-        options = (
-            *(f"{option}={value}" for option, value in named if value is not None),
-            *(["--allow-remount"] if allow_remount else []),
-            *(["--force"] if force else []),
-        )
         means = {"reconnect": reconnect, "allow_remount": allow_remount}
         return prove_arms(
             arms, workloads or (), settings(pairs), chosen, second, means, options, html, svg, as_json=as_json
         )
-    need_root()
+    if not self_test or raw_device is not None or peer_ssh is not None:
+        need_root()
     progress = show_progress(say)
 
     def measure() -> Proof:
@@ -196,7 +197,12 @@ def prove(
         peer = SecondHost(*second) if second is not None else None
         if self_test:
             return noise_floor(
-                live_host(), workloads or [usual_workload(chosen)], chosen, second=peer, progress=progress
+                live_host(),
+                workloads or [usual_workload(chosen)],
+                chosen,
+                second=peer,
+                options=options,
+                progress=progress,
             )
 
         return prove_profile(
@@ -208,6 +214,7 @@ def prove(
             reconnect=reconnect,
             allow_remount=allow_remount,
             second=peer,
+            options=options,
             progress=progress,
             say=say,
         )

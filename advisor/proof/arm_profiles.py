@@ -47,6 +47,7 @@ from advisor.proof.protocol import (
     require_measurable,
 )
 from advisor.proof.records import Claim, Setting, Subject, ToggleClass
+from advisor.proof.relevance import TOGGLE_CLASSES, require_visible, toggle_class
 from advisor.proof.schedule import Mode, Schedule
 from advisor.proof.scratch import require_space
 from advisor.proof.target import Target
@@ -56,7 +57,6 @@ from advisor.workflow import plan_profiles, refuse_while_one_waits
 
 MAX_ARMS = 8
 BLOCKS = {"quick": 12, "default": 16, "deep": 32}
-_STRICTEST: tuple[ToggleClass, ...] = ("T0", "T1", "T2", "T3")
 
 
 class ArmPlan(msgspec.Struct, frozen=True):
@@ -159,10 +159,10 @@ def _arm(host: Host, name: str, values: Mapping[str, str], settings: Settings, f
     profile = load(name)
     if profile.proof is None:
         raise UsageError(f"profile {name} does not say how it is proven", hint="it has no [proof] table")
-    if profile.proof.toggle == "T3":
-        raise RefusedError(f"{name}: its values need a reboot or a rebuild, so it cannot be an arm of a session")
     own = {key: value for key, value in values.items() if key in profile.parameters}
     plan = live_changes(plan_profiles(host, [name], own, runtime_only=True, store=store, facts=facts))
+    if toggle_class(profile.proof.toggle, plan.changes) == "T3":
+        raise RefusedError(f"{name}: its values need a reboot or a rebuild, so it cannot be an arm of a session")
     require_changes(plan, profile)
     return ArmPlan(name, profile, plan, fio_node(profile, settings, facts))
 
@@ -207,9 +207,11 @@ def _measured(
         for one, subject in zip(arms, subjects, strict=True)
     ]
     hook = next((one for one in hooks if one is not None), None)
+    loads, hidden = [get(name) for name in workloads], list[str]()
     for one, subject in zip(arms, subjects, strict=True):
         can_reconnect = hook is not None or reconnects_itself(subject)
         require_measurable(subject, _Class(one), ground.target, settings, can_reconnect=can_reconnect)
+        hidden += require_visible(host, one.plan, ground.target, loads)
     checks = {one.name: path_check(host, facts, one.plan, ground.target, means.say) for one in arms}
     paths = {name: check for name, check in checks.items() if check is not None}
     with caught_signals() as stop:
@@ -223,6 +225,7 @@ def _measured(
         notes = (
             *layout_notes(host, ground.target, schedule, settings, workloads, arms=count),
             *(note for check in paths.values() for note in path_notes(check)),
+            *hidden,
         )
         target = ground.target
         session = ArmsSession(
@@ -230,7 +233,7 @@ def _measured(
             workloads=tuple(workloads),
             schedule=schedule,
             margin=chosen_mode(settings).margin,
-            toggle_class=max((_class(one) for one in arms), key=_STRICTEST.index),
+            toggle_class=max((_class(one) for one in arms), key=TOGGLE_CLASSES.index),
             seed=settings.seed if settings.seed is not None else secrets.randbits(32),
             target=target.path,
             file_system=target.file_system,
@@ -266,7 +269,7 @@ class _Class:
 
 
 def _class(arm: ArmPlan) -> ToggleClass:
-    return arm.profile.proof.toggle if arm.profile.proof is not None else "T0"
+    return toggle_class(arm.profile.proof.toggle if arm.profile.proof is not None else "T0", arm.plan.changes)
 
 
 def _subject(arm: ArmPlan, workloads: Sequence[str]) -> Subject:

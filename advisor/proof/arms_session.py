@@ -17,14 +17,14 @@ from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
 from advisor.proof.arms import Reconnect, ToggleError
 from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, Block, Cell, conclude
-from advisor.proof.conductor import CONTROL_SECONDS, Progress, ProgressEvent, Settings, Stage
+from advisor.proof.conductor import Progress, ProgressEvent, Settings, Stage
 from advisor.proof.fio import FioRunner
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of, place_targets
 from advisor.proof.protocol import require_calm
 from advisor.proof.recorder import Recorder
 from advisor.proof.records import Arm, Ended, Run
-from advisor.proof.schedule import REPEAT_SHARE
+from advisor.proof.schedule import CONTROL_SECONDS, REPEAT_SHARE
 from advisor.proof.target import Target
 from advisor.proof.workloads import NULL_CONTROL, get
 

@@ -54,9 +54,11 @@ def bench(
     settings: Settings,
     *,
     runner: FioRunner | None = None,
+    options: Sequence[str] = (),
     progress: Progress = silent,
 ) -> Bench:
     """Measure workloads on the host as it is. Of the settings, those on arms and profiles mean nothing here.
+    ``options`` are recorded, as the words that repeat the call.
 
     Raises UnknownWorkloadError and RefusedError before anything is written, InterruptedBenchError with the partial
     result after a signal.
@@ -84,6 +86,7 @@ def bench(
             gate=gate,
             forced=bool(gate.busy),
             raw_device=target.raw,
+            options=tuple(options),
             notes=tuple(layout_notes(host, target, plan, settings, names, arms=1)),
         )
         event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan, workloads=len(names))

@@ -21,11 +21,13 @@ from advisor.proof.records import Ended, Run, Setting, ToggleClass
 from advisor.proof.schedule import Schedule
 from advisor.proof.statistics import (
     TOST_CONFIDENCE,
+    Tested,
     hodges_lehmann,
     holm,
     median,
     minimum_detectable_effect,
     signed_rank,
+    step_down,
 )
 from advisor.proof.target import RawDevice
 from advisor.proof.workloads import NULL_CONTROL, get
@@ -192,7 +194,7 @@ def conclude(session: ArmsSession) -> ArmsProof:
     blocks = counted_blocks(session)
     pairs = [(arm, workload) for arm in session.arms[1:] for workload in session.workloads]
     samples = [_effects(blocks, arm, workload) for arm, workload in pairs]
-    levels = _levels([signed_rank(one).p_value for one in samples])
+    levels = step_down([signed_rank(one).p_value for one in samples], ALPHA)
     effects = tuple(
         _effect(blocks, arm, workload, sample, level, session.margin)
         for (arm, workload), sample, level in zip(pairs, samples, levels, strict=True)
@@ -222,30 +224,8 @@ def _effects(blocks: Sequence[Block], arm: str, workload: str) -> list[float]:
     return [METRICS[metric].sign * math.log(after / before) for before, after in ratios(blocks, arm, workload, metric)]
 
 
-class _Level(msgspec.Struct, frozen=True):
-    """What Holm's procedure makes of one p value: the adjusted one, the level it was tested at, the decision."""
-
-    p_value: float
-    p_holm: float
-    alpha: float
-    is_significant: bool
-
-
-def _levels(p_values: Sequence[float]) -> list[_Level]:
-    """Every comparison below the first that fails is tested at that one's level: the procedure stops there."""
-    count = len(p_values)
-    order = sorted(range(count), key=p_values.__getitem__)
-    stop = next((step for step, index in enumerate(order) if p_values[index] > ALPHA / (count - step)), count)
-    adjusted = holm(p_values)
-    found: dict[int, _Level] = {}
-    for step, index in enumerate(order):
-        alpha = ALPHA / (count - min(step, stop))
-        found[index] = _Level(p_values[index], adjusted[index], alpha, step < stop)
-    return [found[index] for index in range(count)]
-
-
 def _effect(
-    blocks: Sequence[Block], arm: str, workload: str, sample: Sequence[float], level: _Level, margin: float
+    blocks: Sequence[Block], arm: str, workload: str, sample: Sequence[float], level: Tested, margin: float
 ) -> Effect:
     metric = get(workload).metric
     described = METRICS[metric]
@@ -253,7 +233,7 @@ def _effect(
     if not sample:
         return empty
     seen = ratios(blocks, arm, workload, metric)
-    interval, equivalence = hodges_lehmann(sample, 1 - level.alpha, TOST_CONFIDENCE)
+    interval, equivalence = hodges_lehmann(sample, 1 - level.level, TOST_CONFIDENCE)
     bounds = sorted(math.exp(described.sign * bound) for bound in (interval.low, interval.high))
     is_same = len(sample) >= EQUIVALENCE_BLOCKS and equivalence.lies_within(math.log1p(margin))
     call: Call = "no-difference" if is_same else "inconclusive"
@@ -270,7 +250,7 @@ def _effect(
         confidence=interval.confidence,
         p_value=level.p_value,
         p_holm=level.p_holm,
-        minimum_detectable_effect=minimum_detectable_effect(sample, level.alpha),
+        minimum_detectable_effect=minimum_detectable_effect(sample, level.level),
         latency_p99_ratio=_median_ratio(blocks, arm, workload, "latency_p99"),
         cpu_ratio=_median_ratio(blocks, arm, workload, "cpu_per_io"),
     )

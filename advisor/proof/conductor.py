@@ -22,17 +22,17 @@ from advisor.proof.credits import Volume
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of, place_targets
 from advisor.proof.recorder import Recorder
-from advisor.proof.records import Arm, Ended, Pair, Proof, Run, Session, measured_workloads
-from advisor.proof.schedule import CONTROL_EVERY, REPEAT_SHARE, ModeName, Schedule
+from advisor.proof.records import Arm, Ended, Hold, Pair, Proof, Run, Session, measured_workloads
+from advisor.proof.schedule import CONTROL_SECONDS, HOLD_SECONDS, REPEAT_SHARE, ModeName, Schedule
 from advisor.proof.scratch import DEFAULT_KEEP, Keep
 from advisor.proof.target import RawDevice, Target
 from advisor.proof.verdict import decide, is_settled
 from advisor.proof.workloads import Workload, get
 
-CONTROL_SECONDS = 1.0
 SEQUENCE_RUNS = 8
+MAX_HOLD_RUNS = 60
 
-Stage = Literal["plan", "scratch", "warm-up", "pair", "round", "block", "restore"]
+Stage = Literal["plan", "scratch", "warm-up", "pair", "round", "block", "hold", "restore"]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,6 +180,7 @@ class Conductor:
             return
         self._warm_up("B")
         self._measure_pairs()
+        self._hold_arms()
 
     # -- records -------------------------------------------------------------------------------------------------
 
@@ -315,7 +316,7 @@ class Conductor:
             self.arms.place(arm)
             for workload in self.workloads:
                 runs.append(self._run(arm, workload, self.schedule.seconds_per_run))
-            if self.control is not None and index % CONTROL_EVERY == CONTROL_EVERY - 1:
+            if self.control is not None:
                 control_runs.append(self._run(arm, self.control, min(CONTROL_SECONDS, self.schedule.seconds_per_run)))
         judged = self.measurer.judged(runs)
         pair = Pair(index, attempt, "".join(order), judged, tuple(control_runs), contaminated=bool(lamps_of(judged)))
@@ -323,6 +324,31 @@ class Conductor:
         self.recorder.update(pairs=(*self.session.pairs, pair))
         self.pace.seconds.append(time.monotonic() - began)
         return pair
+
+    def _hold_arms(self) -> None:
+        """Before "no difference" is said: each arm for a longer time, as an effect may come after the pairs' end."""
+        if self.settings.self_test:
+            return
+        self.recorder.update(wants_hold=True)
+        session = msgspec.structs.replace(self.session, wants_hold=False)
+        if decide(session).tendency != "no-difference" or not self.pace.has_seconds(2 * self._hold_seconds()):
+            return
+        names = dict.fromkeys(claim.workload for claim in self.session.subject.claims)
+        holds = []
+        order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
+        for arm in order:
+            self._show("hold")
+            self.arms.place(arm)
+            began, runs = time.monotonic(), list[Run]()
+            while time.monotonic() - began < HOLD_SECONDS or len(runs) < 3 * len(names):
+                if not self.pace.has_bytes(self.measurer.bytes_written, 1) or len(runs) >= MAX_HOLD_RUNS * len(names):
+                    break
+                runs += [self._run(arm, get(name), self.schedule.seconds_per_run) for name in names]
+            holds.append(Hold(arm, tuple(runs)))
+        self.recorder.update(holds=tuple(holds))
+
+    def _hold_seconds(self) -> float:
+        return HOLD_SECONDS + self.schedule.pair_seconds
 
     def _supersede(self, old: Pair) -> None:
         pairs = tuple(

@@ -255,6 +255,10 @@ class Pace:
         """Whether one more can end before the budget does."""
         return time.monotonic() + self.expected_seconds + RESERVE_SECONDS <= self._deadline()
 
+    def has_seconds(self, seconds: float) -> bool:
+        """Whether so much more fits into the budget."""
+        return time.monotonic() + seconds + RESERVE_SECONDS <= self._deadline()
+
     def has_bytes(self, bytes_written: int, pairs: int) -> bool:
         """Whether that many more may be written."""
         return bytes_written + pairs * self._bytes_each() <= self._schedule.byte_budget

@@ -25,6 +25,7 @@ from advisor.proof.path import PathCheck, find_peer, path_check, peer_target, re
 from advisor.proof.peer import Ssh
 from advisor.proof.protocol import chosen_target, prove, self_test
 from advisor.proof.records import Arm, Proof, Setting, Subject, ToggleClass, claims_for, measured_workloads
+from advisor.proof.relevance import require_visible, toggle_class
 from advisor.proof.remount import Remount, make_remount
 from advisor.proof.target import Target
 from advisor.proof.workloads import get
@@ -52,7 +53,7 @@ class ProfileToggle:
         self._running = running
         self._place_node = place_node
         self._path = path
-        self.toggle_class: ToggleClass = profile.proof.toggle
+        self.toggle_class: ToggleClass = toggle_class(profile.proof.toggle, running.changes)
         self.settle_seconds = profile.proof.settle_seconds
 
     def place(self, arm: Arm) -> None:
@@ -133,13 +134,16 @@ def noise_floor(
     settings: Settings,
     *,
     second: SecondHost | None = None,
+    options: Sequence[str] = (),
     progress: Progress = silent,
 ) -> Proof:
     """`self_test` on a target, between two hosts, or both."""
     has_target = bool(settings.target or settings.raw)
     claims = measurable_claims(workloads, has_target=has_target, has_peer=second is not None)
     ground = ground_for(host, claims, settings, second)
-    return self_test(host, claims, settings, runner=ground.runner, target=ground.target, progress=progress)
+    return self_test(
+        host, claims, settings, runner=ground.runner, target=ground.target, options=options, progress=progress
+    )
 
 
 def prove_profile(
@@ -152,13 +156,15 @@ def prove_profile(
     reconnect: str | None = None,
     allow_remount: bool = False,
     second: SecondHost | None = None,
+    options: Sequence[str] = (),
     progress: Progress = silent,
     say: Callable[[str], None] = lambda _: None,
     store: Store | None = None,
 ) -> Proof:
     """Measure a profile on this host and judge it; ``workloads`` replace the profile's own claims.
 
-    ``second`` is the peer of network workloads; where only such are measured, ``settings.target`` may be empty.
+    ``options`` are recorded, as the words that repeat the call. ``second`` is the peer of network workloads; where only
+    such are measured, ``settings.target`` may be empty.
     ``reconnect`` is a command that makes connections or mounts anew after each toggle, ``allow_remount`` lets the
     target be unmounted and mounted again for that. With ``keep_if_gain`` a proven gain is then applied, persisted, as a
     transaction of its own. Raises what planning, `trial` and `prove` raise.
@@ -181,7 +187,7 @@ def prove_profile(
         plan = live_changes(plan_profiles(host, [name], values, runtime_only=True, store=kept, facts=facts))
         require_changes(plan, profile)
         means = Means(second, reconnect, allow_remount, progress, say)
-        proof = _measured(host, profile, plan, facts, claims, settings, means, kept)
+        proof = _measured(host, profile, plan, facts, claims, settings, means, kept, options)
     if not (settings.keep_if_gain and proof.is_gain):
         return proof
     done = apply_profiles(host, [name], values, progress=say, store=kept)
@@ -199,12 +205,15 @@ def _measured(
     settings: Settings,
     means: Means,
     store: Store,
+    options: Sequence[str],
 ) -> Proof:
     """The session itself, between the refusals that only this host can tell and the mount that must be back."""
     subject = _subject(profile, claims)
     node = fio_node(profile, settings, facts)
+    own_class = toggle_class(profile.proof.toggle, plan.changes) if profile.proof is not None else "T0"
     require_other_way_in(host, facts, plan, force=settings.force)
     ground = ground_for(host, claims, settings, means.second)
+    hidden = require_visible(host, plan, ground.target, [get(name) for name in measured_workloads(subject)])
     hook = reconnect_hook(host, profile, subject, ground.target, means)
     # without that permission the session is refused anyway
     path = path_check(host, facts, plan, ground.target, means.say) if settings.allow_link_flap else None
@@ -217,10 +226,16 @@ def _measured(
             reconnect=hook,
             runner=ground.runner,
             target=ground.target,
-            notes=(*path_notes(path), *_place_notes(node)),
+            notes=(*path_notes(path), *_place_notes(node), *_class_notes(profile, own_class), *hidden),
+            options=options,
             values=[Setting(one.tunable, one.before, one.after, one.why) for one in plan.changes],
             progress=means.progress,
         )
+
+
+def _class_notes(profile: Profile, own_class: ToggleClass) -> Iterable[str]:
+    if profile.proof is not None and profile.proof.toggle != own_class:
+        yield f"{profile.name} declares {profile.proof.toggle}; what it sets here is {own_class}: the stricter counts"
 
 
 def _place_notes(node: int | None) -> Iterable[str]:

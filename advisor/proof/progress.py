@@ -152,6 +152,8 @@ def stage_words(event: ProgressEvent, before: ProgressEvent | None) -> str:
             return f"filling the scratch file, {time_left(event)}"
         case "warm-up":
             return f"warming up, {time_left(event)}"
+        case "hold":
+            return f"holding each arm to see whether an effect comes late, {time_left(event)}"
         case "restore":
             return "putting the host back as it was"
     again = " again" if before is not None and (before.stage, before.pair) == (event.stage, event.pair) else ""

@@ -146,9 +146,11 @@ def prove(
     target: Target | None = None,
     notes: Iterable[str] = (),
     values: Iterable[Setting] | None = None,
+    options: Iterable[str] = (),
     progress: Progress = silent,
 ) -> Proof:
-    """Measure a change in interleaved pairs and judge it. ``values`` are what tells the arms apart, for the record.
+    """Measure a change in interleaved pairs and judge it. ``values`` are what tells the arms apart, ``options`` the
+    words that repeat the call, both for the record.
 
     ``target`` is given where it is not a directory alone (a peer, `advisor.proof.path`), with a runner that has it.
     ``toggle`` puts the arms in force and reads every tunable back; ``reconnect`` is called after it for changes that
@@ -186,6 +188,7 @@ def prove(
             peer_address=target.peer_address,
             raw_device=target.raw,
             judged_by="pair",
+            options=tuple(options),
             values=None if values is None else tuple(values),
         )
         progress(ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan))
@@ -219,9 +222,20 @@ def self_test(
     *,
     runner: FioRunner | None = None,
     target: Target | None = None,
+    options: Iterable[str] = (),
     progress: Progress = silent,
 ) -> Proof:
     """`prove` with A = A: shows the noise floor of this host, and that no gain is invented."""
     subject = Subject(profile="self-test", claims=claims_for(workloads))
     settings = replace(settings, self_test=True, keep_if_gain=False)
-    return prove(host, subject, NullToggle(), settings, runner=runner, target=target, values=(), progress=progress)
+    return prove(
+        host,
+        subject,
+        NullToggle(),
+        settings,
+        runner=runner,
+        target=target,
+        values=(),
+        options=options,
+        progress=progress,
+    )

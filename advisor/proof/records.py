@@ -26,6 +26,9 @@ ToggleClass = Literal["T0", "T1", "T2", "T3"]
 Ended = Literal["complete", "settled", "budget", "interrupted", "fault", "io-pressure", "bytes"]
 Verdict = Literal["gain", "loss", "gain-with-cost", "no-difference", "inconclusive", "invalid", "indicative"]
 
+GuardrailStatus = Literal["kept", "undecided", "broken"]
+Cost = Literal["none", "undecided", "shown"]
+
 MAX_CLAIMS = 3
 GUARDRAIL_LIMIT = 0.10
 LOSS_LIMIT = 0.01
@@ -103,6 +106,13 @@ class Pair(msgspec.Struct, frozen=True):
     whole: bool = True
 
 
+class Hold(msgspec.Struct, frozen=True):
+    """One arm held for a longer time, with run after run of each claimed workload: shows an effect that comes late."""
+
+    arm: Arm
+    runs: tuple[Run, ...]
+
+
 class Session(msgspec.Struct, frozen=True):
     """All that was measured, with the rules that were fixed beforehand. Claims carry their resolved margins.
 
@@ -137,14 +147,21 @@ class Session(msgspec.Struct, frozen=True):
     raw_device: RawDevice | None = None
     values: tuple[Setting, ...] | None = None
     judged_by: Literal["run", "pair"] = "run"
+    holds: tuple[Hold, ...] = ()
+    wants_hold: bool = False
+    """Whether "no difference" needs the arms to be held first; False in records from before that rule."""
+    options: tuple[str, ...] = ()
+    """The other options of the call, word by word: with them it measures the same again."""
 
 
 class Summary(msgspec.Struct, frozen=True):
     """One metric of one workload over all pairs that count.
 
     ``ratio`` is after over before (Hodges-Lehmann), ``ci95`` its interval with the level ``confidence`` really
-    achieved. ``effect`` is the same as a fraction in the direction of better: +0.2 is 20 % more IOPS or 1/1.2 of
-    the latency. ``minimum_detectable_effect`` and ``margin`` are fractions. ``p_value`` is not adjusted, ``p_holm`` is.
+    achieved: that of the test that the verdict rests on, so that it pays for every look and every claim. ``effect`` is
+    the same as a fraction in the direction of better: +0.2 is 20 % more IOPS or 1/1.2 of the latency. ``status`` is
+    whether a guardrail is shown to be kept or broken; ``below_margin`` a gain that is sure and smaller than the claim's
+    margin. ``minimum_detectable_effect`` and ``margin`` are fractions. ``p_value`` is not adjusted, ``p_holm`` is.
     """
 
     name: str
@@ -165,12 +182,15 @@ class Summary(msgspec.Struct, frozen=True):
     margin: float | None = None
     limit: float | None = None
     verdict: Verdict | None = None
+    status: GuardrailStatus | None = None
+    below_margin: bool | None = None
 
 
 class Proof(msgspec.Struct, frozen=True):
     """The result; its JSON is ``advisor.proof/1`` of the contract. ``tendency`` is the verdict that the claims
     alone would have given, ``reasons`` why the verdict is not that one, ``saved_to`` the file that holds every run,
-    ``values`` what told the arms apart."""
+    ``values`` what told the arms apart. ``cost`` is ``none`` where every guardrail is shown to be kept, ``shown`` where
+    one is broken; ``below_margin`` where a gain is sure and smaller than was asked for."""
 
     profile: str
     verdict: Verdict
@@ -191,12 +211,14 @@ class Proof(msgspec.Struct, frozen=True):
     session: Session
     saved_to: str | None = None
     values: tuple[Setting, ...] | None = None
+    cost: Cost = "undecided"
+    below_margin: bool = False
     schema: Literal["advisor.proof/1"] = "advisor.proof/1"
 
     @property
     def is_gain(self) -> bool:
-        """Whether a gain is proven, without a cost."""
-        return self.verdict == "gain"
+        """Whether a gain as large as was asked for is proven, and that it costs nothing."""
+        return self.verdict == "gain" and self.cost == "none" and not self.below_margin
 
 
 def claims_for(workloads: Iterable[str]) -> tuple[Claim, ...]:

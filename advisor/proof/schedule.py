@@ -20,7 +20,12 @@ from advisor.proof.workloads import Workload
 ModeName = Literal["quick", "default", "deep"]
 
 WARM_UP_RUNS = 3
-CONTROL_EVERY = 4
+CONTROL_SECONDS = 0.5
+"""The control runs in every pair: a gain counts only once the control has enough pairs to be judged."""
+EQUIVALENCE_PAIRS = 16
+"""Pairs below which "no difference" is never said."""
+HOLD_SECONDS = 20.0
+"""How long each arm is held, before "no difference" is said, to see whether an effect comes late."""
 REPEAT_SHARE = 0.5
 DEFAULT_BYTE_BUDGET = 8 * GIB
 DEVICE_SHARE = 0.01
@@ -104,12 +109,12 @@ def level_for(looks: Sequence[int]) -> float:
 
 
 def pair_seconds(workloads: Sequence[Workload], mode: Mode, place_seconds: float, arms: int = 2) -> float:
-    """Predicted duration of one pair or block: every workload in each arm, and its share of the control (in a block
-    of more than two arms, one in each); or of a round of a single arm."""
+    """Predicted duration of one pair or block: every workload and the control in each arm; or of a round of a single
+    arm."""
     arm = place_seconds + len(workloads) * (mode.seconds + FIO_OVERHEAD_SECONDS)
     if arms == 1:
         return arm
-    control = (min(1.0, mode.seconds) + FIO_OVERHEAD_SECONDS) / (CONTROL_EVERY if arms == 2 else 1)
+    control = min(CONTROL_SECONDS, mode.seconds) + FIO_OVERHEAD_SECONDS
     return arms * (arm + control)
 
 
@@ -154,6 +159,9 @@ def make_schedule(
     writing_runs = writers * arms * (WARM_UP_RUNS + pairs)
     per_run = _run_bytes(budget, files * size, writing_runs, _smallest_run(workloads))
     looks = looks_for(pairs, mode) if arms == 2 else (pairs,)
+    hold = 2 * (HOLD_SECONDS + each) if arms == 2 and pairs >= EQUIVALENCE_PAIRS else 0.0
+    if budget_seconds is not None:
+        hold = max(0.0, min(hold, budget_seconds - fixed - pairs * each))
     return Schedule(
         mode=mode.name,
         pairs=pairs,
@@ -164,7 +172,7 @@ def make_schedule(
         byte_budget=budget,
         run_write_bytes=per_run,
         predicted_bytes=files * size + per_run * writing_runs,
-        predicted_seconds=fixed + pairs * each,
+        predicted_seconds=fixed + pairs * each + hold,
         pair_seconds=each,
         arms=arms,
         device_bytes=area if is_raw else 0,

@@ -71,6 +71,8 @@ class Series(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     bytes_written: int = 0
     raw_device: RawDevice | None = None
+    options: tuple[str, ...] = ()
+    """The other options of the call, word by word: with them it measures the same again."""
 
 
 class Measured(msgspec.Struct, frozen=True):

@@ -25,12 +25,18 @@ import msgspec
 POCOCK: Mapping[int, float] = MappingProxyType({1: 0.05, 2: 0.0294, 3: 0.0221})
 """Two-sided level for each of k equally spaced looks so that all together stay at 5 % (Pocock 1977, table 1)."""
 
+POCOCK_ONE_SIDED: Mapping[int, float] = MappingProxyType({1: 0.05, 2: 0.03035, 3: 0.02345})
+"""One-sided level for each of k equally spaced looks so that all together stay at 5 % one-sided: half the two-sided
+levels for 10 % (Jennison and Turnbull, *Group Sequential Methods* (2000), table 2.1)."""
+
 POWER = 0.80
 MINIMUM_PAIRS = 6
 """With fewer pairs the smallest exact two-sided p is above .05: no data could be significant."""
 
 TOST_CONFIDENCE = 0.90
 """Two one-sided tests at 5 % each are one 90 % interval inside the margin (Schuirmann 1987)."""
+
+_TIE_BITS = 40
 
 _EFFICIENCY = 3 / math.pi
 """Asymptotic relative efficiency of the signed-rank test to the t test under normality."""
@@ -71,6 +77,21 @@ def median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def levelled(values: Sequence[float]) -> list[float]:
+    """The values with sizes that differ only by rounding made equal: ``ln(a/b)`` and ``-ln(b/a)`` differ in the last
+    bit, and are ties all the same. Sizes within one part in 2**40 of the largest count as one."""
+    sizes = sorted({abs(value) for value in values if value == value})
+    near = math.ldexp(sizes[-1], -_TIE_BITS) if sizes and math.isfinite(sizes[-1]) else 0.0
+    of: dict[float, float] = {}
+    first = before = 0.0
+    for size in sizes:
+        # zero is no size to be near to: a difference, however small, has a sign
+        first = first if before and size - before <= near else size
+        of[size] = first
+        before = size
+    return [math.copysign(of.get(abs(value), abs(value)), value) for value in values]
+
+
 def doubled_midranks(values: Sequence[float]) -> list[int]:
     """Twice the mid-rank of each value, in input order: twice, so that the ranks of ties stay whole numbers."""
     order = sorted(range(len(values)), key=values.__getitem__)
@@ -106,7 +127,7 @@ def signed_rank(values: Sequence[float]) -> SignedRank:
     Zeros are left out before ranking (Wilcoxon's own treatment, the default of scipy.stats.wilcoxon); ties get
     mid-ranks, and the null distribution is the exact one given those mid-ranks. No values, or only zeros: p = 1.
     """
-    nonzero = [value for value in values if value != 0]
+    nonzero = [value for value in levelled(values) if value != 0]
     zeros = len(values) - len(nonzero)
     if not nonzero:
         return SignedRank(1.0, 0, zeros)
@@ -142,7 +163,7 @@ def attainable_level(pairs: int, alpha: float) -> float:
 
 def walsh_averages(values: Sequence[float]) -> list[float]:
     """All means of two values, each with itself included, in rising order."""
-    ordered = sorted(values)
+    ordered = sorted(levelled(values))
     # each row is in order already: the sort only has to merge them
     return sorted([(a + b) / 2 for i, a in enumerate(ordered) for b in ordered[i:]])
 
@@ -174,6 +195,36 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
         highest = max(highest, min(1.0, (count - step) * p_values[index]))
         adjusted[index] = highest
     return tuple(adjusted)
+
+
+class Tested(msgspec.Struct, frozen=True):
+    """What Holm's procedure makes of one p value: the adjusted one, the level it was tested at, the decision."""
+
+    p_value: float
+    p_holm: float
+    level: float
+    is_significant: bool
+
+
+def step_down(p_values: Sequence[float], alpha: float) -> tuple[Tested, ...]:
+    """Holm's procedure with the level of each step, in input order. What comes after the first that fails has that
+    one's level, as the procedure stops there: so the interval ``1 - level`` excludes zero exactly where it decides."""
+    count = len(p_values)
+    order = sorted(range(count), key=p_values.__getitem__)
+    stop = next((step for step, index in enumerate(order) if p_values[index] > alpha / (count - step)), count)
+    adjusted = holm(p_values)
+    found: dict[int, Tested] = {}
+    for step, index in enumerate(order):
+        level = alpha / (count - min(step, stop))
+        found[index] = Tested(p_values[index], adjusted[index], level, step < stop)
+    return tuple(found[index] for index in range(count))
+
+
+def sign_test(first: int, second: int) -> float:
+    """Exact two-sided p that events fall on two sides by a fair coin; 1 without any."""
+    total = first + second
+    tail = sum(math.comb(total, k) for k in range(min(first, second) + 1))
+    return float(min(1.0, 2 * tail / 2**total))
 
 
 def spread(values: Sequence[float]) -> float | None:

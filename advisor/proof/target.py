@@ -76,6 +76,10 @@ class Target(msgspec.Struct, frozen=True):
     raw: RawDevice | None = None
 
 
+_MIRRORED = ("/dev/vx/", "/dev/drbd")
+"""Volumes that may be mirrored to another node: VxVM's over LLT, and DRBD's."""
+
+
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
     """Mounts in the order in which they were made; lines that are not whole are left out."""
     mounts = []
@@ -133,7 +137,9 @@ def read_target(host: Host, path: str) -> Target:
         mount_point=mount.mount_point,
         source=mount.source,
         device=device,
-        is_network=mount.file_system in NETWORK_FILE_SYSTEMS or (device is not None and is_remote(host, device)),
+        is_network=mount.file_system in NETWORK_FILE_SYSTEMS
+        or mount.source.startswith(_MIRRORED)
+        or (device is not None and is_remote(host, device)),
         size_bytes=space.f_blocks * space.f_frsize,
         free_bytes=space.f_bavail * space.f_frsize,
     )

@@ -4,13 +4,18 @@ The rules, in order of precedence:
 
 ==============  ==============================================================================================
 invalid         control moved, a fault (read-back failed, fio error), or more than half of the pairs contaminated
-indicative      tunables that cannot be toggled (T3), forced gate, interrupted, order effect, under 6 pairs
+indicative      tunables that cannot be toggled (T3), forced gate, interrupted, order effect, under 6 pairs; a gain
+                before the control has 6 pairs, or no larger than what it shows; contamination of one arm alone
 gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference; where pairs were repeated for
                 what one arm saw, also among all attempts that do not stand out when the arms are not known
-gain-with-cost  a gain, but a guardrail is significantly worse than its limit, or another claim is a loss
-no-difference   90 % interval inside the margin (two one-sided tests), 16 pairs or more
+gain-with-cost  a gain, but a guardrail is broken, or another claim is a loss
+no-difference   90 % interval inside the margin (two one-sided tests), 16 pairs or more, and no effect that comes late
 inconclusive    everything else; the summary says what could have been seen and how many pairs it would take
 ==============  ==============================================================================================
+
+A guardrail is *kept* where its worsening is shown to be below its limit (one-sided, 5 % over all looks), *broken* where
+it is significantly worse and its estimate is beyond the limit, else *undecided*. A session settles only when every
+claim and every guardrail is decided.
 """
 
 from __future__ import annotations
@@ -22,9 +27,24 @@ import msgspec
 
 from advisor.proof.covariates import network_words, stand_out
 from advisor.proof.metrics import METRICS, MetricName
-from advisor.proof.records import Arm, Claim, Guardrail, Pair, Proof, Run, Session, Summary, Verdict, measured_workloads
+from advisor.proof.records import (
+    Arm,
+    Claim,
+    Cost,
+    Guardrail,
+    GuardrailStatus,
+    Pair,
+    Proof,
+    Run,
+    Session,
+    Summary,
+    Verdict,
+    measured_workloads,
+)
+from advisor.proof.schedule import EQUIVALENCE_PAIRS
 from advisor.proof.statistics import (
     MINIMUM_PAIRS,
+    POCOCK_ONE_SIDED,
     Interval,
     hodges_lehmann,
     holm,
@@ -33,15 +53,19 @@ from advisor.proof.statistics import (
     minimum_detectable_effect,
     needed_pairs,
     rank_sum,
+    sign_test,
     signed_rank,
     spread,
+    step_down,
 )
 from advisor.proof.workloads import get
 
-EQUIVALENCE_PAIRS = 16
 CARRY_OVER_LEVEL = 0.01
 CONTROL_LEVEL = 0.05
 MAX_CONTAMINATED_SHARE = 0.5
+ONE_SIDED_LEVEL = 0.01
+HOLD_ERRORS = 3.0
+"""How many standard errors a drift of a held arm must exceed, besides the margin."""
 MAX_NEEDED_PAIRS = 10_000
 
 
@@ -81,13 +105,15 @@ def _arm_value(runs: Sequence[Run], arm: Arm, metric: MetricName) -> float | Non
     return math.exp(sum(math.log(value) for value in values) / len(values))
 
 
-def summarise(name: str, metric: MetricName, data: Sample, *, is_tested: bool = True) -> Summary:
+def summarise(
+    name: str, metric: MetricName, data: Sample, *, is_tested: bool = True, confidence: float = 0.95
+) -> Summary:
     """Medians, ratio, interval and, where it is tested, p of one metric, not judged yet."""
     described = METRICS[metric]
     empty = Summary(name, metric, described.unit, described.better)
     if not data.effects:
         return empty
-    (interval,) = hodges_lehmann(data.effects, 0.95)
+    (interval,) = hodges_lehmann(data.effects, confidence)
     bounds = sorted(math.exp(described.sign * bound) for bound in (interval.low, interval.high))
     return msgspec.structs.replace(
         empty,
@@ -117,14 +143,15 @@ class _Judged(msgspec.Struct, frozen=True):
 def _judge(named: Sequence[tuple[str, MetricName]], pairs: Sequence[Pair], alpha: float) -> list[_Judged]:
     """Test a family of (workload, metric) together: Holm over the family."""
     samples = [sample(pairs, name, metric) for name, metric in named]
-    summaries = [summarise(name, metric, data) for (name, metric), data in zip(named, samples, strict=True)]
-    adjusted = holm([1.0 if summary.p_value is None else summary.p_value for summary in summaries])
+    tested = step_down([signed_rank(data.effects).p_value for data in samples], alpha)
     judged = []
-    for summary, data, p_holm in zip(summaries, samples, adjusted, strict=True):
-        interval = hodges_lehmann(data.effects, 0.95)[0] if data.effects else None
-        significant = p_holm <= alpha and interval is not None and interval.excludes_zero
+    for (name, metric), data, one in zip(named, samples, tested, strict=True):
+        confidence = 1 - one.level
+        summary = summarise(name, metric, data, confidence=confidence)
+        interval = hodges_lehmann(data.effects, confidence)[0] if data.effects else None
+        significant = one.is_significant and interval is not None and interval.excludes_zero
         direction = 0 if not significant or interval is None else (1 if interval.low > 0 else -1)
-        judged.append(_Judged(msgspec.structs.replace(summary, p_holm=p_holm), data, interval, direction))
+        judged.append(_Judged(msgspec.structs.replace(summary, p_holm=one.p_holm), data, interval, direction))
     return judged
 
 
@@ -182,6 +209,7 @@ def _claim_summary(claim: Claim, found: _Judged, level: float) -> Summary:
         found.summary,
         margin=margin,
         verdict=_claim_verdict(found, margin),
+        below_margin=(found.summary.effect or 0.0) < margin if found.direction > 0 else None,
         minimum_detectable_effect=minimum_detectable_effect(found.data.effects, level),
         needed_pairs=None if sigma is None else _bounded(needed_pairs(sigma, margin, level)),
     )
@@ -203,21 +231,50 @@ def _claim_verdict(found: _Judged, margin: float) -> Verdict:
 
 
 def is_settled(session: Session) -> bool:
-    """Whether a look may end the session: every claim is a gain or a loss already."""
-    return all(summary.verdict in ("gain", "loss") for summary in judge_claims(session))
+    """Whether a look may end the session: every claim is a gain or a loss already, where one is a gain every guardrail
+    is kept or broken, and the control has enough pairs to be judged."""
+    verdicts = [summary.verdict for summary in judge_claims(session)]
+    if not all(verdict in ("gain", "loss") for verdict in verdicts):
+        return False
+    if "gain" not in verdicts:
+        return True
+    control = _judge_control(session)
+    is_judged = control is None or control.pairs >= MINIMUM_PAIRS
+    return is_judged and all(one.status != "undecided" for one in _judge_guardrails(session))
 
 
 def _judge_guardrails(session: Session) -> tuple[Summary, ...]:
-    guardrails = session.subject.guardrails
-    named = [(item.workload, item.metric) for item in guardrails]
-    judged = _judge(named, counted_pairs(session), session.schedule.alpha)
-    return tuple(_guardrail_summary(item, found) for item, found in zip(guardrails, judged, strict=True))
+    """Each at its full level: a guardrail is no further chance of a gain, but of missing a cost."""
+    level = POCOCK_ONE_SIDED.get(len(session.schedule.looks), min(POCOCK_ONE_SIDED.values()))
+    pairs = counted_pairs(session)
+    return tuple(_guardrail_summary(item, pairs, level) for item in session.subject.guardrails)
 
 
-def _guardrail_summary(guardrail: Guardrail, found: _Judged) -> Summary:
-    worse = found.interval is not None and found.interval.estimate < -math.log1p(guardrail.limit)
-    verdict: Verdict | None = "loss" if found.direction < 0 and worse else None
-    return msgspec.structs.replace(found.summary, limit=guardrail.limit, verdict=verdict)
+def _guardrail_summary(guardrail: Guardrail, pairs: Sequence[Pair], level: float) -> Summary:
+    """``level`` is one-sided."""
+    data = sample(pairs, guardrail.workload, guardrail.metric)
+    confidence = 1 - 2 * level
+    found = summarise(guardrail.workload, guardrail.metric, data, confidence=confidence)
+    status = _status(data, guardrail.limit, confidence)
+    verdict: Verdict | None = "loss" if status == "broken" else None
+    return msgspec.structs.replace(found, limit=guardrail.limit, verdict=verdict, status=status)
+
+
+def _status(data: Sample, limit: float, confidence: float) -> GuardrailStatus:
+    if len(data.effects) < MINIMUM_PAIRS:
+        return "undecided"
+    (interval,) = hodges_lehmann(data.effects, confidence)
+    allowed = -math.log1p(limit)
+    if interval.low > allowed:
+        return "kept"
+    return "broken" if interval.high < 0 and interval.estimate < allowed else "undecided"
+
+
+def cost_of(guardrails: Sequence[Summary]) -> Cost:
+    """What the guardrails together say."""
+    if any(one.status == "broken" for one in guardrails):
+        return "shown"
+    return "none" if all(one.status == "kept" for one in guardrails) else "undecided"
 
 
 def _explore(session: Session) -> tuple[Summary, ...]:
@@ -248,6 +305,64 @@ def has_moved(control: Summary, margin: float) -> bool:
     if control.p_value is None or control.effect is None or control.pairs < MINIMUM_PAIRS:
         return False
     return control.p_value <= CONTROL_LEVEL and abs(math.log1p(control.effect)) >= math.log1p(margin) / 2
+
+
+def _exceeds_control(session: Session, control: Summary) -> bool:
+    """Whether every gain is larger than what the control shows, where that shows anything."""
+    if control.p_value is None or control.effect is None or control.p_value > CONTROL_LEVEL:
+        return True
+    seen = math.log1p(control.effect)
+    gains = [one for one in _judged_claims(session) if one.direction > 0 and one.interval is not None]
+    return all(one.interval is not None and one.interval.low > seen for one in gains)
+
+
+def _one_sided_contamination(session: Session) -> str | None:
+    """What contaminated one arm and not the other may be the change itself."""
+    arms = [{run.arm for run in pair.runs if run.lamps} for pair in session.pairs if pair.whole and pair.contaminated]
+    alone = {arm: sum(1 for found in arms if found == {arm}) for arm in ("A", "B")}
+    p_value = sign_test(alone["A"], alone["B"])
+    if p_value > ONE_SIDED_LEVEL:
+        return None
+    arm = max(alone, key=alone.__getitem__)
+    return (
+        f"contamination fell on arm {arm} alone in {alone[arm]} of {sum(alone.values())} pairs (p = {p_value:.4f}):"
+        " what disturbed those runs may be an effect of the change, and they were put aside"
+    )
+
+
+def late_effect(session: Session) -> str | None:
+    """What the held arms show: a claim whose arm B moves from the start of the hold to its end, and arm A does not."""
+    held = {one.arm: one.runs for one in session.holds}
+    if not {"A", "B"} <= held.keys():
+        return None
+    for claim, found in zip(session.subject.claims, _judged_claims(session), strict=True):
+        name, metric = _named(claim)
+        trends = [_trend(held[arm], name, metric) for arm in ("A", "B")]
+        first, second = trends
+        if first is None or second is None:
+            continue
+        sigma = spread(found.data.effects) or 0.0
+        count = min(sum(run.workload == name for run in runs) for runs in held.values())
+        # a third of the runs against another, in both arms; sigma is that of a difference of two runs
+        error = sigma * math.sqrt(2 / max(1, count // 3))
+        moved = METRICS[metric].sign * (second - first)
+        if abs(moved) > max(math.log1p(_margin(claim)), HOLD_ERRORS * error):
+            seconds = sum(run.covariates.seconds for run in held["B"] if run.workload == name)
+            return (
+                f"{name} moved by {math.expm1(moved):+.0%} while arm B was held for {seconds:.0f} s: the effect comes"
+                f" later than the pairs can see; try a settle time of {math.ceil(seconds)} s in a profile of your own"
+            )
+    return None
+
+
+def _trend(runs: Sequence[Run], workload: str, metric: MetricName) -> float | None:
+    """Mean logarithm of the last third of the runs less that of the first."""
+    values = [run.figures.value(metric) for run in runs if run.workload == workload]
+    third = len(values) // 3
+    if not third or min(values) <= 0:
+        return None
+    logs = [math.log(value) for value in values]
+    return sum(logs[-third:]) / third - sum(logs[:third]) / third
 
 
 def carry_over(session: Session) -> float | None:
@@ -302,8 +417,21 @@ def _invalid_reasons(session: Session, control: Summary | None) -> list[str]:
     return reasons
 
 
-def _indicative_reasons(session: Session, carry_over_p: float | None) -> list[str]:
+def _indicative_reasons(
+    session: Session, carry_over_p: float | None, control: Summary | None, tendency: Verdict
+) -> list[str]:
     reasons = []
+    if tendency in ("gain", "gain-with-cost") and control is not None:
+        if control.pairs < MINIMUM_PAIRS:
+            reasons.append(f"control not judged ({control.pairs} of {MINIMUM_PAIRS} pairs): a gain does not count yet")
+        elif not _exceeds_control(session, control):
+            reasons.append(
+                f"the gain is not larger than what the negative control shows ({control.effect:+.1%}, p ="
+                f" {control.p_value:.4f})"
+            )
+    one_sided = _one_sided_contamination(session)
+    if one_sided:
+        reasons.append(one_sided)
     if session.toggle_class == "T3":
         reasons.append("the change needs a reboot or a rebuild: it cannot be interleaved")
     if session.forced:
@@ -320,14 +448,16 @@ def _indicative_reasons(session: Session, carry_over_p: float | None) -> list[st
     return reasons
 
 
-def _tendency(claims: Sequence[Summary], guardrails: Sequence[Summary]) -> Verdict:
+def _tendency(claims: Sequence[Summary], guardrails: Sequence[Summary], *, is_late: bool) -> Verdict:
     verdicts = [summary.verdict for summary in claims]
     if "gain" in verdicts:
         has_cost = "loss" in verdicts or any(summary.verdict == "loss" for summary in guardrails)
         return "gain-with-cost" if has_cost else "gain"
     if "loss" in verdicts:
         return "loss"
-    return "no-difference" if all(verdict == "no-difference" for verdict in verdicts) else "inconclusive"
+    return (
+        "no-difference" if all(verdict == "no-difference" for verdict in verdicts) and not is_late else "inconclusive"
+    )
 
 
 def decide(session: Session) -> Proof:
@@ -336,9 +466,12 @@ def decide(session: Session) -> Proof:
     guardrails = _judge_guardrails(session)
     control = _judge_control(session)
     carry_over_p = carry_over(session)
-    tendency = _tendency(claims, guardrails)
+    late = late_effect(session)
+    is_unheld = session.wants_hold and not session.holds
+    tendency = _tendency(claims, guardrails, is_late=is_unheld or late is not None)
     invalid = _invalid_reasons(session, control)
-    indicative = _indicative_reasons(session, carry_over_p)
+    indicative = _indicative_reasons(session, carry_over_p, control, tendency)
+    gains = [one for one in claims if one.verdict == "gain"]
     verdict: Verdict = "invalid" if invalid else "indicative" if indicative else tendency
     return Proof(
         profile=session.subject.profile,
@@ -347,7 +480,7 @@ def decide(session: Session) -> Proof:
         kept=session.kept,
         tendency=tendency,
         reasons=(*invalid, *indicative),
-        notes=(*session.notes, *_notes(session, control, tendency, guardrails)),
+        notes=(*session.notes, *_notes(session, control, tendency, claims, guardrails, late)),
         guardrails=guardrails,
         exploratory=_explore(session),
         control=control,
@@ -359,13 +492,26 @@ def decide(session: Session) -> Proof:
         gate=session.gate,
         session=session,
         values=session.values,
+        cost=cost_of(guardrails),
+        below_margin=bool(gains) and all(one.below_margin for one in gains),
     )
 
 
-def _notes(session: Session, control: Summary | None, tendency: Verdict, guardrails: Sequence[Summary]) -> list[str]:
-    notes = []
+def _notes(
+    session: Session,
+    control: Summary | None,
+    tendency: Verdict,
+    claims: Sequence[Summary],
+    guardrails: Sequence[Summary],
+    late: str | None,
+) -> list[str]:
+    notes = [late] if late is not None else []
     if control is not None and 0 < control.pairs < MINIMUM_PAIRS:
         notes.append(f"the negative control has {control.pairs} pairs: too few to judge it ({MINIMUM_PAIRS} needed)")
+    if session.wants_hold and not session.holds and all(one.verdict == "no-difference" for one in claims):
+        notes.append(
+            "no difference is not called: there was no room to hold each arm and see whether an effect comes late"
+        )
     left = sum(1 for pair in counted_pairs(session) if pair.contaminated)
     if left:
         notes.append(f"{left} contaminated pairs are included: there was no room to repeat them")
@@ -374,8 +520,8 @@ def _notes(session: Session, control: Summary | None, tendency: Verdict, guardra
             "a difference is not called: it is not there among all the pairs that ran, the repeated ones included, that"
             " were calm when both arms are taken together"
         )
-    if tendency == "gain-with-cost":
-        costs = [f"{item.metric} of {item.name} {(item.ratio or 1) - 1:+.0%}" for item in guardrails if item.verdict]
+    costs = [f"{item.metric} of {item.name} {(item.ratio or 1) - 1:+.0%}" for item in guardrails if item.verdict]
+    if costs or tendency == "gain-with-cost":
         notes.append(f"cost: {', '.join(costs)}" if costs else "cost: another claim got worse")
     notes += _network_notes(session)
     if len(session.schedule.looks) > 1:

@@ -248,7 +248,7 @@ def _scratch(series: Series) -> Span:
 
 def _add_again(page: Page, bench: Bench) -> None:
     page.blank()
-    page.add("To measure again in the same order (with the same --budget or --byte-budget if any):")
+    page.add("To measure again in the same order:")
     page.command(" ".join(_command(bench.series)))
     if bench.saved_to:
         page.add("To set a later series against this one:")
@@ -261,6 +261,7 @@ def _command(series: Series) -> Iterable[str]:
         yield f"--workload={shell_quote(name)}"
     if series.schedule.mode != "default":
         yield f"--{series.schedule.mode}"
+    yield from map(shell_quote, series.options)
     yield f"--seed={series.seed}"
 
 

@@ -10,10 +10,10 @@ from advisor.proof.comparison import Side
 from advisor.proof.metrics import MetricName
 from advisor.proof.progress import duration
 from advisor.proof.records import Ended, Proof, Session, Summary, ToggleClass, Verdict
-from advisor.proof.schedule import MODES
+from advisor.proof.schedule import EQUIVALENCE_PAIRS, MODES
 from advisor.proof.series import Series
 from advisor.proof.statistics import MINIMUM_PAIRS
-from advisor.proof.verdict import CARRY_OVER_LEVEL, EQUIVALENCE_PAIRS, MAX_NEEDED_PAIRS, counted_pairs
+from advisor.proof.verdict import CARRY_OVER_LEVEL, MAX_NEEDED_PAIRS, counted_pairs
 from advisor.proof.workloads import THREADS_MAX, WORKLOADS, split_threads, with_threads
 from advisor.report.folding import fold
 from advisor.report.layout import Piece, Span, Style, counted
@@ -61,7 +61,7 @@ _ENDED: Final[Mapping[Ended, str]] = {
     "bytes": N_("the byte budget was used up"),
 }
 _ARMS: Final = N_("before: the host as it was, arm A; after: with the profile, arm B")
-AGAIN: Final = N_("To measure again in the same order (as root, with the same --set, --budget or --reconnect if any):")
+AGAIN: Final = N_("To measure again in the same order (as root):")
 _CLASSES: Final[Mapping[ToggleClass, str]] = {
     "T0": "acts at once",
     "T1": "acts on new sockets, sessions or mounts",
@@ -74,7 +74,11 @@ _SCRATCH_LEFT: Final = "the scratch file was not removed"
 def verdict_words(proof: Proof) -> tuple[str, Style]:
     """The verdict, and the style that it is set in."""
     words, style = (_SELF_TEST if proof.session.self_test else VERDICTS)[proof.verdict]
-    return _(words), style
+    if proof.session.self_test or proof.verdict != "gain":
+        return _(words), style
+    if proof.below_margin:
+        return _("gain, below the margin"), "yellow"
+    return (_("gain, cost undecided"), "yellow") if proof.cost == "undecided" else (_(words), style)
 
 
 def subject_words(proof: Proof) -> tuple[str, str]:
@@ -96,18 +100,28 @@ def headlines(proof: Proof) -> list[str]:
     more = " " + _("(and {count} more)").format(count=len(proof.reasons) - 1) if len(proof.reasons) > 1 else ""
     why = f"{''.join(proof.reasons[:1])}{more}"
     claims = [_claim_words(claim) for claim in _by_weight(proof.workloads)]
+    cost = _("at the cost of {effect}")
+    costs = [cost.format(effect=_effect_words(item)) for item in proof.guardrails if item.verdict == "loss"]
     match proof.verdict:
         case "invalid":
             return [_("nothing follows from these figures: {why}").format(why=why)]
         case "indicative":
-            return [why, *claims]
+            return [why, *costs, *claims]
         case "inconclusive" | "no-difference" if proof.session.self_test:
             return [_("no effect was invented"), *claims]
         case "inconclusive":
-            return [_("nothing is shown either way"), *claims]
-    cost = _("at the cost of {effect}")
-    costs = [cost.format(effect=_effect_words(item)) for item in proof.guardrails if item.verdict == "loss"]
-    return [*claims, *(costs if proof.verdict == "gain-with-cost" else [])]
+            return [*costs, _("nothing is shown either way"), *claims]
+        case "no-difference" | "loss":
+            return [*costs, *claims]
+    margins = [_margin_words(claim) for claim in proof.workloads if claim.below_margin]
+    undecided = _("not shown to stay within its limit: {effect}")
+    open_ones = [undecided.format(effect=_effect_words(one)) for one in proof.guardrails if one.status == "undecided"]
+    return [*claims, *margins, *costs, *(open_ones if proof.cost == "undecided" else [])]
+
+
+def _margin_words(claim: Summary) -> str:
+    sure = _("sure, but smaller than the margin of {margin} that was asked for: {effect}")
+    return sure.format(margin=amount(claim.margin), effect=_effect_words(claim))
 
 
 def _by_weight(claims: Iterable[Summary]) -> list[Summary]:
@@ -366,4 +380,5 @@ def _words_of_command(proof: Proof) -> Iterable[str]:
         yield f"--{session.schedule.mode}"
     if session.toggle_class == "T2":
         yield "--allow-link-flap"
+    yield from map(shell_quote, session.options)
     yield f"--seed={proof.seed}"

@@ -188,7 +188,9 @@ def test_a_tiny_shift_of_the_control_is_none() -> None:
 
 def test_a_control_of_few_pairs_is_not_judged_but_named() -> None:
     proof = decide(session(controlled(noisy_pairs(1.2, 8), 1.5), control="null.4k"))
-    assert proof.verdict == "gain"
+    assert proof.verdict == "indicative"
+    assert proof.reasons == ("control not judged (2 of 6 pairs): a gain does not count yet",)
+    assert not proof.is_gain
     assert any("control has 2 pairs" in note for note in proof.notes)
 
 

@@ -1,0 +1,168 @@
+"""What a session cannot show is no claim: devices elsewhere, the page cache, the network of a local disk; and a
+change is toggled as its tunables need, whatever the profile declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.errors import RefusedError
+from advisor.host.probes import ReadFile
+from advisor.planning.records import Change, Plan
+from advisor.proof.relevance import class_of, require_visible, stack_of, toggle_class, unseen
+from advisor.proof.target import Target, read_target
+from advisor.proof.workloads import get
+from tests.facts.storage import Tree
+from tests.trees import host_of, make_tree
+
+DIRECT, BUFFERED, NETWORK = (get(name) for name in ("infoscale.4k-rand-r100", "buffered.seq-1m-r100", "net.tcp-64k"))
+
+
+def change(tunable: str, **parts: Any) -> Change:
+    bare = Change(
+        tunable=tunable,
+        before="1",
+        after="2",
+        persist=None,
+        persist_note=None,
+        risk="none",
+        takes_effect="now",
+        why="",
+        hurts_when="",
+        sources=(),
+        profile="own",
+        probe=ReadFile("/x"),
+        steps=(),
+        undo=(),
+    )
+    return msgspec.structs.replace(bare, **parts)
+
+
+def plan(*tunables: str) -> Plan:
+    return msgspec.structs.replace(EMPTY, changes=tuple(map(change, tunables)))
+
+
+EMPTY = Plan(("own",), None, (), (), (), (), ())
+
+
+def target(device: str | None, **parts: Any) -> Target:
+    bare = Target(
+        path="/data",
+        file_system="xfs",
+        mount_point="/data",
+        source=f"/dev/{device}",
+        device=device,
+        is_network=False,
+        size_bytes=1 << 40,
+        free_bytes=1 << 39,
+    )
+    return msgspec.structs.replace(bare, **parts)
+
+
+def storage() -> Tree:
+    """md0 of two partitions, LVM on multipath of two paths, and a disk that is none of these."""
+    made = Tree()
+    for name in ("sda", "sdb", "sdc", "sdd", "sde"):
+        made.scsi(name, f"/sys/devices/pci0000:00/0000:00:0{'abcde'.index(name[2])}.0", number=f"8:{ord(name[2])}")
+    for disk in ("sda", "sdb"):
+        place = next(path for path in made.links if path == f"/sys/class/block/{disk}")
+        real = "/sys/" + made.links[place].removeprefix("../../")
+        made.files[f"{real}/{disk}1/partition"] = "1\n"
+        made.links[f"/sys/class/block/{disk}1"] = f"../..{real.removeprefix('/sys')}/{disk}1"
+    made.virtual("md0", lower=("sda1", "sdb1"))
+    made.dm(0, "mpatha", "mpath-1", ("sdc", "sdd"))
+    made.dm(1, "vg-lv", "LVM-1", ("dm-0",))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("device", "below"),
+    [
+        ("md0", {"md0", "sda1", "sdb1", "sda", "sdb"}),
+        ("dm-1", {"dm-1", "dm-0", "sdc", "sdd"}),
+        ("sda1", {"sda1", "sda"}),
+        ("sde", {"sde"}),
+        ("gone", {"gone"}),
+    ],
+)
+def test_a_stack_is_everything_that_a_device_lies_on(device: str, below: set[str]) -> None:
+    assert stack_of(storage().host(), device) == below
+
+
+@pytest.mark.parametrize(
+    ("device", "tunables", "hidden"),
+    [
+        ("dm-1", ["block:sdc:nr_requests", "block:dm-0:scheduler"], []),
+        ("dm-1", ["block:sde:nr_requests", "block:sdc:nr_requests"], ["block:sde:nr_requests"]),
+        ("md0", ["md:md0:stripe_cache_size", "md:md7:stripe_cache_size"], ["md:md7:stripe_cache_size"]),
+        ("sde", ["sysctl:vm.swappiness", "irq:24:affinity"], []),
+        ("sde", ["sysctl:net.ipv4.tcp_rmem", "block:sde:scheduler"], ["sysctl:net.ipv4.tcp_rmem"]),
+        ("sde", ["link:eth0:mtu", "block:sde:scheduler"], ["link:eth0:mtu"]),
+        ("sde", ["block:sde:read_ahead_kb", "block:sde:scheduler"], ["block:sde:read_ahead_kb"]),
+        ("sde", ["sysctl:vm.dirty_ratio", "sysctl:vm.min_free_kbytes"], ["sysctl:vm.dirty_ratio"]),
+    ],
+)
+def test_what_cannot_show_is_named(device: str, tunables: list[str], hidden: list[str]) -> None:
+    host = storage().host()
+    notes = require_visible(host, plan(*tunables), target(device), [DIRECT])
+    assert [tunable for tunable, _ in unseen(host, plan(*tunables), target(device), [DIRECT])] == hidden
+    assert all(any(one in note for note in notes) for one in hidden)
+    assert len(notes) == len(hidden)
+
+
+@pytest.mark.parametrize(
+    ("device", "tunables", "hint"),
+    [
+        ("sde", ["block:sdc:scheduler", "block:sdd:scheduler"], "a directory on the device"),
+        ("sde", ["block:sde:read_ahead_kb"], "buffered.seq-1m-r100"),
+        ("sde", ["sysctl:net.core.rmem_max", "link:eth0:mtu"], "--peer-ssh"),
+        ("md0", ["block:loop0:scheduler"], "a directory on the device"),
+    ],
+)
+def test_where_nothing_can_show_the_session_is_refused(device: str, tunables: list[str], hint: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        require_visible(storage().host(), plan(*tunables), target(device), [DIRECT])
+    assert tunables[0] in refused.value.message
+    assert refused.value.exit_code == 3
+    assert hint in (refused.value.hint or "")
+
+
+def test_read_ahead_shows_in_reads_through_the_page_cache() -> None:
+    host = storage().host()
+    assert require_visible(host, plan("block:sde:read_ahead_kb"), target("sde"), [DIRECT, BUFFERED]) == ()
+
+
+@pytest.mark.parametrize("parts", [{"is_network": True}, {}])
+def test_the_network_shows_over_the_network(parts: dict[str, bool]) -> None:
+    workloads = [DIRECT] if parts else [NETWORK]
+    found = require_visible(storage().host(), plan("sysctl:net.ipv4.tcp_rmem"), target("sde", **parts), workloads)
+    assert found == ()
+
+
+@pytest.mark.parametrize("source", ["/dev/vx/dsk/datadg/vol1", "/dev/drbd0"])
+def test_a_mirrored_volume_may_cross_the_network(tmp_path: Path, source: str) -> None:
+    line = f"27 1 199:1 / / rw - vxfs {source} rw\n"
+    host = host_of(make_tree(tmp_path / "tree", {"/proc/self/mountinfo": line}))
+    assert read_target(host, str(tmp_path)).is_network
+
+
+@pytest.mark.parametrize(
+    ("parts", "needed"),
+    [
+        ({}, "T0"),
+        ({"takes_effect": "new-sockets"}, "T1"),
+        ({"takes_effect": "remount"}, "T1"),
+        ({"takes_effect": "service-restart", "risk": "restart"}, "T1"),
+        ({"risk": "link"}, "T2"),
+        ({"takes_effect": "new-sockets", "risk": "link"}, "T2"),
+        ({"takes_effect": "reboot"}, "T3"),
+    ],
+)
+def test_the_stricter_of_declaration_and_tunable_counts(parts: dict[str, str], needed: str) -> None:
+    one = change("sysctl:x", **parts)
+    assert class_of(one) == needed
+    assert toggle_class("T0", [change("sysctl:y"), one]) == needed
+    assert toggle_class("T3", [one]) == "T3"

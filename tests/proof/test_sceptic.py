@@ -1,0 +1,304 @@
+"""What a sceptic tries: truths that are known beforehand, made up so that a naive rule would call a gain."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from scipy import stats
+
+from advisor.proof.records import Claim, Hold, Pair, Proof, Run, Session
+from advisor.proof.statistics import hodges_lehmann, levelled, sign_test, signed_rank, step_down
+from advisor.proof.verdict import decide, is_settled
+from advisor.report.proof import proof_text
+from advisor.report.proof_words import headlines, verdict_words
+
+from .sessions import WORKLOAD, figures, pair, run, session
+from .test_verdict import OTHER, noisy_pairs
+
+replace = msgspec.structs.replace
+NULL = "null.4k"
+
+
+def with_control(
+    pairs: list[Pair], factor: float, *, every: int = 1, noise: float = 0.005, seed: int = 5
+) -> list[Pair]:
+    source = random.Random(seed)
+    found = []
+    for one in pairs:
+        runs = tuple(
+            run(arm, 1e6 * (factor if arm == "B" else 1.0) * math.exp(source.gauss(0, noise)), NULL)
+            for arm in ("A", "B")
+        )
+        found.append(replace(one, control_runs=runs if one.index % every == every - 1 else ()))
+    return found
+
+
+def conducted(make: Callable[[int], list[Pair]], **changes: object) -> Proof:
+    """The proof at the look at which the session would end."""
+    whole = session(make(24), control=changes.pop("control", None))  # type: ignore[arg-type]
+    for look in whole.schedule.looks[:-1]:
+        early = replace(whole, pairs=whole.pairs[:look])
+        if is_settled(early):
+            return decide(replace(early, ended="settled"))
+    return decide(whole)
+
+
+def text(proof: Proof) -> str:
+    return " ".join(proof_text(proof, width=200, color=False).split())
+
+
+# -- 1: the control ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every", [1, 4])
+@pytest.mark.parametrize("count", [8, 16, 24])
+def test_a_control_that_moves_with_the_claim_never_leaves_a_gain(count: int, every: int) -> None:
+    pairs = with_control(noisy_pairs(1.25, count), 1.25, every=every)
+    proof = decide(session(pairs, control=NULL))
+    assert proof.verdict in ("invalid", "indicative")
+    assert not proof.is_gain
+
+
+def test_a_session_does_not_end_before_the_control_can_be_judged() -> None:
+    early = session(with_control(noisy_pairs(1.25, 8), 1.0, every=4), control=NULL)
+    assert not is_settled(early)
+    assert is_settled(session(with_control(noisy_pairs(1.25, 8), 1.0), control=NULL))
+
+
+def test_a_gain_must_exceed_what_the_control_shows() -> None:
+    """The control surely moved, by less than half the margin: a claim of that size is no effect of the change."""
+    small = with_control(noisy_pairs(1.035, noise=0.01), 1.035, noise=0.002)
+    proof = decide(session(small, control=NULL))
+    assert proof.verdict == "indicative"
+    assert "not larger than what the negative control shows" in proof.reasons[0]
+    large = with_control(noisy_pairs(1.3, noise=0.01), 1.035, noise=0.002)
+    assert decide(session(large, control=NULL)).verdict == "gain"
+
+
+# -- 2 and 5: costs ----------------------------------------------------------------------------------------------------
+
+
+def scattered(p99: float, scatter: float, factor: float, seed: int) -> Callable[[int], list[Pair]]:
+    def make(count: int) -> list[Pair]:
+        source = random.Random(seed)
+        return [
+            pair(
+                index,
+                figures(1000 * math.exp(source.gauss(0, 0.04)), p99_us=500 * math.exp(source.gauss(0, scatter))),
+                figures(
+                    1000 * factor * math.exp(source.gauss(0, 0.04)),
+                    p99_us=500 * p99 * math.exp(source.gauss(0, scatter)),
+                ),
+                order="AB" if source.getrandbits(1) else "BA",
+            )
+            for index in range(count)
+        ]
+
+    return make
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_tail_that_triples_is_a_cost_however_early_the_session_ends(seed: int) -> None:
+    proof = conducted(scattered(3.0, 0.1, 1.25, seed))
+    assert (proof.verdict, proof.cost) == ("gain-with-cost", "shown")
+
+
+def test_a_tail_that_scatters_and_worsens_is_rarely_a_plain_gain() -> None:
+    """p99 scatters by 20 % and worsens by 40 %, four times its limit of 10 %."""
+    plain = sum(conducted(scattered(1.4, 0.2, 1.25, seed)).is_gain for seed in range(120))
+    assert plain / 120 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 120)
+
+
+def test_a_guardrail_at_its_limit_is_rarely_called_kept() -> None:
+    """The error that matters: no cost is said where the worsening is just the limit. One-sided 5 % over all looks."""
+    kept = sum(conducted(scattered(1.1, 0.05, 1.25, seed)).cost == "none" for seed in range(300))
+    assert kept / 300 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
+
+
+def test_no_cost_is_shown_where_there_is_none_and_little_noise() -> None:
+    proofs = [conducted(scattered(1.0, 0.03, 1.25, seed)) for seed in range(30)]
+    assert all(proof.cost == "none" and proof.is_gain for proof in proofs)
+
+
+def test_an_undecided_cost_stands_in_the_line_of_the_verdict_and_nothing_is_kept() -> None:
+    found = [conducted(scattered(1.05, 0.3, 1.25, seed)) for seed in range(10)]
+    proof = next(one for one in found if one.cost == "undecided")
+    assert proof.verdict == "gain"
+    assert not proof.is_gain
+    assert verdict_words(proof)[0] == "gain, cost undecided"
+    assert any("not shown to stay within its limit" in line and "p99" in line for line in headlines(proof))
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.8])
+def test_a_broken_guardrail_is_in_the_headline_whatever_the_claims_say(factor: float) -> None:
+    proof = decide(session(noisy_pairs(factor, p99=2.0)))
+    assert proof.verdict in ("no-difference", "loss")
+    assert proof.cost == "shown"
+    assert "at the cost of" in headlines(proof)[0]
+    assert "p99" in headlines(proof)[0]
+    assert "at the cost of" in text(proof)
+
+
+# -- 3: harm that is put aside -----------------------------------------------------------------------------------------
+
+
+def put_aside(on_a: int, on_b: int) -> Session:
+    pairs = noisy_pairs(1.2, 24)
+    for arm, count in (("A", on_a), ("B", on_b)):
+        for _ in range(count):
+            one = pair(len(pairs), 1000, 300)
+            runs = tuple(replace(each, lamps=("cpu-pressure",) if each.arm == arm else ()) for each in one.runs)
+            pairs.append(replace(one, runs=runs, contaminated=True, superseded=True))
+    return replace(session(pairs), judged_by="pair")
+
+
+def test_contamination_of_one_arm_alone_is_an_effect() -> None:
+    proof = decide(put_aside(0, 11))
+    assert proof.verdict == "indicative"
+    assert "arm B alone in 11 of 11 pairs" in proof.reasons[0]
+    assert "an effect of the change" in text(proof)
+
+
+@pytest.mark.parametrize(("on_a", "on_b"), [(5, 6), (0, 3), (3, 8), (0, 0)])
+def test_contamination_of_both_or_of_few_is_none(on_a: int, on_b: int) -> None:
+    assert decide(put_aside(on_a, on_b)).verdict == "gain"
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 7), (3, 9), (10, 10), (19, 0)])
+def test_the_sign_test_is_the_binomial_one(first: int, second: int) -> None:
+    expected = stats.binomtest(first, first + second).pvalue if first + second else 1.0
+    assert sign_test(first, second) == pytest.approx(float(expected))
+
+
+# -- 4: below the margin -----------------------------------------------------------------------------------------------
+
+
+def test_a_sure_gain_that_is_smaller_than_asked_for_says_so_and_is_not_kept() -> None:
+    proof = decide(session(noisy_pairs(1.03, noise=0.005)))
+    assert proof.tendency == "gain"
+    assert proof.below_margin
+    assert not proof.is_gain
+    assert verdict_words(proof)[0] == "gain, below the margin"
+    assert any("smaller than the margin of 10 % that was asked for" in line for line in headlines(proof))
+    asked = decide(session(noisy_pairs(1.03, noise=0.005), Claim(WORKLOAD, margin=0.02)))
+    assert asked.is_gain
+    assert not asked.below_margin
+
+
+# -- 6: one level for interval and verdict -----------------------------------------------------------------------------
+
+
+def test_the_interval_and_the_verdict_come_from_one_level() -> None:
+    source = random.Random("levels")
+    for _ in range(400):
+        factor = math.exp(source.choice((0, 0.02, 0.04, 0.06)))
+        pairs = noisy_pairs(factor, source.choice((8, 16, 24)), noise=0.06, seed=source.getrandbits(30))
+        claim = decide(session(pairs)).workloads[0]
+        assert claim.ci95 is not None
+        excludes = claim.ci95[0] > 1 or claim.ci95[1] < 1
+        assert excludes == (claim.verdict in ("gain", "loss")), claim
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.06])
+def test_the_interval_pays_for_every_look(factor: float) -> None:
+    """Coverage of sessions that may end early, nominal 95 %."""
+    covered = 0
+    for seed in range(400):
+        ratio = conducted(scattered(1.0, 0.02, factor, seed)).workloads[0].ci95
+        assert ratio is not None
+        covered += ratio[0] <= factor <= ratio[1]
+    assert covered / 400 >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 400)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_level_of_each_step_decides_as_holm_does(seed: int) -> None:
+    source = random.Random(seed)
+    p_values = [source.random() ** source.choice((1, 4)) for _ in range(source.randint(1, 9))]
+    for tested, p_value in zip(step_down(p_values, 0.05), p_values, strict=True):
+        assert tested.is_significant == (tested.p_holm <= 0.05) == (p_value <= tested.level)
+
+
+def test_two_claims_share_one_level_in_their_intervals() -> None:
+    pairs = noisy_pairs(1.04, 16, noise=0.03)
+    both = [replace(one, runs=(*one.runs, *(replace(each, workload=OTHER) for each in one.runs))) for one in pairs]
+    alone = decide(session(pairs)).workloads[0]
+    two = decide(session(both, Claim(WORKLOAD), Claim(OTHER))).workloads
+    assert alone.ci95 is not None
+    assert all(one.ci95 is not None for one in two)
+    widths = [math.log(one.ci95[1] / one.ci95[0]) for one in two if one.ci95]
+    assert max(widths) > math.log(alone.ci95[1] / alone.ci95[0])
+
+
+# -- 7: ties -----------------------------------------------------------------------------------------------------------
+
+
+def test_figures_of_two_levels_are_ties_and_invent_nothing() -> None:
+    """Period 4, two levels: ln(a/b) and ln(b/a) differ in the last bit."""
+    wrong = 0
+    for seed in range(300):
+        source = random.Random(seed)
+        pairs, number = [], source.randrange(4)
+        for index in range(24):
+            speeds = [1000.0 if (number + step) % 4 < 2 else 1300.7 for step in (0, 1)]
+            number += 2
+            order = "AB" if source.getrandbits(1) else "BA"
+            before, after = speeds if order == "AB" else speeds[::-1]
+            pairs.append(pair(index, before, after, order=order))
+        wrong += decide(session(pairs)).tendency in ("gain", "loss", "gain-with-cost")
+    assert wrong / 300 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300)
+
+
+def test_differences_in_the_last_bit_are_ties() -> None:
+    one, other = math.log(1300.7 / 1000.0), math.log(1000.0 / 1300.7)
+    values = [one, other, math.nextafter(one, 1.0), math.nextafter(other, 0.0), one * (1 + 1e-15)]
+    assert len({abs(value) for value in levelled(values)}) == 1
+    assert [math.copysign(1, value) for value in levelled(values)] == [math.copysign(1, value) for value in values]
+    clean = [math.copysign(one, value) for value in values]
+    assert signed_rank(values).p_value == signed_rank(clean).p_value
+    assert hodges_lehmann(values, 0.9) == hodges_lehmann(levelled(values), 0.9)
+
+
+def test_values_that_really_differ_stay_as_they_are() -> None:
+    values = [0.1, -0.1001, 1e-9, -1e-6, 0.0, 3.5]
+    assert levelled(values) == values
+    assert levelled([]) == []
+
+
+# -- 10: effects that come late ----------------------------------------------------------------------------------------
+
+
+def held(late: float, *, arm_a: float = 1.0, noise: float = 0.03, seed: int = 1, count: int = 9) -> Session:
+    """A session that shows nothing, whose held arms move to ``late`` (B) and ``arm_a`` (A) in their second half."""
+    source = random.Random(seed)
+    holds = []
+    for arm, end in (("A", arm_a), ("B", late)):
+        speeds = [
+            1000 * (end if number >= count // 2 else 1.0) * math.exp(source.gauss(0, noise)) for number in range(count)
+        ]
+        runs: list[Run] = [run("A" if arm == "A" else "B", speed) for speed in speeds]
+        holds.append(Hold("A" if arm == "A" else "B", tuple(runs)))
+    return replace(session(noisy_pairs(1.0)), wants_hold=True, holds=tuple(holds))
+
+
+@pytest.mark.parametrize("late", [1.5, 0.6])
+def test_an_effect_that_comes_late_is_not_called_no_difference(late: float) -> None:
+    proof = decide(held(late))
+    assert proof.verdict == "inconclusive"
+    assert any("the effect comes later" in note and "settle time" in note for note in proof.notes)
+
+
+def test_a_host_that_drifts_in_both_arms_is_no_late_effect() -> None:
+    assert decide(held(1.4, arm_a=1.4)).verdict == "no-difference"
+    assert sum(decide(held(1.0, seed=seed)).verdict == "no-difference" for seed in range(60)) >= 57
+
+
+def test_without_a_hold_no_difference_is_not_called_where_one_was_wanted() -> None:
+    proof = decide(replace(held(1.0), holds=()))
+    assert proof.verdict == "inconclusive"
+    assert any("no room to hold each arm" in note for note in proof.notes)
+    old = replace(held(1.0), holds=(), wants_hold=False)
+    assert decide(old).verdict == "no-difference", "a record from before the rule"
