@@ -78,6 +78,7 @@ class ArmsRunner:
         self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes, places)
         self.pace = Pace(session.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
         self.unfinished: list[Cell] = []
+        self.by_hand: str | None = None
         self.recorder: Recorder[ArmsSession, ArmsProof] = Recorder(
             session, self.measurer, conclude, save_to=settings.save_to, keep_result=settings.keep_result
         )
@@ -107,8 +108,8 @@ class ArmsRunner:
                 self._end("fault")
             found = self.recorder.finish(is_worth_keeping=not isinstance(early, RefusedError))
         if not self.session.restored:
-            items = (("the arm's values", "advisor rollback"),)
-            raise NotRestoredError(self.session.faults[-1], hint="advisor status, then advisor rollback", items=items)
+            items = (("the arm's values", self.by_hand or "advisor status"),)
+            raise NotRestoredError(self.session.faults[-1], items=items)
         if isinstance(early, RefusedError):
             raise early
         if early is not None:
@@ -189,6 +190,7 @@ class ArmsRunner:
                 self.switch.place(NONE)
                 self._reconnect_for(NONE)
             except AdvisorError as error:
+                self.by_hand = error.hint
                 self.recorder.update(restored=False)
                 self._fault(f"the values from before could not be restored: {error.message}")
 

@@ -123,6 +123,8 @@ class Conductor:
         self.pace = Pace(session.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
         self.arms = Arms(toggle, reconnect, self.measurer, stop)
         self.unfinished: list[Run] = []
+        self.by_hand: str | None = None
+        """The command that sets the value that could not be restored."""
         self.recorder: Recorder[Session, Proof] = Recorder(
             session, self.measurer, decide, save_to=settings.save_to, keep_result=settings.keep_result
         )
@@ -234,6 +236,7 @@ class Conductor:
         try:
             self.arms.put_back()
         except AdvisorError as error:
+            self.by_hand = error.hint
             self.recorder.update(restored=False)
             self._fault(f"arm A could not be put back: {error.message}")
         except BaseException:
@@ -249,8 +252,9 @@ class Conductor:
 
     def _not_restored(self) -> NotRestoredError:
         words = self.session.faults[-1] if self.session.faults else "arm A could not be put back"
-        items = ((f"profile {self.session.subject.profile}", "advisor rollback"),)
-        return NotRestoredError(words, hint="see advisor status, then advisor rollback", items=items)
+        # Where the transaction that holds the arms restores nothing either, its own error names each value instead.
+        items = ((f"profile {self.session.subject.profile}", self.by_hand or "advisor status"),)
+        return NotRestoredError(words, items=items)
 
     # -- runs ----------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,8 @@ from advisor.proof.interrupt import Stop
 from advisor.proof.raw_device import hold
 from advisor.proof.records import Arm, Run
 from advisor.proof.schedule import RESERVE_SECONDS, WARM_UP_RUNS, Schedule
-from advisor.proof.scratch import MIB, Area, Keep, make_scratch
+from advisor.proof.scratch import MIB, Area, Keep, Scratch, make_scratch
+from advisor.proof.scratch_registry import forget, register, sweep
 from advisor.proof.statistics import median
 from advisor.proof.target import Target, read_target
 from advisor.proof.workloads import Workload, get
@@ -77,11 +78,13 @@ class Measurer:
         self.began = time.monotonic()
         self.scratch: Area | None = None
         self._place_targets = places
-        self._places: dict[str, Area] = {}
+        self._places: dict[str, Scratch] = {}
         self.raw: dict[int, str] = {}
         self._groups: dict[str, list[Sequence[Covariates]]] = {}
         self.warm_up: list[Run] = []
         self.notes = list(notes)
+        for line in sweep():
+            self.note(line)
         for name, place in places.items():
             self.note(f"section {name} works in {place.path}; other I/O there is not watched")
         self.bytes_written = 0
@@ -100,10 +103,14 @@ class Measurer:
         size_bytes = self._schedule.scratch_bytes
         if not size_bytes:
             return
-        self.scratch = make_scratch(self._target, size_bytes, keep=self._keep, check_stop=self._stop.check)
+        self.scratch = make_scratch(
+            self._target, size_bytes, keep=self._keep, check_stop=self._stop.check, on_made=register
+        )
         self.bytes_written += size_bytes
         for name, place in self._place_targets.items():
-            self._places[name] = make_scratch(place, size_bytes, keep=self._keep, check_stop=self._stop.check)
+            self._places[name] = make_scratch(
+                place, size_bytes, keep=self._keep, check_stop=self._stop.check, on_made=register
+            )
             self.bytes_written += size_bytes
         if not wait_for_writeback(self._host, self._stop.sleep):
             self.note("much was still dirty or under writeback when the measurement began")
@@ -121,11 +128,14 @@ class Measurer:
             if after_remount:
                 self.find_scratch_again()
             self.scratch.remove()
+            if isinstance(self.scratch, Scratch):
+                forget(self.scratch.directory)
         except AdvisorError as error:
             self.note(f"the scratch file was not removed: {error.message}")
         for area in self._places.values():
             try:
                 area.remove()
+                forget(area.directory)
             except AdvisorError as error:
                 self.note(f"a scratch file was not removed: {error.message}")
 

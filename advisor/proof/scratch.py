@@ -198,9 +198,16 @@ def scratch_file(
 
 
 def make_scratch(
-    target: Target, size_bytes: int, *, keep: Keep = DEFAULT_KEEP, check_stop: Callable[[], None] = lambda: None
+    target: Target,
+    size_bytes: int,
+    *,
+    keep: Keep = DEFAULT_KEEP,
+    check_stop: Callable[[], None] = lambda: None,
+    on_made: Callable[[str, int, int], None] = lambda _path, _device, _inode: None,
 ) -> Scratch:
     """A fully written scratch file of that size inside the target.
+
+    ``on_made`` is called with the directory, its device and its inode before anything is written into it.
 
     ``check_stop`` is called between the chunks and may raise. Raises RefusedError where space is short, and
     CommandError with the kernel's words where writing fails; nothing is left behind in either case.
@@ -211,7 +218,7 @@ def make_scratch(
     try:
         os.mkdir(name, 0o700, dir_fd=parent)
         try:
-            return _make_in(parent, name, target, size_bytes, check_stop)
+            return _make_in(parent, name, target, size_bytes, check_stop, on_made)
         except BaseException:
             _discard(parent, name)
             raise
@@ -221,13 +228,21 @@ def make_scratch(
         os.close(parent)
 
 
-def _make_in(parent: int, name: str, target: Target, size_bytes: int, check_stop: Callable[[], None]) -> Scratch:
+def _make_in(
+    parent: int,
+    name: str,
+    target: Target,
+    size_bytes: int,
+    check_stop: Callable[[], None],
+    on_made: Callable[[str, int, int], None],
+) -> Scratch:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     directory = os.open(name, flags, dir_fd=parent)
     try:
         made = os.fstat(directory)
         if made.st_uid != os.geteuid() or stat.S_IMODE(made.st_mode) != 0o700:
             raise ScratchChangedError(f"{target.path}/{name} is not the directory that was made")
+        on_made(f"{target.path}/{name}", made.st_dev, made.st_ino)
         creating = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(FILE_NAME, creating, 0o600, dir_fd=directory)
         try:

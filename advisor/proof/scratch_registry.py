@@ -1,0 +1,113 @@
+"""Scratch directories that exist, in the state directory: what a killed session leaves is found and removed later.
+
+An entry is written before the first byte of a scratch file and removed after the file. The next `prove` or `bench` looks
+at every entry whose process is gone: the directory is removed where it is still the one that was made (device and
+inode), and named where it is not. Without a state directory of one's own (an ordinary user) nothing is registered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from advisor.errors import AdvisorError
+from advisor.host.own import make_own_directory
+from advisor.journal import Store
+from advisor.proof.scratch import FILE_NAME
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A scratch directory: its path and identity, and the process that made it."""
+
+    directory: str
+    device: int
+    inode: int
+    pid: int
+    started_ticks: int
+
+
+def _place() -> Path:
+    return Store().directory.absolute() / "scratch"
+
+
+def start_ticks(pid: int) -> int:
+    """Clock ticks after boot at which a process started (proc_pid_stat(5)). Raises OSError where there is none."""
+    text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    return int(text[text.rfind(")") + 2 :].split()[19])
+
+
+def register(directory: str, device: int, inode: int) -> None:
+    """Note a directory that was just made. What cannot be noted is not: the session does not depend on it."""
+    pid = os.getpid()
+    with contextlib.suppress(OSError, AdvisorError):
+        entry = Entry(directory, device, inode, pid, start_ticks(pid))
+        place = _place()
+        for one in (place.parent, place):
+            make_own_directory(str(one))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(place / os.path.basename(directory), flags, 0o600), "wb") as file:
+            file.write(msgspec.json.encode(entry))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def forget(directory: str) -> None:
+    """The directory is gone, or is not ours any more."""
+    with contextlib.suppress(OSError):
+        (_place() / os.path.basename(directory)).unlink()
+
+
+def sweep() -> list[str]:
+    """Remove what killed sessions left; what was done and what could not be, a line each."""
+    try:
+        names = sorted(os.listdir(_place()))
+    except OSError:
+        return []
+    return [line for name in names if (line := _settle(_place() / name)) is not None]
+
+
+def _settle(path: Path) -> str | None:
+    try:
+        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+    except (OSError, msgspec.DecodeError):
+        # Torn by the same kill: it names nothing. The next session's notes name directories that are left in its target.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+    if _is_running(entry):
+        return None
+    line = _removed(entry)
+    forget(entry.directory)
+    return line
+
+
+def _is_running(entry: Entry) -> bool:
+    try:
+        return start_ticks(entry.pid) == entry.started_ticks
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def _removed(entry: Entry) -> str | None:
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(entry.directory, flags)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"{entry.directory}: left by a session that was killed, and not removed: {error.strerror}"
+    try:
+        found = os.fstat(descriptor)
+        if (found.st_dev, found.st_ino) != (entry.device, entry.inode):
+            return f"{entry.directory}: not the directory that a killed session made; left alone"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(FILE_NAME, dir_fd=descriptor)
+        os.rmdir(entry.directory)
+    except OSError as error:
+        return f"{entry.directory}: left by a session that was killed, and not removed: {error.strerror}"
+    finally:
+        os.close(descriptor)
+    return f"{entry.directory}: left by a session that was killed, removed"
