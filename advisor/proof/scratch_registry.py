@@ -1,7 +1,7 @@
 """Scratch directories that exist, in the state directory: what a killed session leaves is found and removed later.
 
-An entry is written before the first byte of a scratch file and removed after the file. The next `prove` or `bench` looks
-at every entry whose process is gone: the directory is removed where it is still the one that was made (device and
+An entry is written before the first byte of a scratch file and removed after the file. The next `prove` or `bench`
+looks at every entry whose process is gone: the directory is removed where it is still the one that was made (device and
 inode), and named where it is not. Without a state directory of one's own (an ordinary user) nothing is registered.
 """
 
@@ -73,7 +73,7 @@ def _settle(path: Path) -> str | None:
     try:
         entry = msgspec.json.decode(path.read_bytes(), type=Entry)
     except (OSError, msgspec.DecodeError):
-        # Torn by the same kill: it names nothing. The next session's notes name directories that are left in its target.
+        # Torn by the same kill: it names nothing. A session's notes name directories that are left in its target.
         with contextlib.suppress(OSError):
             path.unlink()
         return None
