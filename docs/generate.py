@@ -39,6 +39,9 @@ from tests.rules.table import table as rule_table  # noqa: E402
 
 GENERATED = "<!-- Written by docs/generate.py: change the source and run it again. -->\n"
 
+LONG_ANSWER = 400
+"""Characters of an answer that a table shows whole."""
+
 # What for-each fills into an id, so that the id of a profile's line is one that can be looked up.
 PLACES = {
     **{"{link}": "LINK", "{unit}": "UNIT.service", "{irq}": "42", "{disk}": "DISK", "{array}": "ARRAY"},
@@ -337,7 +340,20 @@ def cases_page(system: str) -> str:
 
 def _case(case: Case) -> tuple[str, ...]:
     answer = case.ask.answer(case.host()).replace("\n", " ")
-    return (case.case, case.article, f"`{case.ask.command}`", answer)
+    return (case.case, case.article, f"`{case.ask.command}`", _shown(answer, case.says))
+
+
+def _shown(answer: str, says: Iterable[str]) -> str:
+    """The answer; of a long one the parts that the case is about, and how many others there are."""
+    parts = answer.split("; ")
+    if len(answer) <= LONG_ANSWER or len(parts) < 2:
+        return answer
+    kept = [part for part in parts if any(fragment in part for fragment in says)]
+    spanning = [fragment for fragment in says if not any(fragment in part for part in parts)]
+    if spanning or not kept:
+        return answer
+    others = len(parts) - len(kept)
+    return "; ".join(kept) + (f" (and {others} more)" if others else "")
 
 
 def contradictions_page() -> str:
