@@ -205,7 +205,7 @@ def _add_legend(page: Page, proof: Proof) -> None:
     for text in (
         arms_words(proof),
         _(
-            "├──●──┤ estimate and 95 % interval, │ no change, ░ within the margin (guardrail: the cost allowed); "
+            "├──●──┤ estimate and interval, │ no change, ░ within the margin (guardrail: the cost allowed); "
             "better is to the right, for latency and CPU too."
         ),
         level_words(proof),

@@ -100,13 +100,15 @@ def band_of(down: float | None, up: float | None) -> tuple[float, float] | None:
 
 
 def _guard_row(proof: Proof, item: Summary) -> Row:
-    says = Span(_("no cost shown"))
+    says = Span(_("limit kept"))
     if not item.pairs:
         says = Span(_(_NOT_MEASURED), "dim")
     elif proof.verdict == "invalid":
         says = Span(_(_VOIDED), "dim")
     elif item.verdict == "loss":
         says = Span(_("over {share} worse").format(share=amount(item.limit)), "red")
+    elif item.status == "undecided":
+        says = Span(_("undecided"), "yellow")
     return Row(item, says, band_of(item.limit, 0.0))
 
 

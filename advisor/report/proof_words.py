@@ -214,7 +214,7 @@ def arms_words(proof: Proof) -> str:
 def level_words(proof: Proof) -> str:
     """Up to which p a change is significant, and what the MDE is."""
     several = len(proof.workloads) > 1 or len(proof.guardrails) > 1
-    adjusted = " " + _("(adjusted for the number of claims or guardrails)") if several else ""
+    adjusted = " " + _("(adjusted for the number of claims)") if several else ""
     return _(
         "p{adjusted} is significant up to {level}. MDE: the smallest effect that these pairs find in 80 % of cases."
     ).format(adjusted=adjusted, level=f"{proof.alpha:g}")

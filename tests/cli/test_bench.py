@@ -77,7 +77,7 @@ def test_save_puts_it_where_it_was_asked_for_only(fake_fio: FakeFio, disk: Path,
     words = ("--target", disk, "--workload", WORKLOAD, *QUICK, "--save", tmp_path / "mine")
     done = advisor("bench", *words, state=tmp_path / "state", fio=fake_fio)
     assert load_any(tmp_path / "mine").fio
-    assert not (tmp_path / "state").exists()
+    assert not (tmp_path / "state/proofs").exists()
     assert f"kept in {tmp_path / 'mine'}" in done.stderr
     assert "Noise floor" in done.stdout or "fewer than 6" in done.stdout
 

@@ -60,7 +60,12 @@ def test_more_that_arrives_is_no_gain_where_more_is_lost(share: float, verdict: 
         msgspec.structs.replace(one, runs=tuple(msgspec.structs.replace(run, workload=UDP) for run in one.runs))
         for one in pairs
     )
-    made = msgspec.structs.replace(session(named), subject=resolved(UDP), peer_ssh="node2", peer_address="192.0.2.2")
+    made = msgspec.structs.replace(
+        session(named),
+        subject=msgspec.structs.replace(resolved(UDP), control=None),
+        peer_ssh="node2",
+        peer_address="192.0.2.2",
+    )
     proof = decide(made)
     assert proof.verdict == verdict
     assert proof.is_gain == (verdict == "gain")

@@ -87,7 +87,7 @@ def test_a_signal_while_fio_runs_restores_a_and_keeps_the_partial_result(
 
 
 def test_a_signal_while_fio_hangs_leaves_no_process(fake_fio: FakeFio, tmp_path: Path, disk: Path) -> None:
-    fake_fio.plan(misbehave="hang", after=6)
+    fake_fio.plan(misbehave="hang", after=9)
     running = Running(fake_fio, tmp_path, disk)
     running.wait_for("pair 2")
     time.sleep(0.3)

@@ -36,7 +36,7 @@ _ROW_GAP: Final = 6.0
 _MOST_TICKS: Final = 9
 _SYMBOLS: Final[Mapping[str, Symbol]] = {"Guardrails": "square", "Control": "diamond"}
 _DESCRIPTION: Final = (
-    "Estimate and 95 % interval of each claim, guardrail and control on one axis of changes, logarithmic, turned so "
+    "Estimate and interval of each claim, guardrail and control on one axis of changes, logarithmic, turned so "
     "that better is to the right. The shaded band is the margin, for a guardrail the cost that is allowed. All figures "
     "are in the table that follows."
 )
