@@ -3,7 +3,7 @@ call once a transaction is there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -77,9 +77,16 @@ def _others(host: Host, records: Iterable[Record]) -> tuple[OtherWriter, ...]:
 
 
 def rollback_transactions(
-    host: Host, identity: str | None, *, everything: bool, force: bool, store: Store | None = None
+    host: Host,
+    identity: str | None,
+    *,
+    everything: bool,
+    force: bool,
+    store: Store | None = None,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
-    """Put back one transaction, the last one, or all; unfinished ones come first whatever was asked."""
+    """Put back one transaction, the last one, or all; unfinished ones come first whatever was asked. ``warn`` is given
+    what could not be written meanwhile."""
     if identity and everything:
         raise UsageError("give a transaction or --all, not both")
     kept = store or Store()
@@ -87,9 +94,9 @@ def rollback_transactions(
     if not identity and not (kept.records() if everything else kept.readable() or kept.records()):
         raise RefusedError("there is no transaction to put back", hint="advisor status lists what there is")
     with kept.lock(), interruptible():
-        done = list(recover(host, kept))
+        done = list(recover(host, kept, warn))
         for record in _chosen(kept, identity, everything=everything, force=force, has_recovered=bool(done)):
-            done.append((record, roll_back(host, record, kept, force=force)))
+            done.append((record, roll_back(host, record, kept, force=force, warn=warn)))
         return tuple(done)
 
 

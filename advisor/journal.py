@@ -1,8 +1,9 @@
 """The write-ahead journal of a transaction, and the store that keeps all of them.
 
 A journal is a file of lines, each a CRC-32 and one JSON entry, fsynced before what it announces is done. A power cut
-can tear the last line only; it is then as if that entry had never been written. The first entry holds the whole plan,
-so every value before and after is on disk before the first step touches the host.
+can tear the last line only, which then lacks its newline; it is as if that entry had never been written. Anything else
+that does not read as it was written is damage. The first entry holds the whole plan, so every value before and after is
+on disk before the first step touches the host.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from shlex import quote
+from shutil import rmtree
 from typing import Final, Literal
 
 import msgspec
@@ -23,11 +26,19 @@ from advisor.errors import BusyError, InvalidInputError, PermissionDeniedError, 
 from advisor.host.own import check_own_directory, make_own_directory, open_own_file, read_own_file
 from advisor.host.putfile import put_file, sync_directory
 from advisor.planning.records import Plan
+from advisor.reserve import needed_bytes, release, reserve, with_reserve
 from advisor.watchdog import Outcome as Watched
-from advisor.watchdog import Standing, Watchdog
+from advisor.watchdog import Standing, Watchdog, boot_units, lives
 
 STATE_DIRECTORY: Final = "/var/lib/advisor"
 MAX_JOURNAL_BYTES: Final = 64 * 1024 * 1024
+
+LOCK_DIRECTORY: Final = "lock.d"
+"""The lock of a script on a host that has no flock(1)."""
+
+LENGTH: Final = "length"
+"""The file in a transaction's directory that says how long the journal is at least, in bytes, and the CRC-32 of these:
+what is missing or moved then is damage, not an entry that was never written."""
 
 NOTE: Final = "put-back"
 """The file in a transaction's directory by which its rollback script says that it has put everything back."""
@@ -144,6 +155,12 @@ class Record(msgspec.Struct, frozen=True):
     """Earlier transactions that were taken out from under this one."""
     applied_plan: Plan | None = None
     """The plan as it was applied, where ``plan`` is no longer that."""
+    announced: tuple[str, ...] = ()
+    """What a step was announced for."""
+    was_applied: bool = False
+    """Every change was made once; otherwise only what was announced can be its."""
+    process: int | None = None
+    """The process that works on it now."""
 
     @property
     def fingerprint(self) -> str:
@@ -171,19 +188,61 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def decode_journal(data: bytes, where: str) -> tuple[Entry, ...]:
-    """Entries of a journal; a torn last line is left out. Raises InvalidInputError for damage anywhere else."""
-    lines = data.split(b"\n")
+    """Entries of a journal. A last line without its newline is torn, and left out unless its checksum holds.
+
+    Raises InvalidInputError for every other line that does not read as it was written, or stands where it cannot.
+    """
+    *lines, last = data.split(b"\n")
     entries: list[Entry] = []
+    order = _Order()
     for number, line in enumerate(lines, 1):
-        if not line:
-            continue
         entry = _decode_line(line)
         if entry is None:
-            if any(lines[number:]):
-                raise InvalidInputError(f"{where}: line {number}: damaged")
-            break
+            raise InvalidInputError(f"{where}: line {number}: damaged")
+        is_repeated = number > 1 and line == lines[number - 2] and not isinstance(entry, Undoing | Confirmed)
+        if is_repeated or not order.takes(entry):
+            raise InvalidInputError(f"{where}: line {number}: damaged (out of order)")
         entries.append(entry)
+    torn = _decode_line(last)
+    if torn is not None and order.takes(torn):
+        entries.append(torn)
     return tuple(entries)
+
+
+class _Order:
+    """Which entry may follow those before it: a line that is repeated, lost or moved is damage."""
+
+    def __init__(self) -> None:
+        self._phase: Literal["new", "applying", "applied", "undoing", "undone"] = "new"
+        self._announced: set[str] = set()
+        self._settled: set[str] = set()
+
+    def takes(self, entry: Entry) -> bool:
+        phase = self._phase
+        match entry:
+            case Begun():
+                self._phase = "applying"
+                return phase == "new"
+            case Doing(what):
+                is_new = what not in self._announced
+                self._announced.add(what)
+                return phase == "applying" and is_new
+            case Done(what) | Left(what):
+                is_new = what in self._announced and what not in self._settled
+                self._settled.add(what)
+                return phase == "applying" and is_new
+            case Applied(plan=plan):
+                self._phase = "applied"
+                return phase == ("applying" if plan is None else "applied")
+            case Awaiting() | Confirmed():
+                return phase == "applied"
+            case Undoing():
+                self._phase = "undoing"
+                return phase != "new"
+            case Undone():
+                # What it follows may not have found room on a full disk.
+                self._phase = "undone"
+                return phase != "new"
 
 
 def _decode_line(line: bytes) -> Entry | None:
@@ -211,13 +270,13 @@ def _advance(record: Record, entry: Entry) -> Record:
     change = msgspec.structs.replace
     match entry:
         case Doing(what):
-            return change(record, pending=what)
+            return change(record, pending=what, announced=(*record.announced, what))
         case Done(what):
             return change(record, done=(*record.done, what), pending=None)
         case Left(what, why):
             return change(record, left=(*record.left, (what, why)), pending=None)
         case Applied(when, bystanders, None):
-            return change(record, state="applied", ended=when, bystanders_after=bystanders)
+            return change(record, state="applied", was_applied=True, ended=when, bystanders_after=bystanders)
         case Applied(when, bystanders, plan, without):
             first = record.applied_plan or record.plan
             return change(record, plan=plan, without=without, applied_plan=first, bystanders_after=bystanders)
@@ -280,7 +339,16 @@ def with_standing(record: Record, standing: Standing) -> Record:
     if standing.seconds_left is not None and record.state == "applied":
         return change(record, state="awaiting-confirmation", seconds_left=standing.seconds_left)
     is_undoing = standing.open != "pending" or record.state == "rolling-back"
-    return change(record, state="rolling-back" if is_undoing else "applying")
+    return change(record, state="rolling-back" if is_undoing else "applying", process=standing.process)
+
+
+def contradiction(record: Record, standing: Standing) -> str | None:
+    """Why the journal cannot be right; None where it can. The files of a running transaction are there before it does
+    anything, and until its journal says how it ended."""
+    if record.is_unfinished and standing.open is None and standing.outcome is None:
+        word = "applied" if record.state == "applying" else "rolled back"
+        return f"ends while the transaction is being {word}, and no file of a running transaction is there"
+    return None
 
 
 def noted_time(note: str, journal_bytes: int) -> float | None:
@@ -328,9 +396,9 @@ def kept_items(plan: Plan, outcome: Watched) -> tuple[tuple[str, str], ...]:
 def _mend_end(path: Path) -> None:
     """Make the journal end with a whole line, as it reads: what is torn goes, and a line end that is missing comes."""
     data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
-    start = data.rfind(b"\n", 0, -1) + 1
-    last = data[start:].removesuffix(b"\n")
-    if not last or (data.endswith(b"\n") and _decode_line(last) is not None):
+    start = data.rfind(b"\n") + 1
+    last = data[start:]
+    if not last:
         return
     fd = open_own_file(str(path), os.O_WRONLY | os.O_APPEND)
     try:
@@ -344,20 +412,36 @@ def _mend_end(path: Path) -> None:
 
 
 class Damaged(msgspec.Struct, frozen=True):
-    """A transaction whose journal tells nothing any more. ``script`` is its rollback script, where one is left."""
+    """A transaction whose journal cannot be relied on. ``script`` is its rollback script, where one is left."""
 
     id: str
     message: str
     script: str | None
     by_script: bool = False
-    """That script has put it back since, so that it is in nobody's way."""
+    """That script has rolled it back since, so that it blocks nothing."""
+    directory: str = ""
+
+    @property
+    def look(self) -> str:
+        """The command that shows what is left of it."""
+        return f"ls -l {quote(self.directory)}; cat {quote(self.directory)}/journal"
+
+    @property
+    def settle(self) -> tuple[str, ...]:
+        """Commands that settle it: roll it back, or keep its values and set its records aside."""
+        place = Path(self.directory)
+        aside = f"mv {quote(self.directory)} {quote(str(place.parent.parent / f'set-aside-{self.id}'))}"
+        return (aside,) if self.script is None else (f"sh {quote(self.script)}", aside)
 
     @property
     def error(self) -> InvalidInputError:
-        hint = (
-            "no rollback script is left" if self.script is None else f"its rollback script is there: sh {self.script}"
-        )
-        return InvalidInputError(self.message, hint=hint)
+        return InvalidInputError(self.message, hint=self.hint)
+
+    @property
+    def hint(self) -> str:
+        *script, aside = self.settle
+        roll = f"to roll it back: {script[0]}" if script else "no rollback script is left"
+        return f"to look: {self.look}\n{roll}\nto keep its values, and set its records aside: {aside}"
 
 
 def damaged_above(record: Record, damaged: Iterable[Damaged]) -> tuple[Damaged, ...]:
@@ -371,15 +455,30 @@ class Journal:
     def __init__(self, directory: Path) -> None:
         self.id = directory.name
         self.directory = directory
+        self.is_begun = False
+        """An entry was written since it was opened."""
+        self.is_ended = False
+        """The last of them says that the transaction is rolled back."""
         self._fd = open_own_file(str(directory / "journal"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         sync_directory(str(directory))
 
     def write(self, entry: Entry) -> None:
-        """Append and fsync; returns when the entry is on disk. Raises OSError."""
-        data = memoryview(encode_entry(entry))
-        while data:
-            data = data[os.write(self._fd, data) :]
-        os.fsync(self._fd)
+        """Append and fsync; returns when the entry is on disk. Raises OSError, and leaves no part of it then."""
+        line = encode_entry(entry)
+        with_reserve(self.directory, lambda: self._append(line))
+        self.is_begun, self.is_ended = True, isinstance(entry, Undone)
+
+    def _append(self, line: bytes) -> None:
+        start = os.fstat(self._fd).st_size
+        try:
+            data = memoryview(line)
+            while data:
+                data = data[os.write(self._fd, data) :]
+            os.fsync(self._fd)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, start)
+            raise
 
     def move(self, directory: Path) -> None:
         """Give the transaction's directory another name. Raises OSError."""
@@ -388,7 +487,14 @@ class Journal:
         sync_directory(str(directory.parent))
 
     def close(self) -> None:
+        """Note what it holds, and close it."""
         os.close(self._fd)
+        # A full disk: the earlier note, which is of less, still holds.
+        with contextlib.suppress(OSError, RefusedError):
+            data = read_own_file(str(self.directory / "journal"), limit=MAX_JOURNAL_BYTES)
+            note = b"%d %08x\n" % (len(data), zlib.crc32(data))
+            path = str(self.directory / LENGTH)
+            put_file(path, note, mode=0o600, uid=os.geteuid(), gid=os.getegid(), is_alone=True)
 
     def __enter__(self) -> Journal:
         return self
@@ -421,18 +527,33 @@ class Store:
             except BlockingIOError:
                 holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or "another process"
                 raise BusyError(f"another transaction is under way ({holder})", hint="wait for it to end") from None
+            self._refuse_under_directory_lock()
             self._sign(fd)
             yield
         finally:
             os.close(fd)
 
-    def _sign(self, fd: int) -> None:
-        """Leave the holder's name in the lock file, for the one who finds it taken."""
+    def _refuse_under_directory_lock(self) -> None:
+        """A script on a host without flock(1) holds the store by a directory; one that was killed does not."""
+        place = self.directory / LOCK_DIRECTORY
+        if not place.is_dir():
+            return
         try:
+            text = (place / "holder").read_text("ascii", "replace")
+        except OSError:
+            text = ""
+        found = re.fullmatch(r"(\d{1,10}) (\d{1,20})\n", text)
+        if found is None or lives(int(found[1]), found[2]):
+            holder = f"process {found[1]}" if found else "another process"
+            hint = f"wait for it to end; where no such process is left: rm -r {quote(str(place))}"
+            raise BusyError(f"another transaction is under way ({holder})", hint=hint)
+        rmtree(place, ignore_errors=True)
+
+    def _sign(self, fd: int) -> None:
+        """Leave the holder's name in the lock file, for the one who finds it taken. A full disk stops nothing."""
+        with contextlib.suppress(OSError):
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"process {os.getpid()}, since {time.strftime('%F %T')}\n".encode(), 0)
-        except OSError as error:
-            raise self._unwritable(error) from error
 
     def _unwritable(self, error: OSError) -> RefusedError:
         return RefusedError(
@@ -462,8 +583,13 @@ class Store:
             making.mkdir(mode=0o700)
             if script is not None:
                 put_file(str(making / "rollback.sh"), script, mode=0o700, uid=0, gid=0)
+            first = Begun(plan, boot_id, time.time(), version)
+            items = len(plan.changes) + len(plan.bystanders) + len(plan.files)
+            reserve(making, needed_bytes(len(encode_entry(first)), len(script or b""), items))
+            # Before the journal: one that says that it is being applied, and has no such file, is damaged.
+            Watchdog(making, "").open("pending")
             journal = Journal(making)
-            journal.write(Begun(plan, boot_id, time.time(), version))
+            journal.write(first)
             journal.move(self._transactions / name)
         except OSError as error:
             for directory in (making, self._transactions / name):
@@ -485,10 +611,31 @@ class Store:
 
     def watchdog(self, identity: str) -> Watchdog:
         """The watchdog of a transaction, armed or not."""
+        return Watchdog(self._transactions.absolute() / identity, self._unit(identity))
+
+    def _unit(self, identity: str) -> str:
         # Another store counts from 0001 as well, and all units have one set of names.
         own = str(self.directory)
         store = "" if own == STATE_DIRECTORY else f"-{zlib.crc32(os.fsencode(own)):08x}"
-        return Watchdog(self._transactions.absolute() / identity, f"advisor-watchdog{store}-{identity}")
+        return f"advisor-watchdog{store}-{identity}"
+
+    def remove_leftovers(self, *, is_live: bool) -> None:
+        """Remove what a kill has left of closed transactions; the caller holds the lock."""
+        open_ones: set[str] = set()
+        for record in self.readable():
+            watchdog = self.watchdog(record.id)
+            standing = watchdog.standing()
+            if standing.open is not None or standing.outcome is not None:
+                open_ones.add(record.id)
+                continue
+            if watchdog.has_files:
+                watchdog.close()
+            if record.state == "rolled-back":
+                release(watchdog.directory)
+        if is_live:
+            for identity in boot_units(self._unit("")):
+                if identity not in open_ones:
+                    self.watchdog(identity).remove_boot_unit()
 
     def reopen(self, identity: str) -> Journal:
         """The journal to go on with. A last line that a power cut tore goes first: an entry behind it would join it."""
@@ -497,7 +644,8 @@ class Store:
 
     def write_script(self, identity: str, script: bytes) -> None:
         """Replace a transaction's rollback script. Raises OSError."""
-        put_file(str(self.script_path(identity)), script, mode=0o700, uid=0, gid=0)
+        path = self.script_path(identity)
+        with_reserve(path.parent, lambda: put_file(str(path), script, mode=0o700, uid=0, gid=0, is_alone=True))
 
     def script_path(self, identity: str) -> Path:
         return self._transactions / identity / "rollback.sh"
@@ -546,7 +694,26 @@ class Store:
         if record is None:
             message = f"{path}: line 1: damaged" if data else f"{path}: is empty"
             return self._without_beginning(name, message, len(data))
-        return with_note(with_standing(record, self.watchdog(name).standing()), self._note(name), len(data))
+        standing = self.watchdog(name).standing()
+        why = contradiction(record, standing)
+        if why is None and not self._is_as_noted(name, data):
+            why = "entries are missing, or are not those that were written"
+        if why is not None:
+            return self._damaged(name, f"{path}: damaged: {why}", len(data))
+        return with_note(with_standing(record, standing), self._note(name), len(data))
+
+    def _is_as_noted(self, name: str, data: bytes) -> bool:
+        """Whether a journal begins with what it held when it was closed last; True where nothing says."""
+        try:
+            text = read_own_file(str(self._transactions / name / LENGTH), limit=_MAX_NOTE_BYTES)
+        except (OSError, InvalidInputError, RefusedError):
+            return True
+        found = re.fullmatch(rb"(\d{1,9}) ([0-9a-f]{8})\n", text)
+        if found is None:
+            return True
+        whole = data + b"\n" if _decode_line(data[data.rfind(b"\n") + 1 :]) is not None else data
+        size = int(found[1])
+        return len(whole) >= size and zlib.crc32(whole[:size]) == int(found[2], 16)
 
     def _without_beginning(self, name: str, message: str, journal_bytes: int) -> Damaged | None:
         """None where a power cut can have left it so, before anything was changed: no script was there by then."""
@@ -555,7 +722,8 @@ class Store:
     def _damaged(self, name: str, message: str, journal_bytes: int) -> Damaged:
         script = self.script_path(name)
         is_back = noted_time(self._note(name), journal_bytes) is not None
-        return Damaged(name, message, str(script) if script.is_file() else None, is_back)
+        there = str(script) if script.is_file() else None
+        return Damaged(name, message, there, is_back, str(script.parent.absolute()))
 
     def _note(self, name: str) -> str:
         """What the rollback script has left of its own; empty where that is nothing, or not to be trusted."""

@@ -12,6 +12,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
 
 import msgspec
 
@@ -41,11 +42,12 @@ from advisor.later import files_of, values_of
 from advisor.layers import TakenOut, left_in_force, overlaid, script_of, set_again, take_out, touched
 from advisor.planning.records import Bystander, Change, FileChange, Plan
 from advisor.planning.withdrawal import holds, settings_of
+from advisor.reserve import ignore_errors, release
 from advisor.script import hand_command, queue_file, rollback_script
 from advisor.surroundings import Outcome as Outcome
 from advisor.surroundings import give_back, restore_surroundings, standing_of
 from advisor.watchdog import Outcome as Watched
-from advisor.watchdog import Watchdog, session
+from advisor.watchdog import TakenOverError, Watchdog, not_started, session
 
 Progress = Callable[[str], None]
 
@@ -81,39 +83,64 @@ def apply_plan(
     changed, RestoredError when a change failed and all is back, NotRestoredError when something could not be put back.
     """
     _preflight(host, plan)
-    with _begin(host, plan, store) as (journal, watchdog):
+    waits = bool(host.is_live and confirm_within)
+    with _begin(host, plan, store, _step_seconds(plan, confirm_within)) as (journal, watchdog):
         at = _Place()
         try:
-            _carry_out(host, plan, journal, watchdog, at, progress, gate)
-            store.write_script(journal.id, _encoded(rollback_script(plan, store.record(journal.id).bystanders_after)))
-            if watchdog is not None and confirm_within:
+            moved = _carry_out(host, plan, journal, watchdog, at, progress, gate)
+            store.write_script(journal.id, _encoded(rollback_script(plan, moved)))
+            if waits:
+                watchdog.check()
                 watchdog.await_confirmation(confirm_within)
                 journal.write(Awaiting(time.time(), confirm_within, session()))
         except BaseException as error:
             _put_back_after(error, host, plan, journal, watchdog, at)
             raise
-        if watchdog is not None and not confirm_within and not watchdog.keep():
-            raise _taken_over(plan, watchdog)
+        if not waits and not watchdog.keep():
+            raise _taken_over(host, plan, watchdog)
     record = store.record(journal.id)
+    if not record.is_in_force:
+        raise _taken_over(host, plan, watchdog)
     if record.state == "applied":
         record = _settled(store, record)
     _write_scripts(store, record)
     return record
 
 
+_LINK_STEP_SECONDS: Final = (10.0, 60.0)
+_GATE_SECONDS: Final = 45.0
+"""For links to come up and everybody to answer again (`advisor.reach.await_gate`), with a margin."""
+_STEP_SECONDS: Final = 300.0
+"""For one step of a plan that puts no link at risk: a command has 60 s, and a file may lie on NFS."""
+
+
+def _step_seconds(plan: Plan, confirm_within: float) -> float:
+    """After how long without a next step a client counts as hung."""
+    if not plan.has_link_risk:
+        return _STEP_SECONDS
+    least, most = _LINK_STEP_SECONDS
+    return min(max(confirm_within, least), most)
+
+
 @contextlib.contextmanager
-def _begin(host: Host, plan: Plan, store: Store) -> Iterator[tuple[Journal, Watchdog | None]]:
-    """Journal, rollback script and watchdog, all there before anything is changed. Raises RefusedError."""
+def _begin(host: Host, plan: Plan, store: Store, step_seconds: float | None) -> Iterator[tuple[Journal, Watchdog]]:
+    """Journal, rollback script and watchdog, all there before anything is changed. Raises RefusedError.
+
+    A watchdog of a tree is there as files alone: no process of its own acts on what is no running host.
+    """
     script = _encoded(rollback_script(plan))
     with store.begin(plan, boot_id=_boot_id(host), version=__version__, script=script) as journal:
-        watchdog = None
+        watchdog = store.watchdog(journal.id)
         if host.is_live:
-            watchdog = store.watchdog(journal.id)
             try:
-                watchdog.arm(persists=plan.persists)
-            except BaseException:
+                watchdog.start(persists=plan.persists, state="pending", step_seconds=step_seconds)
+            except BaseException as error:
                 _note(journal, Undoing(time.time(), "the watchdog could not be started"))
                 _note(journal, Undone(time.time(), ()))
+                watchdog.close()
+                release(journal.directory)
+                if isinstance(error, OSError):
+                    raise not_started(watchdog, error) from error
                 raise
         yield journal, watchdog
 
@@ -163,12 +190,19 @@ def _settled(store: Store, record: Record) -> Record:
     return record
 
 
-def _taken_over(plan: Plan, watchdog: Watchdog) -> AdvisorError:
-    """What to tell a client whose transaction the watchdog has put back meanwhile."""
+def _taken_over(host: Host, plan: Plan, watchdog: Watchdog, at: str | None = None) -> AdvisorError:
+    """What to report for a client whose transaction the watchdog has rolled back meanwhile.
+
+    ``at`` is the item that the client was at: a step that was already on its way when it was stopped may have come
+    after the watchdog, and is undone here. Only that item: whatever else it reads now is not this client's.
+    """
     outcome = watchdog.await_outcome()
     if outcome is None:
         return NotRestoredError("the watchdog took over and has not said what came of it", hint="advisor status")
-    lost = tuple(one for one in watched_outcomes(plan, outcome) if not one.is_back)
+    kept = {name for name, _ in kept_items(plan, outcome)}
+    late = [_restore_value(host, one, force=True) for one in plan.changes if one.tunable == at and at not in kept]
+    late += [_restore_file(host, one, force=False) for one in plan.files if one.path == at and at not in kept]
+    lost = tuple(one for one in (*watched_outcomes(plan, outcome), *late) if not one.is_back)
     if lost:
         return _not_restored(f"the watchdog took over ({outcome.why})", lost)
     return RestoredError(f"the watchdog took over ({outcome.why}); everything has been put back")
@@ -187,9 +221,16 @@ def _encoded(script: str) -> bytes:
 
 
 class _Place:
-    """Which item was being worked on: its live value may be neither before nor after, and is ours all the same."""
+    """Which item was being worked on: its live value may be neither before nor after, and is ours all the same. What
+    was not ``announced`` is not ours, unless it reads as we meant to set it."""
 
-    what: str | None = None
+    def __init__(self) -> None:
+        self.what: str | None = None
+        self.announced: set[str] = set()
+
+    def announce(self, what: str) -> None:
+        self.what = what
+        self.announced.add(what)
 
 
 class Trial:
@@ -233,7 +274,8 @@ def trial(host: Host, plan: Plan, store: Store) -> Iterator[Trial]:
     the rollback script. Raises RefusedError before anything is changed, NotRestoredError where something is not back.
     """
     _preflight(host, plan)
-    with _begin(host, plan, store) as (journal, watchdog):
+    # A measurement may take minutes between two steps: only a process that ended counts as gone.
+    with _begin(host, plan, store, None) as (journal, watchdog):
         for change in plan.changes:
             # From here on any of them may be in force, and is ours to put back.
             journal.write(Doing(change.tunable))
@@ -241,11 +283,10 @@ def trial(host: Host, plan: Plan, store: Store) -> Iterator[Trial]:
         try:
             yield running
         finally:
-            if watchdog is not None and not watchdog.claim():
-                raise _taken_over(plan, watchdog)
+            if not watchdog.claim():
+                raise _taken_over(host, plan, watchdog, running.pending)
             outcomes = _restore(host, plan, journal, why="trial", force_one=running.pending)
-            if watchdog is not None:
-                watchdog.close()
+            _close(journal, watchdog, outcomes)
     lost = tuple(one for one in outcomes if not one.is_back)
     if lost:
         raise _not_restored("the trial is over", lost)
@@ -308,42 +349,91 @@ def _carry_out(
     host: Host,
     plan: Plan,
     journal: Journal,
-    watchdog: Watchdog | None,
+    watchdog: Watchdog,
     at: _Place,
     progress: Progress,
     gate: Gate | None,
-) -> None:
+) -> Mapping[str, str]:
+    """Gives what moved along, and its values."""
+    expected = _Expected(host, plan.changes)
     for change in plan.changes:
-        if watchdog is not None:
-            watchdog.check()
-        at.what = change.tunable
+        watchdog.check()
+        expected.check(change)
+        at.announce(change.tunable)
         journal.write(Doing(change.tunable))
         progress(f"{change.tunable}: {change.before} → {change.after}")
+        watchdog.check()
         why = _set(host, change)
+        watchdog.check()
         if why is not None:
             journal.write(Left(change.tunable, why))
             progress(f"{change.tunable}: left, the kernel manages it ({why})")
         elif change.steps:
             journal.write(Done(change.tunable, _read_back(host, change)))
+        expected.note(change)
     at.what = None
     _give_back(host, plan.bystanders)
     if gate is not None:
+        watchdog.extend(_GATE_SECONDS)
         gate()
     for file in plan.files:
-        if watchdog is not None:
-            watchdog.check()
-        at.what = file.path
+        watchdog.check()
+        if _content(host, file.path) != file.before:
+            raise CommandError(f"{file.path}: changed since the plan was made")
+        at.announce(file.path)
         journal.write(Doing(file.path))
         progress(f"{file.path}: {'written' if file.before is None else 'changed'}")
+        watchdog.check()
         host.do(PutFile(file.path, file.after, file.mode, file.uid, file.gid))
+        watchdog.check()
         journal.write(Done(file.path, None))
     _reload(host, plan.files)
+    watchdog.check()
     for change in plan.changes:
         if not change.steps:
             at.what = change.tunable
             journal.write(Done(change.tunable, _read_back(host, change)))
     moved = {one.tunable: live for one in plan.bystanders if isinstance(live := observe(host, one.probe), str)}
+    watchdog.check()
     journal.write(Applied(time.time(), moved))
+    return moved
+
+
+_MOVING: Final = ("link:", "irq:")
+"""Where one attribute moves another: a ring with the MTU, a queue's CPUs with the channels, a member with its bond."""
+
+
+class _Expected:
+    """What each value reads right before it is set, as far as this transaction's own steps explain it."""
+
+    def __init__(self, host: Host, changes: tuple[Change, ...]) -> None:
+        self._host = host
+        self._moving = [one for one in changes if one.tunable.startswith(_MOVING)]
+        self._moved: dict[str, str | Missing] = {}
+
+    def check(self, change: Change) -> None:
+        """What another process has set since the plan was made is not overwritten. Raises CommandError."""
+        live = observe(self._host, change.probe)
+        is_own = change in self._moving and live == change.after
+        if live == change.before or is_own or (self._moved and live == self._moved.get(change.tunable)):
+            return
+        found = (
+            f"cannot be read: {live.why}" if isinstance(live, Missing) else f"expected {change.before}, found {live}"
+        )
+        raise CommandError(f"{change.tunable}: changed since the plan was made: {found}", hint="make the plan again")
+
+    def note(self, change: Change) -> None:
+        """After a step: what it may have moved is looked at."""
+        if change in self._moving:
+            for one in self._moving[self._moving.index(change) + 1 :]:
+                self._moved[one.tunable] = observe(self._host, one.probe)
+
+
+def _is_begun(name: str, announced: Collection[str] | None) -> bool:
+    """Whether a transaction that was cut off may have changed an item: it came to it, or to one that moves it."""
+    if announced is None or name in announced:
+        return True
+    return name.startswith(_MOVING) and any(one.startswith("link:") for one in announced)
 
 
 def _give_back(host: Host, bystanders: Iterable[Bystander]) -> None:
@@ -385,16 +475,20 @@ def _reload(host: Host, files: Iterable[FileChange]) -> None:
 
 
 def _put_back_after(
-    error: BaseException, host: Host, plan: Plan, journal: Journal, watchdog: Watchdog | None, at: _Place
+    error: BaseException, host: Host, plan: Plan, journal: Journal, watchdog: Watchdog, at: _Place
 ) -> None:
     """Undo a transaction that failed, whatever the reason. Raises RestoredError for what a host or a tool refused,
     NotRestoredError; returns for an interrupt and for a fault of our own, which go on to the caller."""
     reason = str(error) or type(error).__name__
-    if watchdog is not None and not watchdog.claim():
-        raise _taken_over(plan, watchdog) from error
-    outcomes = _restore(host, plan, journal, why=reason, force_one=at.what)
-    if watchdog is not None:
-        watchdog.close()
+    if not watchdog.claim():
+        raise _taken_over(host, plan, watchdog, at.what) from error
+    try:
+        outcomes = _restore(
+            host, plan, journal, why=reason, force_one=at.what, announced=at.announced, check=watchdog.check
+        )
+    except TakenOverError:
+        raise _taken_over(host, plan, watchdog, at.what) from error
+    _close(journal, watchdog, outcomes)
     lost = tuple(one for one in outcomes if not one.is_back)
     if lost:
         raise _not_restored(reason, lost) from error
@@ -403,24 +497,48 @@ def _put_back_after(
         raise RestoredError(f"{reason}; everything has been put back", hint=hint) from error
 
 
-def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) -> tuple[Outcome, ...]:
+def _close(journal: Journal, watchdog: Watchdog, outcomes: Iterable[Outcome]) -> None:
+    """Close a transaction that is rolled back. Where its journal could not say so, it stays open: the next run, or the
+    watchdog, looks at each item again and records that."""
+    if not journal.is_ended:
+        return
+    watchdog.close()
+    if all(one.is_back for one in outcomes):
+        release(journal.directory)
+
+
+def roll_back(
+    host: Host, record: Record, store: Store, *, force: bool = False, warn: Progress = lambda _: None
+) -> tuple[Outcome, ...]:
     """Put a transaction back, or take it out from under later ones; the caller holds ``store.lock()``.
 
-    What a later transaction in force holds stays as it is, and goes back with that one. Raises RefusedError where one
-    of those still waits for confirmation, the journal of one that came later is damaged, or this one's cannot be
-    written.
+    What a later transaction in force holds stays as it is, and goes back with that one. Where the disk is full, values
+    and files are restored all the same, and ``warn`` is given what could not be written. Raises RefusedError where a
+    later one still waits for confirmation, its journal is damaged, or cannot be written; RestoredError or
+    NotRestoredError where the watchdog took over because this process did not get on.
     """
     records, damaged = store.survey()
     _refuse_under_damaged(record, damaged)
     taken = take_out(host, record, records, force=force)
     own = msgspec.structs.replace(record, plan=taken.remaining, bystanders_after=taken.beside.after)
     why = "interrupted" if record.is_unfinished else "asked for"
+    watchdog = store.watchdog(record.id)
     with store.reopen(record.id) as journal:
+        is_open = watchdog.standing().open is not None
+        outcome = _claimed(watchdog, warn)
+        if outcome is not None:
+            _record_outcome(journal, watchdog, own, taken, outcome)
+            return (*taken.outcomes, *watched_outcomes(own.plan, outcome))
         if taken.later:
-            _hand_over(store, own, journal, taken, why, record.fingerprint)
-        with _watched(host, own, store, journal, taken) as outcome:
-            if outcome is not None:
-                return (*taken.outcomes, *watched_outcomes(own.plan, outcome))
+            try:
+                _hand_over(store, own, journal, taken, why, record.fingerprint)
+            except RefusedError:
+                if not is_open and not journal.is_begun:
+                    watchdog.close()
+                raise
+        if host.is_live:
+            _start_again(own.plan, watchdog, warn)
+        try:
             outcomes = _restore(
                 host,
                 _of_this_boot(host, own),
@@ -430,9 +548,74 @@ def roll_back(host: Host, record: Record, store: Store, *, force: bool = False) 
                 force_one=record.pending if record.is_unfinished else None,
                 bystanders_after=own.bystanders_after,
                 taken=taken,
+                announced=None if record.was_applied else set(record.announced),
+                check=watchdog.check,
             )
+        except TakenOverError as error:
+            raise _taken_over_while_undoing(host, own, journal, watchdog, taken) from error
+        if not journal.is_ended:
+            warn(
+                f"{journal.directory}: no room to record that {record.id} is rolled back: run it again with room there"
+            )
+        _close(journal, watchdog, outcomes)
     _write_scripts(store, record)
     return (*outcomes, *(left_in_force(record, records) if record.is_in_force else ()))
+
+
+_ROLLBACK_SECONDS: Final = 30.0
+"""For one step of a rollback that changes links."""
+
+
+def _claimed(watchdog: Watchdog, warn: Progress) -> Watched | None:
+    """The transaction is this process's to roll back; gives the watchdog's outcome instead where that was faster."""
+    standing = watchdog.standing()
+    if standing.outcome is not None:
+        return standing.outcome
+    if standing.open is not None:
+        if watchdog.claim():
+            return None
+        outcome = watchdog.await_outcome()
+        if outcome is not None:
+            return outcome
+    try:
+        watchdog.open("taken")
+    except OSError as error:
+        watchdog.stand_down()
+        warn(f"{watchdog.directory}: {error.strerror}: it is rolled back without a watchdog")
+    return None
+
+
+def _start_again(plan: Plan, watchdog: Watchdog, warn: Progress) -> None:
+    """A watchdog over a rollback. Where none can be started the rollback goes on: nothing is better for waiting."""
+    seconds = _ROLLBACK_SECONDS if plan.has_link_risk else _STEP_SECONDS
+    try:
+        watchdog.start(persists=plan.persists, state="taken", step_seconds=seconds)
+    except OSError as error:
+        watchdog.stand_down()
+        warn(f"the watchdog cannot be started ({error.strerror or error}): it is rolled back without one")
+
+
+def _record_outcome(journal: Journal, watchdog: Watchdog, own: Record, taken: TakenOut, outcome: Watched) -> None:
+    """What the watchdog has done goes into the journal, and only then from its own file."""
+    _note(journal, Undoing(time.time(), outcome.why))
+    kept = (*_kept_of(taken.outcomes), *kept_items(own.plan, outcome))
+    _note(journal, Undone(outcome.time, kept, taken.passed))
+    if journal.is_ended:
+        watchdog.forget_outcome()
+        watchdog.close()
+        if not kept:
+            release(journal.directory)
+
+
+def _taken_over_while_undoing(
+    host: Host, own: Record, journal: Journal, watchdog: Watchdog, taken: TakenOut
+) -> AdvisorError:
+    """What to report for a rollback that its watchdog has ended, since this process did not get on with it."""
+    error = _taken_over(host, own.plan, watchdog)
+    outcome = watchdog.standing().outcome
+    if outcome is not None:
+        _record_outcome(journal, watchdog, own, taken, outcome)
+    return error
 
 
 def _refuse_under_damaged(record: Record, damaged: Iterable[Damaged]) -> None:
@@ -490,40 +673,19 @@ def _of_this_boot(host: Host, record: Record) -> Plan:
     )
 
 
-@contextlib.contextmanager
-def _watched(host: Host, record: Record, store: Store, journal: Journal, taken: TakenOut) -> Iterator[Watched | None]:
-    """Put back under the eyes of a watchdog; gives its outcome instead where it was at it already."""
-    if not host.is_live:
-        yield None
-        return
-    watchdog = store.watchdog(record.id)
-    standing = watchdog.standing()
-    outcome = standing.outcome
-    if standing.open is not None and not watchdog.claim():
-        outcome = watchdog.await_outcome()
-    if outcome is not None:
-        _note(journal, Undoing(time.time(), outcome.why))
-        kept = (*_kept_of(taken.outcomes), *kept_items(record.plan, outcome))
-        _note(journal, Undone(outcome.time, kept, taken.passed))
-        watchdog.forget_outcome()
-    if outcome is None:
-        watchdog.arm(persists=record.plan.persists, state="taken")
-    try:
-        yield outcome
-    finally:
-        watchdog.close()
-
-
-def recover(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
+def recover(
+    host: Host, store: Store, warn: Progress = lambda _: None
+) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
     """Put back every transaction that a crash, a kill or a power cut left unfinished; the caller holds the lock.
 
     One that a watchdog has put back since is among them, once: its outcome goes into the journal. A switch that was cut
-    off once the new transaction was kept is finished.
+    off once the new transaction was kept is finished. What a kill has left of a closed one is removed.
     """
     take_down_notes(host, store)
     unfinished = [record for record in store.readable() if record.is_unfinished or record.by_watchdog]
-    done = tuple((record, roll_back(host, record, store)) for record in reversed(unfinished))
-    return (*done, *finish_switches(host, store))
+    done = tuple((record, roll_back(host, record, store, warn=warn)) for record in reversed(unfinished))
+    store.remove_leftovers(is_live=host.is_live)
+    return (*done, *finish_switches(host, store, warn))
 
 
 def take_down_notes(host: Host, store: Store) -> None:
@@ -534,20 +696,24 @@ def take_down_notes(host: Host, store: Store) -> None:
 
 
 def _take_down_note(host: Host, record: Record, store: Store) -> None:
-    watchdog = store.watchdog(record.id) if host.is_live else None
+    watchdog = store.watchdog(record.id)
     # One that waits is watched until its time is up; a watchdog that is at it already says itself what came of it.
-    if watchdog is not None and watchdog.standing().open is not None and not watchdog.claim():
+    if watchdog.standing().open is not None and not watchdog.claim():
         return
     with store.reopen(record.id) as journal:
+        if not ignore_errors(lambda: watchdog.open("taken")):
+            return
         _note(journal, Undoing(record.ended or time.time(), BY_SCRIPT))
         _note(journal, Undone(record.ended or time.time(), ()))
-    if watchdog is not None:
-        watchdog.close()
-        watchdog.forget_outcome()
+        if journal.is_ended:
+            watchdog.forget_outcome()
+        _close(journal, watchdog, ())
     _write_scripts(store, record)
 
 
-def finish_switches(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
+def finish_switches(
+    host: Host, store: Store, warn: Progress = lambda _: None
+) -> tuple[tuple[Record, tuple[Outcome, ...]], ...]:
     """Take out what a kept transaction was applied instead of; the caller holds the lock.
 
     The first one first: what only such transactions hold then goes back at once, and not from layer to layer.
@@ -555,7 +721,7 @@ def finish_switches(host: Host, store: Store) -> tuple[tuple[Record, tuple[Outco
     records = store.readable()
     replaced = {one for record in records if record.state == "applied" for one in record.plan.instead_of}
     out = [record for record in records if record.id in replaced and record.is_in_force]
-    return tuple((record, roll_back(host, store.record(record.id), store)) for record in out)
+    return tuple((record, roll_back(host, store.record(record.id), store, warn=warn)) for record in out)
 
 
 def _restore(
@@ -568,24 +734,39 @@ def _restore(
     force_one: str | None = None,
     bystanders_after: Mapping[str, str] | None = None,
     taken: TakenOut | None = None,
+    announced: Collection[str] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, ...]:
-    """Files first, then live values, each in the reverse order of apply; then what the kernel moved along."""
+    """Files first, then live values, each in the reverse order of apply; then what the kernel moved along.
+
+    ``announced`` are the items that were begun, None for all. ``check`` is asked before each and after the last one.
+    Raises TakenOverError, as that does.
+    """
+    check()
     _note(journal, Undoing(time.time(), why))
-    outcomes = [_restore_file(host, file, force=force or file.path == force_one) for file in reversed(plan.files)]
+    outcomes: list[Outcome] = []
+    for file in reversed(plan.files):
+        check()
+        is_begun = _is_begun(file.path, announced)
+        outcomes.append(_restore_file(host, file, force=force or file.path == force_one, is_begun=is_begun))
     restored_files = {one.what for one in outcomes if one.state == "restored"}
     if restored_files:
         outcomes += _reload_again(host, plan.files)
     standing = standing_of(host, plan.bystanders)
     for change in reversed(plan.changes):
-        outcome = _restore_value(host, change, force=force or change.tunable == force_one)
+        check()
+        is_begun = _is_begun(change.tunable, announced)
+        outcome = _restore_value(host, change, force=force or change.tunable == force_one, is_begun=is_begun)
         if outcome.state == "already" and not change.undo and change.persist in restored_files:
             # The file and its reload were what brought the value about, and back.
             outcome = Outcome(change.tunable, "restored", f"{change.after} → {change.before}")
         outcomes.append(outcome)
+    check()
     outcomes = _tried_again(host, plan, outcomes)
     outcomes += restore_surroundings(host, plan, outcomes, bystanders_after or {}, standing, force=force)
     if taken is not None:
         outcomes += (*give_back(host, taken.beside.given), *taken.outcomes)
+    check()
     _note(journal, Undone(time.time(), _kept_of(outcomes), taken.passed if taken else ()))
     return tuple(outcomes)
 
@@ -609,11 +790,14 @@ def _note(journal: Journal, entry: Entry) -> None:
         journal.write(entry)
 
 
-def _restore_file(host: Host, file: FileChange, *, force: bool) -> Outcome:
+def _restore_file(host: Host, file: FileChange, *, force: bool, is_begun: bool = True) -> Outcome:
     live = _content(host, file.path)
+    host.remove_leftovers(file.undo, prune=is_begun and live is None and file.before is None)
     if live == file.before:
         return Outcome(file.path, "already", "as before")
     by_hand = hand_command(file.undo)
+    if not is_begun:
+        return Outcome(file.path, "already", _NOT_BEGUN)
     if live != file.after and not force:
         return Outcome(file.path, "kept", "somebody else changed it since", by_hand)
     try:
@@ -635,7 +819,10 @@ def _reload_again(host: Host, files: Iterable[FileChange]) -> list[Outcome]:
     return failed
 
 
-def _restore_value(host: Host, change: Change, *, force: bool) -> Outcome:
+_NOT_BEGUN: Final = "was not changed by this transaction"
+
+
+def _restore_value(host: Host, change: Change, *, force: bool, is_begun: bool = True) -> Outcome:
     live = observe(host, change.probe)
     if live == change.before:
         return Outcome(change.tunable, "already", f"is {change.before}")
@@ -644,6 +831,8 @@ def _restore_value(host: Host, change: Change, *, force: bool) -> Outcome:
         return Outcome(change.tunable, "already", "is gone with its queue")
     if isinstance(live, Missing):
         return Outcome(change.tunable, "failed", f"cannot be read: {live.why}", by_hand)
+    if not is_begun:
+        return Outcome(change.tunable, "already", _NOT_BEGUN)
     if live != change.after and not force:
         return Outcome(change.tunable, "kept", f"somebody else set it to {live}", by_hand)
     try:

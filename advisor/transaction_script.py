@@ -19,13 +19,14 @@ from advisor.errors import RefusedError
 from advisor.host import Host, Missing, Probe, ReadCommand, ReadEthtool, Run, SetEthtool, SetMtu, SetQdisc, Step
 from advisor.journal import Begun, Doing, Done, encode_entry
 from advisor.planning.records import Change, FileChange, Plan
+from advisor.reserve import needed_bytes
 from advisor.script import printf_lines, script_context
 from advisor.tunables import FileEdit
 from advisor.workflow import plan_profiles
 
 _BASE: Final = (
     "awk", "cat", "chmod", "chown", "cksum", "cp", "cut", "date", "flock", "grep", "head", "id", "ln", "ls", "mkdir",
-    "mv", "od", "readlink", "rm", "rmdir", "sed", "sleep", "sort", "sync", "tail", "tr",
+    "mv", "od", "readlink", "rm", "rmdir", "sed", "sleep", "sort", "sync", "tail", "tr", "uniq", "wc",
 )  # fmt: skip
 _DIVIDER: Final = ',"time":'
 
@@ -68,6 +69,11 @@ def _context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:
     assert isinstance(files, list)
     for number, (value, change) in enumerate(zip(values, reversed(plan.changes), strict=True), 1):
         value.update(number=number, **_named(change.tunable), **_entries(change))
+    for value in values:
+        value["later"] = []
+    moving = [value for value in reversed(values) if str(value["name"]).startswith(("link:", "irq:"))]
+    for place, value in enumerate(moving):
+        value["later"] = [one["number"] for one in moving[place + 1 :]]
     for number, one in enumerate(moved, len(values) + 1):
         one.update(number=number, **_named(one["name"]))
     for number, (file, made) in enumerate(zip(files, reversed(plan.files), strict=True), 1):
@@ -81,9 +87,16 @@ def _context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:
         "persists": plan.persists,
         "names": _names(plan),
         "begun": _begun(plan),
+        "reserve_bytes": _reserve_bytes(plan, shared, moved),
         "rollback_pieces": tuple(_rollback_pieces(shared, moved, token)),
         "watch_pieces": tuple(_watch_pieces(token, persists=plan.persists)),
     }
+
+
+def _reserve_bytes(plan: Plan, shared: Mapping[str, object], moved: list[dict[str, object]]) -> int:
+    script = _rendered("rollback.sh.j2", {**shared, "moved": moved})
+    items = len(plan.changes) + len(plan.bystanders) + len(plan.files)
+    return needed_bytes(len(msgspec.json.encode(plan)), len(script), items)
 
 
 def _named(name: str) -> dict[str, object]:
@@ -183,6 +196,7 @@ def _watch_pieces(token: str, *, persists: bool) -> Iterator[object]:
     words = {
         "directory": directory,
         "boot_files": [f"@{token}-link@", f"@{token}-unit@"] if persists else [],
+        "boot_leftovers": [f"@{token}-new-unit@"] if persists else [],
         "boot_directories": [f"@{token}-wants@"] if persists else [],
         "rollback_options": options,
     }
@@ -195,6 +209,10 @@ def _watch_pieces(token: str, *, persists: bool) -> Iterator[object]:
         f"cd {directory} || exit 0": 'quote "$place"; printf \'cd %s || exit 0\\n\' "$quoted"',
         f"    rm -f @{token}-link@": f'{guard} {{ quote "$boot_link"; printf \'    rm -f %s\\n\' "$quoted"; }}',
         f"    rm -f @{token}-unit@": f'{guard} {{ quote "$boot_unit"; printf \'    rm -f %s\\n\' "$quoted"; }}',
+        f"    rm -f @{token}-new-unit@": (
+            f'{guard} {{ quote "${{boot_unit%/*}}/.${{boot_unit##*/}}.advisor.new"; '
+            "printf '    rm -f %s\\n' \"$quoted\"; }"
+        ),
         f"    rmdir @{token}-wants@ 2>/dev/null": '[ "$made_wants" = no ] || echo "    rmdir $wants 2>/dev/null"',
         path: f'if [ -n "$root" ]; then echo "PATH=$search"; else echo {path!r}; fi',
         call: f"printf '%s%s%s\\n' {_quoted(before)} \"$options\" {_quoted(behind)}",

@@ -1,8 +1,10 @@
 """The watchdog of a transaction: a shell script beside its journal that puts it back when nobody else will.
 
 It runs outside the client's process and session: as a transient unit where systemd runs, detached elsewhere. While a
-client works, the watchdog looks whether that process lives; once the transaction waits for a person, whether its time
-is up. A unit for the next boot is there for just as long, for a power cut or a restart in between.
+client works, the watchdog looks whether that process lives and gets on: the file ``limit`` says until when it must have
+reached its next step, so that a process that is stopped, or blocked in the kernel, does not hold the change for ever.
+Once the transaction waits for a person, it looks whether that time is up. A unit for the next boot is there for just as
+long, for a power cut or a restart in between.
 
 Who may decide is settled by the file ``pending``, which one process alone can rename or remove: keeping the transaction
 removes it, the watchdog renames it to ``reverting``, a client that puts back renames it to ``taken``. The script's head
@@ -12,6 +14,7 @@ removes it, the watchdog renames it to ``reverting``, a client that puts back re
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import subprocess
@@ -22,13 +25,15 @@ from typing import Final
 import msgspec
 
 from advisor.errors import CommandError, RefusedError
-from advisor.host.putfile import put_file, sync_directory
+from advisor.host.putfile import fixed_temporary, put_file, remove_temporary, sync_directory
+from advisor.reserve import ignore_errors, is_full, with_reserve
 
 _UNIT_DIRECTORY: Final = "/etc/systemd/system"
 _BOOT_TARGET: Final = f"{_UNIT_DIRECTORY}/sysinit.target.wants"
 _START_SECONDS: Final = 20.0
 _REVERT_SECONDS: Final = 120.0
 _OPEN: Final = ("pending", "taken", "reverting")
+_FILES: Final = (*_OPEN, "deadline", "limit", "client", "watching", "boot")
 _MAX_OUTCOME_BYTES: Final = 1 << 20
 _ENVIRONMENT: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
@@ -51,6 +56,20 @@ ExecStart=/bin/sh {script} --boot
 """
 
 
+class TakenOverError(CommandError):
+    """The watchdog has taken the transaction over: this process was thought to be gone or hung."""
+
+    kind = "taken-over"
+
+
+def not_started(watchdog: Watchdog, error: OSError) -> RefusedError:
+    """The refusal of a change that no watchdog can guard."""
+    return RefusedError(
+        f"the watchdog that would put everything back cannot be started: {error}",
+        hint=f"nothing was changed; see {watchdog.directory}",
+    )
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """What the watchdog did: the rollback script's exit code, seconds since the epoch, the reason, a line each item."""
 
@@ -64,12 +83,14 @@ class Standing(msgspec.Struct, frozen=True):
     """How far a transaction is by the files beside its journal.
 
     ``open`` is ``pending``, ``taken`` or ``reverting``, None once it is closed. ``seconds_left`` is the time to confirm
-    it, None where it does not wait for that, or waited in an earlier boot.
+    it, None where it does not wait for that, or waited in an earlier boot. ``process`` is the number of the process
+    that works on it now, None where none lives.
     """
 
     open: str | None
     seconds_left: float | None
     outcome: Outcome | None
+    process: int | None = None
 
 
 CLOSED: Final = Standing(None, None, None)
@@ -90,31 +111,68 @@ class Watchdog:
         self.directory = directory
         self._name = unit
         self._script = directory / "watch.sh"
+        self._state: str | None = "pending"
+        self._step_seconds: float | None = None
+        self._limit = 0.0
 
     # -- what the client does ------------------------------------------------------------------------------------
 
-    def arm(self, *, persists: bool, state: str = "pending") -> None:
+    def open(self, state: str) -> None:
+        """From now on the transaction is this process's to work on. ``state`` is ``pending`` for one that begins,
+        ``taken`` for one that is rolled back. Raises OSError."""
+        self._write("boot", _boot_id())
+        self._sign()
+        self._write(state, "")
+        self._state = state
+
+    def arm(self, *, persists: bool, state: str = "pending", step_seconds: float | None = None) -> None:
         """Start watching this process; returns when the watchdog is seen to run.
 
-        ``persists`` asks for the unit that acts at the next boot. ``state`` is ``pending`` for a transaction that
-        begins, ``taken`` for one that is put back. Raises RefusedError with nothing left where it cannot be.
+        ``persists`` asks for the unit that acts at the next boot. ``step_seconds`` is how long each step may take
+        before this process counts as hung; None where that is not watched. Raises RefusedError with nothing left where
+        it cannot be.
         """
         try:
-            self._lay_out(state, with_boot_unit=persists and _systemd_runs())
-            self._start()
-        except BaseException as error:
+            self.start(persists=persists, state=state, step_seconds=step_seconds)
+        except OSError as error:
             self.close()
-            if isinstance(error, OSError | subprocess.SubprocessError):
-                raise RefusedError(
-                    f"the watchdog that would put everything back cannot be started: {error}",
-                    hint=f"nothing was changed; see {self.directory}",
-                ) from error
+            raise not_started(self, error) from error
+        except BaseException:
+            self.close()
             raise
 
+    def start(self, *, persists: bool, state: str, step_seconds: float | None) -> None:
+        """As `arm`, but raises OSError and leaves what is there."""
+        try:
+            (self.directory / "outcome").unlink(missing_ok=True)
+            self._state, self._step_seconds, self._limit = state, step_seconds, 0.0
+            self.extend()
+            self._lay_out(state, with_boot_unit=persists and _systemd_runs())
+            self._start()
+        except subprocess.SubprocessError as error:
+            raise OSError(errno.EIO, str(error)) from error
+
     def check(self) -> None:
-        """Raises CommandError where the transaction is no longer this client's to carry on with."""
-        if not (self.directory / "pending").exists():
-            raise CommandError("the watchdog has taken over: this client was thought to be gone")
+        """Before and after each step. Raises TakenOverError where the transaction is no longer this client's to carry
+        on with; gives it time for another step otherwise."""
+        if self._state is not None and not (self.directory / self._state).exists():
+            raise TakenOverError("the watchdog has taken over: this client was thought to be gone or hung")
+        # Where that cannot be written the time runs out, and the watchdog takes over.
+        ignore_errors(self.extend)
+
+    def stand_down(self) -> None:
+        """Nothing of it could be written: `check` lets this process go on without a watchdog."""
+        self._state = None
+
+    def extend(self, more_seconds: float = 0.0) -> None:
+        """Let the next step take that much longer. Raises OSError where even the reserved space is gone."""
+        if self._step_seconds is None:
+            return
+        wanted = _uptime() + self._step_seconds + more_seconds
+        # Not at each of many fast steps: it is a write.
+        if more_seconds or wanted - self._limit > self._step_seconds / 4:
+            self._write("limit", f"{wanted:.0f}\n")
+            self._limit = wanted
 
     def await_confirmation(self, seconds: float) -> None:
         """From now on the watchdog waits for a person, not for this process."""
@@ -126,33 +184,41 @@ class Watchdog:
             os.unlink(self.directory / "pending")
         except FileNotFoundError:
             return False
-        sync_directory(str(self.directory))
+        ignore_errors(lambda: sync_directory(str(self.directory)))
         self.close()
         return True
 
     def claim(self) -> bool:
         """Take the putting back upon this process. False where the watchdog is at it or has done it."""
-        self._sign()
+        ignore_errors(self._sign)
         for name in ("pending", "taken"):
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(self.directory / name, self.directory / "taken")
+            if self._take(name):
                 break
         else:
-            if not self._is_abandoned():
+            if self._outcome() is not None or not self._is_abandoned() or not self._take("reverting"):
                 return False
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(self.directory / "reverting", self.directory / "taken")
+        self._state = "taken"
         (self.directory / "deadline").unlink(missing_ok=True)
-        sync_directory(str(self.directory))
+        if self._step_seconds is None:
+            (self.directory / "limit").unlink(missing_ok=True)
+        ignore_errors(self.extend)
+        ignore_errors(lambda: sync_directory(str(self.directory)))
+        return True
+
+    def _take(self, name: str) -> bool:
+        try:
+            os.rename(self.directory / name, self.directory / "taken")
+        except FileNotFoundError:
+            return False
         return True
 
     def close(self) -> None:
         """Nothing is open any more: the watchdog ends by itself, the boot unit goes."""
-        for name in ("pending", "taken", "reverting", "deadline", "client", "watching", "boot"):
+        for name in _FILES:
             (self.directory / name).unlink(missing_ok=True)
-        self._remove_boot_unit()
+        self.remove_boot_unit()
         self._script.unlink(missing_ok=True)
-        sync_directory(str(self.directory))
+        ignore_errors(lambda: sync_directory(str(self.directory)))
 
     def await_outcome(self) -> Outcome | None:
         """What the watchdog made of it, once it is done; None where it ended without a word or took too long."""
@@ -167,7 +233,7 @@ class Watchdog:
     def forget_outcome(self) -> None:
         """From here on the journal tells it."""
         (self.directory / "outcome").unlink(missing_ok=True)
-        sync_directory(str(self.directory))
+        ignore_errors(lambda: sync_directory(str(self.directory)))
 
     def standing(self) -> Standing:
         """How far the transaction is."""
@@ -175,7 +241,13 @@ class Watchdog:
         if outcome is not None:
             return Standing(None, None, outcome)
         opened = next((name for name in _OPEN if (self.directory / name).exists()), None)
-        return Standing(opened, self._seconds_left() if opened == "pending" else None, None)
+        left = self._seconds_left() if opened == "pending" else None
+        return Standing(opened, left, None, self._client() if opened in ("pending", "taken") else None)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether files of a running transaction are there."""
+        return any((self.directory / name).exists() for name in (*_FILES, "watch.sh"))
 
     @property
     def place(self) -> str | None:
@@ -199,14 +271,13 @@ class Watchdog:
         return f"{_BOOT_TARGET}/{self._name}-boot.service"
 
     def _lay_out(self, state: str, *, with_boot_unit: bool) -> None:
-        (self.directory / "outcome").unlink(missing_ok=True)
-        self._write("boot", _boot_id())
-        self._sign()
+        self.open(state)
+        # Holds the block that the script's own number goes into.
+        self._write("watching", "0\n")
         made = with_boot_unit and not os.path.isdir(_BOOT_TARGET)
         self._write("watch.sh", self._rendered(with_boot_unit=with_boot_unit, made_directory=made), mode=0o700)
         if with_boot_unit:
             self._write_boot_unit()
-        self._write(state, "")
 
     def _rendered(self, *, with_boot_unit: bool, made_directory: bool) -> str:
         from advisor.templating import environment
@@ -217,6 +288,7 @@ class Watchdog:
             .render(
                 directory=str(self.directory),
                 boot_files=[self._boot_link, self._boot_unit] if with_boot_unit else [],
+                boot_leftovers=[fixed_temporary(self._boot_unit)] if with_boot_unit else [],
                 boot_directories=[_BOOT_TARGET] if made_directory else [],
             )
         )
@@ -227,17 +299,19 @@ class Watchdog:
             directory=_unit_escaped(str(self.directory)),
             script=_unit_escaped(str(self._script)),
         )
-        put_file(self._boot_unit, text.encode("utf-8", "surrogateescape"), mode=0o644, uid=0, gid=0)
+        put_file(self._boot_unit, text.encode("utf-8", "surrogateescape"), mode=0o644, uid=0, gid=0, is_alone=True)
         os.makedirs(_BOOT_TARGET, mode=0o755, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             os.symlink(f"../{self._name}-boot.service", self._boot_link)
         sync_directory(_BOOT_TARGET)
 
-    def _remove_boot_unit(self) -> None:
+    def remove_boot_unit(self) -> None:
+        """Remove the unit for the next boot, and what a kill has left of it."""
         for path in (self._boot_link, self._boot_unit):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
-                sync_directory(os.path.dirname(path))
+                ignore_errors(lambda path=path: sync_directory(os.path.dirname(path)))  # type: ignore[misc]
+        ignore_errors(lambda: remove_temporary(self._boot_unit))
         if f"rmdir {_BOOT_TARGET}" in self._script_text():
             with contextlib.suppress(OSError):
                 os.rmdir(_BOOT_TARGET)
@@ -249,8 +323,12 @@ class Watchdog:
             return ""
 
     def _write(self, name: str, text: str, *, mode: int = 0o600) -> None:
-        content = text.encode("utf-8", "surrogateescape")
-        put_file(str(self.directory / name), content, mode=mode, uid=os.geteuid(), gid=os.getegid())
+        content, path = text.encode("utf-8", "surrogateescape"), str(self.directory / name)
+
+        def write() -> None:
+            put_file(path, content, mode=mode, uid=os.geteuid(), gid=os.getegid(), is_alone=True)
+
+        with_reserve(self.directory, write)
 
     def _read(self, name: str) -> str | None:
         try:
@@ -260,7 +338,32 @@ class Watchdog:
             return None
 
     def _sign(self) -> None:
-        self._write("client", f"{os.getpid()} {_start_time(os.getpid())}\n")
+        text = f"{os.getpid()} {_start_time(os.getpid())}\n"
+        try:
+            self._write("client", text)
+        except OSError as error:
+            if not is_full(error) or not self._overwrite("client", text):
+                raise
+
+    def _overwrite(self, name: str, text: str) -> bool:
+        """Write a small file into the block that it has already: what a full disk allows."""
+        try:
+            fd = os.open(self.directory / name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            os.pwrite(fd, text.encode(), 0)
+            os.ftruncate(fd, len(text))
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+        return True
+
+    def _client(self) -> int | None:
+        """The process that works on the transaction, where it lives."""
+        found = re.fullmatch(r"(\d{1,10}) (\d{1,20})\n", self._read("client") or "")
+        return int(found[1]) if found is not None and lives(int(found[1]), found[2]) else None
 
     def _seconds_left(self) -> float | None:
         limit = self._read("deadline")
@@ -317,6 +420,19 @@ class Watchdog:
         return self._watching() is None
 
 
+def boot_units(prefix: str) -> set[str]:
+    """Transactions for which a unit for the next boot, its link or a part of one is there, by what follows
+    ``prefix`` in its name."""
+    found: set[str] = set()
+    for directory in (_UNIT_DIRECTORY, _BOOT_TARGET):
+        with contextlib.suppress(OSError):
+            for name in os.listdir(directory):
+                named = re.fullmatch(rf"\.?{re.escape(prefix)}(\d+)-boot\.service(\.advisor\.new)?", name)
+                if named is not None:
+                    found.add(named[1])
+    return found
+
+
 def session() -> str | None:
     """The ssh connection that this process was started over, as the number and start time of its sshd; None else."""
     number = os.getpid()
@@ -329,6 +445,12 @@ def session() -> str | None:
             return f"{number} {rest[19]}"
         number = int(rest[1])
     return None
+
+
+def lives(number: int, start: str) -> bool:
+    """Whether the process of that number, and of that start time in clock ticks after boot, is there still."""
+    fields = _stat(number)
+    return fields is not None and fields[1][0] not in ("Z", "X") and fields[1][19] == start
 
 
 def _stat(number: int) -> tuple[str, list[str]] | None:

@@ -189,7 +189,7 @@ def apply_profiles(
     kept = store or Store()
     with kept.lock():
         refuse_while_one_waits(kept)
-        for record, outcomes in recover(host, kept):
+        for record, outcomes in recover(host, kept, progress):
             progress(_recovered(record, outcomes))
         replaced = in_force_by_name(kept, instead_of)
         made = plan_profiles(host, names, settings, runtime_only=runtime_only, store=kept, instead_of=replaced)
@@ -234,9 +234,15 @@ def in_force_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def refuse_while_one_waits(store: Store) -> None:
-    """Raises RefusedError: what comes after a change that may yet be taken back would stand on sand."""
-    # Nor is anything built on a damaged transaction, of which nobody knows what it has set: `records` refuses.
-    waiting = waiting_of(store.records())
+    """Raises RefusedError: what comes after a change that may yet be rolled back has no firm ground.
+
+    Nor has it on a damaged transaction, of which nobody knows what it has set.
+    """
+    records, damaged = store.survey()
+    broken = next((one for one in damaged if not one.by_script), None)
+    if broken is not None:
+        raise RefusedError(broken.message, hint=broken.hint)
+    waiting = waiting_of(records)
     if waiting is not None:
         raise RefusedError(
             f"transaction {waiting.id} waits for confirmation, {waiting.seconds_left or 0:.0f} s left",

@@ -26,7 +26,7 @@ ORDER = [
     {"profiles"},
     {"planning"},
     {"interchange"},
-    {"script", "templating", "journal", "signals", "snapshot", "watchdog"},
+    {"script", "templating", "reserve", "journal", "signals", "snapshot", "watchdog"},
     {"coexistence", "surroundings", "later", "beside", "layers", "transaction", "gate"},
     {"workflow", "history"},
     {"transaction_script"},

@@ -10,11 +10,21 @@ import typer
 
 if TYPE_CHECKING:
     from advisor.history import RolledBack, Status
+    from advisor.journal import Record
     from advisor.planning.records import Plan
 
 from advisor.cli.complete import profile_names, transaction_ids, transactions_or_profiles
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verified
-from advisor.cli.output import print_json, print_text, say, settings, terminal_width, the_host, wants_color
+from advisor.cli.output import (
+    print_json,
+    print_result,
+    print_text,
+    say,
+    settings,
+    terminal_width,
+    the_host,
+    wants_color,
+)
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.host.own import need_root
 from advisor.words import _
@@ -116,13 +126,25 @@ def apply(
         confirm_within=confirm_within,
         instead_of=tuple(instead_of or ()),
     )
-    if as_json:
-        print_json(transaction_document(done.record, done.plan, done.taken_out))
-    else:
+
+    def show() -> None:
+        if as_json:
+            print_json(transaction_document(done.record, done.plan, done.taken_out))
+            return
         print_text(applied_text(done.record, done.plan, width=terminal_width(), color=wants_color()))
         if done.taken_out:
             print_text(rollback_text(done.taken_out, width=terminal_width(), color=wants_color()))
+
+    print_result(show, _remains(done.record))
     return _code(done.taken_out)
+
+
+def _remains(record: Record | None) -> str:
+    """What is there although it could not be printed."""
+    if record is None:
+        return "nothing was changed"
+    state = record.state if record.seconds_left is None else f"{record.state}, {record.seconds_left:.0f} s left"
+    return f"transaction {record.id} is {state}: advisor status"
 
 
 def asked(question: str) -> bool:
@@ -159,12 +181,16 @@ def confirm(
 
     need_root()
     kept = confirm_switch(live_host(), identity, same_session=same_session)
-    if as_json:
-        print_json(transaction_document(kept.record, kept.record.plan, kept.taken_out))
-    else:
+
+    def show() -> None:
+        if as_json:
+            print_json(transaction_document(kept.record, kept.record.plan, kept.taken_out))
+            return
         print_text(confirmed_text(kept.record, width=terminal_width(), color=wants_color()))
         if kept.taken_out:
             print_text(rollback_text(kept.taken_out, width=terminal_width(), color=wants_color()))
+
+    print_result(show, _remains(kept.record))
     return _code(kept.taken_out)
 
 
@@ -248,15 +274,20 @@ def rollback(
     from advisor.host import live_host
 
     need_root()
-    found = rollback_transactions(live_host(), identity, everything=everything, force=force)
-    if as_json:
-        from advisor.report.documents import rollback_document
+    found = rollback_transactions(live_host(), identity, everything=everything, force=force, warn=say)
 
-        print_json(rollback_document(found))
-    else:
-        from advisor.report.transaction import rollback_text
+    def show() -> None:
+        if as_json:
+            from advisor.report.documents import rollback_document
 
-        print_text(rollback_text(found, width=terminal_width(), color=wants_color()))
+            print_json(rollback_document(found))
+        else:
+            from advisor.report.transaction import rollback_text
+
+            print_text(rollback_text(found, width=terminal_width(), color=wants_color()))
+
+    names = ", ".join(record.id for record, _outcomes in found)
+    print_result(show, f"rolled back: {names}: advisor status" if found else "nothing was changed")
     return _code(found)
 
 

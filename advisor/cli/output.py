@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -17,6 +18,7 @@ from advisor.words import _, is_english
 __all__ = [
     "print_error",
     "print_json",
+    "print_result",
     "print_text",
     "say",
     "settings",
@@ -55,6 +57,19 @@ def print_text(text: str) -> None:
     # A host's names may hold bytes that the terminal's encoding has no characters for.
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + ("" if text.endswith("\n") else "\n"))
+
+
+def print_result(show: Callable[[], None], remains: str) -> None:
+    """Print what a change came to, by ``show``. Where standard output cannot be written the change stands all the same:
+    ``remains``, on standard error, says what is there."""
+    try:
+        show()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        say(f"advisor: standard output: {os.strerror(error.errno or errno.EIO)}; {remains}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def say(message: str) -> None:

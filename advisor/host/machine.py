@@ -204,7 +204,7 @@ class Host:
 
         root = self._root(step.path)
         try:
-            put_file(step.path, step.content, mode=step.mode, uid=step.uid, gid=step.gid, root=root)
+            put_file(step.path, step.content, mode=step.mode, uid=step.uid, gid=step.gid, root=root, is_alone=True)
         except AstrayError as error:
             raise CommandError(f"{step.path}: the directory {error.why}", errno=error.errno) from error
         except OSError as error:
@@ -212,6 +212,18 @@ class Host:
         except ValueError as error:
             raise CommandError(f"{step.path}: {error}") from error
         for directory in step.prune:
+            with contextlib.suppress(OSError):
+                remove_empty(directory, root=root)
+
+    def remove_leftovers(self, step: PutFile, *, prune: bool) -> None:
+        """Remove what a process that was killed while it replaced a file has left: a temporary file, and with ``prune``
+        the empty directories that were made for it. What cannot be removed stays."""
+        from advisor.host.putfile import remove_empty, remove_temporary
+
+        root = self._root(step.path)
+        with contextlib.suppress(OSError):
+            remove_temporary(step.path, root=root)
+        for directory in step.prune if prune else ():
             with contextlib.suppress(OSError):
                 remove_empty(directory, root=root)
 

@@ -17,12 +17,33 @@ _ACCESS_LIST: Final = "system.posix_acl_access"
 _NAME_BYTES: Final = 240  # of 255, so that there is room for what is put around it
 
 
-def put_file(path: str, content: bytes | None, *, mode: int, uid: int, gid: int, root: str = "/") -> None:
+def fixed_temporary(path: str) -> str:
+    """The temporary name that replacing ``path`` uses under the store's lock: whoever comes later can remove it."""
+    parent, name = os.path.split(path)
+    return os.path.join(parent, os.fsdecode(_fixed(name)))
+
+
+def _fixed(name: str) -> bytes:
+    return b".%b.advisor.new" % os.fsencode(name)[:_NAME_BYTES]
+
+
+def remove_temporary(path: str, *, root: str = "/") -> None:
+    """Remove what a killed process has left of a replacement of ``path``. Raises OSError."""
+    parent, name = os.path.split(path)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), walk.directory(parent, root=root) as here:
+        os.unlink(_fixed(name), dir_fd=here)
+        walk.sync(here)
+
+
+def put_file(
+    path: str, content: bytes | None, *, mode: int, uid: int, gid: int, root: str = "/", is_alone: bool = False
+) -> None:
     """Make ``path`` hold ``content``, or remove it where that is None. Missing parent directories are made.
 
     Temporary file in the same directory, fsync, rename, fsync of the directory. What has the name is replaced, be it a
     symbolic link or a FIFO, and neither followed nor opened; the access list and the extended attributes of a file that
-    is replaced are kept. ``path`` lies inside ``root`` and is walked as in `advisor.host.walk`.
+    is replaced are kept. ``path`` lies inside ``root`` and is walked as in `advisor.host.walk`. With ``is_alone`` (the
+    caller holds the store's lock) the temporary name is `fixed_temporary`, so that a kill leaves no unknown name.
 
     Raises OSError; the old file is then untouched.
     """
@@ -33,11 +54,11 @@ def put_file(path: str, content: bytes | None, *, mode: int, uid: int, gid: int,
             walk.sync(here)
         return
     with walk.directory(parent, root=root, make=True) as here:
-        _replace(name, here, content, mode=mode, uid=uid, gid=gid)
+        temporary = _fixed(name) if is_alone else b".%b.%d.new" % (os.fsencode(name)[:_NAME_BYTES], os.getpid())
+        _replace(name, here, temporary, content, mode=mode, uid=uid, gid=gid)
 
 
-def _replace(name: str, here: int, content: bytes, *, mode: int, uid: int, gid: int) -> None:
-    temporary = b".%b.%d.new" % (os.fsencode(name)[:_NAME_BYTES], os.getpid())
+def _replace(name: str, here: int, temporary: bytes, content: bytes, *, mode: int, uid: int, gid: int) -> None:
     with contextlib.suppress(FileNotFoundError):
         # Left by a process of this number that a crash ended.
         os.unlink(temporary, dir_fd=here)

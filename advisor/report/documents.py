@@ -80,6 +80,7 @@ def _transaction(record: Record) -> Document:
         "state": record.state,
         "in_force": record.is_in_force,
         "unfinished": record.is_unfinished,
+        "process": record.process,
         "profiles": list(record.plan.profiles),
         "fingerprint": record.fingerprint,
         "began": _timestamp(record.began),

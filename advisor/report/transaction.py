@@ -179,6 +179,10 @@ def _add_damaged(page: Page, damaged: Iterable[Damaged]) -> None:
         else:
             page.add(_("its rollback script puts it back:"), indent=2)
             page.command(f"sh {shell_quote(one.script)}", indent=4)
+        page.add(_("what is left of it:"), indent=2)
+        page.command(one.look, indent=4)
+        page.add(_("to keep its values, and set its records aside:"), indent=2)
+        page.command(one.settle[-1], indent=4)
 
 
 def _add_record(page: Page, record: Record) -> None:
@@ -201,7 +205,9 @@ def _add_record(page: Page, record: Record) -> None:
     if record.seconds_left is not None:
         page.add(_seconds_left(record.seconds_left), indent=2)
         page.command(f"advisor confirm {record.id}", indent=4)
-    if record.is_unfinished:
+    if record.process is not None and record.is_unfinished:
+        page.add(_("running, process {number}").format(number=record.process), indent=2)
+    elif record.is_unfinished:
         page.add(_("to put it back:"), indent=2)
         page.command("advisor rollback", indent=4)
 
@@ -258,8 +264,13 @@ def verify_text(status: Status, *, width: int, color: bool) -> str:
 
 
 def _add_verdict(page: Page, status: Status) -> None:
-    if status.unfinished:
-        names = listed([record.id for record in status.unfinished])
+    running = [record for record in status.unfinished if record.process is not None]
+    for record in running:
+        text = _("{transaction}: running, process {number}")
+        page.add(Span(text.format(transaction=record.id, number=record.process), "yellow"))
+    interrupted = [record.id for record in status.unfinished if record.process is None]
+    if interrupted:
+        names = listed(interrupted)
         text = _("{transactions} is neither as asked for nor put back yet. To put it back:")
         page.add(Span(_("Interrupted:"), "red"), " ", text.format(transactions=names))
         page.command("advisor rollback")

@@ -249,5 +249,6 @@ def test_a_journal_from_before_layers_is_read_and_an_older_reader_reads_this_one
         body = json.dumps(entry).encode()
         lines.append(b"%08x %s\n" % (zlib.crc32(body), body))
     path.write_bytes(b"".join(lines))
+    path.with_name("length").unlink()
     assert store.record("1").state == "applied"
     assert [encode_entry(entry) for entry in decode_journal(b"".join(lines), "x")][1:]

@@ -130,7 +130,7 @@ def test_a_journal_has_a_bound(tmp_path: Path) -> None:
     os.truncate(journal_of(tmp_path), MAX_JOURNAL_BYTES + 1)
     with pytest.raises(InvalidInputError, match="journal: larger than 64 MiB") as caught:
         store_of(tmp_path).records()
-    assert caught.value.hint == f"its rollback script is there: sh {store_of(tmp_path).script_path('0001')}"
+    assert f"to roll it back: sh {store_of(tmp_path).script_path('0001')}\n" in (caught.value.hint or "")
 
 
 def test_a_transaction_without_a_whole_first_line_is_none(tmp_path: Path, record: Record) -> None:
@@ -160,28 +160,14 @@ def test_an_id_that_is_none(identity: str, tmp_path: Path) -> None:
         store_of(tmp_path).record(identity)
 
 
-@pytest.mark.parametrize("lost", [1, 7, 30])
-def test_what_a_power_cut_tears_off_the_last_line_stays_out_of_the_next(
-    record: Record, tmp_path: Path, lost: int
-) -> None:
+def test_a_line_end_that_is_missing_comes_back(record: Record, tmp_path: Path) -> None:
     journal = journal_of(tmp_path)
-    journal.write_bytes(journal.read_bytes()[:-lost])
+    journal.write_bytes(journal.read_bytes()[:-1])
     store, host = store_of(tmp_path), build(tmp_path)
     with store.lock():
         recover(host, store)
         (after,) = store.records()
-        if lost == 1:  # the end of the line alone: what it says still holds
-            assert after.state == "applied"
-            roll_back(host, after, store)
+        assert after.state == "applied", "what it says still holds"
+        roll_back(host, after, store)
     assert [one.state for one in store.records()] == ["rolled-back"]
     assert all(line[8:9] == b" " for line in journal.read_bytes().splitlines())
-
-
-def test_a_last_line_that_is_whole_but_wrong_goes_too(record: Record, tmp_path: Path) -> None:
-    journal = journal_of(tmp_path)
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(lines[:-1]) + b"\0" * (len(lines[-1]) - 1) + b"\n")
-    store, host = store_of(tmp_path), build(tmp_path)
-    with store.lock():
-        recover(host, store)
-        assert [one.state for one in store.records()] == ["rolled-back"]

@@ -117,13 +117,9 @@ class Veth(Namespace):
         return {record.id: record.state for record in Store(str(self.store)).records()}
 
     def files(self) -> dict[str, bytes]:
-        """What is below /etc, but for the profiles, and for what a kill left beside a file: nothing reads it."""
+        """What is below /etc, but for the profiles."""
         places = (path for path in sorted((self.where / "etc").rglob("*")) if path.is_file() and not path.is_symlink())
-        return {
-            str(path): path.read_bytes()
-            for path in places
-            if self.profiles not in path.parents and path.suffix != ".new"
-        }
+        return {str(path): path.read_bytes() for path in places if self.profiles not in path.parents}
 
     @contextlib.contextmanager
     def monitored(self, *links: str) -> Iterator[dict[str, list[int]]]:

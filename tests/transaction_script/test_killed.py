@@ -163,6 +163,9 @@ def test_a_torn_line_of_the_journal_is_left_out_and_the_next_is_whole(tmp_path: 
     stage.call(*AT_ONCE)
     journal = stage.transaction / "journal"
     journal.write_bytes(journal.read_bytes()[:-7])
+    # As a kill before its last entry leaves it.
+    (stage.transaction / "length").unlink()
+    (stage.transaction / "pending").touch()
     assert stage.record().state == "applying"
     refused = stage.call("apply")
     assert (refused.code, "was not finished" in refused.last["message"]) == (3, True)
@@ -179,4 +182,10 @@ def test_a_full_disk_for_the_journal_puts_everything_back(tmp_path: Path) -> Non
     assert "journal: cannot be written" in done.last["message"]
     assert stage.listing() == before
     assert os.listdir(tmp_path / "cuts") == []
-    assert listing(stage.transaction).keys() == {"journal", "rollback.sh"}
+    # That it is rolled back could not be recorded, so it stays open; the watchdog, or the next one to come, records it.
+    until_closed(stage)
+    assert stage.record().state == "rolled-back"
+    (stage.where / "bin/sync").unlink()
+    assert stage.call("rollback").code == 0
+    assert stage.listing() == before
+    assert listing(stage.transaction).keys() == {"journal", "length", "rollback.sh"}

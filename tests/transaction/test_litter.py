@@ -1,0 +1,115 @@
+"""Killed at any write, and ended by command, script or watchdog: nothing is left outside the state directory.
+
+Systemd counts as running, so that the unit for the next boot is part of it; its daemon cannot be asked.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.transaction.veth import ADVISOR, Veth, until, veth
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
+KEY = "net.ipv4.tcp_fin_timeout"
+ENDINGS = ("command", "script", "watchdog")
+
+
+class Booted(Veth):
+    """With a /run of its own, in which systemd runs."""
+
+    def words(self, *command: str) -> list[str]:
+        booted = 'mount --bind "$0/run" /run && exec "$@"'
+        return super().words("sh", "-c", booted, str(self.where), *command)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Booted]:
+    with veth(tmp_path) as one:
+        booted = Booted.__new__(Booted)
+        booted.__dict__.update(one.__dict__)
+        (tmp_path / "run/systemd/system").mkdir(parents=True)
+        booted.profile("fin", {f"sysctl:{KEY}": "41", "link:a0:mtu": "1400"})
+        yield booted
+
+
+def everything(host: Booted) -> dict[str, object]:
+    """All files, directories and links below /etc, and the value."""
+    found: dict[str, object] = {"value": host.sysctl(KEY), "mtus": host.mtus()}
+    for path in sorted((host.where / "etc").rglob("*")):
+        found[str(path)] = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+    return found
+
+
+def end(host: Booted, how: str) -> None:
+    if how == "watchdog":
+        until(lambda: not host.is_watched())
+    script = host.store / "transactions/0001/rollback.sh"
+    if how == "script" and script.exists():
+        done = host.call("sh", str(script))
+        assert done.returncode == 0, done.said
+        # What is open is the watchdog's to record, where it was there already.
+        until(lambda: not host.is_watched())
+    if how == "command":
+        assert host.call(ADVISOR, "rollback").returncode in (0, 3)
+
+
+@pytest.mark.parametrize("first", [1, *(pytest.param(first, marks=pytest.mark.thorough) for first in range(2, 8))])
+def test_killed_at_any_write_nothing_is_left(host: Booted, first: int) -> None:
+    before = everything(host)
+    at, killed = first, 0
+    while True:
+        program = [sys.executable, "-m", "tests.transaction.dying", str(at)]
+        done = host.call(*program, "apply", "fin", "--yes", "--confirm-within", "0")
+        if done.returncode != -signal.SIGKILL:
+            assert done.returncode == 0, done.said
+            break
+        killed += 1
+        end(host, ENDINGS[killed % 3])
+        if everything(host) != before:
+            # Only where it had been applied whole, or no watchdog had been started yet and nobody came since.
+            records = host.standings()
+            assert set(records.values()) <= {"applied", "applying", "rolling-back"}, (at, records)
+            host.call(ADVISOR, "rollback")
+        assert everything(host) == before, (at, ENDINGS[killed % 3], changed(before, everything(host)))
+        until(lambda: not host.is_watched())
+        shutil.rmtree(host.store, ignore_errors=True)
+        at += 7
+    assert killed > 3
+    host.advisor("rollback")
+    assert everything(host) == before
+
+
+def changed(before: dict[str, object], now: dict[str, object]) -> list[str]:
+    return [name for name in {*before, *now} if before.get(name) != now.get(name)]
+
+
+def test_a_boot_unit_of_a_closed_transaction_goes_with_the_next_command(host: Booted) -> None:
+    host.advisor("apply", "fin", "--yes", "--confirm-within", "0")
+    before = everything(host)
+    units = host.where / "etc/systemd/system"
+    name = next(iter(unit_names(host)))
+    wants = units / "sysinit.target.wants"
+    wants.mkdir(exist_ok=True)
+    for ending in ("command", "script"):
+        (units / name).write_text(f"ExecStart=/bin/sh {host.store}/transactions/0001/watch.sh --boot\n")
+        (wants / name).symlink_to(f"../{name}")
+        (units / f".{name}.advisor.new").write_text("[Unit]")
+        if ending == "command":
+            host.advisor("apply", "fin", "--yes", "--confirm-within", "0")
+            assert everything(host) == before
+        else:
+            assert host.call("sh", str(host.store / "transactions/0001/rollback.sh")).returncode == 0
+            assert not (units / name).exists()
+            assert not (wants / name).is_symlink()
+
+
+def unit_names(host: Booted) -> list[str]:
+    return [f"advisor-watchdog-{zlib.crc32(os.fsencode(str(host.store))):08x}-0001-boot.service"]
