@@ -84,7 +84,7 @@ FORMS: Final = (
     N_("there is no transaction {id}"),
     N_("{profile} is in force more than once: {ids}"),
     N_("give one of these ids"),
-    N_("its rollback script is there: {command}"),
+    N_("to look: {look}\n{roll}\nto keep its values, and set its records aside: {aside}"),
     N_("transaction {id} came later, and what it holds is unknown: {why}"),
     N_("{id} had been taken back by its watchdog ({why}): {result}"),
     N_("{id} was not finished ({why}): {result}"),
