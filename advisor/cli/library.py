@@ -73,10 +73,21 @@ def _document(record: object) -> dict[str, object]:
 def lint(files: Annotated[list[Path], typer.Argument(metavar="FILE…")]) -> int:
     """Check profile files; the first error is named with its file, line and field, exit code 2."""
     from advisor.profiles import lint_profile
+    from advisor.proof.relevance import laxer_than_needed
     from advisor.report.words import clean
 
     for path in files:
         profile = lint_profile(path)
+        lax = laxer_than_needed(profile)
+        if lax is not None and profile.proof is not None:
+            tunable, needed = lax
+            print_text(
+                clean(
+                    f'{path}: {profile.name}: [proof] toggle = "{profile.proof.toggle}", but {tunable} needs {needed}:'
+                    " advisor prove takes the stricter"
+                )
+            )
+            continue
         print_text(clean(f"{path}: {profile.name}: no fault found"))
     return 0
 

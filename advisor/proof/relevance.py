@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from advisor.errors import RefusedError
+from advisor.errors import RefusedError, UsageError
 from advisor.host import Host, Missing
 from advisor.planning.records import Change, Plan
+from advisor.profiles import Profile
 from advisor.proof.records import ToggleClass
 from advisor.proof.target import Target
 from advisor.proof.workloads import Workload
+from advisor.tunables import Effect, Risk, tunable
 
 TOGGLE_CLASSES: Final[tuple[ToggleClass, ...]] = ("T0", "T1", "T2", "T3")
 _BY_EFFECT: Final[dict[str, ToggleClass]] = {
@@ -26,6 +28,7 @@ _BY_EFFECT: Final[dict[str, ToggleClass]] = {
     "reboot": "T3",
 }
 _PAGE_CACHE: Final = re.compile(r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure)")
+_PLACE: Final = re.compile(r"\{\w+\}")
 _NETWORK: Final = ("sysctl:net.", "link:", "llt:", "llt-timer:")
 
 
@@ -36,8 +39,30 @@ def toggle_class(declared: ToggleClass, changes: Iterable[Change]) -> ToggleClas
 
 def class_of(change: Change) -> ToggleClass:
     """What a change needs to act: T2 where a link may be interrupted, T1 for new sockets, mounts or a restart."""
-    needed = _BY_EFFECT.get(change.takes_effect, "T0")
-    return "T2" if change.risk == "link" and needed != "T3" else needed
+    return _class_of(change.takes_effect, change.risk)
+
+
+def _class_of(effect: Effect, risk: Risk) -> ToggleClass:
+    needed = _BY_EFFECT.get(effect, "T0")
+    return "T2" if risk == "link" and needed != "T3" else needed
+
+
+def laxer_than_needed(profile: Profile) -> tuple[str, ToggleClass] | None:
+    """The tunable of a profile that needs a stricter class than its ``[proof]`` table declares, and that class; None
+    where there is none. A tunable whose device is not known yet is judged by its kind."""
+    if profile.proof is None:
+        return None
+    needed: list[tuple[str, ToggleClass]] = []
+    for wanted in profile.tunables:
+        try:
+            one = tunable(_PLACE.sub("x", wanted.tunable))
+        except UsageError:
+            continue
+        # What has no live value of its own is never toggled.
+        if one.takes_effect != "service-restart":
+            needed.append((wanted.tunable, _class_of(one.takes_effect, one.risk)))
+    stricter = [one for one in needed if TOGGLE_CLASSES.index(one[1]) > TOGGLE_CLASSES.index(profile.proof.toggle)]
+    return max(stricter, key=lambda one: TOGGLE_CLASSES.index(one[1]), default=None)
 
 
 def unseen(host: Host, plan: Plan, target: Target, workloads: Sequence[Workload]) -> list[tuple[str, str]]:

@@ -3,6 +3,8 @@ change is toggled as its tunables need, whatever the profile declares."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import pytest
 from advisor.errors import RefusedError
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Change, Plan
-from advisor.proof.relevance import class_of, require_visible, stack_of, toggle_class, unseen
+from advisor.profiles import lint_profile, load, shipped_directory
+from advisor.proof.relevance import class_of, laxer_than_needed, require_visible, stack_of, toggle_class, unseen
 from advisor.proof.target import Target, read_target
 from advisor.proof.workloads import get
 from tests.facts.storage import Tree
@@ -166,3 +169,53 @@ def test_the_stricter_of_declaration_and_tunable_counts(parts: dict[str, str], n
     assert class_of(one) == needed
     assert toggle_class("T0", [change("sysctl:y"), one]) == needed
     assert toggle_class("T3", [one]) == "T3"
+
+
+LAX = """
+name = "lax"
+title = "t"
+summary = "s"
+helps-when = "h"
+hurts-when = "h"
+sources = ["own"]
+
+[[tunables]]
+tunable = "{tunable}"
+value = "{value}"
+why = "w"
+hurts-when = "h"
+sources = ["own"]
+
+[proof]
+toggle = "{toggle}"
+claims = ["infoscale.4k-rand-r100"]
+where = "here"
+"""
+
+
+@pytest.mark.parametrize(
+    ("tunable", "value", "toggle", "needed"),
+    [
+        ("sysctl:net.ipv4.tcp_rmem", "4096 131072 8388608", "T0", "T1"),
+        ("link:eth0:mtu", "9000", "T0", "T2"),
+        ("link:eth0:mtu", "9000", "T2", None),
+        ("sysctl:vm.swappiness", "10", "T0", None),
+        ("sysctl:vm.swappiness", "10", "T1", None),
+    ],
+)
+def test_lint_names_a_declaration_that_is_too_lax(
+    tmp_path: Path, tunable: str, value: str, toggle: str, needed: str | None
+) -> None:
+    path = tmp_path / "lax.toml"
+    path.write_text(LAX.format(tunable=tunable, value=value, toggle=toggle))
+    found = laxer_than_needed(lint_profile(path))
+    assert found == (None if needed is None else (tunable, needed))
+    words = [sys.executable, "-m", "advisor", "profiles", "lint", str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert ("needs" in done.stdout) == (needed is not None)
+
+
+@pytest.mark.parametrize("path", sorted(shipped_directory().glob("*.toml")), ids=lambda path: path.stem)
+def test_no_shipped_profile_declares_too_little(path: Path) -> None:
+    assert laxer_than_needed(load(path.stem)) is None
