@@ -469,7 +469,7 @@ class Journal:
         self.is_begun, self.is_ended = True, isinstance(entry, Undone)
 
     def _append(self, line: bytes) -> None:
-        start = os.fstat(self._fd).st_size
+        start = os.lseek(self._fd, 0, os.SEEK_END)
         try:
             data = memoryview(line)
             while data:
@@ -494,7 +494,7 @@ class Journal:
             data = read_own_file(str(self.directory / "journal"), limit=MAX_JOURNAL_BYTES)
             note = b"%d %08x\n" % (len(data), zlib.crc32(data))
             path = str(self.directory / LENGTH)
-            put_file(path, note, mode=0o600, uid=os.geteuid(), gid=os.getegid(), is_alone=True)
+            put_file(path, note, mode=0o600, uid=os.geteuid(), gid=os.getegid(), is_alone=True, is_durable=False)
 
     def __enter__(self) -> Journal:
         return self
@@ -587,7 +587,7 @@ class Store:
             items = len(plan.changes) + len(plan.bystanders) + len(plan.files)
             reserve(making, needed_bytes(len(encode_entry(first)), len(script or b""), items))
             # Before the journal: one that says that it is being applied, and has no such file, is damaged.
-            Watchdog(making, "").open("pending")
+            Watchdog(making, "").open("pending", is_durable=False)
             journal = Journal(making)
             journal.write(first)
             journal.move(self._transactions / name)

@@ -38,7 +38,6 @@ def reserve(directory: Path, size: int) -> None:
     fd = open_own_file(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         os.posix_fallocate(fd, 0, size)
-        os.fsync(fd)
     except OSError:
         path.unlink(missing_ok=True)
         raise

@@ -109,6 +109,7 @@ class Watchdog:
 
     def __init__(self, directory: Path, unit: str) -> None:
         self.directory = directory
+        self._place = str(directory)
         self._name = unit
         self._script = directory / "watch.sh"
         self._state: str | None = "pending"
@@ -117,12 +118,13 @@ class Watchdog:
 
     # -- what the client does ------------------------------------------------------------------------------------
 
-    def open(self, state: str) -> None:
+    def open(self, state: str, *, is_durable: bool = True) -> None:
         """From now on the transaction is this process's to work on. ``state`` is ``pending`` for one that begins,
         ``taken`` for one that is rolled back. Raises OSError."""
-        self._write("boot", _boot_id())
+        # What these two hold means nothing after a power cut; that the third is there does.
+        self._write("boot", _boot_id(), is_durable=False)
         self._sign()
-        self._write(state, "")
+        self._write(state, "", is_durable=is_durable)
         self._state = state
 
     def arm(self, *, persists: bool, state: str = "pending", step_seconds: float | None = None) -> None:
@@ -155,10 +157,11 @@ class Watchdog:
     def check(self) -> None:
         """Before and after each step. Raises TakenOverError where the transaction is no longer this client's to carry
         on with; gives it time for another step otherwise."""
-        if self._state is not None and not (self.directory / self._state).exists():
+        if self._state is not None and not os.path.lexists(f"{self._place}/{self._state}"):
             raise TakenOverError("the watchdog has taken over: this client was thought to be gone or hung")
-        # Where that cannot be written the time runs out, and the watchdog takes over.
-        ignore_errors(self.extend)
+        if self._step_seconds is not None:
+            # Where that cannot be written the time runs out, and the watchdog takes over.
+            ignore_errors(self.extend)
 
     def stand_down(self) -> None:
         """Nothing of it could be written: `check` lets this process go on without a watchdog."""
@@ -171,7 +174,7 @@ class Watchdog:
         wanted = _uptime() + self._step_seconds + more_seconds
         # Not at each of many fast steps: it is a write.
         if more_seconds or wanted - self._limit > self._step_seconds / 4:
-            self._write("limit", f"{wanted:.0f}\n")
+            self._write("limit", f"{wanted:.0f}\n", is_durable=False)
             self._limit = wanted
 
     def await_confirmation(self, seconds: float) -> None:
@@ -184,7 +187,6 @@ class Watchdog:
             os.unlink(self.directory / "pending")
         except FileNotFoundError:
             return False
-        ignore_errors(lambda: sync_directory(str(self.directory)))
         self.close()
         return True
 
@@ -271,9 +273,10 @@ class Watchdog:
         return f"{_BOOT_TARGET}/{self._name}-boot.service"
 
     def _lay_out(self, state: str, *, with_boot_unit: bool) -> None:
-        self.open(state)
+        if not (self.directory / state).exists():
+            self.open(state)
         # Holds the block that the script's own number goes into.
-        self._write("watching", "0\n")
+        self._write("watching", "0\n", is_durable=False)
         made = with_boot_unit and not os.path.isdir(_BOOT_TARGET)
         self._write("watch.sh", self._rendered(with_boot_unit=with_boot_unit, made_directory=made), mode=0o700)
         if with_boot_unit:
@@ -322,11 +325,11 @@ class Watchdog:
         except FileNotFoundError:
             return ""
 
-    def _write(self, name: str, text: str, *, mode: int = 0o600) -> None:
+    def _write(self, name: str, text: str, *, mode: int = 0o600, is_durable: bool = True) -> None:
         content, path = text.encode("utf-8", "surrogateescape"), str(self.directory / name)
 
         def write() -> None:
-            put_file(path, content, mode=mode, uid=os.geteuid(), gid=os.getegid(), is_alone=True)
+            put_file(path, content, mode=mode, uid=os.geteuid(), gid=os.getegid(), is_alone=True, is_durable=is_durable)
 
         with_reserve(self.directory, write)
 
@@ -340,7 +343,7 @@ class Watchdog:
     def _sign(self) -> None:
         text = f"{os.getpid()} {_start_time(os.getpid())}\n"
         try:
-            self._write("client", text)
+            self._write("client", text, is_durable=False)
         except OSError as error:
             if not is_full(error) or not self._overwrite("client", text):
                 raise

@@ -36,14 +36,23 @@ def remove_temporary(path: str, *, root: str = "/") -> None:
 
 
 def put_file(
-    path: str, content: bytes | None, *, mode: int, uid: int, gid: int, root: str = "/", is_alone: bool = False
+    path: str,
+    content: bytes | None,
+    *,
+    mode: int,
+    uid: int,
+    gid: int,
+    root: str = "/",
+    is_alone: bool = False,
+    is_durable: bool = True,
 ) -> None:
     """Make ``path`` hold ``content``, or remove it where that is None. Missing parent directories are made.
 
     Temporary file in the same directory, fsync, rename, fsync of the directory. What has the name is replaced, be it a
     symbolic link or a FIFO, and neither followed nor opened; the access list and the extended attributes of a file that
     is replaced are kept. ``path`` lies inside ``root`` and is walked as in `advisor.host.walk`. With ``is_alone`` (the
-    caller holds the store's lock) the temporary name is `fixed_temporary`, so that a kill leaves no unknown name.
+    caller holds the store's lock) the temporary name is `fixed_temporary`, so that a kill leaves no unknown
+    name. Without ``is_durable`` nothing is flushed: for what a power cut makes void.
 
     Raises OSError; the old file is then untouched.
     """
@@ -55,10 +64,14 @@ def put_file(
         return
     with walk.directory(parent, root=root, make=True) as here:
         temporary = _fixed(name) if is_alone else b".%b.%d.new" % (os.fsencode(name)[:_NAME_BYTES], os.getpid())
-        _replace(name, here, temporary, content, mode=mode, uid=uid, gid=gid)
+        _replace(name, here, temporary, content, mode=mode, uid=uid, gid=gid, is_durable=is_durable)
+        if is_durable:
+            walk.sync(here)
 
 
-def _replace(name: str, here: int, temporary: bytes, content: bytes, *, mode: int, uid: int, gid: int) -> None:
+def _replace(
+    name: str, here: int, temporary: bytes, content: bytes, *, mode: int, uid: int, gid: int, is_durable: bool
+) -> None:
     with contextlib.suppress(FileNotFoundError):
         # Left by a process of this number that a crash ended.
         os.unlink(temporary, dir_fd=here)
@@ -73,7 +86,8 @@ def _replace(name: str, here: int, temporary: bytes, content: bytes, *, mode: in
             _keep_attributes(name, here, fd)
             # Last: a change of owner takes set-user-ID away, and the mode bounds what an access list allows.
             os.fchmod(fd, mode)
-            os.fsync(fd)
+            if is_durable:
+                os.fsync(fd)
         finally:
             os.close(fd)
         os.rename(temporary, name, src_dir_fd=here, dst_dir_fd=here)
@@ -81,7 +95,6 @@ def _replace(name: str, here: int, temporary: bytes, content: bytes, *, mode: in
         with contextlib.suppress(OSError):
             os.unlink(temporary, dir_fd=here)
         raise
-    walk.sync(here)
 
 
 def _keep_attributes(name: str, here: int, fd: int) -> None:

@@ -113,3 +113,14 @@ def test_a_boot_unit_of_a_closed_transaction_goes_with_the_next_command(host: Bo
 
 def unit_names(host: Booted) -> list[str]:
     return [f"advisor-watchdog-{zlib.crc32(os.fsencode(str(host.store))):08x}-0001-boot.service"]
+
+
+def test_a_standard_output_that_is_full_ends_no_change(host: Booted) -> None:
+    before = everything(host)
+    for words, said in (("apply fin --yes --confirm-within 0", "0001 is applied"), ("rollback", "rolled back: 0001")):
+        done = host.call("sh", "-c", f"{ADVISOR} {words} > /dev/full")
+        assert done.returncode == 0, done.said
+        assert "standard output: No space left on device; " in done.stderr
+        assert said in done.stderr
+    assert set(host.standings().values()) == {"rolled-back"}
+    assert everything(host) == before

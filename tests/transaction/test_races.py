@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import AdvisorError, BusyError
-from advisor.history import rollback_transactions, verify_transactions
+from advisor.history import host_status, rollback_transactions, verify_transactions
 from advisor.host import Host
 from advisor.journal import Store
+from advisor.report.documents import status_document
+from advisor.report.transaction import status_text
 from tests.transaction.layered import apply, build, host_at, live
 from tests.transaction.system import LLTCONFIG
 from tests.transaction.test_layers import HIGH
@@ -257,3 +259,18 @@ def test_without_a_store_it_runs(tmp_path: Path) -> None:
     shutil.rmtree(where / "root/var/lib/advisor")
     assert run_script(copy, where).returncode == 0
     assert live(host_at(where))[HIGH] == "200"
+
+
+def test_a_transaction_whose_process_is_at_work_is_not_called_interrupted(tmp_path: Path) -> None:
+    where = first_applied(tmp_path / "one")
+    with stopped(where, ACTS["apply"], 5) as is_stopped:
+        assert is_stopped
+        found = host_status(host_at(where), store_in(where))
+        (record,) = found.unfinished
+        assert record.process is not None
+        text = status_text(found, width=80, color=False)
+        assert f"running, process {record.process}" in text
+        assert "Interrupted" not in text
+        assert "advisor rollback\n" not in text
+        assert status_document(found)["transactions"][-1]["process"] == record.process  # type: ignore[index]
+    assert host_status(host_at(where), store_in(where)).unfinished == ()
