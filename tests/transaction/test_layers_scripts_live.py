@@ -96,8 +96,8 @@ def test_a_journal_that_is_empty(host: Veth) -> None:
         assert f"{path}/rollback.sh" in "".join(said.split()), "a long name is folded"
         (one,) = judge(host.advisor(verb, "--json", code=2))["damaged"]
         assert (one["id"], one["script"]) == ("0001", f"{path}/rollback.sh")
-    for words in (("rollback",), ("rollback", "1"), ("apply", "bb", "--yes")):
-        assert "rollback.sh" in host.advisor(*words, code=2)
+    for code, *words in ((2, "rollback"), (2, "rollback", "1"), (3, "apply", "bb", "--yes")):
+        assert "rollback.sh" in host.advisor(*map(str, words), code=int(code))
     assert "UNKNOWN" in host.advisor("verify", "--nagios", code=3)
     assert script(host, "0001").returncode == 0
     assert (values(host), host.files()) == before

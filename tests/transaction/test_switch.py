@@ -190,6 +190,7 @@ def test_the_next_apply_says_who_had_put_it_back(tmp_path: Path, is_over: bool) 
         out(host, Store(str(tmp_path / "state")), "1")
         journal = (place / "journal").read_bytes().splitlines(keepends=True)
         (place / "journal").write_bytes(b"".join(journal[:-2]))
+        (place / "length").unlink()
         (place / "outcome").write_text("0 1772374500 nobody confirmed it in time\nrestored /etc/x: removed\n")
     else:
         (place / "pending").write_text("")
