@@ -173,13 +173,15 @@ def repeated_options(given: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def exit_code(result: Proof | Bench) -> int:
-    """0 for a gain, a self-test that invented none, or a series that can be relied on; 1 for everything else."""
+    """0 for a gain as large as was asked for and without a cost, a self-test that invented none, or a series that can
+    be relied on; 1 for everything else."""
     from advisor.proof.records import Proof
 
     if not isinstance(result, Proof):
         return 0 if result.quality == "sound" else 1
-    good = ("no-difference", "inconclusive") if result.session.self_test else ("gain",)
-    return 0 if result.verdict in good else 1
+    if result.session.self_test:
+        return 0 if result.verdict in ("no-difference", "inconclusive") else 1
+    return 0 if result.is_gain else 1
 
 
 def print_result(result: Proof | Bench, *, as_json: bool) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from advisor import __version__
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
 from advisor.proof.progress import duration
 from advisor.report.charts.bars import bars
+from advisor.report.charts.shapes import FONT_SIZE, LETTER_WIDTH, LINE_HEIGHT
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 from advisor.report.proof_numbers import figure, p_figure, percent, written
 from advisor.report.proof_words import workload_title
+from advisor.report.words import clean
 from advisor.script import shell_quote
 from advisor.words import spoken
 
@@ -29,7 +32,10 @@ _CALLS: Final[Mapping[Call, tuple[str, Style]]] = {
 }
 _BAR_WIDTH: Final = 16
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
-SVG_WIDTH: Final = 720
+SVG_WIDTH: Final = 760
+_MARGIN: Final = 20
+_KEY_GAP: Final = 16.0
+_KEY_HEIGHT: Final = 26.0
 LEVEL_WORDS: Final = (
     "An interval has the level at which Holm's procedure tested that comparison, so it excludes no change exactly where"
     " a gain or a loss is called. The arms are compared with none, not with each other."
@@ -179,10 +185,45 @@ def _words_again(result: ArmsProof) -> Iterable[str]:
 
 @spoken("en")
 def arms_svg(result: ArmsProof) -> str:
-    """The chart as a file of its own."""
+    """The chart as a file of its own, which says by itself what was compared and how far it can be relied on."""
     made = html_environment()
     style = made.get_template("proof.css.j2").render()
-    return made.get_template("arms.svg.j2").render(drawn=bars(result), style=Raw(style), width=SVG_WIDTH)
+    inner = SVG_WIDTH - 2 * _MARGIN
+    drawn = bars(result, width=inner)
+    lines = list(_svg_lines(result, inner))
+    key_top = lines[-1]["y"] + _KEY_GAP
+    return made.get_template("arms.svg.j2").render(
+        drawn=drawn,
+        style=Raw(style),
+        title=f"{listed(result.arms[1:])} against none",
+        lines=lines,
+        width=SVG_WIDTH,
+        inner=inner,
+        margin=_MARGIN,
+        key_top=key_top,
+        height=2 * _MARGIN + key_top + _KEY_HEIGHT + drawn.height,
+    )
+
+
+def _svg_lines(result: ArmsProof, width: float) -> Iterable[dict[str, Any]]:
+    """The head of the chart: each line of text with its base line in pixels and its look."""
+    letters = int(width / (FONT_SIZE * LETTER_WIDTH))
+    words, style = _QUALITY[result.quality]
+    session = result.session
+    blocks = counted(len(counted_blocks(session)), "block")
+    where = f"{session.target} ({session.file_system}), {session.started[:10]}"
+    counts = f"{blocks}, {counted(result.comparisons, 'comparison')}"
+    said = [
+        (f"{listed(result.arms[1:])} against none", "title", letters * 4 // 5),
+        (f"{counts}; {where}", "quiet", letters),
+    ]
+    if result.quality != "sound":
+        said += [(f"{words}: {'; '.join(result.reasons)}", style, letters)]
+    at = 0.0
+    for text, look, room in said:
+        for line in textwrap.wrap(clean(text), room):
+            at += 18.0 if look == "title" else LINE_HEIGHT
+            yield {"text": line, "look": look, "y": at}
 
 
 @spoken("en")

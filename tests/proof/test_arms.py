@@ -34,7 +34,9 @@ from advisor.proof.schedule import MODES, make_schedule
 from advisor.proof.scratch import MIB
 from advisor.proof.target import read_target
 from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get
-from advisor.report.arms import arms_page, arms_svg, arms_text, bar_words, command_again
+from advisor.report.arms import SVG_WIDTH, arms_page, arms_svg, arms_text, bar_words, command_again
+from advisor.report.charts.bars import bars
+from advisor.report.charts.shapes import MIN_WIDTH, Label, extent
 from advisor.report.layout import columns
 from tests.trees import host_of, listing, make_tree
 
@@ -414,13 +416,37 @@ def test_the_picture_and_the_page_are_well_formed_and_have_every_figure() -> Non
     texts = "".join(picture.itertext())
     assert "<b>&" in texts
     assert WORKLOAD in texts
-    bars = [one for one in picture.iter() if one.tag.endswith("rect")]
-    assert len(bars) == 3
-    widths = [float((one.get("width") or "").removesuffix("%")) for one in bars]
+    chart = picture[-1][-1]  # below the margin, below the head
+    boxes = [one for one in chart.iter() if one.tag.endswith("rect")]
+    assert len(boxes) == 3
+    widths = [float((one.get("width") or "").removesuffix("%")) for one in boxes]
     assert widths[1] / widths[0] == pytest.approx(1.2, rel=0.05)
     page = arms_page(found)
     assert "<script" not in page
     assert "&lt;b&gt;&amp;" in page
+
+
+def test_a_picture_by_itself_says_that_it_is_no_proof() -> None:
+    few = made({"a": 2.0}, blocks=5, noise=0.01, seed=1, workloads=(WORKLOAD,))
+    texts = " ".join(ElementTree.fromstring(arms_svg(few)).itertext())
+    assert "indicative only: 5 blocks" in texts
+    enough = made({"a": 2.0}, blocks=12, noise=0.01, seed=1, workloads=(WORKLOAD,))
+    assert "indicative" not in "".join(ElementTree.fromstring(arms_svg(enough)).itertext())
+
+
+@pytest.mark.parametrize("width", [MIN_WIDTH, SVG_WIDTH])
+@pytest.mark.parametrize("name", ["a", "a-profile-with-a-name-that-is-longer-than-most-names-are-" * 3])
+def test_no_text_of_the_bars_leaves_the_picture_or_covers_another(width: int, name: str) -> None:
+    workloads = expand_workloads(("infoscale.*", "iometer.*"))
+    found = made({name: 123456.7, "x": 0.01}, blocks=12, noise=0.3, seed=1, workloads=workloads)
+    labels = [one for one in bars(found, width=width).shapes if isinstance(one, Label)]
+    assert not [one for one in labels if extent(one, width)[0] < -0.5 or extent(one, width)[1] > width + 0.5]
+    lines: dict[float, list[tuple[float, float]]] = {}
+    for one in labels:
+        lines.setdefault(one.y, []).append(extent(one, width))
+    assert not [
+        (left, right) for line in lines.values() for left, right in itertools.pairwise(line) if left[1] > right[0]
+    ]
 
 
 def test_an_interrupted_session_keeps_what_was_measured(fake_fio: FakeFio, host: Host, disk: Path) -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from scipy import stats
 
+from advisor.cli.measuring import exit_code
 from advisor.proof.records import Claim, Hold, Pair, Proof, Run, Session
 from advisor.proof.statistics import hodges_lehmann, levelled, sign_test, signed_rank, step_down
 from advisor.proof.verdict import decide, is_settled
@@ -129,6 +130,7 @@ def test_an_undecided_cost_stands_in_the_line_of_the_verdict_and_nothing_is_kept
     proof = next(one for one in found if one.cost == "undecided")
     assert proof.verdict == "gain"
     assert not proof.is_gain
+    assert exit_code(proof) == 1
     assert verdict_words(proof)[0] == "gain, cost undecided"
     assert any("not shown to stay within its limit" in line and "p99" in line for line in headlines(proof))
 
@@ -182,10 +184,12 @@ def test_a_sure_gain_that_is_smaller_than_asked_for_says_so_and_is_not_kept() ->
     assert proof.tendency == "gain"
     assert proof.below_margin
     assert not proof.is_gain
+    assert exit_code(proof) == 1
     assert verdict_words(proof)[0] == "gain, below the margin"
     assert any("smaller than the margin of 10 % that was asked for" in line for line in headlines(proof))
     asked = decide(session(noisy_pairs(1.03, noise=0.005), Claim(WORKLOAD, margin=0.02)))
     assert asked.is_gain
+    assert exit_code(asked) == 0
     assert not asked.below_margin
 
 

@@ -1,57 +1,112 @@
 """Bars of several arms: for each workload one bar an arm, its median, and the interval of the change against ``none``.
 
 The chart of the white paper, with the intervals that it leaves out. Bars begin at zero and share one scale within a
-workload, as units differ between workloads.
+workload, as units differ between workloads. Where the picture is wide, a dashed line marks ``none``.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from advisor.proof.blocks import NONE, ArmsProof, Effect
-from advisor.report.charts.shapes import LINE_HEIGHT, MIN_WIDTH, Box, Label, Line, Picture, Shape, fitted
+from advisor.report.charts.shapes import (
+    FONT_SIZE,
+    LETTER_WIDTH,
+    LINE_HEIGHT,
+    MIN_WIDTH,
+    Box,
+    Label,
+    Line,
+    Picture,
+    Shape,
+    fitted,
+    text_width,
+)
 from advisor.report.proof_numbers import figure, percent
 from advisor.report.proof_words import workload_title
+from advisor.report.words import clean
 
 BAR_HEIGHT: Final = 10.0
-_RIGHT: Final = 100.0
-_GAP: Final = 16.0
+WIDE: Final = 600.0
+"""Pixels from which names, bars and figures stand in one row."""
+_GAP: Final = 18.0
 _CAP: Final = 4.0
+_SPACE: Final = 12.0
+_ROW_HEIGHT: Final = 19.0
 _LOOKS: Final = {"gain": "better", "loss": "worse"}
 _DESCRIPTION: Final = (
     "For each workload one bar an arm: the median of its runs. The line at the end of a bar is the interval of the "
-    "change against none, applied to the median of none. All figures are in the table that follows."
+    "change against none, applied to the median of none."
 )
+_WIDE_DESCRIPTION: Final = f"{_DESCRIPTION} The dashed line marks none."
 
 
-def bars(result: ArmsProof) -> Picture:
-    """Every workload in the order of the session, every arm in the order of the call."""
+class _Area(msgspec.Struct, frozen=True):
+    """Where bars stand, in percent of a picture that is ``width`` pixels wide or wider."""
+
+    width: float
+    left: float
+    right: float
+
+    @property
+    def is_wide(self) -> bool:
+        return self.left > 0
+
+    def scale(self, highest: float) -> float:
+        """Percent for one unit of a figure."""
+        return (self.right - self.left) / highest if highest > 0 else 0.0
+
+
+def bars(result: ArmsProof, *, width: float = MIN_WIDTH) -> Picture:
+    """Every workload in the order of the session, every arm in the order of the call, for ``width`` pixels or more."""
+    area = _area(result, width)
     shapes: list[Shape] = []
     top = 0.0
     for workload in result.session.workloads:
         effects = [one for one in result.effects if one.workload == workload and one.before is not None]
         if not effects:
             continue
-        top = _add_workload(shapes, workload, effects, top + (_GAP if top else 0.0))
-    return Picture("bars", "Medians of each arm", _DESCRIPTION, top + 4, tuple(shapes))
+        top = _add_workload(shapes, area, workload, effects, top + (_GAP if top else 0.0))
+    return Picture(
+        "bars", "Medians of each arm", _WIDE_DESCRIPTION if area.is_wide else _DESCRIPTION, top + 4, tuple(shapes)
+    )
 
 
-def _add_workload(shapes: list[Shape], workload: str, effects: list[Effect], top: float) -> float:
-    unit = effects[0].unit
-    title = workload_title(workload)
-    shapes.append(Label(0.0, top + 12, fitted(workload, MIN_WIDTH), look="strong"))
-    shapes.append(Label(0.0, top + 12 + LINE_HEIGHT, fitted(f"{title} ({unit})", MIN_WIDTH), look="quiet"))
-    bottom = top + 12 + LINE_HEIGHT + 4
+def _area(result: ArmsProof, width: float) -> _Area:
+    if width < WIDE:
+        return _Area(width, 0.0, 100.0)
+    names = max(text_width(fitted(name, width / 3)) for name in result.arms)
+    figures = max((text_width(_figures(one)) for one in result.effects), default=0.0)
+    left = 100 * (names + _SPACE) / width
+    return _Area(width, left, max(left, 100 - 100 * (figures + _SPACE) / width))
+
+
+def _figures(one: Effect) -> str:
+    return f"{figure(one.after or 0.0)} ({percent((one.ratio or 1.0) - 1)})"
+
+
+def _add_workload(shapes: list[Shape], area: _Area, workload: str, effects: list[Effect], top: float) -> float:
+    bottom = top + 12
+    shapes.append(Label(0.0, bottom, fitted(workload, area.width), look="strong"))
+    letters = int(area.width / (FONT_SIZE * LETTER_WIDTH))
+    for line in textwrap.wrap(clean(f"{workload_title(workload)} ({effects[0].unit})"), letters):
+        bottom += LINE_HEIGHT
+        shapes.append(Label(0.0, bottom, line, look="quiet"))
+    bottom += 4
     highest = max(_ends(effects))
     base = effects[0].before or 0.0
-    bottom = _add_bar(shapes, NONE, base, "plain", figure(base), None, highest, bottom)
+    at = area.left + base * area.scale(highest)
+    first = bottom
+    bottom = _add_bar(shapes, area, NONE, base, "plain", figure(base), None, highest, bottom)
     for one in effects:
-        words = f"{figure(one.after or 0.0)} ({percent((one.ratio or 1.0) - 1)})"
-        interval = _span(one)
-        bottom = _add_bar(
-            shapes, one.arm, one.after or 0.0, _LOOKS.get(one.call, "plain"), words, interval, highest, bottom
-        )
+        look = _LOOKS.get(one.call, "plain")
+        bottom = _add_bar(shapes, area, one.arm, one.after or 0.0, look, _figures(one), _span(one), highest, bottom)
+    if area.is_wide:
+        shapes.append(Line(at, first + 2, at, bottom, "base"))
     return bottom
 
 
@@ -73,6 +128,7 @@ def _span(one: Effect) -> tuple[float, float] | None:
 
 def _add_bar(
     shapes: list[Shape],
+    area: _Area,
     name: str,
     value: float,
     look: str,
@@ -81,14 +137,16 @@ def _add_bar(
     highest: float,
     top: float,
 ) -> float:
-    scale = _RIGHT / highest if highest > 0 else 0.0
-    shapes.append(Label(0.0, top + LINE_HEIGHT - 3, fitted(name, MIN_WIDTH * 0.6)))
-    shapes.append(Label(100.0, top + LINE_HEIGHT - 3, words, "end", look))
-    bar = top + LINE_HEIGHT + 1
-    shapes.append(Box(0.0, bar, value * scale, BAR_HEIGHT, f"bar {look}"))
+    scale = area.scale(highest)
+    room = area.width / 3 if area.is_wide else area.width - text_width(words) - _SPACE
+    base_line = top + (13 if area.is_wide else LINE_HEIGHT - 3)
+    shapes.append(Label(0.0, base_line, fitted(name, room)))
+    shapes.append(Label(100.0, base_line, words, "end", look))
+    bar = top + (4 if area.is_wide else LINE_HEIGHT + 1)
+    shapes.append(Box(area.left, bar, value * scale, BAR_HEIGHT, f"bar {look}"))
     if interval is not None:
-        low, high = (min(bound * scale, _RIGHT) for bound in interval)
+        low, high = (min(area.left + bound * scale, area.right) for bound in interval)
         middle = bar + BAR_HEIGHT / 2
         shapes.append(Line(low, middle, high, middle, "interval"))
         shapes += [Line(at, middle - _CAP, at, middle + _CAP, "interval") for at in (low, high)]
-    return bar + BAR_HEIGHT + 3
+    return top + _ROW_HEIGHT if area.is_wide else bar + BAR_HEIGHT + 3
