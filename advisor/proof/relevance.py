@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from advisor.errors import RefusedError, UsageError
-from advisor.host import Host, Missing
+from advisor.host import Host
 from advisor.planning.records import Change, Plan
 from advisor.profiles import Profile
 from advisor.proof.records import ToggleClass
-from advisor.proof.target import Target
+from advisor.proof.target import Target, lower_devices
 from advisor.proof.workloads import Workload
 from advisor.tunables import Effect, Risk, tunable
 
@@ -28,6 +28,9 @@ _BY_EFFECT: Final[dict[str, ToggleClass]] = {
     "reboot": "T3",
 }
 _PAGE_CACHE: Final = re.compile(r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure)")
+_DIRTY: Final = re.compile(r"sysctl:vm\.dirty_.*")
+_OPAQUE: Final = re.compile(r"(?:VxVM|VxDMP|zd|drbd)\d+(?:p\d+)?")
+"""Devices of volume managers that do not name their disks in sysfs (DRBD 8 does not, DRBD 9 does)."""
 _PLACE: Final = re.compile(r"\{\w+\}")
 _NETWORK: Final = ("sysctl:net.", "link:", "llt:", "llt-timer:")
 
@@ -68,19 +71,45 @@ def laxer_than_needed(profile: Profile) -> tuple[str, ToggleClass] | None:
 def unseen(host: Host, plan: Plan, target: Target, workloads: Sequence[Workload]) -> list[tuple[str, str]]:
     """The tunables of a plan whose effect cannot show in this session, each with the reason."""
     below = stack_of(host, target.device) if target.device else frozenset()
-    is_direct = not any(section.buffered for one in workloads for section in one.sections)
     over_network = target.is_network or any(one.is_network for one in workloads)
     found = []
     for change in plan.changes:
-        kind, device, *_rest = [*change.tunable.split(":", 2), ""]
-        if _PAGE_CACHE.fullmatch(change.tunable) and is_direct:
-            found.append((change.tunable, "it acts on the page cache, and every workload here is direct I/O"))
-        elif kind in ("block", "md") and device not in below:
+        cached = _page_cache_reason(change.tunable, workloads)
+        device = _device_of(change)
+        if cached is not None:
+            found.append((change.tunable, cached))
+        elif device is not None and device not in below and not is_opaque(target, below):
             where = target.device or target.source or target.path
             found.append((change.tunable, f"{device} is not below {target.path} ({where})"))
         elif change.tunable.startswith(_NETWORK) and not over_network:
             found.append((change.tunable, f"{target.path} is local: nothing of it crosses the network"))
     return found
+
+
+def _device_of(change: Change) -> str | None:
+    kind, device, *_rest = [*change.tunable.split(":", 2), ""]
+    return device if kind in ("block", "md") else None
+
+
+def _page_cache_reason(tunable: str, workloads: Sequence[Workload]) -> str | None:
+    """Why no workload shows what acts on the page cache; None where one does, or where the tunable does not."""
+    if not _PAGE_CACHE.fullmatch(tunable):
+        return None
+    buffered = [section for one in workloads for section in one.sections if section.buffered]
+    if not buffered:
+        return "it acts on the page cache, and every workload here is direct I/O"
+    if _DIRTY.fullmatch(tunable) and not any(section.write_share > 0 for section in buffered):
+        return "it acts on written pages of the page cache, and every buffered workload here reads only"
+    if tunable.endswith(":read_ahead_kb") and not any(section.write_share < 1 for section in buffered):
+        return "it acts on reads through the page cache, and every buffered workload here writes only"
+    return None
+
+
+def is_opaque(target: Target, below: frozenset[str]) -> bool:
+    """Whether the kernel does not show which disks hold the target: ZFS, VxVM and the like."""
+    if target.device is None:
+        return not target.is_network or target.source.startswith("/dev/")
+    return any(_OPAQUE.fullmatch(name) for name in below)
 
 
 def require_visible(host: Host, plan: Plan, target: Target, workloads: Sequence[Workload]) -> tuple[str, ...]:
@@ -90,10 +119,24 @@ def require_visible(host: Host, plan: Plan, target: Target, workloads: Sequence[
         tunable, why = hidden[0]
         more = f" (and {len(hidden) - 1} more)" if len(hidden) > 1 else ""
         raise RefusedError(f"{tunable}: {why}{more}: a measurement would show nothing of it", hint=_hint(why))
-    return tuple(f"not measured: {tunable}: {why}" for tunable, why in hidden)
+    notes = [f"not measured: {tunable}: {why}" for tunable, why in hidden]
+    return (*notes, *_untold(host, plan, target, {tunable for tunable, _ in hidden}))
+
+
+def _untold(host: Host, plan: Plan, target: Target, hidden: set[str]) -> Iterable[str]:
+    """The devices of which it is unknown whether the target lies on them."""
+    below = stack_of(host, target.device) if target.device else frozenset()
+    if not is_opaque(target, below):
+        return
+    devices = (_device_of(one) for one in plan.changes if one.tunable not in hidden)
+    for device in dict.fromkeys(device for device in devices if device is not None and device not in below):
+        where = target.source or target.device or target.file_system
+        yield f"whether {device} is below {target.path} is unknown: {where} does not show its disks"
 
 
 def _hint(why: str) -> str:
+    if "written pages" in why:
+        return "no workload of the library writes through the page cache: leave the tunable out of the profile"
     if "page cache" in why:
         return "--workload buffered.seq-1m-r100 reads through an empty page cache"
     if "not below" in why:
@@ -102,21 +145,23 @@ def _hint(why: str) -> str:
 
 
 def stack_of(host: Host, device: str) -> frozenset[str]:
-    """The device, what it lies on down to the disks (partition, md, LVM, multipath, bcache), and the partitions and
-    holders between. ``device`` is a kernel name."""
+    """The device, what it lies on down to the disks (partition, md, LVM, multipath, bcache, the file of a loop device,
+    the members of a btrfs file system), and the partitions and holders between. ``device`` is a kernel name."""
     found = {device}
     pending = [device]
     while pending:
-        for name in _below(host, pending.pop()):
+        one = pending.pop()
+        for name in (*lower_devices(host, one), *_btrfs_members(host, one)):
             if name not in found:
                 found.add(name)
                 pending.append(name)
     return frozenset(found)
 
 
-def _below(host: Host, device: str) -> Iterable[str]:
-    yield from host.names(f"/sys/class/block/{device}/slaves")
-    if not isinstance(host.read(f"/sys/class/block/{device}/partition"), Missing):
-        place = host.real(f"/sys/class/block/{device}")
-        if not isinstance(place, Missing):
-            yield place.rstrip("/").split("/")[-2]
+def _btrfs_members(host: Host, device: str) -> tuple[str, ...]:
+    """All devices of the btrfs file system that one belongs to (/sys/fs/btrfs/UUID/devices)."""
+    for uuid in host.names("/sys/fs/btrfs"):
+        members = tuple(host.names(f"/sys/fs/btrfs/{uuid}/devices"))
+        if device in members:
+            return members
+    return ()

@@ -76,6 +76,9 @@ class Target(msgspec.Struct, frozen=True):
     raw: RawDevice | None = None
 
 
+_NETWORK_DEVICES = re.compile(r"(?:drbd|nbd|rbd)\d+(?:p\d+)?|etherd!.*")
+"""Block devices that are another host's, or mirrored to one: DRBD, NBD, Ceph RBD, ATA over Ethernet."""
+
 _MIRRORED = ("/dev/vx/", "/dev/drbd")
 """Volumes that may be mirrored to another node: VxVM's over LLT, and DRBD's."""
 
@@ -174,10 +177,16 @@ def _require_mount(host: Host, real: str) -> Mount:
 
 def _device_name(host: Host, mount: Mount, st_dev: int) -> str | None:
     text = host.read("/proc/diskstats")
+    names = {} if isinstance(text, Missing) else diskstats_names(text)
+    return names.get(f"{os.major(st_dev)}:{os.minor(st_dev)}") or _mounted_device(host, mount)
+
+
+def _mounted_device(host: Host, mount: Mount) -> str | None:
+    text = host.read("/proc/diskstats")
     if isinstance(text, Missing):
         return None
     names = diskstats_names(text)
-    found = names.get(f"{os.major(st_dev)}:{os.minor(st_dev)}") or names.get(mount.device_number)
+    found = names.get(mount.device_number)
     if found is None and mount.source.startswith("/dev/"):
         # btrfs and others have an anonymous device number; the source names the block device
         real = host.real(mount.source)
@@ -187,15 +196,45 @@ def _device_name(host: Host, mount: Mount, st_dev: int) -> str | None:
 
 
 def is_remote(host: Host, device: str, depth: int = 8) -> bool:
-    """Whether a block device, or one that it is made of, is reached over a network (iSCSI, NVMe over fabrics)."""
+    """Whether a block device, or one that it is made of, is reached over a network: iSCSI, NVMe over fabrics, DRBD,
+    NBD, RBD, or a file on a network file system."""
+    if _NETWORK_DEVICES.fullmatch(device):
+        return True
     real = host.real(f"/sys/class/block/{device}")
     if not isinstance(real, Missing):
         if re.search(r"/session\d+/", real):
             return True
         if any(_is_fabric(host, name) for name in _controllers(host, device, real)):
             return True
-    members = host.names(f"/sys/class/block/{device}/slaves")
-    return depth > 0 and any(is_remote(host, member, depth - 1) for member in members)
+    mount = backing_mount(host, device)
+    if mount is not None and mount.file_system in NETWORK_FILE_SYSTEMS:
+        return True
+    return depth > 0 and any(is_remote(host, member, depth - 1) for member in lower_devices(host, device))
+
+
+def lower_devices(host: Host, device: str) -> tuple[str, ...]:
+    """The devices that one lies on directly: its members, the disk of a partition, the device below a loop's file, and
+    the other paths of an NVMe namespace."""
+    found = list(host.names(f"/sys/class/block/{device}/slaves"))
+    if not isinstance(host.read(f"/sys/class/block/{device}/partition"), Missing):
+        place = host.real(f"/sys/class/block/{device}")
+        found += [] if isinstance(place, Missing) else [place.rstrip("/").split("/")[-2]]
+    mount = backing_mount(host, device)
+    below = None if mount is None else _mounted_device(host, mount)
+    namespace = re.fullmatch(r"nvme(\d+)n(\d+)", device)
+    if namespace:
+        path = re.compile(rf"nvme{namespace[1]}c\d+n{namespace[2]}")
+        found += [name for name in host.names("/sys/class/block") if path.fullmatch(name)]
+    return tuple(found if below is None else [*found, below])
+
+
+def backing_mount(host: Host, device: str) -> Mount | None:
+    """The mount that holds the file behind a loop device; None where there is none or it cannot be told."""
+    path = host.read(f"/sys/class/block/{device}/loop/backing_file")
+    text = host.read("/proc/self/mountinfo")
+    if isinstance(path, Missing) or isinstance(text, Missing):
+        return None
+    return mount_of(parse_mountinfo(text), path)
 
 
 def _controllers(host: Host, device: str, real: str) -> set[str]:

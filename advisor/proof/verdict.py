@@ -5,7 +5,8 @@ The rules, in order of precedence:
 ==============  ==============================================================================================
 invalid         control moved, a fault (read-back failed, fio error), or more than half of the pairs contaminated
 indicative      tunables that cannot be toggled (T3), forced gate, interrupted, order effect, under 6 pairs; a gain
-                before the control has 6 pairs, or no larger than what it shows; contamination of one arm alone
+                before the control has 6 pairs, or not shown to be larger than what it shows; contamination of one arm
+                alone
 gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference; where pairs were repeated for
                 what one arm saw, also among all attempts that do not stand out when the arms are not known
 gain-with-cost  a gain, but a guardrail is broken, or another claim is a loss
@@ -63,7 +64,11 @@ from advisor.proof.workloads import get
 CARRY_OVER_LEVEL = 0.01
 CONTROL_LEVEL = 0.05
 MAX_CONTAMINATED_SHARE = 0.5
-ONE_SIDED_LEVEL = 0.01
+ONE_SIDED_LEVEL = 0.05
+LEANING_LEVEL = 0.5
+"""Sign test below which contamination leans to an arm: low enough that two pairs of arm B alone count."""
+HOLD_RUNS = 3
+"""Runs of each claimed workload below which a held arm has no start and no end."""
 HOLD_ERRORS = 3.0
 """How many standard errors a drift of a held arm must exceed, besides the margin."""
 MAX_NEEDED_PAIRS = 10_000
@@ -166,6 +171,9 @@ def judge_claims(session: Session) -> tuple[Summary, ...]:
 def _judged_claims(session: Session) -> list[_Judged]:
     """Each claim on the pairs that count, withheld where the choice of those pairs alone may have made it.
 
+    Where contamination fell on arm B more often than on arm A, a gain must also be there among all attempts: what
+    disturbed arm B may be the change itself, and a gain without its bad runs is none.
+
     Where each run was called contaminated against its own arm, which pairs were repeated can lean to one arm by
     chance, and what is left then differs although nothing does. So a difference must also be there among all attempts,
     less those that stand out when the arms are not known: of these the coin alone decides the sign. Where pairs were
@@ -175,8 +183,13 @@ def _judged_claims(session: Session) -> list[_Judged]:
     alpha = session.schedule.alpha
     attempts = [pair for pair in session.pairs if pair.whole]
     judged = _judge([_named(claim) for claim in claims], counted_pairs(session), alpha)
-    if session.judged_by == "pair" or not any(pair.superseded for pair in attempts):
+    if not any(pair.superseded for pair in attempts):
         return judged
+    if session.judged_by == "pair":
+        if not _leans_to_arm_b(session):
+            return judged
+        whole = _judge([_named(claim) for claim in claims], attempts, alpha)
+        return [_confirmed(one, other) if one.direction > 0 else one for one, other in zip(judged, whole, strict=True)]
     return [_confirmed(found, _judge_blindly(attempts, found, alpha / len(claims))) for found in judged]
 
 
@@ -231,23 +244,34 @@ def _claim_verdict(found: _Judged, margin: float) -> Verdict:
 
 
 def is_settled(session: Session) -> bool:
-    """Whether a look may end the session: every claim is a gain or a loss already, where one is a gain every guardrail
-    is kept or broken, and the control has enough pairs to be judged."""
+    """Whether a look may end the session: every claim is a gain or a loss already, and where one is a gain every
+    guardrail is kept or broken, the control can be judged, the gain exceeds it, and contamination does not lean to arm
+    B."""
     verdicts = [summary.verdict for summary in judge_claims(session)]
     if not all(verdict in ("gain", "loss") for verdict in verdicts):
         return False
     if "gain" not in verdicts:
         return True
+    alone = _alone(session)
+    if alone["B"] > alone["A"]:
+        return False
     control = _judge_control(session)
-    is_judged = control is None or control.pairs >= MINIMUM_PAIRS
+    is_judged = control is None or (control.pairs >= MINIMUM_PAIRS and _exceeds_control(session))
     return is_judged and all(one.status != "undecided" for one in _judge_guardrails(session))
 
 
 def _judge_guardrails(session: Session) -> tuple[Summary, ...]:
     """Each at its full level: a guardrail is no further chance of a gain, but of missing a cost."""
-    level = POCOCK_ONE_SIDED.get(len(session.schedule.looks), min(POCOCK_ONE_SIDED.values()))
+    level = _one_sided_level(session)
     pairs = counted_pairs(session)
+    if _leans_to_arm_b(session):
+        pairs = tuple(pair for pair in session.pairs if pair.whole)
     return tuple(_guardrail_summary(item, pairs, level) for item in session.subject.guardrails)
+
+
+def _one_sided_level(session: Session) -> float:
+    """Of each look, so that all together stay at 5 %."""
+    return POCOCK_ONE_SIDED.get(len(session.schedule.looks), min(POCOCK_ONE_SIDED.values()))
 
 
 def _guardrail_summary(guardrail: Guardrail, pairs: Sequence[Pair], level: float) -> Summary:
@@ -307,19 +331,53 @@ def has_moved(control: Summary, margin: float) -> bool:
     return control.p_value <= CONTROL_LEVEL and abs(math.log1p(control.effect)) >= math.log1p(margin) / 2
 
 
-def _exceeds_control(session: Session, control: Summary) -> bool:
-    """Whether every gain is larger than what the control shows, where that shows anything."""
-    if control.p_value is None or control.effect is None or control.p_value > CONTROL_LEVEL:
+def _exceeds_control(session: Session, direction: int = 1) -> bool:
+    """Whether every gain (or loss, ``direction`` -1) is shown to be larger than what the control did in the same pairs:
+    a one-sided test on their differences, pair by pair, so that a control too noisy to be judged shows nothing. Where
+    the control surely moved, the whole interval of the claim must lie beyond it."""
+    control = _judge_control(session)
+    if control is None:
         return True
-    seen = math.log1p(control.effect)
-    gains = [one for one in _judged_claims(session) if one.direction > 0 and one.interval is not None]
-    return all(one.interval is not None and one.interval.low > seen for one in gains)
+    seen = direction * math.log1p(control.effect or 0.0)
+    is_sure = control.p_value is not None and control.p_value <= CONTROL_LEVEL
+    confidence = 1 - 2 * _one_sided_level(session)
+    for claim, found in zip(session.subject.claims, _judged_claims(session), strict=True):
+        if found.direction != direction or found.interval is None:
+            continue
+        excess = [direction * one for one in _excess(session, claim, control.name)]
+        if len(excess) < MINIMUM_PAIRS or hodges_lehmann(excess, confidence)[0].low <= 0:
+            return False
+        if is_sure and min(direction * found.interval.low, direction * found.interval.high) <= seen:
+            return False
+    return True
+
+
+def _excess(session: Session, claim: Claim, control: str) -> list[float]:
+    """ln ratio of a claim less that of the control, of each pair that has both."""
+    found = []
+    for pair in counted_pairs(session):
+        own = sample([pair], *_named(claim)).effects
+        other = sample([pair], control, get(control).metric, control=True).effects
+        if own and other:
+            found.append(own[0] - other[0])
+    return found
+
+
+def _alone(session: Session) -> dict[str, int]:
+    """Pairs whose contamination fell on one arm alone, for each arm."""
+    arms = [{run.arm for run in pair.runs if run.lamps} for pair in session.pairs if pair.whole and pair.contaminated]
+    return {arm: sum(1 for found in arms if found == {arm}) for arm in ("A", "B")}
+
+
+def _leans_to_arm_b(session: Session) -> bool:
+    """Whether contamination fell on arm B alone more often than on arm A alone, so that what was put aside counts."""
+    alone = _alone(session)
+    return alone["B"] > alone["A"] and sign_test(alone["A"], alone["B"]) <= LEANING_LEVEL
 
 
 def _one_sided_contamination(session: Session) -> str | None:
     """What contaminated one arm and not the other may be the change itself."""
-    arms = [{run.arm for run in pair.runs if run.lamps} for pair in session.pairs if pair.whole and pair.contaminated]
-    alone = {arm: sum(1 for found in arms if found == {arm}) for arm in ("A", "B")}
+    alone = _alone(session)
     p_value = sign_test(alone["A"], alone["B"])
     if p_value > ONE_SIDED_LEVEL:
         return None
@@ -328,6 +386,13 @@ def _one_sided_contamination(session: Session) -> str | None:
         f"contamination fell on arm {arm} alone in {alone[arm]} of {sum(alone.values())} pairs (p = {p_value:.4f}):"
         " what disturbed those runs may be an effect of the change, and they were put aside"
     )
+
+
+def _is_held(session: Session) -> bool:
+    """Whether each arm was held for enough runs of each claimed workload to compare its start with its end."""
+    held = {one.arm: [run.workload for run in one.runs] for one in session.holds}
+    names = [claim.workload for claim in session.subject.claims]
+    return all(held.get(arm, []).count(name) >= HOLD_RUNS for arm in ("A", "B") for name in names)
 
 
 def late_effect(session: Session) -> str | None:
@@ -424,11 +489,10 @@ def _indicative_reasons(
     if tendency in ("gain", "gain-with-cost") and control is not None:
         if control.pairs < MINIMUM_PAIRS:
             reasons.append(f"control not judged ({control.pairs} of {MINIMUM_PAIRS} pairs): a gain does not count yet")
-        elif not _exceeds_control(session, control):
-            reasons.append(
-                f"the gain is not larger than what the negative control shows ({control.effect:+.1%}, p ="
-                f" {control.p_value:.4f})"
-            )
+        elif not _exceeds_control(session):
+            reasons.append(f"the gain is not shown to be larger than what the negative control shows{_shown(control)}")
+    if tendency == "loss" and control is not None and _has_fallen(control) and not _exceeds_control(session, -1):
+        reasons.append(f"the loss is not shown to be larger than what the negative control shows{_shown(control)}")
     one_sided = _one_sided_contamination(session)
     if one_sided:
         reasons.append(one_sided)
@@ -446,6 +510,16 @@ def _indicative_reasons(
             " longer settle time would end, or other load keeps time with the runs, or speed drifts steadily"
         )
     return reasons
+
+
+def _has_fallen(control: Summary) -> bool:
+    return control.p_value is not None and control.p_value <= CONTROL_LEVEL and (control.effect or 0.0) < 0
+
+
+def _shown(control: Summary) -> str:
+    if control.effect is None or control.p_value is None:
+        return ""
+    return f" ({control.effect:+.1%}, p = {control.p_value:.4f})"
 
 
 def _tendency(claims: Sequence[Summary], guardrails: Sequence[Summary], *, is_late: bool) -> Verdict:
@@ -467,7 +541,7 @@ def decide(session: Session) -> Proof:
     control = _judge_control(session)
     carry_over_p = carry_over(session)
     late = late_effect(session)
-    is_unheld = session.wants_hold and not session.holds
+    is_unheld = session.wants_hold and not _is_held(session)
     tendency = _tendency(claims, guardrails, is_late=is_unheld or late is not None)
     invalid = _invalid_reasons(session, control)
     indicative = _indicative_reasons(session, carry_over_p, control, tendency)
@@ -508,17 +582,23 @@ def _notes(
     notes = [late] if late is not None else []
     if control is not None and 0 < control.pairs < MINIMUM_PAIRS:
         notes.append(f"the negative control has {control.pairs} pairs: too few to judge it ({MINIMUM_PAIRS} needed)")
-    if session.wants_hold and not session.holds and all(one.verdict == "no-difference" for one in claims):
+    if session.wants_hold and not _is_held(session) and all(one.verdict == "no-difference" for one in claims):
         notes.append(
             "no difference is not called: there was no room to hold each arm and see whether an effect comes late"
+        )
+    if _leans_to_arm_b(session):
+        alone = _alone(session)
+        notes.append(
+            f"contamination fell on arm B alone in {alone['B']} pairs and on arm A alone in {alone['A']}: the pairs"
+            " that were put aside count for the guardrails, and a gain must be there with them, too"
         )
     left = sum(1 for pair in counted_pairs(session) if pair.contaminated)
     if left:
         notes.append(f"{left} contaminated pairs are included: there was no room to repeat them")
     if any(pair.superseded for pair in session.pairs) and any(found.is_withheld for found in _judged_claims(session)):
         notes.append(
-            "a difference is not called: it is not there among all the pairs that ran, the repeated ones included, that"
-            " were calm when both arms are taken together"
+            "a difference is not called: it is not there among all the pairs that ran, the repeated ones included"
+            + (", that were calm when both arms are taken together" if session.judged_by == "run" else "")
         )
     costs = [f"{item.metric} of {item.name} {(item.ratio or 1) - 1:+.0%}" for item in guardrails if item.verdict]
     if costs or tendency == "gain-with-cost":

@@ -16,7 +16,7 @@ from advisor.host.probes import ReadFile
 from advisor.planning.records import Change, Plan
 from advisor.profiles import lint_profile, load, shipped_directory
 from advisor.proof.relevance import class_of, laxer_than_needed, require_visible, stack_of, toggle_class, unseen
-from advisor.proof.target import Target, read_target
+from advisor.proof.target import Target, is_remote, read_target
 from advisor.proof.workloads import get
 from tests.facts.storage import Tree
 from tests.trees import host_of, make_tree
@@ -219,3 +219,89 @@ def test_lint_names_a_declaration_that_is_too_lax(
 @pytest.mark.parametrize("path", sorted(shipped_directory().glob("*.toml")), ids=lambda path: path.stem)
 def test_no_shipped_profile_declares_too_little(path: Path) -> None:
     assert laxer_than_needed(load(path.stem)) is None
+
+
+def fabric() -> Tree:
+    """NVMe/TCP with native multipath and a partition, volumes on DRBD and NBD, loop devices, a btrfs of two disks."""
+    made = storage()
+    place = "/sys/devices/virtual/nvme-subsystem/nvme-subsys0"
+    made.files |= {
+        f"{place}/nvme0n1/size": "1\n",
+        f"{place}/nvme0n1/nvme0n1p1/partition": "1\n",
+        f"{place}/nvme0/x": "",
+        "/sys/class/nvme/nvme0/transport": "tcp\n",
+        "/sys/devices/pci0000:00/nvme0c1n1/size": "1\n",
+    }
+    made.links |= {
+        "/sys/class/block/nvme0n1": f"../..{place.removeprefix('/sys')}/nvme0n1",
+        "/sys/class/block/nvme0n1p1": f"../..{place.removeprefix('/sys')}/nvme0n1/nvme0n1p1",
+        "/sys/class/block/nvme0c1n1": "../../devices/pci0000:00/nvme0c1n1",
+        f"{place}/nvme0n1/device": "../../nvme-subsys0",
+    }
+    for name in ("drbd0", "nbd0", "rbd0"):
+        made.virtual(name)
+    made.dm(2, "vg-drbd", "LVM-2", ("drbd0",))
+    made.dm(3, "vg-local", "LVM-3", ("sde",))
+    for name, path in (("loop0", "/srv/a.img"), ("loop1", "/nas/b.img")):
+        made.virtual(name)
+        made.files[f"/sys/devices/virtual/block/{name}/loop/backing_file"] = f"{path}\n"
+    made.files["/proc/self/mountinfo"] = (
+        "30 1 8:101 / /srv rw - ext4 /dev/sde rw\n31 1 0:50 / /nas rw - nfs4 nas:/x rw\n"
+    )
+    made.files["/proc/diskstats"] = "8 101 sde 0 0 0\n"
+    made.directories |= {f"/sys/fs/btrfs/1f/devices/{one}" for one in ("sda", "sdb")}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        *((name, True) for name in ("nvme0n1", "nvme0n1p1", "drbd0", "nbd0", "rbd0", "dm-2", "loop1")),
+        *((name, False) for name in ("sda", "sda1", "dm-3", "dm-1", "loop0", "md0")),
+    ],
+)
+def test_a_device_is_remote_where_what_it_lies_on_is(device: str, expected: bool) -> None:
+    assert is_remote(fabric().host(), device) is expected
+
+
+@pytest.mark.parametrize(
+    ("device", "below"),
+    [
+        ("loop0", {"loop0", "sde"}),
+        ("sda", {"sda", "sdb"}),
+        ("nvme0n1p1", {"nvme0n1p1", "nvme0n1", "nvme0c1n1"}),
+    ],
+)
+def test_loops_btrfs_and_nvme_paths_are_followed(device: str, below: set[str]) -> None:
+    assert stack_of(fabric().host(), device) == below
+
+
+@pytest.mark.parametrize(
+    ("device", "source", "kind"),
+    [
+        (None, "tank/data", "zfs"),
+        (None, "/dev/vx/dsk/dg/v", "vxfs"),
+        ("VxVM50000", "/dev/vx/dsk/dg/v", "vxfs"),
+        (None, "/dev/sda:/dev/sdb", "bcachefs"),
+    ],
+)
+def test_a_volume_that_does_not_show_its_disks_is_no_reason_to_refuse(
+    device: str | None, source: str, kind: str
+) -> None:
+    """Whether a disk is below is unknown there: said in a note, never taken for "not below"."""
+    there = target(device, source=source, file_system=kind, is_network=kind == "vxfs")
+    notes = require_visible(fabric().host(), plan("block:sda:nr_requests"), there, [DIRECT])
+    assert len(notes) == 1
+    assert "whether sda is below /data is unknown" in notes[0]
+
+
+def test_a_network_file_system_is_on_no_disk_of_this_host() -> None:
+    there = target(None, source="nas:/x", file_system="nfs4", is_network=True)
+    with pytest.raises(RefusedError, match="sda is not below"):
+        require_visible(fabric().host(), plan("block:sda:nr_requests"), there, [DIRECT])
+
+
+def test_written_pages_do_not_show_in_buffered_reads() -> None:
+    with pytest.raises(RefusedError, match="reads only") as refused:
+        require_visible(storage().host(), plan("sysctl:vm.dirty_ratio"), target("sde"), [DIRECT, BUFFERED])
+    assert "leave the tunable out" in (refused.value.hint or "")

@@ -12,6 +12,7 @@ from scipy import stats
 
 from advisor.cli.measuring import exit_code
 from advisor.proof.records import Claim, Hold, Pair, Proof, Run, Session
+from advisor.proof.schedule import MODES, ModeName
 from advisor.proof.statistics import hodges_lehmann, levelled, sign_test, signed_rank, step_down
 from advisor.proof.verdict import decide, is_settled
 from advisor.report.proof import proof_text
@@ -75,9 +76,30 @@ def test_a_gain_must_exceed_what_the_control_shows() -> None:
     small = with_control(noisy_pairs(1.035, noise=0.01), 1.035, noise=0.002)
     proof = decide(session(small, control=NULL))
     assert proof.verdict == "indicative"
-    assert "not larger than what the negative control shows" in proof.reasons[0]
+    assert "not shown to be larger than what the negative control shows" in proof.reasons[0]
     large = with_control(noisy_pairs(1.3, noise=0.01), 1.035, noise=0.002)
     assert decide(session(large, control=NULL)).verdict == "gain"
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.2, 0.4])
+@pytest.mark.parametrize("count", [8, 24])
+def test_a_control_too_noisy_to_be_judged_leaves_no_plain_gain(count: int, noise: float) -> None:
+    """The control moves as the claim does, and scatters so much that it alone would often show nothing."""
+    plain = sum(
+        decide(
+            session(with_control(noisy_pairs(1.25, count, seed=seed), 1.25, noise=noise, seed=seed), control=NULL)
+        ).is_gain
+        for seed in range(60)
+    )
+    assert plain / 60 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 60)
+
+
+def test_a_loss_that_the_control_shares_is_none() -> None:
+    proof = decide(session(with_control(noisy_pairs(1 / 1.035, noise=0.01), 1 / 1.035, noise=0.002), control=NULL))
+    assert proof.verdict == "indicative"
+    assert "the loss is not shown" in proof.reasons[0]
+    alone = with_control(noisy_pairs(1 / 1.2, noise=0.01), 1.0, noise=0.002)
+    assert decide(session(alone, control=NULL)).verdict == "loss"
 
 
 # -- 2 and 5: costs ----------------------------------------------------------------------------------------------------
@@ -165,9 +187,61 @@ def test_contamination_of_one_arm_alone_is_an_effect() -> None:
     assert "an effect of the change" in text(proof)
 
 
-@pytest.mark.parametrize(("on_a", "on_b"), [(5, 6), (0, 3), (3, 8), (0, 0)])
+@pytest.mark.parametrize(("on_a", "on_b"), [(5, 6), (0, 3), (4, 6), (0, 0)])
 def test_contamination_of_both_or_of_few_is_none(on_a: int, on_b: int) -> None:
     assert decide(put_aside(on_a, on_b)).verdict == "gain"
+
+
+def stalling(mode: ModeName, seed: int) -> Proof:
+    """A session as it is conducted: each third run of B stalls, under pressure, and is repeated while there is room."""
+    source, whole, left = random.Random(seed), session((), mode=mode), MODES[mode].pairs // 2
+    attempts = 0
+    for index in range(MODES[mode].pairs):
+        while True:
+            attempts += 1
+            is_stalled = attempts % 3 == 0
+            before, after = (1000 * math.exp(source.gauss(0, 0.03)) for _ in "AB")
+            tail = 5000.0 if is_stalled else 500.0
+            one = pair(
+                index,
+                figures(before),
+                figures(after * (0.3 if is_stalled else 1.25), p99_us=tail),
+                order=source.choice(("AB", "BA")),
+                contaminated=is_stalled,
+            )
+            if is_stalled:
+                one = replace(
+                    one, runs=tuple(replace(each, lamps=("cpu-pressure",) * (each.arm == "B")) for each in one.runs)
+                )
+            is_repeated, left = is_stalled and left > 0, left - is_stalled
+            whole = replace(whole, pairs=(*whole.pairs, replace(one, superseded=is_repeated)), judged_by="pair")
+            if not is_repeated:
+                break
+        if index + 1 in whole.schedule.looks[:-1] and is_settled(whole):
+            break
+    return decide(whole)
+
+
+@pytest.mark.parametrize("mode", ["quick", "default", "deep"])
+@pytest.mark.parametrize("seed", range(4))
+def test_stalls_of_arm_b_are_no_plain_gain_however_early_it_could_end(mode: ModeName, seed: int) -> None:
+    proof = stalling(mode, seed)
+    assert not proof.is_gain
+    assert proof.verdict in ("indicative", "inconclusive")
+    assert any("put aside" in words for words in (*proof.reasons, *proof.notes))
+
+
+def test_a_session_goes_on_while_contamination_leans_to_arm_b() -> None:
+    calm = noisy_pairs(1.25, 8)
+    one = pair(8, 1000, 1250)
+    hit = replace(
+        one,
+        runs=tuple(replace(each, lamps=("cpu-pressure",) * (each.arm == "B")) for each in one.runs),
+        contaminated=True,
+        superseded=True,
+    )
+    assert is_settled(session(calm))
+    assert not is_settled(replace(session([*calm, hit]), judged_by="pair"))
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 7), (3, 9), (10, 10), (19, 0)])
@@ -306,3 +380,13 @@ def test_without_a_hold_no_difference_is_not_called_where_one_was_wanted() -> No
     assert any("no room to hold each arm" in note for note in proof.notes)
     old = replace(held(1.0), holds=(), wants_hold=False)
     assert decide(old).verdict == "no-difference", "a record from before the rule"
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_hold_without_room_for_runs_is_no_hold(count: int) -> None:
+    """The byte budget may end a hold before its first run."""
+    whole = held(1.0)
+    cut = replace(whole, holds=tuple(replace(one, runs=one.runs[:count]) for one in whole.holds))
+    assert decide(whole).verdict == "no-difference"
+    assert decide(cut).verdict == "inconclusive"
+    assert any("no room to hold each arm" in note for note in decide(cut).notes)
