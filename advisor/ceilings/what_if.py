@@ -55,7 +55,7 @@ MAX_VOLUMES: Final = 1024
 MAX_LINKS: Final = 64
 _DATA: Final = {"raid4": 1, "raid5": 1, "raid6": 2}
 _KINDS: Final = (*SIZES_GIB, "drive")
-_SPLIT: Final = re.compile(rf"[,\s]+(?=(?:[^,\s=]*:)?(?:{'|'.join(KEYS)})=)")
+_SPLIT: Final = re.compile(rf"(?<![,\s])[,\s]+(?=(?:[^,\s=]*:)?(?:{'|'.join(KEYS)})=)")
 _HINT: Final = "; ".join(FORMS.values())
 
 

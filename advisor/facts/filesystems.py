@@ -62,7 +62,9 @@ def parse_xfs_info(text: str) -> Geometry:
 
 def parse_dumpe2fs(text: str) -> Geometry:
     """Geometry in what ``dumpe2fs -h`` or ``tune2fs -l`` prints: no line for a stride or width that is 0."""
-    fields = dict(re.findall(r"^(Block size|RAID stride|RAID stripe width):\s*(\d{1,18})\s*$", text, re.MULTILINE))
+    fields = dict(
+        re.findall(r"^(Block size|RAID stride|RAID stripe width):[ \t]*(\d{1,18})[ \t\r]*$", text, re.MULTILINE)
+    )
     if "Block size" not in fields:
         return Geometry()
     block = int(fields["Block size"])

@@ -7,6 +7,7 @@ reader passes over what it does not know.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -20,7 +21,8 @@ MAX_TEXT: Final = 1 << 20
 _MAX_FOUND: Final = 4096
 _NAME = r"[\w.:@-]{1,128}"
 _HOST = re.compile(rf"([0-9]{{1,5}})\s+({_NAME})", re.ASCII)
-_SEEDS = re.compile(r"\bgabconfig\s(?:.*\s)?-n\s*([0-9]{1,5})\b", re.ASCII)
+_COMMAND = re.compile(r"\bgabconfig\s", re.ASCII)
+_SEEDS = re.compile(r"\s-n\s*([0-9]{1,5})\b", re.ASCII)
 _BLOCK = re.compile(rf"({_NAME})\s+({_NAME})\s*\(\s*(\)?)", re.ASCII)
 _ATTRIBUTE = re.compile(r"(\w{1,64})\s*=\s*(\S.*)", re.ASCII)
 # What opens a block and is no resource.
@@ -79,8 +81,14 @@ def parse_llthosts(text: str) -> tuple[LltHost, ...]:
 
 def parse_gabtab(text: str) -> int | None:
     """How many nodes must be there before the cluster starts (``gabconfig -c -n2``); None where it does not say."""
-    found = [int(one[1]) for line in _lines(text) if (one := _SEEDS.search(line))]
-    return found[-1] if found else None
+    calls = ((line, _COMMAND.search(line)) for line in _lines(text))
+    # From the blank after the command's name on, each place once: the time is linear whatever the line holds.
+    found = [one[1] for line, call in calls if call for one in _last(_SEEDS.finditer(line, call.end() - 1))]
+    return int(found[-1]) if found else None
+
+
+def _last(found: Iterator[re.Match[str]]) -> list[re.Match[str]]:
+    return list(deque(found, maxlen=1))
 
 
 def parse_main_cf(text: str) -> VcsConfig:

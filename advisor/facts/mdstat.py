@@ -134,7 +134,7 @@ def _progress(body: str) -> dict[str, object]:
         fields["progress_percent"] = float(action[2]) if action[2] else None
     finish = re.search(r"\bfinish=(\d{1,15}(?:\.\d{1,9})?)min", body, re.ASCII)
     speed = re.search(r"\bspeed=(\d{1,15})K/sec", body, re.ASCII)
-    bitmap = re.search(r"^\s*bitmap: (.*\S)", body, re.MULTILINE)
+    bitmap = re.search(r"^[ \t]*bitmap: (.*\S)", body, re.MULTILINE)
     if finish:
         fields["finish_minutes"] = float(finish[1])
     if speed:
@@ -187,7 +187,9 @@ def parse_mdadm_detail(text: str) -> tuple[MdadmDetail, ...]:
     parts = _DETAIL_HEAD.split(text)  # what comes before, then name and body in turn
     bodies = zip(parts[1::2], parts[2::2], strict=True)
     # A magic number stands in what --examine says of a member, which is no array.
-    return tuple(_detail(device, body) for device, body in bodies if not re.search(r"^\s*Magic : ", body, re.MULTILINE))
+    return tuple(
+        _detail(device, body) for device, body in bodies if not re.search(r"^[ \t]*Magic : ", body, re.MULTILINE)
+    )
 
 
 def _detail(device: str, text: str) -> MdadmDetail:

@@ -14,13 +14,19 @@ _PART: Final = re.compile(rf"({_NUMBER})(?:-({_NUMBER}))?", re.ASCII)
 
 def parse_ports(text: str) -> frozenset[int] | None:
     """The ports of ``8080,9148-9150``; None where the text is no such list."""
-    found: set[int] = set()
+    spans: set[tuple[int, int]] = set()
     for part in filter(None, text.strip().split(",")):
         match = _PART.fullmatch(part.strip())
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if low > high:
             return None
-        found.update(range(low, min(high, 65535) + 1))
+        spans.add((low, min(high, 65535)))
+    found: set[int] = set()
+    above = 0
+    # In order, so that what overlaps is counted once however often it is named.
+    for low, high in sorted(spans):
+        found.update(range(max(low, above), high + 1))
+        above = max(above, high + 1)
     return frozenset(found)
 
 

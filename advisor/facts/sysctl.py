@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
+from typing import Final
 
 import msgspec
 
@@ -14,6 +16,12 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
 __all__ = ["KEYS", "SysctlOrigin", "SysctlSource", "origins", "read_sysctl", "read_sysctl_sources"]
+
+
+MAX_LINES: Final = 10_000
+"""Settings of all files together. A file beyond it is unreadable as a whole: half of it would name a wrong winner."""
+MAX_PATTERNS: Final = 256
+_NAME_MAX: Final = 255
 
 
 class SysctlOrigin(msgspec.Struct, frozen=True):
@@ -45,12 +53,26 @@ def read_sysctl_sources(host: Host, unknown: Unknowns) -> tuple[SysctlSource, ..
     """
     sources: list[SysctlSource] = []
     for path, at_boot in list_files(host):
-        text = host.read(path)
-        if not isinstance(text, Missing):
-            sources.extend(parse_sysctl_file(text, path, at_boot=at_boot))
-        elif not text.is_absent:
-            unknown.note(f"sysctl_origin.{printable(path)}", text)
+        found = _read_file(host, path, at_boot=at_boot)
+        if not isinstance(found, Missing) and len(sources) + len(found) > MAX_LINES:
+            found = Missing("unreadable", f"the files hold more than {MAX_LINES} settings together")
+        if not isinstance(found, Missing):
+            sources.extend(found)
+        elif not found.is_absent:
+            unknown.note(f"sysctl_origin.{printable(path)}", found)
     return tuple(sources)
+
+
+def _read_file(host: Host, path: str, *, at_boot: bool) -> tuple[SysctlSource, ...] | Missing:
+    text = host.read(path)
+    if isinstance(text, Missing):
+        return text
+    if text.count("=") > MAX_LINES and sum("=" in line for line in text.split("\n")) > MAX_LINES:
+        return Missing("unreadable", f"holds more than {MAX_LINES} settings")
+    found = parse_sysctl_file(text, path, at_boot=at_boot)
+    if sum(is_pattern(one.key) for one in found) > MAX_PATTERNS:
+        return Missing("unreadable", f"holds more than {MAX_PATTERNS} patterns")
+    return found
 
 
 def origins(sources: Iterable[SysctlSource], keys: Iterable[str]) -> Mapping[str, SysctlOrigin]:
@@ -59,20 +81,28 @@ def origins(sources: Iterable[SysctlSource], keys: Iterable[str]) -> Mapping[str
     A line that names a key exactly goes before every pattern, wherever they stand (sysctl.d(5)).
     """
     exact: dict[str, list[SysctlSource]] = {}
-    patterns: list[SysctlSource] = []
+    matching: dict[str, list[SysctlSource]] = {}
+    paths = {key: tuple(key_path(key).split("/")) for key in keys}
+
+    @cache
+    def covered(pattern: str) -> tuple[str, ...]:
+        wanted = key_path(pattern).split("/")
+        return tuple(key for key, names in paths.items() if _covers(wanted, names))
+
     for source in sources:
         if is_pattern(source.key):
-            patterns.append(source)
+            for key in covered(source.key):
+                matching.setdefault(key, []).append(source)
         else:
             exact.setdefault(source.key, []).append(source)
-    found = {key: _origin(exact.get(key, []), [line for line in patterns if _covers(line, key)]) for key in keys}
+    found = {key: _origin(exact.get(key, []), matching.get(key, [])) for key in paths}
     return {key: origin for key, origin in found.items() if origin is not None}
 
 
-def _covers(pattern: SysctlSource, key: str) -> bool:
-    """glob(7) over the path, whose stars stop at slashes."""
-    wanted, names = key_path(pattern.key).split("/"), key_path(key).split("/")
-    return len(wanted) == len(names) and all(map(fnmatchcase, names, wanted))
+def _covers(wanted: Sequence[str], names: Sequence[str]) -> bool:
+    """glob(7) over the parts of a path, whose stars stop at slashes. No part of a key is as long as `NAME_MAX`."""
+    is_alike = len(wanted) == len(names) and all(len(part) <= _NAME_MAX for part in wanted)
+    return is_alike and all(map(fnmatchcase, names, wanted))
 
 
 def _origin(exact: list[SysctlSource], patterns: list[SysctlSource]) -> SysctlOrigin | None:

@@ -67,7 +67,7 @@ def parse_tw_cli_units(text: str) -> tuple[tuple[Volume, ...], bool | None, Cach
 
 def parse_tw_cli_serial(text: str) -> str | None:
     """The unit's serial number in ``tw_cli /cN/uM show all``; None where it has none or an empty one."""
-    found = re.search(r"^/c\d{1,3}/u\d{1,4} serial number = (\S{1,64})\s*$", text, re.MULTILINE | re.ASCII)
+    found = re.search(r"^/c\d{1,3}/u\d{1,4} serial number = (\S{1,64})[ \t\r]*$", text, re.MULTILINE | re.ASCII)
     return None if found is None or found[1] in ("-", "N/A") else printable(found[1])
 
 

@@ -23,7 +23,7 @@ TUNABLES: Final = (
 
 def parse_vxtunefs(text: str) -> dict[str, int]:
     """Parameters of one file system: ``read_pref_io = 65536``."""
-    found = re.findall(r"^\s*(\w{1,40}) = (\d{1,18})\s*$", text[: 1 << 16], re.MULTILINE | re.ASCII)
+    found = re.findall(r"^[ \t]*(\w{1,40}) = (\d{1,18})[ \t\r]*$", text[: 1 << 16], re.MULTILINE | re.ASCII)
     return {name: int(value) for name, value in found if name in TUNABLES}
 
 

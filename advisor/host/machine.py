@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from advisor.errors import CommandError
 from advisor.host import ethtool as ethtool_ioctl
@@ -14,9 +15,19 @@ from advisor.host.commands import DEADLINE_SECONDS, CommandRunner, Completed, Li
 from advisor.host.files import DirectoryFiles, FileSource
 from advisor.host.located import located
 from advisor.host.missing import ABSENT, Missing
+from advisor.host.numbers import whole_number
 from advisor.host.steps import PutFile, Run, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
 
+MAX_TEXT_BYTES: Final = 1 << 20
+"""The longest file that is read as text: no configuration file is as long."""
+# Those of /proc grow with the machine: interrupts by CPUs times lines, kallsyms not at all asked for.
+_MAX_PROC_BYTES: Final = 16 << 20
+
 EthtoolAnswers = Mapping[tuple[str, str], "ethtool_ioctl.Answer | Missing"]
+
+
+def _most_text(path: str) -> int:
+    return _MAX_PROC_BYTES if path.startswith("/proc/") else MAX_TEXT_BYTES
 
 
 class Host:
@@ -42,9 +53,16 @@ class Host:
         self._drivers = ethtool_ioctl.Ethtool()
 
     def read(self, path: str) -> str | Missing:
-        """Text of a file without trailing white space and NUL bytes; bytes that are not UTF-8 become U+FFFD."""
+        """Text of a file without trailing white space and NUL bytes; bytes that are not UTF-8 become U+FFFD.
+
+        Unreadable beyond 1 MiB, or beyond what the kernel prints (`_most_text`): a capture may hold anything.
+        """
         data = self.files.read(path)
-        return data if isinstance(data, Missing) else data.decode("utf-8", "replace").rstrip(" \t\r\n\0")
+        if isinstance(data, Missing):
+            return data
+        if len(data) > _most_text(path):
+            return Missing("unreadable", f"longer than {_most_text(path) >> 20} MiB")
+        return data.decode("utf-8", "replace").rstrip(" \t\r\n\0")
 
     def read_bytes(self, path: str) -> bytes | Missing:
         """The exact content of a file."""
@@ -55,11 +73,8 @@ class Host:
         text = self.read(path)
         if isinstance(text, Missing):
             return text
-        try:
-            # int() takes 1_000 too.
-            return int(text.replace("_", "?"), base)
-        except ValueError:
-            return Missing("unreadable", f"not a number: {text[:40]!r}")
+        number = whole_number(text, base)
+        return Missing("unreadable", f"not a number: {text[:40]!r}") if number is None else number
 
     def listdir(self, path: str) -> tuple[str, ...] | Missing:
         """Names in a directory, sorted."""

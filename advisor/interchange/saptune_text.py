@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-_SETTING: Final = re.compile(r"([\w.+-]+)\s*([<=>]{1,2})\s*[\"']*(.*?)[\"']*")
+_SETTING: Final = re.compile(r"([\w.+-]+)\s*([<=>]{1,2})\s*(.*)")
 _HEADER: Final = re.compile(
     r"#\s*\S*NOTE=(?P<note>\S+)\s+CATEGORY=\S+\s+VERSION=(?P<version>\S+)\s+DATE=(?P<date>.*?)\s+NAME=\"(?P<name>[^\"]*)\""
 )
@@ -105,4 +105,4 @@ def _entry(section: str, tags: tuple[tuple[str, str], ...], line: str, number: i
     found = None if section in ("rpm", "reminder") else _SETTING.fullmatch(line)
     if found is None:
         return Entry(section, tags, line, "", "", number, comment)
-    return Entry(section, tags, found[1], found[2], found[3].strip(), number, comment)
+    return Entry(section, tags, found[1], found[2], found[3].strip("\"'").strip(), number, comment)

@@ -6,6 +6,7 @@ Every arm's live values are part of one plan and so of one transaction: one jour
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -108,7 +109,7 @@ def parse_arms(text: str) -> tuple[str, ...]:
     names = [word.strip() for word in text.split(",")]
     if "" in names:
         raise UsageError(f"--arms {text}: expected profile names with commas between, found an empty name")
-    doubled = sorted({name for name in names if names.count(name) > 1})
+    doubled = sorted(name for name, times in Counter(names).items() if times > 1)
     if doubled:
         raise UsageError(f"--arms {text}: {doubled[0]} is named twice")
     found = (NONE, *(name for name in names if name != NONE))

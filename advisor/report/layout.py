@@ -1,7 +1,8 @@
 """Plain text for a terminal of a given width: cleaned, wrapped, and coloured by hand where colour is wanted.
 
 Whatever a host, a file or a profile says goes through `clean` before it is set, so no name can move the cursor, colour
-what follows it, or run over the end of a line. Nothing is cut off: what does not fit is wrapped. No library is loaded
+what follows it, or run over the end of a line. What does not fit is wrapped, and only text of more than `MAX_PIECE`
+characters, which no reader asked for, is cut, with the number of characters left out. No library is loaded
 for this: a plan and its apply print little, and start quickly.
 """
 
@@ -22,6 +23,8 @@ MIN_WIDTH: Final = 40
 MIN_CELL: Final = 24
 PROSE_WIDTH: Final = 110
 TAB: Final = 8
+MAX_PIECE: Final = 16 * 1024
+"""Characters of one piece that are shown; how many more there are is said. JSON has them all."""
 
 _SGR: Final[dict[Style, str]] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _BREAK_AFTER: Final = "/,;:=|"
@@ -101,7 +104,12 @@ def wrapped(
 
 
 def _span(piece: Piece) -> Span:
-    return Span(clean(piece)) if isinstance(piece, str) else Span(clean(piece.text), piece.style)
+    text, style = Span(piece) if isinstance(piece, str) else piece
+    return Span(clean(text if len(text) <= MAX_PIECE else _shortened(text)), style)
+
+
+def _shortened(text: str) -> str:
+    return _("{start}… ({count} characters more)").format(start=text[:MAX_PIECE], count=len(text) - MAX_PIECE)
 
 
 def _words(pieces: Sequence[Piece]) -> list[Word]:
@@ -138,22 +146,25 @@ def _parts(word: Word, room: int) -> list[Word]:
         return [word]
     chars = [Span(char, span.style) for span in word for char in span.text]
     parts: list[Word] = []
-    while chars:
-        end = _break_at(chars, room)
-        parts.append(_merged(chars[:end]))
-        chars = chars[end:]
+    start = 0
+    while start < len(chars):
+        end = _break_at(chars, start, room)
+        parts.append(_merged(chars[start:end]))
+        start = end
     return parts
 
 
-def _break_at(chars: Sequence[Span], room: int) -> int:
-    end, used = 0, 0
+def _break_at(chars: Sequence[Span], start: int, room: int) -> int:
+    """Where a line ends that begins at ``start``."""
+    end, used = start, 0
     while end < len(chars) and used + columns(chars[end].text) <= room:
         used += columns(chars[end].text)
         end += 1
-    end = max(end, 1)
+    end = max(end, start + 1)
     if end == len(chars):
         return end
-    good = (at + 1 for at in range(end - 1, end // 2, -1) if chars[at].text in _BREAK_AFTER)
+    middle = start + (end - start) // 2
+    good = (at + 1 for at in range(end - 1, middle, -1) if chars[at].text in _BREAK_AFTER)
     return next(good, end)
 
 
@@ -210,7 +221,8 @@ class Page:
     def labelled(self, rows: Iterable[tuple[str, Sequence[Piece]]], *, indent: int = 2) -> None:
         """A label in a column of its own, its text beside it."""
         listed = list(rows)
-        size = max((columns(row[0]) for row in listed), default=0)
+        # A label that is wider than the page is wrapped; padding the others to it would multiply the text.
+        size = min(max((columns(row[0]) for row in listed), default=0), self.prose)
         for label, pieces in listed:
             self.beside((padded(Span(label, "dim"), size),), pieces, indent=indent, gap=2)
 
@@ -246,14 +258,15 @@ class Page:
 
     def verbatim(self, text: str, style: Style = "", *, indent: int = 0) -> None:
         """A line of a file: its blanks are kept, and it is broken wherever the width ends."""
-        room = self.width - indent
-        chars = [Span(char, style) for char in clean(text.expandtabs(TAB))]
+        room = max(self.width - indent, 1)
+        shown = clean(text.expandtabs(TAB))
+        start = 0
         while True:
-            end = _fitting(chars, room)
-            line = [Span(" " * indent), *chars[:end]]
+            end = start + _fitting(shown[start : start + room + 1], room)
+            line = [Span(" " * indent), Span(shown[start:end], style)]
             self._lines.append(_emitted(line, color=self.color))
-            chars = chars[end:]
-            if not chars:
+            start = end
+            if start >= len(shown):
                 return
 
     def command(self, command: str, *, indent: int = 2) -> None:
@@ -269,13 +282,14 @@ class Page:
             self.verbatim(line + (" \\" if number < len(lines) - 1 else ""), "cyan", indent=indent)
 
 
-def _fitting(chars: Sequence[Span], room: int) -> int:
+def _fitting(text: str, room: int) -> int:
+    """How many of the characters fit into ``room`` columns: one at least."""
     used = 0
-    for at, char in enumerate(chars):
-        used += columns(char.text)
+    for at, char in enumerate(text):
+        used += columns(char)
         if used > room and at:
             return at
-    return len(chars)
+    return len(text)
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

@@ -30,6 +30,8 @@ from typing import Any, Final, NamedTuple, TypeGuard
 import advisor
 from advisor import snapshot, tarball
 from advisor.ceilings.declared import parse_declared
+from advisor.ceilings.machine_file import parse_machines
+from advisor.ceilings.what_if import parse_changes
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
 from advisor.facts.ini_text import parse_settings
@@ -57,6 +59,8 @@ from advisor.profiles import parse_profile
 from advisor.proof import archive
 from advisor.proof.covariates import parse_disk_bytes, parse_snmp
 from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
+from advisor.sizing.demand import parse_demand
+from advisor.sizing.prices import parse_prices
 from advisor.toml_lines import lines_of
 from advisor.tunables import FileEdit, edited, mentions, tunable
 from tests.fuzz import capture_stream
@@ -77,6 +81,14 @@ class Target(NamedTuple):
 
 def _sysctl_file(text: str) -> object:
     return [parse_sysctl_file(text, "/etc/sysctl.d/x.conf", at_boot=at_boot) for at_boot in (True, False)]
+
+
+def _demand(text: str) -> object:
+    found = []
+    for name in ("read", "write", "iops", "latency", "capacity"):
+        with suppress(UsageError):
+            found.append(parse_demand(**{name: text}))
+    return found
 
 
 def _tuned_ini(text: str) -> object:
@@ -177,6 +189,10 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_tuned_ini", _tuned_ini, str, (InvalidInputError,)),
     Target("parse_profile", lambda data: parse_profile(data, "x.toml"), bytes, (InvalidInputError,)),
     Target("parse_declared", lambda data: parse_declared(data, "x.toml"), bytes, (InvalidInputError,)),
+    Target("parse_machines", lambda data: parse_machines(data, "x.json", "2026-01-01"), bytes, (InvalidInputError,)),
+    Target("parse_prices", lambda data: parse_prices(data, "x.toml"), bytes, (InvalidInputError,)),
+    Target("parse_changes", lambda text: parse_changes([text]), str, (InvalidInputError,)),
+    Target("parse_demand", _demand, str, (UsageError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
     Target("parse_snmp", lambda text: [parse_snmp(text, one) for one in ("Tcp", "Udp")], str),
     Target("parse_reply", lambda data: [parse_reply(4, data, has_ip_header=one) for one in (True, False)], bytes),
@@ -357,6 +373,17 @@ MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
         b'{"proof": {"session": 1}, "fio": {"1": "x"}, "schema": "advisor.proof-archive/1"}',
         b"\x1f\x8b",
     ),
+    "parse_throughput": (b"132GB/s", b"1.5 MiB/s"),
+    "parse_ports": (b"8080,9148,50000-50010\n",),
+    "parse_fstyp": (b"vxfs\nmagic a501fcf5  version 15  ctime Fri\nlogstart 0  logend 0\nbsize  8192 size  2621440\n",),
+    "parse_vxtunefs": (b"Filesystem I/O parameters for /srv\nread_pref_io = 65536\nread_nstream = 4\n",),
+    "parse_machines": (
+        b'{"InstanceTypes": [{"InstanceType": "x9.large", "EbsInfo": {"EbsOptimizedInfo": {"BaselineIops": 1}}}]}',
+        b'{"value": [{"name": "Standard_D2", "resourceType": "virtualMachines", "capabilities": []}]}',
+    ),
+    "parse_changes": (b"volumes=4xgp3/500GiB,/srv:type=io2 iops=1000", b"links=+1"),
+    "parse_demand": (b"2GB/s", b"200k", b"500us", b"10TiB"),
+    "parse_prices": (b'currency = "EUR"\n[volumes.gp3]\ngib = 0.08\n', b'{"currency": "EUR", "drives": {}}'),
     "parse_port_state": (b"4: ACTIVE", b"1: DOWN"),
     "parse_page_bytes": (struct.pack("6N", 6, 4096, 16, 1, 0, 0),),
     "parse_settings": (b"[Match]\nName=eth0\n[Link]\nMTUBytes = 9000 \\\n1\n# c\n;d\n",),

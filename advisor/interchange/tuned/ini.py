@@ -20,7 +20,6 @@ HEADERLESS: Final = ""
 """The section of a file of variables, which has no header."""
 
 _SECTION: Final = re.compile(r"\[(?P<header>.+)\]", re.DOTALL)
-_OPTION: Final = re.compile(r"(?P<option>.*?)\s*=\s*(?P<value>.*)$")
 _NOT_BLANK: Final = re.compile(r"\S")
 
 
@@ -120,16 +119,16 @@ class _Reader:
     def _assign(self, bare: str, number: int) -> None:
         if self._current is None:
             raise self._error(number, "a setting before the first section")
-        found = _OPTION.match(bare)
-        option = found["option"].rstrip() if found else bare
-        if not found and not self._is_variables:
+        name, equals, given = bare.partition("=")
+        option = name.rstrip()
+        if not equals and not self._is_variables:
             raise self._error(number, f"neither a section nor NAME=VALUE: {bare[:40]!r}")
         if not option:
             raise self._error(number, "a value without a name")
         if option in self._current:
             before = "\n".join(self._current[option] or ()).rstrip()
             self._earlier.setdefault((self._name, option), []).append((self._places[self._name, option][0], before))
-        self._current[option] = [found["value"].strip()] if found else None
+        self._current[option] = [given.strip()] if equals else None
         self._option = option
         self._places[self._name, option] = number, " ".join(filter(None, self._comment))
 
