@@ -16,7 +16,7 @@ from tests.proof.sessions import WORKLOAD
 
 __all__ = ["disk", "fake_fio"]
 
-OPTIONS = ("--seconds", "0.1", "--budget", "17", "--byte-budget", "64", "--file-size", "4MiB", "--force", "--quick")
+OPTIONS = ("--seconds", "0.1", "--budget", "17", "--byte-budget", "600", "--file-size", "4MiB", "--force", "--quick")
 
 
 def printed(text: str) -> list[str]:
@@ -45,9 +45,8 @@ def test_what_is_printed_measures_the_same_again(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     place = ("--place", f"wij={tmp_path}") if "iris.ranwrite" in words else ()
-    size = (
-        OPTIONS if not place else tuple("64MiB" if one == "2MiB" else "300" if one == "64" else one for one in OPTIONS)
-    )
+    larger = {"4MiB": "64MiB"} if place else {}
+    size = tuple(larger.get(one, one) for one in OPTIONS)
     first = with_fio(*words, "--target", disk, *size, *place, state=tmp_path / "state", fio=fake_fio)
     assert "To measure again" in first.stdout, first.stderr
     command = printed(first.stdout)
