@@ -60,12 +60,11 @@ def test_what_is_printed_measures_the_same_again(
 
 
 def session_of(path: Path) -> object:
-    """What two runs of one call have in common: the layout, the seed, the workloads and every order."""
+    """What two runs of one call have in common: the layout, the seed, the options, the workloads."""
     saved = load_any(path)
     proof = getattr(saved, "proof", None)
     if proof is not None:
         session = proof.session
         return [session.seed, repr(session.schedule), session.pairs[0].order]
     series = saved.bench.series  # type: ignore[union-attr]
-    orders = [[run.workload for run in one.runs] for one in series.rounds if not one.attempt]
-    return [series.seed, repr(series.schedule), list(series.workloads), orders[:1]]
+    return [series.seed, repr(series.schedule), list(series.workloads), list(series.options)]
