@@ -29,6 +29,8 @@ def recommend(
     from advisor.recommend import declared, outlooks
     from advisor.recommend import recommend as judged
     from advisor.report.recommend import recommendation_document, recommendation_text
+    from advisor.rules import judge
+    from advisor.rules.finding import at_or_above
     from advisor.rules.infoscale import recognition
 
     wanted = declared(workload) if workload is not None else None
@@ -39,7 +41,12 @@ def recommend(
     if as_json:
         print_json(recommendation_document(wanted, found, recognised))
     else:
-        print_text(recommendation_text(wanted, found, recognised, width=terminal_width(), color=wants_color()))
+        others = [one for one in judge(facts, wanted) if one.profile is None and at_or_above(one.severity, "advice")]
+        print_text(
+            recommendation_text(
+                wanted, found, recognised, width=terminal_width(), color=wants_color(), findings=len(others)
+            )
+        )
     return 0
 
 

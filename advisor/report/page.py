@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.table import Table
@@ -30,7 +30,8 @@ Cell = str | Text
 
 PROSE_WIDTH = 100
 _COLUMN_MAX = 32
-_LAST_COLUMN_MIN = 20
+_LAST_COLUMN_MIN = 24
+_GAP = 2
 
 
 def said(text: object, style: str = "") -> Text:
@@ -93,13 +94,37 @@ def prose(block: RenderableType) -> RenderableType:
 
 
 def grid(rows: Sequence[Sequence[Cell]], *, indent: int = 2) -> RenderableType:
-    """Columns as wide as their widest cell, up to a bound beyond which they wrap; the last takes what is left."""
-    table = Table.grid(padding=(0, 2, 0, 0), expand=True, pad_edge=False)
-    cells = [[cell if isinstance(cell, Text) else said(cell) for cell in row] for row in rows]
-    for column in range(max((len(row) for row in cells), default=1) - 1):
-        widest = max(row[column].cell_len for row in cells)
-        table.add_column(width=min(widest, _COLUMN_MAX), overflow="fold")
-    table.add_column(ratio=1, min_width=_LAST_COLUMN_MIN, overflow="fold")
-    for row in cells:
-        table.add_row(*row)
-    return Padding(table, (0, 0, 0, indent))
+    """Columns as wide as their widest cell, up to a bound beyond which they wrap; the last takes what is left. Where
+    too little is left for it, it stands on lines of its own below the others."""
+    return _Grid([[cell if isinstance(cell, Text) else said(cell) for cell in row] for row in rows], indent)
+
+
+class _Grid:
+    """A grid that knows its width only when it is printed."""
+
+    def __init__(self, cells: Sequence[Sequence[Text]], indent: int) -> None:
+        self._cells = cells
+        self._indent = indent
+        count = max((len(row) for row in cells), default=1) - 1
+        self._widths = [min(max(row[at].cell_len for row in cells), _COLUMN_MAX) for at in range(count)]
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        left = options.max_width - self._indent - sum(width + _GAP for width in self._widths)
+        longest = max((row[-1].cell_len for row in self._cells if row), default=0)
+        if left < min(longest, _LAST_COLUMN_MIN) and self._widths:
+            yield from self._stacked()
+            return
+        table = Table.grid(padding=(0, _GAP, 0, 0), expand=True, pad_edge=False)
+        for width in self._widths:
+            table.add_column(width=width, overflow="fold")
+        table.add_column(ratio=1, overflow="fold")
+        for row in self._cells:
+            table.add_row(*row)
+        yield Padding(table, (0, 0, 0, self._indent))
+
+    def _stacked(self) -> RenderResult:
+        for row in self._cells:
+            head = Text(" " * _GAP).join(cell for cell in row[:-1] if cell.cell_len)
+            yield Padding(head, (0, 0, 0, self._indent))
+            if row[-1].cell_len:
+                yield Padding(row[-1], (0, 0, 0, self._indent + 4))

@@ -44,10 +44,12 @@ def recommendation_text(
     *,
     width: int,
     color: bool,
+    findings: int = 0,
 ) -> str:
-    """The judgements for a person, in at most ``width`` columns; what does not fit is told shortly, and last."""
+    """The judgements for a person, in at most ``width`` columns; what does not fit is short, and last. ``findings`` are
+    those of a scan, advice or more, that name no profile."""
     page = Page(width, color=color)
-    page.add(Span(_headline(found), "bold"))
+    page.add(Span(_headline(found, findings), "bold"))
     page.add(_workload_words(workload))
     if recognised is not None:
         page.add(_recognised_words(recognised, workload), hang=2)
@@ -60,11 +62,18 @@ def recommendation_text(
     return page.text
 
 
-def _headline(found: Sequence[Recommendation]) -> str:
+def _headline(found: Sequence[Recommendation], findings: int) -> str:
     fitting = [one for one in found if one.fits == "yes" and one.standing != "in-force"]
     in_force = sum(one.standing == "in-force" for one in found)
     text = ngettext("{count} profile is in place already.", "{count} profiles are in place already.", in_force)
     tail = f" {text.format(count=in_force)}" if in_force else ""
+    if not fitting and findings:
+        text = ngettext(
+            "No profile fits, and {count} finding asks for something else: advisor scan.",
+            "No profile fits, and {count} findings ask for something else: advisor scan.",
+            findings,
+        )
+        return text.format(count=findings) + tail
     if not fitting:
         return _("Nothing to recommend.") + tail
     text = _("{profiles} to consider: {names}.")

@@ -134,7 +134,7 @@ def _why_interfaces(client: BeegfsService, links: dict[str, Link]) -> str:
 
 CLIENT_INTERFACES = Rule(
     id="beegfs.client-interfaces",
-    title="A BeeGFS client is not told which of its links to use",
+    title="A BeeGFS client may use a slower link than it has",
     what="connInterfacesFile of clients with links of several kinds or speeds that are up and have an address.",
     why="The article's clients have one InfiniBand link for data, and Ethernet for the private network.",
     helps_when="A slow link leads to the servers as well.",
@@ -155,9 +155,9 @@ def client_stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ..
     return (
         CLIENT_STRIPES.found(
             "advice" if is_meant else "info",
-            why="Four targets are not what a zone of three has, and chunks of 512 KiB send each large request to "
-            "several servers. The article stripes over three targets, as many as each of its zones has, in chunks of "
-            "2 MiB.",
+            why="A request larger than a chunk goes to several servers, and a count of targets that the zones do not "
+            "have loads them unequally. The article stripes over three targets, as many as each of its zones has, in "
+            "chunks of 2 MiB.",
             evidence={"detail": tuple(map(_shown, found))},
             advice="for new files in a directory: "
             f"beegfs-ctl --setpattern --numtargets={STRIPE_COUNT} --chunksize=2m DIRECTORY",
@@ -178,7 +178,7 @@ def _shown(one: StripePattern) -> str:
 
 CLIENT_STRIPES = Rule(
     id="beegfs.client-stripes",
-    title="A mounted BeeGFS file system has the default stripe pattern",
+    title="A mounted BeeGFS file system has another stripe pattern than the article's",
     what="Stripe count and chunk size of mounted file systems (beegfs-ctl --getentryinfo), on hosts without BeeGFS "
     "servers: chunks below 2 MiB, or four targets for each file.",
     why="The pattern decides how many servers a file's requests go to, and how large they are there.",

@@ -173,6 +173,9 @@ def _chunk(facts: Facts) -> tuple[StripePattern, int] | None:
     return max(chunks, key=lambda pair: pair[1], default=None)
 
 
+_MULTIPLE: Final = "is no multiple of"
+
+
 def small_rdma_buffers(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     largest = _chunk(facts)
     found = tuple(why for one in (facts.beegfs.services if facts.beegfs else ()) if (why := _why_rdma(one, largest)))
@@ -180,10 +183,12 @@ def small_rdma_buffers(facts: Facts, workload: Workload | None) -> tuple[Finding
         return ()
     return (
         RDMA_BUFFERS.found(
-            "advice",
-            why="A chunk that does not fit into a connection's buffers is sent in parts that wait for each other.",
+            "advice" if any(_MULTIPLE in why for why in found) else "info",
+            why="A chunk that does not fit into a connection's buffers is sent in parts that wait for each other. The "
+            "article reached its figures with chunks of 2 MiB and does not mention these buffers.",
             evidence={"detail": found},
-            advice="raise connRDMABufSize in steps of 4096, or connRDMABufNum, alike on clients and servers",
+            advice="raise connRDMABufSize in steps of 4096, or connRDMABufNum, alike on clients and servers; each "
+            "connection of each client takes twice their product on every server",
         ),
     )
 
@@ -193,7 +198,7 @@ def _why_rdma(service: BeegfsService, largest: tuple[StripePattern, int] | None)
     if each is None or count is None or service.kind not in ("storage", "client"):
         return ""
     if each % _PAGE_BYTES:
-        return f"{service.label}: connRDMABufSize {each} is no multiple of {_PAGE_BYTES}"
+        return f"{service.label}: connRDMABufSize {each} {_MULTIPLE} {_PAGE_BYTES}"
     if largest is None or each * count >= largest[1] + 4 * each:
         return ""
     return (

@@ -10,8 +10,9 @@ from advisor.facts.pci import PcieLink
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import is_physical, is_virtual_machine
+from advisor.rules.lookup import is_physical, is_up, is_virtual_machine
 from advisor.rules.rule import Rule
+from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import Workload
 
 _WORTH = 1.1  # what is short by less than a tenth is lost in what packets and encoding take
@@ -222,13 +223,23 @@ def shared_uplink(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
     if is_virtual_machine(facts):
         return ()
     own = _own_mbps(facts)
-    declared = workload is not None and workload.is_sequential
+    uplinks = sum(mbps for _, mbps in _below_bridges(facts).values())
+    # What crosses the network gains nothing by wider uplinks where the links carry less than they do.
+    is_bound = 0 < _links_mbps(facts) <= uplinks and crosses_network(facts, workload) is True
+    declared = workload is not None and workload.is_sequential and not is_bound
     return tuple(
         _shared_uplink(bridge, mbps, [own[address] for address in group], declared=declared)
         for group, (bridge, mbps) in sorted(_below_bridges(facts).items())
         if any(own[address][0] == "disks" for address in group)
         and sum(own[address][2] for address in group) > _WORTH * mbps
     )
+
+
+def _links_mbps(facts: Facts) -> int:
+    """Mbit/s of the physical links that are up; 0 where one's speed is unknown."""
+    speeds = [link.speed_mbps for link in facts.links if is_physical(link) and is_up(link)]
+    known = [speed for speed in speeds if speed]
+    return sum(known) if len(known) == len(speeds) else 0
 
 
 def _shared_uplink(bridge: str, mbps: int, below: list[tuple[str, str, int, PcieLink]], *, declared: bool) -> Finding:
