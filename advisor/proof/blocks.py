@@ -17,15 +17,18 @@ import msgspec
 from advisor.proof.covariates import Gate
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import METRICS, MetricName
-from advisor.proof.records import Ended, Run, Setting, ToggleClass
+from advisor.proof.records import Cost, Ended, Run, Setting, ToggleClass, guardrails_of
 from advisor.proof.schedule import Schedule
 from advisor.proof.statistics import (
+    MINIMUM_PAIRS,
     TOST_CONFIDENCE,
     Tested,
     hodges_lehmann,
     holm,
+    limit_status,
     median,
     minimum_detectable_effect,
+    sign_test,
     signed_rank,
     step_down,
 )
@@ -36,6 +39,9 @@ NONE = "none"
 """The arm that sets nothing."""
 ALPHA = 0.05
 CONTROL_LEVEL = 0.05
+ONE_SIDED_LEVEL = 0.05
+LEANING_LEVEL = 0.5
+"""Sign test below which contamination leans to an arm, so that what was put aside counts for its guardrails."""
 MAX_CONTAMINATED_SHARE = 0.5
 EQUIVALENCE_BLOCKS = 16
 
@@ -102,7 +108,8 @@ class Effect(msgspec.Struct, frozen=True):
 
     ``before`` and ``after`` are medians in ``unit``; ``ratio`` is after over before (Hodges-Lehmann) with ``interval``
     at the level ``confidence``. ``p_holm`` is adjusted over all comparisons of the session. ``latency_p99_ratio`` and
-    ``cpu_ratio`` (CPU time for each I/O) are medians of the blocks' ratios, shown and not judged.
+    ``cpu_ratio`` (CPU time for each I/O) are medians of the blocks' ratios. ``cost`` is what the guardrails say (as
+    in a proof of one profile), ``below_margin`` whether a gain is sure and smaller than the session's margin.
     """
 
     arm: str
@@ -122,6 +129,13 @@ class Effect(msgspec.Struct, frozen=True):
     minimum_detectable_effect: float | None = None
     latency_p99_ratio: float | None = None
     cpu_ratio: float | None = None
+    cost: Cost = "undecided"
+    below_margin: bool = False
+
+    @property
+    def is_plain_gain(self) -> bool:
+        """Whether it is a gain as large as the margin that costs nothing."""
+        return self.call == "gain" and self.cost == "none" and not self.below_margin
 
 
 class Control(msgspec.Struct, frozen=True):
@@ -135,7 +149,7 @@ class Control(msgspec.Struct, frozen=True):
 
 class ArmsProof(msgspec.Struct, frozen=True):
     """The result; its JSON is ``advisor.arms/1``. ``best`` names for each workload the arm with the largest gain, of
-    those that are called one; the arms are not compared with each other."""
+    those as large as the margin at no cost; the arms are not compared with each other."""
 
     quality: Quality
     arms: tuple[str, ...]
@@ -155,8 +169,8 @@ class ArmsProof(msgspec.Struct, frozen=True):
 
     @property
     def has_gain(self) -> bool:
-        """Whether a gain of any arm is proven."""
-        return self.quality == "sound" and any(one.call == "gain" for one in self.effects)
+        """Whether a gain of any arm is proven, as large as the margin and at no cost."""
+        return self.quality == "sound" and any(one.is_plain_gain for one in self.effects)
 
 
 def smallest_blocks(comparisons: int, alpha: float = ALPHA) -> int:
@@ -196,11 +210,11 @@ def conclude(session: ArmsSession) -> ArmsProof:
     samples = [_effects(blocks, arm, workload) for arm, workload in pairs]
     levels = step_down([signed_rank(one).p_value for one in samples], ALPHA)
     effects = tuple(
-        _effect(blocks, arm, workload, sample, level, session.margin)
+        _guarded(session, _effect(blocks, arm, workload, sample, level, session.margin), level)
         for (arm, workload), sample, level in zip(pairs, samples, levels, strict=True)
     )
     controls = _controls(blocks, session.arms[1:])
-    invalid, indicative = _invalid(session, controls), _indicative(session, len(pairs))
+    invalid, indicative = _invalid(session, controls), [*_indicative(session, len(pairs)), *_doubts(session, effects)]
     return ArmsProof(
         quality="invalid" if invalid else "indicative" if indicative else "sound",
         arms=session.arms,
@@ -256,13 +270,87 @@ def _effect(
     )
 
 
+def _guarded(session: ArmsSession, one: Effect, level: Tested) -> Effect:
+    """With what its guardrails say, and without a gain that is not there among all attempts where contamination leans
+    to its arm: what disturbed that arm may be its values."""
+    leans = _leans(session, one.arm)
+    blocks = [each for each in session.blocks if each.whole] if leans else counted_blocks(session)
+    call = one.call
+    if leans and call == "gain":
+        whole = hodges_lehmann(_effects(blocks, one.arm, one.workload), 1 - level.level)[0]
+        call = "gain" if whole.low > 0 else "inconclusive"
+    found = {
+        limit_status(_metric_effects(blocks, one, rail.metric), rail.limit, ONE_SIDED_LEVEL)
+        for rail in guardrails_of(get(one.workload))
+        if rail.metric != one.metric
+    }
+    cost: Cost = "shown" if "broken" in found else "undecided" if "undecided" in found else "none"
+    sign = METRICS[one.metric].sign
+    is_small = call == "gain" and one.ratio is not None and sign * math.log(one.ratio) < math.log1p(session.margin)
+    return msgspec.structs.replace(one, call=call, cost=cost, below_margin=is_small)
+
+
+def _metric_effects(blocks: Sequence[Block], one: Effect, metric: MetricName) -> list[float]:
+    seen = ratios(blocks, one.arm, one.workload, metric)
+    return [METRICS[metric].sign * math.log(after / before) for before, after in seen]
+
+
+def _alone(session: ArmsSession, arm: str) -> tuple[int, int]:
+    """Contaminated blocks in which ``none`` was hit and not the arm, and the reverse."""
+    hit = [
+        {cell.arm for cell in one.cells if any(run.lamps for run in cell.runs)}
+        for one in session.blocks
+        if one.whole and one.contaminated
+    ]
+    return sum(NONE in one and arm not in one for one in hit), sum(arm in one and NONE not in one for one in hit)
+
+
+def _leans(session: ArmsSession, arm: str) -> bool:
+    bare, own = _alone(session, arm)
+    return own > bare and sign_test(bare, own) <= LEANING_LEVEL
+
+
+def _doubts(session: ArmsSession, effects: Sequence[Effect]) -> list[str]:
+    """Why what the figures say may be no effect of the values: contamination of one arm alone, a control that is not
+    shown to move less."""
+    found = []
+    for arm in session.arms[1:]:
+        bare, own = _alone(session, arm)
+        p_value = sign_test(bare, own)
+        if p_value <= ONE_SIDED_LEVEL / (len(session.arms) - 1):
+            found.append(
+                f"contamination fell on {arm} without none in {own} blocks and on none without {arm} in {bare}"
+                f" (p = {p_value:.4f}): what disturbed those runs may be an effect of the values, and they were put"
+                " aside"
+            )
+    found += [
+        f"{one.workload}: the gain of {one.arm} is not shown to be larger than what the negative control does"
+        for one in effects
+        if one.call == "gain" and not _exceeds_control(session, one)
+    ]
+    return found
+
+
+def _exceeds_control(session: ArmsSession, one: Effect) -> bool:
+    """A one-sided test on the gain less what the control did in the same blocks."""
+    excess = []
+    for block in counted_blocks(session):
+        own = _effects([block], one.arm, one.workload)
+        control = ratios([block], one.arm, NULL_CONTROL, "iops")
+        if own and control:
+            excess.append(own[0] - math.log(control[0][1] / control[0][0]))
+    if not any(cell.control for block in session.blocks for cell in block.cells):
+        return True
+    return len(excess) >= MINIMUM_PAIRS and hodges_lehmann(excess, 1 - 2 * ONE_SIDED_LEVEL)[0].low > 0
+
+
 def _median_ratio(blocks: Sequence[Block], arm: str, workload: str, metric: MetricName) -> float | None:
     found = [after / before for before, after in ratios(blocks, arm, workload, metric)]
     return median(found) if found else None
 
 
 def _best(effects: Sequence[Effect]) -> str | None:
-    gains = [one for one in effects if one.call == "gain" and one.ratio is not None]
+    gains = [one for one in effects if one.is_plain_gain and one.ratio is not None]
     return max(gains, key=_gain).arm if gains else None
 
 
@@ -315,4 +403,11 @@ def _indicative(session: ArmsSession, comparisons: int) -> list[str]:
 
 def _notes(session: ArmsSession) -> list[str]:
     left = sum(1 for one in counted_blocks(session) if one.contaminated)
-    return [f"{left} contaminated blocks are included: there was no room to repeat them"] if left else []
+    notes = [f"{left} contaminated blocks are included: there was no room to repeat them"] if left else []
+    notes += [
+        f"contamination fell on {arm} more often than on none: the blocks that were put aside count for its guardrails,"
+        " and a gain of it must be there with them, too"
+        for arm in session.arms[1:]
+        if _leans(session, arm)
+    ]
+    return notes

@@ -269,12 +269,13 @@ def _resolve_claim(profile: str, claim: Claim, mode: Mode) -> Claim:
 
 def _default_guardrails(claims: Sequence[Claim]) -> Iterable[Guardrail]:
     for workload in dict.fromkeys(claim.workload for claim in claims):
-        for guardrail in _guardrails_of(get(workload)):
+        for guardrail in guardrails_of(get(workload)):
             if (workload, guardrail.metric) not in {(claim.workload, claim.metric) for claim in claims}:
                 yield guardrail
 
 
-def _guardrails_of(workload: Workload) -> Iterable[Guardrail]:
+def guardrails_of(workload: Workload) -> Iterable[Guardrail]:
+    """What must not get worse where a workload gets faster."""
     if not workload.is_network:
         yield Guardrail(workload.name, "latency_p99")
     elif any(section.protocol == "udp" for section in workload.sections):

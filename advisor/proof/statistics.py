@@ -19,6 +19,7 @@ from functools import lru_cache
 from itertools import accumulate, groupby
 from statistics import NormalDist
 from types import MappingProxyType
+from typing import Literal
 
 import msgspec
 
@@ -301,3 +302,15 @@ def rank_sum(first: Sequence[float], second: Sequence[float]) -> float:
     lower = _tail_count(by[size], (mean - away) // unit, width)
     upper = outcomes - _tail_count(by[size], (mean + away - 1) // unit, width)
     return min(1.0, (lower + upper) / outcomes)
+
+
+def limit_status(values: Sequence[float], limit: float, level: float) -> Literal["kept", "undecided", "broken"]:
+    """What ln ratios (plus is better) say of a worsening by at most ``limit`` (a fraction), one-sided at ``level``:
+    *kept* where it is shown to stay below, *broken* where it is sure and estimated beyond it."""
+    if len(values) < MINIMUM_PAIRS:
+        return "undecided"
+    (interval,) = hodges_lehmann(values, 1 - 2 * level)
+    allowed = -math.log1p(limit)
+    if interval.low > allowed:
+        return "kept"
+    return "broken" if interval.high < 0 and interval.estimate < allowed else "undecided"

@@ -33,7 +33,6 @@ from advisor.proof.records import (
     Claim,
     Cost,
     Guardrail,
-    GuardrailStatus,
     Pair,
     Proof,
     Run,
@@ -50,6 +49,7 @@ from advisor.proof.statistics import (
     hodges_lehmann,
     holm,
     is_equivalent,
+    limit_status,
     median,
     minimum_detectable_effect,
     needed_pairs,
@@ -279,19 +279,9 @@ def _guardrail_summary(guardrail: Guardrail, pairs: Sequence[Pair], level: float
     data = sample(pairs, guardrail.workload, guardrail.metric)
     confidence = 1 - 2 * level
     found = summarise(guardrail.workload, guardrail.metric, data, confidence=confidence)
-    status = _status(data, guardrail.limit, confidence)
+    status = limit_status(data.effects, guardrail.limit, level)
     verdict: Verdict | None = "loss" if status == "broken" else None
     return msgspec.structs.replace(found, limit=guardrail.limit, verdict=verdict, status=status)
-
-
-def _status(data: Sample, limit: float, confidence: float) -> GuardrailStatus:
-    if len(data.effects) < MINIMUM_PAIRS:
-        return "undecided"
-    (interval,) = hodges_lehmann(data.effects, confidence)
-    allowed = -math.log1p(limit)
-    if interval.low > allowed:
-        return "kept"
-    return "broken" if interval.high < 0 and interval.estimate < allowed else "undecided"
 
 
 def cost_of(guardrails: Sequence[Summary]) -> Cost:

@@ -80,15 +80,27 @@ def best_lines(result: ArmsProof) -> list[str]:
     """What is proven, in sentences; one that says so where nothing is."""
     gains = [one for one in result.effects if one.call == "gain"]
     losses = [one for one in result.effects if one.call == "loss"]
-    found = [f"{one.workload}: {one.arm} {_change(one)}" for one in (*gains, *losses)]
+    costs = [one for one in result.effects if one.cost == "shown" and one.call not in ("gain", "loss")]
+    found = [f"{one.workload}: {one.arm} {_change(one)}" for one in (*gains, *losses, *costs)]
     if found and result.quality == "sound":
         return found
     return found or ["no gain and no loss is shown"]
 
 
 def _change(one: Effect) -> str:
-    words = _CALLS[one.call][0]
-    return f"{percent((one.ratio or 1.0) - 1)} ({interval_words(one)}), {words}"
+    return f"{percent((one.ratio or 1.0) - 1)} ({interval_words(one)}), {call_words(one)[0]}"
+
+
+def call_words(one: Effect) -> tuple[str, Style]:
+    """``gain with a cost``: the call with what its guardrails and the margin make of it."""
+    words, style = _CALLS[one.call]
+    if one.cost == "shown":
+        worse = [("p99 latency", one.latency_p99_ratio), ("CPU per I/O", one.cpu_ratio)]
+        names = ", ".join(f"{name} {percent(ratio - 1)}" for name, ratio in worse if ratio is not None and ratio > 1)
+        return f"{words} with a cost{f' ({names})' if names else ''}", "yellow"
+    if one.call != "gain" or one.is_plain_gain:
+        return words, style
+    return ("gain, below the margin" if one.below_margin else "gain, cost undecided"), "yellow"
 
 
 def interval_words(one: Effect) -> str:
@@ -110,7 +122,7 @@ def _add_workload(page: Page, workload: str, effects: Sequence[Effect]) -> None:
     size = max(columns(name) for name in (NONE, *(one.arm for one in measured)))
     _add_row(page, NONE, base, highest, size, (Span(measured[0].unit, "dim"),))
     for one in measured:
-        call, style = _CALLS[one.call]
+        call, style = call_words(one)
         words = (f"{percent((one.ratio or 1.0) - 1)}", Span(f" ({interval_words(one)}) ", "dim"), Span(call, style))
         _add_row(page, one.arm, one.after or 0.0, highest, size, words)
 
@@ -258,7 +270,7 @@ def _table(result: ArmsProof, workload: str) -> dict[str, object]:
 
 
 def _cells(one: Effect) -> dict[str, object]:
-    call, style = _CALLS[one.call]
+    call, style = call_words(one)
     cells = (
         one.arm,
         f"{figure(one.before or 0.0)} → {figure(one.after or 0.0)} {one.unit}",

@@ -39,6 +39,11 @@ PRESSED = (0.1, 0.33, 0.5, 0.67)
 SMALL_NOISE = 0.08
 """Run-to-run noise of a calm host, for the part of the power table that is made up."""
 
+TAIL_SCATTER = (0.05, 0.10, 0.20)
+"""Run-to-run scatter of p99, for the table of costs."""
+TAILS = (1.0, 1.1, 1.4)
+"""What the change does to p99: nothing, just the guardrail's limit, four times as much."""
+
 
 def rate(errors: int, sessions: int) -> str:
     """A share with its exact (Clopper-Pearson) 95 % interval."""
@@ -266,6 +271,47 @@ def added(one: Power, other: Power) -> Power:
     return Power(*(a + b for a, b in zip(msgspec.structs.astuple(one), msgspec.structs.astuple(other), strict=True)))
 
 
+# -- costs ----------------------------------------------------------------------------------------------------------
+
+
+def tailed(source: random.Random, runs: int, scatter: float) -> list[Measured]:
+    """Made-up runs with the noise of a calm host, whose p99 scatters by itself."""
+    return [
+        msgspec.structs.replace(
+            one, figures=msgspec.structs.replace(one.figures, latency_p99_us=500 * math.exp(source.gauss(0, scatter)))
+        )
+        for one in noisy(source, [1.0] * runs, SMALL_NOISE)
+    ]
+
+
+def print_costs(recording: Recording, sessions: int, source: random.Random) -> None:
+    print(f"\nA true gain of 20 %, made-up noise of 8 %, of {sessions} sessions each: how it ends\n")
+    print("| p99 scatters | true p99 | mode | gain | cost undecided | with a cost | no gain | pairs |")
+    print("|---|---|---|---|---|---|---|---|")
+    name = recording.series[0].workload
+    for scatter in TAIL_SCATTER:
+        for tail in TAILS:
+            for mode in MODE_NAMES:
+                proofs = [
+                    Replay(
+                        {name: tailed(source, runs_needed(mode, repeats=False), scatter)},
+                        mode,
+                        source.getrandbits(32),
+                        effect=1.2,
+                        tail=tail,
+                        repeats=False,
+                    ).conclude()
+                    for _ in range(sessions)
+                ]
+                plain = sum(one.is_gain or (one.verdict, one.cost) == ("gain", "none") for one in proofs)
+                open_ones = sum((one.verdict, one.cost) == ("gain", "undecided") for one in proofs)
+                costly = sum(one.verdict == "gain-with-cost" for one in proofs)
+                pairs = statistics.fmean(one.workloads[0].pairs for one in proofs)
+                shares = (plain, open_ones, costly, sessions - plain - open_ones - costly)
+                cells = " | ".join(f"{count / sessions:.1%}" for count in shares)
+                print(f"| {scatter:.0%} | × {tail:g} | {mode} | {cells} | {pairs:.1f} |", flush=True)
+
+
 # -- arithmetic and cost --------------------------------------------------------------------------------------------
 
 
@@ -336,6 +382,7 @@ PARTS: dict[str, Callable[[Recording, int, random.Random], None]] = {
     "hostile": print_hostile,
     "pressure": print_pressure,
     "power": print_power,
+    "costs": print_costs,
     "arithmetic": print_arithmetic,
 }
 

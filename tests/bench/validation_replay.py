@@ -90,7 +90,8 @@ def empty_session(workloads: tuple[str, ...], mode: ModeName) -> Session:
 
 
 class Replay:
-    """One session over streams of runs; arm B is ``effect`` times as fast. Use once: ``Replay(...).conclude()``."""
+    """One session over streams of runs; arm B is ``effect`` times as fast, and its p99 as much shorter, or ``tail``
+    times as long. Use once: ``Replay(...).conclude()``."""
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class Replay:
         seed: int,
         *,
         effect: float = 1.0,
+        tail: float | None = None,
         repeats: bool,
         warm_up_runs: int = WARM_UP_RUNS,
     ) -> None:
@@ -106,6 +108,7 @@ class Replay:
         self.session = replace(empty_session(tuple(streams), mode), seed=seed)
         self.coin = random.Random(seed)
         self.effect = effect
+        self.tail = tail
         self.repeats = repeats
         self.warm_up_runs = warm_up_runs
         self.history: dict[str, list[Sequence[Covariates]]] = {}
@@ -157,6 +160,8 @@ class Replay:
     def _run(self, arm: Arm, name: str) -> Run:
         measured = next(self.streams[name])
         figures = scaled(measured.figures, self.effect) if arm == "B" else measured.figures
+        if arm == "B" and self.tail is not None:
+            figures = replace(figures, latency_p99_us=measured.figures.latency_p99_us * self.tail)
         return Run(0, arm, name, 0.0, figures, measured.beside)
 
 

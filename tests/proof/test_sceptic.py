@@ -11,14 +11,17 @@ import pytest
 from scipy import stats
 
 from advisor.cli.measuring import exit_code
-from advisor.proof.records import Claim, Hold, Pair, Proof, Run, Session
+from advisor.proof.blocks import NONE, ArmsSession, Block, Cell, conclude
+from advisor.proof.records import Arm, Claim, Hold, Pair, Proof, Run, Session
 from advisor.proof.schedule import MODES, ModeName
 from advisor.proof.statistics import hodges_lehmann, levelled, sign_test, signed_rank, step_down
 from advisor.proof.verdict import decide, is_settled
+from advisor.report.arms import arms_text
 from advisor.report.proof import proof_text
 from advisor.report.proof_words import headlines, verdict_words
 
 from .sessions import WORKLOAD, figures, pair, run, session
+from .test_arms import empty
 from .test_verdict import OTHER, noisy_pairs
 
 replace = msgspec.structs.replace
@@ -390,3 +393,71 @@ def test_a_hold_without_room_for_runs_is_no_hold(count: int) -> None:
     assert decide(whole).verdict == "no-difference"
     assert decide(cut).verdict == "inconclusive"
     assert any("no room to hold each arm" in note for note in decide(cut).notes)
+
+
+# -- several arms ------------------------------------------------------------------------------------------------------
+
+
+def of_arms(
+    factor: float,
+    *,
+    p99: float = 1.0,
+    control: float = 1.0,
+    noise: float = 0.01,
+    stalled: int = 0,
+    blocks: int = 14,
+    seed: int = 0,
+) -> ArmsSession:
+    """Blocks of none and one arm, numbers only; in the first ``stalled`` of them the arm stalls and is put aside."""
+    source = random.Random(f"{factor} {p99} {control} {seed}")
+    found = []
+    for index in range(blocks + stalled):
+        is_stalled = index < stalled
+        cells = []
+        for name, speed, tail in ((NONE, 1.0, 1.0), ("fast", factor, p99)):
+            arm: Arm = "A" if name == NONE else "B"
+            slow = is_stalled and name != NONE
+            made = figures(
+                1000 * speed * math.exp(source.gauss(0, 0.01)) * (0.3 if slow else 1),
+                p99_us=500 * tail * (10 if slow else 1),
+            )
+            one = replace(run(arm, made), lamps=("cpu-pressure",) if slow else ())
+            still = 1e6 * (control if arm == "B" else 1) * math.exp(source.gauss(0, noise))
+            cells.append(Cell(name, (one,), run(arm, still, NULL)))
+        found.append(Block(index, 0, tuple(cells), contaminated=is_stalled, superseded=is_stalled))
+    return replace(empty(arms=(NONE, "fast"), blocks=blocks), blocks=tuple(found))
+
+
+def test_an_arm_that_gains_at_no_cost_is_a_plain_gain() -> None:
+    proof = conclude(of_arms(1.25))
+    assert (proof.quality, proof.has_gain, proof.best[WORKLOAD]) == ("sound", True, "fast")
+    assert "gain with" not in arms_text(proof, width=100, color=False)
+
+
+@pytest.mark.parametrize(
+    ("session_of_arms", "words"),
+    [
+        (of_arms(1.25, p99=3.0), "gain with a cost (p99 latency +200 %)"),
+        (of_arms(1.04), "gain, below the margin"),
+        (of_arms(1.25, control=1.25), "the negative control moved"),
+        (of_arms(1.25, stalled=7), "contamination fell on fast without none in 7 blocks"),
+        (of_arms(1.25, stalled=5), "a gain of it must be there with them"),
+    ],
+)
+def test_an_arm_is_no_plain_gain_where_a_sceptic_would_doubt_it(session_of_arms: ArmsSession, words: str) -> None:
+    proof = conclude(session_of_arms)
+    assert not proof.has_gain
+    assert words in " ".join(arms_text(proof, width=100, color=False).split())
+
+
+def test_an_arm_whose_control_is_too_noisy_to_be_judged_is_rarely_a_plain_gain() -> None:
+    proofs = [conclude(of_arms(1.25, control=1.25, noise=0.4, seed=seed)) for seed in range(60)]
+    assert sum(proof.has_gain for proof in proofs) / 60 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 60)
+    said = " ".join(" ".join(proof.reasons) for proof in proofs)
+    assert "not shown to be larger than what the negative control" in said
+
+
+def test_an_arm_that_only_costs_says_so() -> None:
+    proof = conclude(of_arms(1.0, p99=2.0, blocks=18))
+    assert proof.effects[0].cost == "shown"
+    assert "with a cost (p99 latency +100 %)" in " ".join(arms_text(proof, width=100, color=False).split())
