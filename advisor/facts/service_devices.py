@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -84,6 +85,9 @@ def _mount_of(path: str, mounts: tuple[str, ...]) -> str | None:
     return next((mount for mount in mounts if path == mount or path.startswith(mount + "/")), None)
 
 
+_LOG: Final = re.compile(r"/logs?(/|$)|\.log(\.\d+)?( \(deleted\))?$")
+
+
 def _unit_paths(host: Host, unit: str) -> list[str]:
     done = host.run(("systemctl", "show", "--property=WorkingDirectory,RequiresMountsFor,ReadWritePaths", "--", unit))
     if isinstance(done, Missing):
@@ -98,7 +102,9 @@ def _open_paths(host: Host, pid: int | None) -> list[str]:
     directory = f"/proc/{pid}/fd"
     links = [f"/proc/{pid}/cwd", *(f"{directory}/{name}" for name in host.names(directory))]
     targets = [host.readlink(link) for link in links]
-    return [target for target in targets if isinstance(target, str) and target.startswith("/") and target != "/"]
+    paths = [target for target in targets if isinstance(target, str) and target.startswith("/") and target != "/"]
+    # A log is no data: where it lies says nothing of where its service should run.
+    return [path for path in paths if not _LOG.search(path)]
 
 
 def _links_of(host: Host, pid: int | None) -> tuple[str, ...]:

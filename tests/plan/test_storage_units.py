@@ -130,9 +130,11 @@ def test_services_are_found_by_what_they_hold_open_not_by_their_names() -> None:
         "backup-agent": ["/data/1/catalogue"],
         "sshd": ["/data/1/home", "socket:[77]"],
         "containerd": ["/data/0/images", "socket:[77]"],
+        # A log is no data, wherever it lies.
+        "nginx": ["/data/0/www/log/access", "/data/1/error.log", "/data/1/logs", "socket:[77]"],
     }
     running(made, opened)
-    for pid in range(700, 705):
+    for pid in range(700, 706):
         made.files[f"/proc/{pid}/net/tcp"] = "  sl  local_address\n" + LISTENING.format(77)
     plan = planned(made)
     assert units(plan) == {"acme-blobs": BOUND.format(1), "minio": BOUND.format(0)}
