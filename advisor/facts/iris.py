@@ -22,6 +22,7 @@ from advisor.facts.mounts import Mount, read_mounts
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 
 REGISTRY: Final = "/usr/local/etc/irissys"
 QLIST: Final = ("iris", "qlist")
@@ -144,7 +145,7 @@ def _running(host: Host) -> Iterator[Listed]:
     """By the programs of processes: their arguments, which may hold secrets, are not read."""
     found: dict[str, None] = {}
     for pid in host.names("/proc"):
-        if pid.isdigit() and host.read(f"/proc/{pid}/comm") == "irisdb":
+        if is_count(pid) and host.read(f"/proc/{pid}/comm") == "irisdb":
             program = host.readlink(f"/proc/{pid}/exe")
             if isinstance(program, str) and program.startswith("/") and program.endswith(_PROGRAM):
                 found[posixpath.normpath(program.removesuffix(_PROGRAM) or "/")] = None

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 
 Manager = Literal["NetworkManager", "systemd-networkd", "netplan", "ifupdown", "network-scripts", "wicked", "udev"]
 
@@ -43,7 +44,7 @@ def is_stopped(host: Host, unit: str) -> bool:
 def link_index(host: Host, link: str) -> str | None:
     """The kernel's number of a link."""
     index = host.read(f"/sys/class/net/{link}/ifindex")
-    return None if isinstance(index, Missing) or not index.isdigit() else index
+    return None if isinstance(index, Missing) or not is_count(index) else index
 
 
 def link_addresses(host: Host, link: str) -> frozenset[str]:

@@ -82,7 +82,7 @@ def number(host: Host, path: str) -> int | Missing | None:
     text = host.read(path)
     if isinstance(text, Missing):
         return text
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", text, re.ASCII) or int(text) > LARGEST:
+    if not re.fullmatch(r"-?[0-9]{1,20}", text, re.ASCII) or int(text) > LARGEST:
         return Missing("unreadable", f"not a number: {text[:40]!r}") if text else None
     return int(text) if int(text) >= 0 else None
 
@@ -135,7 +135,11 @@ def _link(
 
 
 def _field(host: Host, place: LinkDirectory, name: str, unknown: Unknowns) -> int | None:
-    return unknown.value(f"links.{place.name}.{name}", number(host, f"{place.path}/{name}"))
+    """A number that the kernel always knows: one below 0, which elsewhere says *unknown*, is none of its own."""
+    found = number(host, f"{place.path}/{name}")
+    if found is None and (text := host.read(f"{place.path}/{name}")):
+        found = text if isinstance(text, Missing) else Missing("unreadable", f"not a number: {text!r}")
+    return unknown.value(f"links.{place.name}.{name}", found)
 
 
 def _carrier(host: Host, place: LinkDirectory) -> bool | None:

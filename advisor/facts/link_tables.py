@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from advisor.host.numbers import is_count
+
 # RTF_UP and RTF_REJECT of linux/route.h: a reject route leads nowhere.
 _UP, _REJECT = 0x0001, 0x0200
 _BOND_MODES = (
@@ -86,7 +88,7 @@ def _fields(text: str) -> dict[str, str]:
 def parse_vlan_config(text: str) -> dict[str, tuple[str, str]]:
     """/proc/net/vlan/config: VLAN id and the link below, by the name of the VLAN link."""
     rows = (tuple(field.strip() for field in line.split("|")) for line in text.splitlines())
-    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and row[1].isdigit()}
+    return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and is_count(row[1])}
 
 
 class _Route(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@ import re
 
 import msgspec
 
+from advisor.host.numbers import is_count
+
 _NODE = re.compile(r"(\*?)\s*([0-9]{1,5})\s+(\S.*)", re.ASCII)
 _LINK_STATES = frozenset({"UP", "DOWN", "TROUBLE"})
 
@@ -59,7 +61,7 @@ def _link(line: str) -> LltNodeLink | None:
     words = line.split()
     if not 2 <= len(words) <= 3 or words[0].startswith("*") or words[1] not in _LINK_STATES:
         return None
-    if words[0].isdecimal() and len(words) == 3 and not re.search("[:.]", words[2]):
+    if is_count(words[0]) and len(words) == 3 and not re.search("[:.]", words[2]):
         return None
     return LltNodeLink(words[0], words[1], words[2] if len(words) == 3 else None)
 

@@ -6,6 +6,7 @@ import msgspec
 
 from advisor.facts.link_claim import is_plain, is_stopped
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 
 
 class Owners(msgspec.Struct, frozen=True):
@@ -71,4 +72,4 @@ def _is_running(host: Host, unit: str) -> bool:
 
 def _runs(host: Host, pid_file: str) -> bool:
     pid = host.read(pid_file)
-    return not isinstance(pid, Missing) and pid.isdigit() and host.exists(f"/proc/{pid}")
+    return not isinstance(pid, Missing) and is_count(pid) and host.exists(f"/proc/{pid}")

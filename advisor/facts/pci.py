@@ -13,6 +13,7 @@ from advisor.facts.cpulist import format_list, read_ids
 from advisor.facts.numa import node_cpus, online_nodes
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 
 # Domains have 32 bits behind an Intel VMD controller: 10000:01:00.0.
 _FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
@@ -208,7 +209,7 @@ def address_of(place: str) -> str:
 
 def read_device_irqs(host: Host, place: str) -> tuple[int, ...]:
     """Interrupts of a PCI function: its MSI and MSI-X vectors, or else its one line (``irq``)."""
-    vectors = tuple(sorted(int(name) for name in host.names(f"{place}/msi_irqs") if name.isdecimal()))
+    vectors = tuple(sorted(int(name) for name in host.names(f"{place}/msi_irqs") if is_count(name)))
     if vectors:
         return vectors
     line = host.read_int(f"{place}/irq")

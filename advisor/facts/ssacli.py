@@ -24,6 +24,7 @@ from advisor.facts.controller import (
     size_bytes,
 )
 from advisor.facts.printable import printable
+from advisor.host.numbers import is_count
 
 _MAX_LINES: Final = 20_000
 _HEAD: Final = re.compile(r"(\S.{0,80}?) in Slot (\d{1,3})\b", re.ASCII)
@@ -69,7 +70,7 @@ def _controller(model: str, slot: str, lines: list[str]) -> Controller:
         model=printable(model[:MAX_TEXT]),
         firmware=about.get("Firmware Version"),
         volumes=tuple(_volume(block, about, media) for block in drives),
-        has_protection=False if count == "0" else True if battery or (count or "").isdigit() else None,
+        has_protection=False if count == "0" else True if battery or is_count(count or "") else None,
         protection=CacheProtection("battery" if "atter" in source else "flash", battery, _is_healthy(battery))
         if battery
         else None,

@@ -58,8 +58,8 @@ _FIELDS = {
     "net.ipv4.udp_mem": 3,
     "net.ipv4.ip_local_port_range": 2,
 }
-_WORDS = frozenset({"net.core.default_qdisc", "net.ipv4.tcp_congestion_control", "net.ipv4.ip_local_reserved_ports"})
-_NUMBERS = frozenset(KEYS) - _WORDS
+WORDS = frozenset({"net.core.default_qdisc", "net.ipv4.tcp_congestion_control", "net.ipv4.ip_local_reserved_ports"})
+_NUMBERS = frozenset(KEYS) - WORDS
 _LONGS = frozenset(
     {
         *("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "vm.dirty_bytes", "vm.dirty_background_bytes"),
@@ -77,7 +77,7 @@ def refusal(key: str, value: str) -> str | None:
     The kernel reads as many numbers as the key has and ignores what follows them after white space, so a comment
     there does no harm. Bounds of single keys are not checked, only what cannot be read as a number at all.
     """
-    if key in _WORDS:
+    if key in WORDS:
         is_quoted = value.startswith(("'", '"'))
         return "the quotes become part of the value, which the kernel does not know" if is_quoted else None
     if key not in _NUMBERS and not _LINK_SETTING.fullmatch(key):

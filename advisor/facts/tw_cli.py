@@ -22,6 +22,7 @@ from advisor.facts.controller import (
     size_bytes,
 )
 from advisor.facts.printable import printable
+from advisor.host.numbers import is_count
 
 _STATES: Final = {
     "OK": "active",
@@ -45,7 +46,7 @@ def parse_tw_cli_controllers(text: str) -> tuple[tuple[str, str | None], ...]:
     card shows none."""
     found = (re.match(r"c(\d{1,3})\s+(\S+)\s", line, re.ASCII) for line in text.splitlines())
     models = ((one[1], printable(one[2][:MAX_TEXT])) for one in found if one)
-    return tuple((number, None if model.isdigit() else model) for number, model in models)[:MAX_CONTROLLERS]
+    return tuple((number, None if is_count(model) else model) for number, model in models)[:MAX_CONTROLLERS]
 
 
 def parse_tw_cli_units(text: str) -> tuple[tuple[Volume, ...], bool | None, CacheProtection | None]:

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from advisor.facts.printable import printable
+from advisor.host.numbers import is_count
 
 MAX_TEXT: Final = 4 << 20
 """Characters that are looked at: those of a snapshot may be made to cost time."""
@@ -152,7 +153,7 @@ class _Group:
         kind, name = words[0], words[1]
         if kind == "dm":
             self.media[name] = None if words[2] == "-" else words[2]
-        elif kind == "v" and len(words) > 5 and words[5].isdigit():
+        elif kind == "v" and len(words) > 5 and is_count(words[5]):
             policy = words[6] if len(words) > 6 else "-"
             self.volumes[name] = VxVolume(name, words[3], words[4], int(words[5]), policy)
         elif kind == "pl" and len(words) > 6:
@@ -199,7 +200,7 @@ def _plex(words: list[str]) -> Plex:
         volume=words[2],
         kstate=words[3],
         state=words[4],
-        length=int(words[5]) if words[5].isdigit() else None,
+        length=int(words[5]) if is_count(words[5]) else None,
         layout=words[6],
         columns=int(shape[1]) if shape else None,
         width=int(shape[2]) if shape else None,
@@ -215,7 +216,7 @@ def _place(text: str) -> tuple[int, int] | None:
 
 def _subdisk(words: list[str]) -> Subdisk | None:
     """``sd datadg01-01 vol01-01 datadg01 0 2097152 0/0 sdb ENA``."""
-    if len(words) < 8 or not words[5].isdigit():
+    if len(words) < 8 or not is_count(words[5]):
         return None
     place = _place(words[6])
     return Subdisk(
@@ -234,7 +235,7 @@ def _subdisk(words: list[str]) -> Subdisk | None:
 def _subvolume(words: list[str]) -> Subvolume | None:
     """``sv vol01-S01 vol01-03 vol01-L01 1 3456 0/0 2/2 ENA``."""
     place = _place(words[6]) if len(words) > 6 else None
-    if place is None or not words[5].isdigit():
+    if place is None or not is_count(words[5]):
         return None
     return Subvolume(words[1], words[2], words[3], int(words[5]), *place)
 

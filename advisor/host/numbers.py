@@ -15,6 +15,7 @@ _FORMS: Final = {
     10: re.compile(r"-?[0-9]{1,64}"),
     16: re.compile(r"-?(?:0[xX])?[0-9a-fA-F]{1,64}"),
 }
+_COUNT: Final = re.compile(r"[0-9]{1,20}")
 
 
 def whole_number(text: str, base: int = 10) -> int | None:
@@ -33,3 +34,8 @@ def count(text: str) -> int | None:
     """A number of 0 and more; None for anything else."""
     number = whole_number(text)
     return number if number is not None and number >= 0 else None
+
+
+def is_count(text: str) -> bool:
+    """Whether the text is ASCII digits alone, as many as 64 bits take; ``isdigit()`` is true of ``²`` and ``１``."""
+    return _COUNT.fullmatch(text) is not None

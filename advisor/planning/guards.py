@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from advisor.errors import RefusedError
 from advisor.facts.arrays import Array
 from advisor.facts.whole import Facts
+from advisor.host.numbers import is_count
 from advisor.planning.records import Change
 
 WARN_SHARE = 0.25
@@ -71,7 +72,7 @@ def _socket_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
 
 def _llt_memory(after: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
     available = facts.memory.available_bytes
-    packets = sum(int(after[name]) for name in ("llt:highwater", "llt:rporthighwater") if after.get(name, "").isdigit())
+    packets = sum(int(after[name]) for name in ("llt:highwater", "llt:rporthighwater") if is_count(after.get(name, "")))
     peers = max(1, len(facts.llt.llttab.peers) if facts.llt and facts.llt.llttab else 1)
     need = packets * LLT_PACKET_BYTES * peers
     if available is None:

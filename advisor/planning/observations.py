@@ -10,11 +10,13 @@ from advisor.facts.llt import LLTTAB, parse_llttab
 from advisor.facts.llt_marks import MarkDefault, mark_default
 from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
+from advisor.host.numbers import is_count
 from advisor.planning.held import NOTHING_HELD, Held
 from advisor.planning.records import Target
 from advisor.planning.senses import combine
 from advisor.tunables import FileEdit, Persisted, Tunable, tunable
 from advisor.tunables.circumstances import Absent, Choosing, Circumstances, Circumstantial
+from advisor.tunables.live_value import misread
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -74,6 +76,9 @@ def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | Non
     live = _live(host, one)
     if isinstance(live, Missing):
         return Observed(live, target.value, None, live)
+    if wrong := misread(one, live, target.value):
+        unclear = Missing("unreadable", wrong)
+        return Observed(unclear, target.value, None, unclear)
     wanted = one.chosen(host, live, target.value) if isinstance(one, Choosing) else target.value
     if target.is_of_default and (first_seen is not None or target.default is not None):
         return _observe_mark(host, target, live, first_seen or {}, held)
@@ -84,7 +89,7 @@ def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | Non
         first_seen = {}
     if target.multiply is not None:
         base = first_seen.get(target.tunable, live)
-        wanted = str(target.multiply * int(base)) if base.isascii() and base.isdigit() else base
+        wanted = str(target.multiply * int(base)) if base.isascii() and is_count(base) else base
     combined = combine(held.underneath(target.tunable, live), wanted, target.sense)
     ours = first_seen.get(target.tunable, live) != live
     around = Circumstances()
@@ -102,8 +107,8 @@ def _observe_mark(host: Host, target: Target, live: str, first_seen: Mapping[str
         return Observed(text, target.value, None, text)
     in_file = None if isinstance(text, Missing) else parse_llttab(text).flow.get(name)
     known = MarkDefault(target.default)
-    if target.default is None and live.isdecimal():
-        known = mark_default(name, int(live), in_file, int(first) if first.isdecimal() else None)
+    if target.default is None and is_count(live):
+        known = mark_default(name, int(live), in_file, int(first) if is_count(first) else None)
     if known.packets is None or target.multiply is None:
         why = f"{known.why}: say it with --set default=PACKETS, as an untouched node prints it"
         return Observed(live, target.value, live, Missing("absent", known.why), undecided=why)

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 from advisor.reach.addresses import Address, parse_address, scope_of
 
 # RTF_UP, RTF_GATEWAY and RTF_REJECT of linux/route.h.
@@ -131,7 +132,7 @@ def parse_route_table(text: str) -> tuple[Route, ...]:
 def _lines4(lines: Iterable[str]) -> Iterator[Route]:
     for line in lines:
         fields = line.split()
-        if len(fields) < 8 or not fields[6].isdecimal():
+        if len(fields) < 8 or not is_count(fields[6]):
             continue
         numbers = [_hex(fields[at], 8) for at in (1, 2, 7)]
         flags = _hex(fields[3], 4)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from advisor.facts.mounts import Mount
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 from advisor.reach.found import Found
 
 _NFS = frozenset({"nfs", "nfs4"})
@@ -53,7 +54,7 @@ def _iscsi_source(host: Host, connection: str) -> str | None:
     """The address of the SCSI host that the connection hangs below: ``…/host3/session1/connection1:0/…``."""
     place = host.real(connection)
     parts = [] if isinstance(place, Missing) else place.split("/")
-    scsi_host = next((part for part in parts if part.startswith("host") and part[4:].isdecimal()), None)
+    scsi_host = next((part for part in parts if part.startswith("host") and is_count(part[4:])), None)
     return _attribute(host, f"/sys/class/iscsi_host/{scsi_host}/ipaddress") if scsi_host else None
 
 

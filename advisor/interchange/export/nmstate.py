@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from advisor.host.numbers import is_count
 from advisor.interchange.export.ethtool_words import GROUPS, why_unsaid
 from advisor.interchange.export.settings import Bundle, Exported, LeftOut, Setting
 from advisor.interchange.export.words import elsewhere_words, head, left_out_words
@@ -48,4 +49,4 @@ def _why_unsaid(setting: Setting, wanted: Exported) -> str | None:
 def _value(text: str) -> bool | int | str:
     if text in ("on", "off"):
         return text == "on"
-    return int(text) if text.isdigit() else text
+    return int(text) if is_count(text) else text
