@@ -15,25 +15,20 @@ _FORMS: Final = {
     10: re.compile(r"-?[0-9]{1,64}"),
     16: re.compile(r"-?(?:0[xX])?[0-9a-fA-F]{1,64}"),
 }
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 64) - 1
 _COUNT: Final = re.compile(r"[0-9]{1,20}")
 
 
 def whole_number(text: str, base: int = 10) -> int | None:
     """The number that the text is, ASCII digits with a minus sign at most; None for anything else.
 
-    ``base`` is 8, 10 or 16, or 0 for C's prefixes. More than 64 digits are no number.
+    ``base`` is 8, 10 or 16, or 0 for C's prefixes. What 64 bits do not hold is no number.
     """
     if not _FORMS[base].fullmatch(text):
         return None
-    if base == 0 and re.match(r"-?0[0-7]", text):
-        return int(text, 8)
-    return int(text, base)
-
-
-def count(text: str) -> int | None:
-    """A number of 0 and more; None for anything else."""
-    number = whole_number(text)
-    return number if number is not None and number >= 0 else None
+    number = int(text, 8) if base == 0 and re.match(r"-?0[0-7]", text) else int(text, base)
+    return number if _LEAST <= number <= _MOST else None
 
 
 def is_count(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from advisor.host.numbers import is_count
 from advisor.planning.observations import Observations, Observed
 from advisor.planning.records import Target
 
@@ -51,4 +52,4 @@ def _others(one: Observed, seen: Observations) -> Iterator[tuple[str, str]]:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else 0
+    return int(text) if text is not None and is_count(text) else 0

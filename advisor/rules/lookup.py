@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from advisor.facts.cpulist import parse_list
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
+from advisor.host.numbers import is_count
 
 JUMBO_FRAMES = "jumbo-frames"
 NETWORK_BUFFERS = "socket-buffers-8m"
@@ -40,7 +41,7 @@ def ids(text: str | None) -> frozenset[int]:
 def numbers(facts: Facts, key: str) -> tuple[int, ...]:
     """The integers of a sysctl, none where the kernel lacks it or it holds anything else."""
     words = facts.sysctl.get(key, "").split()
-    return tuple(map(int, words)) if words and all(word.isascii() and word.isdigit() for word in words) else ()
+    return tuple(map(int, words)) if words and all(is_count(word) for word in words) else ()
 
 
 def number(facts: Facts, key: str) -> int | None:

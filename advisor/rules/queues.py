@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from advisor.facts.disks import Disk
 from advisor.facts.site_settings import SiteSetting
 from advisor.facts.whole import Facts
+from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import count, is_virtual_machine
@@ -57,7 +58,7 @@ BFQ_ON_NVME = Rule(
 
 def _timeout_ms(disk: Disk) -> int | None:
     text = disk.queue.get("io_timeout", "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if is_count(text) else None
 
 
 def ebs_timeout(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
