@@ -13,6 +13,7 @@ from advisor.planning.guards import check_guards
 from advisor.planning.held import NOTHING_HELD, Held, claim_notes
 from advisor.planning.iscsi import record_notes
 from advisor.planning.links import bystander_links
+from advisor.planning.mtu import idle_notes
 from advisor.planning.neighbours import Neighbours, ipv6_notes
 from advisor.planning.observations import FileState, Observations, Observed
 from advisor.planning.records import SATISFIED, Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
@@ -81,6 +82,7 @@ def make_plan(
                 (
                     *guard_notes,
                     *_link_notes(changes, facts),
+                    *idle_notes(changes, facts),
                     *record_notes(changes, facts),
                     *_notes(changes, seen, facts),
                     *claim_notes(claims, held),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
+from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
 from advisor.planning.fits import judge_link, named
 from advisor.planning.heartbeats import unable_links
 from advisor.planning.links import default_route_refusal, depth, unclear_link
+from advisor.planning.records import Change
 from advisor.planning.selection import Selected
 from advisor.profiles import Only, Values
-from advisor.rules.llt_path import heartbeat_only, private_carriers
+from advisor.rules.data_links import data_links, idle_links
+from advisor.rules.llt_path import private_carriers, stays_local
+from advisor.rules.lookup import below
+from advisor.rules.storage_path import carriers
 
 # A VXLAN packet carries another Ethernet frame: outer IP, UDP and VXLAN header, inner Ethernet (RFC 7348).
 VXLAN_OVERHEAD_BYTES = 50
@@ -23,9 +28,8 @@ LINK_RANK = 100
 def select_links(
     values: Values, facts: Facts, only: Only | None = None, *, has_field: bool = False
 ) -> tuple[Selected, ...]:
-    """The links of ``--set links=``, or those with a role: LLT's private links, else ports in use that carry no default
-    route;
-    with the parameter ``role`` iscsi those that carry iSCSI sessions, and no others.
+    """The links of ``--set links=``, or those with a role: links that are seen to carry data, else ports in use that
+    carry no default route; with the parameter ``role`` iscsi those that carry iSCSI sessions, and no others.
 
     ``only`` bounds them. Every link below a selected one is selected with it, so that a stack is raised from the
     bottom. With ``has_field`` a link under LLT that cannot be raised blocks nothing, as the MTU field of its link line
@@ -61,12 +65,12 @@ def _team_of(link: Link, links: dict[str, Link]) -> str | None:
 
 
 def _by_role(facts: Facts) -> tuple[str, ...]:
-    """LLT's private links, else ports that are up with an address and carry no default route; never links that carry
-    heartbeats of LLT only."""
-    cluster = private_carriers(facts)
-    if cluster:
-        return tuple(sorted(cluster))
-    idle = heartbeat_only(facts)
+    """The links that are seen to carry data: of storage over the network, and LLT's private ones where writes cross
+    LLT. Else ports that are up with an address and carry no default route; never links that carry heartbeats only."""
+    seen = data_links(facts)
+    if seen:
+        return tuple(sorted(seen))
+    idle = idle_links(facts)
     return tuple(
         link.name
         for link in facts.links
@@ -78,6 +82,19 @@ def _by_role(facts: Facts) -> tuple[str, ...]:
     )
 
 
+def idle_notes(changes: Iterable[Change], facts: Facts) -> Iterator[str]:
+    """That no write crosses what is changed for LLT, where that is certain: LLT's values, and links without storage."""
+    name, links = stays_local(facts), {link.name: link for link in facts.links}
+    if name is None:
+        return
+    storage = {each.name for carrier in carriers(facts) for each in below(carrier, links)}
+    mtus = {one.tunable.split(":")[1] for one in changes if one.tunable.startswith("link:")}
+    idle = sorted(mtus - storage) if not facts.network_storage or storage else []
+    if idle or any(one.tunable.startswith("llt:") for one in changes):
+        on = f": nothing of its storage is known to cross {', '.join(idle)}" if idle else ""
+        yield f"no write crosses LLT here, as this host is {TITLES[name]}{on}; the white paper gains nothing here"
+
+
 def _unable(name: str, limit: int) -> Selected:
     return Selected(
         {"link": name},
@@ -86,13 +103,18 @@ def _unable(name: str, limit: int) -> Selected:
 
 
 def _low_priority(facts: Facts, wanted: Collection[str]) -> Iterator[Selected]:
-    """A line for each link that is left out because nothing but heartbeats crosses it."""
+    """A line for each link that is left out because no data of LLT's crosses it."""
     for one in facts.llt.links if facts.llt else ():
         if one.low_priority and one.link and one.link not in wanted:
             why = (
                 f"carries LLT's low-priority link {one.tag}, heartbeats only: left out; --set links= names it if meant"
             )
             yield Selected({"link": one.link}, refusal=why)
+    name = stays_local(facts)
+    for carrier in private_carriers(facts) if name else ():
+        if carrier not in wanted:
+            why = f"carries LLT, and no write crosses LLT here (this host is {TITLES[name or '']}): left out; "
+            yield Selected({"link": carrier}, refusal=f"{why}--set links= names it if meant")
 
 
 def _of_iscsi(facts: Facts, links: dict[str, Link]) -> tuple[str, ...]:

@@ -167,6 +167,8 @@ def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload |
         if standing == "intent" and _is_case(outlook.name, facts, workload):
             summary, fits = "The declared workload is one of its cases.", "yes"
         return fits, "in-force", f"All that it sets here is there already. {summary}"
+    if standing == "unfit" and stays_local(facts) and outlook.name == JUMBO_FRAMES:
+        return fits, standing, summary
     return "no", "not-applicable", f"It does not apply here: {_not_applicable(plan)}."
 
 

@@ -222,7 +222,10 @@ def redundant_on_ebs(facts: Facts, workload: Workload | None) -> tuple[Finding, 
     found = tuple(
         array
         for array in facts.arrays
-        if array.level in ("raid1", "mirror", "raid10", *_PARITY) and array.disks and volumes.issuperset(array.disks)
+        if array.level in ("raid1", "mirror", "raid10", *_PARITY)
+        and len(set(array.disks)) > 1
+        and volumes.issuperset(array.disks)
+        and not array.detail.get("remote")
     )
     if not found:
         return ()
@@ -243,7 +246,8 @@ def redundant_on_ebs(facts: Facts, workload: Workload | None) -> tuple[Finding, 
 REDUNDANT_ON_EBS = Rule(
     id="arrays.redundant-on-ebs",
     title="A mirror or parity array over EBS volumes",
-    what="raid1, raid10 and raid4 to 6 whose members are all EBS volumes.",
+    what="raid1, raid10 and raid4 to 6 over two or more local EBS volumes and nothing else; not a volume with a plex on "
+    "another node's disk.",
     why="Parity costs 20 to 30 per cent of the IOPS; a mirror doubles what goes from the instance to EBS.",
     helps_when="The instance's EBS limit binds.",
     hurts_when="raid0 loses all when one volume is lost: keep snapshots. A mirror over two zones is another matter.",

@@ -9,10 +9,12 @@ from advisor.facts.links import Link
 from advisor.facts.llt import LltLink
 from advisor.facts.whole import Facts
 from advisor.rules import sources
+from advisor.rules.data_links import data_links, idle_links
 from advisor.rules.finding import Finding
-from advisor.rules.llt_path import heartbeat_only, private_links, stays_local
+from advisor.rules.llt_path import private_links, stays_local
 from advisor.rules.lookup import (
     JUMBO_FRAMES,
+    above,
     below,
     by_name,
     carries_default_route,
@@ -40,24 +42,44 @@ def _set_mtu(name: str, mtu: int | None) -> str:
 
 
 def _could_be_jumbo(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
-    idle = heartbeat_only(facts)
-    return tuple(
+    idle = idle_links(facts)
+    ports = (
         link
         for link in facts.links
         if (is_physical(link) or link.kind in ("bond", "team"))
         and link.kind not in ("infiniband", "loopback")
-        and link.mtu is not None
-        and link.mtu <= ETHERNET_MTU
-        and (largest_mtu(facts, link) or link.mtu + 1) > link.mtu
         and is_up(link)
         and not has_master(link, links)
         and link.name not in idle
         and carries_default_route(link, links) is False
     )
+    meant = {name for port in ports for name in _carried_by(port, facts, links)}
+    return tuple(link for link in facts.links if link.name in meant and _is_below_range(facts, link, links))
+
+
+def _is_below_range(facts: Facts, link: Link, links: Mapping[str, Link]) -> bool:
+    if link.mtu is None or link.mtu > ETHERNET_MTU:
+        return False
+    sizes = [largest_mtu(facts, each) for each in below(link.name, links)]
+    return (min((size for size in sizes if size is not None), default=None) or link.mtu + 1) > link.mtu
+
+
+def _carried_by(port: Link, facts: Facts, links: Mapping[str, Link]) -> tuple[str, ...]:
+    """The links to name for a port: itself, or the VLANs on it that carry its data, as a VLAN keeps its own MTU when
+    the port's is raised. A plan raises what is below a named link with it."""
+    vlans = [link for link in above(port.name, links) if link.kind == "vlan" and is_up(link)]
+    data = set(data_links(facts))
+    carrying = [link.name for link in vlans if link.name in data]
+    if carrying:
+        return (*((port.name,) if port.name in data else ()), *carrying)
+    idle = idle_links(facts)
+    addressed = [link.name for link in vlans if link.addresses and link.name not in idle]
+    return tuple(addressed) if addressed and not port.addresses else (port.name,)
 
 
 def _range_text(facts: Facts, link: Link) -> str:
-    largest = largest_mtu(facts, link)
+    sizes = [size for each in below(link.name, by_name(facts)) if (size := largest_mtu(facts, each)) is not None]
+    largest = min(sizes, default=None) if largest_mtu(facts, link) is not None else None
     return f"{link.name}: {link.mtu}, " + (f"could be {largest}" if largest else "its largest MTU is unknown")
 
 
@@ -85,14 +107,12 @@ def mtu_below_range(facts: Facts, workload: Workload | None) -> tuple[Finding, .
     found = _could_be_jumbo(facts, by_name(facts))
     if not found or (workload is not None and (workload.transport == "local" or _fits_one_frame(workload))):
         return ()
+    if not facts.network_storage and stays_local(facts) and (workload is None or workload.transport is None):
+        return ()
     if workload is None or not _gains_from_jumbo(facts, workload):
         return (_below_range(facts, found, ""),)
     wanted = _carrying(found, facts, workload)
-    others = tuple(link for link in found if link not in wanted)
-    return (
-        *((_below_range(facts, wanted, _gain_words(facts, workload)),) if wanted else ()),
-        *((_below_range(facts, others, ""),) if others else ()),
-    )
+    return (_below_range(facts, wanted, _gain_words(facts, workload)) if wanted else _below_range(facts, found, ""),)
 
 
 def _gain_words(facts: Facts, workload: Workload) -> str:

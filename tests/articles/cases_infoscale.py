@@ -405,4 +405,55 @@ _LINKS: Final = (
     ),
 )
 
-CASES: Final[tuple[Case, ...]] = (*_CONFIGURATIONS, *_THREE, *_TUNINGS, *_NINE, *_MARKED, *_LINKS, *VOLUMES)
+_IDLE: Final = (
+    *(
+        Case(
+            f"{title}: the MTU of links that carry no write",
+            "S001: the tunings are for virtual mirrors; nothing of this goes over the heartbeat",
+            host,
+            found("links.mtu-below-range"),
+            ("no finding",),
+        )
+        for title, host in (("shared disk", _SHARED), ("single node", _SINGLE))
+    ),
+    Case(
+        "shared disk: jumbo-frames, no link named",
+        "S001: the tunings are for virtual mirrors; nothing of this goes over the heartbeat",
+        _SHARED,
+        planned(_JUMBO),
+        ("link:eth1:mtu: carries LLT, and no write crosses LLT here", "link:eth2:mtu: carries LLT"),
+        ("→",),
+    ),
+    Case(
+        "shared disk: jumbo-frames, a heartbeat named",
+        "S001: the tunings are for virtual mirrors; nothing of this goes over the heartbeat",
+        _SHARED,
+        planned(_JUMBO, links="eth2"),
+        ("link:eth2:mtu 1500 → 9000", "no write crosses LLT here", "cross eth2"),
+        ("eth1",),
+    ),
+    Case(
+        "single node: jumbo-frames",
+        "S001: the tunings are for virtual mirrors; there is no heartbeat",
+        node(links=(), listed=LOCAL, spare=("eth3",)),
+        planned(_JUMBO),
+        ("link:eth3:mtu 1500 → 9000", "no write crosses LLT here, as this host is a single node"),
+    ),
+    Case(
+        "shared disk: LLT's marks",
+        "S001: the tunings are for virtual mirrors; nothing of this goes over the heartbeat",
+        _SHARED,
+        planned(_MARKS),
+        (*_DOUBLED, "no write crosses LLT here"),
+    ),
+    Case(
+        "mirrors: LLT's marks",
+        "S001: for a long round trip and many writes",
+        _ZONES,
+        planned(_MARKS),
+        _DOUBLED,
+        ("no write crosses",),
+    ),
+)
+
+CASES: Final[tuple[Case, ...]] = (*_CONFIGURATIONS, *_THREE, *_TUNINGS, *_NINE, *_MARKED, *_LINKS, *_IDLE, *VOLUMES)

@@ -59,10 +59,11 @@ def node(
     most: int = 9216,
     sysctl: Mapping[str, str] | None = None,
     reserved: str = "",
+    spare: Sequence[str] = (),
 ) -> Callable[[], Host]:
     """A node: LLT of this ``kind`` over ``links``, ``low`` as its low-priority link, more ``lines`` of /etc/llttab,
     ``live`` high-water marks, disks as ``vxdisk`` lists them (None: not root), peers ``far`` away or in the same
-    subnets. Without links there is no cluster. ``most`` is the largest MTU of their driver."""
+    subnets, ``spare`` links without LLT. Without links there is no cluster. ``most`` is the largest MTU of their driver."""
 
     def host() -> Host:
         machine = Machine(KERNEL, 8)
@@ -79,7 +80,7 @@ def node(
         if reserved:
             machine.files["/proc/sys/net/ipv4/ip_local_reserved_ports"] = f"{reserved}\n"
         machine.link("eth0", "10.0.0.11/24", mbps=mbps, default=True)
-        for at, name in enumerate(links, 1):
+        for at, name in enumerate((*links, *spare), 1):
             machine.link(name, f"10.0.{at}.11/24", mbps=mbps, mtu=mtu)
             machine.entries[-1]["max_mtu"] = most
         machine.answer(("ip", "-j", "-d", "addr", "show"), json.dumps(machine.entries))

@@ -11,6 +11,7 @@ from tests.articles.table import Case, fact, found, limited
 from tests.facts.storage import Tree
 from tests.vxvm import answer, dco, group, listed, mount, nvme, nvme_lines, plex, stripe, subdisk, volume, vxprint
 
+_EBS = "Amazon Elastic Block Store"
 _DEVICE = "/dev/vx/dsk/datadg/vol01"
 
 
@@ -38,11 +39,29 @@ def striped(columns: int, read_nstream: int) -> Callable[[], Host]:
     return host
 
 
-def shared(*, with_log: bool, plex_state: str = "ACTIVE") -> Callable[[], Host]:
+def _of_model(tree: Tree, model: str) -> None:
+    tree.files |= {path: f"{model}   " for path in tree.files if path.endswith("/model")}
+
+
+def local_mirror() -> Host:
+    """A volume of two plexes, both on EBS volumes of this node."""
+    tree = _node(2)
+    _of_model(tree, _EBS)
+    media = vxvm.names(2)
+    records = [volume("vol01")]
+    for at, (one, access) in enumerate(media.items(), 1):
+        records += [plex(f"vol01-0{at}", "vol01"), subdisk(f"vol01-0{at}", one, access)]
+    answer(tree, vxprint(group("datadg", media, *records)), *nvme_lines(2))
+    return tree.host()
+
+
+def shared(*, with_log: bool, plex_state: str = "ACTIVE", model: str = "") -> Callable[[], Host]:
     """Flexible Storage Sharing: one plex on the disk of this node, one on a disk that the peer exports."""
 
     def host() -> Host:
         tree = _node(2)
+        if model:
+            _of_model(tree, model)
         media = {"datadg01": "node1_nvme0_0", "datadg02": "node2_nvme0_0"}
         kstate = "ENABLED" if plex_state == "ACTIVE" else "DETACHED"
         records = [volume("vol01"), plex("vol01-01", "vol01"), subdisk("vol01-01", "datadg01", "node1_nvme0_0")]
@@ -100,6 +119,20 @@ VOLUMES: Final = (
         shared(with_log=True),
         fact("arrays"),
         ('"level": "raid1"', '"members": ["nvme0n1"]', '"remote": "node2_nvme0_0"', '"state": "active"'),
+    ),
+    Case(
+        "FSS on EBS volumes: the mirror lies on the peer's disk",
+        "S001: the disks of the nodes are mirrored to each other over LLT",
+        shared(with_log=True, model=_EBS),
+        found("arrays.redundant-on-ebs"),
+        ("no finding",),
+    ),
+    Case(
+        "a mirror of two EBS volumes of one node",
+        "S004: EBS replicates each volume already",
+        local_mirror,
+        found("arrays.redundant-on-ebs"),
+        ("raid0",),
     ),
     Case(
         "FSS without a DCO",

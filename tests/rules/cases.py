@@ -511,6 +511,12 @@ SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
     ("arrays.rebuilding", None, {"arrays": (array(),)}),
     ("arrays.span-nodes", None, {"numa": numa(2), "arrays": (array(level="raid1", numa_nodes=(1,)),)}),
     ("arrays.redundant-on-ebs", None, {"disks": EBS, "arrays": (array(),)}),
+    ("arrays.redundant-on-ebs", None, {"disks": EBS, "arrays": (array("dg/vol", "nvme0n1", level="raid1"),)}),
+    (
+        "arrays.redundant-on-ebs",
+        None,
+        {"disks": EBS, "arrays": (array(level="raid10", detail={"remote": "node2_ebs0_0"}),)},
+    ),
     ("arrays.redundant-on-ebs", None, {"disks": disks(4), "arrays": (array(level="raid10"),)}),
     ("filesystems.not-aligned", None, {"arrays": (array(),), "filesystems": (filesystem(),)}),
     (
