@@ -246,8 +246,8 @@ def redundant_on_ebs(facts: Facts, workload: Workload | None) -> tuple[Finding, 
 REDUNDANT_ON_EBS = Rule(
     id="arrays.redundant-on-ebs",
     title="A mirror or parity array over EBS volumes",
-    what="raid1, raid10 and raid4 to 6 over two or more local EBS volumes and nothing else; not a volume with a plex on "
-    "another node's disk.",
+    what="raid1, raid10 and raid4 to 6 over two or more local EBS volumes and nothing else; not a volume with a plex "
+    "on another node's disk.",
     why="Parity costs 20 to 30 per cent of the IOPS; a mirror doubles what goes from the instance to EBS.",
     helps_when="The instance's EBS limit binds.",
     hurts_when="raid0 loses all when one volume is lost: keep snapshots. A mirror over two zones is another matter.",

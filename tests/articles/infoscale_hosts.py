@@ -63,7 +63,8 @@ def node(
 ) -> Callable[[], Host]:
     """A node: LLT of this ``kind`` over ``links``, ``low`` as its low-priority link, more ``lines`` of /etc/llttab,
     ``live`` high-water marks, disks as ``vxdisk`` lists them (None: not root), peers ``far`` away or in the same
-    subnets, ``spare`` links without LLT. Without links there is no cluster. ``most`` is the largest MTU of their driver."""
+    subnets, ``spare`` links without LLT. Without links there is no cluster. ``most`` is the largest MTU of their
+    driver."""
 
     def host() -> Host:
         machine = Machine(KERNEL, 8)
