@@ -12,6 +12,7 @@ from advisor.journal import Record
 from advisor.later import Later, beside, moves, values_of
 from advisor.planning.neighbours import with_lost
 from advisor.planning.records import Bystander, Change
+from advisor.tunables.sysctl_group import can_move, is_moved
 
 _replace = msgspec.structs.replace
 _WHOLE = (":irqs", ":rss")
@@ -55,14 +56,19 @@ def put_beside(
                     del after[one.tunable]
         elif is_own and not is_moved:
             bystanders.append(one)
-        elif not is_own and not is_passed and not one.resets and was != one.before and (one.keeps or was is not None):
+        elif not (is_own or is_passed or one.resets or one.coupled) and _is_moved(one, was):
             given.append((one, was))
     return Beside(tuple(bystanders), after, tuple(given))
 
 
+def _is_moved(one: Bystander, was: str | None) -> bool:
+    return was != one.before and (one.keeps or was is not None)
+
+
 def _standing(one: Bystander, top: Change, *, again: bool) -> Bystander:
     """A value that a later transaction has set, to be set again should it move when the change goes back."""
-    return _replace(one, before=top.after, undo=top.steps, keeps=not one.resets and not again)
+    keeps = not (one.resets or one.coupled or again)
+    return _replace(one, before=top.after, undo=top.steps, keeps=keeps)
 
 
 def _top(name: str, later: Later) -> tuple[Change | None, bool]:
@@ -137,6 +143,8 @@ def _receiver(one: Bystander, receivers: Mapping[str, str]) -> str | None:
 
 def hangs_on(one: Bystander, changes: Iterable[Change]) -> bool:
     """Whether one of the changes is what takes it along."""
+    if one.coupled:
+        return is_moved(one.tunable, [change.tunable for change in changes])
     if one.keeps:
         return any(change.risk == "link" for change in changes)
     return any(_takes_along(change.tunable, one) for change in changes)
@@ -144,6 +152,8 @@ def hangs_on(one: Bystander, changes: Iterable[Change]) -> bool:
 
 def _takes_along(name: str, one: Bystander) -> bool:
     device, _, attribute = name.rpartition(":")
+    if one.coupled:
+        return can_move(name, one.tunable)
     if one.keeps:
         return name.startswith("link:")
     if one.resets:

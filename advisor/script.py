@@ -30,7 +30,9 @@ from advisor.host import (
 from advisor.host.link_text import printed
 from advisor.host.steps import QDISC_HANDLES
 from advisor.planning.records import Bystander, Change, FileChange, Plan
+from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
 
+_ARGUMENT = "@argument@"
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _SPECIAL = re.compile(r"['$`]")
 _PRINTABLE = re.compile(rb"[\x20-\x7e]*")
@@ -185,12 +187,21 @@ def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str,
         "machine_id": plan.machine_id or "",
         "values": [_value(one) for one in reversed(plan.changes)],
         "moved": [_moved(one, bystanders_after.get(one.tunable, "")) for one in plan.bystanders],
+        "coupled": [one.tunable for one in coupled_changes(plan)],
+        "can_move": can_move,
         "files": [_file(file) for file in reversed(plan.files)],
         "reload": [_step(step) for step in dict.fromkeys(step for file in plan.files for step in file.reload)],
         "forms": _forms(probes) + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
         "qdisc_handles": QDISC_HANDLES,
         "has_links": any(change.risk == "link" for change in plan.changes),
     }
+
+
+def coupled_changes(plan: Plan) -> tuple[Change, ...]:
+    """Changes that setting another one of the plan, or a bystander of it, can change."""
+    names = [one.tunable for one in plan.changes] + [one.tunable for one in plan.bystanders if one.coupled]
+    among = coupled_among(names)
+    return tuple(one for one in plan.changes if one.tunable in among)
 
 
 def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], str | tuple[str, ...]]]) -> str:
@@ -213,6 +224,7 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
                 for name, after, probe, steps, sense in listed
             ],
             moved=[],
+            coupled=[],
             forms=_forms([one[2] for one in listed])
             + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
             qdisc_handles=QDISC_HANDLES,
@@ -231,7 +243,20 @@ def _value(one: Change) -> dict[str, object]:
         "undo": [_step(step) for step in one.undo],
         "by_hand": "; ".join(hand_command(step) for step in one.undo),
         "queue": queue_file(one.probe),
+        "rank": _rank(one.tunable),
+        "write": _written(one.probe),
     }
+
+
+def _rank(identity: str) -> int:
+    return restore_rank(identity.removeprefix("sysctl:"))
+
+
+def _written(probe: Probe) -> str | None:
+    """The command that writes ``$2`` into what the probe reads; None where that is no file."""
+    if not isinstance(probe, ReadFile):
+        return None
+    return _step(WriteFile(probe.path, _ARGUMENT, probe.identity)).replace(shell_quote(_ARGUMENT), '"$2"', 1)
 
 
 def queue_file(probe: Probe) -> str | None:
@@ -245,6 +270,9 @@ def _moved(one: Bystander, after: str) -> dict[str, object]:
         "before": one.before,
         "after": after,
         "keeps": one.keeps,
+        "coupled": one.coupled,
+        "rank": _rank(one.tunable),
+        "write": _written(one.probe),
         "resets": one.resets,
         "goes": isinstance(one.probe, ReadFile),
         "by_hand": "; ".join(hand_command(step) for step in one.undo),

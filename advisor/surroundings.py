@@ -37,7 +37,7 @@ Standing = Mapping[str, str | Missing]
 
 def standing_of(host: Host, bystanders: Iterable[Bystander]) -> Standing:
     """To be asked before the first change is put back."""
-    return {one.tunable: observe(host, one.probe) for one in bystanders}
+    return {one.tunable: observe(host, one.probe) for one in bystanders if not one.coupled}
 
 
 def restore_surroundings(
@@ -48,6 +48,8 @@ def restore_surroundings(
     states = {one.what: one.state for one in outcomes}
     found: list[Outcome | None] = []
     for one in plan.bystanders:
+        if one.coupled:
+            continue
         before_undo = standing[one.tunable]
         if not one.resets:
             found.append(_restore_moved(host, one, after.get(one.tunable), before_undo))

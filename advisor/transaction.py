@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from advisor import __version__
+from advisor.coupled import Coupled, settle_changes
 from advisor.errors import AdvisorError, CommandError, NotRestoredError, RefusedError, RestoredError
 from advisor.host import Host, Missing, PutFile, observe
 from advisor.journal import (
@@ -46,6 +47,7 @@ from advisor.reserve import ignore_errors, release
 from advisor.script import hand_command, queue_file, rollback_script
 from advisor.surroundings import Outcome as Outcome
 from advisor.surroundings import give_back, restore_surroundings, standing_of
+from advisor.tunables.sysctl_group import can_move, coupled_among, is_moved
 from advisor.watchdog import Outcome as Watched
 from advisor.watchdog import TakenOverError, Watchdog, not_started, session
 
@@ -356,6 +358,7 @@ def _carry_out(
 ) -> Mapping[str, str]:
     """Gives what moved along, and its values."""
     expected = _Expected(host, plan.changes)
+    left: set[str] = set()
     for change in plan.changes:
         watchdog.check()
         expected.check(change)
@@ -366,12 +369,14 @@ def _carry_out(
         why = _set(host, change)
         watchdog.check()
         if why is not None:
+            left.add(change.tunable)
             journal.write(Left(change.tunable, why))
             progress(f"{change.tunable}: left, the kernel manages it ({why})")
         elif change.steps:
             journal.write(Done(change.tunable, _read_back(host, change)))
         expected.note(change)
     at.what = None
+    settle_changes(host, [one for one in plan.changes if one.tunable not in left])
     _give_back(host, plan.bystanders)
     if gate is not None:
         watchdog.extend(_GATE_SECONDS)
@@ -393,6 +398,10 @@ def _carry_out(
         if not change.steps:
             at.what = change.tunable
             journal.write(Done(change.tunable, _read_back(host, change)))
+    for change in plan.changes:
+        # A later step may have changed it.
+        if change.steps and change.tunable not in left:
+            _read_back(host, change)
     moved = {one.tunable: live for one in plan.bystanders if isinstance(live := observe(host, one.probe), str)}
     watchdog.check()
     journal.write(Applied(time.time(), moved))
@@ -408,7 +417,8 @@ class _Expected:
 
     def __init__(self, host: Host, changes: tuple[Change, ...]) -> None:
         self._host = host
-        self._moving = [one for one in changes if one.tunable.startswith(_MOVING)]
+        among = coupled_among([one.tunable for one in changes])
+        self._moving = [one for one in changes if one.tunable.startswith(_MOVING) or one.tunable in among]
         self._moved: dict[str, str | Missing] = {}
 
     def check(self, change: Change) -> None:
@@ -424,14 +434,14 @@ class _Expected:
 
     def note(self, change: Change) -> None:
         """After a step: what it may have moved is looked at."""
-        if change in self._moving:
-            for one in self._moving[self._moving.index(change) + 1 :]:
+        if change in self._moving or any(can_move(change.tunable, one.tunable) for one in self._moving):
+            for one in self._moving:
                 self._moved[one.tunable] = observe(self._host, one.probe)
 
 
 def _is_begun(name: str, announced: Collection[str] | None) -> bool:
     """Whether a transaction that was cut off may have changed an item: it came to it, or to one that moves it."""
-    if announced is None or name in announced:
+    if announced is None or name in announced or is_moved(name, announced):
         return True
     return name.startswith(_MOVING) and any(one.startswith("link:") for one in announced)
 
@@ -752,11 +762,12 @@ def _restore(
     restored_files = {one.what for one in outcomes if one.state == "restored"}
     if restored_files:
         outcomes += _reload_again(host, plan.files)
-    standing = standing_of(host, plan.bystanders)
+    standing, coupled = standing_of(host, plan.bystanders), Coupled(host, plan)
     for change in reversed(plan.changes):
         check()
         is_begun = _is_begun(change.tunable, announced)
-        outcome = _restore_value(host, change, force=force or change.tunable == force_one, is_begun=is_begun)
+        is_own = change.tunable == force_one or coupled.is_own(change, (one.what for one in outcomes))
+        outcome = _restore_value(host, change, force=force or is_own, is_begun=is_begun)
         if outcome.state == "already" and not change.undo and change.persist in restored_files:
             # The file and its reload were what brought the value about, and back.
             outcome = Outcome(change.tunable, "restored", f"{change.after} → {change.before}")
@@ -764,6 +775,8 @@ def _restore(
     check()
     outcomes = _tried_again(host, plan, outcomes)
     outcomes += restore_surroundings(host, plan, outcomes, bystanders_after or {}, standing, force=force)
+    again = coupled.restore(outcomes, bystanders_after or {}, force=force)
+    outcomes = [one for one in outcomes if one.what not in {other.what for other in again}] + again
     if taken is not None:
         outcomes += (*give_back(host, taken.beside.given), *taken.outcomes)
     check()

@@ -22,6 +22,7 @@ from advisor.planning.records import Change, FileChange, Plan
 from advisor.reserve import needed_bytes
 from advisor.script import printf_lines, script_context
 from advisor.tunables import FileEdit
+from advisor.tunables.sysctl_group import can_move, coupled_among
 from advisor.workflow import plan_profiles
 
 _BASE: Final = (
@@ -69,11 +70,13 @@ def _context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:
     assert isinstance(files, list)
     for number, (value, change) in enumerate(zip(values, reversed(plan.changes), strict=True), 1):
         value.update(number=number, **_named(change.tunable), **_entries(change))
-    for value in values:
-        value["later"] = []
-    moving = [value for value in reversed(values) if str(value["name"]).startswith(("link:", "irq:"))]
-    for place, value in enumerate(moving):
-        value["later"] = [one["number"] for one in moving[place + 1 :]]
+    together = coupled_among([one.tunable for one in plan.changes])
+    in_order = list(reversed(values))
+    for place, value in enumerate(in_order):
+        value["together"] = value["name"] in together
+        value["later"] = [
+            one["number"] for one in in_order[place + 1 :] if _can_move(str(value["name"]), str(one["name"]))
+        ]
     for number, one in enumerate(moved, len(values) + 1):
         one.update(number=number, **_named(one["name"]))
     for number, (file, made) in enumerate(zip(files, reversed(plan.files), strict=True), 1):
@@ -91,6 +94,11 @@ def _context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:
         "rollback_pieces": tuple(_rollback_pieces(shared, moved, token)),
         "watch_pieces": tuple(_watch_pieces(token, persists=plan.persists)),
     }
+
+
+def _can_move(name: str, other: str) -> bool:
+    links = ("link:", "irq:")
+    return (name.startswith(links) and other.startswith(links)) or can_move(name, other)
 
 
 def _reserve_bytes(plan: Plan, shared: Mapping[str, object], moved: list[dict[str, object]]) -> int:

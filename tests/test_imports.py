@@ -27,7 +27,7 @@ ORDER = [
     {"planning"},
     {"interchange"},
     {"script", "templating", "reserve", "journal", "signals", "snapshot", "watchdog"},
-    {"coexistence", "surroundings", "later", "beside", "layers", "transaction", "gate"},
+    {"coexistence", "surroundings", "coupled", "later", "beside", "layers", "transaction", "gate"},
     {"workflow", "history"},
     {"transaction_script"},
     {"interchange.export"},

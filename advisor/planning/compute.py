@@ -75,7 +75,9 @@ def make_plan(
         machine_id=facts.host.machine_id,
         changes=tuple(changes),
         files=files,
-        bystanders=(*_bystanders(changes, facts), *_siblings(changes, seen), *_kept(changes, facts, neighbours or {})),
+        bystanders=_once(
+            *_bystanders(changes, facts), *_siblings(changes, seen), *_kept(changes, facts, neighbours or {})
+        ),
         skipped=tuple(sorted(not_done, key=lambda one: (one.tunable, one.reason))),
         notes=tuple(
             dict.fromkeys(
@@ -94,6 +96,11 @@ def make_plan(
         claims=tuple(claims),
         claimed_files=tuple(file for file in found if file.before == file.after and file.path in held.files),
     )
+
+
+def _once(*bystanders: Bystander) -> tuple[Bystander, ...]:
+    """Each tunable once: links and sysctls can name the same one."""
+    return tuple({one.tunable: one for one in reversed(bystanders)}.values())[::-1]
 
 
 def _is_claim(target: Target, outcome: Change | Skipped, observed: Observed, held: Held) -> bool:
@@ -354,7 +361,7 @@ def _siblings(changes: Sequence[Change], seen: Observations) -> Iterator[Bystand
             if one.tunable not in told and (one.resets or one.tunable not in own):
                 told.add(one.tunable)
                 probe, undo = bound_probe(one.probe, around.identity), bound_steps(one.undo, around.identity)
-                yield Bystander(one.tunable, one.before, probe, undo, resets=one.resets)
+                yield Bystander(one.tunable, one.before, probe, undo, resets=one.resets, coupled=one.coupled)
 
 
 def _notes(changes: Sequence[Change], seen: Observations, facts: Facts) -> Iterator[str]:

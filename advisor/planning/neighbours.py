@@ -14,9 +14,8 @@ from advisor.facts.links import Link
 from advisor.host import Host, Probe, ReadCommand, Run, observe
 from advisor.planning.links import bystander_links
 from advisor.planning.records import Bystander, Change
-
-IPV6_MTU_BYTES = 1280
-"""The least that IPv6 asks of a link (RFC 8200 section 5)."""
+from advisor.tunables.link import IPV6_MTU_BYTES
+from advisor.tunables.sysctl import coupled_siblings
 
 Neighbours = Mapping[str, tuple[Bystander, ...]]
 """By the name of the link."""
@@ -42,6 +41,9 @@ def _recorded(host: Host, link: str) -> Iterator[Bystander]:
         before = observe(host, probe)
         if isinstance(before, str) and before:
             yield Bystander(f"link:{link}:{what}", before, probe, tuple(undo(link, before)), keeps=True)
+    # The kernel sets it to the link's MTU with each new one.
+    for one in coupled_siblings(host, (f"net.ipv6.conf.{link.replace('.', '/')}.mtu",)):
+        yield Bystander(one.tunable, one.before, one.probe, one.undo, coupled=True)
 
 
 def _addresses(link: str) -> Probe:
@@ -86,7 +88,7 @@ def ipv6_notes(changes: Iterable[Change]) -> Iterator[str]:
         link, setting = change.tunable.split(":")[1:3] if change.tunable.startswith("link:") else ("", "")
         if setting == "mtu" and int(change.after) < IPV6_MTU_BYTES <= int(change.before):
             yield (
-                f"{link}: below {IPV6_MTU_BYTES} bytes the kernel takes IPv6 off the link. Its lasting addresses and "
-                f"routes come back with the rollback; /proc/sys/net/ipv6/conf/{link}, what is set by hand of its "
-                "neighbours, and the flags and lifetimes of its addresses do not"
+                f"{link}: below {IPV6_MTU_BYTES} bytes the kernel removes IPv6 from the link. Its lasting addresses, "
+                "routes and settings in /proc/sys/net/ipv6 are restored with the rollback; neighbours that were added by "
+                "hand, and the flags and lifetimes of its addresses, are not"
             )

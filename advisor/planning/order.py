@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from advisor.tunables.sysctl_group import restore_rank
+
 # What comes first: it resets what follows (nr_requests), or bounds it (preread_bypass_threshold).
 _FIRST: Final = (":scheduler", ":stripe_cache_size")
 
 
 def rank_of(identity: str) -> int:
-    """0 for most, 1 for settings of a block device that another one of it must come before."""
+    """0 for most, more for what another setting of the same device, or a wider sysctl of the same group, changes."""
+    if identity.startswith("sysctl:net."):
+        return restore_rank(identity.removeprefix("sysctl:"))
     return 1 if identity.startswith(("block:", "md:")) and not identity.endswith(_FIRST) else 0

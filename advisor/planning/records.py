@@ -115,6 +115,9 @@ class Bystander(msgspec.Struct, frozen=True):
     resets: bool = False
     """Going back sets it anew, too: what it then reads is nobody's wish, and it is given back and read back. Without
     ``undo`` there is no command that could."""
+    coupled: bool = False
+    """A sysctl that the kernel changes together with another one, by the change and by its rollback: it is restored to
+    what it was before, or to what it was set to since."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -171,6 +174,7 @@ class Plan(msgspec.Struct, frozen=True):
         for name in ("claims", "claimed_files", "instead_of"):
             if not getattr(self, name):
                 body = body.replace(b',"%s":[]' % name.encode(), b"")
+        body = body.replace(b',"coupled":false', b"")
         return hashlib.sha256(body).hexdigest()
 
 

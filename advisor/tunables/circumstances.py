@@ -34,7 +34,8 @@ def choice_words(choices: Iterable[str]) -> str:
 class Sibling(msgspec.Struct, frozen=True):
     """Another tunable that the kernel moves along with a change; ``undo`` brings ``before`` back, where anything does.
 
-    ``resets``: it is set anew both ways, by the change and by going back.
+    ``resets``: it is set anew both ways, by the change and by going back. ``coupled``: a sysctl of the group of the one
+    that is changed.
     """
 
     tunable: str
@@ -42,6 +43,7 @@ class Sibling(msgspec.Struct, frozen=True):
     probe: Probe
     undo: tuple[Step, ...]
     resets: bool = False
+    coupled: bool = False
 
 
 class Circumstances(msgspec.Struct, frozen=True):

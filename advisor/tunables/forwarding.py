@@ -1,9 +1,7 @@
-"""What the kernel moves along with the forwarding of packets: the switches of single links, and offloads.
+"""What the kernel changes with the forwarding of packets besides other sysctls, which `sysctl_group` names.
 
-``net.ipv4.ip_forward`` (the same as ``net.ipv4.conf.all.forwarding``) sets the switch of every link anew, and
-``conf.all.accept_redirects`` to its opposite; ``net.ipv6.conf.all.forwarding`` sets every link's. Where forwarding
-begins, the kernel switches large receive offload off for good, as joined packets cannot be sent on: inet_forward_change
-and dev_disable_lro in the kernel's source.
+Where forwarding begins, the kernel switches large receive offload off for good, as joined packets cannot be sent on:
+inet_forward_change and dev_disable_lro in the kernel's source.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from advisor.host import Host, Missing, Step, WriteFile
+from advisor.host import Host, Missing
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.link_driver import sibling
 from advisor.tunables.link_feature import LinkFeature
@@ -23,20 +21,15 @@ _KEY: Final = re.compile(
 _LRO: Final = "rx-lro"
 
 
-def is_forwarding(key: str) -> bool:
-    return _KEY.fullmatch(key) is not None
-
-
-def forwarding_circumstances(host: Host, key: str, before: str, after: str, *, back: tuple[Step, ...]) -> Circumstances:
-    """``back`` are the steps that write the value before; what they set anew is given back with them."""
+def forwarding_circumstances(host: Host, key: str, before: str) -> Circumstances:
+    """What goes beyond other sysctls where ``key`` is a switch of forwarding; nothing for all other keys."""
     found = _KEY.fullmatch(key)
-    if found is None or before == after:
+    if found is None or before != "0":
         return Circumstances()
     is_all = found["short"] is not None or found["link"] == "all"
     links = host.names("/sys/class/net") if is_all else (found["link"].replace("/", "."),)
-    siblings = tuple(_lro(host, links)) if before == "0" else ()
-    undo = (*back, *_switches(host, found["version"] or "ipv4", before)) if is_all else None
-    return Circumstances(undo=undo, siblings=siblings, notes=_notes(siblings))
+    siblings = tuple(_lro(host, links))
+    return Circumstances(siblings=siblings, notes=_notes(siblings))
 
 
 def _lro(host: Host, links: tuple[str, ...]) -> Iterator[Sibling]:
@@ -44,18 +37,6 @@ def _lro(host: Host, links: tuple[str, ...]) -> Iterator[Sibling]:
         changeable = host.ethtool(name, "changeable")
         if not isinstance(changeable, Missing) and changeable.get(_LRO):
             yield from (one for one in sibling(host, LinkFeature(name, _LRO)) if one.before == "on")
-
-
-def _switches(host: Host, version: str, before: str) -> Iterator[Step]:
-    """What does not come back by itself: switches that are not as the one for all, and whether redirects are taken."""
-    base = f"/proc/sys/net/{version}/conf"
-    redirects = host.read(f"{base}/all/accept_redirects")
-    if version == "ipv4" and isinstance(redirects, str):
-        yield WriteFile(f"{base}/all/accept_redirects", redirects)
-    for name in host.names(base):
-        live = host.read(f"{base}/{name}/forwarding")
-        if name != "all" and isinstance(live, str) and live != before:
-            yield WriteFile(f"{base}/{name}/forwarding", live)
 
 
 def _notes(siblings: tuple[Sibling, ...]) -> tuple[str, ...]:

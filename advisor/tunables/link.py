@@ -16,10 +16,14 @@ from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_driver import sibling
 from advisor.tunables.link_ring import LinkRing
+from advisor.tunables.sysctl import coupled_siblings
+from advisor.tunables.sysctl_group import ipv6_keys
 from advisor.tunables.tunable import Effect, Risk
 
 _NAME = re.compile(r"[^\s/:\0]{1,15}", re.ASCII)
 _MAX_NAME_BYTES = 15
+IPV6_MTU_BYTES = 1280
+"""The least that IPv6 asks of a link (RFC 8200 section 5); below it the kernel removes all that IPv6 has of it."""
 
 
 class LinkMtu(msgspec.Struct, frozen=True):
@@ -60,14 +64,18 @@ class LinkMtu(msgspec.Struct, frozen=True):
         return persist_mtu(host, self.link, value)
 
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        """Drivers that use several buffers for a large packet round their rings for it, and not back (vmxnet3)."""
+        """Drivers that use several buffers for a large packet round their rings for it, and not back (vmxnet3);
+        where the MTU is too small for IPv6, the link's settings below net.ipv6 are set to their defaults."""
         from advisor.tunables.link_persist import persistence_notes
 
         notes = persistence_notes(host, self.link, after)
         if before == after:
             return Circumstances(notes=notes)
         rings = (LinkRing(self.link, key) for key in LinkRing.keys)
-        return Circumstances(siblings=tuple(one for ring in rings for one in sibling(host, ring)), notes=notes)
+        siblings = [one for ring in rings for one in sibling(host, ring)]
+        if before.isdecimal() and int(after) < IPV6_MTU_BYTES <= int(before):
+            siblings += coupled_siblings(host, ipv6_keys(host, self.link))
+        return Circumstances(siblings=tuple(siblings), notes=notes)
 
 
 def _is_name(name: str) -> bool:

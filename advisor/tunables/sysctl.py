@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -10,9 +11,10 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.forwarding import forwarding_circumstances, is_forwarding
+from advisor.tunables.forwarding import forwarding_circumstances
 from advisor.tunables.own_files import with_last_word
 from advisor.tunables.programs import refused_sysctl
+from advisor.tunables.sysctl_group import ZEROING, group_of
 from advisor.tunables.sysctl_value import canonical, out_of_bounds
 from advisor.tunables.tunable import Effect, Risk
 
@@ -21,13 +23,7 @@ _AT_SOCKET_CREATION = re.compile(
     r"net\.core\.[rw]mem_(default|max)|net\.ipv4\.tcp_[rw]mem|net\.ipv4\.tcp_congestion_control"
 )
 
-# One limit in two units: the kernel zeroes the one when the other is written (admin-guide/sysctl/vm).
-_TWINS = {
-    "vm.dirty_bytes": "vm.dirty_ratio",
-    "vm.dirty_ratio": "vm.dirty_bytes",
-    "vm.dirty_background_bytes": "vm.dirty_background_ratio",
-    "vm.dirty_background_ratio": "vm.dirty_background_bytes",
-}
+_TWINS = {one: other for pair in ZEROING for one, other in (pair, pair[::-1])}
 
 
 def sysctl_path(key: str) -> str:
@@ -102,10 +98,12 @@ class Sysctl(msgspec.Struct, frozen=True):
         return with_last_word(host, edit, profile, also=twins)
 
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        if is_forwarding(self.key):
-            return forwarding_circumstances(host, self.key, before, after, back=self.steps(before))
-        if self.twin is None or before == after:
+        if before == after:
             return Circumstances()
+        if self.twin is None:
+            siblings = tuple(coupled_siblings(host, group_of(host, self.key)))
+            around = forwarding_circumstances(host, self.key, before)
+            return msgspec.structs.replace(around, siblings=(*siblings, *around.siblings))
         twin = Sysctl(self.twin)
         live = observe(host, twin.probe)
         if isinstance(live, Missing):
@@ -122,3 +120,12 @@ class Sysctl(msgspec.Struct, frozen=True):
         ratio = twin if twin.key.endswith("_ratio") else self
         # Both were zero. Bytes cannot be; a ratio can, but only one that changes zeroes the bytes.
         return (*ratio.steps("1"), *ratio.steps("0"))
+
+
+def coupled_siblings(host: Host, keys: Iterable[str]) -> Iterator[Sibling]:
+    """Those of the keys that can be read and set, each with its value now."""
+    for key in keys:
+        one = Sysctl(key)
+        live = observe(host, one.probe) if _is_key(key) and not refused_sysctl(key) else None
+        if isinstance(live, str) and live:
+            yield Sibling(one.id, live, one.probe, one.steps(live), coupled=True)

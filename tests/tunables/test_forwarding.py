@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.host import Host, MemoryFiles, Missing, NoCommands, WriteFile
+from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.host.ethtool import Answer
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.sysctl import Sysctl
@@ -35,7 +35,7 @@ def around(key: str, before: str, after: str) -> Circumstances:
 
 
 def moved(found: Circumstances) -> dict[str, str]:
-    return {one.tunable: one.before for one in found.siblings}
+    return {one.tunable: one.before for one in found.siblings if not one.coupled}
 
 
 ALL_LRO = {"link:eth0:feature.rx-lro": "on", "link:v.7:feature.rx-lro": "on"}
@@ -64,19 +64,16 @@ def test_where_forwarding_begins_large_receive_offload_ends(key: str, siblings: 
     assert around(key, "0", "0") == Circumstances()
 
 
-def test_going_back_gives_each_link_what_it_had() -> None:
-    def written(key: str, before: str) -> dict[str, str]:
-        undo = around(key, before, "1" if before == "0" else "0").undo
-        assert undo is not None
-        return {step.path: step.value for step in undo if isinstance(step, WriteFile)}
+def test_the_group_of_a_switch_is_what_the_kernel_sets_with_it() -> None:
+    def group(key: str) -> dict[str, str]:
+        return {one.tunable: one.before for one in around(key, "0", "1").siblings if one.coupled}
 
-    assert list(written("net.ipv4.ip_forward", "0").items()) == [
-        ("/proc/sys/net/ipv4/ip_forward", "0"),
-        (f"{CONF}/all/accept_redirects", "0"),
-        (f"{CONF}/eth1/forwarding", "1"),
+    assert list(group("net.ipv4.ip_forward").items()) == [
+        ("sysctl:net.ipv4.conf.all.forwarding", "0"),
+        ("sysctl:net.ipv4.conf.all.accept_redirects", "0"),
+        ("sysctl:net.ipv4.conf.default.forwarding", "0"),
+        ("sysctl:net.ipv4.conf.eth0.forwarding", "0"),
+        ("sysctl:net.ipv4.conf.eth1.forwarding", "1"),
     ]
-    assert written("net.ipv6.conf.all.forwarding", "0") == {
-        "/proc/sys/net/ipv6/conf/all/forwarding": "0",
-        "/proc/sys/net/ipv6/conf/eth0/forwarding": "1",
-    }
-    assert around("net.ipv4.conf.eth0.forwarding", "0", "1").undo is None
+    assert group("net.ipv6.conf.all.forwarding") == {"sysctl:net.ipv6.conf.eth0.forwarding": "1"}
+    assert group("net.ipv4.conf.eth0.forwarding") == group("net.ipv4.conf.all.rp_filter") == {}

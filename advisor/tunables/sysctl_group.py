@@ -1,0 +1,152 @@
+"""Sysctls that the kernel changes together with another one: one value in two units, and what ``all`` or ``default``
+copies to the links.
+
+Sources: net/ipv4/devinet.c (inet_forward_change, devinet_copy_dflt_conf), net/ipv6/addrconf.c (addrconf_sysctl_*,
+addrconf_notify), net/core/neighbour.c (neigh_copy_dflt_parms), net/mptcp/ctrl.c, mm/util.c of the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from advisor.host import Host
+
+# One limit in two units: the kernel zeroes the one when the other is written (admin-guide/sysctl/vm).
+ZEROING: Final = (
+    ("vm.dirty_bytes", "vm.dirty_ratio"),
+    ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
+    ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
+)
+
+# One value under two names, or in two units of which the second is the finer.
+_PAIRS: Final = (
+    ("net.ipv4.route.gc_min_interval", "net.ipv4.route.gc_min_interval_ms"),
+    ("net.ipv6.route.gc_min_interval", "net.ipv6.route.gc_min_interval_ms"),
+    ("net.mptcp.pm_type", "net.mptcp.path_manager"),
+    ("net.nf_conntrack_max", "net.netfilter.nf_conntrack_max"),
+)
+_FINER: Final = {
+    "base_reachable_time": "base_reachable_time_ms",
+    "retrans_time": "retrans_time_ms",
+    "unres_qlen": "unres_qlen_bytes",
+}
+# One that sets another of the same link.
+_SETS: Final = {"stable_secret": ("addr_gen_mode",), "forwarding": ("force_forwarding",)}
+_SET: Final = frozenset(name for names in _SETS.values() for name in names)
+_COARSER: Final = {fine: coarse for coarse, fine in _FINER.items()}
+
+_PER_LINK: Final = re.compile(
+    r"net\.(?P<version>ipv[46])\.(?P<table>conf|neigh)\.(?P<scope>[^.]+)\.(?P<attribute>[^.]+)"
+)
+_IPV6: Final = re.compile(r"sysctl:net\.ipv6\.(conf|neigh)\.([^.]+)\.[^.]+")
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """A key of a table that has an entry for each link."""
+
+    version: str
+    table: str
+    scope: str
+    attribute: str
+
+
+def _place(key: str) -> _Place | None:
+    if key == "net.ipv4.ip_forward":
+        return _Place("ipv4", "conf", "all", "forwarding")
+    found = _PER_LINK.fullmatch(key)
+    return None if found is None else _Place(**found.groupdict())
+
+
+def _other_of_pair(key: str) -> str | None:
+    return next((other for pair in _PAIRS if key in pair for other in pair if other != key), None)
+
+
+def _attributes(one: _Place) -> Iterator[str]:
+    """What a write of an attribute can change, in any scope that it reaches."""
+    yield one.attribute
+    if one.table == "neigh":
+        yield from (table[one.attribute] for table in (_FINER, _COARSER) if one.attribute in table)
+    yield from _SETS.get(one.attribute, ())
+
+
+def _is_moved_key(key: str, other: str) -> bool:
+    if key == other:
+        return False
+    if _other_of_pair(key) == other:
+        return True
+    one, two = _place(key), _place(other)
+    if one is None or two is None or (one.version, one.table) != (two.version, two.table):
+        return False
+    if (one.version, one.scope, one.attribute) == ("ipv4", "all", "forwarding") and two.attribute == "accept_redirects":
+        return two.scope == "all"
+    if one.scope == "all" and one.version == "ipv4" and one.attribute != "forwarding":
+        # The kernel combines these with a link's own when it uses them, and copies them nowhere.
+        return False
+    is_reached = one.scope in ("all", two.scope) or (one.scope == "default" and two.scope != "all")
+    return is_reached and two.attribute in set(_attributes(one))
+
+
+def can_move(tunable: str, other: str) -> bool:
+    """Whether setting the one tunable can change the other, a sysctl; both by id, read from their names alone."""
+    if tunable.startswith("link:"):
+        # A new MTU sets the link's IPv6 MTU; one below 1280 bytes removes all that IPv6 has of the link.
+        return tunable.endswith(":mtu") and _IPV6.fullmatch(other) is not None
+    if not (tunable.startswith("sysctl:") and other.startswith("sysctl:")):
+        return False
+    return _is_moved_key(tunable.removeprefix("sysctl:"), other.removeprefix("sysctl:"))
+
+
+def is_moved(tunable: str, names: Iterable[str]) -> bool:
+    """Whether setting one of ``names`` can change this tunable."""
+    return tunable.startswith("sysctl:net.") and any(can_move(name, tunable) for name in names)
+
+
+def coupled_among(names: Collection[str]) -> frozenset[str]:
+    """Those of the tunables that setting another of them can change."""
+    return frozenset(one for one in names if is_moved(one, names))
+
+
+def group_of(host: Host, key: str) -> tuple[str, ...]:
+    """The other keys that a write of ``key`` can change on this host, in the order in which they are to be restored."""
+    found = {one for one in _candidates(host, key) if _is_moved_key(key, one)}
+    return tuple(sorted(found, key=lambda one: (restore_rank(one), one)))
+
+
+def _candidates(host: Host, key: str) -> Iterator[str]:
+    other = _other_of_pair(key)
+    if other is not None:
+        yield other
+    one = _place(key)
+    if one is None:
+        return
+    attributes = set(_attributes(one))
+    if (one.version, one.attribute) == ("ipv4", "forwarding"):
+        yield "net.ipv4.ip_forward"
+        attributes.add("accept_redirects")
+    for scope in host.names(f"/proc/sys/net/{one.version}/{one.table}"):
+        # A dot in a name is a slash in a key.
+        yield from (f"net.{one.version}.{one.table}.{scope.replace('.', '/')}.{name}" for name in attributes)
+
+
+def ipv6_keys(host: Host, link: str) -> tuple[str, ...]:
+    """All that IPv6 keeps of one link, in the order in which it is to be restored."""
+    found = [
+        f"net.ipv6.{table}.{link.replace('.', '/')}.{name}"
+        for table in ("conf", "neigh")
+        for name in host.names(f"/proc/sys/net/ipv6/{table}/{link}")
+    ]
+    return tuple(sorted(found, key=lambda one: (restore_rank(one), one)))
+
+
+def restore_rank(key: str) -> int:
+    """The wider first, and of two units the coarser: what comes later then has the last word. 0 for what is no part of
+    a group."""
+    one = _place(key)
+    if one is None:
+        return 1 if any(key == fine for _, fine in _PAIRS) else 0
+    is_later = one.attribute in _COARSER or one.attribute in _SET or one.attribute == "accept_redirects"
+    return {"all": 2, "default": 4}.get(one.scope, 6) + is_later
