@@ -89,6 +89,6 @@ def ipv6_notes(changes: Iterable[Change]) -> Iterator[str]:
         if setting == "mtu" and int(change.after) < IPV6_MTU_BYTES <= int(change.before):
             yield (
                 f"{link}: below {IPV6_MTU_BYTES} bytes the kernel removes IPv6 from the link. Its lasting addresses, "
-                "routes and settings in /proc/sys/net/ipv6 are restored with the rollback; neighbours that were added by "
-                "hand, and the flags and lifetimes of its addresses, are not"
+                "routes and settings in /proc/sys/net/ipv6 are restored with the rollback; neighbours that were added "
+                "by hand, and the flags and lifetimes of its addresses, are not"
             )

@@ -137,9 +137,8 @@ def run_pair(pair: Mapping[str, str], where: Path, before: dict[str, bytes], *, 
         with store.lock():
             record = apply_plan(host, plan, store)
         is_applied = True
-        wrong = {
-            key: live for key, value in pair.items() if (live := " ".join(path_of(key).read_text().split())) != value
-        }
+        read = {key: " ".join(path_of(key).read_text().split()) for key in pair}
+        wrong = {key: live for key, live in read.items() if live != pair[key]}
         if wrong:
             return f"applied, but reads {wrong}"
         if by_script:
@@ -154,7 +153,7 @@ def run_pair(pair: Mapping[str, str], where: Path, before: dict[str, bytes], *, 
             return said
     except AdvisorError as error:
         if error.exit_code != 4:
-            return f"{error.exit_code}: {error.message} {error.items}"
+            return f"{error.exit_code}: {error.message}"
     finally:
         shutil.rmtree(where, ignore_errors=True)
     after = read_all(list(before))
