@@ -30,6 +30,7 @@ from advisor.host import (
 from advisor.host.link_text import printed
 from advisor.host.steps import QDISC_HANDLES
 from advisor.planning.records import Bystander, Change, FileChange, Plan
+from advisor.tunables.link_mark import link_of
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
 
 _ARGUMENT = "@argument@"
@@ -189,6 +190,8 @@ def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str,
         "moved": [_moved(one, bystanders_after.get(one.tunable, "")) for one in plan.bystanders],
         "coupled": [one.tunable for one in coupled_changes(plan)],
         "can_move": can_move,
+        "links": plan.links,
+        "link_of": link_of,
         "files": [_file(file) for file in reversed(plan.files)],
         "reload": [_step(step) for step in dict.fromkeys(step for file in plan.files for step in file.reload)],
         "forms": _forms(probes) + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
@@ -225,6 +228,7 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
             ],
             moved=[],
             coupled=[],
+            links=[],
             forms=_forms([one[2] for one in listed])
             + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
             qdisc_handles=QDISC_HANDLES,

@@ -47,6 +47,7 @@ from advisor.reserve import ignore_errors, release
 from advisor.script import hand_command, queue_file, rollback_script
 from advisor.surroundings import Outcome as Outcome
 from advisor.surroundings import give_back, restore_surroundings, standing_of
+from advisor.tunables.link_mark import foreign_links, link_of
 from advisor.tunables.sysctl_group import can_move, coupled_among, is_moved
 from advisor.watchdog import Outcome as Watched
 from advisor.watchdog import TakenOverError, Watchdog, not_started, session
@@ -320,6 +321,8 @@ def _preflight(host: Host, plan: Plan) -> None:
     machine = host.read("/etc/machine-id")
     if plan.machine_id is not None and machine != plan.machine_id:
         raise RefusedError("the plan was made for another host (its machine-id differs)")
+    for why in foreign_links(host, plan.links).values():
+        raise RefusedError(f"changed since the plan was made: {why}", hint="make the plan again")
     for change in (*plan.changes, *plan.claims):
         live = observe(host, change.probe)
         if isinstance(live, Missing):
@@ -361,6 +364,7 @@ def _carry_out(
     left: set[str] = set()
     for change in plan.changes:
         watchdog.check()
+        _check_link(host, plan, change)
         expected.check(change)
         at.announce(change.tunable)
         journal.write(Doing(change.tunable))
@@ -406,6 +410,13 @@ def _carry_out(
     watchdog.check()
     journal.write(Applied(time.time(), moved))
     return moved
+
+
+def _check_link(host: Host, plan: Plan, change: Change) -> None:
+    """The link is the one that the plan was made for. Raises CommandError."""
+    own = [mark for mark in plan.links if mark.name == link_of(change.tunable)]
+    for why in foreign_links(host, own).values():
+        raise CommandError(f"{change.tunable}: {why}", hint="make the plan again")
 
 
 _MOVING: Final = ("link:", "irq:")
@@ -762,6 +773,13 @@ def _restore(
     restored_files = {one.what for one in outcomes if one.state == "restored"}
     if restored_files:
         outcomes += _reload_again(host, plan.files)
+    foreign = foreign_links(host, plan.links)
+    outcomes += [
+        Outcome(change.tunable, "failed", foreign[name])
+        for change in reversed(plan.changes)
+        if (name := link_of(change.tunable) or "") in foreign
+    ]
+    plan = _without_links(plan, foreign)
     standing, coupled = standing_of(host, plan.bystanders), Coupled(host, plan)
     for change in reversed(plan.changes):
         check()
@@ -782,6 +800,17 @@ def _restore(
     check()
     _note(journal, Undone(time.time(), _kept_of(outcomes), taken.passed if taken else ()))
     return tuple(outcomes)
+
+
+def _without_links(plan: Plan, names: Collection[str]) -> Plan:
+    """The plan without what is of these links."""
+    if not names:
+        return plan
+    return msgspec.structs.replace(
+        plan,
+        changes=tuple(one for one in plan.changes if link_of(one.tunable) not in names),
+        bystanders=tuple(one for one in plan.bystanders if link_of(one.tunable) not in names),
+    )
 
 
 def _kept_of(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
@@ -865,7 +894,11 @@ def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
     last one counts."""
     in_force = [record for record in records if record.is_in_force]
     changes = {name: (record.id, change) for record in in_force for name, change in values_of(record).items()}
-    drifted = [_value_drift(host, identity, change, in_force) for identity, change in changes.values()]
+    foreign = {record.id: foreign_links(host, record.plan.links) for record in in_force}
+    drifted = [
+        _foreign_drift(identity, change, foreign[identity]) or _value_drift(host, identity, change, in_force)
+        for identity, change in changes.values()
+    ]
     files: dict[str, Drift] = {}
     for record in in_force:
         for path, file in files_of(record).items():
@@ -874,6 +907,11 @@ def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
                 files[path] = drift
     drifted += files.values()
     return tuple(sorted((one for one in drifted if one is not None), key=lambda one: one.what))
+
+
+def _foreign_drift(identity: str, change: Change, foreign: Mapping[str, str]) -> Drift | None:
+    why = foreign.get(link_of(change.tunable) or "")
+    return None if why is None else Drift(identity, change.tunable, change.after, None, f"cannot be read: {why}")
 
 
 def _value_drift(host: Host, identity: str, change: Change, in_force: Iterable[Record]) -> Drift | None:

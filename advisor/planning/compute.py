@@ -22,6 +22,7 @@ from advisor.planning.twins import reads_later, renumbered_irqs, rivals, twin_no
 from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
 from advisor.tunables.circumstances import bound_probe, bound_steps
 from advisor.tunables.link import LinkMtu
+from advisor.tunables.link_mark import link_of
 from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.sysctl_value import canonical
 from advisor.tunables.tunable import Sense
@@ -70,14 +71,18 @@ def make_plan(
     found = [] if runtime_only else list(_files((*changes, *claims), seen))
     files = tuple(file for file in found if file.before != file.after)
     guard_notes = check_guards(guards, changes, facts)
+    bystanders = _once(
+        *_bystanders(changes, facts), *_siblings(changes, seen), *_kept(changes, facts, neighbours or {})
+    )
+    tunables = [one.tunable for one in (*changes, *claims)] + [one.tunable for one in bystanders]
+    used = set(map(link_of, tunables))
     return Plan(
         profiles=profiles,
         machine_id=facts.host.machine_id,
         changes=tuple(changes),
         files=files,
-        bystanders=_once(
-            *_bystanders(changes, facts), *_siblings(changes, seen), *_kept(changes, facts, neighbours or {})
-        ),
+        bystanders=bystanders,
+        links=tuple(mark for mark in seen.links if mark.name in used),
         skipped=tuple(sorted(not_done, key=lambda one: (one.tunable, one.reason))),
         notes=tuple(
             dict.fromkeys(

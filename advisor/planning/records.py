@@ -9,6 +9,7 @@ import msgspec
 from advisor.host import Probe, PutFile, Run, Step
 from advisor.redaction import for_display
 from advisor.tunables import Effect, FileEdit, Risk
+from advisor.tunables.link_mark import LinkMark
 from advisor.tunables.tunable import Sense
 
 SkipState = Literal["in-place", "would-lower", "kept", "not-applicable", "by-hand", "blocked", "overridden", "unknown"]
@@ -140,6 +141,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Files of transactions in force that say already what this one wants said; ``before`` is ``after``."""
     instead_of: tuple[str, ...] = ()
     """Transactions that this one takes the place of."""
+    links: tuple[LinkMark, ...] = ()
+    """What tells the links of this plan from others that may get their names."""
 
     @property
     def is_empty(self) -> bool:
@@ -171,7 +174,7 @@ class Plan(msgspec.Struct, frozen=True):
         import hashlib
 
         body = msgspec.json.encode(self, order="deterministic")
-        for name in ("claims", "claimed_files", "instead_of"):
+        for name in ("claims", "claimed_files", "instead_of", "links"):
             if not getattr(self, name):
                 body = body.replace(b',"%s":[]' % name.encode(), b"")
         body = body.replace(b',"coupled":false', b"")
