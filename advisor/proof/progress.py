@@ -103,7 +103,7 @@ def plan_lines(event: ProgressEvent) -> tuple[str, ...]:
         return (f"Plan: at most {event.pairs} pairs, about {duration(event.seconds_left)}.",)
     return (
         _plan_line(event, plan),
-        f"Time: at most {duration(plan.predicted_seconds)}; repeats of contaminated {_noun(plan)}s come on top.",
+        f"Time: about {duration(plan.predicted_seconds)}; repeats of contaminated {_noun(plan)}s come on top.",
         _bytes_line(plan),
         "No figure is shown before the end, so that nobody stops at a lucky moment.",
     )
@@ -168,8 +168,8 @@ def sequence_words(block: int) -> str:
 
 
 def time_left(event: ProgressEvent) -> str:
-    """``at most 3 min 5 s left``."""
-    return f"at most {duration(event.seconds_left)} left"
+    """``about 3 min 5 s left``: an estimate, for how long a switch takes shows only as the session goes on."""
+    return f"about {duration(event.seconds_left)} left"
 
 
 def duration(seconds: float) -> str:

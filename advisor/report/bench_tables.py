@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.proof.series import KNEE_SHARE, Bench, Measured, Sweep
 from advisor.proof.workloads import WORKLOADS, split_threads
 from advisor.report.arms import bar_words
-from advisor.report.layout import Page, Span, columns
+from advisor.report.layout import Page, Span, columns, listed
 from advisor.report.proof_numbers import figure
 
 _BAR_WIDTH: Final = 20
@@ -32,6 +32,9 @@ def add_sweeps(page: Page, bench: Bench) -> None:
             )
         _add_aligned(page, rows, left=(2,))
         page.add(knee_words(sweep), indent=2)
+        doubt = doubt_words(sweep, known)
+        if doubt:
+            page.add(doubt, indent=2)
 
 
 def knee_words(sweep: Sweep) -> str:
@@ -40,6 +43,25 @@ def knee_words(sweep: Sweep) -> str:
         last = sweep.threads[-1]
         return f"No knee up to {last} threads: the largest number is needed for {KNEE_SHARE:.0%} of the best."
     return f"Knee at {sweep.knee} threads: the fewest with {KNEE_SHARE:.0%} of the best median."
+
+
+def doubt_words(sweep: Sweep, known: Mapping[str, Measured]) -> str:
+    """Where fewer threads than the knee may be as good: their interval reaches that of the best. Else empty."""
+    rows = [(threads, known[f"{sweep.workload}@{threads}"]) for threads in sweep.threads]
+    best = max(rows, key=lambda row: row[1].median or 0.0)[1]
+    if best.interval is None:
+        return ""
+    below = sweep.knee or sweep.threads[-1]
+    also = [
+        str(at) for at, one in rows if at < below and one.interval is not None and one.interval[1] >= best.interval[0]
+    ]
+    if not also:
+        return ""
+    noun = "thread" if also == ["1"] else "threads"
+    return (
+        f"With {listed(also)} {noun} the interval reaches that of the best: where the knee lies is not certain. More"
+        " rounds narrow the intervals."
+    )
 
 
 def add_pattern_table(page: Page, bench: Bench) -> None:

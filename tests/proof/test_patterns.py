@@ -8,6 +8,7 @@ import resource
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from advisor.errors import RefusedError, UsageError
@@ -20,7 +21,7 @@ from advisor.proof.series import Bench, Measured, sweeps_of
 from advisor.proof.sizes import file_size, parse_size, thread_counts
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get
 from advisor.report.bench import bench_text
-from advisor.report.bench_tables import knee_words
+from advisor.report.bench_tables import doubt_words, knee_words
 from advisor.report.layout import columns
 from advisor.report.proof_words import workload_title
 
@@ -116,6 +117,19 @@ def test_the_knee_is_the_fewest_threads_with_nearly_the_best(medians: tuple[floa
     (found,) = sweeps_of([*reversed(points), measured("beegfs.storagebench", 1.0)])
     assert (found.threads, found.medians, found.knee) == ((1, 2, 4, 8), medians, knee)
     assert ("Knee at" in knee_words(found)) == (knee is not None)
+
+
+@pytest.mark.parametrize(("low", "says"), [((90.0, 110.0), True), ((90.0, 96.0), False)])
+def test_a_knee_that_noise_may_have_made_is_said_to_be_uncertain(low: tuple[float, float], says: bool) -> None:
+    points = [
+        msgspec.structs.replace(measured(f"beegfs.storagebench@{threads}", median), interval=interval)
+        for threads, median, interval in ((1, 93.0, low), (2, 120.0, (105.0, 130.0)), (4, 118.0, (100.0, 125.0)))
+    ]
+    (found,) = sweeps_of(points)
+    words = doubt_words(found, {one.name: one for one in points})
+    assert found.knee == 2
+    assert words.startswith("With 1 thread the interval reaches") == says
+    assert bool(words) == says
 
 
 def test_one_number_of_threads_is_no_sweep() -> None:

@@ -82,7 +82,7 @@ def conduct(fake_fio: FakeFio, host: Host, disk: Path, progress: Progress) -> Sp
 def test_the_plan_names_pairs_looks_time_and_bytes() -> None:
     assert told(plan(schedule(WRITE))) == [
         "Plan: at most 24 pairs of 2 s runs, judged after 8, 16 and 24.",
-        "Time: at most 4 min 14 s; repeats of contaminated pairs come on top.",
+        "Time: about 4 min 14 s; repeats of contaminated pairs come on top.",
         "Bytes: at most 7.77 GiB written (scratch file 512 MiB), limit 8 GiB.",
         "No figure is shown before the end, so that nobody stops at a lucky moment.",
     ]
@@ -114,17 +114,17 @@ def test_the_plan_fits_a_narrow_terminal(mode: ModeName, budget_seconds: float) 
 def test_where_nobody_looks_on_there_is_one_line_for_each_stage_and_pair() -> None:
     lines = told(event("scratch"), event("warm-up"), event("pair", 1), event("pair", 2, 3.4), event("restore"))
     assert lines == [
-        "filling the scratch file, at most 1 min 5 s left",
-        "warming up, at most 1 min 5 s left",
-        "pair 1 of 24, at most 1 min 5 s left",
-        "pair 2 of 24, at most 3 s left",
+        "filling the scratch file, about 1 min 5 s left",
+        "warming up, about 1 min 5 s left",
+        "pair 1 of 24, about 1 min 5 s left",
+        "pair 2 of 24, about 3 s left",
         "putting the host back as it was",
     ]
 
 
 def test_lamps_say_what_contaminated_the_pair_before() -> None:
     line = told(event("pair", 3, 9.0, "disk", "steal"))[0]
-    assert line == "pair 3 of 24, at most 9 s left; the last one was contaminated: disk, steal"
+    assert line == "pair 3 of 24, about 9 s left; the last one was contaminated: disk, steal"
 
 
 def test_all_lamps_at_once_fit_a_line() -> None:
@@ -149,7 +149,7 @@ def test_a_whole_session_is_told_without_a_figure(fake_fio: FakeFio, host: Host,
     lines: list[str] = []
     conduct(fake_fio, host, disk, shown_to(lines.append))
     assert [line for line in lines if line.startswith("pair ")] == [
-        line for number, line in enumerate(lines[7:15], 1) if line.startswith(f"pair {number} of 8, at most ")
+        line for number, line in enumerate(lines[7:15], 1) if line.startswith(f"pair {number} of 8, about ")
     ]
     assert len(lines) == 4 + 3 + 8 + 1
     assert not [line for line in lines if FIGURES.search(line)]
@@ -213,9 +213,9 @@ def test_on_a_terminal_one_line_rewrites_itself_below_the_plan(terminal: Termina
     lines = told(plan(schedule()), event("warm-up"), event("pair", 1), event("pair", 2), stream=terminal.stream)
     assert len(lines) == 4, "the plan stays"
     assert terminal.shown() == (
-        "warming up, at most 1 min 5 s left\n"
-        "\x1b[A\r\x1b[Kpair 1 of 24, at most 1 min 5 s left\n"
-        "\x1b[A\r\x1b[Kpair 2 of 24, at most 1 min 5 s left\n"
+        "warming up, about 1 min 5 s left\n"
+        "\x1b[A\r\x1b[Kpair 1 of 24, about 1 min 5 s left\n"
+        "\x1b[A\r\x1b[Kpair 2 of 24, about 1 min 5 s left\n"
     )
 
 
@@ -232,8 +232,8 @@ def test_a_line_never_wraps_as_only_its_end_would_be_rewritten(terminal: Termina
 def test_a_terminal_that_cannot_move_its_cursor_gets_lines(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     assert told(event("pair", 1), event("pair", 2), stream=terminal.stream) == [
-        "pair 1 of 24, at most 1 min 5 s left",
-        "pair 2 of 24, at most 1 min 5 s left",
+        "pair 1 of 24, about 1 min 5 s left",
+        "pair 2 of 24, about 1 min 5 s left",
     ]
 
 
