@@ -61,7 +61,7 @@ _ENDED: Final[Mapping[Ended, str]] = {
     "bytes": N_("the byte budget was used up"),
 }
 _ARMS: Final = N_("before: the host as it was, arm A; after: with the profile, arm B")
-AGAIN: Final = N_("To measure again in the same order (as root):")
+AGAIN: Final = N_("To measure again in the same order:")
 _CLASSES: Final[Mapping[ToggleClass, str]] = {
     "T0": "acts at once",
     "T1": "acts on new sockets, sessions or mounts",

@@ -229,7 +229,7 @@ Session
   fio    fio-3.33, runs of 2 s
   begun  2024-05-17T12:00:00+00:00, took 3 min 21 s
 
-To measure again in the same order (as root):
+To measure again in the same order:
   advisor prove storage --target=/srv --workload=infoscale.4k-rand-r100 \\
     --seed=1
 """
