@@ -124,7 +124,9 @@ def test_nothing_is_fetched_and_nothing_is_run(name: str) -> None:
         assert not {key for key in attributes if key.startswith("on") or key in ("src", "style", "srcset")}
         if "href" in attributes:
             assert (attributes["href"] or "").removeprefix("#") in ids
-    assert not re.search(r"url\(|@import|https?:|//", page.replace("<!DOCTYPE html>", ""))
+    # the policy names the style sheet by its hash, in base64, which may hold two slashes
+    text = re.sub(r"'sha256-[A-Za-z0-9+/=]+'", "", page.replace("<!DOCTYPE html>", ""))
+    assert not re.search(r"url\(|@import|https?:|//", text)
 
 
 def test_the_policy_allows_this_style_sheet_and_nothing_else() -> None:
