@@ -60,8 +60,8 @@ def account_notes(quotas: Sequence[AccountQuota]) -> Iterator[str]:
     for one in quotas:
         if one.own is None and (one.unit == "IOPS" or one.share >= NEAR):
             yield (
-                f"quota “{one.name}”: the declared volumes have {one.provisioned:,g} {one.unit}, {_against(one)}. All "
-                "volumes of the account in the region count together, those of a mirror's other member too. The "
+                f"quota “{one.name}”: the declared volumes have {one.provisioned:,.10g} {one.unit}, {_against(one)}. "
+                "All volumes of the account in the region count together, those of a mirror's other member too. The "
                 f"account's own quota is unknown; ask: {one.command}"
             )
 

@@ -7,8 +7,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from advisor.ceilings.account import AccountQuota, account_notes
 from advisor.ceilings.host_ceiling import STAGES, binding_of, shares_of
-from advisor.ceilings.host_records import Binding, Ceiling, Direction, HostStage, Role, StageSum
+from advisor.ceilings.host_records import Binding, Ceiling, Direction, HostStage, IopsBinding, Role, StageSum
 
 Part = Literal["server", "client", "other"]
 """What a host counts as: of the storage, of those who use it, or of neither."""
@@ -29,9 +30,11 @@ class Cluster(msgspec.Struct, frozen=True):
 
     cluster: Ceiling
     hosts: tuple[ClusterHost, ...]
+    account_quotas: tuple[AccountQuota, ...] = ()
+    """What the declared volumes of all hosts have of the quotas of one account."""
 
 
-def cluster_of(ceilings: Iterable[tuple[str, Ceiling]]) -> Cluster:
+def cluster_of(ceilings: Iterable[tuple[str, Ceiling]], quotas: tuple[AccountQuota, ...] = ()) -> Cluster:
     """Of named hosts. Where some are seen to serve storage, those of which nothing says so count as neither."""
     listed = tuple(ceilings)
     has_servers = any(one.role == "server" and one.paths for _, one in listed)
@@ -46,6 +49,9 @@ def cluster_of(ceilings: Iterable[tuple[str, Ceiling]]) -> Cluster:
     reads, writes = (_total(servers, clients, way) for way in ("read", "write"))
     bound_reads = _binding(servers, clients, "read", stages, reads)
     bound_writes = _binding(servers, clients, "write", stages, writes)
+    unlimited = tuple(f"{one.name}:{part}" for one in servers for part in one.host.iops_unknown_of)
+    at_most = [_sum(_at_most(one.host, way) for one in servers) if unlimited else None for way in ("read", "write")]
+    machines = {one.host.machine for one in servers if one.host.machine}
     return Cluster(
         Ceiling(
             read_mb_s=reads,
@@ -57,10 +63,37 @@ def cluster_of(ceilings: Iterable[tuple[str, Ceiling]]) -> Cluster:
             read_iops=_sum(one.host.read_iops for one in servers),
             write_iops=_sum(one.host.write_iops for one in servers),
             paths=tuple(f"{one.name}:{path}" for one in servers for path in one.host.paths),
-            notes=tuple(_notes(hosts, servers, clients)),
+            notes=(*_notes(hosts, servers, clients), *account_notes(quotas)),
+            machine=machines.pop() if len(machines) == 1 else None,
+            iops_binds=_iops_binding(servers, "read"),
+            write_iops_binds=_iops_binding(servers, "write"),
+            read_iops_at_most=at_most[0],
+            write_iops_at_most=at_most[1],
+            iops_unknown_of=unlimited,
         ),
         hosts,
+        quotas,
     )
+
+
+def _at_most(one: Ceiling, way: str) -> float | None:
+    known: float | None = getattr(one, f"{way}_iops")
+    other: float | None = getattr(one, f"{way}_iops_at_most")
+    return other if known is None else known
+
+
+def _iops_binding(servers: Sequence[ClusterHost], way: Direction) -> IopsBinding | None:
+    """The stage that binds the most of the servers' IOPS; next is what they reach where it sets no limit to any."""
+    name = "iops_binds" if way == "read" else "write_iops_binds"
+    bound = [(one, value, found) for one in servers if (found := getattr(one.host, name)) is not None
+             and (value := _at_most(one.host, way)) is not None]  # fmt: skip
+    if not bound or len(bound) < len(servers):
+        return None
+    share = shares_of((found.stage, [f"{one.name}:{name}" for name in found.members], value)
+                      for one, value, found in bound)[0]  # fmt: skip
+    lifted = _sum(found.next_iops if found.stage == share.stage else value for _one, value, found in bound)
+    following = [found.next_stage for _one, _value, found in bound if found.stage == share.stage and found.next_stage]
+    return IopsBinding(share.stage, share.members, lifted, following[0] if lifted is not None and following else None)
 
 
 def _part(one: Ceiling, has_servers: bool) -> Part:
@@ -106,6 +139,11 @@ def _stage(stage: HostStage, found: Sequence[tuple[str, StageSum]]) -> StageSum:
         return msgspec.structs.replace(found[0][1], members=())
     members = tuple(f"{name}:{member}" for name, one in counted for member in one.members)
     figures = [_sum(getattr(one, name) for _, one in counted) for name in _FIGURES]
+    if stage == "quota":
+        once = [max((value for _, one in counted if (value := getattr(one, name)) is not None), default=None)
+                for name in _FIGURES]  # fmt: skip
+        why = "as declared; one account has it once for all its hosts"
+        return msgspec.convert(_fields(stage, members[:1], once, "known", why), StageSum)
     unknown = [(name, one) for name, one in counted if one.known in ("unknown", "partly")]
     if unknown:
         who = f"{unknown[0][0]}{f' and {len(unknown) - 1} more' if len(unknown) > 1 else ''}"
@@ -172,6 +210,12 @@ def _notes(
     hosts: Sequence[ClusterHost], servers: Sequence[ClusterHost], clients: Sequence[ClusterHost]
 ) -> Iterable[str]:
     yield "a sum is reached only where the load falls evenly on all servers, and on all of their targets"
+    stages = {one.host.binds.stage for one in servers if one.host.binds}
+    if len(stages) > 1:
+        yield (
+            "the servers are bound by different stages: the ceiling is the sum of what each one reaches by itself, "
+            "below the sum of every stage"
+        )
     unknown = [one.name for one in servers if one.host.read_mb_s is None and one.host.write_mb_s is None]
     if unknown:
         yield f"no ceiling is known of {', '.join(unknown[:4])}, so none of the cluster"

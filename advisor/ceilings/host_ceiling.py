@@ -21,7 +21,7 @@ from advisor.ceilings.figures import Figures, Quantity, both_ways, lowest
 from advisor.ceilings.flow import Most, Part, most
 from advisor.ceilings.front import Front, physical
 from advisor.ceilings.hired import Hired, hired_machine
-from advisor.ceilings.host_records import Binding, Ceiling, HostKnown, HostStage, Share, StageSum
+from advisor.ceilings.host_records import Binding, Ceiling, HostKnown, HostStage, IopsBinding, Share, StageSum
 from advisor.ceilings.links import EMULATED, has_timestamps, wire_ceiling, wire_of
 from advisor.ceilings.machines import Given
 from advisor.ceilings.media import Media
@@ -41,6 +41,7 @@ _MB: Final[tuple[Quantity, ...]] = ("read_mb_per_s", "write_mb_per_s")
 _IOPS: Final[tuple[Quantity, ...]] = ("read_iops", "write_iops")
 _SYSTEM: Final = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/var/log", "/tmp", "/opt", "[SWAP]"})
 _FABRICS: Final = (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics"))
+_ROUNDING: Final = 1 - 1e-6
 _MEMORY: Final = "no file of the kernel tells the memory channels and their speed"
 _PROCESSOR: Final = "what file systems, checksums and the network stack cost depends on the load: measure it"
 
@@ -107,6 +108,9 @@ class _Host:
         found = {quantity: most(self.numbers, parts[quantity]) for quantity in parts} if self.numbers else {}
         stages = tuple(self._stages(carriers, parts))
         reads, writes = (self._binding(quantity, found.get(quantity), parts, stages) for quantity in _MB)
+        unlimited = self._unknown_iops(carriers)
+        read_iops, write_iops = (_value(found.get(quantity)) for quantity in _IOPS)
+        iops_binds = [self._iops_binding(quantity, found.get(quantity), parts) for quantity in _IOPS]
         return Ceiling(
             read_mb_s=_value(found.get("read_mb_per_s")),
             write_mb_s=_value(found.get("write_mb_per_s")),
@@ -114,8 +118,8 @@ class _Host:
             write_binds=writes,
             stages=stages,
             role=self.front.role,
-            read_iops=_value(found.get("read_iops")),
-            write_iops=_value(found.get("write_iops")),
+            read_iops=None if unlimited else read_iops,
+            write_iops=None if unlimited else write_iops,
             paths=tuple(self.paths[at].name for at in self.numbers),
             notes=tuple(
                 dict.fromkeys(
@@ -128,7 +132,22 @@ class _Host:
                     )
                 )
             ),
+            machine=self._machine_words() if any(one.stage == "instance" for one in carriers) else None,
+            iops_binds=iops_binds[0],
+            write_iops_binds=iops_binds[1],
+            read_iops_at_most=read_iops if unlimited else None,
+            write_iops_at_most=write_iops if unlimited else None,
+            iops_unknown_of=unlimited,
         )
+
+    def _unknown_iops(self, carriers: Sequence[_Carrier]) -> tuple[str, ...]:
+        """The machine where its IOPS are not known: it has a limit, and a total without it would be no ceiling."""
+        return tuple(
+            one.name for one in carriers if one.stage == "instance" and not math.isfinite(one.carries.read_iops)
+        )
+
+    def _machine_words(self) -> str:
+        return "Azure VM" if self.hired.provider == "azure" else "EC2 instance"
 
     def _metadata_words(self) -> Iterator[str]:
         names = [path.name for path in self.paths if path.is_metadata]
@@ -233,8 +252,9 @@ class _Host:
             return
         one = self.hired.machine.volumes if self.hired.machine else None
         carries = volume_figures(one.mb_per_s, one.iops) if one else Figures()
-        name = self.hired.name or "EC2 instance"
-        yield _Carrier("instance", name, (name,), carries, disks=volumes)
+        name = self.hired.name
+        members = (name,) if name else ()
+        yield _Carrier("instance", name or f"{self._machine_words()} of unknown type", members, carries, disks=volumes)
         quota = self.declared.quota
         counted = frozenset(
             name for name in volumes if (said := self.media.declared(name)) is not None and said.type in PROVISIONED
@@ -321,17 +341,21 @@ class _Host:
         if stage == "pcie" and not mine:
             return "unknown", "no width and speed of a PCI Express link above a drive can be read"
         unknown = [one for one in mine if not one.carries.is_limit and self._is_in(one, wanted)]
+        if unknown and stage == "instance":
+            return "unknown", f"its limits are not known: {self._why_unknown(stage, unknown[0])}"
         if unknown:
             names = _few([", ".join(one.members) or one.name for one in unknown])
             why = f"not known of {names}: {self._why_unknown(stage, unknown[0])}"
             return ("partly" if figures else "unknown"), why
+        if stage == "instance" and self._unknown_iops(mine):
+            return "known", f"{_ADDED[stage]}; its IOPS are not known"
         return "known", _ADDED[stage]
 
     def _why_unknown(self, stage: HostStage, one: _Carrier) -> str:
         if stage == "media":
             return self.media.why_unknown(min(one.disks))
         if stage == "instance":
-            return "the type is not in the table" if self.hired.name else "the firmware does not tell the type"
+            return "the type is not in the tables" if self.hired.name else "the firmware does not tell the type"
         if stage == "network":
             links = physical(one.members, self.facts)
             carried = [wire_of(link, timestamps=True) for link in links]
@@ -353,9 +377,23 @@ class _Host:
         shares = shares_of((bound.stage, bound.members, bound.share) for bound in found.bounds)
         stage = shares[0].stage
         rest = [part for part in parts[quantity] if part.stage != stage]
-        lifted = _value(most(self.numbers, rest))
+        lifted = most(self.numbers, rest)
         name = "read_mb_s" if quantity == "read_mb_per_s" else "write_mb_s"
-        return binding_of(shares, stages, name, lifted)
+        binding = binding_of(shares, stages, name, _value(lifted))
+        following = _stage_of(lifted)
+        if lifted is None or following is None or lifted.value >= (binding.next_mb_s or math.inf) * _ROUNDING:
+            return binding
+        # A stage's own sum may be out of reach of this host's paths: next is what they reach.
+        return msgspec.structs.replace(binding, next_mb_s=lifted.value, next_stage=following)
+
+    def _iops_binding(
+        self, quantity: Quantity, found: Most | None, parts: Mapping[Quantity, Sequence[Part]]
+    ) -> IopsBinding | None:
+        if found is None or not found.bounds:
+            return None
+        share = shares_of((bound.stage, bound.members, bound.share) for bound in found.bounds)[0]
+        lifted = most(self.numbers, [part for part in parts[quantity] if part.stage != share.stage])
+        return IopsBinding(share.stage, share.members, _value(lifted), _stage_of(lifted))
 
 
 def shares_of(found: Iterable[tuple[str, Iterable[str], float]]) -> tuple[Share, ...]:
@@ -375,6 +413,13 @@ def shares_of(found: Iterable[tuple[str, Iterable[str], float]]) -> tuple[Share,
             tuple[Share, ...],
         )
     )
+
+
+def _stage_of(found: Most | None) -> HostStage | None:
+    """The stage with the largest share."""
+    if found is None or not found.bounds:
+        return None
+    return shares_of((bound.stage, bound.members, bound.share) for bound in found.bounds)[0].stage
 
 
 def binding_of(shares: Sequence[Share], stages: Sequence[StageSum], name: str, lifted: float | None) -> Binding:

@@ -42,8 +42,9 @@ class Binding(msgspec.Struct, frozen=True):
     """The stage that binds. Where several do, each for a part of the paths, it is that of the largest share; ``shares``
     has them all, and they add up to the ceiling.
 
-    ``next_mb_s`` is the sum of ``next_stage``, the lowest of the other stages that are known; ``lifted_mb_s`` what all
-    carries together where the binding stage sets no limit. Both None where nothing else is known.
+    ``lifted_mb_s`` is what all carries together where the binding stage sets no limit. ``next_mb_s`` is the same of a
+    host, with ``next_stage`` that binds then; of a cluster it is the sum of the lowest of the other stages that are
+    known. Both None where nothing else is known.
     """
 
     stage: HostStage
@@ -52,6 +53,16 @@ class Binding(msgspec.Struct, frozen=True):
     next_stage: HostStage | None = None
     lifted_mb_s: float | None = None
     shares: tuple[Share, ...] = ()
+
+
+class IopsBinding(msgspec.Struct, frozen=True):
+    """The stage that binds the IOPS. ``next_iops`` is what is reached where it sets no limit, ``next_stage`` what binds
+    then; both None where nothing else is known."""
+
+    stage: HostStage
+    members: tuple[str, ...]
+    next_iops: float | None = None
+    next_stage: HostStage | None = None
 
 
 class MeasuredShare(msgspec.Struct, frozen=True):
@@ -81,6 +92,16 @@ class Ceiling(msgspec.Struct, frozen=True):
     paths: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     measured: tuple[MeasuredShare, ...] = ()
+    machine: str | None = None
+    """What the stage ``instance`` is: an EC2 instance, an Azure VM; None off the cloud."""
+    iops_binds: IopsBinding | None = None
+    """Of reads: what binds ``read_iops``, or ``read_iops_at_most`` where that is not known."""
+    write_iops_binds: IopsBinding | None = None
+    read_iops_at_most: float | None = None
+    """What the other stages carry, where ``read_iops`` is not known as a shared part's IOPS are not."""
+    write_iops_at_most: float | None = None
+    iops_unknown_of: tuple[str, ...] = ()
+    """The shared parts with an IOPS limit that is not known."""
 
 
 class PathFigures(msgspec.Struct, frozen=True):

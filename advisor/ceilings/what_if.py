@@ -125,7 +125,14 @@ def with_what_if(limits: Limits, scene: Scene, changes: Sequence[Change]) -> Lim
     assert after.host is not None
     is_changed = any(
         not _is_same(getattr(limits.host, name), getattr(after.host, name))
-        for name in ("read_mb_s", "write_mb_s", "read_iops", "write_iops")
+        for name in (
+            "read_mb_s",
+            "write_mb_s",
+            "read_iops",
+            "write_iops",
+            "read_iops_at_most",
+            "write_iops_at_most",
+        )
     )
     notes = tuple(note for note in (*after.notes, *after.host.notes) if note not in (*limits.notes, *limits.host.notes))
     found = WhatIf(given, after.host, is_changed, tuple(_path_changes(limits, after)), notes)
@@ -136,14 +143,28 @@ def _path_changes(before: Limits, after: Limits) -> Iterable[PathChange]:
     olds, news = (
         {one.name: _figures(one) for one in limits.paths if one.kind == "storage"} for limits in (before, after)
     )
+    unknown = [
+        {one.name: _unknown_iops(one) for one in limits.paths if one.kind == "storage"} for limits in (before, after)
+    ]
     for name in dict.fromkeys((*olds, *news)):
         old, new = olds.get(name), news.get(name)
+        if unknown[0].get(name) != unknown[1].get(name) and old and new:
+            # A figure without the machine's limit is no match for one with it.
+            old, new = (
+                msgspec.structs.replace(one, read_iops=None, write_iops=None) if those[name] else one
+                for one, those in zip((old, new), unknown, strict=True)
+            )
         if (
             old is None
             or new is None
             or not all(map(_is_same, msgspec.structs.astuple(old), msgspec.structs.astuple(new)))
         ):
             yield PathChange(name, old, new)
+
+
+def _unknown_iops(path: Path) -> bool:
+    """Whether the machine's limit of IOPS, which every path to its volumes has, is not known."""
+    return any(one.stage == "instance" and one.sustained.read_iops is None for one in path.ceilings)
 
 
 def _figures(path: Path) -> PathFigures:

@@ -83,9 +83,9 @@ def limits(
                     f"--volumes {name}=: no such host among {len(names)}", hint=", ".join(sorted(names)[:8])
                 )
         progress = show_progress("read") if len(sources) > _MANY else lambda done, total: None
-        found, unread = gather_ceilings(sources, declared, of_host, progress)
+        found, unread, quotas = gather_ceilings(sources, declared, of_host, progress)
     failed = {**failed, **unread}
-    cluster = cluster_of(found)
+    cluster = cluster_of(found, quotas)
     if given:
         cluster = msgspec.structs.replace(cluster, cluster=with_measured(cluster.cluster, given))
     if as_json:

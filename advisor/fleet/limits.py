@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from advisor.ceilings.declared import Declared
+import msgspec
+
+from advisor.ceilings.account import AccountQuota, account_quotas
+from advisor.ceilings.declared import Declared, DeclaredVolume
 from advisor.ceilings.front import read_front
 from advisor.ceilings.host_ceiling import with_host
 from advisor.ceilings.host_records import Ceiling
+from advisor.ceilings.media import Media
 from advisor.ceilings.paths import limits_of
 from advisor.ceilings.surroundings import read_surroundings
 from advisor.errors import AdvisorError, InvalidInputError
@@ -27,26 +31,31 @@ def gather_ceilings(
     declared: Declared,
     of_host: Mapping[str, Declared],
     progress: Progress = lambda done, total: None,
-) -> tuple[tuple[tuple[str, Ceiling], ...], dict[str, str]]:
-    """The ceiling of each host by its name, and those that could not be read with the reason. ``of_host`` is what is
-    declared of one host, ``declared`` of all others."""
+) -> tuple[tuple[tuple[str, Ceiling], ...], dict[str, str], tuple[AccountQuota, ...]]:
+    """The ceiling of each host by its name, those that could not be read with the reason, and what the volumes of all
+    have of the account's quotas. ``of_host`` is what is declared of one host, ``declared`` of all others."""
     found: list[tuple[str, Ceiling]] = []
     failed: dict[str, str] = {}
+    bought: dict[str, DeclaredVolume] = {}
     for done, source in enumerate(sources, 1):
         try:
-            one = read_ceiling(Path(source.path), of_host.get(source.name, declared))
+            one, volumes = read_ceiling(Path(source.path), of_host.get(source.name, declared))
         except AdvisorError as error:
             failed[source.name] = error.message
         except (OSError, MemoryError) as error:
             failed[source.name] = f"{source.path}: {error or 'too large for this memory'}"
         else:
             found.append((source.name, one))
+            # A volume that is attached to several hosts is bought once.
+            bought |= {each.volume_id or f"{source.name}:{name}": each for name, each in volumes.items()}
         progress(done, len(sources))
-    return tuple(found), failed
+    every = msgspec.structs.replace(declared, volume=tuple(bought.values()))
+    return tuple(found), failed, account_quotas(every)
 
 
-def read_ceiling(path: Path, declared: Declared) -> Ceiling:
-    """Of a snapshot, of what the capture script printed, or of a tree of captured files."""
+def read_ceiling(path: Path, declared: Declared) -> tuple[Ceiling, dict[str, DeclaredVolume]]:
+    """Of a snapshot, of what the capture script printed, or of a tree of captured files; with what is declared of its
+    disks."""
     if path.is_dir():
         if not any((path / name).is_dir() for name in ("proc", "sys")):
             raise InvalidInputError(f"{path}: holds neither proc nor sys")
@@ -57,4 +66,6 @@ def read_ceiling(path: Path, declared: Declared) -> Ceiling:
     around = read_surroundings(host, facts)
     limits = with_host(limits_of(facts, around, declared), facts, around, declared, read_front(host, facts))
     assert limits.host is not None
-    return limits.host
+    media = Media(facts, declared)
+    volumes = {disk.name: one for disk in facts.disks if (one := media.declared(disk.name)) is not None}
+    return limits.host, volumes

@@ -36,7 +36,7 @@ def fleet_limits_text(cluster: Cluster, failed: Mapping[str, str], *, width: int
 
 def _row(one: ClusterHost) -> tuple[Piece, ...]:
     bindings = (one.host.binds, one.host.write_binds)
-    stages = tuple(dict.fromkeys(stage_words(each.stage) for each in bindings if each))
+    stages = tuple(dict.fromkeys(stage_words(each.stage, one.host.machine) for each in bindings if each))
     if not one.host.paths:
         return one.name, _(_PARTS[one.part]), "-", "-", _("no storage")
     return one.name, _(_PARTS[one.part]), figure(one.host.read_mb_s), figure(one.host.write_mb_s), " / ".join(stages)

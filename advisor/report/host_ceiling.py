@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from advisor.ceilings.host_records import Binding, Ceiling, HostStage, MeasuredShare, StageSum
+from advisor.ceilings.host_records import Binding, Ceiling, HostStage, IopsBinding, MeasuredShare, StageSum
 from advisor.report.layout import Page, Piece, Span
 from advisor.report.words import ranked, runs
 from advisor.words import N_, _
@@ -13,13 +13,14 @@ from advisor.words import N_, _
 STAGE_WORDS: Final[dict[HostStage, str]] = {
     "media": N_("drives and volumes"),
     "pcie": N_("PCI Express"),
-    "instance": N_("EC2 instance"),
+    "instance": N_("cloud machine"),
     "quota": N_("account quota"),
     "network": N_("links"),
     "clients": N_("links of the clients"),
     "memory": N_("memory"),
     "processor": N_("processors"),
 }
+N_("EC2 instance"), N_("Azure VM")
 _SAME: Final = 0.005
 """Figures that differ by less are one."""
 
@@ -28,26 +29,50 @@ def add_ceiling(page: Page, ceiling: Ceiling, title: str) -> None:
     """A heading, the stages with their sums, what binds, what was measured, and what the figures rest on."""
     page.heading(title)
     page.add(_("All data paths at once; what they share counts once. Unknown stages may lie lower."), indent=2)
-    binding = {one.stage for one in (ceiling.binds, ceiling.write_binds) if one}
     head = tuple(Span(word, "dim") for word in (_("stage"), _("reads MB/s"), _("writes MB/s"), _("what was added up")))
-    page.table([head, *(_row(one, is_binding=one.stage in binding) for one in ceiling.stages)], indent=2)
+    rows = (_row(one, _mark(one.stage, ceiling), ceiling.machine) for one in ceiling.stages)
+    page.table([head, *rows], indent=2)
     page.labelled(list(_rows(ceiling)), indent=2)
     for note in ceiling.notes:
         page.add(note, indent=2, hang=2)
 
 
-def _row(one: StageSum, *, is_binding: bool) -> tuple[Piece, ...]:
-    name = stage_words(one.stage)
-    title = Span(f"{name} ({_('binds')})", "bold") if is_binding else name
+def _mark(stage: HostStage, ceiling: Ceiling) -> str | None:
+    """What a stage binds: all, one way, or a part where different stages bind different paths or hosts."""
+    ways = [
+        (_("binds reads"), _("binds reads in part"), ceiling.binds if ceiling.read_mb_s is not None else None),
+        (_("binds writes"), _("binds writes in part"), ceiling.write_binds),
+    ]
+    known = [way for way in ways if way[2] is not None]
+    mine = [(all_of, part) for all_of, part, one in known if one and stage in _shares(one)]
+    is_part = any(one and stage in (shares := _shares(one)) and len(shares) > 1 for _all, _part, one in known)
+    if not mine:
+        return None
+    if len(mine) == len(known):
+        return _("binds in part") if is_part else _("binds")
+    return mine[0][1] if is_part else mine[0][0]
+
+
+def _shares(one: Binding) -> set[HostStage]:
+    return {share.stage for share in one.shares} or {one.stage}
+
+
+def _row(one: StageSum, mark: str | None, machine: str | None) -> tuple[Piece, ...]:
+    name = stage_words(one.stage, machine)
+    title = Span(f"{name} ({mark})", "bold") if mark else name
     names = f"{members_words(one.members)}: " if one.members else ""
     why = f"{names}{one.why}"
     if one.known == "not-counted":
         return title, "-", "-", why
+    if one.known == "known" and one.read_mb_s is None and one.write_mb_s is None and one.read_iops is not None:
+        return title, "-", "-", f"{why}: {_('{value} IOPS').format(value=f'{one.read_iops:,.0f}')}"
     return title, figure(one.read_mb_s), figure(one.write_mb_s), why
 
 
-def stage_words(stage: HostStage) -> str:
-    """The words for a stage."""
+def stage_words(stage: HostStage, machine: str | None = None) -> str:
+    """The words for a stage; ``machine`` is what the stage ``instance`` is on this host."""
+    if stage == "instance" and machine:
+        return _(machine)
     return _(STAGE_WORDS[stage])
 
 
@@ -69,34 +94,80 @@ def _rows(ceiling: Ceiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     if ceiling.read_mb_s is None and ceiling.write_mb_s is None:
         yield _("ceiling"), (_("unknown: no stage is known of every path"),)
     elif ceiling.read_mb_s == ceiling.write_mb_s and one and other and _next(one) == _next(other):
-        yield _("ceiling"), (binding_words(ceiling.read_mb_s, one),)
+        yield _("ceiling"), (binding_words(ceiling.read_mb_s, one, ceiling.machine),)
     else:
-        yield _("reads"), (binding_words(ceiling.read_mb_s, one if ceiling.read_mb_s is not None else None),)
-        yield _("writes"), (binding_words(ceiling.write_mb_s, other),)
-    if ceiling.read_iops or ceiling.write_iops:
-        reads, writes = (f"{value:,.0f}" if value else "?" for value in (ceiling.read_iops, ceiling.write_iops))
-        yield "IOPS", (reads if reads == writes else f"{reads} / {writes}",)
+        reads = one if ceiling.read_mb_s is not None else None
+        yield _("reads"), (binding_words(ceiling.read_mb_s, reads, ceiling.machine),)
+        yield _("writes"), (binding_words(ceiling.write_mb_s, other, ceiling.machine),)
+    yield from _iops_rows(ceiling)
     for measured in ceiling.measured:
         yield _("measured"), (measured_words(measured),)
+
+
+def _iops_rows(ceiling: Ceiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+    """One row where reads and writes are alike."""
+    reads = _iops_words(ceiling, ceiling.read_iops, ceiling.read_iops_at_most, ceiling.iops_binds)
+    writes = _iops_words(ceiling, ceiling.write_iops, ceiling.write_iops_at_most, ceiling.write_iops_binds)
+    if reads and reads == writes:
+        yield "IOPS", (reads,)
+    elif reads or writes:
+        yield _("IOPS (reads)"), (reads or "?",)
+        yield _("IOPS (writes)"), (writes or "?",)
+
+
+def _iops_words(ceiling: Ceiling, value: float | None, at_most: float | None, one: IopsBinding | None) -> str | None:
+    """``260,000, bound by EC2 instance (r5b.24xlarge); next: drives and volumes, 356,000 (37 % higher)``."""
+    shown = at_most if value is None else value
+    if shown is None:
+        return (
+            _("unknown: the IOPS of {what} are not known").format(what=_unknown(ceiling)) if _silent(ceiling) else None
+        )
+    if value is None:
+        words = _("unknown: at most {value}, the IOPS of {what} are not known").format(
+            value=f"{shown:,.0f}", what=_unknown(ceiling)
+        )
+        return f"{words} ({stage_words(one.stage, ceiling.machine)})" if one else words
+    words = f"{shown:,.0f}"
+    if one is None:
+        return words
+    bound = stage_words(one.stage, ceiling.machine)
+    words = _("{value}, bound by {what}").format(
+        value=words, what=f"{bound} ({members_words(one.members)})" if one.members else bound
+    )
+    if one.next_iops is not None and one.next_stage is not None and shown:
+        words += "; " + _("next: {what}, {value} ({share} higher)").format(
+            what=stage_words(one.next_stage, ceiling.machine),
+            value=f"{one.next_iops:,.0f}",
+            share=f"{100 * (one.next_iops / shown - 1):.0f} %",
+        )
+    return words
+
+
+def _silent(ceiling: Ceiling) -> bool:
+    return bool(ceiling.iops_unknown_of)
+
+
+def _unknown(ceiling: Ceiling) -> str:
+    return members_words(ceiling.iops_unknown_of, 3)
 
 
 def _next(one: Binding) -> tuple[float | None, HostStage | None]:
     return one.next_mb_s, one.next_stage
 
 
-def binding_words(value: float | None, one: Binding | None) -> str:
+def binding_words(value: float | None, one: Binding | None, machine: str | None = None) -> str:
     """``24,842 MB/s, bound by links (ib0, ib1); next: PCI Express, 31,504 MB/s (27 % higher)``."""
     if value is None or one is None:
         return _("unknown: no stage is known of every path")
     shares = [
-        f"{stage_words(share.stage)} ({members_words(share.members)})"
+        f"{stage_words(share.stage, machine)} ({members_words(share.members)})"
         + (f" {share.mb_s:,.0f}" if len(one.shares) > 1 else "")
         for share in one.shares
     ]
     words = _("{value} MB/s, bound by {what}").format(value=f"{value:,.0f}", what=" + ".join(shares))
     if one.next_mb_s is not None:
         higher = f"{100 * (one.next_mb_s / value - 1):.0f} %" if value else "?"
-        what = stage_words(one.next_stage) if one.next_stage else _("the other stages together")
+        what = stage_words(one.next_stage, machine) if one.next_stage else _("the other stages together")
         words += "; " + _("next: {what}, {value} MB/s ({share} higher)").format(
             what=what, value=f"{one.next_mb_s:,.0f}", share=higher
         )

@@ -28,9 +28,10 @@ def add_what_if(page: Page, before: Ceiling, found: WhatIf) -> None:
             Span(same if is_known else _("The ceiling of the host is unknown before and after."), "bold"), indent=2
         )
         if after.binds:
-            page.add(binding_words(after.read_mb_s or after.write_mb_s, after.binds), indent=2, hang=2)
-    words = (_("before"), _("after"), _("change"), _("what"))
-    page.table([tuple(Span(word, "dim") for word in words), *_rows(before, found)], indent=2)
+            words = binding_words(after.read_mb_s or after.write_mb_s, after.binds, after.machine)
+            page.add(words, indent=2, hang=2)
+    head = (_("before"), _("after"), _("change"), _("what"))
+    page.table([tuple(Span(word, "dim") for word in head), *_rows(before, found)], indent=2)
     page.labelled(list(_bindings(before, after)), indent=2)
     for measured in after.measured:
         page.add(f"{_('measured')}: {measured_words(measured)} ({_('after')})", indent=2, hang=2)
@@ -46,10 +47,17 @@ def _rows(before: Ceiling, found: WhatIf) -> Iterator[Row]:
         ("IOPS (" + _("reads") + ")", before.read_iops, after.read_iops),
         ("IOPS (" + _("writes") + ")", before.write_iops, after.write_iops),
     ):
-        if old is not None or new is not None:
+        if old is not None or new is not None or before.iops_unknown_of or after.iops_unknown_of:
             yield _figures(f"{_('ceiling')}: {name}", old, new)
+    for name, old, new in (
+        ("IOPS (" + _("reads") + ")", before.read_iops_at_most, after.read_iops_at_most),
+        ("IOPS (" + _("writes") + ")", before.write_iops_at_most, after.write_iops_at_most),
+    ):
+        if old is not None or new is not None:
+            yield _figures(f"{_('without the machine, whose IOPS are not known')}: {name}", old, new)
+    machine = after.machine or before.machine
     for stage in dict.fromkeys(one.stage for one in (*before.stages, *after.stages)):
-        yield from _stage_rows(stage, before.stages, after.stages)
+        yield from _stage_rows(stage, before.stages, after.stages, machine)
     for paths in list(_alike(found.paths))[:_MOST_PATHS]:
         names = tuple(path.name for path in paths)
         yield from _path_rows(members_words(names), paths[0])
@@ -68,20 +76,22 @@ def _bindings(before: Ceiling, after: Ceiling) -> Iterator[tuple[str, tuple[Piec
         (_("binds reads"), before.binds, after.binds),
         (_("binds writes"), before.write_binds, after.write_binds),
     ):
-        words = (_bound(old), _bound(new))
+        words = (_bound(old, before.machine), _bound(new, after.machine))
         yield name, (words[0] if words[0] == words[1] else f"{words[0]} → {words[1]}",)
 
 
-def _bound(one: Binding | None) -> str:
-    return f"{stage_words(one.stage)} ({members_words(one.members, 3)})" if one else "?"
+def _bound(one: Binding | None, machine: str | None) -> str:
+    return f"{stage_words(one.stage, machine)} ({members_words(one.members, 3)})" if one else "?"
 
 
-def _stage_rows(stage: HostStage, before: Sequence[StageSum], after: Sequence[StageSum]) -> Iterator[Row]:
+def _stage_rows(
+    stage: HostStage, before: Sequence[StageSum], after: Sequence[StageSum], machine: str | None
+) -> Iterator[Row]:
     old, new = (next((one for one in stages if one.stage == stage), None) for stages in (before, after))
     for way, name in (("read_mb_s", _("reads MB/s")), ("write_mb_s", _("writes MB/s"))):
         values = [getattr(one, way) if one else None for one in (old, new)]
         if any(value is not None for value in values):
-            yield _figures(f"{stage_words(stage)}: {name}", *values)
+            yield _figures(f"{stage_words(stage, machine)}: {name}", *values)
 
 
 def _path_rows(name: str, path: PathChange) -> Iterator[Row]:

@@ -16,8 +16,11 @@ from advisor.ceilings.measured import parse_measured, with_measured
 from advisor.ceilings.paths import limits_of
 from advisor.ceilings.surroundings import Hop, Surroundings, read_surroundings
 from advisor.errors import InvalidInputError
+from advisor.facts.identity import Cloud
 from advisor.facts.mounts import Mount
 from advisor.facts.whole import Facts, scan
+from advisor.report.host_ceiling import add_ceiling
+from advisor.report.layout import Page
 from tests import beegfs_server
 from tests.ceilings.hosts import EBS, array, disk, facts, link, mounted
 
@@ -290,3 +293,83 @@ def test_a_figure_that_is_wrong_is_refused_with_its_field(text: str, field: str)
 
 def test_units_of_a_figure() -> None:
     assert [parse_measured(text)[0].mb_s for text in ("1MiB/s", "8Gbit/s", "1.5gb/s")] == [1.048576, 1000, 1500]
+
+
+def bought(instance: str | None, provider: str = "aws", kind: str = "io2") -> Ceiling:
+    """Two volumes in EC2 or Azure, on a machine of this type."""
+    names = ["nvme1n1", "nvme2n1"]
+    model = EBS if provider == "aws" else "MSFT NVMe Accelerator v1.0"
+    host = facts([disk(name, model=model) for name in names], filesystems=[mounted(name, f"/{name}") for name in names])
+    cloud = Cloud(provider, instance)  # type: ignore[arg-type]
+    host = msgspec.structs.replace(host, host=msgspec.structs.replace(host.host, cloud=cloud, virtualization="kvm"))
+    volume = DeclaredVolume("io2", gib=1000, iops=200_000) if kind == "io2" else DeclaredVolume("Premium_LRS", gib=1024)
+    return of(host, Declared(tuple(msgspec.structs.replace(volume, device=name) for name in names)))
+
+
+def test_an_instance_whose_iops_are_not_known_leaves_the_total_unknown() -> None:
+    for name in ("m7i.48xlarge", "r7iz.32xlarge", "r9z.96xlarge", None):
+        found = bought(name)
+        assert (found.read_iops, found.write_iops) == (None, None), name
+        assert (found.read_iops_at_most, found.write_iops_at_most) == (near(400_000), near(400_000)), name
+        words = " ".join(ceiling_text(found).split())
+        assert "unknown: at most 400,000, the IOPS of" in words, name
+
+
+def test_what_binds_the_iops_is_named_with_what_comes_next() -> None:
+    found = bought("r5b.24xlarge")
+    assert found.read_iops == near(260_000)
+    assert found.iops_binds is not None
+    assert (found.iops_binds.stage, found.iops_binds.members) == ("instance", ("r5b.24xlarge",))
+    assert (found.iops_binds.next_stage, found.iops_binds.next_iops) == ("media", near(400_000))
+    words = " ".join(ceiling_text(found).split())
+    assert "260,000, bound by EC2 instance (r5b.24xlarge); next: drives and volumes, 400,000 (54 % higher)" in words
+
+
+def test_a_machine_of_azure_is_no_ec2_instance() -> None:
+    for name in ("Standard_E96bds_v5", "Standard_nothing_v9", None):
+        words = " ".join(ceiling_text(bought(name, "azure", "Premium_LRS")).split())
+        assert "Azure VM" in words, name
+        assert "EC2" not in words, name
+
+
+def test_a_type_that_no_table_has_is_named_once() -> None:
+    assert stage(bought("r9z.96xlarge"), "instance").why == ("its limits are not known: the type is not in the tables")
+
+
+def test_next_is_what_this_host_reaches_without_what_binds() -> None:
+    """The storage targets of a host with metadata lie behind one of its two adapters: 15,752, not 31,504."""
+    found = article("meta")
+    assert found.binds is not None
+    assert (found.binds.next_stage, found.binds.next_mb_s) == ("pcie", near(15_752))
+    words = " ".join(ceiling_text(found).split())
+    assert "next: PCI Express, 15,752 MB/s (27 % higher)" in words
+    assert "without the binding stage" not in words
+
+
+def test_stages_that_bind_a_part_are_marked_so() -> None:
+    names = [f"nvme{n}n1" for n in range(4)]
+    host = facts(
+        [disk(name) for name in names],
+        [array("md0", "raid0", names[:2]), array("md1", "raid0", names[2:])],
+        filesystems=[mounted("md0", "/a"), mounted("md1", "/b")],
+    )
+    hops = dict.fromkeys(names[:2], (Hop("0000:05:00.0", 4000),))
+    words = ceiling_text(of(host, drives(*names), Front("local", ""), hops))
+    # Of writes, 2 × 500 MB/s of drives behind an adapter of 500.
+    assert "drives and volumes (binds in part)" in words
+    assert "PCI Express (binds in part)" in words
+
+
+def test_what_binds_one_way_only_is_marked_with_the_way() -> None:
+    host = facts([disk("nvme0n1")], filesystems=[mounted("nvme0n1", "/a")])
+    words = ceiling_text(
+        of(host, drives("nvme0n1", read=3000, write=400), Front("local", ""), {"nvme0n1": (Hop("0000:05:00.0", 8000),)})
+    )
+    assert "PCI Express (binds reads)" in words
+    assert "drives and volumes (binds writes)" in words
+
+
+def ceiling_text(found: Ceiling) -> str:
+    page = Page(160, color=False)
+    add_ceiling(page, found, "The whole host")
+    return page.text

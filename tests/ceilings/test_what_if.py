@@ -249,3 +249,13 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert "field colour" in json.loads(done.stdout)["error"]["message"]
     done = run("--snapshot", snapshot, "links=+1")
     assert done.returncode == 2
+
+
+def test_iops_that_are_not_known_are_no_gain() -> None:
+    """m7i.48xlarge is in the table without IOPS: 260,000 do not become what the volumes carry."""
+    _, found = ask(iris(count=24), "instance=m7i.48xlarge")
+    assert found.changes_ceiling
+    assert (found.host.read_iops, found.host.write_iops) == (None, None)
+    assert found.host.read_iops_at_most is not None
+    assert found.paths
+    assert all(path.after is not None and path.after.read_iops is None for path in found.paths)

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from advisor.ceilings.cluster import Cluster, cluster_of
+from advisor.ceilings.declared import Declared, DeclaredVolume, parse_declared
 from advisor.ceilings.front import Front, Remote
 from advisor.ceilings.host_records import Ceiling
+from advisor.fleet.compare.gathering import Source
+from advisor.fleet.limits import gather_ceilings
 from advisor.snapshot import capture, save
 from advisor.workflow import read_for_scan_and_plans
 from tests import beegfs_server
-from tests.ceilings.hosts import disk, facts, link, mounted
+from tests.ceilings.hosts import EBS, disk, facts, link, mounted
 from tests.ceilings.test_host_ceiling import article, drives, near, of, stage
 from tests.schemas import judge
 
@@ -165,3 +168,49 @@ def test_a_call_that_is_wrong_exits_2(words: tuple[str, ...], message: str) -> N
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+
+
+def iris(name: str | None, iops: int = 60_000) -> Ceiling:
+    names = ["nvme1n1", "nvme2n1"]
+    volumes = Declared(tuple(DeclaredVolume("io2", device=one, gib=1000, iops=iops) for one in names))
+    systems = [mounted(one, f"/{one}") for one in names]
+    return of(facts([disk(one, model=EBS) for one in names], filesystems=systems, instance_type=name), volumes)
+
+
+def test_what_binds_the_iops_of_a_cluster() -> None:
+    found = cluster_of([("a", iris("r5b.24xlarge", 200_000)), ("b", iris("r5b.24xlarge"))]).cluster
+    assert found.read_iops == near(260_000 + 120_000)
+    assert found.iops_binds is not None
+    assert (found.iops_binds.stage, found.iops_binds.members) == ("instance", ("a:r5b.24xlarge",))
+    assert (found.iops_binds.next_stage, found.iops_binds.next_iops) == ("media", near(400_000 + 120_000))
+
+
+def test_one_host_with_unknown_iops_leaves_those_of_the_cluster_unknown() -> None:
+    found = cluster_of([("a", iris("r5b.24xlarge")), ("b", iris("m7i.48xlarge"))]).cluster
+    assert (found.read_iops, found.read_iops_at_most) == (None, near(240_000))
+    assert found.iops_unknown_of == ("b:m7i.48xlarge",)
+
+
+def test_hosts_that_are_bound_differently_are_named_as_such() -> None:
+    slow = of(
+        facts([disk("nvme0n1")], filesystems=[mounted("nvme0n1", "/a")]), drives("nvme0n1"), Front("local", "local")
+    )
+    found = cluster_of([("a", iris("m5.large", 200_000)), ("b", slow)]).cluster
+    assert any("bound by different stages" in note for note in found.notes)
+
+
+def test_provisioned_iops_of_all_hosts_count_against_one_account(tmp_path: Path) -> None:
+    text = 'instance-type = "r5b.24xlarge"\n[[volume]]\ndevice = "nvme0n1"\ngib = 1000\ntype = "io2"\niops = 60000\n'
+    declared = parse_declared(text.encode(), "v.toml")
+    sources = []
+    for name in ("one", "two"):
+        path = tmp_path / f"{name}.snap"
+        save(capture(beegfs_server.tree().host(), read_for_scan_and_plans), path)
+        sources.append(Source(name, str(path), is_capture=False))
+    found, failed, quotas = gather_ceilings(sources, declared, {})
+    assert (len(found), failed) == (2, {})
+    (iops,) = [one for one in quotas if one.unit == "IOPS"]
+    assert (iops.provisioned, iops.default) == (120_000, 100_000)
+    assert any(
+        "120,000 IOPS, more than the default of 100,000" in note for note in cluster_of(found, quotas).cluster.notes
+    )

@@ -17,7 +17,9 @@ def ceiling_picture(ceiling: Ceiling) -> CeilingPicture:
     most = max((value for one in ceiling.stages for value in (one.read_mb_s, one.write_mb_s) if value), default=0.0)
     known = [one for one in ceiling.stages if one.read_mb_s is not None or one.write_mb_s is not None]
     silent = [
-        stage_words(one.stage) for one in ceiling.stages if one.known in ("unknown", "partly") and one not in known
+        stage_words(one.stage, ceiling.machine)
+        for one in ceiling.stages
+        if one.known in ("unknown", "partly") and one not in known
     ]
     return CeilingPicture(
         title=_title(ceiling),
@@ -27,15 +29,19 @@ def ceiling_picture(ceiling: Ceiling) -> CeilingPicture:
 
 
 def _title(ceiling: Ceiling) -> str:
-    reads = _bound("reads", ceiling.read_mb_s, ceiling.binds if ceiling.read_mb_s is not None else None)
-    writes = _bound("writes", ceiling.write_mb_s, ceiling.write_binds)
+    reads = _bound(
+        "reads", ceiling.read_mb_s, ceiling.binds if ceiling.read_mb_s is not None else None, ceiling.machine
+    )
+    writes = _bound("writes", ceiling.write_mb_s, ceiling.write_binds, ceiling.machine)
     return f"Ceiling of the host: {reads}; {writes}"
 
 
-def _bound(way: str, value: float | None, one: Binding | None) -> str:
+def _bound(way: str, value: float | None, one: Binding | None, machine: str | None) -> str:
     if value is None or one is None:
         return f"{way} unknown"
-    return f"{way} {value:,.0f} MB/s, bound by {stage_words(one.stage)} ({clean(members_words(one.members, 3))})"
+    return (
+        f"{way} {value:,.0f} MB/s, bound by {stage_words(one.stage, machine)} ({clean(members_words(one.members, 3))})"
+    )
 
 
 def _bars(one: StageSum, ceiling: Ceiling, most: float) -> Iterator[CeilingBar]:
@@ -46,7 +52,7 @@ def _bars(one: StageSum, ceiling: Ceiling, most: float) -> Iterator[CeilingBar]:
     )
     bars = [
         CeilingBar(
-            title=f"{stage_words(one.stage)}, {way}",
+            title=f"{stage_words(one.stage, ceiling.machine)}, {way}",
             value=f"{value:,.0f} MB/s",
             share=value / most if most else 0.0,
             is_binding=binding is not None and binding.stage == one.stage,
@@ -55,6 +61,6 @@ def _bars(one: StageSum, ceiling: Ceiling, most: float) -> Iterator[CeilingBar]:
         if value is not None
     ]
     if len(bars) == 2 and (bars[0].value, bars[0].is_binding) == (bars[1].value, bars[1].is_binding):
-        yield CeilingBar(stage_words(one.stage), bars[0].value, bars[0].share, bars[0].is_binding)
+        yield CeilingBar(stage_words(one.stage, ceiling.machine), bars[0].value, bars[0].share, bars[0].is_binding)
     else:
         yield from bars
