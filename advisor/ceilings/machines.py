@@ -193,9 +193,8 @@ def _of_ec2(name: str, row: Mapping[str, str] | None, fuller: instances.Instance
 
 
 def _ebs_fully(one: instances.Instance, newer_mbps: int | None) -> VolumeLimits:
-    """The fuller row of 2023, with what the newer table says otherwise of its maximum."""
-    differs = newer_mbps is not None and newer_mbps != one.max_mbps
-    return VolumeLimits(
+    """The fuller row of 2023, with the maximum of the newer table where that is another one."""
+    found = VolumeLimits(
         mb_per_s=one.base_mb_per_s,
         iops=one.base_iops,
         source=instances.SOURCE,
@@ -203,7 +202,19 @@ def _ebs_fully(one: instances.Instance, newer_mbps: int | None) -> VolumeLimits:
         burst_mb_per_s=one.max_mb_per_s if one.bursts else None,
         burst_iops=one.max_iops if one.bursts else None,
         burst_seconds=BURST_SECONDS if one.bursts else None,
-        note=f"the table of August 2026 has a maximum of {(newer_mbps or 0) / 8:,.0f} MB/s" if differs else "",
+    )
+    if newer_mbps is None or newer_mbps == one.max_mbps:
+        return found
+    most = newer_mbps / 8
+    base = min(one.base_mb_per_s, most) if one.bursts else most
+    which = "maximum" if one.bursts and base == one.base_mb_per_s else "MB/s"
+    return msgspec.structs.replace(
+        found,
+        mb_per_s=base,
+        burst_mb_per_s=most if one.bursts else None,
+        source=f"{EC2_TABLE}; {'base and IOPS' if which == 'maximum' else 'IOPS'}: {instances.SOURCE}",
+        dated=f"August 2026 ({which}) and 2023-05-31 ({'base, IOPS' if which == 'maximum' else 'IOPS'})",
+        note=f"its maximum was {one.max_mb_per_s:,.0f} MB/s in 2023, and its IOPS may have grown since",
     )
 
 

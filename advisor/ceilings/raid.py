@@ -1,7 +1,9 @@
 """RAID arithmetic: what an array makes of the figures of its members.
 
-Reads: every level spreads them. Writes in full stripes: RAID 0 writes N, RAID 10 N/2, RAID 5 N-1, RAID 6 N-2 members'
-worth. Small writes cost 1 (RAID 0), 2 (RAID 1, 10), 4 (RAID 5) or 6 (RAID 6) operations of the members. A stripe is as
+Reads: every level spreads them over all working members, and a healthy array reads no parity: with parity spread over
+the members (RAID 5, 6) all of them serve data, RAID 4 reads its data members only. Writes in full stripes: RAID 0
+writes N, RAID 10 N/2, RAID 5 N-1, RAID 6 N-2 members' worth.
+Small writes cost 1 (RAID 0), 2 (RAID 1, 10), 4 (RAID 5) or 6 (RAID 6) operations of the members. A stripe is as
 fast as its slowest member. Sources: md(4), lvmraid(7), and the textbook small-write penalties (Chen et al., RAID:
 High-Performance, Reliable Secondary Storage, ACM Computing Surveys 26, 1994).
 """
@@ -55,8 +57,9 @@ def combined(
         return _times(slowest, count, written, count, written)
     whole = count + missing
     data = max(whole - _PARITY[family], 1)
+    reading = min(count, data) if family == "raid4" else count
     small = 0.5 if family == "raid4" else whole / _PENALTY[family]
-    return _times(slowest, data, data, min(count, data) if family == "raid4" else count, small)
+    return _times(slowest, reading, data, reading, small)
 
 
 def _times(one: Figures, read: float, write: float, read_iops: float, write_iops: float) -> Figures:

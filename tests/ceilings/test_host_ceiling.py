@@ -300,7 +300,7 @@ def bought(instance: str | None, provider: str = "aws", kind: str = "io2") -> Ce
     names = ["nvme1n1", "nvme2n1"]
     model = EBS if provider == "aws" else "MSFT NVMe Accelerator v1.0"
     host = facts([disk(name, model=model) for name in names], filesystems=[mounted(name, f"/{name}") for name in names])
-    cloud = Cloud(provider, instance)  # type: ignore[arg-type]
+    cloud = Cloud(provider, instance)
     host = msgspec.structs.replace(host, host=msgspec.structs.replace(host.host, cloud=cloud, virtualization="kvm"))
     volume = DeclaredVolume("io2", gib=1000, iops=200_000) if kind == "io2" else DeclaredVolume("Premium_LRS", gib=1024)
     return of(host, Declared(tuple(msgspec.structs.replace(volume, device=name) for name in names)))

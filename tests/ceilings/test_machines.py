@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from advisor.ceilings.declared import Declared, DeclaredVolume, parse_declared
+from advisor.ceilings.instances import all_instances
 from advisor.ceilings.machine_file import parse_machines
 from advisor.ceilings.machines import all_machines, find_local, find_machine, table, takes_premium
 from advisor.ceilings.paths import limits_of
@@ -78,8 +79,26 @@ def test_a_maximum_that_has_grown_since_is_named() -> None:
     one = find_machine("aws", "c6in.32xlarge")
     assert one is not None
     assert one.volumes is not None
-    assert one.volumes.mb_per_s == 10_000
-    assert one.volumes.note == "the table of August 2026 has a maximum of 12,500 MB/s"
+    assert (one.volumes.mb_per_s, one.volumes.iops) == (12_500, 350_000)
+    assert one.volumes.dated == "August 2026 (MB/s) and 2023-05-31 (IOPS)"
+    assert one.volumes.note.startswith("its maximum was 10,000 MB/s in 2023")
+    assert "August 2026" in one.volumes.source
+    assert "2023-05-31" in one.volumes.source
+
+
+def test_where_the_tables_differ_the_maximum_is_that_of_the_newer_one() -> None:
+    older = {one.name: one for one in all_instances()}
+    newer = {row["type"]: int(row["ebs_max_mbps"]) for row in table("ec2-instances.csv") if row["ebs_max_mbps"]}
+    differing = [name for name, one in older.items() if newer.get(name, one.max_mbps) != one.max_mbps]
+    assert len(differing) == 59
+    for name in differing:
+        found = find_machine("aws", name)
+        assert found is not None
+        assert found.volumes is not None
+        most = found.volumes.burst_mb_per_s or found.volumes.mb_per_s
+        assert most == newer[name] / 8, name
+        assert (found.volumes.mb_per_s or 0) <= most, name
+        assert found.volumes.iops == older[name].base_iops, name
 
 
 def test_the_network_of_an_instance_and_what_one_flow_carries() -> None:

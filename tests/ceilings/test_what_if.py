@@ -259,3 +259,13 @@ def test_iops_that_are_not_known_are_no_gain() -> None:
     assert found.host.read_iops_at_most is not None
     assert found.paths
     assert all(path.after is not None and path.after.read_iops is None for path in found.paths)
+
+
+@pytest.mark.parametrize("level", ["raid5", "raid6"])
+def test_a_healthy_array_reads_no_parity_over_pci_express(level: str) -> None:
+    """S004: two EDR links bind the reads of a storage server whatever its level; PCI Express carries the data once."""
+    before, found = ask(article(), f"raid={level}")
+    assert before.host is not None
+    assert found.host.read_mb_s == near(before.host.read_mb_s or 0)
+    assert stage(found.host, "pcie").read_mb_s == near(31_504)
+    assert (stage(found.host, "pcie").write_mb_s or 0) < 31_504
