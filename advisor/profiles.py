@@ -388,6 +388,7 @@ def _check_tunable(wanted: Wanted, field: Place) -> None:
 _EXAMPLES: Final = {
     "{cpf}": "/usr/irissys/iris.cpf",
     "{map}": "/etc/multipath.conf:defaults",
+    "{rr_min_io}": "rr_min_io_rq",
     "{record}": "/etc/iscsi/nodes/iqn.x/192.0.2.1,3260,1/default",
 }
 
@@ -414,7 +415,7 @@ def _check_only(wanted: Wanted, only: Only, field: Place) -> None:
 def _check_places(wanted: Wanted, parameters: Mapping[str, Parameter], field: Place) -> None:
     value = wanted.value.multiply if isinstance(wanted.value, Computed) else wanted.value
     for place in re.findall(r"\{(\w*)\}", f"{wanted.tunable} {value}"):
-        if wanted.for_each and place == wanted.for_each[:-1]:
+        if wanted.for_each and (place == wanted.for_each[:-1] or place in _FILLED.get(wanted.for_each, ())):
             continue
         if place not in parameters:
             raise _FieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects")
@@ -487,9 +488,11 @@ _EACH: Final[Mapping[str, str]] = {
     "cpfs": r"file:\{cpf\}:config/\w+",
     "heartbeats": r"file:/etc/llttab:link\.\{heartbeat\}\.mtu",
     "records": r"file:\{record\}:node\.(session|conn\[0\])\.[A-Za-z][\w.]*",
-    "maps": r"file:\{map\}/(path_selector|rr_min_io_rq)",
+    "maps": r"file:\{map\}/(path_selector|rr_min_io_rq|\{rr_min_io\})",
     "shared_links": r"sysctl:net\.ipv4\.conf\.\{shared_link\}\.(arp_announce|arp_filter|arp_ignore|rp_filter)",
 }
+_FILLED: Final[Mapping[str, tuple[str, ...]]] = {"maps": ("rr_min_io",)}
+"""Places that for-each fills besides its own: the key by which the kernel counts."""
 _SHAPES: Final[Mapping[str, str]] = {
     "links": "link:{link}:mtu, or another setting of a link",
     "shared_links": "sysctl:net.ipv4.conf.{shared_link}.arp_ignore, arp_announce, arp_filter or rp_filter",

@@ -48,6 +48,7 @@ PLACES = {
     "{instance}": "/etc/beegfs/INSTANCE.d/beegfs-storage.conf",
     "{cpf}": "/usr/irissys/iris.cpf",
     "{map}": "/etc/multipath.conf:defaults",
+    "{rr_min_io}": "rr_min_io_rq",
     "{record}": "/etc/iscsi/nodes/TARGET/PORTAL/INTERFACE",
     "{shared_link}": "LINK",
 }

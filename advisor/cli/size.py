@@ -70,7 +70,7 @@ def size(
     as_json: Json = False,
 ) -> int:
     """Choose hardware that carries a demand: machine, volumes and stripes in a cloud, or drives, RAID and links.
-    Searches the tables of limits; 1 where no choice carries it. Reads nothing of this host."""
+    Searches the tables of limits; 1 where no choice is known to carry it. Reads nothing of this host."""
     from advisor.ceilings.declared import Declared, read_declared
     from advisor.ceilings.machine_file import read_machines
     from advisor.sizing.prices import read_prices
@@ -98,7 +98,7 @@ def size(
         from advisor.report.size import size_text
 
         print_text(size_text(found, width=terminal_width(), color=wants_color()))
-    return 0 if found.choices else 1
+    return 0 if found.found > found.undecided else 1
 
 
 def _clouds(name: str) -> tuple[Cloud, ...]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from advisor.errors import UsageError
 from advisor.facts.arrays import Array
 from advisor.facts.site_settings import SiteSetting
@@ -21,6 +23,12 @@ from advisor.tunables.file_key import FileKey
 
 NO_MAPS: Final = "no multipath map of this host has iSCSI disks"
 BY_LINKS: Final = "by-links"
+TURNS: Final = "rr_min_io"
+"""The place of a tunable's id that is filled with the key by which the running kernel counts a turn."""
+OTHER_KEY: Final = "rr_min_io_rq"
+
+
+_REQUEST_BASED: Final = frozenset({"service-time", "queue-length"})
 
 
 def select_maps(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:
@@ -29,10 +37,14 @@ def select_maps(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected,
     key = wanted.tunable.rpartition("/")[2]
     judge = _selector if key == "path_selector" else _turns
     found = [(array, judge(array, values, facts)) for array in multipath.iscsi_maps(facts)]
-    return tuple(_once(found, facts))
+    if key == OTHER_KEY and multipath.turn_key(facts) != key:
+        why = f"Linux {facts.host.kernel} goes by {multipath.turn_key(facts)}"
+        return tuple(_once([(array, _left(None, why)) for array, _ in found]))
+    names = {TURNS: multipath.turn_key(facts)}
+    return tuple(msgspec.structs.replace(one, names={**one.names, **names}) for one in _once(found))
 
 
-def _once(found: list[tuple[Array, Selected]], facts: Facts) -> Iterator[Selected]:
+def _once(found: list[tuple[Array, Selected]]) -> Iterator[Selected]:
     """Each place once; what is to be written goes before what is left."""
     seen: dict[str, Selected] = {}
     for _, one in sorted(found, key=lambda pair: pair[1].refusal is not None):
@@ -41,8 +53,8 @@ def _once(found: list[tuple[Array, Selected]], facts: Facts) -> Iterator[Selecte
 
 
 def _turns(array: Array, values: Values, facts: Facts) -> Selected:
-    """rr_min_io_rq: one request a turn, unless the kernel sees to it by itself."""
-    key = "rr_min_io_rq"
+    """rr_min_io_rq (rr_min_io for old kernels): one request a turn, unless the kernel sees to it by itself."""
+    key = multipath.turn_key(facts)
     won, turn = multipath.winning(facts, array, key), multipath.requests_per_turn(array)
     if multipath.sets_one_itself(facts):
         what = f" ({_line(won)} has no effect)" if won is not None and won.value != "1" else ""
@@ -68,6 +80,8 @@ def _turns(array: Array, values: Values, facts: Facts) -> Selected:
 def _selector(array: Array, values: Values, facts: Facts) -> Selected:
     """path_selector: what the owner chose is left where the links are equal."""
     asked = str(values.get("selector", BY_LINKS))
+    if asked in _REQUEST_BASED and multipath.is_request_based(facts) is False:
+        return _left(None, f"Linux {facts.host.kernel} has no {asked}: it came with 2.6.31", "blocked")
     won, active = multipath.winning(facts, array, "path_selector"), multipath.selector(array)
     doubt = multipath.unclear(facts, array, "path_selector")
     if doubt:
@@ -83,6 +97,8 @@ def _selector(array: Array, values: Values, facts: Facts) -> Selected:
         )
     if current != "round-robin":
         return _left(won, f"{current}{at} serves paths of any speed", "in-place")
+    if multipath.is_request_based(facts) is False:
+        return _left(won, f"{current}{at} is left: Linux {facts.host.kernel} has no other (service-time: 2.6.31)")
     speeds = multipath.link_speeds(facts, array)
     others = "--set selector=service-time changes it"
     if not speeds:

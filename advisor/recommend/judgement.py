@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -223,9 +224,9 @@ def _reasons(
         if count:
             yield Reason("counter", f"{words} since the host started: {count:,}", None, {field: count})
     for one in (*signs.certain, *signs.faint):
-        yield Reason("finding", f"{one.title}. {one.why}", one.id, one.evidence)
+        yield Reason("finding", _finding_words(one, profile), one.id, one.evidence)
     for one in signs.asked:
-        yield Reason("host" if workload is None else "workload", f"{one.title}. {one.why}", one.id, one.evidence)
+        yield Reason("host" if workload is None else "workload", _finding_words(one, profile), one.id, one.evidence)
     if signs.against:
         yield Reason("host" if workload is None else "workload", signs.against)
     if profile.name == NUMA_PINNING:
@@ -238,6 +239,21 @@ def _reasons(
         yield Reason("host", f"The size of this path: {path.formula}.", None, {"size_bytes": path.size})
     if profile.name == NETWORK_BUFFERS and _over_udp(facts) and path is not None and path.size <= LLT_WINDOW_BYTES:
         yield Reason("host", _FOUR_TIMES, "buffers.below-llt-window", {"llt_window_bytes": LLT_WINDOW_BYTES})
+
+
+def _finding_words(one: Finding, profile: Profile) -> str:
+    """What is found and why; the advice too, where it is more than the command that is to be pasted."""
+    command = _pasted(one.advice, profile)
+    more = command is not None and command != one.advice
+    return f"{one.title}. {one.why}" + (f" What to do: {one.advice}." if more else "")
+
+
+def _pasted(advice: str, profile: Profile) -> str | None:
+    """The command that an advice begins with, without the words after it; None where it plans another profile."""
+    found = re.match(
+        rf"advisor plan {re.escape(profile.name)}(?![\w-])(?: --set (?:'[^']*'|\"[^\"]*\"|[^\s'\"])+)*", advice
+    )
+    return found[0].rstrip(",;") if found else None
 
 
 _FOUR_TIMES = (
@@ -267,7 +283,8 @@ def _command(
     if infoscale.configuration_of(profile.name) is not None:
         has_more = NETWORK_BUFFERS in profile.inherits and path is not None and path.size > LLT_WINDOW_BYTES
         return f"{begun} --set bytes={path.size}" if path is not None and has_more else begun
-    ready = [one.advice for one in (*signs.certain, *signs.asked, *signs.faint) if one.advice.startswith(begun)]
+    pasted = (_pasted(one.advice, profile) for one in (*signs.certain, *signs.asked, *signs.faint))
+    ready = [one for one in pasted if one is not None]
     if profile.name == NETWORK_BUFFERS:
         return f"{begun} --set bytes={path.size}" if path is not None else next(iter(ready), begun)
     return max(ready, key=len, default=begun)

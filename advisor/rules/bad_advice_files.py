@@ -8,6 +8,7 @@ from advisor.facts.site_settings import SiteSetting
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.bad_advice import Advice, Lines, kernel_version, rule_about
+from advisor.rules.multipath import is_request_based
 
 _BLK_MQ_ONLY = (5, 0)
 _OLD_SCHEDULERS = {"noop": "none", "deadline": "mq-deadline", "cfq": "bfq"}
@@ -54,6 +55,10 @@ def _is_bfq_on_nvme(facts: Facts, one: SiteSetting) -> bool:
 def _is_long_queue(facts: Facts, one: SiteSetting) -> bool:
     is_number = one.value.isascii() and one.value.isdigit() and len(one.value) < 10
     return one.key in ("txqueuelen", "tx_queue_len") and is_number and int(one.value) >= _LONG_QUEUE
+
+
+def _is_unused_count(facts: Facts, one: SiteSetting) -> bool:
+    return one.key == "rr_min_io" and is_request_based(facts) is not False
 
 
 def _is_page_mode(facts: Facts, one: SiteSetting) -> bool:
@@ -173,7 +178,8 @@ RULES = (
         Advice(
             id="advice.rr-min-io",
             title="multipath.conf sets rr_min_io, which is not used",
-            what="rr_min_io in /etc/multipath.conf and its conf.d.",
+            what="rr_min_io in /etc/multipath.conf and its conf.d, on a kernel of 2.6.31 or newer. Before that it is "
+            "what counts.",
             why="Request-based device-mapper, which every kernel since 2.6.31 uses, goes by rr_min_io_rq, whose "
             "default is 1; "
             "rr_min_io is ignored.",
@@ -184,7 +190,7 @@ RULES = (
             sources=(sources.MULTIPATH_CONF,),
             severity="info",
         ),
-        _settings(lambda _, one: one.key == "rr_min_io"),
+        _settings(_is_unused_count),
     ),
     rule_about(
         Advice(

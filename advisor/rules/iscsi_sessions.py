@@ -321,7 +321,7 @@ PATH_SELECTOR = Rule(
 
 def _turn_words(facts: Facts, array: Array) -> tuple[str, ...]:
     """What says that a map changes its path late, by its table or by the line that holds; nothing where none does."""
-    won, turn = multipath.winning(facts, array, "rr_min_io_rq"), multipath.requests_per_turn(array)
+    won, turn = multipath.winning(facts, array, multipath.turn_key(facts)), multipath.requests_per_turn(array)
     if turn is None and not multipath.sets_one_itself(facts):
         turn = int(won.value) if won is not None and re.fullmatch(r"[0-9]{1,9}", won.value, re.ASCII) else None
         if won is None or turn is None or turn < LATE_SWITCH_REQUESTS:
@@ -367,7 +367,7 @@ LATE_SWITCH = Rule(
     title="multipath changes the path after many requests only",
     what="The requests that a path gets in a turn, by the table of each multipath map over iSCSI disks (dmsetup "
     "table); where it cannot be read, rr_min_io_rq in the section of multipath.conf that holds for the map, on kernels "
-    "before 4.6. 100 and more. (rr_min_io, which is not used, is advice.rr-min-io.)",
+    "before 4.6 (rr_min_io before 2.6.31). 100 and more.",
     why="With fewer requests outstanding than that, the paths work one after the other and not side by side. Since "
     "Linux 4.6 the kernel sets the count to 1 itself, whatever a file says.",
     helps_when="Sequential work over several links of the same speed, on an old kernel.",

@@ -20,6 +20,8 @@ CONF: Final = "/etc/multipath.conf"
 CONF_D: Final = "/etc/multipath/conf.d/"
 DEVICE: Final = "devices/device"
 SETS_ONE_SINCE: Final = (4, 6)
+# Request-based device-mapper and dm-service-time came with it (multipath.conf(5): rr_min_io, rr_min_io_rq).
+REQUEST_BASED_SINCE: Final = (2, 6, 31)
 # Characters of a product; a vendor has 8 (SPC, INQUIRY).
 _SCSI_TEXT: Final = 16
 # What they have in place of overrides is all_devs, in a device section (RHEL 7, DM Multipath).
@@ -36,6 +38,18 @@ def kernel_version(facts: Facts) -> tuple[int, int] | None:
     """Major and minor number of the running kernel; None where it is unknown."""
     found = re.match(r"(\d{1,4})\.(\d{1,4})", facts.host.kernel or "", re.ASCII)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def is_request_based(facts: Facts) -> bool | None:
+    """Whether the kernel's multipath maps take requests (rr_min_io_rq) and not bios (rr_min_io); None where the kernel
+    is unknown."""
+    found = re.match(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", facts.host.kernel or "", re.ASCII)
+    return None if found is None else (int(found[1]), int(found[2]), int(found[3] or 0)) >= REQUEST_BASED_SINCE
+
+
+def turn_key(facts: Facts) -> str:
+    """The key of multipath.conf by which this kernel counts the requests of a turn."""
+    return "rr_min_io" if is_request_based(facts) is False else "rr_min_io_rq"
 
 
 def sets_one_itself(facts: Facts) -> bool | None:
@@ -102,7 +116,7 @@ def _lines(facts: Facts, key: str) -> list[SiteSetting]:
 
 def _as_in_the_table(facts: Facts, array: Array, lines: list[SiteSetting]) -> list[SiteSetting]:
     """Where the storage is unknown, the one device section that has what the table has: that is where it comes from."""
-    active = {"rr_min_io_rq": str(requests_per_turn(array)), "path_selector": selector(array)}
+    active = {turn_key(facts): str(requests_per_turn(array)), "path_selector": selector(array)}
     doubtful = [one for one in lines if _is_for(facts, array, one) is None]
     same = [one for one in doubtful if one.value.partition(" ")[0] == active.get(one.key)]
     return same if len(same) == len(doubtful) == 1 else []

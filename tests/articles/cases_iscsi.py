@@ -9,6 +9,7 @@ from advisor.host import Host, MemoryFiles, RecordedCommands
 from tests.articles.openfiler import (
     IQN,
     NEW_KERNEL,
+    RHEL_5,
     RHEL_7,
     RHEL_8,
     SECRET,
@@ -43,7 +44,50 @@ def _mounted(line: str) -> Callable[[], Host]:
     return host
 
 
+def _on_vlans(lower: str, *ports: str, plain: bool = False) -> Callable[[], Host]:
+    """Two sessions by VLANs of one link, which is a bond where ``ports`` are named; with ``plain`` a third by the link
+    itself."""
+
+    def host() -> Host:
+        made = Machine(NEW_KERNEL, 48)
+        made.link("eth0", "10.0.2.15/24", default=True)
+        for at, name in enumerate(ports or (lower,)):
+            made.link(name, f"10.20.{9 + at}.7/24", mbps=10_000)
+        if ports:
+            made.bond(lower, ports)
+        for at, tag in enumerate((101, 102)):
+            made.vlan(lower, tag, f"10.20.{at + 1}.7/24")
+            made.session(at + 1, disks=(f"sd{'bc'[at]}",), local=f"10.20.{at + 1}.7", portal=f"10.20.{at + 1}.20")
+        if plain:
+            made.session(3, disks=("sdd",), local="10.20.9.7", portal="10.20.9.20")
+        return made.host()
+
+    return host
+
+
 _TRANSPORT: Final = (
+    *(
+        Case(
+            f"sessions on VLANs over {what}: the VLANs are raised, and with them what is below",
+            f"{_GAINS}+28 % (RealLife); four VLANs with four address ranges",
+            host,
+            recommended("jumbo-frames", "iscsi-vm"),
+            (says,),
+            never,
+        )
+        for what, host, says, never in (
+            ("a bond", _on_vlans("bond1", "eth1", "eth2"), "links=bond1.101,bond1.102", ("bond1,",)),
+            ("a port", _on_vlans("ens1f0"), "links=ens1f0.101,ens1f0.102", ("ens1f0,",)),
+            ("a port with a session", _on_vlans("p1", plain=True), "links=p1,p1.101,p1.102", ()),
+        )
+    ),
+    Case(
+        "the same, planned by name: the bond and its ports follow",
+        "S003: jumbo frames have to be the same from end to end",
+        _on_vlans("bond1", "eth1", "eth2"),
+        planned("jumbo-frames", links="bond1.101,bond1.102"),
+        tuple(f"link:{name}:mtu 1500 → 9000" for name in ("eth1", "eth2", "bond1", "bond1.101", "bond1.102")),
+    ),
     Case(
         "virtual machines, 8 KiB random, 35 % writes, MTU 1500",
         f"{_GAINS}+28 % (RealLife)",
@@ -176,6 +220,7 @@ _RAID: Final = (
 )
 
 _ROUND_ROBIN: Final = 'defaults {\n\tpath_selector "round-robin 0"\n\trr_min_io_rq 1000\n}\n'
+_BEFORE_REQUESTS: Final = _ROUND_ROBIN.replace("rr_min_io_rq", "rr_min_io")
 _DEVICE: Final = """\
 defaults {
 \tuser_friendly_names yes
@@ -250,6 +295,49 @@ _PATHS: Final = (
         _here(kernel="4.4.0-116-generic", **_SLOW),
         planned("iscsi-multipath"),
         (f"{_MULTIPATH}overrides/rr_min_io_rq (unset) → 1",),
+    ),
+    *(
+        Case(
+            f"rr_min_io 1000 in multipath.conf, kernel {kernel}: the kernel goes by {key}",
+            _SWITCHES,
+            _here(kernel=kernel, conf=_BEFORE_REQUESTS, **_SLOW),
+            planned("iscsi-multipath"),
+            (f"{_MULTIPATH}defaults/{key} {before} → 1",),
+            (f"/{other} ",),
+        )
+        for kernel, key, before, other in (
+            (RHEL_5, "rr_min_io", "1000", "rr_min_io_rq"),
+            ("2.6.27.19-5-default", "rr_min_io", "1000", "rr_min_io_rq"),
+            ("2.6.32-754.el6.x86_64", "rr_min_io_rq", "(unset)", "rr_min_io"),
+        )
+    ),
+    *(
+        Case(
+            f"rr_min_io 1000 in multipath.conf, kernel {kernel}: whether the line counts",
+            _SWITCHES,
+            _here(kernel=kernel, conf=_BEFORE_REQUESTS, **_SLOW),
+            found("advice.rr-min-io"),
+            says,
+        )
+        for kernel, says in (
+            (RHEL_5, ("no finding",)),
+            ("2.6.32-754.el6.x86_64", ("which is not used", "delete the line")),
+        )
+    ),
+    Case(
+        "the same, kernel 2.6.18: the path changes late",
+        _SWITCHES,
+        _here(kernel=RHEL_5, conf=_BEFORE_REQUESTS, **_SLOW),
+        found("iscsi.late-path-switch"),
+        ("iscsi.late-path-switch (advice)", "advisor plan iscsi-multipath"),
+    ),
+    Case(
+        "the same with unequal links: there is no service-time in that kernel",
+        _SWITCHES,
+        _here(kernel=RHEL_5, conf=_BEFORE_REQUESTS, mbps=(1000, 1000, 10_000, 10_000), **_SLOW),
+        planned("iscsi-multipath"),
+        ("Linux 2.6.18-419.el5 has no other", f"{_MULTIPATH}defaults/rr_min_io 1000 → 1"),
+        ("→ service-time",),
     ),
     Case(
         "round robin over four equal links, set by the owner",

@@ -25,6 +25,7 @@ node.conn[0].iscsi.MaxRecvDataSegmentLength = 262144
 """
 NEW_KERNEL = "5.14.0-427.13.1.el9_4.x86_64"
 RHEL_8 = "4.18.0-553.el8_10.x86_64"
+RHEL_5 = "2.6.18-419.el5"
 RHEL_7 = "3.10.0-1160.el7.x86_64"
 ROUTES = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
 
@@ -78,6 +79,46 @@ class Machine(IscsiTree):
         if default:
             self.files["/proc/net/route"] += f"{name}\t00000000\t0102000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
         self.answer(("ip", "-j", "-d", "addr", "show"), json.dumps(self.entries))
+
+    def vlan(self, lower: str, tag: int, address: str, *, mtu: int = 1500) -> str:
+        """A VLAN of a link, with its name."""
+        name = self._stacked(f"{lower}.{tag}", "vlan", address, mtu)
+        below = self.links[f"/sys/class/net/{lower}"].removeprefix("../../")
+        self.links[f"/sys/devices/virtual/net/{name}/lower_{lower}"] = f"../../../{below.removeprefix('devices/')}"
+        self.entries[-1]["link"] = lower
+        self.answer(("ip", "-j", "-d", "addr", "show"), json.dumps(self.entries))
+        return name
+
+    def bond(self, name: str, ports: Sequence[str], mtu: int = 1500) -> None:
+        """A bond of links that are here."""
+        self._stacked(name, "bond", None, mtu)
+        for port in ports:
+            below = self.links[f"/sys/class/net/{port}"].removeprefix("../../devices/")
+            self.links[f"/sys/devices/virtual/net/{name}/lower_{port}"] = f"../../../{below}"
+        for entry in self.entries:
+            if entry["ifname"] in ports:
+                entry |= {"master": name, "addr_info": []}
+        self.answer(("ip", "-j", "-d", "addr", "show"), json.dumps(self.entries))
+
+    def _stacked(self, name: str, kind: str, address: str | None, mtu: int) -> str:
+        place, number = f"/sys/devices/virtual/net/{name}", len(self.entries) + 1
+        self.files |= {
+            f"{place}/ifindex": f"{number}\n",
+            f"{place}/mtu": f"{mtu}\n",
+            f"{place}/carrier": "1\n",
+            f"{place}/operstate": "up\n",
+        }
+        self.links[f"/sys/class/net/{name}"] = f"../../devices/virtual/net/{name}"
+        local, _, length = (address or "").partition("/")
+        self.entries.append(
+            {
+                **{"ifindex": number, "ifname": name, "flags": ["BROADCAST", "UP", "LOWER_UP"], "mtu": mtu},
+                **{"operstate": "UP", "link_type": "ether", "min_mtu": 68, "max_mtu": 65535},
+                "linkinfo": {"info_kind": kind},
+                "addr_info": [{"family": "inet", "local": local, "prefixlen": int(length)}] if address else [],
+            }
+        )
+        return name
 
     def mapped(
         self,

@@ -66,6 +66,17 @@ def test_nothing_carries_it() -> None:
     assert "No choice carries it." in done.stdout
 
 
+def test_choices_that_may_carry_it_are_listed_and_are_no_success() -> None:
+    words = ("--read", "8GB/s", "--write", "3GB/s", "--iops", "200000", "--latency", "1ms", "--limit", "3")
+    assert document(*words)["found"] > document(*words)["undecided"], "Azure has a size that is known to carry it"
+    on_aws = (*words, "--cloud", "aws")
+    found = document(*on_aws, code=1)
+    assert found["choices"]
+    assert found["found"] == found["undecided"] > 0
+    assert all(one["unknown"] for one in found["choices"])
+    assert advisor(*on_aws).returncode == 1
+
+
 def test_prices(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(
         'date = 2026-11-01\ncurrency = "EUR"\n[instances]\n"r5b.24xlarge" = 8\n[volumes.io2]\niops = 0.05\n'

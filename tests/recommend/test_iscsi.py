@@ -49,7 +49,9 @@ def test_a_long_timeout_below_multipath_is_a_symptom(tmp_path: Path) -> None:
     made = judged(tmp_path, mapped=True)
     one = made["iscsi-multipath"]
     assert (one.fits, one.standing) == ("yes", "symptom")
-    assert "iscsi.replacement-timeout" in {reason.rule for reason in one.why}
+    (why,) = [reason.text for reason in one.why if reason.rule == "iscsi.replacement-timeout"]
+    assert "then log out and in, one path after the other" in why
+    assert one.command == "advisor plan iscsi-multipath"
     assert "iscsi.replacement-timeout" not in {reason.rule for reason in made["iscsi"].why}
 
 

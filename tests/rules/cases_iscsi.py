@@ -196,6 +196,18 @@ FIRES: list[tuple[str, str | None, dict[str, Any], str, str]] = [
         "advice",
         "rr_min_io_rq = 1000",
     ),
+    (
+        "iscsi.late-path-switch",
+        None,
+        {
+            **MAPPED,
+            "arrays": (MAP,),
+            "host": identity(kernel="2.6.30-tip"),
+            "site_settings": (set_in_file("rr_min_io", "1000"),),
+        },
+        "advice",
+        "rr_min_io = 1000",
+    ),
     ("iscsi.late-path-switch", None, {**MAPPED, "arrays": turns(1000), "host": OLD}, "advice", "set by no file"),
     ("iscsi.unequal-paths", None, carried(9 * 10**9, 10**9), "advice", "sdb by eth2: 10 %"),
     ("iscsi.unequal-paths", None, carried(9 * 10**9, 10**9, 10.0, 2_000), "advice", "900.0 MB/s"),
@@ -253,6 +265,8 @@ SILENT: list[tuple[str, str | None, dict[str, Any]]] = [
             ((MAP,), identity(kernel="4.6.0"), set_in_file("rr_min_io_rq", "1000")),
             (turns(1), OLD, set_in_file("rr_min_io_rq", "1000")),
             ((MAP,), OLD, set_in_file("rr_min_io", "1000")),
+            ((MAP,), identity(kernel="2.6.31"), set_in_file("rr_min_io", "1000")),
+            ((MAP,), identity(kernel="2.6.18-419.el5"), set_in_file("rr_min_io_rq", "1000")),
             ((MAP,), OLD, set_in_file("rr_min_io_rq", "8")),
         )
     ),
