@@ -27,7 +27,7 @@ from advisor.ceilings.machines import Given
 from advisor.ceilings.media import Media
 from advisor.ceilings.records import Limits
 from advisor.ceilings.stack import Devices, Node
-from advisor.ceilings.stages import StorageStages, volume_figures
+from advisor.ceilings.stages import TURNS_WORDS, StorageStages, turns_limit, volume_figures
 from advisor.ceilings.surroundings import Surroundings
 from advisor.ceilings.wire import mb_per_s
 from advisor.facts.block import natural
@@ -237,6 +237,10 @@ class _Host:
                 is_known = bool(links) and len(named) == len(links)
                 found = wire_ceiling(what, named, self.facts, ipv6=role in self.around.ipv6) if is_known else None
                 limit = found.sustained.read_mb_per_s if found else None
+                turns = turns_limit(self.facts, far, ipv6=role in self.around.ipv6) if role == "iscsi" else None
+                if turns is not None:
+                    limit = turns
+                    self._notes.append(f"{what}: {TURNS_WORDS}")
                 carries = Figures() if limit is None else both_ways(limit)
                 yield _Carrier("network", what, named, carries, disks=far)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -25,6 +26,7 @@ from advisor.ceilings.wire import mb_per_s
 from advisor.facts.disks import Disk
 from advisor.facts.whole import Facts
 from advisor.rules.lookup import is_virtual_machine
+from advisor.rules.multipath import iscsi_maps, link_speeds, selector
 
 _FABRICS = (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics"))
 
@@ -136,6 +138,9 @@ class StorageStages(msgspec.Struct, frozen=True):
             return Ceiling("network", f"{what} links", names, "unknown", why)
         found = wire_ceiling(f"{what} links", names, self.facts, ipv6=role in self.surroundings.ipv6)
         limit = found.sustained.read_mb_per_s
+        turns = turns_limit(self.facts, far, ipv6=role in self.surroundings.ipv6) if role == "iscsi" else None
+        if turns is not None:
+            limit, found = turns, msgspec.structs.replace(found, why=f"{found.why}; {TURNS_WORDS}")
         rate = Rate() if limit is None else shared(node, far, both_ways(limit))
         return msgspec.structs.replace(found, stage="network", sustained=rate)
 
@@ -231,6 +236,24 @@ def _over_media(node: Node, known: dict[str, Medium], figures: Callable[[Medium]
     times = Counter(node.disks())
     each = {name: figures(medium).shared_by(times[name]) for name, medium in known.items()}
     return finite(node.combine(lambda name: each.get(name, Figures()), one_medium=True))
+
+
+TURNS_WORDS: Final = "round robin gives each path the same: as many times the slowest link as there are paths"
+
+
+def turns_limit(facts: Facts, disks: Collection[str], *, ipv6: bool) -> float | None:
+    """What equal turns over links of different speed carry, in MB/s: each path as much as the slowest. None where the
+    iSCSI disks are not the paths of one map with round robin, or its links are equal or unknown."""
+    maps = [one for one in iscsi_maps(facts) if set(disks).intersection(one.members)]
+    if len(maps) != 1 or set(disks) - set(maps[0].members) or len(maps[0].path_groups) > 1:
+        return None
+    if selector(maps[0]) != "round-robin" or len(set(link_speeds(facts, maps[0]).values())) < 2:
+        return None
+    sessions = facts.iscsi.sessions if facts.iscsi else ()
+    paths = Counter(name for one in sessions if set(disks).intersection(one.disks) for name in one.links)
+    wires = {name: wire_ceiling(name, (name,), facts, ipv6=ipv6).sustained.read_mb_per_s for name in paths}
+    each = [wire / paths[name] for name, wire in wires.items() if wire is not None]
+    return paths.total() * min(each) if len(each) == len(wires) else None
 
 
 def shared(node: Node, disks: Sequence[str], whole: Figures) -> Rate:

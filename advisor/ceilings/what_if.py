@@ -464,6 +464,7 @@ def _raid(scene: Scene, change: Change) -> tuple[Scene, str]:
         raise _wrong(change.text, f"field raid: {change.value}: not one of {', '.join(LEVELS)}")
     arrays = _arrays(scene, change, lambda one: (family_of(one.level) or "") in {*LEVELS, "striped", "mirror"})
     if not arrays:
+        _refuse_units(scene, change)
         hint = (
             "RAID of a controller is one disk to the kernel: its drives are not seen" if scene.facts.controllers else ""
         )
@@ -485,6 +486,27 @@ def _raid(scene: Scene, change: Change) -> tuple[Scene, str]:
         )
     result = ", ".join(f"{one.name} ({one.level or 'level unknown'})" for one in arrays)
     return msgspec.structs.replace(scene, facts=_with_arrays(scene.facts, made)), f"in place of {result}"
+
+
+def _refuse_units(scene: Scene, change: Change) -> None:
+    """Raises for the units of a RAID controller: their level is known, and what their drives carry cannot be."""
+    below = {name for path in _paths(scene, change) if path.node for name in path.node.disks()}
+    units = [one for one in scene.facts.arrays if one.manager == "controller" and below.intersection(one.disks)]
+    if not units:
+        return
+    named = ", ".join(
+        f"{one.name} ({one.level or 'level unknown'}" + (f" of {count} drives)" if count else ")")
+        for one in units
+        for count in [one.detail.get("drives")]
+    )
+    level, count = units[0].level or "raid6", units[0].detail.get("drives", "N")
+    layouts = f"{level}x{count},{change.value}x{count}" if level in LEVELS else f"{change.value}x{count}"
+    raise _wrong(
+        change.text,
+        f"field raid: {named}: the controller makes it, and the figures of its drives are not known here",
+        f"advisor size --cloud metal --layout {layouts} --iops N --volumes FILE compares levels; the file has the data "
+        "sheet of a drive (type drive)",
+    )
 
 
 def _arrays(scene: Scene, change: Change, fits: Callable[[Array], bool]) -> tuple[Array, ...]:

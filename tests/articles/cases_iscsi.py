@@ -19,7 +19,7 @@ from tests.articles.openfiler import (
     record,
     storage,
 )
-from tests.articles.table import Case, found, limited, planned, reasons, recommended
+from tests.articles.table import Case, found, limited, limited_host, limited_what_if, planned, reasons, recommended
 from tests.threeware import openfiler_raid
 
 _GAINS: Final = "S003: step 2 (jumbo frames, path changes, cache) gave "
@@ -219,6 +219,22 @@ _RAID: Final = (
     ),
 )
 
+_UNITS: Final = tuple(
+    Case(
+        f"{level} of {drives} disks behind the controller, if it were RAID 10",
+        "S003: RAID 10 of 4 and of 8 disks, RAID 6 of 8",
+        openfiler_raid(level, drives, 11175.8),
+        limited_what_if("raid=raid10"),
+        (
+            f"tw0/u0 ({word} of {drives} drives)",
+            "the figures of its drives are not known",
+            f"--layout {word}x{drives},raid10x{drives}",
+        ),
+        ("no array here",),
+    )
+    for level, word, drives in (("RAID-6", "raid6", 8), ("RAID-5", "raid5", 6))
+)
+
 _ROUND_ROBIN: Final = 'defaults {\n\tpath_selector "round-robin 0"\n\trr_min_io_rq 1000\n}\n'
 _BEFORE_REQUESTS: Final = _ROUND_ROBIN.replace("rr_min_io_rq", "rr_min_io")
 _DEVICE: Final = """\
@@ -244,6 +260,22 @@ _MULTIPATH: Final = "file:/etc/multipath.conf:"
 _SWITCHES: Final = "S003: the path changes after 1,000 requests by default, which has to be changed"
 
 _PATHS: Final = (
+    *(
+        Case(
+            f"{selector} over links of {' and '.join(map(str, dict.fromkeys(speeds)))} Mbit/s: what they carry",
+            "S003: round robin over four equal links",
+            _here(selector=selector, mbps=speeds, names=("eth1", "eth2", "eth3", "eth4")[: len(speeds)]),
+            ask,
+            says,
+        )
+        for selector, speeds, path, whole in (
+            ("round-robin", (1000, 1000, 10_000, 10_000), "471 MB/s reading", "471 MB/s"),
+            ("service-time", (1000, 1000, 10_000, 10_000), "2,589 MB/s reading", "2,589 MB/s"),
+            ("round-robin", (1000, 1000, 1000, 1000), "471 MB/s reading", "471 MB/s"),
+            ("round-robin", (10_000, 1000), "235 MB/s reading", "235 MB/s"),
+        )
+        for ask, says in ((limited("/vmfs/datastore1"), (path,)), (limited_host(), (whole,)))
+    ),
     *(
         Case(
             f"rr_min_io_rq 1000 in multipath.conf, kernel {kernel}",
@@ -544,4 +576,4 @@ _TARGET: Final = (
     ),
 )
 
-CASES: Final[tuple[Case, ...]] = (*_TRANSPORT, *_SETUP, *_PATHS, *_RECORDS, *_TARGET, *_RAID)
+CASES: Final[tuple[Case, ...]] = (*_TRANSPORT, *_SETUP, *_PATHS, *_RECORDS, *_TARGET, *_RAID + _UNITS)
