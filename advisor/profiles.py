@@ -524,6 +524,8 @@ def parameter_values(profile: Profile, settings: Mapping[str, str]) -> Values:
         if name not in profile.parameters:
             known = ", ".join(f"{key}=" for key in sorted(profile.parameters)) or "it has none"
             raise UsageError(f"profile {profile.name} has no parameter {name!r}", hint=f"parameters: {known}")
+    if "links" in settings and not settings["links"].replace(",", "").strip():
+        raise UsageError("--set links: no link is named", hint="name links with --set links=LINK,…, or leave it out")
     return {
         name: _checked(parameter, settings.get(name, parameter.default), f"--set {name}")
         for name, parameter in sorted(profile.parameters.items())

@@ -9,9 +9,17 @@ from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.whole import Facts
 from advisor.recommend import infoscale, iris, iscsi
 from advisor.recommend.records import Case
-from advisor.rules.buffers import below_bandwidth_delay
+from advisor.rules.buffers import below_bandwidth_delay, udp_is_sized
 from advisor.rules.iris import WRITE_DAEMONS_PROFILE
-from advisor.rules.llt_path import DATAGRAMS, as_seen, contradicts_seen, heartbeat_only, private_links, stays_local
+from advisor.rules.llt_path import (
+    DATAGRAMS,
+    as_seen,
+    contradicts_seen,
+    heartbeat_only,
+    over_ethernet,
+    private_links,
+    stays_local,
+)
 from advisor.rules.lookup import (
     BEEGFS_NVME,
     JUMBO_FRAMES,
@@ -157,6 +165,12 @@ def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | Non
         if local:
             return local
     workload = as_seen(facts, workload)
+    if profile == NETWORK_BUFFERS and not facts.network_storage and (workload is None or workload.is_replicated):
+        if over_ethernet(facts):
+            return "LLT runs over Ethernet here, past the sockets: their buffers carry nothing of what it mirrors."
+        size = udp_is_sized(facts, workload)
+        if size is not None:
+            return f"The buffers that LLT over UDP uses hold the size of its path ({size:,} bytes) already."
     if workload is None:
         return None
     if workload.is_replicated and not workload.mirrors_writes:

@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from advisor.facts.whole import Facts
 from advisor.planning.guards import LLT_PACKET_BYTES, MIB
 from advisor.profiles import Profile
 from advisor.recommend import infoscale
 from advisor.recommend.outlook import Outlook
-from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
+from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING, below, by_name
 from advisor.rules.workload import Workload
 
 
-def hurts(profile: Profile, outlook: Outlook, facts: Facts) -> tuple[str, ...]:
-    """When it would hurt: on this host first, then in general. Bytes are told in MiB."""
-    return (*_on_this_host(profile, outlook, facts), profile.hurts_when)
+def hurts(profile: Profile, outlook: Outlook, facts: Facts, command: str | None = None) -> tuple[str, ...]:
+    """When the plan of ``command`` would hurt: on this host first, then in general. Bytes are reported in MiB."""
+    given = _settings(command)
+    general = profile.hurts_when
+    if "bytes" in given:
+        usual = int(str(profile.parameters["bytes"].default))
+        for words in (f"{usual:,} bytes", f"{usual // MIB} MiB"):
+            general = general.replace(words, f"{int(given['bytes']):,} bytes")
+    return (*_on_this_host(profile, outlook, facts, given), general)
 
 
-def _on_this_host(profile: Profile, outlook: Outlook, facts: Facts) -> Iterator[str]:
+def _settings(command: str | None) -> Mapping[str, str]:
+    """The ``--set`` pairs of an offered command."""
+    words = shlex.split(command or "")
+    pairs = (value.partition("=") for option, value in pairwise(words) if option == "--set")
+    return {name: value for name, _, value in pairs}
+
+
+def _links_at_risk(outlook: Outlook, facts: Facts, given: Mapping[str, str]) -> list[str]:
+    """The links that the offered plan changes: those of its ``links``, with all below them; else those of the plan."""
+    if "links" in given:
+        links = by_name(facts)
+        return sorted({each.name for name in given["links"].split(",") for each in below(name, links)})
+    changes = outlook.plan.changes if outlook.plan else ()
+    return sorted({one.tunable.split(":")[1] for one in changes if one.risk == "link"})
+
+
+def _on_this_host(profile: Profile, outlook: Outlook, facts: Facts, given: Mapping[str, str]) -> Iterator[str]:
     parts = {profile.name, *profile.inherits}
     plan = outlook.plan
-    at_risk = sorted({one.tunable.split(":")[1] for one in plan.changes if one.risk == "link"}) if plan else []
+    at_risk = _links_at_risk(outlook, facts, given)
     if at_risk:
         yield f"{', '.join(at_risk)}: may lose its traffic for a moment, and for good where a peer carries less."
-    yield from (f"{note[:1].upper()}{note[1:]}." for note in (plan.notes if plan else ()) if note.startswith("memory"))
+    yield from (
+        f"{note[:1].upper()}{note[1:]}."
+        for note in (plan.notes if plan and "bytes" not in given else ())
+        if note.startswith("memory")
+    )
     if NETWORK_BUFFERS in parts and facts.memory.sockets.udp and facts.memory.available_bytes:
-        need = facts.memory.sockets.udp * 2 * int(str(profile.parameters["bytes"].default))
+        need = facts.memory.sockets.udp * 2 * int(given.get("bytes") or str(profile.parameters["bytes"].default))
         share = need / facts.memory.available_bytes
         yield f"{facts.memory.sockets.udp} UDP sockets could hold {need // MIB} MiB, {share:.1%} of what is available."
     highest = max(facts.llt.flow_control.get("highwater", 0), 0) if facts.llt else 0

@@ -105,6 +105,7 @@ def _of_one(
     unread = _unread(profile.name, facts) if standing == "not-applicable" else None
     if unread:
         standing, summary = "unknown", f"It cannot be told: {unread}."
+    command = _command(profile, outlook, facts, workload, signs, standing)
     return Recommendation(
         profile=profile.name,
         title=profile.title,
@@ -114,9 +115,9 @@ def _of_one(
         why=tuple(_reasons(profile, outlook, facts, signs, workload)),
         cases=cases(profile.name, facts, workload),
         measured=FIGURES.get(profile.name, ()),
-        hurts=hurts(profile, outlook, facts),
+        hurts=hurts(profile, outlook, facts, command),
         unknown=unknown(profile, outlook, facts, workload),
-        command=_command(profile, outlook, facts, workload, signs, standing),
+        command=command,
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding, Severity
-from advisor.rules.llt_path import DATAGRAMS, private_carriers, private_links, stays_local
+from advisor.rules.llt_path import DATAGRAMS, over_ethernet, private_carriers, private_links, stays_local
 from advisor.rules.lookup import NETWORK_BUFFERS, below, by_name, is_physical, is_up, numbers, plan
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
 from advisor.rules.rule import Rule
@@ -77,11 +77,13 @@ def _full_buffers(facts: Facts) -> dict[str, int]:
 
 
 def below_profile(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    low = _below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
+    over_udp = () if stays_local(facts) else private_carriers(facts, *DATAGRAMS)
+    wanted_bytes, low = _wanted(facts, workload, is_over_udp=bool(over_udp))
     if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
         return ()
+    if workload is not None and workload.is_replicated and over_ethernet(facts):
+        return ()
     counted = _full_buffers(facts)
-    over_udp = () if stays_local(facts) else private_carriers(facts, *DATAGRAMS)
     if workload is not None and _case_of_white_paper(workload):
         severity: Severity = "advice"
         reason = f"{workload.subject} is one for which the white paper raises the limits."
@@ -97,7 +99,7 @@ def below_profile(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
         BELOW_PROFILE.found(
             severity,
             why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). " + reason,
-            evidence={**low, "wanted_bytes": WHITE_PAPER_BYTES, **counted, **({"links": over_udp} if over_udp else {})},
+            evidence={**low, "wanted_bytes": wanted_bytes, **counted, **({"links": over_udp} if over_udp else {})},
             advice=_sized(facts, workload),
             profile=NETWORK_BUFFERS,
             intent=severity == "info" and not counted,
@@ -105,11 +107,27 @@ def below_profile(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
     )
 
 
+def _wanted(facts: Facts, workload: Workload | None, *, is_over_udp: bool) -> tuple[int, dict[str, int]]:
+    """The size that the path needs, in bytes, and the limits below it: for LLT over UDP those of UDP and the size of
+    the path, else all four and the white paper's 8 MiB."""
+    path = path_bytes(facts, workload) if is_over_udp else None
+    if path is None:
+        return WHITE_PAPER_BYTES, _below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
+    return path.size, _below(facts, path.size, ("net.core.rmem_max", "net.core.wmem_max"))
+
+
+def udp_is_sized(facts: Facts, workload: Workload | None) -> int | None:
+    """The size of the path of LLT over UDP in bytes, where the limits and defaults hold it already; else None."""
+    path = path_bytes(facts, workload) if private_links(facts, *DATAGRAMS) and not stays_local(facts) else None
+    sizes = [limit(facts, f"net.core.{end}_{which}") for end in ("rmem", "wmem") for which in ("max", "default")]
+    return path.size if path is not None and all(size is not None and size >= path.size for size in sizes) else None
+
+
 BELOW_PROFILE = Rule(
     id="buffers.below-profile",
     title="Socket buffer limits below those of the socket-buffers-8m profile",
-    what="net.core.rmem_max and wmem_max and the third field of tcp_rmem and tcp_wmem against 8 MiB, where a counter "
-    "of full buffers, LLT over UDP or a declared workload gives a reason; a distribution's default alone is none.",
+    what="net.core.rmem_max and wmem_max and the third field of tcp_rmem and tcp_wmem against 8 MiB (LLT over UDP: the "
+    "first two against the size of its path), where a counter of full buffers, LLT over UDP or a declared workload gives a reason; a distribution's default alone is none.",
     why="The limits bound what a program may ask for with setsockopt(2) and how far TCP's own sizing may grow.",
     helps_when="Batch work, heartbeats over UDP, or many writes in large blocks, replicated over the network.",
     hurts_when="Many sockets on a host with little memory; latency where a deep buffer hides a slow receiver. Values "
@@ -140,7 +158,7 @@ def below_bandwidth_delay(facts: Facts, workload: Workload | None) -> tuple[Find
     path = _path_link(facts, workload)
     if workload is None or workload.rtt_seconds is None or path is None or workload.transport in ("rdma", "local"):
         return ()
-    if workload.is_replicated and not workload.mirrors_writes:
+    if workload.is_replicated and (not workload.mirrors_writes or over_ethernet(facts)):
         return ()
     name, speed = path
     wanted = _power_of_two(2 * bandwidth_delay_bytes(speed, workload.rtt_seconds))

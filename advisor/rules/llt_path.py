@@ -44,6 +44,12 @@ def stays_local(facts: Facts) -> str | None:
     return name if name in (SINGLE_NODE, SHARED_DISK) else None
 
 
+def over_ethernet(facts: Facts) -> bool:
+    """Whether writes cross LLT by Ethernet frames alone: no socket, so no socket buffer, has a part in them."""
+    private = private_links(facts)
+    return bool(private) and all(one.type == "ether" for one in private) and not stays_local(facts)
+
+
 def llt_transport(facts: Facts) -> Transport | None:
     """What all of LLT's private links run over; None where that is neither TCP nor UDP, or both."""
     over: set[Transport | None] = {

@@ -19,6 +19,8 @@ _ZONES = node(far=True, lines=("set-bcasthb 0", "set-arp 0"))
 _BY_HAND = ("set-flow highwater:2000", "set-flow rporthiswater:2000")
 _DOUBLED = ("llt:highwater 1000 → 2000", "llt:rporthighwater 1000 → 2000")
 
+_SIZED = {f"net/core/{end}_{which}": "851968" for end in ("rmem", "wmem") for which in ("default", "max")}
+
 _CONFIGURATIONS: Final = (
     Case(
         "configuration 1, a single node",
@@ -445,6 +447,36 @@ _IDLE: Final = (
         _SHARED,
         planned(_MARKS),
         (*_DOUBLED, "no write crosses LLT here"),
+    ),
+    Case(
+        "jumbo-frames with an empty list of links",
+        "S001: the MTU of the heartbeat that carries the mirror",
+        _UDP,
+        planned(_JUMBO, links=""),
+        ("refused: --set links: no link is named",),
+    ),
+    *(
+        Case(
+            f"LLT over Ethernet: the buffers{', declared' if workload else ''}",
+            "S001: the buffers are for UDP; Ethernet frames of LLT pass no socket",
+            node("ether"),
+            recommended(_BUFFERS, workload),
+            ("no (unfit)", "past the sockets"),
+        )
+        for workload in (None, "infoscale.64k-seq-rw50")
+    ),
+    *(
+        Case(
+            f"buffers of four times the default already: {title}",
+            "S001: four times the default",
+            node(sysctl=_SIZED),
+            ask,
+            says,
+        )
+        for title, ask, says in (
+            ("scan", found("buffers.below-profile"), ("no finding",)),
+            ("recommend", recommended(_BUFFERS), ("no (unfit)", "851,968 bytes) already")),
+        )
     ),
     Case(
         "mirrors: LLT's marks",
