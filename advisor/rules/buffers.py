@@ -127,7 +127,8 @@ BELOW_PROFILE = Rule(
     id="buffers.below-profile",
     title="Socket buffer limits below those of the socket-buffers-8m profile",
     what="net.core.rmem_max and wmem_max and the third field of tcp_rmem and tcp_wmem against 8 MiB (LLT over UDP: the "
-    "first two against the size of its path), where a counter of full buffers, LLT over UDP or a declared workload gives a reason; a distribution's default alone is none.",
+    "first two against the size of its path), where a counter of full buffers, LLT over UDP or a declared workload "
+    "gives a reason; a distribution's default alone is none.",
     why="The limits bound what a program may ask for with setsockopt(2) and how far TCP's own sizing may grow.",
     helps_when="Batch work, heartbeats over UDP, or many writes in large blocks, replicated over the network.",
     hurts_when="Many sockets on a host with little memory; latency where a deep buffer hides a slow receiver. Values "
