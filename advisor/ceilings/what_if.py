@@ -88,6 +88,8 @@ def parse_changes(texts: Iterable[str]) -> tuple[Change, ...]:
     for part in (part for text in texts for part in _SPLIT.split(text.strip())):
         left, is_there, value = part.partition("=")
         target, _, key = left.rpartition(":")
+        if not is_there and part in KEYS:
+            raise _wrong(part, f"field {part}: its value is missing", FORMS[part])
         if not is_there or key not in KEYS:
             near = difflib.get_close_matches(key, KEYS, 1)
             meant = f"; is {near[0]} meant?" if near else ""
@@ -444,6 +446,10 @@ def _instance(scene: Scene, change: Change) -> tuple[Scene, str]:
         near = ", ".join(difflib.get_close_matches(change.value, names, 4, 0.5))
         raise _wrong(change.text, f"field instance: {change.value} is not in the tables", near or FORMS["instance"])
     host, facts = scene.facts.host, scene.facts
+    has_volumes = any(disk.model == EBS_MODEL for disk in facts.disks)
+    has_volumes = has_volumes or any(one.type != "drive" for one in scene.declared.volume)
+    if host.cloud is None and scene.declared.instance_type is None and not has_volumes:
+        raise _wrong(change.text, "field instance: this host is no cloud instance", "volumes=, raid=, links= or mtu=")
     before = host.cloud.instance_type if host.cloud else scene.declared.instance_type
     # A type that is built on Nitro carries more of a volume than one on Xen (`Media`).
     runs_on = "amazon" if machine.is_nitro else "xen"
@@ -452,9 +458,7 @@ def _instance(scene: Scene, change: Change) -> tuple[Scene, str]:
         host, cloud=Cloud(provider, change.value), virtualization=runs_on if is_cloud else host.virtualization
     )
     result = f"in place of {before or 'no known type'}"
-    if not any(disk.model == EBS_MODEL for disk in facts.disks) and not any(
-        one.type != "drive" for one in scene.declared.volume
-    ):
+    if not has_volumes:
         result += "; no EBS volume is here that it would carry"
     return msgspec.structs.replace(scene, facts=msgspec.structs.replace(facts, host=made)), result
 

@@ -81,12 +81,14 @@ def link_kinds() -> tuple[LinkKind, ...]:
 
 def drives_of(declared: Declared) -> tuple[Drive, ...]:
     """The drives of a user's file, by the name of their device; else the classes."""
-    found = []
+    found: list[Drive] = []
     for one in declared.volume:
         if one.type == "drive":
             limits = (one.read_mb_per_s, one.write_mb_per_s, one.read_iops, one.write_iops)
             figures = Figures(*(math.inf if value is None else float(value) for value in limits))
-            found.append(Drive(one.device or "drive", figures, f"as declared in {declared.where}"))
+            # Drives that are alike are one model, known by the first of them.
+            if figures not in {drive.figures for drive in found}:
+                found.append(Drive(one.device or "drive", figures, f"as declared in {declared.where}"))
     return tuple(found) or CLASSES
 
 

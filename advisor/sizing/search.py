@@ -61,6 +61,7 @@ def parse_layouts(text: str) -> Layouts:
 def answer(question: Question) -> Sizing:
     """The choices, best first. Raises UsageError for a machine that no table has."""
     demand = question.demand
+    _check_layouts(question)
     found: list[Choice] = []
     shown: list[Choice] = []
     short: list[Short] = []
@@ -128,6 +129,17 @@ def _rank(question: Question) -> in_cloud.Rank:
         )
 
     return rank
+
+
+def _check_layouts(question: Question) -> None:
+    """That some layout is of a cloud that is asked for. Raises UsageError."""
+    clouds = {name: BY_NAME[name].cloud if name in BY_NAME else "metal" for name, _ in question.layouts}
+    if clouds and not set(clouds.values()) & set(question.clouds):
+        name = next(iter(clouds))
+        raise UsageError(
+            f"--layout {name} contradicts --cloud {', '.join(question.clouds)}: {name} is of {clouds[name]}",
+            hint=f"--cloud {clouds[name]}",
+        )
 
 
 def _check_instances(question: Question) -> None:

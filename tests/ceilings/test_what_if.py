@@ -72,7 +72,7 @@ def test_raid_10_for_raid_6() -> None:
     local = msgspec.structs.replace(metal(), front=Front("local", "here"))
     limits, after = ask(local, "raid=raid10")
     assert limits.host is not None
-    assert (limits.host.read_mb_s, limits.host.write_mb_s) == (near(1200), near(600))
+    assert (limits.host.read_mb_s, limits.host.write_mb_s) == (near(1600), near(600))
     assert (after.host.read_mb_s, after.host.write_mb_s) == (near(1600), near(400))
     (path,) = after.paths
     assert path.before is not None
@@ -269,3 +269,13 @@ def test_a_healthy_array_reads_no_parity_over_pci_express(level: str) -> None:
     assert found.host.read_mb_s == near(before.host.read_mb_s or 0)
     assert stage(found.host, "pcie").read_mb_s == near(31_504)
     assert (stage(found.host, "pcie").write_mb_s or 0) < 31_504
+
+
+def test_an_instance_is_refused_on_bare_metal() -> None:
+    with pytest.raises(InvalidInputError, match="field instance: this host is no cloud instance"):
+        ask(metal(), "instance=m5.large")
+
+
+def test_a_key_without_its_value_is_refused_as_such() -> None:
+    with pytest.raises(InvalidInputError, match="field raid: its value is missing"):
+        parse_changes(["raid"])

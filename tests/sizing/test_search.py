@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.ceilings import ebs
-from advisor.ceilings.declared import Declared, parse_declared
+from advisor.ceilings.declared import Declared, DeclaredVolume, parse_declared
 from advisor.ceilings.machine_file import parse_machines
 from advisor.ceilings.machines import find_machine
 from advisor.errors import UsageError
@@ -351,3 +352,14 @@ def flat(found: Sizing) -> str:
     text = size_text(found, width=80, color=False)
     assert max(map(len, text.splitlines())) <= 80
     return " ".join(text.split())
+
+
+def test_alike_drives_of_a_file_are_one_model() -> None:
+    one = DeclaredVolume("drive", read_mb_per_s=3200.0, write_mb_per_s=1300.0)
+    every = Declared(tuple(msgspec.structs.replace(one, device=f"nvme{n}n1") for n in range(24)))
+    assert len(metal.drives_of(every)) == 1
+
+
+def test_a_layout_of_another_cloud_is_refused() -> None:
+    with pytest.raises(UsageError, match="--layout io2 contradicts --cloud metal"):
+        sized("metal", read="1GB/s", layouts=parse_layouts("io2"))
