@@ -6,9 +6,14 @@ the default only where nothing in /etc/llttab sets the mark; a set-flow line is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
+
+from advisor.facts.llt import LLTTAB, Llttab
+from advisor.host.probes import FLOW_ALIASES
 
 HIGH_WATER_MARKS: Final = ("highwater", "rporthighwater")
 KNOWN_DEFAULTS: Final = frozenset({200, 1000})
@@ -24,12 +29,43 @@ class MarkDefault(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-def mark_default(name: str, live: int, in_file: int | None, first: int | None = None) -> MarkDefault:
-    """The default of a mark, by its live value and its set-flow line, both in packets.
+def mark_defaults(
+    live: Mapping[str, int],
+    llttab: Llttab | None,
+    first: Mapping[str, int] = MappingProxyType({}),
+) -> dict[str, MarkDefault]:
+    """The default of each mark of ``live``, all in packets. ``first`` are the values before advisor's own transactions
+    changed them. One release has one default for both marks: where they disagree, it is known for neither.
+    """
+    found = {
+        name: _odd(name, llttab)
+        or _mark_default(name, value, llttab.flow.get(name) if llttab else None, first.get(name))
+        for name, value in live.items()
+    }
+    known = {name: one.packets for name, one in found.items() if one.packets is not None}
+    if len(set(known.values())) > 1:
+        shown = " and ".join(f"{name} {packets:,}" for name, packets in known.items())
+        split = _unknown(f"a release has one default for both marks, and this host points to two ({shown})")
+        return {name: split if name in known else one for name, one in found.items()}
+    return found
 
-    ``first`` is the value before advisor's own transactions changed it. A value that is twice a known default counts as
+
+def _odd(name: str, llttab: Llttab | None) -> MarkDefault | None:
+    """Where a set-flow line of this mark is not understood; None where there is no such line."""
+    for line in llttab.other if llttab else ():
+        directive, *settings = line.split()
+        names = [one.partition(":")[0] for one in settings]
+        if directive == "set-flow" and name in [FLOW_ALIASES.get(one, one) for one in names]:
+            return _unknown(f'the line "{line[:80]}" of {LLTTAB} does not set a number of packets')
+    return None
+
+
+def _mark_default(name: str, live: int, in_file: int | None, first: int | None) -> MarkDefault:
+    """The default of a mark, by its live value and its set-flow line. A value that is twice a known default counts as
     that default doubled.
     """
+    if live < 1:
+        return _unknown(f"lltconfig prints {live} for {name}, which is not a number of packets")
     if first is not None and first != live:
         return _before_advisor(name, live, in_file, first)
     if in_file is None:
@@ -45,7 +81,7 @@ def mark_default(name: str, live: int, in_file: int | None, first: int | None = 
 def _before_advisor(name: str, live: int, in_file: int | None, first: int) -> MarkDefault:
     if first in KNOWN_DEFAULTS or live == 2 * first:
         return MarkDefault(first)
-    return MarkDefault(first // 2) if first in _DOUBLED else mark_default(name, live, in_file)
+    return MarkDefault(first // 2) if first in _DOUBLED else _mark_default(name, live, in_file, None)
 
 
 def _unknown(why: str) -> MarkDefault:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from advisor.facts.llt import LLTTAB, parse_llttab
-from advisor.facts.llt_marks import MarkDefault, mark_default
+from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_defaults
 from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
 from advisor.host.numbers import is_count
@@ -108,10 +108,16 @@ def _observe_mark(host: Host, target: Target, live: str, first_seen: Mapping[str
     text = host.read(LLTTAB)
     if isinstance(text, Missing) and not text.is_absent:
         return Observed(text, target.value, None, text)
-    in_file = None if isinstance(text, Missing) else parse_llttab(text).flow.get(name)
+    llttab = None if isinstance(text, Missing) else parse_llttab(text)
+    in_file = llttab.flow.get(name) if llttab else None
     known = MarkDefault(target.default)
-    if target.default is None and is_count(live):
-        known = mark_default(name, int(live), in_file, int(first) if is_count(first) else None)
+    if target.default is None:
+        marks = {each: _live(host, tunable(f"llt:{each}")) for each in HIGH_WATER_MARKS} | {name: live}
+        numbers = {each: int(value) for each, value in marks.items() if isinstance(value, str)}
+        firsts = {each: first_seen.get(f"llt:{each}", "") for each in marks}
+        known = mark_defaults(numbers, llttab, {each: int(value) for each, value in firsts.items() if is_count(value)})[
+            name
+        ]
     if known.packets is None or target.multiply is None:
         why = f"{known.why}: say it with --set default=PACKETS, as an untouched node prints it"
         return Observed(live, target.value, live, Missing("absent", known.why), undecided=why)

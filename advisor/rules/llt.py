@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS, MIRRORED
 from advisor.facts.llt import Llt, LltLink
-from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_default
+from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_defaults
 from advisor.facts.reserved_ports import KEY, parse_ports
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
@@ -23,9 +23,8 @@ _PACKET_BYTES = 8192
 
 
 def _defaults(llt: Llt) -> dict[str, MarkDefault]:
-    in_file = llt.llttab.flow if llt.llttab else {}
     live = {name: llt.flow_control[name] for name in HIGH_WATER_MARKS if name in llt.flow_control}
-    return {name: mark_default(name, value, in_file.get(name)) for name, value in live.items()}
+    return mark_defaults(live, llt.llttab)
 
 
 def _not_doubled(llt: Llt) -> dict[str, int]:
@@ -49,7 +48,7 @@ def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Findi
     if facts.llt is None or (workload is not None and not _may_write_over_llt(workload)) or stays_local(facts):
         return ()
     values = _not_doubled(facts.llt)
-    unknown = [one.why for one in _defaults(facts.llt).values() if one.packets is None]
+    unknown = list(dict.fromkeys(one.why for one in _defaults(facts.llt).values() if one.packets is None))
     wanted = workload is not None and _is_case(workload)
     if not values:
         return (_default_unknown(unknown),) if unknown and wanted else ()
@@ -84,7 +83,7 @@ def _may_write_over_llt(workload: Workload) -> bool:
 def _default_unknown(reasons: list[str]) -> Finding:
     return FLOW_CONTROL_DEFAULT.found(
         "info",
-        title="LLT's high-water marks were set by hand, and the default is unknown",
+        title="The default of LLT's high-water marks cannot be known from this host",
         why="Whether they are raised already is not known: the default differs between releases.",
         evidence={"detail": tuple(reasons)},
         advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of the same "
