@@ -57,6 +57,7 @@ _ENTRY = record(
         ("state", _STATE),
         ("in_force", bool),
         ("unfinished", bool),
+        ("process", int | None),
         ("profiles", tuple[str, ...]),
         ("fingerprint", str),
         ("began", str | None),

@@ -60,6 +60,7 @@ def make_transaction(home: Path, *, value: str | None = None) -> Path:
     store = Store(str(home / "state"))
     with store.lock(), store.begin(made, boot_id=None, version="0", script=None) as journal:
         journal.write(Applied(time.time(), {}))
+        store.watchdog(store.records()[-1].id).close()
     return path
 
 
