@@ -14,6 +14,7 @@ from advisor.planning.held import NOTHING_HELD, Held, claim_notes
 from advisor.planning.iscsi import record_notes
 from advisor.planning.links import bystander_links
 from advisor.planning.mtu import idle_notes
+from advisor.planning.multipath import new_file
 from advisor.planning.neighbours import Neighbours, ipv6_notes
 from advisor.planning.observations import FileState, Observations, Observed
 from advisor.planning.records import SATISFIED, Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
@@ -135,6 +136,9 @@ def _asked(target: Target) -> tuple[object, ...]:
 def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bool, is_reset: bool) -> Change | Skipped:
     observed = seen.values[target.tunable]
     if isinstance(observed.live, Missing):
+        by_hand = new_file(target.tunable, target.value, observed.live)
+        if by_hand:
+            return _skip(target, observed, "by-hand", by_hand)
         state: SkipState = "not-applicable" if observed.live.is_absent else "unknown"
         return _skip(target, observed, state, f"cannot be read: {observed.live.why}")
     assert observed.combined is not None

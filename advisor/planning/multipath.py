@@ -15,6 +15,7 @@ from advisor.errors import UsageError
 from advisor.facts.arrays import Array
 from advisor.facts.site_settings import SiteSetting
 from advisor.facts.whole import Facts
+from advisor.host import Missing
 from advisor.planning.records import SkipState
 from advisor.planning.selection import Selected
 from advisor.profiles import Values, Wanted
@@ -28,6 +29,7 @@ TURNS: Final = "rr_min_io"
 OTHER_KEY: Final = "rr_min_io_rq"
 
 
+_NEW_SECTIONS: Final = ("defaults", "overrides")
 _REQUEST_BASED: Final = frozenset({"service-time", "queue-length"})
 
 
@@ -107,6 +109,23 @@ def _selector(array: Array, values: Values, facts: Facts) -> Selected:
     if len(set(speeds.values())) == 1:
         return _left(won, f"{current}{at} is left: its links are equal ({shown}), and it loads each alike; {others}")
     return _written(path, place, f"The links of {array.name} are unequal: {shown}.")
+
+
+def new_file(identity: str, value: str, live: Missing) -> str | None:
+    """The manual step where /etc/multipath.conf does not exist; None for all other tunables."""
+    place, _, key = identity.removeprefix(f"file:{multipath.CONF}:").partition("/")
+    if not live.is_absent or not identity.startswith(f"file:{multipath.CONF}:") or place not in _NEW_SECTIONS:
+        return None
+    lines = f"'{place} {{', '{key} {_quoted(value)}' and '}}'"
+    after = "; a built-in entry for the storage wins over defaults: see dmsetup table" if place == "defaults" else ""
+    return (
+        f"{multipath.CONF} does not exist, and advisor creates none (with it, multipathd may take other disks): put "
+        f"the three lines {lines} into a new one (each line by itself), then run multipathd reconfigure{after}"
+    )
+
+
+def _quoted(value: str) -> str:
+    return f'"{value}"' if " " in value else value
 
 
 def _new_place(array: Array, facts: Facts) -> tuple[str, str]:

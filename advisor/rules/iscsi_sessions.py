@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from advisor.facts.array import Array
 from advisor.facts.iscsi import ISCSID_CONF, Iscsi, IscsiSession
@@ -343,6 +344,9 @@ def _at(won: SiteSetting) -> str:
     return f"{won.path}:{won.line}: {won.key} = {won.value}" + (f" for {won.scope}" if won.scope else "")
 
 
+_NEW_FILE: Final = f" (where {multipath.CONF} does not exist, it prints the lines for a new one as a manual step)"
+
+
 def late_switch(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     maps = multipath.iscsi_maps(facts)
     found = tuple(text for one in maps for text in _turn_words(facts, one))
@@ -356,7 +360,7 @@ def late_switch(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             "with that and the rest of the transport put right. Linux sends one request a turn by itself since 4.6; "
             "this kernel takes what is configured.",
             evidence={"detail": found, "disks": facts.iscsi.multipath_disks},
-            advice=plan(ISCSI_MULTIPATH),
+            advice=plan(ISCSI_MULTIPATH) + ("" if multipath.is_configured(facts) else _NEW_FILE),
             profile=ISCSI_MULTIPATH,
         ),
     )

@@ -110,6 +110,11 @@ def unclear(facts: Facts, array: Array, key: str) -> str | None:
     return f"{place} is for {doubtful.scope}, and vendor and product of {array.name} could not be read"
 
 
+def is_configured(facts: Facts) -> bool:
+    """Whether a line of multipath.conf is known; without one the file may be missing."""
+    return any(one.path == CONF for one in facts.site_settings)
+
+
 def _lines(facts: Facts, key: str) -> list[SiteSetting]:
     return [one for one in facts.site_settings if one.key == key and one.path.startswith((CONF, CONF_D))]
 

@@ -180,6 +180,11 @@ def _setting(text: str, others: Mapping[str, Workload]) -> tuple[str, object]:
     return field, parsed
 
 
+def _second_name(part: str, named: Workload) -> str:
+    why = f"{named.name!r} is one already" if named.name else f"write {part},KEY=VALUE"
+    return f"--workload: {part!r} is a name: one NAME comes first, and only one is taken ({why})"
+
+
 def parse_workload(text: str, others: Mapping[str, Workload] = MappingProxyType({})) -> Workload:
     """A workload from ``NAME``, ``K=V,…`` or ``NAME,K=V,…``; a later key wins over the name.
 
@@ -191,6 +196,8 @@ def parse_workload(text: str, others: Mapping[str, Workload] = MappingProxyType(
     named = Workload() if "=" in parts[0] else _named(parts.pop(0), others)
     fields: dict[str, object] = {}
     for part in parts:
+        if part in WORKLOADS or part in others:
+            raise UsageError(_second_name(part, named), hint=_hint(others))
         field, value = _setting(part, others)
         if field in fields:
             raise UsageError(f"--workload: {part.partition('=')[0].strip()} is given twice")

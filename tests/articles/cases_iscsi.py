@@ -314,6 +314,25 @@ _PATHS: Final = (
         (f"{_MULTIPATH}overrides/rr_min_io_rq 500 → 1",),
         ("rr_min_io_rq 1000 →",),
     ),
+    *(
+        Case(
+            f"the table says 1000 and there is no multipath.conf, kernel {kernel}: {title}",
+            _SWITCHES,
+            _here(kernel=kernel, conf="", **_SLOW),
+            ask,
+            says,
+            ("cannot be read",),
+        )
+        for kernel, section in ((RHEL_7, "defaults"), ("3.16.0-4-amd64", "overrides"))
+        for title, ask, says in (
+            (
+                "plan",
+                planned("iscsi-multipath"),
+                (f"'{section} {{', 'rr_min_io_rq 1' and '}}'", "multipathd reconfigure"),
+            ),
+            ("scan", found("iscsi.late-path-switch"), ("prints the lines for a new one as a manual step",)),
+        )
+    ),
     Case(
         "the table says 1000 and no file does, kernel 3.10",
         _SWITCHES,

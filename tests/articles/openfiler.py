@@ -204,6 +204,8 @@ def initiator(
         made.mapped("mpatha", disks, selector=selector, per_path=per_path, groups=groups)
         made.mount("253:0", "/vmfs/datastore1", "xfs")
         made.files["/etc/multipath.conf"] = "defaults {\n\tuser_friendly_names yes\n}\n" if conf is None else conf
+        if conf == "":
+            del made.files["/etc/multipath.conf"]
     for disk, count in zip(disks, requests, strict=False):
         made.stat(disk, count)
     made.files |= files or {}

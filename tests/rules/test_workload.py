@@ -58,7 +58,8 @@ def test_is_read(text: str, expected: Workload) -> None:
         ("rtt=11s", "with its unit"),
         ("access=both", "sequential or random"),
         ("transport=", "tcp, udp, rdma or local"),
-        ("oltp,backup", "'backup'"),
+        ("oltp,backup", "'backup' is a name: one NAME comes first, and only one is taken ('oltp' is one already)"),
+        ("rtt=1.16ms,fss-udp", "'fss-udp' is a name: one NAME comes first, and only one is taken"),
         ("block=8k,block=16k", "twice"),
     ],
 )
