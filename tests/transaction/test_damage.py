@@ -160,7 +160,9 @@ def test_every_cut_of_a_running_one_is_torn_or_damage_and_never_loses_the_origin
         journal = journal_of(store, "0001")
         whole = journal.read_bytes()
         start = whole.rfind(b"\n", 0, -1) + 1
-        if start:
+        # What a line announces is done only once the line is on disk: no power cut tears that one any more.
+        is_flushed = b'"doing"' in whole[start:] and host_files(where) != before
+        if start and not is_flushed:
             journal.write_bytes(whole[: start + (len(whole) - start) * (at % 7) // 7])
         assert host_status(host, store).unreadable == ()
         rollback_transactions(host, None, everything=False, force=False, store=store)
