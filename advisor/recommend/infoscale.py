@@ -9,6 +9,7 @@ from advisor.facts.infoscale_configuration import (
     FSS_TCP,
     FSS_UDP,
     FSS_ZONES,
+    LONG_ROUND_TRIP_SECONDS,
     MIRRORED,
     SHARED_DISK,
     SINGLE_NODE,
@@ -19,6 +20,7 @@ from advisor.recommend.records import Case, Figure, Fits, Reason, Standing
 from advisor.rules import sources
 from advisor.rules.infoscale import MIRRORING_CPU_PERCENT, PROFILE_PREFIX, profile_of, recognition
 from advisor.rules.llt_path import stays_local
+from advisor.rules.lookup import LLT_FLOW_CONTROL
 from advisor.rules.whole_profile import PARTS as PARTS
 from advisor.rules.workload import Workload
 
@@ -77,6 +79,11 @@ FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
     ),
 }
 
+_FAIL_OVER: Final = (
+    "This host is a node of a cluster: one that is to notice a dead volume quickly and fail over keeps the 30 seconds."
+)
+_BEST_IN_ONE_ZONE: Final[Mapping[str, str]] = {FSS_TCP: "MTU 9000 (TCP)", FSS_UDP: "the buffers (UDP)"}
+
 READS_ALONE: Final = "Reads alone: the local copy serves them, and nothing of them crosses to the mirror."
 
 
@@ -106,6 +113,18 @@ def contrary(configuration: str, workload: Workload) -> str | None:
     if workload.replication == "none" or (workload.transport == "local" and not workload.is_replicated):
         return "The declared workload mirrors nothing, so LLT carries next to nothing of it."
     return READS_ALONE if workload.is_replicated and not workload.mirrors_writes else None
+
+
+def doubt(profile: str, facts: Facts, workload: Workload | None) -> str | None:
+    """Why a profile that the host or the declared workload asks for may not be right in this configuration."""
+    if profile == "ebs-volumes":
+        is_cluster = facts.infoscale is not None and facts.infoscale.signs.is_cluster is True
+        return _FAIL_OVER if is_cluster else None
+    is_far = workload is not None and (workload.rtt_seconds or 0) > LONG_ROUND_TRIP_SECONDS
+    best = _BEST_IN_ONE_ZONE.get(recognised_as(facts, workload) or "")
+    if profile != LLT_FLOW_CONTROL or is_far or best is None:
+        return None
+    return f"Inside one zone the white paper's best tuning was {best}; the marks were the best across zones."
 
 
 def writes_stay_local(facts: Facts) -> str | None:

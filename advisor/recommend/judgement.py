@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from advisor.facts.infoscale_configuration import SINGLE_NODE, TITLES
+from advisor.facts.infoscale_configuration import MIRRORED, TITLES
 from advisor.facts.whole import Facts
 from advisor.planning.records import SATISFIED, Plan
 from advisor.planning.storage_units import FOUND_HERE
@@ -152,7 +152,7 @@ def _signs(
 
 
 def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload | None) -> tuple[Fits, Standing, str]:
-    fits, standing, summary = _by_signs(signs, facts, workload)
+    fits, standing, summary = _doubted(outlook.name, _by_signs(signs, facts, workload), facts, workload)
     plan = outlook.plan
     if plan is None:
         word: Standing = "blocked" if outlook.is_refused else "unknown"
@@ -172,6 +172,13 @@ def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload |
     if standing == "unfit" and stays_local(facts) and outlook.name == JUMBO_FRAMES:
         return fits, standing, summary
     return "no", "not-applicable", f"It does not apply here: {_not_applicable(plan)}."
+
+
+def _doubted(name: str, verdict: infoscale.Verdict, facts: Facts, workload: Workload | None) -> infoscale.Verdict:
+    """The verdict, with what of the host's configuration makes it less certain."""
+    fits, standing, summary = verdict
+    doubt = infoscale.doubt(name, facts, workload) if fits == "yes" else None
+    return ("perhaps", standing, f"{doubt} {summary}") if doubt else verdict
 
 
 def _is_case(profile: str, facts: Facts, workload: Workload | None) -> bool:
@@ -213,8 +220,15 @@ def _by_signs(signs: _Signs, facts: Facts, workload: Workload | None) -> tuple[F
 
 
 def _recognised_words(facts: Facts) -> str:
-    title = TITLES[infoscale.recognised_as(facts, None) or SINGLE_NODE]
-    return f"Recognised, not declared: this host is {title}, one of its cases. Whether its load is one cannot be seen."
+    name = infoscale.recognised_as(facts, None)
+    if name not in MIRRORED:
+        return (
+            "What is seen of this host speaks for it. No workload is declared: whether its load is a case is unknown."
+        )
+    return (
+        f"Recognised, not declared: this host is {TITLES[name]}, one of its cases. Whether its load is one cannot be "
+        "seen."
+    )
 
 
 def _reasons(

@@ -123,8 +123,9 @@ def _add(page: Page, one: Recommendation) -> None:
     page.blank()
     page.add(Span(one.profile, "bold"), ": ", Span(_(_STANDINGS[one.standing]), _STYLES[one.fits]), indent=2, hang=4)
     page.add(one.summary, indent=4)
+    why = () if one.standing == "not-applicable" else one.why
     rows: list[tuple[str, Sequence[Piece]]] = [
-        *_rows(_("why"), [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in one.why]),
+        *_rows(_("why"), [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in why]),
     ]
     if one.fits != "no":
         rows += _rows(_("its cases"), [_case(case) for case in one.cases])

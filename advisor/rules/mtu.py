@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
+from advisor.facts.infoscale_configuration import FSS_UDP, FSS_ZONES
 from advisor.facts.links import Link
 from advisor.facts.llt import LltLink
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.data_links import data_links, idle_links
 from advisor.rules.finding import Finding
+from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import private_links, stays_local
 from advisor.rules.lookup import (
     JUMBO_FRAMES,
@@ -278,7 +280,7 @@ def llt_fragments(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
             "fragment loses the packet, and each costs its own header and interrupt"
             + (", and EC2 caps the fragments that a network interface may send per second." if is_aws else "."),
             evidence={"links": names, "detail": tuple(_fragment_text(*each) for each in found)},
-            advice=plan(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found),
+            advice=plan(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found, facts, workload),
             profile=JUMBO_FRAMES if can_rise else None,
         ),
     )
@@ -294,7 +296,11 @@ def _fragment_text(carried: LltLink, link: Link, count: int) -> str:
     return f"LLT link {carried.tag} over {link.name}: MTU {size} on a link MTU of {link.mtu} = {count} fragments"
 
 
-def _lower_llt_mtu(found: tuple[tuple[LltLink, Link, int], ...]) -> str:
+def _lower_llt_mtu(found: tuple[tuple[LltLink, Link, int], ...], facts: Facts, workload: Workload | None) -> str:
+    recognised = recognition(facts, workload)
+    name = recognised.configuration if recognised else None
+    if name in (FSS_UDP, FSS_ZONES):
+        return f"{plan(profile_of(name))}, which sets the MTU field of the link lines in /etc/llttab, on every node"
     fields = ", ".join(
         f"{carried.tag} {(link.mtu or 0) - DATAGRAM_OVERHEAD[carried.type]}" for carried, link, _ in found
     )

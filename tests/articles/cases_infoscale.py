@@ -238,6 +238,21 @@ _TUNINGS: Final = (
         ("perhaps (intent)",),
     ),
     Case(
+        "LLT's marks inside one zone, no round trip declared",
+        "S001: inside one zone over UDP the buffers were the best; the marks were it across zones",
+        _UDP,
+        recommended(_MARKS, "infoscale.64k-seq-rw50"),
+        ("perhaps (workload)", "best tuning was the buffers (UDP)"),
+    ),
+    Case(
+        "LLT packets over MTU 1500, links that cannot be raised",
+        "S001: MTU larger than the block, so that it is not cut",
+        node(most=1500),
+        found("llt.mtu-fragments"),
+        ("advisor plan infoscale-fss-udp, which sets the MTU field",),
+        ("(link1 1472",),
+    ),
+    Case(
         "few writes over a short round trip",
         "S001: flow control fires where the round trip is long",
         _UDP,

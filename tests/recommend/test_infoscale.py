@@ -69,7 +69,7 @@ def of(root: Path, workload: str | None, parts: dict[str, Any], name: str) -> Re
         ("infoscale-shared-disk", "fss-udp", OPEN, "no", "unfit"),
         # The tunings by themselves.
         (JUMBO, "fss-tcp", FSS_TCP, "yes", "workload"),
-        (LLT, "fss-tcp", FSS_TCP, "yes", "workload"),
+        (LLT, "fss-tcp", FSS_TCP, "perhaps", "workload"),
         (LLT, None, SHARED_DISK, "no", "unfit"),
         (LLT, "fss-cross-zone", OPEN, "yes", "workload"),
         (LLT, None, FSS_TCP, "perhaps", "intent"),
