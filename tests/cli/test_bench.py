@@ -25,7 +25,7 @@ __all__ = ["disk", "fake_fio"]
 
 ROOT = Path(__file__).parents[2]
 LATER = "2024-05-18T12:00:00+00:00"
-QUICK = ("--quick", "--force", "--budget", "15", "--byte-budget", "600")
+QUICK = ("--quick", "--force", "--budget", "60", "--byte-budget", "600")
 
 
 def advisor(*words: str | Path, state: Path, fio: FakeFio | None = None) -> subprocess.CompletedProcess[str]:
