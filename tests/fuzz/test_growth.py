@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +14,7 @@ from advisor.facts.whole import scan
 from advisor.report.layout import MAX_PIECE, Page
 from advisor.report.text import scan_text
 from advisor.rules import judge
-from tests.fuzz.growth import Growing, grown, seconds, too_steep
+from tests.fuzz.growth import NOISE_SECONDS, REPEATS, Growing, grown, seconds, too_steep
 from tests.fuzz.hosts import ARTICLES, Parts, parts_of
 from tests.fuzz.targets import Target, samples, targets
 
@@ -122,10 +123,55 @@ def test_a_text_that_nobody_asked_for_is_cut_and_says_so() -> None:
     assert "(1234 characters more)" in page.text.replace("\n", " ")
 
 
-def test_the_measure_sees_a_quadratic_reader() -> None:
-    def quadratic(size: int) -> None:
-        # Steps of the interpreter, whose cost no cache changes.
-        assert sum(1 for first in range(size // 20) for _ in range(first)) > 0
+def counting(steps: int) -> None:
+    """Steps of the interpreter, whose cost no cache changes."""
+    assert sum(1 for _ in range(steps)) == steps
 
-    assert too_steep(quadratic, 100_000)
-    assert seconds(lambda: None) < 1
+
+def measurable(steps: Callable[[int], int]) -> int:
+    """A size whose steps this machine needs a measurable time for."""
+    size = 20
+    while least_seconds(steps(size)) < 1.2 * NOISE_SECONDS:
+        size += size // 3
+    return size
+
+
+def least_seconds(steps: int) -> float:
+    return min(seconds(lambda: counting(steps)) for _ in range(REPEATS))
+
+
+def test_the_measure_sees_a_quadratic_reader() -> None:
+    def steps(size: int) -> int:
+        return size * size
+
+    assert too_steep(lambda size: counting(steps(size)), measurable(steps))
+
+
+def test_a_moment_of_noise_is_not_steep() -> None:
+    sizes: list[int] = []
+    size = measurable(lambda size: 100 * size)
+
+    def disturbed(asked: int) -> None:
+        # Each of the first looks at twice the size is slowed by something else.
+        sizes.append(asked)
+        counting(100 * asked * (4 if asked > size and len(sizes) < 8 else 1))
+
+    assert too_steep(disturbed, size) is None
+    assert len(sizes) > 7
+
+
+def test_collecting_garbage_does_not_count() -> None:
+    collected: list[str] = []
+
+    def note(phase: str, _: object) -> None:
+        collected.append(phase)
+
+    def allocating() -> None:
+        gc.callbacks.append(note)
+        # Enough containers for collections, were the collector on.
+        assert len([[number] for number in range(100_000)]) == 100_000
+        gc.callbacks.remove(note)
+
+    seconds(allocating)
+    assert collected == []
+    assert gc.isenabled()
