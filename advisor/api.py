@@ -68,7 +68,7 @@ def scan(host: Host | None = None, *, workload: str | None = None) -> Scan:
     ``workload`` is what ``--workload`` takes. Raises UsageError for one that is none.
     """
     from advisor.facts.whole import scan as read_facts
-    from advisor.rules import judge
+    from advisor.rules.registry import judge
 
     wanted = None
     if workload:

@@ -29,8 +29,8 @@ from advisor.report.profile_words import (  # noqa: E402
     wanted_value,
 )
 from advisor.report.terms import EFFECTS  # noqa: E402
-from advisor.rules import RULES  # noqa: E402
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
+from advisor.rules.registry import RULES  # noqa: E402
 from advisor.tunables import tunable  # noqa: E402
 from docs.schemas import files as schema_files  # noqa: E402
 from tests.articles.table import SYSTEMS, Case, cases  # noqa: E402

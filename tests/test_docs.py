@@ -24,8 +24,8 @@ from advisor.profiles import (
     Wanted,
     parse_profile,
 )
-from advisor.rules import RULES
 from advisor.rules.contradictions import CONTRADICTIONS
+from advisor.rules.registry import RULES
 from advisor.tunables import KINDS
 from advisor.tunables.tunable import Sense
 

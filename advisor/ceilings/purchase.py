@@ -11,7 +11,7 @@ from advisor.ceilings.paths import limits_of
 from advisor.ceilings.records import Limits
 from advisor.facts.purchase import Purchase
 from advisor.facts.whole import Facts
-from advisor.rules import ebs_purchase
+from advisor.rules.ebs_purchase import unusable
 
 
 def with_purchases(facts: Facts, declared: Declared, given: Given | None = None) -> Facts:
@@ -22,8 +22,7 @@ def with_purchases(facts: Facts, declared: Declared, given: Given | None = None)
 def with_findings(limits: Limits, facts: Facts, declared: Declared) -> Limits:
     """The limits with what is wrong with the purchase."""
     known = _with(facts, limits, declared)
-    found = tuple(one for rule in ebs_purchase.RULES for one in rule.function(known, None))
-    return msgspec.structs.replace(limits, findings=found)
+    return msgspec.structs.replace(limits, findings=unusable(known, None))
 
 
 def _with(facts: Facts, limits: Limits, declared: Declared) -> Facts:

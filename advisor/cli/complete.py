@@ -37,7 +37,7 @@ def transactions_or_profiles(start: str) -> list[str]:
 
 def explainable(start: str) -> list[str]:
     """Rules, profiles and the list of contradictions, for ``explain``."""
-    from advisor.rules import RULES
+    from advisor.rules.registry import RULES
 
     return _matching(["contradictions", *(rule.id for rule in RULES)], start) + profile_names(start)
 

@@ -29,9 +29,9 @@ def recommend(
     from advisor.recommend import declared, outlooks
     from advisor.recommend import recommend as judged
     from advisor.report.recommend import recommendation_document, recommendation_text
-    from advisor.rules import judge
     from advisor.rules.finding import at_or_above
     from advisor.rules.infoscale import recognition
+    from advisor.rules.registry import judge
 
     wanted = declared(workload) if workload is not None else None
     host = the_host(root, snapshot)

@@ -71,8 +71,8 @@ def scan(
     from advisor.cli.scan_picture import check_files
     from advisor.errors import UsageError
     from advisor.facts.whole import scan as scan_host
-    from advisor.rules import judge
     from advisor.rules.finding import at_or_above
+    from advisor.rules.registry import judge
 
     declared = declared_workload(workload)
     bought = _declared_volumes(volumes)

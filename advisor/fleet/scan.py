@@ -18,9 +18,9 @@ from advisor.fleet.engine import HostAnswer, Job, Progress, run
 from advisor.fleet.inventory import Inventory, InventoryHost, duplicates
 from advisor.fleet.inventory import hosts as inventory_hosts
 from advisor.fleet.store import Store
-from advisor.rules import judge
 from advisor.rules.finding import SEVERITIES, Finding, Severity
 from advisor.rules.locality_score import locality
+from advisor.rules.registry import judge
 from advisor.rules.workload import Workload
 from advisor.snapshot import open_snapshot
 

@@ -19,12 +19,12 @@ from advisor.recommend.figures import FIGURES
 from advisor.recommend.here import hurts, unknown
 from advisor.recommend.outlook import Outlook
 from advisor.recommend.records import Fits, Reason, Recommendation, Standing
-from advisor.rules import Finding, judge_singly
 from advisor.rules.buffers import LLT_WINDOW_BYTES, path_bytes
-from advisor.rules.finding import at_or_above
+from advisor.rules.finding import Finding, at_or_above
 from advisor.rules.infoscale import recognised_workload
 from advisor.rules.llt_path import DATAGRAMS, as_seen, private_links, stays_local
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
+from advisor.rules.registry import judge_singly
 from advisor.rules.workload import Workload
 
 _ORDER: tuple[Fits, ...] = ("yes", "perhaps", "no")

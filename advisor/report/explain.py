@@ -21,8 +21,9 @@ from advisor.report.profile_words import (
     proof_words,
     wanted_value,
 )
-from advisor.rules import RULES, Rule
 from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
+from advisor.rules.registry import RULES
+from advisor.rules.rule import Rule
 from advisor.tunables import KINDS
 
 MAX_MATCHES: Final = 3

@@ -11,8 +11,10 @@ from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import has_several_nodes
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 120
 
 _STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
 _PARITY = frozenset({"raid4", "raid5", "raid6"})
@@ -27,14 +29,9 @@ def _is_degraded(array: Array) -> bool:
     return bool(array.failed) and array.missing is None
 
 
-def degraded(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    lost = tuple(_degraded(array) for array in facts.arrays if _is_degraded(array))
-    return (*lost, *(_leftover(array) for array in facts.arrays if array.failed and not _is_degraded(array)))
-
-
 def _leftover(array: Array) -> Finding:
-    return DEGRADED.found(
-        "info",
+    return degraded.found(
+        severity="info",
         title=f"{array.name} is whole, but still lists failed members",
         why="The array has all the members it needs; those marked as failed only take a place.",
         evidence={"arrays": (array.name,), "state": array.state, "failed": array.failed},
@@ -46,8 +43,7 @@ def _leftover(array: Array) -> Finding:
 
 def _degraded(array: Array) -> Finding:
     is_multipath = array.manager == "dm-multipath"
-    return DEGRADED.found(
-        "warning",
+    return degraded.found(
         title=f"{array.name} has {'failed' if array.state == 'failed' else 'lost part of its redundancy'}",
         why="Paths to the device are down: the rest carry all of its load."
         if is_multipath
@@ -111,8 +107,10 @@ _HURTS: Final[Mapping[str, str]] = {
     "dm-multipath": "Paths were taken down on purpose, as for work on a switch: then they come back by themselves.",
 }
 
-DEGRADED = Rule(
+
+@rule(
     id="arrays.degraded",
+    severity="warning",
     title="An array is degraded",
     what="State, missing and failed members of md and LVM arrays, detached plexes of VxVM, failed paths of "
     "dm-multipath.",
@@ -120,59 +118,47 @@ DEGRADED = Rule(
     helps_when="Always.",
     hurts_when=_HURTS["md"],
     sources=(sources.MD,),
-    function=degraded,
 )
+def degraded(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    lost = tuple(_degraded(array) for array in facts.arrays if _is_degraded(array))
+    return (*lost, *(_leftover(array) for array in facts.arrays if array.failed and not _is_degraded(array)))
 
 
-def rebuilding(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    busy = tuple(array for array in facts.arrays if array.state in _BUSY or array.progress_percent is not None)
-    if not busy:
-        return ()
-    return (
-        REBUILDING.found(
-            "info",
-            why="What is measured meanwhile is the rebuild as much as the service: do not benchmark or prove a "
-            "profile now.",
-            evidence={
-                "arrays": tuple(array.name for array in busy),
-                "detail": tuple(
-                    f"{array.name}: {array.state}"
-                    + ("" if array.progress_percent is None else f", {array.progress_percent:g} % done")
-                    for array in busy
-                ),
-            },
-            advice="wait until cat /proc/mdstat shows no progress line",
-        ),
-    )
-
-
-REBUILDING = Rule(
+@rule(
     id="arrays.rebuilding",
+    severity="info",
     title="An array is rebuilding or being checked",
     what="Arrays that recover, resync, reshape or check.",
     why="The members read and write for it at up to dev.raid.speed_limit_max.",
     helps_when="Before measuring anything.",
     hurts_when="Slowing a recovery down leaves the array longer without redundancy.",
     sources=(sources.MD,),
-    function=rebuilding,
 )
-
-
-def spans_nodes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if not has_several_nodes(facts):
-        return ()
-    wide = tuple(array for array in facts.arrays if len(array.numa_nodes) > 1)
-    striped = tuple(array for array in wide if array.level in _STRIPED)
-    mirrors = tuple(array for array in wide if array.level in ("raid1", "mirror"))
-    return (*_striped_wide(striped), *_mirrored_wide(mirrors))
+def rebuilding(facts: Facts, workload: Workload | None) -> Finding | None:
+    busy = tuple(array for array in facts.arrays if array.state in _BUSY or array.progress_percent is not None)
+    if not busy:
+        return None
+    return rebuilding.found(
+        why="What is measured meanwhile is the rebuild as much as the service: do not benchmark or prove a profile "
+        "now.",
+        evidence={
+            "arrays": tuple(array.name for array in busy),
+            "detail": tuple(
+                f"{array.name}: {array.state}"
+                + ("" if array.progress_percent is None else f", {array.progress_percent:g} % done")
+                for array in busy
+            ),
+        },
+        advice="wait until cat /proc/mdstat shows no progress line",
+    )
 
 
 def _mirrored_wide(wide: tuple[Array, ...]) -> tuple[Finding, ...]:
     if not wide:
         return ()
     return (
-        SPANS_NODES.found(
-            "info",
+        spans_nodes.found(
+            severity="info",
             title="A mirror spans NUMA nodes",
             why="Every write crosses the interconnect once, and reads are served by either half. The mirror then also "
             "outlives a socket's drives, which may be what it is for.",
@@ -195,8 +181,7 @@ def _striped_wide(wide: tuple[Array, ...]) -> tuple[Finding, ...]:
     if not wide:
         return ()
     return (
-        SPANS_NODES.found(
-            "advice",
+        spans_nodes.found(
             why="Each stripe is read and written over the interconnect for the members on the other node, so no "
             "service can sit near all of its disks.",
             evidence=_wide_evidence(wide),
@@ -205,19 +190,37 @@ def _striped_wide(wide: tuple[Array, ...]) -> tuple[Finding, ...]:
     )
 
 
-SPANS_NODES = Rule(
+@rule(
     id="arrays.span-nodes",
+    severity="advice",
     title="An array spans NUMA nodes",
     what="Arrays whose members sit on several nodes; stripes are advised against, mirrors only mentioned.",
     why="A stripe is only as near as its farthest member.",
     helps_when="Several targets per host, each served by a process on its own node.",
     hurts_when="One file system must have all the bandwidth of the host; it means to make the arrays anew.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE),
-    function=spans_nodes,
 )
+def spans_nodes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not has_several_nodes(facts):
+        return ()
+    wide = tuple(array for array in facts.arrays if len(array.numa_nodes) > 1)
+    striped = tuple(array for array in wide if array.level in _STRIPED)
+    mirrors = tuple(array for array in wide if array.level in ("raid1", "mirror"))
+    return (*_striped_wide(striped), *_mirrored_wide(mirrors))
 
 
-def redundant_on_ebs(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="arrays.redundant-on-ebs",
+    severity="advice",
+    title="A mirror or parity array over EBS volumes",
+    what="raid1, raid10 and raid4 to 6 over two or more local EBS volumes and nothing else; not a volume with a plex "
+    "on another node's disk.",
+    why="Parity costs 20 to 30 per cent of the IOPS; a mirror doubles what goes from the instance to EBS.",
+    helps_when="The instance's EBS limit binds.",
+    hurts_when="raid0 loses all when one volume is lost: keep snapshots. A mirror over two zones is another matter.",
+    sources=(sources.AWS_EBS_RAID,),
+)
+def redundant_on_ebs(facts: Facts, workload: Workload | None) -> Finding | None:
     volumes = {disk.name for disk in facts.disks if disk.model is not None and disk.model.strip() == _EBS_MODEL}
     found = tuple(
         array
@@ -228,58 +231,20 @@ def redundant_on_ebs(facts: Facts, workload: Workload | None) -> tuple[Finding, 
         and not array.detail.get("remote")
     )
     if not found:
-        return ()
-    return (
-        REDUNDANT_ON_EBS.found(
-            "advice",
-            why="EBS replicates each volume already; parity and mirrors spend the instance's EBS bandwidth a second "
-            "time.",
-            evidence={
-                "arrays": tuple(array.name for array in found),
-                "detail": tuple(f"{array.name}: {array.level} over {', '.join(array.disks)}" for array in found),
-            },
-            advice="use raid0 (or one larger volume) and snapshots when the array is next made",
-        ),
+        return None
+    return redundant_on_ebs.found(
+        why="EBS replicates each volume already; parity and mirrors spend the instance's EBS bandwidth a second time.",
+        evidence={
+            "arrays": tuple(array.name for array in found),
+            "detail": tuple(f"{array.name}: {array.level} over {', '.join(array.disks)}" for array in found),
+        },
+        advice="use raid0 (or one larger volume) and snapshots when the array is next made",
     )
 
 
-REDUNDANT_ON_EBS = Rule(
-    id="arrays.redundant-on-ebs",
-    title="A mirror or parity array over EBS volumes",
-    what="raid1, raid10 and raid4 to 6 over two or more local EBS volumes and nothing else; not a volume with a plex "
-    "on another node's disk.",
-    why="Parity costs 20 to 30 per cent of the IOPS; a mirror doubles what goes from the instance to EBS.",
-    helps_when="The instance's EBS limit binds.",
-    hurts_when="raid0 loses all when one volume is lost: keep snapshots. A mirror over two zones is another matter.",
-    sources=(sources.AWS_EBS_RAID,),
-    function=redundant_on_ebs,
-)
-
-
-def linear_over_many(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(
-        a for a in facts.arrays if a.manager in ("lvm", "vxvm") and a.level == "linear" and len(set(a.members)) > 1
-    )
-    if not found:
-        return ()
-    return (
-        LINEAR_OVER_MANY.found(
-            "info",
-            why="A linear volume fills one device after the other, so a busy range has the speed of one of them.",
-            evidence={
-                "arrays": tuple(array.name for array in found),
-                "detail": tuple(f"{array.name}: {', '.join(dict.fromkeys(array.members))}" for array in found),
-            },
-            advice="lvcreate -i DEVICES -I 4m when the volume is next made"
-            if found[0].manager == "lvm"
-            else "vxassist -g GROUP relayout VOLUME layout=stripe ncol=COLUMNS, or at the next vxassist make",
-            intent=True,
-        ),
-    )
-
-
-LINEAR_OVER_MANY = Rule(
+@rule(
     id="arrays.linear-over-many",
+    severity="info",
     title="A logical volume is laid over several devices one after the other",
     what="LVM volumes of type linear, and concatenated VxVM volumes, with more than one device.",
     why="Only stripes use all devices at once.",
@@ -287,8 +252,21 @@ LINEAR_OVER_MANY = Rule(
     hurts_when="Stripes need as many devices again to grow, and lose all with one; a linear volume grows by any "
     "device.",
     sources=(sources.IRIS_GP3,),
-    function=linear_over_many,
 )
-
-
-RULES = (DEGRADED, REBUILDING, SPANS_NODES, REDUNDANT_ON_EBS, LINEAR_OVER_MANY)
+def linear_over_many(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(
+        a for a in facts.arrays if a.manager in ("lvm", "vxvm") and a.level == "linear" and len(set(a.members)) > 1
+    )
+    if not found:
+        return None
+    return linear_over_many.found(
+        why="A linear volume fills one device after the other, so a busy range has the speed of one of them.",
+        evidence={
+            "arrays": tuple(array.name for array in found),
+            "detail": tuple(f"{array.name}: {', '.join(dict.fromkeys(array.members))}" for array in found),
+        },
+        advice="lvcreate -i DEVICES -I 4m when the volume is next made"
+        if found[0].manager == "lvm"
+        else "vxassist -g GROUP relayout VOLUME layout=stripe ncol=COLUMNS, or at the next vxassist make",
+        intent=True,
+    )

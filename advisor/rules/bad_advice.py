@@ -15,7 +15,7 @@ import msgspec
 from advisor.facts.sysctl import SysctlSource
 from advisor.facts.whole import Facts
 from advisor.rules.finding import Finding, Severity
-from advisor.rules.rule import Rule
+from advisor.rules.rule import Rule, register
 from advisor.rules.workload import Workload
 
 OURS = ("/etc/sysctl.d/90-advisor-", "/etc/sysctl.d/90-advisor.")
@@ -33,8 +33,8 @@ class Gone(msgspec.Struct, frozen=True):
     why: str
 
 
-class Advice(msgspec.Struct, frozen=True):
-    """What a rule about an advice says; the words of `Rule`, and ``instead``: what to do.
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of advice: the fields of `Rule`, ``instead``: what to do, and ``lines``, which finds who follows it.
 
     ``intent`` marks one that is right for some programs and wrong for others. Where ``gone`` applies, following the
     advice does nothing: the finding is for information only.
@@ -48,48 +48,45 @@ class Advice(msgspec.Struct, frozen=True):
     helps_when: str
     hurts_when: str
     sources: tuple[str, ...]
+    lines: Lines
     severity: Severity = "advice"
     intent: bool = False
     contradictions: tuple[str, ...] = ()
     gone: Gone | None = None
 
+    def register(self, module: str) -> None:
+        """Adds the rule that fires where ``lines`` finds any, as one of ``module``."""
 
-def rule_about(advice: Advice, lines: Lines) -> Rule:
-    """The rule that fires where ``lines`` finds any."""
-
-    def judge(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-        found = tuple(dict.fromkeys(lines(facts)))
-        if not found:
-            return ()
-        gone = _gone(facts, advice)
-        return (
-            made.found(
-                "info" if gone else advice.severity,
+        def judge(facts: Facts, workload: Workload | None) -> Finding | None:
+            found = tuple(dict.fromkeys(self.lines(facts)))
+            if not found:
+                return None
+            version = kernel_version(facts)
+            gone = self.gone if self.gone and version is not None and version >= self.gone.since else None
+            return made.found(
+                severity="info" if gone else None,
                 title=gone.title if gone else None,
-                why=gone.why if gone else advice.why,
+                why=gone.why if gone else self.why,
                 evidence={"detail": found},
-                advice=advice.instead,
-                intent=advice.intent,
-            ),
+                advice=self.instead,
+                intent=self.intent,
+            )
+
+        made = register(
+            Rule(
+                id=self.id,
+                severity=self.severity,
+                title=self.title,
+                what=self.what,
+                why=self.why + (f" {self.gone.why}" if self.gone else ""),
+                helps_when=self.helps_when,
+                hurts_when=self.hurts_when,
+                sources=self.sources,
+                function=judge,
+                module=module,
+                contradictions=self.contradictions,
+            )
         )
-
-    made = Rule(
-        id=advice.id,
-        title=advice.title,
-        what=advice.what,
-        why=advice.why + (f" {advice.gone.why}" if advice.gone else ""),
-        helps_when=advice.helps_when,
-        hurts_when=advice.hurts_when,
-        sources=advice.sources,
-        function=judge,
-        contradictions=advice.contradictions,
-    )
-    return made
-
-
-def _gone(facts: Facts, advice: Advice) -> Gone | None:
-    version = kernel_version(facts)
-    return advice.gone if advice.gone and version is not None and version >= advice.gone.since else None
 
 
 def kernel_version(facts: Facts) -> tuple[int, int] | None:

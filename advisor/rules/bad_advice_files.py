@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from advisor.facts.site_settings import SiteSetting
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
-from advisor.rules.bad_advice import Advice, Lines, kernel_version, rule_about
+from advisor.rules.bad_advice import Advice, Lines, kernel_version
 from advisor.rules.multipath import is_request_based
+
+ORDER = 270
 
 _BLK_MQ_ONLY = (5, 0)
 _OLD_SCHEDULERS = {"noop": "none", "deadline": "mq-deadline", "cfq": "bfq"}
@@ -69,188 +71,158 @@ def _stops_irqbalance(facts: Facts, one: SiteSetting) -> bool:
     return one.key == "stops" and one.value == "irqbalance" and (facts.cpu.threads or 0) > 1
 
 
-RULES = (
-    rule_about(
-        Advice(
-            id="advice.nobarrier",
-            title="A file system is mounted without write barriers",
-            what="The options nobarrier and barrier=0 in /etc/fstab.",
-            why="ext4 then loses what a volatile disk cache holds at a power cut; XFS has not known the option since "
-            "Linux "
-            "4.19 and refuses to mount with it.",
-            instead="delete the option; with a protected cache the barriers cost next to nothing",
-            helps_when="Any disk or controller whose cache is not protected by a battery.",
-            hurts_when="Every cache on the way is protected and an old kernel still pays for barriers. NetApp's "
-            "roles for "
-            "BeeGFS set it for metadata on such storage.",
-            sources=(sources.KERNEL_XFS, sources.KERNEL_EXT4, sources.NETAPP_BEEGFS),
-            severity="warning",
-        ),
-        _settings(_is_barrier_off),
+ROWS = (
+    Advice(
+        id="advice.nobarrier",
+        title="A file system is mounted without write barriers",
+        what="The options nobarrier and barrier=0 in /etc/fstab.",
+        why="ext4 then loses what a volatile disk cache holds at a power cut; XFS has not known the option since Linux "
+        "4.19 and refuses to mount with it.",
+        instead="delete the option; with a protected cache the barriers cost next to nothing",
+        helps_when="Any disk or controller whose cache is not protected by a battery.",
+        hurts_when="Every cache on the way is protected and an old kernel still pays for barriers. NetApp's roles for "
+        "BeeGFS set it for metadata on such storage.",
+        sources=(sources.KERNEL_XFS, sources.KERNEL_EXT4, sources.NETAPP_BEEGFS),
+        severity="warning",
+        lines=_settings(_is_barrier_off),
     ),
-    rule_about(
-        Advice(
-            id="advice.write-through",
-            title="The kernel is told that a disk has no volatile cache",
-            what='udev rules, tmpfiles.d and start-up scripts that write "write through" to queue/write_cache.',
-            why="It does not change the disk: the kernel only stops sending flushes, and what the cache holds at a "
-            "power cut "
-            "is lost although it was synced.",
-            instead="delete the line; the kernel asks the disk what it has",
-            helps_when="Always, unless the cache is known to be protected.",
-            hurts_when="The cache is protected and the disk says otherwise.",
-            sources=(sources.BLOCK_SYSFS,),
-            severity="warning",
-        ),
-        _settings(_is_write_through),
+    Advice(
+        id="advice.write-through",
+        title="The kernel is told that a disk has no volatile cache",
+        what='udev rules, tmpfiles.d and start-up scripts that write "write through" to queue/write_cache.',
+        why="It does not change the disk: the kernel only stops sending flushes, and what the cache holds at a power "
+        "cut is lost although it was synced.",
+        instead="delete the line; the kernel asks the disk what it has",
+        helps_when="Always, unless the cache is known to be protected.",
+        hurts_when="The cache is protected and the disk says otherwise.",
+        sources=(sources.BLOCK_SYSFS,),
+        severity="warning",
+        lines=_settings(_is_write_through),
     ),
-    rule_about(
-        Advice(
-            id="advice.irqbalance-off",
-            title="irqbalance is kept from running",
-            what="Start-up scripts that stop irqbalance, and its unit masked, on a host with several CPUs.",
-            why="Interrupts that nobody places then meet on the first CPUs.",
-            instead="let it run and take out the interrupts or CPUs that are placed by hand "
-            "(IRQBALANCE_BANNED_CPULIST)",
-            helps_when="Links and disks without queues for every CPU.",
-            hurts_when="Every interrupt is placed by hand or by the kernel itself: then it has nothing to do.",
-            sources=(sources.ENA, sources.SCALING),
-        ),
-        _settings(_stops_irqbalance),
+    Advice(
+        id="advice.irqbalance-off",
+        title="irqbalance is kept from running",
+        what="Start-up scripts that stop irqbalance, and its unit masked, on a host with several CPUs.",
+        why="Interrupts that nobody places then meet on the first CPUs.",
+        instead="let it run and take out the interrupts or CPUs that are placed by hand (IRQBALANCE_BANNED_CPULIST)",
+        helps_when="Links and disks without queues for every CPU.",
+        hurts_when="Every interrupt is placed by hand or by the kernel itself: then it has nothing to do.",
+        sources=(sources.ENA, sources.SCALING),
+        lines=_settings(_stops_irqbalance),
     ),
-    rule_about(
-        Advice(
-            id="advice.queue-length",
-            title="A link's transmit queue holds ten thousand packets or more",
-            what="txqueuelen in start-up scripts and tx_queue_len in udev rules, of 10,000 and more.",
-            why="What waits in such a queue is late when it leaves: heartbeats stand behind bulk data.",
-            instead="leave the default of 1000",
-            helps_when="Latency matters on a link that bulk data shares.",
-            hurts_when="The queueing discipline (fq) keeps flows apart, and one flow over a long path fills 1000.",
-            sources=(sources.TUNING_NOTES, sources.SCALING),
-        ),
-        _settings(_is_long_queue),
+    Advice(
+        id="advice.queue-length",
+        title="A link's transmit queue holds ten thousand packets or more",
+        what="txqueuelen in start-up scripts and tx_queue_len in udev rules, of 10,000 and more.",
+        why="What waits in such a queue is late when it leaves: heartbeats stand behind bulk data.",
+        instead="leave the default of 1000",
+        helps_when="Latency matters on a link that bulk data shares.",
+        hurts_when="The queueing discipline (fq) keeps flows apart, and one flow over a long path fills 1000.",
+        sources=(sources.TUNING_NOTES, sources.SCALING),
+        lines=_settings(_is_long_queue),
     ),
-    rule_about(
-        Advice(
-            id="advice.old-scheduler",
-            title="A scheduler is asked for that this kernel does not have",
-            what="noop, deadline and cfq in udev rules, tmpfiles.d, start-up scripts and on the kernel's command "
-            "line, on "
-            "Linux 5.0 or newer.",
-            why="These kernels refuse the write with EINVAL, or ignore the parameter: the disk keeps its default, "
-            "unnoticed.",
-            instead="write none for noop, mq-deadline for deadline, bfq for cfq",
-            helps_when="The scheduler was chosen on purpose.",
-            hurts_when="The new scheduler then takes effect for the first time: measure.",
-            sources=(sources.BLK_MQ, sources.BLOCK_SYSFS),
-        ),
-        _settings(_is_old_scheduler),
+    Advice(
+        id="advice.old-scheduler",
+        title="A scheduler is asked for that this kernel does not have",
+        what="noop, deadline and cfq in udev rules, tmpfiles.d, start-up scripts and on the kernel's command line, on "
+        "Linux 5.0 or newer.",
+        why="These kernels refuse the write with EINVAL, or ignore the parameter: the disk keeps its default, "
+        "unnoticed.",
+        instead="write none for noop, mq-deadline for deadline, bfq for cfq",
+        helps_when="The scheduler was chosen on purpose.",
+        hurts_when="The new scheduler then takes effect for the first time: measure.",
+        sources=(sources.BLK_MQ, sources.BLOCK_SYSFS),
+        lines=_settings(_is_old_scheduler),
     ),
-    rule_about(
-        Advice(
-            id="advice.no-merges",
-            title="Merging of requests is switched off",
-            what="udev rules, tmpfiles.d and start-up scripts that set queue/nomerges to 2.",
-            why="Sequential requests that could be one stay many; it saves a little CPU on random I/O alone.",
-            instead="delete the line, or 1, which still tries the cheap merge",
-            helps_when="Anything sequential on the disk.",
-            hurts_when="Nothing but random I/O on a device of millions of IOPS.",
-            sources=(sources.BLOCK_SYSFS,),
-            severity="info",
-        ),
-        _settings(lambda _, one: one.key == "queue/nomerges" and one.value == "2"),
+    Advice(
+        id="advice.no-merges",
+        title="Merging of requests is switched off",
+        what="udev rules, tmpfiles.d and start-up scripts that set queue/nomerges to 2.",
+        why="Sequential requests that could be one stay many; it saves a little CPU on random I/O alone.",
+        instead="delete the line, or 1, which still tries the cheap merge",
+        helps_when="Anything sequential on the disk.",
+        hurts_when="Nothing but random I/O on a device of millions of IOPS.",
+        sources=(sources.BLOCK_SYSFS,),
+        severity="info",
+        lines=_settings(lambda _, one: one.key == "queue/nomerges" and one.value == "2"),
     ),
-    rule_about(
-        Advice(
-            id="advice.bfq-for-nvme",
-            title="A udev rule gives NVMe drives the scheduler bfq",
-            what="Rules and scripts that write bfq to queue/scheduler and name nvme.",
-            why="bfq takes one lock for every request, about 1.9 microseconds, which holds a drive to 400,000 IOPS.",
-            instead="write none",
-            helps_when="Fast drives with many small requests at once.",
-            hurts_when="Shares of bandwidth per control group are in use, which bfq alone gives.",
-            sources=(sources.BFQ,),
-        ),
-        _settings(_is_bfq_on_nvme),
+    Advice(
+        id="advice.bfq-for-nvme",
+        title="A udev rule gives NVMe drives the scheduler bfq",
+        what="Rules and scripts that write bfq to queue/scheduler and name nvme.",
+        why="bfq takes one lock for every request, about 1.9 microseconds, which holds a drive to 400,000 IOPS.",
+        instead="write none",
+        helps_when="Fast drives with many small requests at once.",
+        hurts_when="Shares of bandwidth per control group are in use, which bfq alone gives.",
+        sources=(sources.BFQ,),
+        lines=_settings(_is_bfq_on_nvme),
     ),
-    rule_about(
-        Advice(
-            id="advice.rr-min-io",
-            title="multipath.conf sets rr_min_io, which is not used",
-            what="rr_min_io in /etc/multipath.conf and its conf.d, on a kernel of 2.6.31 or newer. Before that it is "
-            "what counts.",
-            why="Request-based device-mapper, which every kernel since 2.6.31 uses, goes by rr_min_io_rq, whose "
-            "default is 1; "
-            "rr_min_io is ignored.",
-            instead="delete the line; where paths should change more seldom set rr_min_io_rq, or use path_selector "
-            '"service-time 0"',
-            helps_when="The number was meant to do something.",
-            hurts_when="A bio-based map (queue_mode bio) does use it.",
-            sources=(sources.MULTIPATH_CONF,),
-            severity="info",
-        ),
-        _settings(_is_unused_count),
+    Advice(
+        id="advice.rr-min-io",
+        title="multipath.conf sets rr_min_io, which is not used",
+        what="rr_min_io in /etc/multipath.conf and its conf.d, on a kernel of 2.6.31 or newer. Before that it is what "
+        "counts.",
+        why="Request-based device-mapper, which every kernel since 2.6.31 uses, goes by rr_min_io_rq, whose default is "
+        "1; rr_min_io is ignored.",
+        instead="delete the line; where paths should change more seldom set rr_min_io_rq, or use path_selector "
+        '"service-time 0"',
+        helps_when="The number was meant to do something.",
+        hurts_when="A bio-based map (queue_mode bio) does use it.",
+        sources=(sources.MULTIPATH_CONF,),
+        severity="info",
+        lines=_settings(_is_unused_count),
     ),
-    rule_about(
-        Advice(
-            id="advice.target-chooser",
-            title="BeeGFS places files round robin",
-            what="tuneTargetChooser = roundrobin in /etc/beegfs/beegfs-meta.conf.",
-            why="BeeGFS has it for benchmarks: with many clients it lets them march over the targets in step. Dell's "
-            "article "
-            "used it for a benchmark.",
-            instead="tuneTargetChooser = randomized",
-            helps_when="Several clients write at once, as in production.",
-            hurts_when="A benchmark with as many streams as targets, which is what the figures were taken with.",
-            sources=(sources.BEEGFS_META, sources.DELL_BEEGFS),
-        ),
-        _settings(lambda _, one: one.key == "tuneTargetChooser" and one.value == "roundrobin"),
+    Advice(
+        id="advice.target-chooser",
+        title="BeeGFS places files round robin",
+        what="tuneTargetChooser = roundrobin in /etc/beegfs/beegfs-meta.conf.",
+        why="BeeGFS has it for benchmarks: with many clients it lets them march over the targets in step. Dell's "
+        "article used it for a benchmark.",
+        instead="tuneTargetChooser = randomized",
+        helps_when="Several clients write at once, as in production.",
+        hurts_when="A benchmark with as many streams as targets, which is what the figures were taken with.",
+        sources=(sources.BEEGFS_META, sources.DELL_BEEGFS),
+        lines=_settings(lambda _, one: one.key == "tuneTargetChooser" and one.value == "roundrobin"),
     ),
-    rule_about(
-        Advice(
-            id="advice.huge-pages-for-all",
-            title="Transparent huge pages are decided for every program",
-            what="never or always on the kernel's command line, in tmpfiles.d or in a start-up script.",
-            why="No one answer is right: BeeGFS says always, Dell switches it off, TuneD says never for Oracle and "
-            "always for "
-            "SQL Server.",
-            instead="madvise, unless the vendor of the main program asks for the other: advisor explain thp:enabled",
-            helps_when="Programs with different needs share the host.",
-            hurts_when="The host runs one program, and its vendor asks for just this.",
-            sources=(sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.TUNED_ORACLE),
-            severity="info",
-            intent=True,
-            contradictions=(contradictions.HUGE_PAGES.id,),
-        ),
-        _settings(_is_page_mode),
+    Advice(
+        id="advice.huge-pages-for-all",
+        title="Transparent huge pages are decided for every program",
+        what="never or always on the kernel's command line, in tmpfiles.d or in a start-up script.",
+        why="No one answer is right: BeeGFS says always, Dell switches it off, TuneD says never for Oracle and always "
+        "for SQL Server.",
+        instead="madvise, unless the vendor of the main program asks for the other: advisor explain thp:enabled",
+        helps_when="Programs with different needs share the host.",
+        hurts_when="The host runs one program, and its vendor asks for just this.",
+        sources=(sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.TUNED_ORACLE),
+        severity="info",
+        intent=True,
+        contradictions=(contradictions.HUGE_PAGES.id,),
+        lines=_settings(_is_page_mode),
     ),
-    rule_about(
-        Advice(
-            id="advice.ifconfig-mtu",
-            title="An MTU is set by ifconfig in a start-up script",
-            what="ifconfig with mtu in rc.local, and in commands that udev rules run.",
-            why="It runs once, after the network is up, and the link's manager knows nothing of it: the next "
-            "reconnect takes "
-            "it back.",
-            instead="let the link's own manager keep it: advisor plan jumbo-frames --set links=LINK",
-            helps_when="The link is ever taken down and up again.",
-            hurts_when="The script and the manager then both set it: delete the line when the manager does.",
-            sources=(sources.IP_LINK, sources.WHITE_PAPER),
-        ),
-        _settings(lambda _, one: one.key == "ifconfig mtu"),
+    Advice(
+        id="advice.ifconfig-mtu",
+        title="An MTU is set by ifconfig in a start-up script",
+        what="ifconfig with mtu in rc.local, and in commands that udev rules run.",
+        why="It runs once, after the network is up, and the link's manager knows nothing of it: the next reconnect "
+        "takes it back.",
+        instead="let the link's own manager keep it: advisor plan jumbo-frames --set links=LINK",
+        helps_when="The link is ever taken down and up again.",
+        hurts_when="The script and the manager then both set it: delete the line when the manager does.",
+        sources=(sources.IP_LINK, sources.WHITE_PAPER),
+        lines=_settings(lambda _, one: one.key == "ifconfig mtu"),
     ),
-    rule_about(
-        Advice(
-            id="advice.offloads-off",
-            title="Segmentation offloads are switched off",
-            what="tso and gso off in start-up scripts, udev rules, ifcfg files and .link files.",
-            why="The CPU then cuts every segment itself, which costs it several times as much at 10 Gbit/s and above.",
-            instead="delete the line; measure both before it comes back",
-            helps_when="The CPU is what bounds the link.",
-            hurts_when="The driver's offload is known to be broken: then the line stays, with a remark.",
-            sources=(sources.BEEGFS_NETWORK,),
-        ),
-        _settings(lambda _, one: one.key in _OFFLOADS),
+    Advice(
+        id="advice.offloads-off",
+        title="Segmentation offloads are switched off",
+        what="tso and gso off in start-up scripts, udev rules, ifcfg files and .link files.",
+        why="The CPU then cuts every segment itself, which costs it several times as much at 10 Gbit/s and above.",
+        instead="delete the line; measure both before it comes back",
+        helps_when="The CPU is what bounds the link.",
+        hurts_when="The driver's offload is known to be broken: then the line stays, with a remark.",
+        sources=(sources.BEEGFS_NETWORK,),
+        lines=_settings(lambda _, one: one.key in _OFFLOADS),
     ),
 )
+
+for _row in ROWS:
+    _row.register(__name__)

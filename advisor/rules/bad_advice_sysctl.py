@@ -9,9 +9,11 @@ from itertools import chain
 from advisor.facts.sysctl import SysctlSource
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
-from advisor.rules.bad_advice import Advice, Gone, bad_lines, kernel_version, numbers_of, rule_about, sysctl_text, where
+from advisor.rules.bad_advice import Advice, Gone, bad_lines, kernel_version, numbers_of, sysctl_text, where
 from advisor.rules.bad_advice import is_word as set_to
 from advisor.rules.beegfs import all_bound
+
+ORDER = 260
 
 EIGHT_MB = 8 << 20
 _HUGE_BACKLOG = 100_000
@@ -67,294 +69,246 @@ def _old_lore(facts: Facts) -> Iterator[str]:
     )
 
 
-RULES = (
-    rule_about(
-        Advice(
-            id="advice.tcp-tw-recycle",
-            title="A sysctl file switches tcp_tw_recycle on",
-            what="Lines of sysctl files that set net.ipv4.tcp_tw_recycle to anything but 0.",
-            why="It drops connections of clients behind one NAT address.",
-            instead="delete the line; tcp_tw_reuse has a safe default of its own",
-            helps_when="Always.",
-            hurts_when="Never: no kernel gains by it without the risk for clients behind NAT.",
-            sources=(sources.TCP, sources.IP_SYSCTL),
-            severity="warning",
-            gone=Gone(
-                since=(4, 12),
-                title="A sysctl file sets tcp_tw_recycle, which this kernel does not have any more",
-                why="Linux 4.12 removed the key: the line changes nothing and is an error at each boot.",
-            ),
+ROWS = (
+    Advice(
+        id="advice.tcp-tw-recycle",
+        title="A sysctl file switches tcp_tw_recycle on",
+        what="Lines of sysctl files that set net.ipv4.tcp_tw_recycle to anything but 0.",
+        why="It drops connections of clients behind one NAT address.",
+        instead="delete the line; tcp_tw_reuse has a safe default of its own",
+        helps_when="Always.",
+        hurts_when="Never: no kernel gains by it without the risk for clients behind NAT.",
+        sources=(sources.TCP, sources.IP_SYSCTL),
+        severity="warning",
+        gone=Gone(
+            since=(4, 12),
+            title="A sysctl file sets tcp_tw_recycle, which this kernel does not have any more",
+            why="Linux 4.12 removed the key: the line changes nothing and is an error at each boot.",
         ),
-        where(["net.ipv4.tcp_tw_recycle"], lambda _, values: values[0] != 0),
+        lines=where(["net.ipv4.tcp_tw_recycle"], lambda _, values: values[0] != 0),
     ),
-    rule_about(
-        Advice(
-            id="advice.tcp-mem-fixed",
-            title="A sysctl file sets tcp_mem to more than the host can give",
-            what="Lines of sysctl files whose tcp_mem has three equal fields, or a maximum above half of the memory.",
-            why="Its unit is pages, not bytes: 10,000,000 are 38 GiB. TCP then never feels memory pressure and takes "
-            "what "
-            "others need.",
-            instead="delete the line and let the kernel size it at boot",
-            helps_when="The line came with a list of buffer sizes and was read as bytes.",
-            hurts_when="Somebody computed it in pages for a host that does nothing but TCP: then keep three rising "
-            "fields.",
-            sources=(sources.IP_SYSCTL, sources.OLD_IXGB),
-            severity="warning",
-        ),
-        where(["net.ipv4.tcp_mem"], _fixed_pages),
+    Advice(
+        id="advice.tcp-mem-fixed",
+        title="A sysctl file sets tcp_mem to more than the host can give",
+        what="Lines of sysctl files whose tcp_mem has three equal fields, or a maximum above half of the memory.",
+        why="Its unit is pages, not bytes: 10,000,000 are 38 GiB. TCP then never feels memory pressure and takes what "
+        "others need.",
+        instead="delete the line and let the kernel size it at boot",
+        helps_when="The line came with a list of buffer sizes and was read as bytes.",
+        hurts_when="Somebody computed it in pages for a host that does nothing but TCP: then keep three rising fields.",
+        sources=(sources.IP_SYSCTL, sources.OLD_IXGB),
+        severity="warning",
+        lines=where(["net.ipv4.tcp_mem"], _fixed_pages),
     ),
-    rule_about(
-        Advice(
-            id="advice.tcp-sack-off",
-            title="A sysctl file switches selective acknowledgements or timestamps of TCP off",
-            what="Lines of sysctl files that set tcp_sack or tcp_timestamps to 0.",
-            why="Without SACK one loss costs a whole window, without timestamps round trips are measured badly and old "
-            "segments can pass for new ones at high speed.",
-            instead="delete the line; both are 1 by default",
-            helps_when="Any loss on the path; links of 10 Gbit/s and more.",
-            hurts_when="Amazon's ENA driver has a narrow case: headers above 96 bytes cost it speed, and timestamps "
-            "take 12.",
-            sources=(sources.IP_SYSCTL, sources.OLD_IXGB, sources.ENA),
-        ),
-        where(["net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps"], lambda _, values: values[0] == 0),
+    Advice(
+        id="advice.tcp-sack-off",
+        title="A sysctl file switches selective acknowledgements or timestamps of TCP off",
+        what="Lines of sysctl files that set tcp_sack or tcp_timestamps to 0.",
+        why="Without SACK one loss costs a whole window, without timestamps round trips are measured badly and old "
+        "segments can pass for new ones at high speed.",
+        instead="delete the line; both are 1 by default",
+        helps_when="Any loss on the path; links of 10 Gbit/s and more.",
+        hurts_when="Amazon's ENA driver has a narrow case: headers above 96 bytes cost it speed, and timestamps take "
+        "12.",
+        sources=(sources.IP_SYSCTL, sources.OLD_IXGB, sources.ENA),
+        lines=where(["net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps"], lambda _, values: values[0] == 0),
     ),
-    rule_about(
-        Advice(
-            id="advice.tcp-sizes-equal",
-            title="A sysctl file gives TCP buffers one size for minimum, default and maximum",
-            what="Lines of sysctl files whose tcp_rmem or tcp_wmem has three equal fields.",
-            why="Every connection starts with the largest buffer and the kernel's own sizing has nothing left to "
-            "choose.",
-            instead="raise the third field alone: net.ipv4.tcp_rmem = 4096 131072 MAXIMUM",
-            helps_when="Many connections, of which few are busy.",
-            hurts_when="A handful of connections that must be at full speed from the first byte.",
-            sources=(sources.IP_SYSCTL, sources.OLD_IXGB),
+    Advice(
+        id="advice.tcp-sizes-equal",
+        title="A sysctl file gives TCP buffers one size for minimum, default and maximum",
+        what="Lines of sysctl files whose tcp_rmem or tcp_wmem has three equal fields.",
+        why="Every connection starts with the largest buffer and the kernel's own sizing has nothing left to choose.",
+        instead="raise the third field alone: net.ipv4.tcp_rmem = 4096 131072 MAXIMUM",
+        helps_when="Many connections, of which few are busy.",
+        hurts_when="A handful of connections that must be at full speed from the first byte.",
+        sources=(sources.IP_SYSCTL, sources.OLD_IXGB),
+        lines=where(
+            ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"], lambda _, values: len(values) == 3 and len(set(values)) == 1
         ),
-        where(["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"], lambda _, values: len(values) == 3 and len(set(values)) == 1),
     ),
-    rule_about(
-        Advice(
-            id="advice.without-effect",
-            title="A sysctl file sets values that today's kernels ignore",
-            what="Lines that set tcp_low_latency or tcp_fack to 1, or udp_wmem_min at all.",
-            why="The kernel's documentation calls them legacy: they are kept so that old files do not fail, and do "
-            "nothing.",
-            instead="delete the lines, so that nobody counts on them",
-            helps_when="The file is read to learn how the host is tuned.",
-            hurts_when="Never on these kernels; one from before Linux 4.14 still knew tcp_low_latency.",
-            sources=(sources.IP_SYSCTL, sources.TUNING_NOTES),
-            severity="info",
-        ),
-        lambda facts: chain(
+    Advice(
+        id="advice.without-effect",
+        title="A sysctl file sets values that today's kernels ignore",
+        what="Lines that set tcp_low_latency or tcp_fack to 1, or udp_wmem_min at all.",
+        why="The kernel's documentation calls them legacy: they are kept so that old files do not fail, and do "
+        "nothing.",
+        instead="delete the lines, so that nobody counts on them",
+        helps_when="The file is read to learn how the host is tuned.",
+        hurts_when="Never on these kernels; one from before Linux 4.14 still knew tcp_low_latency.",
+        sources=(sources.IP_SYSCTL, sources.TUNING_NOTES),
+        severity="info",
+        lines=lambda facts: chain(
             where(["net.ipv4.tcp_low_latency", "net.ipv4.tcp_fack"], lambda _, values: values[0] == 1)(facts),
             where(["net.ipv4.udp_wmem_min"], lambda _, values: True)(facts),
         ),
     ),
-    rule_about(
-        Advice(
-            id="advice.adv-win-scale",
-            title="A sysctl file sets tcp_adv_win_scale, which Linux 6.6 made obsolete",
-            what="Lines that set net.ipv4.tcp_adv_win_scale, on Linux 6.6 or newer.",
-            why="The kernel now learns from the traffic itself how much of a buffer is payload.",
-            instead="delete the line",
-            helps_when="The file is read to learn how the host is tuned.",
-            hurts_when="The same file serves hosts with older kernels, where it still counts.",
-            sources=(sources.IP_SYSCTL,),
-            severity="info",
-        ),
-        where(["net.ipv4.tcp_adv_win_scale"], _is_obsolete_scale),
+    Advice(
+        id="advice.adv-win-scale",
+        title="A sysctl file sets tcp_adv_win_scale, which Linux 6.6 made obsolete",
+        what="Lines that set net.ipv4.tcp_adv_win_scale, on Linux 6.6 or newer.",
+        why="The kernel now learns from the traffic itself how much of a buffer is payload.",
+        instead="delete the line",
+        helps_when="The file is read to learn how the host is tuned.",
+        hurts_when="The same file serves hosts with older kernels, where it still counts.",
+        sources=(sources.IP_SYSCTL,),
+        severity="info",
+        lines=where(["net.ipv4.tcp_adv_win_scale"], _is_obsolete_scale),
     ),
-    rule_about(
-        Advice(
-            id="advice.large-by-default",
-            title="A sysctl file gives every socket a default buffer of 8 MB or more",
-            what="Lines of sysctl files that set rmem_default or wmem_default to 8 MiB or more; not those of a "
-            "profile that "
-            "this tool applied.",
-            why="Every UDP, raw and Unix datagram socket may then hold so much, asked or not. One LLT window, the "
-            "case that "
-            "the white paper has in mind, takes 851,968 bytes.",
-            instead="net.core.rmem_default = 851968, and only where RcvbufErrors of /proc/net/snmp rises; advisor plan "
-            "socket-buffers-8m --set bytes=851968",
-            helps_when="The host has many datagram sockets, or little memory.",
-            hurts_when="Drops at the receiver go on at 851,968 bytes: then the bursts are longer than one window.",
-            sources=(sources.MEASURED_UDP, sources.SOCKET, sources.WHITE_PAPER),
-            contradictions=(contradictions.SOCKET_BUFFERS.id,),
-        ),
-        where(["net.core.rmem_default", "net.core.wmem_default"], lambda _, values: values[0] >= EIGHT_MB),
+    Advice(
+        id="advice.large-by-default",
+        title="A sysctl file gives every socket a default buffer of 8 MB or more",
+        what="Lines of sysctl files that set rmem_default or wmem_default to 8 MiB or more; not those of a profile "
+        "that this tool applied.",
+        why="Every UDP, raw and Unix datagram socket may then hold so much, asked or not. One LLT window, the case "
+        "that the white paper has in mind, takes 851,968 bytes.",
+        instead="net.core.rmem_default = 851968, and only where RcvbufErrors of /proc/net/snmp rises; advisor plan "
+        "socket-buffers-8m --set bytes=851968",
+        helps_when="The host has many datagram sockets, or little memory.",
+        hurts_when="Drops at the receiver go on at 851,968 bytes: then the bursts are longer than one window.",
+        sources=(sources.MEASURED_UDP, sources.SOCKET, sources.WHITE_PAPER),
+        contradictions=(contradictions.SOCKET_BUFFERS.id,),
+        lines=where(["net.core.rmem_default", "net.core.wmem_default"], lambda _, values: values[0] >= EIGHT_MB),
     ),
-    rule_about(
-        Advice(
-            id="advice.optmem-large",
-            title="A sysctl file raises the ancillary memory of sockets as if it were a buffer",
-            what="Lines of sysctl files that set net.core.optmem_max to 8 MiB or more; not those of a profile that "
-            "this tool "
-            "applied.",
-            why="It bounds control messages and filters of a socket and has no part in throughput.",
-            instead="delete the line",
-            helps_when="The bound on what one socket may hold is wanted.",
-            hurts_when="Programs send with MSG_ZEROCOPY or many control messages: they need more than the default.",
-            sources=(sources.SYSCTL_NET, sources.WHITE_PAPER),
-            severity="info",
-        ),
-        where(["net.core.optmem_max"], lambda _, values: values[0] >= EIGHT_MB),
+    Advice(
+        id="advice.optmem-large",
+        title="A sysctl file raises the ancillary memory of sockets as if it were a buffer",
+        what="Lines of sysctl files that set net.core.optmem_max to 8 MiB or more; not those of a profile that this "
+        "tool applied.",
+        why="It bounds control messages and filters of a socket and has no part in throughput.",
+        instead="delete the line",
+        helps_when="The bound on what one socket may hold is wanted.",
+        hurts_when="Programs send with MSG_ZEROCOPY or many control messages: they need more than the default.",
+        sources=(sources.SYSCTL_NET, sources.WHITE_PAPER),
+        severity="info",
+        lines=where(["net.core.optmem_max"], lambda _, values: values[0] >= EIGHT_MB),
     ),
-    rule_about(
-        Advice(
-            id="advice.maxima-lowered",
-            title="A sysctl file lowers the kernel's own buffer limits",
-            what="rmem_max and the third field of tcp_rmem and tcp_wmem in sysctl files, against what this version "
-            "of the "
-            "kernel has by itself.",
-            why="Numbers that were large for an old kernel are below the defaults of a new one: the line slows the "
-            "host "
-            "that it was to speed up.",
-            instead="delete the line, or raise only what is lower: advisor plan socket-buffers-8m never lowers a value",
-            helps_when="The kernel is newer than the guide.",
-            hurts_when="The lower limit is meant, to save memory on a host with very many connections.",
-            sources=(sources.MEASURED_DEFAULTS, sources.IP_SYSCTL, sources.WHITE_PAPER),
-            contradictions=(contradictions.SOCKET_BUFFERS.id,),
-        ),
-        _lowered,
+    Advice(
+        id="advice.maxima-lowered",
+        title="A sysctl file lowers the kernel's own buffer limits",
+        what="rmem_max and the third field of tcp_rmem and tcp_wmem in sysctl files, against what this version of the "
+        "kernel has by itself.",
+        why="Numbers that were large for an old kernel are below the defaults of a new one: the line slows the host "
+        "that it was to speed up.",
+        instead="delete the line, or raise only what is lower: advisor plan socket-buffers-8m never lowers a value",
+        helps_when="The kernel is newer than the guide.",
+        hurts_when="The lower limit is meant, to save memory on a host with very many connections.",
+        sources=(sources.MEASURED_DEFAULTS, sources.IP_SYSCTL, sources.WHITE_PAPER),
+        contradictions=(contradictions.SOCKET_BUFFERS.id,),
+        lines=_lowered,
     ),
-    rule_about(
-        Advice(
-            id="advice.swappiness-zero",
-            title="A sysctl file sets vm.swappiness to 0",
-            what="Lines of sysctl files that set vm.swappiness to 0.",
-            why="Nothing is swapped until free memory and page cache together are below a zone's high mark, and then "
-            "the "
-            "out-of-memory killer may be first.",
-            instead="vm.swappiness = 1 to 10",
-            helps_when="There is swap, and the host now and then needs more memory than it has.",
-            hurts_when="A program must never wait for swap and would rather be killed.",
-            sources=(sources.VM,),
-        ),
-        where(["vm.swappiness"], lambda _, values: values[0] == 0),
+    Advice(
+        id="advice.swappiness-zero",
+        title="A sysctl file sets vm.swappiness to 0",
+        what="Lines of sysctl files that set vm.swappiness to 0.",
+        why="Nothing is swapped until free memory and page cache together are below a zone's high mark, and then the "
+        "out-of-memory killer may be first.",
+        instead="vm.swappiness = 1 to 10",
+        helps_when="There is swap, and the host now and then needs more memory than it has.",
+        hurts_when="A program must never wait for swap and would rather be killed.",
+        sources=(sources.VM,),
+        lines=where(["vm.swappiness"], lambda _, values: values[0] == 0),
     ),
-    rule_about(
-        Advice(
-            id="advice.cache-pressure-zero",
-            title="A sysctl file sets vm.vfs_cache_pressure to 0",
-            what="Lines of sysctl files that set vm.vfs_cache_pressure to 0.",
-            why="The kernel then never gives back dentries and inodes, which can end in a lack of memory.",
-            instead="vm.vfs_cache_pressure = 50",
-            helps_when="Always.",
-            hurts_when="Never: 50 already favours metadata.",
-            sources=(sources.VM, sources.DELL_BEEGFS),
-            severity="warning",
-        ),
-        where(["vm.vfs_cache_pressure"], lambda _, values: values[0] == 0),
+    Advice(
+        id="advice.cache-pressure-zero",
+        title="A sysctl file sets vm.vfs_cache_pressure to 0",
+        what="Lines of sysctl files that set vm.vfs_cache_pressure to 0.",
+        why="The kernel then never gives back dentries and inodes, which can end in a lack of memory.",
+        instead="vm.vfs_cache_pressure = 50",
+        helps_when="Always.",
+        hurts_when="Never: 50 already favours metadata.",
+        sources=(sources.VM, sources.DELL_BEEGFS),
+        severity="warning",
+        lines=where(["vm.vfs_cache_pressure"], lambda _, values: values[0] == 0),
     ),
-    rule_about(
-        Advice(
-            id="advice.min-free-large",
-            title="A sysctl file keeps more than 3 % of the memory free (vm.min_free_kbytes)",
-            what="Lines of sysctl files that set vm.min_free_kbytes, against 3 % of this host's memory.",
-            why="What is kept free can be used by nobody else; the kernel's documentation warns that too much of it "
-            "makes the "
-            "machine run out of memory at once.",
-            instead="set it to 3 % of the memory at most, in KiB",
-            helps_when="The number was copied from a larger host.",
-            hurts_when="Allocations in interrupts fail in bursts (allocstall in /proc/vmstat): then it may be needed.",
-            sources=(sources.VM,),
-            severity="warning",
-        ),
-        where(["vm.min_free_kbytes"], _above_reserve),
+    Advice(
+        id="advice.min-free-large",
+        title="A sysctl file keeps more than 3 % of the memory free (vm.min_free_kbytes)",
+        what="Lines of sysctl files that set vm.min_free_kbytes, against 3 % of this host's memory.",
+        why="What is kept free can be used by nobody else; the kernel's documentation warns that too much of it makes "
+        "the machine run out of memory at once.",
+        instead="set it to 3 % of the memory at most, in KiB",
+        helps_when="The number was copied from a larger host.",
+        hurts_when="Allocations in interrupts fail in bursts (allocstall in /proc/vmstat): then it may be needed.",
+        sources=(sources.VM,),
+        severity="warning",
+        lines=where(["vm.min_free_kbytes"], _above_reserve),
     ),
-    rule_about(
-        Advice(
-            id="advice.dirty-ratio-high",
-            title="A sysctl file lets three quarters of the memory and more be dirty",
-            what="Lines of sysctl files that set vm.dirty_ratio to 75 or more.",
-            why="When it is written at last it takes minutes, during which writers stand still; a power cut loses it "
-            "all. "
-            "Vendors disagree: NetApp sets 75 with a background ratio of 1, TuneD's mssql 80, BeeGFS and Dell 20.",
-            instead="bound it in bytes: vm.dirty_bytes and vm.dirty_background_bytes, to what the disks write in "
-            "seconds",
-            helps_when="Memory is large against the speed of the disks.",
-            hurts_when="Writes come in bursts that fit into memory, and a power cut may lose them.",
-            sources=(sources.VM, sources.TUNED_MSSQL, sources.NETAPP_BEEGFS, sources.BEEGFS_STORAGE),
-            contradictions=(contradictions.DIRTY_RATIOS.id,),
-        ),
-        where(["vm.dirty_ratio"], lambda _, values: values[0] >= _HIGH_DIRTY_PERCENT),
+    Advice(
+        id="advice.dirty-ratio-high",
+        title="A sysctl file lets three quarters of the memory and more be dirty",
+        what="Lines of sysctl files that set vm.dirty_ratio to 75 or more.",
+        why="When it is written at last it takes minutes, during which writers stand still; a power cut loses it all. "
+        "Vendors disagree: NetApp sets 75 with a background ratio of 1, TuneD's mssql 80, BeeGFS and Dell 20.",
+        instead="bound it in bytes: vm.dirty_bytes and vm.dirty_background_bytes, to what the disks write in seconds",
+        helps_when="Memory is large against the speed of the disks.",
+        hurts_when="Writes come in bursts that fit into memory, and a power cut may lose them.",
+        sources=(sources.VM, sources.TUNED_MSSQL, sources.NETAPP_BEEGFS, sources.BEEGFS_STORAGE),
+        contradictions=(contradictions.DIRTY_RATIOS.id,),
+        lines=where(["vm.dirty_ratio"], lambda _, values: values[0] >= _HIGH_DIRTY_PERCENT),
     ),
-    rule_about(
-        Advice(
-            id="advice.zone-reclaim",
-            title="A sysctl file switches zone_reclaim_mode on",
-            what="Lines of sysctl files that set vm.zone_reclaim_mode to anything but 0.",
-            why="A node then drops its own page cache before it uses free memory of another. The kernel's "
-            "documentation says "
-            "to leave it off on file servers; BeeGFS and NetApp set 1, Dell 2.",
-            instead="delete the line, unless every service is bound to one node",
-            helps_when="The page cache matters more than its place.",
-            hurts_when="Services are bound to their node, one for each, as on Dell's servers: then remote memory may "
-            "cost more.",
-            sources=(sources.VM, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.NETAPP_BEEGFS),
-            contradictions=(contradictions.ZONE_RECLAIM.id,),
-        ),
-        # The advice's own exception is seen on a host whose services are all bound.
-        where(["vm.zone_reclaim_mode"], lambda facts, values: values[0] != 0 and not all_bound(facts)),
+    Advice(
+        id="advice.zone-reclaim",
+        title="A sysctl file switches zone_reclaim_mode on",
+        what="Lines of sysctl files that set vm.zone_reclaim_mode to anything but 0.",
+        why="A node then drops its own page cache before it uses free memory of another. The kernel's documentation "
+        "says to leave it off on file servers; BeeGFS and NetApp set 1, Dell 2.",
+        instead="delete the line, unless every service is bound to one node",
+        helps_when="The page cache matters more than its place.",
+        hurts_when="Services are bound to their node, one for each, as on Dell's servers: then remote memory may cost "
+        "more.",
+        sources=(sources.VM, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.NETAPP_BEEGFS),
+        contradictions=(contradictions.ZONE_RECLAIM.id,),
+        lines=where(["vm.zone_reclaim_mode"], lambda facts, values: values[0] != 0 and not all_bound(facts)),
     ),
-    rule_about(
-        Advice(
-            id="advice.backlog-huge",
-            title="A sysctl file makes the receive backlog hold hundreds of thousands of packets",
-            what="Lines of sysctl files that set net.core.netdev_max_backlog to 100,000 or more.",
-            why="What waits in such a queue is late by the time it is served: loss becomes delay.",
-            instead="net.core.netdev_max_backlog = 10000, and only where the second column of /proc/net/softnet_stat "
-            "rises",
-            helps_when="Latency matters: heartbeats, small writes.",
-            hurts_when="Packets are steered to few CPUs in long bursts and drops go on at 10,000.",
-            sources=(sources.SCALING, sources.SYSCTL_NET, sources.TUNING_NOTES),
-        ),
-        where(["net.core.netdev_max_backlog"], lambda _, values: values[0] >= _HUGE_BACKLOG),
+    Advice(
+        id="advice.backlog-huge",
+        title="A sysctl file makes the receive backlog hold hundreds of thousands of packets",
+        what="Lines of sysctl files that set net.core.netdev_max_backlog to 100,000 or more.",
+        why="What waits in such a queue is late by the time it is served: loss becomes delay.",
+        instead="net.core.netdev_max_backlog = 10000, and only where the second column of /proc/net/softnet_stat rises",
+        helps_when="Latency matters: heartbeats, small writes.",
+        hurts_when="Packets are steered to few CPUs in long bursts and drops go on at 10,000.",
+        sources=(sources.SCALING, sources.SYSCTL_NET, sources.TUNING_NOTES),
+        lines=where(["net.core.netdev_max_backlog"], lambda _, values: values[0] >= _HUGE_BACKLOG),
     ),
-    rule_about(
-        Advice(
-            id="advice.old-lore",
-            title="A sysctl file sets TCP up after notes for wide-area transfers of the 2000s",
-            what="Lines of sysctl files that set tcp_congestion_control to htcp or tcp_no_metrics_save to 1.",
-            why="The module htcp may not be there, and then the line is an error; keeping metrics of earlier "
-            "connections "
-            "usually helps new ones.",
-            instead="delete the lines: cubic and saved metrics are the defaults",
-            helps_when="The notes were for one long path, and the host serves a data centre.",
-            hurts_when="Somebody measured that htcp is faster on that long path.",
-            sources=(sources.IP_SYSCTL, sources.TUNING_NOTES),
-            severity="info",
-        ),
-        _old_lore,
+    Advice(
+        id="advice.old-lore",
+        title="A sysctl file sets TCP up after notes for wide-area transfers of the 2000s",
+        what="Lines of sysctl files that set tcp_congestion_control to htcp or tcp_no_metrics_save to 1.",
+        why="The module htcp may not be there, and then the line is an error; keeping metrics of earlier connections "
+        "usually helps new ones.",
+        instead="delete the lines: cubic and saved metrics are the defaults",
+        helps_when="The notes were for one long path, and the host serves a data centre.",
+        hurts_when="Somebody measured that htcp is faster on that long path.",
+        sources=(sources.IP_SYSCTL, sources.TUNING_NOTES),
+        severity="info",
+        lines=_old_lore,
     ),
-    rule_about(
-        Advice(
-            id="advice.tcp-tw-reuse",
-            title="A sysctl file switches tcp_tw_reuse on for all connections",
-            what="Lines of sysctl files that set net.ipv4.tcp_tw_reuse to 1.",
-            why="The kernel's documentation asks for expert advice first; its default 2 does it for loopback alone.",
-            instead="delete the line",
-            helps_when="Nobody remembers why it is there.",
-            hurts_when="The host opens so many connections to one address that local ports run out: then it is a way.",
-            sources=(sources.IP_SYSCTL,),
-            severity="info",
-        ),
-        where(["net.ipv4.tcp_tw_reuse"], lambda _, values: values[0] == 1),
+    Advice(
+        id="advice.tcp-tw-reuse",
+        title="A sysctl file switches tcp_tw_reuse on for all connections",
+        what="Lines of sysctl files that set net.ipv4.tcp_tw_reuse to 1.",
+        why="The kernel's documentation asks for expert advice first; its default 2 does it for loopback alone.",
+        instead="delete the line",
+        helps_when="Nobody remembers why it is there.",
+        hurts_when="The host opens so many connections to one address that local ports run out: then it is a way.",
+        sources=(sources.IP_SYSCTL,),
+        severity="info",
+        lines=where(["net.ipv4.tcp_tw_reuse"], lambda _, values: values[0] == 1),
     ),
-    rule_about(
-        Advice(
-            id="advice.no-path-mtu",
-            title="A sysctl file switches path MTU discovery off",
-            what="Lines of sysctl files that set net.ipv4.ip_no_pmtu_disc to anything but 0.",
-            why="Without it a connection over a path with mixed MTUs is fragmented or falls to the smallest size, "
-            "and jumbo "
-            "frames are in vain.",
-            instead="delete the line; net.ipv4.tcp_mtu_probing = 1 helps over paths that swallow the messages",
-            helps_when="Jumbo frames, VPNs and overlay networks.",
-            hurts_when="A router on the path sends wrong sizes and cannot be mended.",
-            sources=(sources.IP_SYSCTL,),
-        ),
-        where(["net.ipv4.ip_no_pmtu_disc"], lambda _, values: values[0] != 0),
+    Advice(
+        id="advice.no-path-mtu",
+        title="A sysctl file switches path MTU discovery off",
+        what="Lines of sysctl files that set net.ipv4.ip_no_pmtu_disc to anything but 0.",
+        why="Without it a connection over a path with mixed MTUs is fragmented or falls to the smallest size, and "
+        "jumbo frames are in vain.",
+        instead="delete the line; net.ipv4.tcp_mtu_probing = 1 helps over paths that swallow the messages",
+        helps_when="Jumbo frames, VPNs and overlay networks.",
+        hurts_when="A router on the path sends wrong sizes and cannot be mended.",
+        sources=(sources.IP_SYSCTL,),
+        lines=where(["net.ipv4.ip_no_pmtu_disc"], lambda _, values: values[0] != 0),
     ),
 )
+
+for _row in ROWS:
+    _row.register(__name__)

@@ -18,8 +18,10 @@ from advisor.rules.beegfs_sizes import MIB, connection_bytes, number, size
 from advisor.rules.beegfs_transport import has_rdma, is_beegfs, is_rdma_off
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.lookup import is_physical, is_up
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 310
 
 CONNECTIONS: Final = 24
 """What the article's clients of 40 cores have to each server, against 12 by default."""
@@ -40,29 +42,6 @@ def _severity(workload: Workload | None) -> Severity:
     return "advice" if is_beegfs(workload) else "info"
 
 
-def few_connections(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    wanted = min(CONNECTIONS, facts.cpu.threads or CONNECTIONS)
-    counts = [(one, count) for one in clients(facts) if (count := number(one, "connMaxInternodeNum")) is not None]
-    low = [(one, count) for one, count in counts if count < wanted]
-    if not low:
-        return ()
-    return (
-        FEW_CONNECTIONS.found(
-            _severity(workload),
-            why=f"Requests of many threads wait for a connection; the article's clients have {CONNECTIONS} to each "
-            "server.",
-            evidence={
-                "detail": tuple(f"{one.label}: connMaxInternodeNum {count}" for one, count in low),
-                "cpus": facts.cpu.threads,
-                "server_memory_mib_for_each_client": _more_memory(low[0][0], wanted),
-            },
-            advice=f"connMaxInternodeNum = {wanted} in {', '.join(one.path for one, _ in low)}; then mount again "
-            "(systemctl restart beegfs-client)",
-            intent=not is_beegfs(workload),
-        ),
-    )
-
-
 def _more_memory(client: BeegfsService, connections: int) -> int | None:
     """MiB that each server process holds for one client with so many RDMA connections."""
     buffers, each = number(client, "connRDMABufNum"), size(client, "connRDMABufSize")
@@ -71,8 +50,9 @@ def _more_memory(client: BeegfsService, connections: int) -> int | None:
     return connection_bytes(clients=1, connections=connections, buffers=buffers, buffer_bytes=each) // MIB
 
 
-FEW_CONNECTIONS = Rule(
+@rule(
     id="beegfs.client-connections",
+    severity="advice",
     title="A BeeGFS client opens fewer connections to each server than the article's",
     what=f"connMaxInternodeNum of clients (12 where the file says nothing), against {CONNECTIONS} or the number of "
     "CPUs, whichever is less.",
@@ -81,35 +61,30 @@ FEW_CONNECTIONS = Rule(
     hurts_when="Each connection takes buffers on every server: 32 clients with 24 take 840 MiB of each service. More "
     "than the client has CPUs gain nothing.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_CLIENT),
-    function=few_connections,
 )
+def few_connections(facts: Facts, workload: Workload | None) -> Finding | None:
+    wanted = min(CONNECTIONS, facts.cpu.threads or CONNECTIONS)
+    counts = [(one, count) for one in clients(facts) if (count := number(one, "connMaxInternodeNum")) is not None]
+    low = [(one, count) for one, count in counts if count < wanted]
+    if not low:
+        return None
+    return few_connections.found(
+        severity=_severity(workload),
+        why=f"Requests of many threads wait for a connection; the article's clients have {CONNECTIONS} to each server.",
+        evidence={
+            "detail": tuple(f"{one.label}: connMaxInternodeNum {count}" for one, count in low),
+            "cpus": facts.cpu.threads,
+            "server_memory_mib_for_each_client": _more_memory(low[0][0], wanted),
+        },
+        advice=f"connMaxInternodeNum = {wanted} in {', '.join(one.path for one, _ in low)}; then mount again "
+        "(systemctl restart beegfs-client)",
+        intent=not is_beegfs(workload),
+    )
 
 
 def _reachable(facts: Facts) -> tuple[Link, ...]:
     """Physical links that are up and have an address."""
     return tuple(link for link in facts.links if is_physical(link) and is_up(link) and link.addresses)
-
-
-def client_interfaces(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    links = {link.name: link for link in _reachable(facts)}
-    found = tuple(why for one in clients(facts) if (why := _why_interfaces(one, links)))
-    if not found or len(links) < 2:
-        return ()
-    best = _best(links.values())
-    wrong = any("comes first" in why for why in found)
-    return (
-        CLIENT_INTERFACES.found(
-            "advice" if wrong else _severity(workload),
-            why="The client may use any of its links in an order of its own, the slower one too.",
-            evidence={
-                "detail": found,
-                "links": tuple(f"{one.name}: {one.speed_mbps or '?'} Mbit/s" for one in links.values()),
-            },
-            advice=f"a file below /etc/beegfs with the data link in its first line ({best}), named by "
-            "connInterfacesFile; then mount again (systemctl restart beegfs-client)",
-            intent=not wrong and not is_beegfs(workload),
-        ),
-    )
 
 
 def _best(links: Iterable[Link]) -> str:
@@ -132,37 +107,33 @@ def _why_interfaces(client: BeegfsService, links: dict[str, Link]) -> str:
     return f"{client.label}: {first} comes first, {_best(links.values())} is faster"
 
 
-CLIENT_INTERFACES = Rule(
+@rule(
     id="beegfs.client-interfaces",
+    severity="advice",
     title="A BeeGFS client may use a slower link than it has",
     what="connInterfacesFile of clients with links of several kinds or speeds that are up and have an address.",
     why="The article's clients have one InfiniBand link for data, and Ethernet for the private network.",
     helps_when="A slow link leads to the servers as well.",
     hurts_when="A link that is not in the file is never used, also when the other one fails.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_CLIENT),
-    function=client_interfaces,
 )
-
-
-def client_stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if servers(facts):
-        return ()
-    patterns = facts.beegfs.patterns if facts.beegfs else ()
-    found = tuple(one for one in patterns if _is_default(one))
-    if not found:
-        return ()
-    is_meant = is_beegfs(workload) and workload is not None and workload.is_sequential
-    return (
-        CLIENT_STRIPES.found(
-            "advice" if is_meant else "info",
-            why="A request larger than a chunk goes to several servers, and a count of targets that the zones do not "
-            "have loads them unequally. The article stripes over three targets, as many as each of its zones has, in "
-            "chunks of 2 MiB.",
-            evidence={"detail": tuple(map(_shown, found))},
-            advice="for new files in a directory: "
-            f"beegfs-ctl --setpattern --numtargets={STRIPE_COUNT} --chunksize=2m DIRECTORY",
-            intent=not is_meant,
-        ),
+def client_interfaces(facts: Facts, workload: Workload | None) -> Finding | None:
+    links = {link.name: link for link in _reachable(facts)}
+    found = tuple(why for one in clients(facts) if (why := _why_interfaces(one, links)))
+    if not found or len(links) < 2:
+        return None
+    best = _best(links.values())
+    wrong = any("comes first" in why for why in found)
+    return client_interfaces.found(
+        severity="advice" if wrong else _severity(workload),
+        why="The client may use any of its links in an order of its own, the slower one too.",
+        evidence={
+            "detail": found,
+            "links": tuple(f"{one.name}: {one.speed_mbps or '?'} Mbit/s" for one in links.values()),
+        },
+        advice=f"a file below /etc/beegfs with the data link in its first line ({best}), named by connInterfacesFile; "
+        "then mount again (systemctl restart beegfs-client)",
+        intent=not wrong and not is_beegfs(workload),
     )
 
 
@@ -176,8 +147,9 @@ def _shown(one: StripePattern) -> str:
     return f"{one.mountpoint}: {one.entry.targets or '?'} targets for each file, {chunk}"
 
 
-CLIENT_STRIPES = Rule(
+@rule(
     id="beegfs.client-stripes",
+    severity="advice",
     title="A mounted BeeGFS file system has another stripe pattern than the article's",
     what="Stripe count and chunk size of mounted file systems (beegfs-ctl --getentryinfo), on hosts without BeeGFS "
     "servers: chunks below 2 MiB, or four targets for each file.",
@@ -185,53 +157,46 @@ CLIENT_STRIPES = Rule(
     helps_when="Large files, read and written in order, on servers with three targets in each zone.",
     hurts_when="Small files; or zones of another number of targets: then that number, or a divisor of it.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STRIPING),
-    function=client_stripes,
 )
-
-
-def remote_fsync(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(one for one in clients(facts) if one.settings.get("tuneRemoteFSync", "").lower() in _FALSE)
+def client_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
+    if servers(facts):
+        return None
+    patterns = facts.beegfs.patterns if facts.beegfs else ()
+    found = tuple(one for one in patterns if _is_default(one))
     if not found:
-        return ()
-    return (
-        REMOTE_FSYNC.found(
-            "advice",
-            why="An fsync returns when the data has left the client: what a server holds in memory is lost with it, "
-            "and a benchmark that ends with fsync measures memory.",
-            evidence={"detail": tuple(f"{one.label}: tuneRemoteFSync = false" for one in found)},
-            advice="tuneRemoteFSync = true, the default; false for scratch data alone",
-        ),
+        return None
+    is_meant = is_beegfs(workload) and workload is not None and workload.is_sequential
+    return client_stripes.found(
+        severity="advice" if is_meant else "info",
+        why="A request larger than a chunk goes to several servers, and a count of targets that the zones do not have "
+        "loads them unequally. The article stripes over three targets, as many as each of its zones has, in chunks of "
+        "2 MiB.",
+        evidence={"detail": tuple(map(_shown, found))},
+        advice=f"for new files in a directory: beegfs-ctl --setpattern --numtargets={STRIPE_COUNT} --chunksize=2m "
+        "DIRECTORY",
+        intent=not is_meant,
     )
 
 
-REMOTE_FSYNC = Rule(
+@rule(
     id="beegfs.client-fsync",
+    severity="advice",
     title="A BeeGFS client does not pass fsync on to the servers",
     what="tuneRemoteFSync of clients.",
     why="It is true by default: an fsync then makes the servers write their caches out as well.",
     helps_when="Data must last through a crash of a server.",
     hurts_when="Programs with very many fsyncs on scratch data wait for the servers' drives.",
     sources=(sources.BEEGFS_CLIENT,),
-    function=remote_fsync,
 )
-
-
-def rdma_off(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    ports = tuple(link.name for link in facts.links if is_up(link) and has_rdma(link))
-    kinds = ("meta", "storage")
-    used = {id(one) for one in (*servers(facts), *clients(facts))}
-    found = tuple(one for one in _services(facts) if id(one) in used and is_rdma_off(one))
-    if not ports or not found:
-        return ()
-    return (
-        RDMA_OFF.found(
-            "advice",
-            why="Data goes through TCP over IPoIB, which costs both sides CPU time and copies; the article's figures "
-            "are those of RDMA.",
-            evidence={"links": ports, "detail": tuple(f"{one.label}: connUseRDMA = false" for one in found)},
-            advice="connUseRDMA = true, the default, alike on clients and servers; then restart "
-            + ("the services one after the other" if any(one.kind in kinds for one in found) else "beegfs-client"),
-        ),
+def remote_fsync(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(one for one in clients(facts) if one.settings.get("tuneRemoteFSync", "").lower() in _FALSE)
+    if not found:
+        return None
+    return remote_fsync.found(
+        why="An fsync returns when the data has left the client: what a server holds in memory is lost with it, and a "
+        "benchmark that ends with fsync measures memory.",
+        evidence={"detail": tuple(f"{one.label}: tuneRemoteFSync = false" for one in found)},
+        advice="tuneRemoteFSync = true, the default; false for scratch data alone",
     )
 
 
@@ -239,15 +204,27 @@ def _services(facts: Facts) -> Iterator[BeegfsService]:
     yield from facts.beegfs.services if facts.beegfs else ()
 
 
-RDMA_OFF = Rule(
+@rule(
     id="beegfs.rdma-off",
+    severity="advice",
     title="BeeGFS does not use the RDMA of its links",
     what="connUseRDMA = false in a file of a service or client, on a host with an InfiniBand or RoCE link that is up.",
     why="RDMA moves data between the memory of two hosts without their sockets.",
     helps_when="Client and servers have RDMA links on one fabric.",
     hurts_when="It was switched off for a fault of driver or firmware: then find that first.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_CLIENT, sources.BEEGFS_STORAGE_CONF),
-    function=rdma_off,
 )
-
-RULES = (FEW_CONNECTIONS, CLIENT_INTERFACES, CLIENT_STRIPES, REMOTE_FSYNC, RDMA_OFF)
+def rdma_off(facts: Facts, workload: Workload | None) -> Finding | None:
+    ports = tuple(link.name for link in facts.links if is_up(link) and has_rdma(link))
+    kinds = ("meta", "storage")
+    used = {id(one) for one in (*servers(facts), *clients(facts))}
+    found = tuple(one for one in _services(facts) if id(one) in used and is_rdma_off(one))
+    if not ports or not found:
+        return None
+    return rdma_off.found(
+        why="Data goes through TCP over IPoIB, which costs both sides CPU time and copies; the article's figures are "
+        "those of RDMA.",
+        evidence={"links": ports, "detail": tuple(f"{one.label}: connUseRDMA = false" for one in found)},
+        advice="connUseRDMA = true, the default, alike on clients and servers; then restart "
+        + ("the services one after the other" if any(one.kind in kinds for one in found) else "beegfs-client"),
+    )

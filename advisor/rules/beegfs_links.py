@@ -13,8 +13,10 @@ from advisor.rules.beegfs import placed, profile_applies
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links
 from advisor.rules.lookup import BEEGFS_NVME, NETWORK_BUFFERS, by_name, numbers, plan
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 290
 
 _OWN: Final = (("arp_ignore", 1), ("arp_announce", 2), ("rp_filter", 2))
 
@@ -24,33 +26,6 @@ def _by_hand(links: Iterable[str]) -> str:
     names = sorted(set(links))
     lines = (f"net.ipv4.conf.{name.replace('.', '/')}.{key} = {value}" for name in names for key, value in _OWN)
     return f"{', '.join(lines)} in a file of /etc/sysctl.d, then sysctl --system"
-
-
-def one_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = []
-    for subnet in facts.beegfs.shared_subnets if facts.beegfs else ():
-        wrong = tuple(why for one in subnet.links if (why := _why_astray(one, subnet)))
-        if wrong:
-            found.append((subnet, wrong))
-    if not found:
-        return ()
-    applies = profile_applies(facts)
-    return (
-        ONE_SUBNET.found(
-            "advice",
-            why="Any link answers for the address of every other, so what should come in on one node's link comes in "
-            "on another's; and a strict check drops what arrives by the link that the routing table does not name. "
-            "arp_ignore 1, arp_announce 2 and rp_filter 2 need nothing else; a network for each link does as well, or "
-            "routes by source with rp_filter 1 and arp_filter 1.",
-            evidence={
-                "networks": tuple(subnet.network for subnet, _ in found),
-                "links": tuple(one.link for subnet, _ in found for one in subnet.links),
-                "detail": tuple(why for _, wrong in found for why in wrong),
-            },
-            advice=plan(BEEGFS_NVME) if applies else _by_hand(one.link for subnet, _ in found for one in subnet.links),
-            profile=BEEGFS_NVME if applies else None,
-        ),
-    )
 
 
 def _why_astray(link: SubnetLink, subnet: SharedSubnet) -> str:
@@ -66,8 +41,9 @@ def _why_astray(link: SubnetLink, subnet: SharedSubnet) -> str:
     return f"{link.link} in {subnet.network}: {', '.join(wrong)}" if wrong else ""
 
 
-ONE_SUBNET = Rule(
+@rule(
     id="beegfs.links-in-one-subnet",
+    severity="advice",
     title="Links of a BeeGFS host share a subnet and answer for each other",
     what="IPv4 networks with two links and more; rp_filter, arp_filter, arp_ignore and arp_announce as they take "
     "effect; rules by source address (ip rule).",
@@ -78,27 +54,29 @@ ONE_SUBNET = Rule(
     hurts_when="arp_filter 1 without routes by source makes an address unreachable; rp_filter 2 checks sources less "
     "than 1. conf.all and the link's own value: the larger one counts, so the links' own suffice.",
     sources=(sources.DELL_BEEGFS, sources.NETAPP_BEEGFS, sources.RED_HAT_RP_FILTER, sources.IP_SYSCTL),
-    function=one_subnet,
     contradictions=("contradiction.several-links-arp",),
 )
-
-
-def interfaces_not_chosen(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    links = by_name(facts)
-    nodes = {link.name: link.numa_node for link in data_links(facts, links)}
-    if len({node for node in nodes.values() if node is not None}) < 2:
-        return ()
-    far = tuple(why for one, node, _ in placed(facts) if (why := _why_far(one, node, nodes)))
-    if not far:
-        return ()
-    return (
-        INTERFACES.found(
-            "advice",
-            why="Clients are told every address of a service and use the first that answers, whichever zone it is in.",
-            evidence={"detail": far, "links": tuple(f"{name} on node {node}" for name, node in sorted(nodes.items()))},
-            advice="a connInterfacesFile for each instance, below /etc/beegfs, with the link of its own node in the "
-            "first line and the other link after it",
-        ),
+def one_subnet(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = []
+    for subnet in facts.beegfs.shared_subnets if facts.beegfs else ():
+        wrong = tuple(why for one in subnet.links if (why := _why_astray(one, subnet)))
+        if wrong:
+            found.append((subnet, wrong))
+    if not found:
+        return None
+    applies = profile_applies(facts)
+    return one_subnet.found(
+        why="Any link answers for the address of every other, so what should come in on one node's link comes in on "
+        "another's; and a strict check drops what arrives by the link that the routing table does not name. arp_ignore "
+        "1, arp_announce 2 and rp_filter 2 need nothing else; a network for each link does as well, or routes by "
+        "source with rp_filter 1 and arp_filter 1.",
+        evidence={
+            "networks": tuple(subnet.network for subnet, _ in found),
+            "links": tuple(one.link for subnet, _ in found for one in subnet.links),
+            "detail": tuple(why for _, wrong in found for why in wrong),
+        },
+        advice=plan(BEEGFS_NVME) if applies else _by_hand(one.link for subnet, _ in found for one in subnet.links),
+        profile=BEEGFS_NVME if applies else None,
     )
 
 
@@ -111,34 +89,29 @@ def _why_far(service: BeegfsService, node: int, nodes: Mapping[str, int | None])
     return f"{service.label}: {first} of node {nodes[first]} comes first, targets on node {node}"
 
 
-INTERFACES = Rule(
+@rule(
     id="beegfs.interfaces",
+    severity="advice",
     title="BeeGFS services are not given the link of their own node",
     what="connInterfacesFile of services whose targets lie on one node, where data links are on two nodes and more.",
     why="In the article traffic of zone 0 goes over ib0 and that of zone 1 over ib1.",
     helps_when="One link for each zone, services bound to zones.",
     hurts_when="A link that is not in the file is never used, also when the other one fails.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE_CONF),
-    function=interfaces_not_chosen,
 )
-
-
-def socket_buffers(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    most, default = (numbers(facts, f"net.core.rmem_{name}") for name in ("max", "default"))
-    if not most or not default:
-        return ()
-    services = facts.beegfs.services if facts.beegfs else ()
-    found = tuple(why for one in services for why in _why_in_vain(one, most[0], default[0]))
-    if not found:
-        return ()
-    return (
-        SOCKET_BUFFERS.found(
-            "info",
-            why="The size that is asked for is not the size that sockets get.",
-            evidence={"detail": found},
-            advice=f"advisor plan {NETWORK_BUFFERS} raises net.core.rmem_max; or 0 in the file, which stands for "
-            "connRDMABufNum × connRDMABufSize",
-        ),
+def interfaces_not_chosen(facts: Facts, workload: Workload | None) -> Finding | None:
+    links = by_name(facts)
+    nodes = {link.name: link.numa_node for link in data_links(facts, links)}
+    if len({node for node in nodes.values() if node is not None}) < 2:
+        return None
+    far = tuple(why for one, node, _ in placed(facts) if (why := _why_far(one, node, nodes)))
+    if not far:
+        return None
+    return interfaces_not_chosen.found(
+        why="Clients are told every address of a service and use the first that answers, whichever zone it is in.",
+        evidence={"detail": far, "links": tuple(f"{name} on node {node}" for name, node in sorted(nodes.items()))},
+        advice="a connInterfacesFile for each instance, below /etc/beegfs, with the link of its own node in the first "
+        "line and the other link after it",
     )
 
 
@@ -152,8 +125,9 @@ def _why_in_vain(service: BeegfsService, most: int, default: int) -> Iterator[st
             yield f"{service.label}: {key} {asked} is below net.core.rmem_default {default}, so it is ignored"
 
 
-SOCKET_BUFFERS = Rule(
+@rule(
     id="beegfs.socket-buffers",
+    severity="info",
     title="BeeGFS asks for socket buffers that it does not get",
     what="connTCPRcvBufSize and connUDPRcvBufSize, where a file gives a number, against net.core.rmem_max and "
     "net.core.rmem_default.",
@@ -161,7 +135,18 @@ SOCKET_BUFFERS = Rule(
     helps_when="Clients are reached over TCP.",
     hurts_when="Over RDMA these sockets carry next to nothing.",
     sources=(sources.BEEGFS_STORAGE_CONF, sources.SOCKET),
-    function=socket_buffers,
 )
-
-RULES = (ONE_SUBNET, INTERFACES, SOCKET_BUFFERS)
+def socket_buffers(facts: Facts, workload: Workload | None) -> Finding | None:
+    most, default = (numbers(facts, f"net.core.rmem_{name}") for name in ("max", "default"))
+    if not most or not default:
+        return None
+    services = facts.beegfs.services if facts.beegfs else ()
+    found = tuple(why for one in services for why in _why_in_vain(one, most[0], default[0]))
+    if not found:
+        return None
+    return socket_buffers.found(
+        why="The size that is asked for is not the size that sockets get.",
+        evidence={"detail": found},
+        advice=f"advisor plan {NETWORK_BUFFERS} raises net.core.rmem_max; or 0 in the file, which stands for "
+        "connRDMABufNum × connRDMABufSize",
+    )

@@ -26,8 +26,10 @@ from advisor.rules.beegfs_sizes import (
 from advisor.rules.beegfs_transport import is_beegfs
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import BEEGFS_NVME, numbers, plan
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 300
 
 MEMORY_SHARE: Final = 0.25
 """Share of the memory that BeeGFS' buffers may take before it is said (our choice, as for the plans' budgets)."""
@@ -49,33 +51,6 @@ AGREED: Final[Mapping[str, int]] = {
 _AT_LEAST: Final = frozenset({"vm.min_free_kbytes"})
 
 
-def buffer_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    memory = facts.memory.total_bytes
-    if not memory or not servers(facts):
-        return ()
-    by_workers = buffers_of_workers(servers(facts), facts.cpu.threads)
-    connections = _client_connections(facts)
-    each = sum(_bytes_of_client(one, connections) or 0 for one in servers(facts))
-    clients = int(MEMORY_SHARE * memory / each) if each else None
-    is_much = by_workers is not None and by_workers > MEMORY_SHARE * memory
-    if not is_much and (clients is None or clients >= FEW_CLIENTS):
-        return ()
-    return (
-        BUFFER_MEMORY.found(
-            "advice",
-            why="Buffers are allocated whether they are used or not, and take from the page cache that serves reads.",
-            evidence={
-                "memory_mib": memory // MIB,
-                "worker_buffers_mib": None if by_workers is None else by_workers // MIB,
-                "connection_mib_for_each_client": each // MIB,
-                "clients_that_take_a_quarter": clients,
-            },
-            advice="lower tuneNumWorkers or connMaxInternodeNum; tuneWorkerBufSize not below what reads and writes ask "
-            "for",
-        ),
-    )
-
-
 def _client_connections(facts: Facts) -> int:
     """Connections that a client opens to each service: as a client's file on this host says, else its default."""
     clients = (one for one in (facts.beegfs.services if facts.beegfs else ()) if one.kind == "client")
@@ -90,8 +65,9 @@ def _bytes_of_client(service: BeegfsService, connections: int) -> int | None:
     return connection_bytes(clients=1, connections=connections, buffers=buffers, buffer_bytes=each)
 
 
-BUFFER_MEMORY = Rule(
+@rule(
     id="beegfs.buffer-memory",
+    severity="advice",
     title="BeeGFS' buffers may take a large part of the memory",
     what="Workers × tuneWorkerBufSize × 2 of all services, and connections × connRDMABufNum × connRDMABufSize × 2 for "
     f"each client, against a quarter of the memory; said of clients from fewer than {FEW_CLIENTS} of them on.",
@@ -99,50 +75,51 @@ BUFFER_MEMORY = Rule(
     helps_when="Many clients, many services on one host, or buffers that were raised.",
     hurts_when="Fewer connections and workers serve fewer requests at once.",
     sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_CLIENT),
-    function=buffer_memory,
 )
-
-
-def many_workers(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    threads = facts.cpu.threads
-    counts = [workers(one, threads) for one in servers(facts)]
-    known = [count for count in counts if count is not None]
-    if not threads or not known or None in counts or sum(known) <= WORKERS_PER_CPU * threads:
-        return ()
-    return (
-        MANY_WORKERS.found(
-            "info",
-            why="More workers than that wait for CPUs and no longer for drives.",
-            evidence={"workers": sum(known), "cpus": threads, "services": len(known)},
-            advice="fewer in tuneNumWorkers, unless the queue of requests grows: beegfs-ctl --serverstats",
-        ),
+def buffer_memory(facts: Facts, workload: Workload | None) -> Finding | None:
+    memory = facts.memory.total_bytes
+    if not memory or not servers(facts):
+        return None
+    by_workers = buffers_of_workers(servers(facts), facts.cpu.threads)
+    connections = _client_connections(facts)
+    each = sum(_bytes_of_client(one, connections) or 0 for one in servers(facts))
+    clients = int(MEMORY_SHARE * memory / each) if each else None
+    is_much = by_workers is not None and by_workers > MEMORY_SHARE * memory
+    if not is_much and (clients is None or clients >= FEW_CLIENTS):
+        return None
+    return buffer_memory.found(
+        why="Buffers are allocated whether they are used or not, and take from the page cache that serves reads.",
+        evidence={
+            "memory_mib": memory // MIB,
+            "worker_buffers_mib": None if by_workers is None else by_workers // MIB,
+            "connection_mib_for_each_client": each // MIB,
+            "clients_that_take_a_quarter": clients,
+        },
+        advice="lower tuneNumWorkers or connMaxInternodeNum; tuneWorkerBufSize not below what reads and writes ask for",
     )
 
 
-MANY_WORKERS = Rule(
+@rule(
     id="beegfs.workers",
+    severity="info",
     title="BeeGFS starts many workers for the host's CPUs",
     what=f"Workers of all metadata and storage services together, against {WORKERS_PER_CPU} for each CPU.",
     why="tuneNumWorkers is for each service, of storage for each target: on a host of many services they add up.",
     helps_when="The CPUs are busy with switching between threads.",
     hurts_when="The drives are slow and most workers wait for them.",
     sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_META_CONF),
-    function=many_workers,
     contradictions=("contradiction.beegfs-meta-workers",),
 )
-
-
-def small_worker_buffer(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(why for one in servers(facts) if one.kind == "storage" and (why := _why_small(one)))
-    if not found:
-        return ()
-    return (
-        WORKER_BUFFER.found(
-            "advice",
-            why="A worker reads or writes a chunk through its buffer, which must hold one of either and the message.",
-            evidence={"detail": found},
-            advice="raise tuneWorkerBufSize to the larger of both and 1m more",
-        ),
+def many_workers(facts: Facts, workload: Workload | None) -> Finding | None:
+    threads = facts.cpu.threads
+    counts = [workers(one, threads) for one in servers(facts)]
+    known = [count for count in counts if count is not None]
+    if not threads or not known or None in counts or sum(known) <= WORKERS_PER_CPU * threads:
+        return None
+    return many_workers.found(
+        why="More workers than that wait for CPUs and no longer for drives.",
+        evidence={"workers": sum(known), "cpus": threads, "services": len(known)},
+        advice="fewer in tuneNumWorkers, unless the queue of requests grows: beegfs-ctl --serverstats",
     )
 
 
@@ -154,16 +131,25 @@ def _why_small(service: BeegfsService) -> str:
     return f"{service.label}: tuneWorkerBufSize {value(service, 'tuneWorkerBufSize')} for {given}"
 
 
-WORKER_BUFFER = Rule(
+@rule(
     id="beegfs.worker-buffer",
+    severity="advice",
     title="tuneWorkerBufSize is too small for the sizes of reads and writes",
     what="tuneWorkerBufSize against the larger of tuneFileReadSize and tuneFileWriteSize, and 1 MiB.",
     why="BeeGFS' configuration file asks for that much.",
     helps_when="tuneFileReadSize or tuneFileWriteSize was raised.",
     hurts_when="The buffer is allocated twice for each worker of each target.",
     sources=(sources.BEEGFS_STORAGE_CONF,),
-    function=small_worker_buffer,
 )
+def small_worker_buffer(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(why for one in servers(facts) if one.kind == "storage" and (why := _why_small(one)))
+    if not found:
+        return None
+    return small_worker_buffer.found(
+        why="A worker reads or writes a chunk through its buffer, which must hold one of either and the message.",
+        evidence={"detail": found},
+        advice="raise tuneWorkerBufSize to the larger of both and 1m more",
+    )
 
 
 def _chunk(facts: Facts) -> tuple[StripePattern, int] | None:
@@ -174,23 +160,6 @@ def _chunk(facts: Facts) -> tuple[StripePattern, int] | None:
 
 
 _MULTIPLE: Final = "is no multiple of"
-
-
-def small_rdma_buffers(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    largest = _chunk(facts)
-    found = tuple(why for one in (facts.beegfs.services if facts.beegfs else ()) if (why := _why_rdma(one, largest)))
-    if not found:
-        return ()
-    return (
-        RDMA_BUFFERS.found(
-            "advice" if any(_MULTIPLE in why for why in found) else "info",
-            why="A chunk that does not fit into a connection's buffers is sent in parts that wait for each other. The "
-            "article reached its figures with chunks of 2 MiB and does not mention these buffers.",
-            evidence={"detail": found},
-            advice="raise connRDMABufSize in steps of 4096, or connRDMABufNum, alike on clients and servers; each "
-            "connection of each client takes twice their product on every server",
-        ),
-    )
 
 
 def _why_rdma(service: BeegfsService, largest: tuple[StripePattern, int] | None) -> str:
@@ -207,8 +176,9 @@ def _why_rdma(service: BeegfsService, largest: tuple[StripePattern, int] | None)
     )
 
 
-RDMA_BUFFERS = Rule(
+@rule(
     id="beegfs.rdma-buffers",
+    severity="advice",
     title="The RDMA buffers of a connection do not hold a chunk",
     what="connRDMABufSize × connRDMABufNum against the chunk size of mounted file systems and four buffers more; and "
     "whether connRDMABufSize is a multiple of 4 KiB.",
@@ -216,8 +186,20 @@ RDMA_BUFFERS = Rule(
     helps_when="Large chunks over InfiniBand or RoCE.",
     hurts_when="Each connection of each client takes twice that much memory on every server.",
     sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_CLIENT, sources.DELL_BEEGFS),
-    function=small_rdma_buffers,
 )
+def small_rdma_buffers(facts: Facts, workload: Workload | None) -> Finding | None:
+    largest = _chunk(facts)
+    found = tuple(why for one in (facts.beegfs.services if facts.beegfs else ()) if (why := _why_rdma(one, largest)))
+    if not found:
+        return None
+    return small_rdma_buffers.found(
+        severity="advice" if any(_MULTIPLE in why for why in found) else "info",
+        why="A chunk that does not fit into a connection's buffers is sent in parts that wait for each other. The "
+        "article reached its figures with chunks of 2 MiB and does not mention these buffers.",
+        evidence={"detail": found},
+        advice="raise connRDMABufSize in steps of 4096, or connRDMABufNum, alike on clients and servers; each "
+        "connection of each client takes twice their product on every server",
+    )
 
 
 def _port(service: BeegfsService) -> int | None:
@@ -231,37 +213,32 @@ def _port(service: BeegfsService) -> int | None:
     )
 
 
-def same_port(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    ports = {one.label: _port(one) for one in servers(facts)}
-    twice = {port for port, count in Counter(ports.values()).items() if count > 1 and port is not None}
-    if not twice or not _is_at_rest(facts, {label for label, port in ports.items() if port in twice}):
-        return ()
-    return (
-        SAME_PORT.found(
-            "warning",
-            why="The second one to start finds its port taken and ends.",
-            evidence={"detail": tuple(f"{label}: port {port}" for label, port in ports.items() if port in twice)},
-            advice="a port of its own for each instance in connStoragePort or connMetaPort (with TCP and UDP at the "
-            "end before BeeGFS 7.3)",
-        ),
-    )
-
-
 def _is_at_rest(facts: Facts, labels: set[str]) -> bool:
     """Whether not all of them run: where they do they have found ports, whatever the files seem to say."""
     return not all(one.service and one.service.main_pid for one in servers(facts) if one.label in labels)
 
 
-SAME_PORT = Rule(
+@rule(
     id="beegfs.same-port",
+    severity="warning",
     title="BeeGFS instances on this host share a port",
     what="Ports of metadata and storage services, of which not all run.",
     why="Several instances on one host read a configuration of their own, in which the port is left as it was.",
     helps_when="An instance is added.",
     hurts_when="Only one of them is meant to run here at a time, as in a cluster with failover.",
     sources=(sources.BEEGFS_UNITS, sources.BEEGFS_STORAGE_CONF),
-    function=same_port,
 )
+def same_port(facts: Facts, workload: Workload | None) -> Finding | None:
+    ports = {one.label: _port(one) for one in servers(facts)}
+    twice = {port for port, count in Counter(ports.values()).items() if count > 1 and port is not None}
+    if not twice or not _is_at_rest(facts, {label for label, port in ports.items() if port in twice}):
+        return None
+    return same_port.found(
+        why="The second one to start finds its port taken and ends.",
+        evidence={"detail": tuple(f"{label}: port {port}" for label, port in ports.items() if port in twice)},
+        advice="a port of its own for each instance in connStoragePort or connMetaPort (with TCP and UDP at the end "
+        "before BeeGFS 7.3)",
+    )
 
 
 def _zones(facts: Facts) -> dict[int, int]:
@@ -273,43 +250,15 @@ def _zones(facts: Facts) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
-def stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    zones = _zones(facts)
-    patterns = facts.beegfs.patterns if facts.beegfs else ()
-    counts = {one.mountpoint: one.entry.targets for one in patterns if one.entry.targets}
-    if not zones or not (counts or is_beegfs(workload)):
-        return ()
-    least = min(zones.values())
-    uneven = {place: count for place, count in counts.items() if count not in stripe_counts(least)}
-    if counts and not uneven:
-        return ()
-    total = sum(zones.values())
-    threads = workload.threads if workload else None
-    return (
-        STRIPES.found(
-            "info",
-            why=f"A zone here has {least} targets: files over {least} of them use a zone's drives alike, and "
-            f"{streams_for_all_targets(total, least)} such files at once give every target of this host work."
-            + (_reached(threads, least, total) if threads else ""),
-            evidence={
-                "targets": total,
-                "stripe_counts": tuple(f"{place}: {count} targets for each file" for place, count in counts.items()),
-                "detail": tuple(f"node {node}: {count} storage targets" for node, count in zones.items()),
-            },
-            advice=f"beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY, for new files in it",
-            intent=True,
-        ),
-    )
-
-
 def _reached(threads: int, count: int, total: int) -> str:
     """How many targets of this host the declared threads can reach, each with a file of its own."""
     streams = "the declared thread" if threads == 1 else f"the declared {threads:,} threads, a file each"
     return f" With {streams}, at most {min(threads * count, total)} of {total} work."
 
 
-STRIPES = Rule(
+@rule(
     id="beegfs.stripes",
+    severity="info",
     title="How many targets a file is striped over, against the targets of a zone",
     what="The stripe count of mounted file systems (beegfs-ctl --getentryinfo), or the declared workload beegfs, and "
     "the storage targets of each node of this host. Other servers are not seen.",
@@ -319,26 +268,30 @@ STRIPES = Rule(
     hurts_when="Small files: more targets mean more servers to ask. Chosen at random, a file's targets may lie in "
     "several zones and servers all the same.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STRIPING),
-    function=stripes,
 )
-
-
-def memory_settings(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if not is_beegfs(workload) or not servers(facts) or (facts.memory.total_bytes or 0) < LARGE_BYTES:
-        return ()
-    other = tuple(_other_values(facts))
-    if not other:
-        return ()
-    applies = profile_applies(facts)
-    return (
-        MEMORY_SETTINGS.found(
-            "advice",
-            why="Less dirty memory before it is written keeps the drives busy without long pauses; inodes kept longer, "
-            "and memory kept free, serve many files and requests that come at once.",
-            evidence={"detail": other},
-            advice=plan(BEEGFS_NVME) if applies else f"{_lines()} in a file of /etc/sysctl.d, then sysctl --system",
-            profile=BEEGFS_NVME if applies else None,
-        ),
+def stripes(facts: Facts, workload: Workload | None) -> Finding | None:
+    zones = _zones(facts)
+    patterns = facts.beegfs.patterns if facts.beegfs else ()
+    counts = {one.mountpoint: one.entry.targets for one in patterns if one.entry.targets}
+    if not zones or not (counts or is_beegfs(workload)):
+        return None
+    least = min(zones.values())
+    uneven = {place: count for place, count in counts.items() if count not in stripe_counts(least)}
+    if counts and not uneven:
+        return None
+    total = sum(zones.values())
+    threads = workload.threads if workload else None
+    return stripes.found(
+        why=f"A zone here has {least} targets: files over {least} of them use a zone's drives alike, and "
+        f"{streams_for_all_targets(total, least)} such files at once give every target of this host work."
+        + (_reached(threads, least, total) if threads else ""),
+        evidence={
+            "targets": total,
+            "stripe_counts": tuple(f"{place}: {count} targets for each file" for place, count in counts.items()),
+            "detail": tuple(f"node {node}: {count} storage targets" for node, count in zones.items()),
+        },
+        advice=f"beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY, for new files in it",
+        intent=True,
     )
 
 
@@ -355,8 +308,9 @@ def _other_values(facts: Facts) -> Iterator[str]:
             yield f"{key} {now[0]}, the guides say {wanted}"
 
 
-MEMORY_SETTINGS = Rule(
+@rule(
     id="beegfs.memory-settings",
+    severity="advice",
     title="The kernel's memory settings are not those of the BeeGFS guides",
     what="With the declared workload beegfs: vm.dirty_background_ratio, vm.dirty_ratio, vm.min_free_kbytes and "
     "vm.vfs_cache_pressure of a server of 32 GB and more.",
@@ -365,18 +319,21 @@ MEMORY_SETTINGS = Rule(
     helps_when="A server for BeeGFS alone, with large memory.",
     hurts_when="Clients run on the same host, or memory is small.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE, sources.VM),
-    function=memory_settings,
     contradictions=(
         *("contradiction.dirty-ratios", "contradiction.zone-reclaim-mode", "contradiction.transparent-huge-pages"),
     ),
 )
-
-RULES = (
-    BUFFER_MEMORY,
-    MANY_WORKERS,
-    WORKER_BUFFER,
-    RDMA_BUFFERS,
-    SAME_PORT,
-    STRIPES,
-    MEMORY_SETTINGS,
-)
+def memory_settings(facts: Facts, workload: Workload | None) -> Finding | None:
+    if not is_beegfs(workload) or not servers(facts) or (facts.memory.total_bytes or 0) < LARGE_BYTES:
+        return None
+    other = tuple(_other_values(facts))
+    if not other:
+        return None
+    applies = profile_applies(facts)
+    return memory_settings.found(
+        why="Less dirty memory before it is written keeps the drives busy without long pauses; inodes kept longer, and "
+        "memory kept free, serve many files and requests that come at once.",
+        evidence={"detail": other},
+        advice=plan(BEEGFS_NVME) if applies else f"{_lines()} in a file of /etc/sysctl.d, then sysctl --system",
+        profile=BEEGFS_NVME if applies else None,
+    )

@@ -8,8 +8,10 @@ from advisor.facts.sysctl import SysctlSource
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 60
 
 # Writing one of a pair sets the other to 0, so what the files say of the other is not what a boot gives.
 _PAIRS: Mapping[str, str] = {
@@ -37,41 +39,36 @@ def _unquoted(value: str) -> str:
     return _words(value.replace('"', " ").replace("'", " "))
 
 
-def rejected(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    refused = tuple(_refused(facts))
-    if not refused:
-        return ()
-    voided = tuple(
-        f"{key}: because of it systemd does not write {_place(origin.winner)} either"
-        for key, origin in sorted(facts.sysctl_origin.items())
-        if origin.voided_by is not None and origin.voided_by.rejected is not None
-    )
-    return (
-        REJECTED.found(
-            "warning",
-            title=f"{refused[0][1].path} sets a value that the kernel refuses" if len(refused) == 1 else None,
-            why="These lines have no effect at boot, and the tool that reads them reports an error: "
-            + "; ".join(dict.fromkeys(f"{key}: {line.rejected}" for key, line in refused))
-            + ".",
-            evidence={
-                "keys": tuple(dict.fromkeys(key for key, _ in refused)),
-                "detail": (*(f"{_place(line)}: {key} = {line.value}" for key, line in refused), *voided),
-            },
-            advice="; ".join(f"write {key} = {_unquoted(line.value)} in {line.path}" for key, line in refused),
-        ),
-    )
-
-
-REJECTED = Rule(
+@rule(
     id="sysctl.rejected",
+    severity="warning",
     title="A sysctl file sets a value that the kernel refuses",
     what="Lines of sysctl.d and sysctl.conf whose value cannot be written, such as tcp_rmem in quotes.",
     why='In a shell the quotes of sysctl -w k="a b c" are the shell\'s; in a file they are part of the value.',
     helps_when="Always: the line was meant to have an effect.",
     hurts_when="The value takes effect from then on: make sure that it is still wanted.",
     sources=(sources.MEASURED_QUOTES, sources.SYSCTL_D, sources.WHITE_PAPER),
-    function=rejected,
 )
+def rejected(facts: Facts, workload: Workload | None) -> Finding | None:
+    refused = tuple(_refused(facts))
+    if not refused:
+        return None
+    voided = tuple(
+        f"{key}: because of it systemd does not write {_place(origin.winner)} either"
+        for key, origin in sorted(facts.sysctl_origin.items())
+        if origin.voided_by is not None and origin.voided_by.rejected is not None
+    )
+    return rejected.found(
+        title=f"{refused[0][1].path} sets a value that the kernel refuses" if len(refused) == 1 else None,
+        why="These lines have no effect at boot, and the tool that reads them reports an error: "
+        + "; ".join(dict.fromkeys(f"{key}: {line.rejected}" for key, line in refused))
+        + ".",
+        evidence={
+            "keys": tuple(dict.fromkeys(key for key, _ in refused)),
+            "detail": (*(f"{_place(line)}: {key} = {line.value}" for key, line in refused), *voided),
+        },
+        advice="; ".join(f"write {key} = {_unquoted(line.value)} in {line.path}" for key, line in refused),
+    )
 
 
 def _administrators(source: SysctlSource) -> bool:
@@ -88,38 +85,33 @@ def _lost(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource, str]]
             yield key, origin.later, origin.winner, "wins at boot; the first only under sysctl --system"
 
 
-def overridden(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    lost = tuple(_lost(facts))
-    if not lost:
-        return ()
-    return (
-        OVERRIDDEN.found(
-            "advice",
-            why="The files are read in the order of their names and the last line wins, so what the earlier lines say "
-            "does not hold.",
-            evidence={
-                "keys": tuple(dict.fromkeys(key for key, _, _, _ in lost)),
-                "detail": tuple(
-                    f"{key}: {_place(line)} says {line.value}, {_place(other)} says {other.value} and {how}"
-                    for key, line, other, how in lost
-                ),
-            },
-            advice="remove the line that is not meant: "
-            + ", ".join(dict.fromkeys(f"{_place(line)} or {_place(other)}" for _, line, other, _ in lost)),
-        ),
-    )
-
-
-OVERRIDDEN = Rule(
+@rule(
     id="sysctl.overridden",
+    severity="advice",
     title="A sysctl setting loses to a later file",
     what="Keys that the administrator's files set more than once, to different values.",
     why="systemd-sysctl sorts the files of all directories by name; sysctl --system reads /etc/sysctl.conf last.",
     helps_when="Somebody believes that the earlier line is in force.",
     hurts_when="The later file is there to override on purpose.",
     sources=(sources.SYSCTL_D,),
-    function=overridden,
 )
+def overridden(facts: Facts, workload: Workload | None) -> Finding | None:
+    lost = tuple(_lost(facts))
+    if not lost:
+        return None
+    return overridden.found(
+        why="The files are read in the order of their names and the last line wins, so what the earlier lines say does "
+        "not hold.",
+        evidence={
+            "keys": tuple(dict.fromkeys(key for key, _, _, _ in lost)),
+            "detail": tuple(
+                f"{key}: {_place(line)} says {line.value}, {_place(other)} says {other.value} and {how}"
+                for key, line, other, how in lost
+            ),
+        },
+        advice="remove the line that is not meant: "
+        + ", ".join(dict.fromkeys(f"{_place(line)} or {_place(other)}" for _, line, other, _ in lost)),
+    )
 
 
 def _is_moot(facts: Facts, key: str) -> bool:
@@ -140,34 +132,27 @@ def _tuned_text(facts: Facts) -> str:
     return f" TuneD is active (profile {profile}) and sets values of its own after boot." if profile else ""
 
 
-def differs_at_boot(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(_differing(facts))
-    if not found:
-        return ()
-    return (
-        DIFFERS_AT_BOOT.found(
-            "advice",
-            title=f"The next boot would change {len(found)} sysctl value{'s' if len(found) > 1 else ''}",
-            why="The live value is not what the files say: either it was set by hand and will be lost, or the file was "
-            "changed and never loaded." + _tuned_text(facts),
-            evidence={
-                "keys": tuple(key for key, _, _ in found),
-                "detail": tuple(f"{key}: live {live}, {_place(line)} says {line.value}" for key, live, line in found),
-            },
-            advice="sysctl --system; that is where the files are right, else correct the files",
-        ),
-    )
-
-
-DIFFERS_AT_BOOT = Rule(
+@rule(
     id="sysctl.differs-at-boot",
+    severity="advice",
     title="The next boot would change a sysctl value",
     what="Live values against the line that wins at boot.",
     why="A value set with sysctl -w lives until the next boot only.",
     helps_when="The host must come back from a reboot as it ran before.",
     hurts_when="A tuning daemon or the cluster software sets the live value on purpose after boot.",
     sources=(sources.SYSCTL_D,),
-    function=differs_at_boot,
 )
-
-RULES = (REJECTED, OVERRIDDEN, DIFFERS_AT_BOOT)
+def differs_at_boot(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(_differing(facts))
+    if not found:
+        return None
+    return differs_at_boot.found(
+        title=f"The next boot would change {len(found)} sysctl value{'s' if len(found) > 1 else ''}",
+        why="The live value is not what the files say: either it was set by hand and will be lost, or the file was "
+        "changed and never loaded." + _tuned_text(facts),
+        evidence={
+            "keys": tuple(key for key, _, _ in found),
+            "detail": tuple(f"{key}: live {live}, {_place(line)} says {line.value}" for key, live, line in found),
+        },
+        advice="sysctl --system; that is where the files are right, else correct the files",
+    )

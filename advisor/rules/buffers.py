@@ -13,8 +13,10 @@ from advisor.rules.finding import Evidence, Finding, Severity
 from advisor.rules.llt_path import DATAGRAMS, over_ethernet, private_carriers, private_links, stays_local
 from advisor.rules.lookup import NETWORK_BUFFERS, below, by_name, is_physical, is_up, numbers, plan
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 20
 
 WHITE_PAPER_BYTES = 8 << 20
 LLT_WINDOW = 50
@@ -76,37 +78,6 @@ def _full_buffers(facts: Facts) -> dict[str, int]:
     return {field: count for field, count in counts.items() if count}
 
 
-def below_profile(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    over_udp = () if stays_local(facts) else private_carriers(facts, *DATAGRAMS)
-    wanted_bytes, low = _wanted(facts, workload, is_over_udp=bool(over_udp))
-    if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
-        return ()
-    if workload is not None and workload.is_replicated and over_ethernet(facts):
-        return ()
-    counted = _full_buffers(facts)
-    if workload is not None and _case_of_white_paper(workload):
-        severity: Severity = "advice"
-        reason = f"{workload.subject} is one for which the white paper raises the limits."
-    elif counted:
-        severity = "info"
-        told = "; ".join(f"{count:,} {_FULL_BUFFERS[field]}" for field, count in counted.items())
-        reason = f"Since the host started: {told}."
-    elif over_udp:
-        severity, reason = "info", "LLT replicates over UDP here; no counter says that a buffer was full."
-    else:
-        return ()
-    return (
-        BELOW_PROFILE.found(
-            severity,
-            why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). " + reason,
-            evidence={**low, "wanted_bytes": wanted_bytes, **counted, **({"links": over_udp} if over_udp else {})},
-            advice=_sized(facts, workload),
-            profile=NETWORK_BUFFERS,
-            intent=severity == "info" and not counted,
-        ),
-    )
-
-
 def _wanted(facts: Facts, workload: Workload | None, *, is_over_udp: bool) -> tuple[int, dict[str, int]]:
     """The size that the path needs, in bytes, and the limits below it: for LLT over UDP those of UDP and the size of
     the path, else all four and the white paper's 8 MiB."""
@@ -123,8 +94,9 @@ def udp_is_sized(facts: Facts, workload: Workload | None) -> int | None:
     return path.size if path is not None and all(size is not None and size >= path.size for size in sizes) else None
 
 
-BELOW_PROFILE = Rule(
+@rule(
     id="buffers.below-profile",
+    severity="advice",
     title="Socket buffer limits below those of the socket-buffers-8m profile",
     what="net.core.rmem_max and wmem_max and the third field of tcp_rmem and tcp_wmem against 8 MiB (LLT over UDP: the "
     "first two against the size of its path), where a counter of full buffers, LLT over UDP or a declared workload "
@@ -134,9 +106,35 @@ BELOW_PROFILE = Rule(
     hurts_when="Many sockets on a host with little memory; latency where a deep buffer hides a slow receiver. Values "
     "that are larger already are kept.",
     sources=(sources.WHITE_PAPER, sources.KEEP_DEFAULTS, sources.SYSCTL_NET, sources.IP_SYSCTL),
-    function=below_profile,
     contradictions=(contradictions.SOCKET_BUFFERS.id,),
 )
+def below_profile(facts: Facts, workload: Workload | None) -> Finding | None:
+    over_udp = () if stays_local(facts) else private_carriers(facts, *DATAGRAMS)
+    wanted_bytes, low = _wanted(facts, workload, is_over_udp=bool(over_udp))
+    if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
+        return None
+    if workload is not None and workload.is_replicated and over_ethernet(facts):
+        return None
+    counted = _full_buffers(facts)
+    if workload is not None and _case_of_white_paper(workload):
+        severity: Severity = "advice"
+        reason = f"{workload.subject} is one for which the white paper raises the limits."
+    elif counted:
+        severity = "info"
+        told = "; ".join(f"{count:,} {_FULL_BUFFERS[field]}" for field, count in counted.items())
+        reason = f"Since the host started: {told}."
+    elif over_udp:
+        severity, reason = "info", "LLT replicates over UDP here; no counter says that a buffer was full."
+    else:
+        return None
+    return below_profile.found(
+        severity=severity,
+        why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). " + reason,
+        evidence={**low, "wanted_bytes": wanted_bytes, **counted, **({"links": over_udp} if over_udp else {})},
+        advice=_sized(facts, workload),
+        profile=NETWORK_BUFFERS,
+        intent=severity == "info" and not counted,
+    )
 
 
 def bandwidth_delay_bytes(speed_mbps: int, rtt_seconds: float) -> int:
@@ -153,19 +151,6 @@ def _fastest(facts: Facts, among: frozenset[str]) -> tuple[str, int] | None:
     )
     known = [(name, speed) for name, speed in links if speed is not None and speed > 0]
     return max(known, key=lambda pair: pair[1], default=None)
-
-
-def below_bandwidth_delay(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    path = _path_link(facts, workload)
-    if workload is None or workload.rtt_seconds is None or path is None or workload.transport in ("rdma", "local"):
-        return ()
-    if workload.is_replicated and (not workload.mirrors_writes or over_ethernet(facts)):
-        return ()
-    name, speed = path
-    wanted = _power_of_two(2 * bandwidth_delay_bytes(speed, workload.rtt_seconds))
-    keys = ("net.core.rmem_max", "net.core.wmem_max") if workload.transport == "udp" else _TCP
-    low = _below(facts, wanted, keys)
-    return (_too_small_for(facts, workload, name, speed, workload.rtt_seconds, low),) if low else ()
 
 
 _TCP = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
@@ -208,8 +193,8 @@ def _delay_part(facts: Facts, workload: Workload | None) -> PathBytes | None:
     size = _power_of_two(2 * flight)
     return PathBytes(
         size,
-        f"2 × {speed:,} Mbit/s of {name} × {workload.rtt_seconds * 1e3:g} ms / 8 = {2 * flight:,}, "
-        f"rounded up to {size:,}",
+        f"2 × {speed:,} Mbit/s of {name} × {workload.rtt_seconds * 1e3:g} ms / 8 = {2 * flight:,}, rounded up to "
+        f"{size:,}",
     )
 
 
@@ -236,8 +221,7 @@ def _too_small_for(
 ) -> Finding:
     flight = bandwidth_delay_bytes(speed_mbps, rtt_seconds)
     path = path_bytes(facts, workload)
-    return BELOW_BANDWIDTH_DELAY.found(
-        "advice",
+    return below_bandwidth_delay.found(
         why=f"At {speed_mbps:,} Mbit/s and a round trip of {rtt_seconds * 1e3:g} ms, {flight:,} bytes are in flight on "
         f"{name}; one connection needs twice that to keep it busy, and the limits are lower.",
         evidence={
@@ -254,8 +238,9 @@ def _too_small_for(
     )
 
 
-BELOW_BANDWIDTH_DELAY = Rule(
+@rule(
     id="buffers.below-bandwidth-delay",
+    severity="advice",
     title="One connection cannot fill the link at the declared round-trip time",
     what="The declared round-trip time times the speed of the fastest link, doubled and rounded up to a power of two, "
     "against the buffer limits of the transport, declared or recognised. For a mirrored workload the link is the "
@@ -265,8 +250,18 @@ BELOW_BANDWIDTH_DELAY = Rule(
     hurts_when="Many connections at once (each may grow that far), or a network that caps a single flow below the "
     "link's speed, as clouds do: then several connections help and buffers do not.",
     sources=(sources.RFC_BDP, sources.IP_SYSCTL, sources.IRIS_GP3),
-    function=below_bandwidth_delay,
 )
+def below_bandwidth_delay(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    path = _path_link(facts, workload)
+    if workload is None or workload.rtt_seconds is None or path is None or workload.transport in ("rdma", "local"):
+        return ()
+    if workload.is_replicated and (not workload.mirrors_writes or over_ethernet(facts)):
+        return ()
+    name, speed = path
+    wanted = _power_of_two(2 * bandwidth_delay_bytes(speed, workload.rtt_seconds))
+    keys = ("net.core.rmem_max", "net.core.wmem_max") if workload.transport == "udp" else _TCP
+    low = _below(facts, wanted, keys)
+    return (_too_small_for(facts, workload, name, speed, workload.rtt_seconds, low),) if low else ()
 
 
 def _llt_packet_bytes(facts: Facts) -> int:
@@ -274,47 +269,42 @@ def _llt_packet_bytes(facts: Facts) -> int:
     return _CHARGED_BYTES[max(sizes, default=0) > ETHERNET_MTU]
 
 
-def below_llt_window(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    size, path = limit(facts, "net.core.rmem_default"), path_bytes(facts, workload)
-    if facts.llt is None or _window_part(facts) is None or path is None or size is None:
-        return ()
-    window = facts.llt.flow_control.get("window", LLT_WINDOW)
-    need = window * _llt_packet_bytes(facts)
-    if size >= need:
-        return ()
-    return (
-        BELOW_LLT_WINDOW.found(
-            "advice",
-            why=f"LLT keeps up to {window} packets unacknowledged, which charge {need:,} bytes to the receiving "
-            f"socket; its default is {size:,}. That LLT's sockets take the default size is inferred, not "
-            "documented: watch RcvbufErrors in /proc/net/snmp.",
-            evidence={
-                "links": private_carriers(facts, *DATAGRAMS),
-                "net.core.rmem_default": size,
-                "window": window,
-                "needed_bytes": need,
-                "formula": path.formula,
-                "udp_receive_buffer_errors": facts.counters.udp_receive_buffer_errors,
-            },
-            advice=_sized(facts, workload),
-            profile=NETWORK_BUFFERS,
-        ),
-    )
-
-
-BELOW_LLT_WINDOW = Rule(
+@rule(
     id="buffers.below-llt-window",
+    severity="advice",
     title="The default receive buffer holds less than one LLT window",
     what="net.core.rmem_default against LLT's window of unacknowledged packets, for LLT links over UDP.",
     why="A window that arrives while the receiver is held up must fit into the socket's buffer; what does not fit is "
     "dropped and sent again after a timeout.",
     helps_when="LLT over UDP under bursts of writes. Four times the usual default (851,968 bytes) holds one window.",
-    hurts_when="Every socket but TCP's takes the new default, so a host with very many of them needs the memory. "
-    "LLT must be restarted for its sockets to have it.",
+    hurts_when="Every socket but TCP's takes the new default, so a host with very many of them needs the memory. LLT "
+    "must be restarted for its sockets to have it.",
     sources=(sources.MEASURED_UDP, sources.WHITE_PAPER, sources.SOCKET),
-    function=below_llt_window,
     contradictions=(contradictions.SOCKET_BUFFERS.id,),
 )
+def below_llt_window(facts: Facts, workload: Workload | None) -> Finding | None:
+    size, path = limit(facts, "net.core.rmem_default"), path_bytes(facts, workload)
+    if facts.llt is None or _window_part(facts) is None or path is None or size is None:
+        return None
+    window = facts.llt.flow_control.get("window", LLT_WINDOW)
+    need = window * _llt_packet_bytes(facts)
+    if size >= need:
+        return None
+    return below_llt_window.found(
+        why=f"LLT keeps up to {window} packets unacknowledged, which charge {need:,} bytes to the receiving socket; "
+        f"its default is {size:,}. That LLT's sockets take the default size is inferred, not documented: watch "
+        "RcvbufErrors in /proc/net/snmp.",
+        evidence={
+            "links": private_carriers(facts, *DATAGRAMS),
+            "net.core.rmem_default": size,
+            "window": window,
+            "needed_bytes": need,
+            "formula": path.formula,
+            "udp_receive_buffer_errors": facts.counters.udp_receive_buffer_errors,
+        },
+        advice=_sized(facts, workload),
+        profile=NETWORK_BUFFERS,
+    )
 
 
 def _share(part: int, whole: int | None) -> float | None:
@@ -327,32 +317,9 @@ def _larger_default(facts: Facts) -> str:
     return plan(NETWORK_BUFFERS) if is_enough else plan(NETWORK_BUFFERS, bytes=[str(LLT_WINDOW_BYTES)])
 
 
-def udp_receive_errors(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    errors, received = facts.counters.udp_receive_buffer_errors, facts.counters.udp_received
-    if not errors:
-        return ()
-    share = _share(errors, received)
-    often = share is None or share >= _ERROR_SHARE
-    return (
-        UDP_RECEIVE_ERRORS.found(
-            "advice" if often else "info",
-            title=f"{errors:,} datagrams were dropped because a receive buffer was full",
-            why="The kernel counts them since the host started"
-            + (f"; they are {share:.3%} of what arrived." if share is not None else "."),
-            evidence={
-                "udp_receive_buffer_errors": errors,
-                "udp_received": received,
-                "net.core.rmem_default": limit(facts, "net.core.rmem_default"),
-                "net.core.rmem_max": limit(facts, "net.core.rmem_max"),
-            },
-            advice=_larger_default(facts),
-            profile=NETWORK_BUFFERS,
-        ),
-    )
-
-
-UDP_RECEIVE_ERRORS = Rule(
+@rule(
     id="buffers.udp-receive-errors",
+    severity="advice",
     title="Datagrams were dropped because a receive buffer was full",
     what="RcvbufErrors of /proc/net/snmp and snmp6 since the host started.",
     why="A datagram that finds its socket's buffer full is gone; heartbeats and replication over UDP send it again "
@@ -361,33 +328,33 @@ UDP_RECEIVE_ERRORS = Rule(
     hurts_when="The receiving program is too slow for good: a larger buffer then only adds delay. ss -um shows whose "
     "socket it is.",
     sources=(sources.SNMP_COUNTER, sources.SOCKET, sources.WHITE_PAPER),
-    function=udp_receive_errors,
     contradictions=(contradictions.SOCKET_BUFFERS.id,),
 )
-
-
-def tcp_pruned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    pruned = facts.counters.tcp_pruned
-    if not pruned:
-        return ()
-    return (
-        TCP_PRUNED.found(
-            "info",
-            title=f"TCP threw queued data away {pruned:,} times because a receive buffer was full",
-            why="The kernel counts it since the host started; each time the sender had to send again.",
-            evidence={
-                "tcp_pruned": pruned,
-                "tcp_collapsed": facts.counters.tcp_collapsed,
-                "net.ipv4.tcp_rmem": facts.sysctl.get("net.ipv4.tcp_rmem"),
-            },
-            advice=plan(NETWORK_BUFFERS),
-            profile=NETWORK_BUFFERS,
-        ),
+def udp_receive_errors(facts: Facts, workload: Workload | None) -> Finding | None:
+    errors, received = facts.counters.udp_receive_buffer_errors, facts.counters.udp_received
+    if not errors:
+        return None
+    share = _share(errors, received)
+    often = share is None or share >= _ERROR_SHARE
+    return udp_receive_errors.found(
+        severity="advice" if often else "info",
+        title=f"{errors:,} datagrams were dropped because a receive buffer was full",
+        why="The kernel counts them since the host started"
+        + (f"; they are {share:.3%} of what arrived." if share is not None else "."),
+        evidence={
+            "udp_receive_buffer_errors": errors,
+            "udp_received": received,
+            "net.core.rmem_default": limit(facts, "net.core.rmem_default"),
+            "net.core.rmem_max": limit(facts, "net.core.rmem_max"),
+        },
+        advice=_larger_default(facts),
+        profile=NETWORK_BUFFERS,
     )
 
 
-TCP_PRUNED = Rule(
+@rule(
     id="buffers.tcp-pruned",
+    severity="info",
     title="TCP threw queued data away because a receive buffer was full",
     what="PruneCalled of /proc/net/netstat since the host started.",
     why="Before TCP drops data that it has already received, it collapses the queue; pruning means that this was not "
@@ -395,18 +362,42 @@ TCP_PRUNED = Rule(
     helps_when="It goes on counting under the workload that matters.",
     hurts_when="It was one burst long ago, or the program does not read: then the buffer is not the cause.",
     sources=(sources.SNMP_COUNTER, sources.IP_SYSCTL),
-    function=tcp_pruned,
 )
+def tcp_pruned(facts: Facts, workload: Workload | None) -> Finding | None:
+    pruned = facts.counters.tcp_pruned
+    if not pruned:
+        return None
+    return tcp_pruned.found(
+        title=f"TCP threw queued data away {pruned:,} times because a receive buffer was full",
+        why="The kernel counts it since the host started; each time the sender had to send again.",
+        evidence={
+            "tcp_pruned": pruned,
+            "tcp_collapsed": facts.counters.tcp_collapsed,
+            "net.ipv4.tcp_rmem": facts.sysctl.get("net.ipv4.tcp_rmem"),
+        },
+        advice=plan(NETWORK_BUFFERS),
+        profile=NETWORK_BUFFERS,
+    )
 
 
-def above_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="buffers.above-memory",
+    severity="warning",
+    title="Default socket buffers could take more memory than the host can spare",
+    what="UDP sockets in use times the default buffers, against a quarter of the available memory.",
+    why="Every socket but TCP's may fill its default buffers without having asked for any.",
+    helps_when="Many sockets share a host of modest memory.",
+    hurts_when="A program relies on the large default because it never asks for a buffer: raise it there instead.",
+    sources=(sources.WHITE_PAPER, sources.SOCKET),
+)
+def above_memory(facts: Facts, workload: Workload | None) -> Finding | None:
     sockets, available = facts.memory.sockets.udp, facts.memory.available_bytes
     sizes = (limit(facts, "net.core.rmem_default"), limit(facts, "net.core.wmem_default"))
     if not sockets or not available or sizes[0] is None or sizes[1] is None:
-        return ()
+        return None
     need = sockets * (sizes[0] + sizes[1])
     if need <= _MEMORY_SHARE * available:
-        return ()
+        return None
     evidence: Evidence = {
         "udp_sockets": sockets,
         "net.core.rmem_default": sizes[0],
@@ -414,31 +405,24 @@ def above_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]
         "needed_bytes": need,
         "available_bytes": available,
     }
-    return (
-        ABOVE_MEMORY.found(
-            "warning",
-            why=f"{sockets:,} UDP sockets may hold {need:,} bytes, {need / available:.0%} of the memory that is "
-            "available.",
-            evidence=evidence,
-            advice="sysctl -w net.core.rmem_default=851968 net.core.wmem_default=212992; then the same in "
-            "/etc/sysctl.d",
-        ),
+    return above_memory.found(
+        why=f"{sockets:,} UDP sockets may hold {need:,} bytes, {need / available:.0%} of the memory that is available.",
+        evidence=evidence,
+        advice="sysctl -w net.core.rmem_default=851968 net.core.wmem_default=212992; then the same in /etc/sysctl.d",
     )
 
 
-ABOVE_MEMORY = Rule(
-    id="buffers.above-memory",
-    title="Default socket buffers could take more memory than the host can spare",
-    what="UDP sockets in use times the default buffers, against a quarter of the available memory.",
-    why="Every socket but TCP's may fill its default buffers without having asked for any.",
-    helps_when="Many sockets share a host of modest memory.",
-    hurts_when="A program relies on the large default because it never asks for a buffer: raise it there instead.",
-    sources=(sources.WHITE_PAPER, sources.SOCKET),
-    function=above_memory,
+@rule(
+    id="buffers.default-above-maximum",
+    severity="advice",
+    title="The default socket buffer is larger than the largest that may be asked for",
+    what="net.core.rmem_default against rmem_max, and wmem_default against wmem_max.",
+    why="setsockopt(2) is cut to the maximum, the default is not.",
+    helps_when="Programs set their own buffers, as most cluster and storage software does.",
+    hurts_when="Never: raising the maximum gives nobody memory who does not ask.",
+    sources=(sources.SOCKET, sources.SYSCTL_NET),
 )
-
-
-def default_above_maximum(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def default_above_maximum(facts: Facts, workload: Workload | None) -> Finding | None:
     wrong: dict[str, int] = {}
     raised = []
     for end in ("rmem", "wmem"):
@@ -447,83 +431,45 @@ def default_above_maximum(facts: Facts, workload: Workload | None) -> tuple[Find
             wrong |= {f"net.core.{end}_default": size, f"net.core.{end}_max": most}
             raised.append(f"net.core.{end}_max={size}")
     if not wrong:
-        return ()
-    return (
-        DEFAULT_ABOVE_MAXIMUM.found(
-            "advice",
-            why="A program that asks for a buffer gets less than one that does not ask.",
-            evidence=wrong,
-            advice=f"sysctl -w {' '.join(raised)}; then the same in /etc/sysctl.d",
-        ),
-    )
-
-
-DEFAULT_ABOVE_MAXIMUM = Rule(
-    id="buffers.default-above-maximum",
-    title="The default socket buffer is larger than the largest that may be asked for",
-    what="net.core.rmem_default against rmem_max, and wmem_default against wmem_max.",
-    why="setsockopt(2) is cut to the maximum, the default is not.",
-    helps_when="Programs set their own buffers, as most cluster and storage software does.",
-    hurts_when="Never: raising the maximum gives nobody memory who does not ask.",
-    sources=(sources.SOCKET, sources.SYSCTL_NET),
-    function=default_above_maximum,
-)
-
-
-def listen_overflows(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    overflows, backlog = facts.counters.listen_overflows, limit(facts, "net.core.somaxconn")
-    if not overflows:
-        return ()
-    return (
-        LISTEN_OVERFLOWS.found(
-            "advice" if backlog is not None and backlog < _BACKLOG else "info",
-            title=f"{overflows:,} connections were refused because a listen queue was full",
-            why="The kernel counts them since the host started. A queue is as long as the program asked for, at most "
-            "net.core.somaxconn.",
-            evidence={"listen_overflows": overflows, "net.core.somaxconn": backlog},
-            advice="ss -ltn (Recv-Q near Send-Q shows whose queue it is)"
-            + (f"; sysctl -w net.core.somaxconn={_BACKLOG}" if backlog is not None and backlog < _BACKLOG else ""),
-        ),
+        return None
+    return default_above_maximum.found(
+        why="A program that asks for a buffer gets less than one that does not ask.",
+        evidence=wrong,
+        advice=f"sysctl -w {' '.join(raised)}; then the same in /etc/sysctl.d",
     )
 
 
 _BACKLOG = 4096
 
-LISTEN_OVERFLOWS = Rule(
+
+@rule(
     id="network.listen-overflows",
+    severity="advice",
     title="Connections were refused because a listen queue was full",
     what="ListenOverflows of /proc/net/netstat since the host started.",
     why="A connection that finds the accept queue full is dropped, and the client waits a second or more.",
     helps_when="somaxconn still has the 128 of kernels before 5.4.",
     hurts_when="The program accepts too slowly for good: a longer queue then only hides it.",
     sources=(sources.IP_SYSCTL, sources.SNMP_COUNTER),
-    function=listen_overflows,
 )
-
-
-def softnet_drops(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    dropped, processed = facts.counters.softnet_dropped, facts.counters.softnet_processed
-    if not dropped:
-        return ()
-    share = _share(dropped, processed)
-    return (
-        SOFTNET_DROPS.found(
-            "advice" if share is None or share >= _ERROR_SHARE else "info",
-            title=f"{dropped:,} packets were dropped because a CPU's input queue was full",
-            why="The kernel counts them since the host booted (second column of /proc/net/softnet_stat).",
-            evidence={
-                "softnet_dropped": dropped,
-                "softnet_processed": processed,
-                "net.core.netdev_max_backlog": limit(facts, "net.core.netdev_max_backlog"),
-            },
-            advice="sysctl -w net.core.netdev_max_backlog=10000; then the same in /etc/sysctl.d if the counter then "
-            "rests",
-        ),
+def listen_overflows(facts: Facts, workload: Workload | None) -> Finding | None:
+    overflows, backlog = facts.counters.listen_overflows, limit(facts, "net.core.somaxconn")
+    if not overflows:
+        return None
+    return listen_overflows.found(
+        severity="advice" if backlog is not None and backlog < _BACKLOG else "info",
+        title=f"{overflows:,} connections were refused because a listen queue was full",
+        why="The kernel counts them since the host started. A queue is as long as the program asked for, at most "
+        "net.core.somaxconn.",
+        evidence={"listen_overflows": overflows, "net.core.somaxconn": backlog},
+        advice="ss -ltn (Recv-Q near Send-Q shows whose queue it is)"
+        + (f"; sysctl -w net.core.somaxconn={_BACKLOG}" if backlog is not None and backlog < _BACKLOG else ""),
     )
 
 
-SOFTNET_DROPS = Rule(
+@rule(
     id="network.softnet-drops",
+    severity="advice",
     title="Packets were dropped because a CPU's input queue was full",
     what="The second column of /proc/net/softnet_stat, over all CPUs.",
     why="Packets that are steered to another CPU, or come from veth and the like, wait in a queue of "
@@ -531,50 +477,47 @@ SOFTNET_DROPS = Rule(
     helps_when="Bursts; receive packet steering; traffic of containers.",
     hurts_when="A queue of hundreds of thousands, as old guides have it, turns loss into seconds of delay.",
     sources=(sources.SYSCTL_NET, sources.SCALING),
-    function=softnet_drops,
 )
-
-
-def softnet_squeezed(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    squeezed, processed = facts.counters.softnet_squeezed, facts.counters.softnet_processed
-    if not squeezed or not processed or squeezed / processed < _SQUEEZED_SHARE:
-        return ()
-    return (
-        SOFTNET_SQUEEZED.found(
-            "advice",
-            why=f"{squeezed:,} rounds for {processed:,} packets ended because the budget or the time was used up, with "
-            "packets still waiting.",
-            evidence={
-                "softnet_squeezed": squeezed,
-                "softnet_processed": processed,
-                "net.core.netdev_budget": limit(facts, "net.core.netdev_budget"),
-                "net.core.netdev_budget_usecs": limit(facts, "net.core.netdev_budget_usecs"),
-            },
-            advice="sysctl -w net.core.netdev_budget=600; then the same in /etc/sysctl.d if the counter then slows",
-        ),
+def softnet_drops(facts: Facts, workload: Workload | None) -> Finding | None:
+    dropped, processed = facts.counters.softnet_dropped, facts.counters.softnet_processed
+    if not dropped:
+        return None
+    share = _share(dropped, processed)
+    return softnet_drops.found(
+        severity="advice" if share is None or share >= _ERROR_SHARE else "info",
+        title=f"{dropped:,} packets were dropped because a CPU's input queue was full",
+        why="The kernel counts them since the host booted (second column of /proc/net/softnet_stat).",
+        evidence={
+            "softnet_dropped": dropped,
+            "softnet_processed": processed,
+            "net.core.netdev_max_backlog": limit(facts, "net.core.netdev_max_backlog"),
+        },
+        advice="sysctl -w net.core.netdev_max_backlog=10000; then the same in /etc/sysctl.d if the counter then rests",
     )
 
 
-SOFTNET_SQUEEZED = Rule(
+@rule(
     id="network.softnet-squeezed",
+    severity="advice",
     title="The receive path often stops with packets still waiting",
     what="The third column of /proc/net/softnet_stat against the first, over all CPUs; one in a thousand and more.",
     why="One round of receiving may take netdev_budget packets or netdev_budget_usecs, whichever ends first.",
     helps_when="Links of 25 Gbit/s and more whose interrupts meet on few CPUs.",
     hurts_when="Programs on those CPUs wait longer; spreading the interrupts may be the better cure.",
     sources=(sources.SYSCTL_NET,),
-    function=softnet_squeezed,
 )
-
-RULES = (
-    BELOW_PROFILE,
-    BELOW_BANDWIDTH_DELAY,
-    BELOW_LLT_WINDOW,
-    UDP_RECEIVE_ERRORS,
-    TCP_PRUNED,
-    ABOVE_MEMORY,
-    DEFAULT_ABOVE_MAXIMUM,
-    LISTEN_OVERFLOWS,
-    SOFTNET_DROPS,
-    SOFTNET_SQUEEZED,
-)
+def softnet_squeezed(facts: Facts, workload: Workload | None) -> Finding | None:
+    squeezed, processed = facts.counters.softnet_squeezed, facts.counters.softnet_processed
+    if not squeezed or not processed or squeezed / processed < _SQUEEZED_SHARE:
+        return None
+    return softnet_squeezed.found(
+        why=f"{squeezed:,} rounds for {processed:,} packets ended because the budget or the time was used up, with "
+        "packets still waiting.",
+        evidence={
+            "softnet_squeezed": squeezed,
+            "softnet_processed": processed,
+            "net.core.netdev_budget": limit(facts, "net.core.netdev_budget"),
+            "net.core.netdev_budget_usecs": limit(facts, "net.core.netdev_budget_usecs"),
+        },
+        advice="sysctl -w net.core.netdev_budget=600; then the same in /etc/sysctl.d if the counter then slows",
+    )

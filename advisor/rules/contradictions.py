@@ -58,8 +58,8 @@ HUGE_PAGES = _between(
     ("Only defrag is set, to always.", sources.NETAPP_BEEGFS),
     ("never for Oracle, always for SQL Server.", sources.TUNED_ORACLE),
     ("always for HPC computing nodes.", sources.TUNED_HPC),
-    what_we_do="The mode is set only by a profile that names it, and is part of its plan. enabled=always together "
-    "with defrag=always is reported only where the kernel counts stalls.",
+    what_we_do="The mode is set only by a profile that names it, and is part of its plan. enabled=always together with "
+    "defrag=always is reported only where the kernel counts stalls.",
 )
 
 ZONE_RECLAIM = _between(

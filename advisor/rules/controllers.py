@@ -12,8 +12,10 @@ from advisor.facts.controllers import array_name
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 130
 
 SMALL_BLOCK_BYTES = 64 << 10
 _WRITES_BACK = frozenset({"write-back", "always-write-back"})
@@ -41,26 +43,6 @@ def _protection_words(controller: Controller) -> str:
     return f"{kind[one.kind]} {one.state}" if one else "no battery or CacheVault"
 
 
-def unprotected(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = [one for one in _volumes(facts) if one[1].write_policy in _WRITES_BACK and one[0].is_protected is False]
-    if not found:
-        return ()
-    controller, volume = found[0]
-    return (
-        UNPROTECTED.found(
-            "warning",
-            why="The controller acknowledges writes that are in its memory only, and nothing keeps that memory through "
-            "a power cut: the file system on it is then damaged, whatever it flushed.",
-            evidence={
-                "arrays": _names(found),
-                "detail": tuple(_told(*one) for one in found),
-                "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
-            },
-            advice=f"{_set_policy(controller, volume, 'wt')} until the battery or CacheVault is well; replace it",
-        ),
-    )
-
-
 def _set_policy(controller: Controller, volume: Volume, policy: Literal["wt", "wb"]) -> str:
     """The command that has a volume write through or back, in the words of its tool."""
     is_on = policy == "wb"
@@ -76,8 +58,9 @@ def _set_policy(controller: Controller, volume: Volume, policy: Literal["wt", "w
     return shlex.join(words)
 
 
-UNPROTECTED = Rule(
+@rule(
     id="controllers.unprotected-cache",
+    severity="warning",
     title="A RAID controller writes back without a healthy battery",
     what="Volumes that write back (also WB that is forced: AWB) on a controller whose battery or CacheVault is absent, "
     "failed, charging or learning, as the maker's tool shows it.",
@@ -86,38 +69,27 @@ UNPROTECTED = Rule(
     "test bed, and takes it back before the disks are measured.",
     hurts_when="Writing through is several times slower for small writes: the battery is the remedy, not the policy.",
     sources=(sources.OPENFILER, sources.STORCLI, sources.TW_CLI),
-    function=unprotected,
 )
-
-
-def write_through(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = [
-        one
-        for one in _volumes(facts)
-        if one[1].write_policy == "write-through"
-        and one[0].is_protected is True
-        and one[1].media not in ("ssd", "mixed")
-    ]
+def unprotected(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = [one for one in _volumes(facts) if one[1].write_policy in _WRITES_BACK and one[0].is_protected is False]
     if not found:
-        return ()
+        return None
     controller, volume = found[0]
-    return (
-        WRITE_THROUGH.found(
-            "advice",
-            why="The cache is protected, and every write still waits for the drives: for small writes, and for the "
-            "parity of RAID 5 and 6, that is what the cache is there to spare.",
-            evidence={
-                "arrays": _names(found),
-                "detail": tuple(_told(*one) for one in found),
-                "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
-            },
-            advice=_set_policy(controller, volume, "wb"),
-        ),
+    return unprotected.found(
+        why="The controller acknowledges writes that are in its memory only, and nothing keeps that memory through a "
+        "power cut: the file system on it is then damaged, whatever it flushed.",
+        evidence={
+            "arrays": _names(found),
+            "detail": tuple(_told(*one) for one in found),
+            "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
+        },
+        advice=f"{_set_policy(controller, volume, 'wt')} until the battery or CacheVault is well; replace it",
     )
 
 
-WRITE_THROUGH = Rule(
+@rule(
     id="controllers.write-through",
+    severity="advice",
     title="A RAID controller writes through although its battery is well",
     what="Volumes that write through on a controller whose battery or CacheVault is healthy; those of SSDs are left "
     "out.",
@@ -126,39 +98,54 @@ WRITE_THROUGH = Rule(
     hurts_when="Volumes of SSDs, for which makers advise to write through; a cache that is shared with a volume that "
     "needs it more.",
     sources=(sources.OPENFILER, sources.STORCLI),
-    function=write_through,
 )
-
-
-def battery(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    bad = tuple(one for one in facts.controllers if one.protection is not None and one.protection.healthy is False)
-    if not bad:
-        return ()
-    return (
-        BATTERY.found(
-            "warning",
-            why="Controllers that are set to write back write through meanwhile, or go on without protection: writes "
-            "are slow, or at risk.",
-            evidence={
-                "controllers": tuple(f"{one.tool} {one.name}" for one in bad),
-                "detail": tuple(f"{one.model or one.tool}: {_protection_words(one)}" for one in bad),
-            },
-            advice="let it charge or finish its learn cycle; where it stays so, replace it. Do not benchmark or prove "
-            "a profile meanwhile",
-        ),
+def write_through(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = [
+        one
+        for one in _volumes(facts)
+        if one[1].write_policy == "write-through"
+        and one[0].is_protected is True
+        and one[1].media not in ("ssd", "mixed")
+    ]
+    if not found:
+        return None
+    controller, volume = found[0]
+    return write_through.found(
+        why="The cache is protected, and every write still waits for the drives: for small writes, and for the parity "
+        "of RAID 5 and 6, that is what the cache is there to spare.",
+        evidence={
+            "arrays": _names(found),
+            "detail": tuple(_told(*one) for one in found),
+            "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
+        },
+        advice=_set_policy(controller, volume, "wb"),
     )
 
 
-BATTERY = Rule(
+@rule(
     id="controllers.battery",
+    severity="warning",
     title="The battery or CacheVault of a RAID controller is not well",
     what="Its state as storcli, perccli, tw_cli or ssacli shows it; a word that is not known is left alone.",
     why="The write policy in force hangs on it.",
     helps_when="Always.",
     hurts_when="A learn cycle is routine and ends by itself: wait for it.",
     sources=(sources.STORCLI, sources.TW_CLI),
-    function=battery,
 )
+def battery(facts: Facts, workload: Workload | None) -> Finding | None:
+    bad = tuple(one for one in facts.controllers if one.protection is not None and one.protection.healthy is False)
+    if not bad:
+        return None
+    return battery.found(
+        why="Controllers that are set to write back write through meanwhile, or go on without protection: writes are "
+        "slow, or at risk.",
+        evidence={
+            "controllers": tuple(f"{one.tool} {one.name}" for one in bad),
+            "detail": tuple(f"{one.model or one.tool}: {_protection_words(one)}" for one in bad),
+        },
+        advice="let it charge or finish its learn cycle; where it stays so, replace it. Do not benchmark or prove a "
+        "profile meanwhile",
+    )
 
 
 def _writes_small_at_random(workload: Workload | None) -> bool:
@@ -168,42 +155,15 @@ def _writes_small_at_random(workload: Workload | None) -> bool:
     return is_small and bool(workload.write_share)
 
 
-def parity(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    is_declared = _writes_small_at_random(workload)
-    if workload is not None and not is_declared:
-        return ()
-    shipped = None if is_declared else exported(facts)
-    found = tuple(
-        one
-        for one in facts.arrays
-        if one.level in _COSTS and (shipped is None or shipped.intersection((one.device, *one.disks)))
-    )
-    if not found:
-        return ()
-    return (
-        PARITY.found(
-            "advice" if is_declared else "info",
-            why="A small write to RAID 5 costs 4 operations of its drives, to RAID 6 it costs 6, to RAID 10 it costs "
-            "2. The article's RAID 6 of 8 drives was slower than its RAID 10, most of all at random.",
-            evidence={
-                "arrays": tuple(one.name for one in found),
-                "detail": tuple(f"{one.name}: {one.level}, {_COSTS[one.level or '']} for a write" for one in found),
-            },
-            advice="when it is next made, RAID 10 for this work; keep parity for what is large and seldom written. "
-            "Until then a protected write cache helps most",
-            intent=not is_declared,
-        ),
-    )
-
-
 def exported(facts: Facts) -> frozenset[str]:
     """The block devices that this host's iSCSI targets export, and the disks below them."""
     names = {name for target in (facts.iscsi.targets if facts.iscsi else ()) for name in target.disks}
     return frozenset(names | {disk for array in facts.arrays if array.device in names for disk in array.disks})
 
 
-PARITY = Rule(
+@rule(
     id="controllers.parity-small-writes",
+    severity="advice",
     title="A parity array for small random writes",
     what="RAID 5 and 6, of a controller, md, LVM or VxVM, where the declared workload is random with writes below 64 "
     "KiB; without a declared one those that this host exports over iSCSI.",
@@ -211,8 +171,32 @@ PARITY = Rule(
     helps_when="Databases, metadata, virtual machines.",
     hurts_when="RAID 10 gives half of the drives away, and any second drive of a pair takes the array with it.",
     sources=(sources.RAID_SMALL_WRITES, sources.OPENFILER),
-    function=parity,
 )
+def parity(facts: Facts, workload: Workload | None) -> Finding | None:
+    is_declared = _writes_small_at_random(workload)
+    if workload is not None and not is_declared:
+        return None
+    shipped = None if is_declared else exported(facts)
+    found = tuple(
+        one
+        for one in facts.arrays
+        if one.level in _COSTS and (shipped is None or shipped.intersection((one.device, *one.disks)))
+    )
+    if not found:
+        return None
+    return parity.found(
+        severity="advice" if is_declared else "info",
+        why="A small write to RAID 5 costs 4 operations of its drives, to RAID 6 it costs 6, to RAID 10 it costs 2. "
+        "The article's RAID 6 of 8 drives was slower than its RAID 10, most of all at random.",
+        evidence={
+            "arrays": tuple(one.name for one in found),
+            "detail": tuple(f"{one.name}: {one.level}, {_COSTS[one.level or '']} for a write" for one in found),
+        },
+        advice="when it is next made, RAID 10 for this work; keep parity for what is large and seldom written. Until "
+        "then a protected write cache helps most",
+        intent=not is_declared,
+    )
+
 
 # The article's RAID 10 of 4 and of 8 drives over the same four links: MB/s sequential, IOPS of its mixed pattern.
 FOUR_DRIVES = (377.79, 171.66)
@@ -224,42 +208,35 @@ def gain_percent(before: float, after: float) -> int:
     return round(100 * (after / before - 1))
 
 
-def wide_mirror(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    shipped = exported(facts)
-    found = tuple(one for one in facts.arrays if _is_wide(one) and shipped.intersection((one.device, *one.disks)))
-    if not found:
-        return ()
-    sequential, random = (gain_percent(*pair) for pair in zip(FOUR_DRIVES, EIGHT_DRIVES, strict=True))
-    return (
-        WIDE_MIRROR.found(
-            "info",
-            why=f"Over four 1 GbE links, eight drives instead of four in one RAID 10 gave {sequential:+d} % "
-            f"sequentially and {random:+d} % at random (377.8 to 385.3 MB/s, 171.7 to 138.0 IOPS): the links were full "
-            "already, and the queue was shared.",
-            evidence={
-                "arrays": tuple(one.name for one in found),
-                "detail": tuple(f"{one.name}: {one.level}, {one.data_disks} data disks" for one in found),
-            },
-            advice="advisor limits on the initiator: where the links bind, make two arrays of half the drives and "
-            "export each by itself",
-            intent=True,
-        ),
-    )
-
-
 def _is_wide(array: Array) -> bool:
     return array.level == "raid10" and (array.data_disks or 0) >= 4
 
 
-WIDE_MIRROR = Rule(
+@rule(
     id="controllers.two-small-arrays",
+    severity="info",
     title="One wide RAID 10 is exported over iSCSI",
     what="RAID 10 of eight drives and more behind a target of this host.",
     why="More drives in one array add nothing where the links bind; two arrays keep two loads apart.",
     helps_when="The links are the smallest ceiling, and several datastores or hosts share the storage.",
     hurts_when="One volume needs the space or the random reads of all drives, over links that are not full.",
     sources=(sources.OPENFILER,),
-    function=wide_mirror,
 )
-
-RULES = (UNPROTECTED, WRITE_THROUGH, BATTERY, PARITY, WIDE_MIRROR)
+def wide_mirror(facts: Facts, workload: Workload | None) -> Finding | None:
+    shipped = exported(facts)
+    found = tuple(one for one in facts.arrays if _is_wide(one) and shipped.intersection((one.device, *one.disks)))
+    if not found:
+        return None
+    sequential, random = (gain_percent(*pair) for pair in zip(FOUR_DRIVES, EIGHT_DRIVES, strict=True))
+    return wide_mirror.found(
+        why=f"Over four 1 GbE links, eight drives instead of four in one RAID 10 gave {sequential:+d} % sequentially "
+        f"and {random:+d} % at random (377.8 to 385.3 MB/s, 171.7 to 138.0 IOPS): the links were full already, and the "
+        "queue was shared.",
+        evidence={
+            "arrays": tuple(one.name for one in found),
+            "detail": tuple(f"{one.name}: {one.level}, {one.data_disks} data disks" for one in found),
+        },
+        advice="advisor limits on the initiator: where the links bind, make two arrays of half the drives and export "
+        "each by itself",
+        intent=True,
+    )

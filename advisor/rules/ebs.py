@@ -9,8 +9,10 @@ from advisor.facts.array import Array
 from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 210
 
 EBS_MODEL = "Amazon Elastic Block Store"
 _STREAM_KB = 1024
@@ -36,7 +38,17 @@ def _arrays_on(facts: Facts, volumes: frozenset[str]) -> Iterator[Array]:
     yield from (array for array in facts.arrays if array.disks and volumes.issuperset(array.disks))
 
 
-def few_stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="ebs.few-stripes",
+    severity="advice",
+    title="A striped volume has fewer stripes than EBS volumes",
+    what="Stripes of LVM volumes against the EBS volumes that they lie on.",
+    why="IOPS and MB/s of EBS volumes add up only where one stripe goes over all of them.",
+    helps_when="The volumes were bought for their speed together, as the sixteen gp3 of the article.",
+    hurts_when="It means to move the data: an EBS volume that is grown in size, IOPS or MB/s needs no move.",
+    sources=(sources.IRIS_GP3, sources.AWS_EBS_RAID),
+)
+def few_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
     found = tuple(
         array
         for array in _arrays_on(facts, ebs_disks(facts))
@@ -46,57 +58,21 @@ def few_stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         and array.data_disks < len(set(array.members))
     )
     if not found:
-        return ()
-    return (
-        FEW_STRIPES.found(
-            "advice",
-            why="The volume was extended by volumes beside its stripes: each part of it is as fast as the stripes of "
-            "that part, not as all volumes that were bought.",
-            evidence={
-                "arrays": tuple(array.name for array in found),
-                "detail": tuple(
-                    f"{array.name}: {array.data_disks} stripes over {len(set(array.members))} volumes "
-                    f"({', '.join(dict.fromkeys(array.members))})"
-                    for array in found
-                ),
-            },
-            advice="; ".join(
-                f"make {array.name} anew with lvcreate -i {len(set(array.members))} -I 4m, or grow its volumes instead"
+        return None
+    return few_stripes.found(
+        why="The volume was extended by volumes beside its stripes: each part of it is as fast as the stripes of that "
+        "part, not as all volumes that were bought.",
+        evidence={
+            "arrays": tuple(array.name for array in found),
+            "detail": tuple(
+                f"{array.name}: {array.data_disks} stripes over {len(set(array.members))} volumes "
+                f"({', '.join(dict.fromkeys(array.members))})"
                 for array in found
             ),
-        ),
-    )
-
-
-FEW_STRIPES = Rule(
-    id="ebs.few-stripes",
-    title="A striped volume has fewer stripes than EBS volumes",
-    what="Stripes of LVM volumes against the EBS volumes that they lie on.",
-    why="IOPS and MB/s of EBS volumes add up only where one stripe goes over all of them.",
-    helps_when="The volumes were bought for their speed together, as the sixteen gp3 of the article.",
-    hurts_when="It means to move the data: an EBS volume that is grown in size, IOPS or MB/s needs no move.",
-    sources=(sources.IRIS_GP3, sources.AWS_EBS_RAID),
-    function=few_stripes,
-)
-
-
-def stream_read_ahead(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if workload is None or not workload.is_sequential or workload.write_share is None or workload.write_share == 1:
-        return ()
-    found = {name: kb for name, kb in _read_ahead(facts) if kb < _STREAM_KB}
-    if not found:
-        return ()
-    commands = (f"echo {_STREAM_KB} > {shlex.quote(f'/sys/block/{name}/queue/read_ahead_kb')}" for name in found)
-    return (
-        READ_AHEAD.found(
-            "info",
-            why="These types count an I/O of up to 1 MiB as one. Whether a volume is one of them cannot be seen from "
-            "inside; the others gain nothing by it.",
-            evidence={
-                "devices": tuple(found),
-                "detail": tuple(f"{name}: read_ahead_kb {kb}" for name, kb in found.items()),
-            },
-            advice=f"where it is st1 or sc1: {'; '.join(commands)}; the same in a udev rule",
+        },
+        advice="; ".join(
+            f"make {array.name} anew with lvcreate -i {len(set(array.members))} -I 4m, or grow its volumes instead"
+            for array in found
         ),
     )
 
@@ -114,20 +90,46 @@ def _read_ahead(facts: Facts) -> Iterator[tuple[str, int]]:
             yield name, int(text)
 
 
-READ_AHEAD = Rule(
+@rule(
     id="ebs.stream-read-ahead",
+    severity="info",
     title="Streams from st1 or sc1 volumes would want 1 MiB of read-ahead",
     what="read_ahead_kb of EBS volumes, or of the arrays on them, where sequential reads are declared.",
     why="Amazon advises to leave the default of 128 KiB but for streams from st1 and sc1, where 1 MiB fills an I/O.",
     helps_when="Large sequential reads from HDD volumes.",
     hurts_when="Random reads then read what nobody asked for, which takes from the volume's and the instance's MB/s.",
     sources=(sources.AWS_HDD,),
-    function=stream_read_ahead,
     contradictions=(contradictions.READ_AHEAD.id,),
 )
+def stream_read_ahead(facts: Facts, workload: Workload | None) -> Finding | None:
+    if workload is None or not workload.is_sequential or workload.write_share is None or workload.write_share == 1:
+        return None
+    found = {name: kb for name, kb in _read_ahead(facts) if kb < _STREAM_KB}
+    if not found:
+        return None
+    commands = (f"echo {_STREAM_KB} > {shlex.quote(f'/sys/block/{name}/queue/read_ahead_kb')}" for name in found)
+    return stream_read_ahead.found(
+        why="These types count an I/O of up to 1 MiB as one. Whether a volume is one of them cannot be seen from "
+        "inside; the others gain nothing by it.",
+        evidence={
+            "devices": tuple(found),
+            "detail": tuple(f"{name}: read_ahead_kb {kb}" for name, kb in found.items()),
+        },
+        advice=f"where it is st1 or sc1: {'; '.join(commands)}; the same in a udev rule",
+    )
 
 
-def ordered(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="ebs.scheduler",
+    severity="info",
+    title="Requests to EBS volumes are put in order",
+    what="The scheduler of EBS volumes that are NVMe devices; bfq has a rule of its own.",
+    why="none is what the kernel gives an NVMe device by itself.",
+    helps_when="Many small requests at once.",
+    hurts_when="Reads are to go before a burst of writes, which mq-deadline and kyber see to.",
+    sources=(sources.BLK_MQ, sources.RED_HAT_SCHEDULER),
+)
+def ordered(facts: Facts, workload: Workload | None) -> Finding | None:
     volumes = ebs_disks(facts)
     found = tuple(
         disk
@@ -135,59 +137,37 @@ def ordered(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         if disk.name in volumes and disk.name.startswith("nvme") and disk.scheduler in _ORDERING
     )
     if not found:
-        return ()
-    return (
-        ORDERED.found(
-            "info",
-            why="Behind the volume is a network and many drives, whose order the kernel cannot know; it only spends "
-            "processor time.",
-            evidence={
-                "disks": tuple(disk.name for disk in found),
-                "detail": tuple(f"{disk.name}: {disk.scheduler}" for disk in found),
-            },
-            advice="; ".join(f"echo none > {shlex.quote(f'/sys/block/{disk.name}/queue/scheduler')}" for disk in found),
-            intent=True,
-        ),
+        return None
+    return ordered.found(
+        why="Behind the volume is a network and many drives, whose order the kernel cannot know; it only spends "
+        "processor time.",
+        evidence={
+            "disks": tuple(disk.name for disk in found),
+            "detail": tuple(f"{disk.name}: {disk.scheduler}" for disk in found),
+        },
+        advice="; ".join(f"echo none > {shlex.quote(f'/sys/block/{disk.name}/queue/scheduler')}" for disk in found),
+        intent=True,
     )
 
 
-ORDERED = Rule(
-    id="ebs.scheduler",
-    title="Requests to EBS volumes are put in order",
-    what="The scheduler of EBS volumes that are NVMe devices; bfq has a rule of its own.",
-    why="none is what the kernel gives an NVMe device by itself.",
-    helps_when="Many small requests at once.",
-    hurts_when="Reads are to go before a burst of writes, which mq-deadline and kyber see to.",
-    sources=(sources.BLK_MQ, sources.RED_HAT_SCHEDULER),
-    function=ordered,
-)
-
-
-def shared_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    cloud = facts.host.cloud
-    if cloud is None or cloud.provider != "aws" or cloud.instance_type not in _SHARED_LINK:
-        return ()
-    return (
-        SHARED_LINK.found(
-            "info",
-            why="The instance has one link for network and volumes: what a cluster mirrors, takes from its disks, and "
-            "no bandwidth to EBS is promised.",
-            evidence={"instance_type": cloud.instance_type},
-            advice="measure with the network traffic of real work, and take results from here for no other type; an "
-            "EBS-optimized type has bandwidth of its own",
-        ),
-    )
-
-
-SHARED_LINK = Rule(
+@rule(
     id="ebs.not-optimized",
+    severity="info",
     title="The instance type is not EBS-optimized",
     what="EC2 instance types of early families that the list of EBS-optimized types does not have.",
     why="Only an EBS-optimized instance has bandwidth for its volumes that the network cannot take.",
     helps_when="Comparing volumes or cluster settings, as the InfoScale white paper did on a t2.large.",
     hurts_when="A larger type costs more, and a test system may not need it.",
     sources=(sources.AWS_EBS_OPTIMIZED, sources.WHITE_PAPER),
-    function=shared_link,
 )
-
-RULES = (FEW_STRIPES, READ_AHEAD, ORDERED, SHARED_LINK)
+def shared_link(facts: Facts, workload: Workload | None) -> Finding | None:
+    cloud = facts.host.cloud
+    if cloud is None or cloud.provider != "aws" or cloud.instance_type not in _SHARED_LINK:
+        return None
+    return shared_link.found(
+        why="The instance has one link for network and volumes: what a cluster mirrors, takes from its disks, and no "
+        "bandwidth to EBS is promised.",
+        evidence={"instance_type": cloud.instance_type},
+        advice="measure with the network traffic of real work, and take results from here for no other type; an "
+        "EBS-optimized type has bandwidth of its own",
+    )

@@ -8,33 +8,14 @@ from advisor.facts.purchase import Purchase
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 220
 
 _LEAST: Final = 0.1
 _LARGE: Final = 1 / 3
 """From this share on it is advice."""
-
-
-def unusable(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(one for one in facts.purchases if one.unusable >= _LEAST)
-    if not found:
-        return ()
-    worst = max(found, key=lambda one: one.unusable)
-    return (
-        UNUSABLE.found(
-            "advice" if worst.unusable >= _LARGE else "info",
-            title=f"{_percent(worst)} of what these volumes promise cannot pass this instance",
-            why=f"All volumes of a {worst.machine_type} share what it carries to them, whatever was bought of each.",
-            evidence={
-                "instance_type": worst.machine_type,
-                "devices": worst.devices,
-                "detail": tuple(map(_words, facts.purchases)),
-            },
-            advice=f"buy less of the volumes, up to {' and '.join(map(_carried, found))} together, or take a larger "
-            "instance: advisor limits --what-if instance=TYPE compares, advisor size searches",
-        ),
-    )
 
 
 def _words(one: Purchase) -> str:
@@ -50,8 +31,9 @@ def _percent(one: Purchase) -> str:
     return f"{100 * one.unusable:.0f} %"
 
 
-UNUSABLE = Rule(
+@rule(
     id="ebs.unusable-purchase",
+    severity="advice",
     title="Volumes were bought for more than the instance carries",
     what="Declared volumes (--volumes FILE) against what the instance carries to all of them together, for as long as "
     "one likes. Advice from a third on, information from a tenth on.",
@@ -61,7 +43,21 @@ UNUSABLE = Rule(
     hurts_when="Volumes that are never busy at the same time, as a WIJ between two bursts and a database, may be "
     "bought for more than the instance together; and some instances carry more than this for half an hour a day.",
     sources=(sources.IRIS_GP3, sources.AWS_EBS_OPTIMIZED),
-    function=unusable,
 )
-
-RULES = (UNUSABLE,)
+def unusable(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(one for one in facts.purchases if one.unusable >= _LEAST)
+    if not found:
+        return None
+    worst = max(found, key=lambda one: one.unusable)
+    return unusable.found(
+        severity="advice" if worst.unusable >= _LARGE else "info",
+        title=f"{_percent(worst)} of what these volumes promise cannot pass this instance",
+        why=f"All volumes of a {worst.machine_type} share what it carries to them, whatever was bought of each.",
+        evidence={
+            "instance_type": worst.machine_type,
+            "devices": worst.devices,
+            "detail": tuple(map(_words, facts.purchases)),
+        },
+        advice=f"buy less of the volumes, up to {' and '.join(map(_carried, found))} together, or take a larger "
+        "instance: advisor limits --what-if instance=TYPE compares, advisor size searches",
+    )

@@ -15,8 +15,10 @@ from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 230
 
 NEAR: Final = 0.8
 """The share of a default from which a sum is near it."""
@@ -53,39 +55,9 @@ STORAGE: Final[Mapping[str, Default]] = {
 }
 
 
-def account_quota(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    volumes = ebs_disks(facts)
-    size = sum(disk.size_bytes or 0 for disk in facts.disks if disk.name in volumes)
-    smallest = min(one.value for one in STORAGE.values()) * _TIB
-    with_iris = any(volumes.intersection(place.disks) for one in facts.iris for place in one.places)
-    if not volumes or (size < NEAR * smallest and not with_iris):
-        return ()
-    mirrored = any(one.mirror for one in facts.iris)
-    return (
-        ACCOUNT_QUOTA.found(
-            "info",
-            why=f"AWS gives an account {IOPS['io2'].value:,} provisioned IOPS of io2 volumes and {IOPS['io1'].value:,} "
-            "of io1 in a region unless it is asked for more, and 20 TiB of io2, 50 TiB of the other types (300 in a "
-            "few regions). All volumes of the region count together"
-            + (
-                ", those of this instance's mirror members too."
-                if mirrored
-                else ", those of a mirror's other member too."
-            )
-            + " What the volumes of this host have, and what the account may have, cannot be seen from inside.",
-            evidence={
-                "disks": tuple(sorted(volumes)),
-                "bytes": size,
-                **{f"{kind}_iops_default": one.value for kind, one in IOPS.items()},
-            },
-            advice=f"{LIST_COMMAND}; advisor limits --volumes FILE adds up what was bought",
-            intent=True,
-        ),
-    )
-
-
-ACCOUNT_QUOTA = Rule(
+@rule(
     id="ebs.account-quota",
+    severity="info",
     title="The account's quota holds for all volumes of the region",
     what="EBS volumes of 16 TiB and more together, or with InterSystems IRIS on them.",
     why="A volume beyond the quota cannot be created and no more IOPS can be bought, whatever the instance carries: "
@@ -93,7 +65,26 @@ ACCOUNT_QUOTA = Rule(
     helps_when="Sizing: volumes of io2 with hundreds of thousands of IOPS, or a mirror, which doubles all of it.",
     hurts_when="Nothing is changed by asking; a raised quota is only the right to buy more.",
     sources=(sources.IRIS_GP3, sources.AWS_EBS_QUOTAS),
-    function=account_quota,
 )
-
-RULES = (ACCOUNT_QUOTA,)
+def account_quota(facts: Facts, workload: Workload | None) -> Finding | None:
+    volumes = ebs_disks(facts)
+    size = sum(disk.size_bytes or 0 for disk in facts.disks if disk.name in volumes)
+    smallest = min(one.value for one in STORAGE.values()) * _TIB
+    with_iris = any(volumes.intersection(place.disks) for one in facts.iris for place in one.places)
+    if not volumes or (size < NEAR * smallest and not with_iris):
+        return None
+    mirrored = any(one.mirror for one in facts.iris)
+    return account_quota.found(
+        why=f"AWS gives an account {IOPS['io2'].value:,} provisioned IOPS of io2 volumes and {IOPS['io1'].value:,} of "
+        "io1 in a region unless it is asked for more, and 20 TiB of io2, 50 TiB of the other types (300 in a few "
+        "regions). All volumes of the region count together"
+        + (", those of this instance's mirror members too." if mirrored else ", those of a mirror's other member too.")
+        + " What the volumes of this host have, and what the account may have, cannot be seen from inside.",
+        evidence={
+            "disks": tuple(sorted(volumes)),
+            "bytes": size,
+            **{f"{kind}_iops_default": one.value for kind, one in IOPS.items()},
+        },
+        advice=f"{LIST_COMMAND}; advisor limits --volumes FILE adds up what was bought",
+        intent=True,
+    )

@@ -13,8 +13,10 @@ from advisor.rules import sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import count
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 160
 
 _KIB = 1 << 10
 _STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
@@ -23,10 +25,6 @@ _SECTOR_BYTES = 512
 _PAGE_BYTES = 4096
 _OPTIMAL_BYTES_MAX = 16 << 20
 _SHOWN = 12
-
-
-def misaligned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(_misaligned(*pair) for pair in _on_arrays(facts) if _is_misaligned(*pair))
 
 
 def _on_arrays(facts: Facts) -> Iterator[tuple[FileSystem, Array]]:
@@ -61,8 +59,8 @@ def _misaligned(filesystem: FileSystem, array: Array) -> Finding:
     chunk, disks = array.chunk_bytes or 0, array.data_disks or 0
     made_without = not filesystem.stripe_unit_bytes and not filesystem.stripe_width_bytes
     where = ", ".join(filesystem.mountpoints) or filesystem.device
-    return MISALIGNED.found(
-        "advice" if array.level in _PARITY or not made_without else "info",
+    return misaligned.found(
+        severity="advice" if array.level in _PARITY or not made_without else "info",
         title=f"{filesystem.kind} on {array.name} ({where}) "
         + ("does not know the array's stripes" if made_without else "has another stripe than the array"),
         why=f"The array has chunks of {chunk >> 10} KiB on {disks} data disks; "
@@ -98,8 +96,7 @@ def _align(filesystem: FileSystem, chunk: int, disks: int) -> str:
     if filesystem.kind == "xfs":
         return (
             f"unmount, then once mount -o sunit={chunk // _SECTOR_BYTES},swidth={chunk // _SECTOR_BYTES * disks} "
-            f"{device} (XFS keeps it); at the next mkfs.xfs -d "
-            f"su={chunk >> 10}k,sw={disks}"
+            f"{device} (XFS keeps it); at the next mkfs.xfs -d su={chunk >> 10}k,sw={disks}"
         )
     if filesystem.kind.startswith("ext"):
         block = filesystem.block_bytes or 4096
@@ -107,20 +104,21 @@ def _align(filesystem: FileSystem, chunk: int, disks: int) -> str:
     return f"make the file system with a stripe unit of {chunk >> 10} KiB and {disks} data disks"
 
 
-MISALIGNED = Rule(
+@rule(
     id="filesystems.not-aligned",
+    severity="advice",
     title="A file system is not aligned to its array",
     what="XFS sunit and swidth, ext4 stride and stripe width, against the chunk and the number of data disks of the "
-    "array "
-    "below: directly, on a partition of it, or through a linear volume that lies on it alone.",
+    "array below: directly, on a partition of it, or through a linear volume that lies on it alone.",
     why="A file system that knows the stripe places large files and its own structures so that writes fill whole "
     "stripes.",
     helps_when="Streaming writes to parity arrays.",
-    hurts_when="XFS takes new values only where they fit its allocation groups. Data that is there already stays "
-    "where it is.",
+    hurts_when="XFS takes new values only where they fit its allocation groups. Data that is there already stays where "
+    "it is.",
     sources=(sources.XFS, sources.MKE2FS, sources.BEEGFS_STORAGE),
-    function=misaligned,
 )
+def misaligned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(_misaligned(*pair) for pair in _on_arrays(facts) if _is_misaligned(*pair))
 
 
 def _physical_bytes(disk: Disk) -> int | None:
@@ -144,28 +142,18 @@ def _off(disks: Iterable[Disk], unit: Mapping[str, int | None]) -> tuple[tuple[D
     )
 
 
-def partitions(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    split = _off(facts.disks, {disk.name: _physical_bytes(disk) for disk in facts.disks})
-    known = {name for _, name, _, _ in split}
-    across = _off(facts.disks, {disk.name: _optimal_bytes(disk) for disk in facts.disks})
-    crossing = tuple(one for one in across if one[1] not in known)
-    return (*_partitions(split, is_split=True), *_partitions(crossing, is_split=False))
-
-
 def _partitions(found: tuple[tuple[Disk, str, int, int], ...], *, is_split: bool) -> tuple[Finding, ...]:
     if not found:
         return ()
     return (
-        PARTITIONS.found(
-            "warning" if is_split else "advice",
+        partitions.found(
+            severity="warning" if is_split else "advice",
             title=None if is_split else "A partition begins in the middle of its disk's stripe",
             why="Every block of the file system lies across two of the disk's own, so that a write of one reads and "
-            "writes "
-            "both."
+            "writes both."
             if is_split
             else "What the file system aligns to its stripe is off by the same amount everywhere: full stripes are "
-            "never "
-            "written.",
+            "never written.",
             evidence={
                 "disks": tuple(dict.fromkeys(disk.name for disk, _, _, _ in found)),
                 "detail": tuple(
@@ -174,25 +162,40 @@ def _partitions(found: tuple[tuple[Disk, str, int, int], ...], *, is_split: bool
                 ),
             },
             advice="when the disk is next partitioned, begin at a multiple of that size (parted -a optimal, 1 MiB is "
-            "one of "
-            "4 KiB), or put the file system on the whole disk",
+            "one of 4 KiB), or put the file system on the whole disk",
         ),
     )
 
 
-PARTITIONS = Rule(
+@rule(
     id="disks.partition-not-aligned",
+    severity="warning",
     title="A partition begins in the middle of a physical block",
     what="Where partitions begin, against physical_block_size and optimal_io_size of their disk.",
     why="A disk of 4 KiB blocks, or a RAID controller, reads, changes and writes back what is written in part.",
     helps_when="Old partition tables (from sector 63), images copied from other disks, volumes of RAID controllers.",
     hurts_when="It means to copy the data away and back. Reads in large requests hardly notice.",
     sources=(sources.BEEGFS_ALIGNMENT, sources.BLOCK_SYSFS),
-    function=partitions,
 )
+def partitions(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    split = _off(facts.disks, {disk.name: _physical_bytes(disk) for disk in facts.disks})
+    known = {name for _, name, _, _ in split}
+    across = _off(facts.disks, {disk.name: _optimal_bytes(disk) for disk in facts.disks})
+    crossing = tuple(one for one in across if one[1] not in known)
+    return (*_partitions(split, is_split=True), *_partitions(crossing, is_split=False))
 
 
-def fewer_stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="arrays.fewer-stripes-than-devices",
+    severity="info",
+    title="A striped logical volume has fewer stripes than devices",
+    what="LVM volumes of type striped: stripes against the number of their devices.",
+    why="Only the devices of one segment work at once for a range of it.",
+    helps_when="Volumes were added later for their speed.",
+    hurts_when="They were added for their space: then it is right, and changing it means to copy the data.",
+    sources=(sources.IRIS_GP3, sources.LVCREATE),
+)
+def fewer_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
     # Of EBS volumes ebs.few-stripes tells.
     volumes = ebs_disks(facts)
     found = tuple(
@@ -202,38 +205,20 @@ def fewer_stripes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
         if 0 < (array.data_disks or 0) < len(set(array.members))
     )
     if not found:
-        return ()
-    return (
-        FEWER_STRIPES.found(
-            "info",
-            why="The volume has several segments one after the other, or stripes over fewer devices than it lies on: "
-            "a busy "
-            "range has the speed of its own segment's devices only.",
-            evidence={
-                "arrays": tuple(array.name for array in found),
-                "detail": tuple(
-                    f"{array.name}: {array.data_disks} stripes over {len(set(array.members))} devices"
-                    for array in found
-                ),
-            },
-            advice="lvs -o +seg_size,stripes,devices shows the segments; lvcreate -i DEVICES -I 4m when the volume is "
-            "next "
-            "made",
-            intent=True,
-        ),
+        return None
+    return fewer_stripes.found(
+        why="The volume has several segments one after the other, or stripes over fewer devices than it lies on: a "
+        "busy range has the speed of its own segment's devices only.",
+        evidence={
+            "arrays": tuple(array.name for array in found),
+            "detail": tuple(
+                f"{array.name}: {array.data_disks} stripes over {len(set(array.members))} devices" for array in found
+            ),
+        },
+        advice="lvs -o +seg_size,stripes,devices shows the segments; lvcreate -i DEVICES -I 4m when the volume is next "
+        "made",
+        intent=True,
     )
-
-
-FEWER_STRIPES = Rule(
-    id="arrays.fewer-stripes-than-devices",
-    title="A striped logical volume has fewer stripes than devices",
-    what="LVM volumes of type striped: stripes against the number of their devices.",
-    why="Only the devices of one segment work at once for a range of it.",
-    helps_when="Volumes were added later for their speed.",
-    hurts_when="They were added for their space: then it is right, and changing it means to copy the data.",
-    sources=(sources.IRIS_GP3, sources.LVCREATE),
-    function=fewer_stripes,
-)
 
 
 def _writes_on_read(filesystem: FileSystem) -> bool:
@@ -244,37 +229,30 @@ def _writes_on_read(filesystem: FileSystem) -> bool:
 _WITH_TIMES = frozenset({"ext3", "ext4", "xfs"})
 
 
-def reads_that_write(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(filesystem for filesystem in facts.filesystems if _writes_on_read(filesystem))
-    if not found:
-        return ()
-    return (
-        READS_THAT_WRITE.found(
-            "info",
-            why="Each read of a file also writes when it was read.",
-            evidence={
-                "devices": tuple(filesystem.device for filesystem in found),
-                "detail": tuple(f"{', '.join(one.mountpoints)} ({one.kind}): {one.options}" for one in found[:_SHOWN]),
-            },
-            advice="; ".join(
-                f"mount -o remount,relatime {shlex.quote(filesystem.mountpoints[0])}"
-                for filesystem in found
-                if filesystem.mountpoints
-            )
-            + "; and take strictatime out of /etc/fstab",
-        ),
-    )
-
-
-READS_THAT_WRITE = Rule(
+@rule(
     id="filesystems.strict-atime",
+    severity="info",
     title="Reading a file writes its time of access",
     what="Mounted ext3, ext4 and XFS whose options have neither relatime nor noatime.",
     why="relatime, the default since Linux 2.6.30, writes it once a day at most; noatime gains little beyond that.",
     helps_when="Many small files are read.",
     hurts_when="A program counts on exact times of access, as some that clean up or watch mail do.",
     sources=(sources.MOUNT,),
-    function=reads_that_write,
 )
-
-RULES = (MISALIGNED, PARTITIONS, FEWER_STRIPES, READS_THAT_WRITE)
+def reads_that_write(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(filesystem for filesystem in facts.filesystems if _writes_on_read(filesystem))
+    if not found:
+        return None
+    return reads_that_write.found(
+        why="Each read of a file also writes when it was read.",
+        evidence={
+            "devices": tuple(filesystem.device for filesystem in found),
+            "detail": tuple(f"{', '.join(one.mountpoints)} ({one.kind}): {one.options}" for one in found[:_SHOWN]),
+        },
+        advice="; ".join(
+            f"mount -o remount,relatime {shlex.quote(filesystem.mountpoints[0])}"
+            for filesystem in found
+            if filesystem.mountpoints
+        )
+        + "; and take strictatime out of /etc/fstab",
+    )

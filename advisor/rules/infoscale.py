@@ -22,8 +22,10 @@ from advisor.facts.infoscale_configuration import (
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Evidence, Finding
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import RecognisedWorkload, Replication, Transport, Workload
+
+ORDER = 90
 
 PROFILE_PREFIX: Final = "infoscale-"
 
@@ -101,28 +103,6 @@ def recognised_workload(facts: Facts) -> Workload | None:
     return RecognisedWorkload(transport=over, replication=mirrored)
 
 
-def configuration(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = recognition(facts, workload)
-    if found is None:
-        return ()
-    name = found.configuration
-    possible = tuple(one for one in TITLES if found.fits[one] == "possible")
-    return (
-        CONFIGURATION.found(
-            "info",
-            title=f"InfoScale: {TITLES[name]}" if name else _open_title(possible),
-            why=_WHY[name] + _contradiction(facts, workload)
-            if name
-            else "What was seen leaves it open, and the three tunings help each one differently.",
-            evidence=_evidence(found, possible),
-            advice=f"advisor recommend; advisor explain {profile_of(name)}"
-            if name
-            else f"to know more: {'; '.join(found.untold)}",
-            intent=workload is None,
-        ),
-    )
-
-
 def _contradiction(facts: Facts, workload: Workload | None) -> str:
     seen = recognition(facts, None)
     is_local = seen is not None and seen.configuration in (SINGLE_NODE, SHARED_DISK)
@@ -153,14 +133,16 @@ _WHY: Final = {
     "so none of the three tunings has anything to carry. Inside one zone the paper prefers it to mirrors.",
     FSS_TCP: "Every write also goes to the peer over LLT: in the white paper MTU 9000 was the best of the three "
     "tunings (4 KiB sequential, half reads).",
-    FSS_UDP: "Every write also goes to the peer over LLT: in the white paper the buffers were slightly the best of "
-    "the three tunings (64 KiB sequential, half reads), with little difference.",
+    FSS_UDP: "Every write also goes to the peer over LLT: in the white paper the buffers were slightly the best of the "
+    "three tunings (64 KiB sequential, half reads), with little difference.",
     FSS_ZONES: "Every write waits for a peer in another zone: in the white paper doubled high-water marks of LLT were "
     "the best of the three tunings (4 KiB sequential, half reads).",
 }
 
-CONFIGURATION = Rule(
+
+@rule(
     id="infoscale.configuration",
+    severity="info",
     title="Which of the five configurations of the white paper this is",
     what="/etc/llttab, /etc/llthosts, lltstat, the resources of main.cf, the states of vxdisk list, the subnets of "
     "LLT's peers, and the declared transport, round trip and replication where those do not say.",
@@ -168,8 +150,25 @@ CONFIGURATION = Rule(
     helps_when="Choosing among the three tunings.",
     hurts_when="It is taken for a declaration: neither block size nor order nor share of writes can be seen.",
     sources=(sources.WHITE_PAPER, sources.VCS_UDP),
-    function=configuration,
+    judges_declared=True,
 )
+def configuration(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = recognition(facts, workload)
+    if found is None:
+        return None
+    name = found.configuration
+    possible = tuple(one for one in TITLES if found.fits[one] == "possible")
+    return configuration.found(
+        title=f"InfoScale: {TITLES[name]}" if name else _open_title(possible),
+        why=_WHY[name] + _contradiction(facts, workload)
+        if name
+        else "What was seen leaves it open, and the three tunings help each one differently.",
+        evidence=_evidence(found, possible),
+        advice=f"advisor recommend; advisor explain {profile_of(name)}"
+        if name
+        else f"to know more: {'; '.join(found.untold)}",
+        intent=workload is None,
+    )
 
 
 def _is_mirrored(facts: Facts, workload: Workload | None) -> bool:
@@ -180,32 +179,9 @@ def _is_mirrored(facts: Facts, workload: Workload | None) -> bool:
     return facts.llt is not None and workload is not None and workload.is_replicated
 
 
-def mirroring_cost(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if not _is_mirrored(facts, workload):
-        return ()
-    rtt = workload.rtt_seconds if workload else None
-    serial = None if rtt is None else round(serial_writes_per_second(rtt))
-    waiting = f" One writer that waits for each write gets at most {serial:,} a second." if serial else ""
-    return (
-        MIRRORING_COST.found(
-            "info",
-            why="In the white paper a mirrored disk gave about half of the IOPS of a local or shared one inside one "
-            f"zone, less across zones, and took at most {MIRRORING_CPU_PERCENT:g} % of the CPUs.{waiting}",
-            evidence={
-                "expected_iops_share": MIRRORED_IOPS_SHARE,
-                "expected_cpu_percent": MIRRORING_CPU_PERCENT,
-                "rtt_seconds": rtt,
-                "serial_writes_per_second": serial,
-            },
-            advice="measure both: advisor bench --workload infoscale.4k-rand-rw50 --target DIR, on a mirrored and on a "
-            "local volume, then advisor compare",
-            intent=workload is None or not workload.is_replicated,
-        ),
-    )
-
-
-MIRRORING_COST = Rule(
+@rule(
     id="infoscale.mirroring-cost",
+    severity="info",
     title="Mirroring over LLT costs about half of the IOPS",
     what="A recognised or declared cluster that mirrors disks between its nodes, and the declared round trip.",
     why="A mirrored write is done when the peer has it too: a round trip, and the peer's disk.",
@@ -213,7 +189,24 @@ MIRRORING_COST = Rule(
     "zones there are none.",
     hurts_when="It is taken for a bound: the paper's are charts of one load on a t2.large with gp2, without numbers.",
     sources=(sources.WHITE_PAPER,),
-    function=mirroring_cost,
+    judges_declared=True,
 )
-
-RULES = (CONFIGURATION, MIRRORING_COST)
+def mirroring_cost(facts: Facts, workload: Workload | None) -> Finding | None:
+    if not _is_mirrored(facts, workload):
+        return None
+    rtt = workload.rtt_seconds if workload else None
+    serial = None if rtt is None else round(serial_writes_per_second(rtt))
+    waiting = f" One writer that waits for each write gets at most {serial:,} a second." if serial else ""
+    return mirroring_cost.found(
+        why="In the white paper a mirrored disk gave about half of the IOPS of a local or shared one inside one zone, "
+        f"less across zones, and took at most {MIRRORING_CPU_PERCENT:g} % of the CPUs.{waiting}",
+        evidence={
+            "expected_iops_share": MIRRORED_IOPS_SHARE,
+            "expected_cpu_percent": MIRRORING_CPU_PERCENT,
+            "rtt_seconds": rtt,
+            "serial_writes_per_second": serial,
+        },
+        advice="measure both: advisor bench --workload infoscale.4k-rand-rw50 --target DIR, on a mirrored and on a "
+        "local volume, then advisor compare",
+        intent=workload is None or not workload.is_replicated,
+    )

@@ -14,8 +14,10 @@ from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iris_memory import PROFILE, label
 from advisor.rules.lookup import numbers, plan
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 250
 
 WRITE_DAEMONS_PROFILE = "iris-write-daemons"
 ARTICLE_STRIPE_BYTES = 4 << 20
@@ -53,16 +55,12 @@ def _words(place: IrisPlace) -> str:
     return f"{what}: {place.directory} on {place.mountpoint} ({where})"
 
 
-def journal_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(finding for one in facts.iris for finding in _journal_shared(one))
-
-
 def _journal_shared(one: Iris) -> Iterator[Finding]:
     for journal in _of(one, "journal"):
         databases, wij = _meets(journal, _of(one, "database")), _meets(journal, _of(one, "wij"))
         if databases or wij:
-            yield JOURNAL_SHARED.found(
-                "advice" if databases else "info",
+            yield journal_shared.found(
+                severity="advice" if databases else "info",
                 title=f"The journal of {label(one)} shares its volume with {'databases' if databases else 'the WIJ'}",
                 why="Each commit waits for the journal, and the journal then waits behind the bursts of the write "
                 "daemons. When the volume is lost, so is what the databases would be recovered from.",
@@ -72,28 +70,25 @@ def _journal_shared(one: Iris) -> Iterator[Finding]:
             )
 
 
-JOURNAL_SHARED = Rule(
+@rule(
     id="iris.journal-shared",
+    severity="advice",
     title="The journal shares its volume",
     what="The disks below the journal directory against those below the databases and the WIJ.",
     why="The journal is written in order and at each commit, databases and WIJ in bursts.",
     helps_when="Always where commits count; the article separates it in all of its three tests.",
     hurts_when="One more volume is to be paid for and watched. An instance for development needs none.",
     sources=(sources.IRIS_GP3, sources.IRIS_JOURNAL),
-    function=journal_shared,
 )
-
-
-def alternate_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(finding for one in facts.iris for finding in _alternate_shared(one))
+def journal_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(finding for one in facts.iris for finding in _journal_shared(one))
 
 
 def _alternate_shared(one: Iris) -> Iterator[Finding]:
     for second in _of(one, "alternate-journal"):
         first = _meets(second, _of(one, "journal"))
         if first:
-            yield ALTERNATE_SHARED.found(
-                "advice",
+            yield alternate_shared.found(
                 why="IRIS goes over to the second directory when it cannot write to the first: on the same volume it "
                 "cannot write there either.",
                 evidence={"instance": label(one), "detail": tuple(map(_words, (*first, second)))},
@@ -101,29 +96,26 @@ def _alternate_shared(one: Iris) -> Iterator[Finding]:
             )
 
 
-ALTERNATE_SHARED = Rule(
+@rule(
     id="iris.alternate-journal-shared",
+    severity="advice",
     title="Both journal directories lie on one volume",
     what="The disks below CurrentDirectory and AlternateDirectory.",
     why="The second directory is there for a first one that is full or gone.",
     helps_when="The journal's volume fills up or fails.",
     hurts_when="A second volume is to be paid for.",
     sources=(sources.IRIS_JOURNAL,),
-    function=alternate_shared,
 )
-
-
-def wij_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    wanted = workload is not None and _many_random_writes(workload)
-    return tuple(finding for one in facts.iris for finding in _wij_shared(one, wanted=wanted))
+def alternate_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(finding for one in facts.iris for finding in _alternate_shared(one))
 
 
 def _wij_shared(one: Iris, *, wanted: bool) -> Iterator[Finding]:
     for wij in _of(one, "wij"):
         databases = _meets(wij, _of(one, "database"))
         if databases:
-            yield WIJ_SHARED.found(
-                "advice" if wanted else "info",
+            yield wij_shared.found(
+                severity="advice" if wanted else "info",
                 title=f"The WIJ of {label(one)} lies with its databases",
                 why="In each cycle the write daemons send large writes to the WIJ, then random ones to the databases: "
                 "reads of the databases wait behind both."
@@ -141,20 +133,19 @@ _MIRROR_QUOTA = (
 )
 
 
-WIJ_SHARED = Rule(
+@rule(
     id="iris.wij-shared",
+    severity="advice",
     title="The WIJ lies with the databases",
     what="The disks below wijdir against those below the databases.",
     why="A volume of its own keeps the WIJ's bursts from the reads.",
     helps_when="Writes come at a high rate and reads must stay even.",
     hurts_when="It costs a volume; the article's mirror kept both on one io2 volume because of the account's quota.",
     sources=(sources.IRIS_GP3,),
-    function=wij_shared,
 )
-
-
-def parts_apart(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(finding for one in facts.iris for finding in _parts_apart(one))
+def wij_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    wanted = workload is not None and _many_random_writes(workload)
+    return tuple(finding for one in facts.iris for finding in _wij_shared(one, wanted=wanted))
 
 
 def _parts_apart(one: Iris) -> Iterator[Finding]:
@@ -163,8 +154,7 @@ def _parts_apart(one: Iris) -> Iterator[Finding]:
     if not any(set(first.disks).isdisjoint(second.disks) for first in parts for second in parts):
         return
     targets = "; ".join(f"--target {shlex.quote(place)}" for place in volumes if place)
-    yield PARTS_APART.found(
-        "info",
+    yield parts_apart.found(
         title=f"The databases, WIJ and journal of {label(one)} lie on {len(volumes)} volumes",
         why="A cycle of the write daemons fills the volume of the WIJ with large writes, then that of the databases "
         "with small ones; each commit waits for that of the journal. A measurement in one directory is of one of them.",
@@ -175,20 +165,32 @@ def _parts_apart(one: Iris) -> Iterator[Finding]:
     )
 
 
-PARTS_APART = Rule(
+@rule(
     id="iris.parts-apart",
+    severity="info",
     title="Databases, WIJ and journal lie on different volumes",
     what="The disks below the databases of applications, wijdir and the journal directory, where they differ.",
-    why="The article's tests 1 and 2 give each a volume of its own, so that the bursts of the WIJ do not hold up "
-    "the reads of the databases.",
+    why="The article's tests 1 and 2 give each a volume of its own, so that the bursts of the WIJ do not hold up the "
+    "reads of the databases.",
     helps_when="Measuring and sizing: IOPS and MB/s are bought for each part by what it writes.",
     hurts_when="Nothing is wrong with it; each volume is paid for and watched.",
     sources=(sources.IRIS_GP3,),
-    function=parts_apart,
 )
+def parts_apart(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(finding for one in facts.iris for finding in _parts_apart(one))
 
 
-def other_file_system(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="iris.file-system",
+    severity="info",
+    title="Data of IRIS lies on another file system than XFS",
+    what="The file systems of journal, WIJ and application databases.",
+    why="The article names one file system only; what it measured says nothing of others.",
+    helps_when="The volume is made anew anyway.",
+    hurts_when="The data must be moved, which by itself no figure asks for.",
+    sources=(sources.IRIS_GP3,),
+)
+def other_file_system(facts: Facts, workload: Workload | None) -> Finding | None:
     found = tuple(
         f"{label(one)}, {_words(place)}: {place.kind}"
         for one in facts.iris
@@ -197,46 +199,12 @@ def other_file_system(facts: Facts, workload: Workload | None) -> tuple[Finding,
         if place.device is not None and place.kind != "xfs"
     )
     if not found:
-        return ()
-    return (
-        OTHER_FILE_SYSTEM.found(
-            "info",
-            why="All volumes of the article's tests had XFS, so that its figures hold for nothing else.",
-            evidence={"detail": found},
-            advice="mkfs.xfs when the volume is next made",
-            intent=True,
-        ),
-    )
-
-
-OTHER_FILE_SYSTEM = Rule(
-    id="iris.file-system",
-    title="Data of IRIS lies on another file system than XFS",
-    what="The file systems of journal, WIJ and application databases.",
-    why="The article names one file system only; what it measured says nothing of others.",
-    helps_when="The volume is made anew anyway.",
-    hurts_when="The data must be moved, which by itself no figure asks for.",
-    sources=(sources.IRIS_GP3,),
-    function=other_file_system,
-)
-
-
-def stripe_size(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    devices = {place.device for one in facts.iris for role in ("wij", "database") for place in _of(one, role)}
-    found = tuple(array for array in facts.arrays if array.device in devices and _is_other_stripe(array))
-    if not found:
-        return ()
-    return (
-        STRIPE_SIZE.found(
-            "info",
-            why="With the 64 KiB that lvcreate takes by itself each large write of the WIJ is cut over many volumes.",
-            evidence={
-                "arrays": tuple(array.name for array in found),
-                "detail": tuple(f"{array.name}: stripes of {(array.chunk_bytes or 0) >> 10:,} KiB" for array in found),
-            },
-            advice="lvcreate -i VOLUMES -I 4m when the volume is next made",
-            intent=True,
-        ),
+        return None
+    return other_file_system.found(
+        why="All volumes of the article's tests had XFS, so that its figures hold for nothing else.",
+        evidence={"detail": found},
+        advice="mkfs.xfs when the volume is next made",
+        intent=True,
     )
 
 
@@ -249,67 +217,65 @@ def _is_other_stripe(array: Array) -> bool:
     )
 
 
-STRIPE_SIZE = Rule(
+@rule(
     id="iris.stripe-size",
+    severity="info",
     title="Stripes below IRIS are not of 4 MB",
     what="The stripe size of LVM volumes that hold databases or the WIJ.",
     why="The article's volumes have stripes of 4 MB, over sixteen gp3 volumes for the databases and five for the WIJ.",
     helps_when="Its figures are to be met.",
     hurts_when="Nothing was measured with another size: a smaller one may do as well for databases.",
     sources=(sources.IRIS_GP3,),
-    function=stripe_size,
 )
-
-
-def vm_settings(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if not facts.iris:
-        return ()
-    over = {key: live[0] for key, most in _CEILINGS.items() if len(live := numbers(facts, key)) == 1 and live[0] > most}
-    if not over:
-        return ()
-    return (
-        VM_SETTINGS.found(
-            "info",
-            why="A page of the database that is swapped out is read twice, and a large store of dirty pages is written "
-            "at once when a limit is reached, while commits wait.",
-            evidence={
-                "instances": tuple(map(label, facts.iris)),
-                "detail": tuple(f"{key} = {value}" for key, value in over.items()),
-            },
-            advice=plan(PROFILE),
-            profile=PROFILE,
-            intent=True,
-        ),
+def stripe_size(facts: Facts, workload: Workload | None) -> Finding | None:
+    devices = {place.device for one in facts.iris for role in ("wij", "database") for place in _of(one, role)}
+    found = tuple(array for array in facts.arrays if array.device in devices and _is_other_stripe(array))
+    if not found:
+        return None
+    return stripe_size.found(
+        why="With the 64 KiB that lvcreate takes by itself each large write of the WIJ is cut over many volumes.",
+        evidence={
+            "arrays": tuple(array.name for array in found),
+            "detail": tuple(f"{array.name}: stripes of {(array.chunk_bytes or 0) >> 10:,} KiB" for array in found),
+        },
+        advice="lvcreate -i VOLUMES -I 4m when the volume is next made",
+        intent=True,
     )
 
 
-VM_SETTINGS = Rule(
+@rule(
     id="iris.vm-settings",
+    severity="info",
     title="Swapping and write-back are as a kernel for everybody has them",
     what="vm.swappiness, vm.dirty_background_ratio and vm.dirty_ratio on a host with an instance.",
     why="InterSystems' notes for Linux say 5, 5 and 10.",
     helps_when="The database has the host to itself, and journal or backups go through the page cache.",
     hurts_when="Other programs write in bursts that fit into memory: they then wait for the disk earlier.",
     sources=(sources.INTERSYSTEMS_LINUX, sources.VM),
-    function=vm_settings,
     contradictions=(contradictions.DIRTY_RATIOS.id,),
 )
+def vm_settings(facts: Facts, workload: Workload | None) -> Finding | None:
+    if not facts.iris:
+        return None
+    over = {key: live[0] for key, most in _CEILINGS.items() if len(live := numbers(facts, key)) == 1 and live[0] > most}
+    if not over:
+        return None
+    return vm_settings.found(
+        why="A page of the database that is swapped out is read twice, and a large store of dirty pages is written at "
+        "once when a limit is reached, while commits wait.",
+        evidence={
+            "instances": tuple(map(label, facts.iris)),
+            "detail": tuple(f"{key} = {value}" for key, value in over.items()),
+        },
+        advice=plan(PROFILE),
+        profile=PROFILE,
+        intent=True,
+    )
 
 
 def _many_random_writes(workload: Workload) -> bool:
     """The load of the article's tests: at least half writes, and not in sequence; write daemons write at random."""
     return workload.is_write_heavy and not workload.is_sequential
-
-
-def write_daemons(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if workload is not None and not _many_random_writes(workload):
-        return ()
-    return tuple(
-        finding
-        for one in facts.iris
-        if one.settings is not None
-        for finding in _write_daemons(facts, one, one.settings, workload)
-    )
 
 
 def _write_daemons(facts: Facts, one: Iris, settings: Cpf, workload: Workload | None) -> Iterator[Finding]:
@@ -318,8 +284,8 @@ def _write_daemons(facts: Facts, one: Iris, settings: Cpf, workload: Workload | 
         return
     volumes, slow = write_volumes(facts, one)
     wanted = workload is not None and not slow
-    yield WRITE_DAEMONS.found(
-        "advice" if wanted else "info",
+    yield write_daemons.found(
+        severity="advice" if wanted else "info",
         why="The article's tests of high write rates ran with Asyncwij=16 (8 by itself), wdparm=16,32,512,128 (16 "
         "write daemons, 8 by itself; a device table of 32; at most 512 writes in flight, 128 for each daemon) and "
         "wduseasyncio=1. " + _volume_words(volumes, slow, workload),
@@ -360,8 +326,9 @@ def _below_article(settings: Cpf) -> Iterator[str]:
         yield "wduseasyncio: 0"
 
 
-WRITE_DAEMONS = Rule(
+@rule(
     id="iris.write-daemons",
+    severity="advice",
     title="IRIS writes with fewer write daemons than the article",
     what="Asyncwij, wdparm and wduseasyncio of each cpf.",
     why="More writes in flight fill volumes that carry hundreds of thousands of IOPS.",
@@ -369,52 +336,43 @@ WRITE_DAEMONS = Rule(
     hurts_when="More writes in flight make reads wait longer; on small volumes they only queue. InterSystems' public "
     "reference does not describe these parameters: ask its support first.",
     sources=(sources.IRIS_GP3,),
-    function=write_daemons,
 )
-
-
-def mirror_round_trip(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if not facts.iris or workload is None or workload.replication != "sync" or workload.rtt_seconds is None:
+def write_daemons(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if workload is not None and not _many_random_writes(workload):
         return ()
-    rtt = workload.rtt_seconds
-    if rtt <= LONG_ROUND_TRIP_SECONDS:
-        return ()
-    return (
-        MIRROR_ROUND_TRIP.found(
-            "info",
-            why=f"Whoever waits for the mirror's answer waits {rtt * 1000:g} ms at least: one process that commits one "
-            f"after the other does so at most {1 / rtt:,.0f} times a second, whatever the volumes carry.",
-            evidence={
-                "instances": tuple(map(label, facts.iris)),
-                "rtt_ms": round(rtt * 1000, 3),
-                "commits_per_second_at_most": int(1 / rtt),
-                "detail": tuple(f"{label(one)}: mirror member ({one.mirror})" for one in facts.iris if one.mirror),
-            },
-            advice="let several processes commit, or several updates share a commit; advisor probe PEER measures the "
-            "way, and a member in the same zone shortens it",
-        ),
+    return tuple(
+        finding
+        for one in facts.iris
+        if one.settings is not None
+        for finding in _write_daemons(facts, one, one.settings, workload)
     )
 
 
-MIRROR_ROUND_TRIP = Rule(
+@rule(
     id="iris.mirror-round-trip",
+    severity="info",
     title="Mirrored commits wait for another zone",
     what="A declared round trip above 0.5 ms with synchronous replication, on a host with an instance.",
     why="The primary waits until the backup has the journal data.",
     helps_when="Sizing: the article's zones were 1.16 and 1.12 ms apart.",
     hurts_when="A member in the same zone is lost together with it.",
     sources=(sources.IRIS_GP3,),
-    function=mirror_round_trip,
 )
-
-RULES = (
-    JOURNAL_SHARED,
-    ALTERNATE_SHARED,
-    WIJ_SHARED,
-    PARTS_APART,
-    OTHER_FILE_SYSTEM,
-    STRIPE_SIZE,
-    VM_SETTINGS,
-    WRITE_DAEMONS,
-    MIRROR_ROUND_TRIP,
-)
+def mirror_round_trip(facts: Facts, workload: Workload | None) -> Finding | None:
+    if not facts.iris or workload is None or workload.replication != "sync" or workload.rtt_seconds is None:
+        return None
+    rtt = workload.rtt_seconds
+    if rtt <= LONG_ROUND_TRIP_SECONDS:
+        return None
+    return mirror_round_trip.found(
+        why=f"Whoever waits for the mirror's answer waits {rtt * 1000:g} ms at least: one process that commits one "
+        f"after the other does so at most {1 / rtt:,.0f} times a second, whatever the volumes carry.",
+        evidence={
+            "instances": tuple(map(label, facts.iris)),
+            "rtt_ms": round(rtt * 1000, 3),
+            "commits_per_second_at_most": int(1 / rtt),
+            "detail": tuple(f"{label(one)}: mirror member ({one.mirror})" for one in facts.iris if one.mirror),
+        },
+        advice="let several processes commit, or several updates share a commit; advisor probe PEER measures the way, "
+        "and a member in the same zone shortens it",
+    )

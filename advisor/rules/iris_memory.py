@@ -11,8 +11,10 @@ from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.lookup import numbers, plan
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 240
 
 PROFILE = "iris"
 GIB = 1 << 30
@@ -47,38 +49,6 @@ def _asking(facts: Facts) -> tuple[tuple[Iris, int], ...]:
     )
 
 
-def short_pool(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    pool, asking = default_pool(facts), _asking(facts)
-    if pool is None or not asking:
-        return ()
-    needed = pages_for(sum(size for _, size in asking), pool.size_bytes)
-    if pool.total >= needed:
-        return ()
-    tables = sum(size for _, size in asking) // facts.memory.page_bytes * _TABLE_ENTRY_BYTES
-    return (
-        SHORT_POOL.found(
-            "advice",
-            title="There are no huge pages for the shared memory of IRIS"
-            if pool.total == 0
-            else "The huge pages are too few for the shared memory of IRIS",
-            why="IRIS takes all of its shared memory from huge pages or none of it. With pages of "
-            f"{facts.memory.page_bytes:,} bytes it can be swapped out, and every process that touches all of it has up "
-            f"to {tables >> 20:,} MiB of page tables of its own. Pages that are there are taken when IRIS starts next; "
-            "where memory is too fragmented for so many, hugepages= on the kernel command line reserves them at boot."
-            + _not_free(facts, asking, (needed - pool.total) * pool.size_bytes),
-            evidence={
-                "instances": tuple(label(one) for one, _ in asking),
-                "huge_pages": pool.total,
-                "needed_at_least": needed,
-                "huge_page_bytes": pool.size_bytes,
-                "detail": tuple(f"{label(one)}: {size >> 20:,} MiB by its cpf" for one, size in asking),
-            },
-            advice=plan(PROFILE),
-            profile=PROFILE,
-        ),
-    )
-
-
 def _not_free(facts: Facts, asking: tuple[tuple[Iris, int], ...], missing: int) -> str:
     """What to do where the pages are not free now: an instance that runs holds the memory that it will take again."""
     available, running = facts.memory.available_bytes, [label(one) for one, _ in asking if one.running]
@@ -88,8 +58,9 @@ def _not_free(facts: Facts, asking: tuple[tuple[Iris, int], ...], missing: int) 
     return f" {missing >> 20:,} MiB are needed and {available >> 20:,} are available now.{stop}"
 
 
-SHORT_POOL = Rule(
+@rule(
     id="iris.huge-pages-short",
+    severity="advice",
     title="The huge pages are too few for the shared memory of IRIS",
     what="globals, routines and gmheap of each cpf against the pool that vm.nr_hugepages counts.",
     why="Huge pages need a five-hundredth of the page tables and are never swapped out; what IRIS reserves must fit "
@@ -97,29 +68,39 @@ SHORT_POOL = Rule(
     helps_when="The database cache is a large part of the memory: 589,824 MB are 294,912 pages of 2 MiB.",
     hurts_when="Reserved memory is lost to all other programs and to the page cache, also while IRIS is stopped.",
     sources=(sources.HUGETLB, sources.IRIS_CPF, sources.INTERSYSTEMS_LINUX, sources.IRIS_GP3),
-    function=short_pool,
 )
-
-
-def idle_pool(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    pool = default_pool(facts)
-    if pool is None or not pool.total or not facts.iris:
-        return ()
-    refusing = tuple(one for one in facts.iris if one.settings is not None and refuses_large_pages(one.settings))
-    if len(refusing) == len(facts.iris):
-        return (_idle(facts, pool, "memlock tells every instance not to use huge pages.", pool.total, "advice"),)
-    if pool.free is None or not all(one.running for one in facts.iris):
-        return ()
-    if pool.free == pool.total:
-        return (_idle(facts, pool, "IRIS runs, and not one of the huge pages is in use.", pool.free, "advice"),)
-    if pool.free > _IDLE_SHARE * pool.total and pool.free * pool.size_bytes > GIB:
-        return (_idle(facts, pool, "IRIS runs, and the rest of the pool is in nobody's use.", pool.free, "info"),)
-    return ()
+def short_pool(facts: Facts, workload: Workload | None) -> Finding | None:
+    pool, asking = default_pool(facts), _asking(facts)
+    if pool is None or not asking:
+        return None
+    needed = pages_for(sum(size for _, size in asking), pool.size_bytes)
+    if pool.total >= needed:
+        return None
+    tables = sum(size for _, size in asking) // facts.memory.page_bytes * _TABLE_ENTRY_BYTES
+    return short_pool.found(
+        title="There are no huge pages for the shared memory of IRIS"
+        if pool.total == 0
+        else "The huge pages are too few for the shared memory of IRIS",
+        why="IRIS takes all of its shared memory from huge pages or none of it. With pages of "
+        f"{facts.memory.page_bytes:,} bytes it can be swapped out, and every process that touches all of it has up to "
+        f"{tables >> 20:,} MiB of page tables of its own. Pages that are there are taken when IRIS starts next; where "
+        "memory is too fragmented for so many, hugepages= on the kernel command line reserves them at boot."
+        + _not_free(facts, asking, (needed - pool.total) * pool.size_bytes),
+        evidence={
+            "instances": tuple(label(one) for one, _ in asking),
+            "huge_pages": pool.total,
+            "needed_at_least": needed,
+            "huge_page_bytes": pool.size_bytes,
+            "detail": tuple(f"{label(one)}: {size >> 20:,} MiB by its cpf" for one, size in asking),
+        },
+        advice=plan(PROFILE),
+        profile=PROFILE,
+    )
 
 
 def _idle(facts: Facts, pool: HugePagePool, why: str, pages: int, severity: Severity) -> Finding:
-    return IDLE_POOL.found(
-        severity,
+    return idle_pool.found(
+        severity=severity,
         title=f"{pages * pool.size_bytes / GIB:,.1f} GiB of huge pages serve nobody",
         why=f"{why} What is reserved in huge pages no other program can have.",
         evidence={
@@ -133,32 +114,30 @@ def _idle(facts: Facts, pool: HugePagePool, why: str, pages: int, severity: Seve
     )
 
 
-IDLE_POOL = Rule(
+@rule(
     id="iris.huge-pages-idle",
+    severity="advice",
     title="Huge pages serve nobody",
     what="Free huge pages while every instance runs, and pools that memlock forbids.",
     why="A pool that is a little too small is worse than none: IRIS leaves it alone and takes its memory elsewhere.",
     helps_when="Memory is short.",
     hurts_when="Another program (a Java virtual machine, a second instance) is to take them later.",
     sources=(sources.HUGETLB, sources.IRIS_CPF),
-    function=idle_pool,
 )
-
-
-def kernel_limit(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    asked = [(one, size) for one in facts.iris if one.settings and (size := shared_bytes(one.settings))]
-    found = tuple(_over_limits(facts, asked))
-    if not found:
-        return ()
-    return (
-        KERNEL_LIMIT.found(
-            "warning",
-            why="The kernel refuses the segment, and IRIS starts with an eighth less, again and again, until it fits.",
-            evidence={"instances": tuple(label(one) for one, _ in asked), "detail": found},
-            advice="remove the line that lowers kernel.shmmax or kernel.shmall: the kernel's own limits are as good as "
-            "none",
-        ),
-    )
+def idle_pool(facts: Facts, workload: Workload | None) -> Finding | None:
+    pool = default_pool(facts)
+    if pool is None or not pool.total or not facts.iris:
+        return None
+    refusing = tuple(one for one in facts.iris if one.settings is not None and refuses_large_pages(one.settings))
+    if len(refusing) == len(facts.iris):
+        return _idle(facts, pool, "memlock tells every instance not to use huge pages.", pool.total, "advice")
+    if pool.free is None or not all(one.running for one in facts.iris):
+        return None
+    if pool.free == pool.total:
+        return _idle(facts, pool, "IRIS runs, and not one of the huge pages is in use.", pool.free, "advice")
+    if pool.free > _IDLE_SHARE * pool.total and pool.free * pool.size_bytes > GIB:
+        return _idle(facts, pool, "IRIS runs, and the rest of the pool is in nobody's use.", pool.free, "info")
+    return None
 
 
 def _over_limits(facts: Facts, asked: list[tuple[Iris, int]]) -> Iterator[str]:
@@ -171,64 +150,55 @@ def _over_limits(facts: Facts, asked: list[tuple[Iris, int]]) -> Iterator[str]:
         yield f"all ask for {total:,} bytes, kernel.shmall allows {all_pages[0] * facts.memory.page_bytes:,}"
 
 
-KERNEL_LIMIT = Rule(
+@rule(
     id="iris.shmmax",
+    severity="warning",
     title="The kernel's limit is below the shared memory of IRIS",
     what="kernel.shmmax and kernel.shmall against what each cpf asks for.",
     why="Guides of the time when the limits were 32 MB set them by hand; a value that was right then is too small now.",
     helps_when="Always: IRIS runs with less cache than its cpf says.",
     hurts_when="The limit is there so that IRIS cannot take more.",
     sources=(sources.SYSCTL_KERNEL, sources.IRIS_CPF, sources.INTERSYSTEMS_LINUX),
-    function=kernel_limit,
 )
-
-
-def transparent(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if not facts.iris or facts.memory.thp_enabled != "always":
-        return ()
-    return (
-        TRANSPARENT.found(
-            "info",
-            why="Transparent huge pages do not reach its shared memory, only heap and stack of its processes, where "
-            "the kernel may stop one to put small pages together.",
-            evidence={
-                "instances": tuple(label(one) for one in facts.iris),
-                "enabled": facts.memory.thp_enabled,
-                "defrag": facts.memory.thp_defrag,
-            },
-            advice=plan(PROFILE),
-            profile=PROFILE,
-            intent=True,
-        ),
+def kernel_limit(facts: Facts, workload: Workload | None) -> Finding | None:
+    asked = [(one, size) for one in facts.iris if one.settings and (size := shared_bytes(one.settings))]
+    found = tuple(_over_limits(facts, asked))
+    if not found:
+        return None
+    return kernel_limit.found(
+        why="The kernel refuses the segment, and IRIS starts with an eighth less, again and again, until it fits.",
+        evidence={"instances": tuple(label(one) for one, _ in asked), "detail": found},
+        advice="remove the line that lowers kernel.shmmax or kernel.shmall: the kernel's own limits are as good as "
+        "none",
     )
 
 
-TRANSPARENT = Rule(
+@rule(
     id="iris.transparent-huge-pages",
+    severity="info",
     title="Transparent huge pages are always on beside IRIS",
     what="transparent_hugepage/enabled on a host with an instance.",
     why="A database with huge pages of its own has no need of transparent ones.",
     helps_when="Processes stall while the kernel compacts memory (compact_stall in /proc/vmstat).",
     hurts_when="Other programs on the host gain by them; with madvise those that ask keep them.",
     sources=(sources.TRANSHUGE, sources.TUNED_ORACLE),
-    function=transparent,
     contradictions=(contradictions.HUGE_PAGES.id,),
 )
-
-
-def cache_share(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    total = facts.memory.total_bytes
-    known = [one for one in facts.iris if one.settings is not None]
-    if not total or not known or len(known) < len(facts.iris):
-        return ()
-    automatic = tuple(label(one) for one in known if one.settings and one.settings.globals_mb and _left_to_iris(one))
-    sizes = [shared_bytes(one.settings) for one in known if one.settings]
-    shared = sum(size for size in sizes if size is not None)
-    if shared > _FULL_SHARE * total:
-        return (_too_much(facts, shared, total),)
-    if automatic:
-        return (_automatic(automatic),)
-    return _by_guideline(facts, total) if len(known) == 1 and None not in sizes else ()
+def transparent(facts: Facts, workload: Workload | None) -> Finding | None:
+    if not facts.iris or facts.memory.thp_enabled != "always":
+        return None
+    return transparent.found(
+        why="Transparent huge pages do not reach its shared memory, only heap and stack of its processes, where the "
+        "kernel may stop one to put small pages together.",
+        evidence={
+            "instances": tuple(label(one) for one in facts.iris),
+            "enabled": facts.memory.thp_enabled,
+            "defrag": facts.memory.thp_defrag,
+        },
+        advice=plan(PROFILE),
+        profile=PROFILE,
+        intent=True,
+    )
 
 
 def _left_to_iris(one: Iris) -> bool:
@@ -236,8 +206,8 @@ def _left_to_iris(one: Iris) -> bool:
 
 
 def _too_much(facts: Facts, shared: int, total: int) -> Finding:
-    return CACHE_SHARE.found(
-        "warning" if shared > total else "advice",
+    return cache_share.found(
+        severity="warning" if shared > total else "advice",
         title="The shared memory of IRIS is larger than the memory"
         if shared > total
         else "The shared memory of IRIS leaves little to processes and kernel",
@@ -254,8 +224,8 @@ def _too_much(facts: Facts, shared: int, total: int) -> Finding:
 
 
 def _automatic(names: tuple[str, ...]) -> Finding:
-    return CACHE_SHARE.found(
-        "info",
+    return cache_share.found(
+        severity="info",
         title="The database cache is left to IRIS",
         why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for production.",
         evidence={"instances": names},
@@ -275,8 +245,8 @@ def _by_guideline(facts: Facts, total: int) -> tuple[Finding, ...]:
     if guideline - _BELOW <= share <= guideline + _ABOVE:
         return ()
     return (
-        CACHE_SHARE.found(
-            "info",
+        cache_share.found(
+            severity="info",
             title=f"The database cache is {share:.0%} of the memory",
             why=f"For one instance that has a host of this size to itself, {guideline:.0%} is InterSystems' figure.",
             evidence={
@@ -292,16 +262,27 @@ def _by_guideline(facts: Facts, total: int) -> tuple[Finding, ...]:
     )
 
 
-CACHE_SHARE = Rule(
+@rule(
     id="iris.cache-share",
+    severity="warning",
     title="The database cache against the memory",
     what="globals (and for what is too much, routines and gmheap too) of each cpf against the memory of the host.",
-    why="The cache saves reads; processes need memory as well. The article's instance gives 589,824 MB of 768 GiB: "
-    "75 %.",
+    why="The cache saves reads; processes need memory as well. The article's instance gives 589,824 MB of 768 GiB: 75 "
+    "%.",
     helps_when="Reads bind: each block that is in the cache is no I/O on the volume.",
     hurts_when="Other programs run on the host, or very many processes: then the share is theirs to reckon with.",
     sources=(sources.INTERSYSTEMS_LINUX, sources.IRIS_CPF, sources.IRIS_GP3),
-    function=cache_share,
 )
-
-RULES = (SHORT_POOL, IDLE_POOL, KERNEL_LIMIT, TRANSPARENT, CACHE_SHARE)
+def cache_share(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    total = facts.memory.total_bytes
+    known = [one for one in facts.iris if one.settings is not None]
+    if not total or not known or len(known) < len(facts.iris):
+        return ()
+    automatic = tuple(label(one) for one in known if one.settings and one.settings.globals_mb and _left_to_iris(one))
+    sizes = [shared_bytes(one.settings) for one in known if one.settings]
+    shared = sum(size for size in sizes if size is not None)
+    if shared > _FULL_SHARE * total:
+        return (_too_much(facts, shared, total),)
+    if automatic:
+        return (_automatic(automatic),)
+    return _by_guideline(facts, total) if len(known) == 1 and None not in sizes else ()

@@ -10,8 +10,10 @@ from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import ISCSI, NUMA_PINNING, below, by_name, has_several_nodes, is_physical, nodes_below, plan
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 140
 
 Paths = tuple[IscsiSession, ...]
 
@@ -64,6 +66,26 @@ def _told(paths: Paths) -> tuple[str, ...]:
     )
 
 
+def _shared_link(name: str, paths: Paths, port: str) -> Finding:
+    return shared_link.found(
+        title=f"All {len(paths)} iSCSI paths of {name} go through {port}",
+        why=f"They carry no more than {port} does, and all are lost with it: the paths are several in name only.",
+        evidence={"links": session_links(paths), "port": port, "detail": _told(paths)},
+        advice="give each path a link of its own: iscsiadm -m iface -I NAME -o new, then iscsiadm -m iface -I NAME -o "
+        "update -n iface.net_ifacename -v LINK, discover and log in through each",
+    )
+
+
+@rule(
+    id="iscsi.paths-share-link",
+    severity="advice",
+    title="All iSCSI paths of a target go through one link",
+    what="The physical links below the connections of the sessions to one target, or below one multipath map.",
+    why="The throughput of several paths is that of the links below them.",
+    helps_when="The host has more links that reach the target.",
+    hurts_when="Several sessions over one fast link were made on purpose, for more queues.",
+    sources=(sources.OPENFILER, sources.ISCSID_CONF),
+)
 def shared_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     links = by_name(facts)
     return tuple(
@@ -71,40 +93,6 @@ def shared_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         for name, paths in path_groups(facts)
         if _are_known(paths) and len(ports := _ports(session_links(paths), links)) == 1
     )
-
-
-def _shared_link(name: str, paths: Paths, port: str) -> Finding:
-    return SHARED_LINK.found(
-        "advice",
-        title=f"All {len(paths)} iSCSI paths of {name} go through {port}",
-        why=f"They carry no more than {port} does, and all are lost with it: the paths are several in name only.",
-        evidence={"links": session_links(paths), "port": port, "detail": _told(paths)},
-        advice="give each path a link of its own: iscsiadm -m iface -I NAME -o new, then iscsiadm -m iface -I NAME "
-        "-o update -n iface.net_ifacename -v LINK, discover and log in through each",
-    )
-
-
-SHARED_LINK = Rule(
-    id="iscsi.paths-share-link",
-    title="All iSCSI paths of a target go through one link",
-    what="The physical links below the connections of the sessions to one target, or below one multipath map.",
-    why="The throughput of several paths is that of the links below them.",
-    helps_when="The host has more links that reach the target.",
-    hurts_when="Several sessions over one fast link were made on purpose, for more queues.",
-    sources=(sources.OPENFILER, sources.ISCSID_CONF),
-    function=shared_link,
-)
-
-
-def shared_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    links = by_name(facts)
-    found: dict[tuple[str, ...], Finding] = {}
-    for name, paths in path_groups(facts):
-        names = tuple(one for one in session_links(paths) if one in links)
-        doubled = _shared_networks([links[one] for one in names])
-        if doubled:
-            found.setdefault(names, _shared_subnet(name, names, doubled))
-    return tuple(found.values())
 
 
 def _shared_networks(links: Iterable[Link]) -> dict[str, tuple[str, ...]]:
@@ -117,8 +105,7 @@ def _shared_networks(links: Iterable[Link]) -> dict[str, tuple[str, ...]]:
 
 
 def _shared_subnet(name: str, names: tuple[str, ...], doubled: Mapping[str, tuple[str, ...]]) -> Finding:
-    return SHARED_SUBNET.found(
-        "advice",
+    return shared_subnet.found(
         title=f"iSCSI paths of {name} are in one subnet",
         why="Routing chooses one link for a subnet, and either link may answer ARP for the other's address: traffic of "
         "both paths can end up on one link, and one failure can take both.",
@@ -127,36 +114,32 @@ def _shared_subnet(name: str, names: tuple[str, ...], doubled: Mapping[str, tupl
     )
 
 
-SHARED_SUBNET = Rule(
+@rule(
     id="iscsi.paths-share-subnet",
+    severity="advice",
     title="iSCSI paths of one target are in one subnet",
     what="The subnets of the links that carry the sessions to one target.",
-    why="One subnet for each path makes the routing table say which link a path takes. The article has four VLANs "
-    "with four address ranges for four links.",
+    why="One subnet for each path makes the routing table say which link a path takes. The article has four VLANs with "
+    "four address ranges for four links.",
     helps_when="Two links and more are to be used at once, or one is to outlive the other.",
     hurts_when="The storage has one portal address only, or its maker asks for one subnet: then bind each session to "
     "its link and set arp_ignore, arp_announce and rp_filter to suit.",
     sources=(sources.OPENFILER, sources.IP_SYSCTL),
-    function=shared_subnet,
 )
-
-
-def mtu_differs(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def shared_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     links = by_name(facts)
     found: dict[tuple[str, ...], Finding] = {}
     for name, paths in path_groups(facts):
-        own = [links[one] for one in session_links(paths) if one in links]
-        sizes = {link.mtu for link in own if link.mtu is not None}
-        if len(sizes) > 1:
-            names = tuple(link.name for link in own)
-            found.setdefault(names, _mtu_differs(name, own))
+        names = tuple(one for one in session_links(paths) if one in links)
+        doubled = _shared_networks([links[one] for one in names])
+        if doubled:
+            found.setdefault(names, _shared_subnet(name, names, doubled))
     return tuple(found.values())
 
 
 def _mtu_differs(name: str, links: Iterable[Link]) -> Finding:
     names = tuple(link.name for link in links)
-    return MTU_DIFFERS.found(
-        "warning",
+    return mtu_differs.found(
         title=f"The links of the iSCSI paths to {name} have different MTUs",
         why="The article's first pitfall: jumbo frames that are not the same from end to end. The paths carry "
         "unequally, and what one end sends in full size can be lost on the way. The switch and the storage have to "
@@ -167,8 +150,9 @@ def _mtu_differs(name: str, links: Iterable[Link]) -> Finding:
     )
 
 
-MTU_DIFFERS = Rule(
+@rule(
     id="iscsi.mtu-differs",
+    severity="warning",
     title="The links of one target's iSCSI paths have different MTUs",
     what="The MTU of the links that carry the sessions to one target. What switches and storage carry is asked by "
     "advisor probe.",
@@ -176,14 +160,17 @@ MTU_DIFFERS = Rule(
     helps_when="Always: paths of one target should be equal.",
     hurts_when="The smaller one is right because its switch carries no more: then lower the other.",
     sources=(sources.OPENFILER, sources.MEASURED_MTU),
-    function=mtu_differs,
 )
-
-
-def far_node(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if not has_several_nodes(facts) or facts.iscsi is None:
-        return ()
-    return (*_far_targets(facts), *_one_sided_sessions(facts))
+def mtu_differs(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    found: dict[tuple[str, ...], Finding] = {}
+    for name, paths in path_groups(facts):
+        own = [links[one] for one in session_links(paths) if one in links]
+        sizes = {link.mtu for link in own if link.mtu is not None}
+        if len(sizes) > 1:
+            names = tuple(link.name for link in own)
+            found.setdefault(names, _mtu_differs(name, own))
+    return tuple(found.values())
 
 
 def _nodes(names: Iterable[str], facts: Facts) -> frozenset[int]:
@@ -203,8 +190,7 @@ def _far_targets(facts: Facts) -> Iterator[Finding]:
         disk_nodes = {node_of.get(name) for name in disks}
         link_nodes = _nodes((name for name in portals if name), facts) if None not in portals else frozenset()
         if link_nodes and disk_nodes and None not in disk_nodes and not link_nodes.intersection(disk_nodes):
-            yield FAR_NODE.found(
-                "advice",
+            yield far_node.found(
                 title=f"Target {target.name} is served through another NUMA node than its disks'",
                 why="Every block crosses between the nodes on its way from the disks to the portals' links.",
                 evidence={
@@ -225,8 +211,8 @@ def _one_sided_sessions(facts: Facts) -> Iterator[Finding]:
     nodes = _nodes(names, facts)
     if len(nodes) == 1:
         node = next(iter(nodes))
-        yield FAR_NODE.found(
-            "info",
+        yield far_node.found(
+            severity="info",
             title=f"All iSCSI sessions go through links of node {node}",
             why="What uses these disks from another node sends and receives all of it over the interconnect.",
             evidence={"links": names, "link_nodes": (str(node),)},
@@ -236,16 +222,21 @@ def _one_sided_sessions(facts: Facts) -> Iterator[Finding]:
         )
 
 
-FAR_NODE = Rule(
+@rule(
     id="iscsi.far-node",
+    severity="advice",
     title="iSCSI goes through the links of another NUMA node",
     what="The nodes of the links that carry sessions, and of portals against the disks behind their target.",
     why="iSCSI copies every block between link and memory: the link's node is the near one.",
     helps_when="10 Gbit/s and more, with the service or the disks on one node.",
     hurts_when="The service needs more CPUs or memory than the node has.",
     sources=(sources.DELL_BEEGFS, sources.PCI_SYSFS),
-    function=far_node,
 )
+def far_node(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if not has_several_nodes(facts) or facts.iscsi is None:
+        return ()
+    return (*_far_targets(facts), *_one_sided_sessions(facts))
+
 
 TRANSPORT_STEP = (
     "advisor bench --target DIR --workload iometer.maxtp-r100 --workload iometer.rnd8k-r70 --save before (its file of "
@@ -266,44 +257,36 @@ def disk_test_bytes(memory_bytes: int) -> int:
     return 2 * memory_bytes
 
 
-def order(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    sessions = sessions_of(facts)
-    exported = tuple(target.name for target in (facts.iscsi.targets if facts.iscsi else ()) if target.enabled)
-    if not sessions and not exported:
-        return ()
-    memory = None if sessions else facts.memory.total_bytes
-    size = f"{disk_test_bytes(memory) >> 20}m" if memory else "TWICE-ITS-MEMORY"
-    return (
-        ORDER.found(
-            "info",
-            why="What the links lose hides what the disks could do, and a test that touches the disks hides what the "
-            "links lose. The article measured and tuned the links first, from 128.0 to 394.5 MB/s, and then only the "
-            "disks.",
-            evidence={
-                "links": session_links(sessions),
-                "targets": tuple(dict.fromkeys((*(one.target or one.name for one in sessions), *exported))),
-            },
-            advice=f"1. {TRANSPORT_STEP}. 2. advisor limits --bench before: the share of what the links carry; advisor "
-            f"prove {ISCSI} --target DIR --allow-link-flap --reconnect COMMAND (one that logs the sessions out and in: "
-            f"a connection keeps its segment size). {STOP_RULE}. 3. {DISK_STEP.format(size=size)}"
-            + ("" if sessions else " (steps 1 and 2 from the initiator, 3 on this host)"),
-            intent=True,
-        ),
-    )
-
-
-ORDER = Rule(
+@rule(
     id="iscsi.order",
+    severity="info",
     title="iSCSI storage: the links first, and the disks only when those are near their ceiling",
     what="Whether this host has iSCSI sessions, or exports targets.",
     why="Baseline with a file below the storage's memory; links, path selection and cache until near the ceiling; "
-    "production settings and disks with a file of twice the memory. Stop rule: whoever goes on to the disks before "
-    "the links are near their ceiling gets less from there on.",
+    "production settings and disks with a file of twice the memory. Stop rule: whoever goes on to the disks before the "
+    "links are near their ceiling gets less from there on.",
     helps_when="New storage, or storage that is slower than its disks are locally.",
     hurts_when="A write cache without a battery is right for step 2 on a test bed only: it has to be taken back before "
     "step 3.",
     sources=(sources.OPENFILER,),
-    function=order,
 )
-
-RULES = (SHARED_LINK, SHARED_SUBNET, MTU_DIFFERS, FAR_NODE, ORDER)
+def order(facts: Facts, workload: Workload | None) -> Finding | None:
+    sessions = sessions_of(facts)
+    exported = tuple(target.name for target in (facts.iscsi.targets if facts.iscsi else ()) if target.enabled)
+    if not sessions and not exported:
+        return None
+    memory = None if sessions else facts.memory.total_bytes
+    size = f"{disk_test_bytes(memory) >> 20}m" if memory else "TWICE-ITS-MEMORY"
+    return order.found(
+        why="What the links lose hides what the disks could do, and a test that touches the disks hides what the links "
+        "lose. The article measured and tuned the links first, from 128.0 to 394.5 MB/s, and then only the disks.",
+        evidence={
+            "links": session_links(sessions),
+            "targets": tuple(dict.fromkeys((*(one.target or one.name for one in sessions), *exported))),
+        },
+        advice=f"1. {TRANSPORT_STEP}. 2. advisor limits --bench before: the share of what the links carry; advisor "
+        f"prove {ISCSI} --target DIR --allow-link-flap --reconnect COMMAND (one that logs the sessions out and in: a "
+        f"connection keeps its segment size). {STOP_RULE}. 3. {DISK_STEP.format(size=size)}"
+        + ("" if sessions else " (steps 1 and 2 from the initiator, 3 on this host)"),
+        intent=True,
+    )

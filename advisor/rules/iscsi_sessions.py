@@ -16,8 +16,10 @@ from advisor.rules import multipath, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iscsi import sessions_of
 from advisor.rules.lookup import ISCSI, ISCSI_MULTIPATH, plan
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 150
 
 LONG_WITH_MULTIPATH_SECONDS = 30
 SHORT_WITHOUT_SECONDS = 60
@@ -32,47 +34,28 @@ def _is_multipathed(facts: Facts, session: IscsiSession) -> bool:
     return facts.iscsi is not None and bool(set(facts.iscsi.multipath_disks).intersection(session.disks))
 
 
-def not_logged_in(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    lost = tuple(one for one in sessions_of(facts) if one.state not in (None, "LOGGED_IN"))
-    if not lost:
-        return ()
-    return (
-        NOT_LOGGED_IN.found(
-            "warning",
-            why="The kernel has lost these sessions: I/O to their disks waits or fails, and other paths carry all.",
-            evidence={
-                "sessions": tuple(one.name for one in lost),
-                "detail": tuple(f"{one.name} to {one.target or '?'}: {one.state}" for one in lost),
-            },
-            advice="iscsiadm -m session -P 1; journalctl -u iscsid; advisor probe PORTAL",
-        ),
-    )
-
-
-NOT_LOGGED_IN = Rule(
+@rule(
     id="iscsi.session-lost",
+    severity="warning",
     title="An iSCSI session is not logged in",
     what="The state of each session: LOGGED_IN is the one that works.",
     why="A session that is down serves nothing, and no setting makes it faster.",
     helps_when="Always, before any measurement.",
     hurts_when="The storage is down on purpose: then wait for it.",
     sources=(sources.ISCSID_CONF,),
-    function=not_logged_in,
 )
-
-
-def replacement_timeout(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    long, short = [], []
-    for session in sessions_of(facts):
-        seconds = session.recovery_seconds
-        if seconds is None or not session.disks:
-            continue
-        if _is_multipathed(facts, session):
-            if seconds < 0 or seconds > LONG_WITH_MULTIPATH_SECONDS:
-                long.append(session)
-        elif 0 <= seconds < SHORT_WITHOUT_SECONDS:
-            short.append(session)
-    return (*_long_timeout(long), *_short_timeout(short))
+def not_logged_in(facts: Facts, workload: Workload | None) -> Finding | None:
+    lost = tuple(one for one in sessions_of(facts) if one.state not in (None, "LOGGED_IN"))
+    if not lost:
+        return None
+    return not_logged_in.found(
+        why="The kernel has lost these sessions: I/O to their disks waits or fails, and other paths carry all.",
+        evidence={
+            "sessions": tuple(one.name for one in lost),
+            "detail": tuple(f"{one.name} to {one.target or '?'}: {one.state}" for one in lost),
+        },
+        advice="iscsiadm -m session -P 1; journalctl -u iscsid; advisor probe PORTAL",
+    )
 
 
 def _timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
@@ -85,8 +68,8 @@ def _timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
 
 def _long_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
     if sessions:
-        yield REPLACEMENT_TIMEOUT.found(
-            "advice",
+        yield replacement_timeout.found(
+            severity="advice",
             title="iSCSI paths below multipath hold I/O for long before another path is tried",
             why="When a link fails, requests wait in the session for this long before multipath may send them by "
             "another path.",
@@ -99,8 +82,7 @@ def _long_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
 
 def _short_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
     if sessions:
-        yield REPLACEMENT_TIMEOUT.found(
-            "warning",
+        yield replacement_timeout.found(
             title="iSCSI disks without multipath fail after a short interruption",
             why="Nothing stands behind these sessions: when one is away for longer, the file system gets I/O errors "
             "and goes read-only.",
@@ -110,8 +92,9 @@ def _short_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
         )
 
 
-REPLACEMENT_TIMEOUT = Rule(
+@rule(
     id="iscsi.replacement-timeout",
+    severity="warning",
     title="The replacement timeout does not fit the paths",
     what="recovery_tmo of each session that has disks, with and without a multipath map above: above 30 s (or for "
     "ever) with one, below 60 s without.",
@@ -121,8 +104,19 @@ REPLACEMENT_TIMEOUT = Rule(
     hurts_when="Too short with multipath: a storage whose controllers take longer to change over loses all paths at "
     "once, unless no_path_retry queues.",
     sources=(sources.ISCSID_CONF, sources.OPEN_ISCSI),
-    function=replacement_timeout,
 )
+def replacement_timeout(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    long, short = [], []
+    for session in sessions_of(facts):
+        seconds = session.recovery_seconds
+        if seconds is None or not session.disks:
+            continue
+        if _is_multipathed(facts, session):
+            if seconds < 0 or seconds > LONG_WITH_MULTIPATH_SECONDS:
+                long.append(session)
+        elif 0 <= seconds < SHORT_WITHOUT_SECONDS:
+            short.append(session)
+    return (*_long_timeout(long), *_short_timeout(short))
 
 
 def _number(settings: Mapping[str, str], key: str) -> int | None:
@@ -138,25 +132,6 @@ def _queue_faults(settings: Mapping[str, str]) -> Iterator[str]:
         yield f"cmds_max {commands} is no power of two"
     if commands is not None and depth is not None and depth > commands:
         yield f"queue_depth {depth} is above cmds_max {commands}"
-
-
-def queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    iscsi = facts.iscsi
-    if iscsi is None:
-        return ()
-    places = ((ISCSID_CONF, iscsi.settings), *((node.path, node.settings) for node in iscsi.nodes))
-    found = tuple(f"{path}: {fault}" for path, settings in places for fault in _queue_faults(settings))
-    if not found:
-        return ()
-    return (
-        QUEUES.found(
-            "advice",
-            why="open-iscsi takes powers of two from 2 to 2048 for the commands of a session; a disk cannot have more "
-            "outstanding than its session.",
-            evidence={"detail": found},
-            advice="; ".join(_edits(iscsi)),
-        ),
-    )
 
 
 def _mended(settings: Mapping[str, str]) -> dict[str, int]:
@@ -193,16 +168,31 @@ def portal_of(text: str) -> str:
 
 _RECORDS_NAMED = 4
 
-QUEUES = Rule(
+
+@rule(
     id="iscsi.queue-depth",
+    severity="advice",
     title="Commands of a session and depth of a disk do not fit each other",
     what="cmds_max and queue_depth of iscsid.conf and of the node records (defaults 128 and 32).",
     why="cmds_max is the session's, queue_depth that of each of its disks.",
     helps_when="More outstanding requests are wanted than the session takes, at 10 Gbit/s and more.",
     hurts_when="Larger numbers fill the storage's own queue: it answers queue full, and latency grows.",
     sources=(sources.ISCSID_CONF,),
-    function=queues,
 )
+def queues(facts: Facts, workload: Workload | None) -> Finding | None:
+    iscsi = facts.iscsi
+    if iscsi is None:
+        return None
+    places = ((ISCSID_CONF, iscsi.settings), *((node.path, node.settings) for node in iscsi.nodes))
+    found = tuple(f"{path}: {fault}" for path, settings in places for fault in _queue_faults(settings))
+    if not found:
+        return None
+    return queues.found(
+        why="open-iscsi takes powers of two from 2 to 2048 for the commands of a session; a disk cannot have more "
+        "outstanding than its session.",
+        evidence={"detail": found},
+        advice="; ".join(_edits(iscsi)),
+    )
 
 
 def _small_sizes(session: IscsiSession) -> Iterator[str]:
@@ -217,31 +207,9 @@ def _small_sizes(session: IscsiSession) -> Iterator[str]:
         yield "ImmediateData No"
 
 
-def small_bursts(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = {one: sizes for one in sessions_of(facts) if (sizes := tuple(_small_sizes(one)))}
-    if not found:
-        return ()
-    is_wanted = workload is not None and workload.has_large_blocks and workload.access == "sequential"
-    return (
-        SMALL_BURSTS.found(
-            "advice" if is_wanted else "info",
-            why="What one end offered was negotiated down to the smaller of the two: large blocks travel in more "
-            "pieces, and each piece that was not sent along has to be asked for first. The profile sets what this host "
-            "offers to new records; the storage has to offer it too (LIO: param/ of the portal group), and a new login "
-            "to follow: iscsiadm -m session -P 3.",
-            evidence={
-                "sessions": tuple(one.name for one in found),
-                "detail": tuple(f"{one.name}: {', '.join(sizes)}" for one, sizes in found.items()),
-            },
-            advice=plan(ISCSI),
-            profile=ISCSI,
-            intent=not is_wanted,
-        ),
-    )
-
-
-SMALL_BURSTS = Rule(
+@rule(
     id="iscsi.small-bursts",
+    severity="advice",
     title="A session negotiated small bursts",
     what="First and maximum burst, largest segment and immediate data as they are in force: below 64 KiB, 256 KiB and "
     "64 KiB, or off. open-iscsi offers 256 KiB, 16 MiB and 256 KiB.",
@@ -249,52 +217,54 @@ SMALL_BURSTS = Rule(
     helps_when="Large sequential requests, most of all over a longer round trip.",
     hurts_when="The storage has little memory for each session.",
     sources=(sources.ISCSID_CONF, sources.RFC_ISCSI),
-    function=small_bursts,
 )
-
-
-def digests(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(one for one in sessions_of(facts) if any(wire.data_digest for wire in one.connections))
+def small_bursts(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = {one: sizes for one in sessions_of(facts) if (sizes := tuple(_small_sizes(one)))}
     if not found:
-        return ()
-    return (
-        DIGESTS.found(
-            "info",
-            why="The processor computes a CRC32C of every byte at both ends. It finds what TCP's checksum lets pass, "
-            "and costs a share of a CPU for each session.",
-            evidence={"sessions": tuple(one.name for one in found)},
-            advice="keep it where data passes routers or switches that are not trusted to keep it whole; else "
-            "switch node.conn[0].iscsi.DataDigest off at both ends, and measure both: advisor bench, advisor compare",
-            intent=True,
-        ),
+        return None
+    is_wanted = workload is not None and workload.has_large_blocks and workload.access == "sequential"
+    return small_bursts.found(
+        severity="advice" if is_wanted else "info",
+        why="What one end offered was negotiated down to the smaller of the two: large blocks travel in more pieces, "
+        "and each piece that was not sent along has to be asked for first. The profile sets what this host offers to "
+        "new records; the storage has to offer it too (LIO: param/ of the portal group), and a new login to follow: "
+        "iscsiadm -m session -P 3.",
+        evidence={
+            "sessions": tuple(one.name for one in found),
+            "detail": tuple(f"{one.name}: {', '.join(sizes)}" for one, sizes in found.items()),
+        },
+        advice=plan(ISCSI),
+        profile=ISCSI,
+        intent=not is_wanted,
     )
 
 
-DIGESTS = Rule(
+@rule(
     id="iscsi.data-digest",
+    severity="info",
     title="A session computes data digests",
     what="DataDigest of each connection, as negotiated.",
     why="Digests are end-to-end checksums of iSCSI's own.",
     helps_when="One CPU is busy with the session before its link is.",
     hurts_when="Without it, damage between the ends goes unseen where TCP's checksum misses it.",
     sources=(sources.RFC_ISCSI, sources.ISCSID_CONF),
-    function=digests,
 )
-
-
-def path_selector(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = []
-    for array in facts.arrays:
-        if array.manager == "dm-multipath" and multipath.selector(array) == "round-robin":
-            speeds = multipath.link_speeds(facts, array)
-            if len(set(speeds.values())) > 1:
-                found.append(_unequal(array, speeds))
-    return tuple(found)
+def digests(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(one for one in sessions_of(facts) if any(wire.data_digest for wire in one.connections))
+    if not found:
+        return None
+    return digests.found(
+        why="The processor computes a CRC32C of every byte at both ends. It finds what TCP's checksum lets pass, and "
+        "costs a share of a CPU for each session.",
+        evidence={"sessions": tuple(one.name for one in found)},
+        advice="keep it where data passes routers or switches that are not trusted to keep it whole; else switch "
+        "node.conn[0].iscsi.DataDigest off at both ends, and measure both: advisor bench, advisor compare",
+        intent=True,
+    )
 
 
 def _unequal(array: Array, speeds: Mapping[str, int]) -> Finding:
-    return PATH_SELECTOR.found(
-        "advice",
+    return path_selector.found(
         title=f"{array.name} takes turns over iSCSI paths of different speed",
         why="Round robin gives each path the same number of requests, so all wait for the slowest; service-time, which "
         "is multipath's default, does not.",
@@ -308,16 +278,24 @@ def _unequal(array: Array, speeds: Mapping[str, int]) -> Finding:
     )
 
 
-PATH_SELECTOR = Rule(
+@rule(
     id="iscsi.path-selector",
+    severity="advice",
     title="Round robin over iSCSI paths of different speed",
     what="The path selector of multipath maps over iSCSI disks (dmsetup table), and the speeds of the links below.",
     why="service-time, multipath's default, sends each request to the path that will have answered first.",
     helps_when="Paths of one map over links of different speed.",
     hurts_when="The maker of the storage asks for round robin in its device section: that section wins.",
     sources=(sources.MULTIPATH_CONF, sources.OPENFILER),
-    function=path_selector,
 )
+def path_selector(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    found = []
+    for array in facts.arrays:
+        if array.manager == "dm-multipath" and multipath.selector(array) == "round-robin":
+            speeds = multipath.link_speeds(facts, array)
+            if len(set(speeds.values())) > 1:
+                found.append(_unequal(array, speeds))
+    return tuple(found)
 
 
 def _turn_words(facts: Facts, array: Array) -> tuple[str, ...]:
@@ -347,27 +325,9 @@ def _at(won: SiteSetting) -> str:
 _NEW_FILE: Final = f" (where {multipath.CONF} does not exist, it prints the lines for a new one as a manual step)"
 
 
-def late_switch(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    maps = multipath.iscsi_maps(facts)
-    found = tuple(text for one in maps for text in _turn_words(facts, one))
-    if facts.iscsi is None or not found:
-        return ()
-    return (
-        LATE_SWITCH.found(
-            "advice",
-            why="So many requests go down one path before the next has its turn that few are ever on the others: the "
-            "article had 128.0 MB/s over four 1 GbE paths while ESXi changed the path after 1,000 requests, and 394.5 "
-            "with that and the rest of the transport put right. Linux sends one request a turn by itself since 4.6; "
-            "this kernel takes what is configured.",
-            evidence={"detail": found, "disks": facts.iscsi.multipath_disks},
-            advice=plan(ISCSI_MULTIPATH) + ("" if multipath.is_configured(facts) else _NEW_FILE),
-            profile=ISCSI_MULTIPATH,
-        ),
-    )
-
-
-LATE_SWITCH = Rule(
+@rule(
     id="iscsi.late-path-switch",
+    severity="advice",
     title="multipath changes the path after many requests only",
     what="The requests that a path gets in a turn, by the table of each multipath map over iSCSI disks (dmsetup "
     "table); where it cannot be read, rr_min_io_rq in the section of multipath.conf that holds for the map, on kernels "
@@ -377,14 +337,21 @@ LATE_SWITCH = Rule(
     helps_when="Sequential work over several links of the same speed, on an old kernel.",
     hurts_when="The storage's controllers hand a volume over at each change of path (an old active/passive array).",
     sources=(sources.OPENFILER, sources.MULTIPATH_CONF, sources.DM_ROUND_ROBIN),
-    function=late_switch,
 )
-
-
-def unequal_paths(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    arrays = {one.name: one for one in multipath.iscsi_maps(facts)}
-    loads = ((arrays[one.array], one) for one in facts.path_load if one.array in arrays)
-    return tuple(_unequal_paths(facts, *each) for each in loads if _is_unequal(facts, *each))
+def late_switch(facts: Facts, workload: Workload | None) -> Finding | None:
+    maps = multipath.iscsi_maps(facts)
+    found = tuple(text for one in maps for text in _turn_words(facts, one))
+    if facts.iscsi is None or not found:
+        return None
+    return late_switch.found(
+        why="So many requests go down one path before the next has its turn that few are ever on the others: the "
+        "article had 128.0 MB/s over four 1 GbE paths while ESXi changed the path after 1,000 requests, and 394.5 with "
+        "that and the rest of the transport put right. Linux sends one request a turn by itself since 4.6; this kernel "
+        "takes what is configured.",
+        evidence={"detail": found, "disks": facts.iscsi.multipath_disks},
+        advice=plan(ISCSI_MULTIPATH) + ("" if multipath.is_configured(facts) else _NEW_FILE),
+        profile=ISCSI_MULTIPATH,
+    )
 
 
 def _is_unequal(facts: Facts, array: Array, load: PathLoad) -> bool:
@@ -403,8 +370,7 @@ def _unequal_paths(facts: Facts, array: Array, load: PathLoad) -> Finding:
     by_disk = {disk: "+".join(one.links) for one in sessions_of(facts) for disk in one.disks if one.links}
     is_late = bool(_turn_words(facts, array))
     when = "since each was added" if load.seconds is None else f"in {load.seconds:g} s"
-    return UNEQUAL_PATHS.found(
-        "advice",
+    return unequal_paths.found(
         title=f"The paths of {array.name} do not carry equally",
         why=f"The links of one priority group are equal, and what they carried {when} is not: the article's test is "
         "that each path carries the same. "
@@ -426,8 +392,8 @@ def _unequal_paths(facts: Facts, array: Array, load: PathLoad) -> Finding:
         advice=plan(ISCSI_MULTIPATH)
         if is_late
         else "advisor scan --interval 10 while a sequential load runs (advisor bench --workload iometer.maxtp-r100); "
-        "multipath -ll: one group with all paths (path_grouping_policy multibus), none failed; "
-        "iscsiadm -m session -P 1",
+        "multipath -ll: one group with all paths (path_grouping_policy multibus), none failed; iscsiadm -m session -P "
+        "1",
         profile=ISCSI_MULTIPATH if is_late else None,
     )
 
@@ -439,8 +405,10 @@ def _rate(moved: int, seconds: float | None) -> str:
 _REQUESTS_SINCE_ADDED = 10_000
 _REQUESTS_IN_INTERVAL = 1_000
 
-UNEQUAL_PATHS = Rule(
+
+@rule(
     id="iscsi.unequal-paths",
+    severity="advice",
     title="The paths of a multipath map do not carry equally",
     what="Bytes by path within one priority group of each multipath map over iSCSI (/sys/block/*/stat), since the path "
     "was added or over advisor scan --interval SECONDS: a path below half or above twice an equal share, of 10,000 "
@@ -449,7 +417,8 @@ UNEQUAL_PATHS = Rule(
     helps_when="Links of the same speed, and a load that needs more than one of them.",
     hurts_when="A path was away or was added later: its counters are smaller for that alone. Look at an interval.",
     sources=(sources.OPENFILER, sources.BLOCK_STAT),
-    function=unequal_paths,
 )
-
-RULES = (NOT_LOGGED_IN, REPLACEMENT_TIMEOUT, QUEUES, SMALL_BURSTS, DIGESTS, PATH_SELECTOR, LATE_SWITCH, UNEQUAL_PATHS)
+def unequal_paths(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    arrays = {one.name: one for one in multipath.iscsi_maps(facts)}
+    loads = ((arrays[one.array], one) for one in facts.path_load if one.array in arrays)
+    return tuple(_unequal_paths(facts, *each) for each in loads if _is_unequal(facts, *each))

@@ -16,8 +16,10 @@ from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import stays_local
 from advisor.rules.lookup import LLT_FLOW_CONTROL, by_name, numbers, plan
-from advisor.rules.rule import Rule
+from advisor.rules.rule import Rule, rule
 from advisor.rules.workload import Workload
+
+ORDER = 70
 
 _PACKET_BYTES = 8192
 
@@ -44,6 +46,35 @@ def _is_case(workload: Workload) -> bool:
     return workload.mirrors_writes and (workload.is_write_heavy or (far and bool(workload.write_share)))
 
 
+def _may_write_over_llt(workload: Workload) -> bool:
+    return workload.replication != "none" and workload.write_share != 0
+
+
+def _default_unknown(reasons: list[str]) -> Finding:
+    return flow_control_default.found(
+        severity="info",
+        title="The default of LLT's high-water marks cannot be known from this host",
+        why="Whether they are raised already is not known: the default differs between releases.",
+        evidence={"detail": tuple(reasons)},
+        advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of the same "
+        "release",
+        profile=LLT_FLOW_CONTROL,
+    )
+
+
+@rule(
+    id="llt.flow-control-default",
+    severity="advice",
+    title="LLT flow control is at its default",
+    what="highwater and rporthighwater as lltconfig -F query prints them, against LLT's default: the live value where "
+    "/etc/llttab does not set it and releases ship with it (200, 1,000); 400 and 2,000 in /etc/llttab are doubled.",
+    why="While flow control holds a queue back, the replicated write waits.",
+    helps_when="Write-heavy replication over a long round trip, such as between availability zones.",
+    hurts_when="Little memory (the queue may hold highwater × 8 KiB for each peer) or latency that matters more than "
+    "throughput: a deeper queue is a longer one. No gain where flow control never sets in.",
+    sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
+    contradictions=(contradictions.LLT_DEFAULTS.id,),
+)
 def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     if facts.llt is None or (workload is not None and not _may_write_over_llt(workload)) or stays_local(facts):
         return ()
@@ -54,8 +85,8 @@ def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Findi
         return (_default_unknown(unknown),) if unknown and wanted else ()
     highest = max(values.values())
     return (
-        FLOW_CONTROL_DEFAULT.found(
-            "advice" if wanted else "info",
+        flow_control_default.found(
+            severity="advice" if wanted else "info",
             why="LLT stops taking packets when a queue reaches its high-water mark and goes on at the low one. "
             + (
                 f"{workload.subject} mirrors its writes, many or over a long round trip, which fills the queues in "
@@ -76,36 +107,6 @@ def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Findi
     )
 
 
-def _may_write_over_llt(workload: Workload) -> bool:
-    return workload.replication != "none" and workload.write_share != 0
-
-
-def _default_unknown(reasons: list[str]) -> Finding:
-    return FLOW_CONTROL_DEFAULT.found(
-        "info",
-        title="The default of LLT's high-water marks cannot be known from this host",
-        why="Whether they are raised already is not known: the default differs between releases.",
-        evidence={"detail": tuple(reasons)},
-        advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of the same "
-        "release",
-        profile=LLT_FLOW_CONTROL,
-    )
-
-
-FLOW_CONTROL_DEFAULT = Rule(
-    id="llt.flow-control-default",
-    title="LLT flow control is at its default",
-    what="highwater and rporthighwater as lltconfig -F query prints them, against LLT's default: the live value where "
-    "/etc/llttab does not set it and releases ship with it (200, 1,000); 400 and 2,000 in /etc/llttab are doubled.",
-    why="While flow control holds a queue back, the replicated write waits.",
-    helps_when="Write-heavy replication over a long round trip, such as between availability zones.",
-    hurts_when="Little memory (the queue may hold highwater × 8 KiB for each peer) or latency that matters more than "
-    "throughput: a deeper queue is a longer one. No gain where flow control never sets in.",
-    sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
-    function=flow_control_default,
-    contradictions=(contradictions.LLT_DEFAULTS.id,),
-)
-
 # the smaller must stay below the larger
 _ORDER = (
     ("lowwater", "highwater"),
@@ -120,28 +121,9 @@ def _out_of_order(values: Mapping[str, int], where: str) -> tuple[str, ...]:
     return tuple(f"{where}: {low} {values[low]} is not below {high} {values[high]}" for low, high in pairs)
 
 
-def flow_control_order(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if facts.llt is None:
-        return ()
-    at_boot = {**facts.llt.flow_control, **(facts.llt.llttab.flow if facts.llt.llttab else {})}
-    wrong = _out_of_order(facts.llt.flow_control, "live")
-    if facts.llt.llttab is not None and facts.llt.llttab.flow:
-        wrong += _out_of_order(at_boot, "/etc/llttab")
-    if not wrong:
-        return ()
-    return (
-        FLOW_CONTROL_ORDER.found(
-            "warning",
-            why="A low-water mark that is not below its high one, or an acknowledgement that is due only after the "
-            "window is full, makes LLT start and stop by turns or wait for a timer.",
-            evidence={"detail": wrong},
-            advice="lltconfig -F NAME:VALUE for the value that is wrong, and the same set-flow line in /etc/llttab",
-        ),
-    )
-
-
-FLOW_CONTROL_ORDER = Rule(
+@rule(
     id="llt.flow-control-order",
+    severity="warning",
     title="LLT flow control values contradict each other",
     what="lowwater < highwater, rportlowwater < rporthighwater, ackval < window and sws < window, live and in "
     "/etc/llttab.",
@@ -149,29 +131,33 @@ FLOW_CONTROL_ORDER = Rule(
     helps_when="Always.",
     hurts_when="Set in the wrong order the values contradict each other for a moment: raise the high mark first.",
     sources=(sources.VCS_FLOW, sources.LLTCONFIG),
-    function=flow_control_order,
 )
-
-
-def flow_control_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if facts.llt is None or facts.llt.llttab is None:
-        return ()
-    why = "lltconfig -F holds until LLT restarts; from then on /etc/llttab counts."
-    return drift(
-        FLOW_CONTROL_DRIFT, facts.llt.flow_control, facts.llt.llttab.flow, why=why, option="-F", line="set-flow"
+def flow_control_order(facts: Facts, workload: Workload | None) -> Finding | None:
+    if facts.llt is None:
+        return None
+    at_boot = {**facts.llt.flow_control, **(facts.llt.llttab.flow if facts.llt.llttab else {})}
+    wrong = _out_of_order(facts.llt.flow_control, "live")
+    if facts.llt.llttab is not None and facts.llt.llttab.flow:
+        wrong += _out_of_order(at_boot, "/etc/llttab")
+    if not wrong:
+        return None
+    return flow_control_order.found(
+        why="A low-water mark that is not below its high one, or an acknowledgement that is due only after the window "
+        "is full, makes LLT start and stop by turns or wait for a timer.",
+        evidence={"detail": wrong},
+        advice="lltconfig -F NAME:VALUE for the value that is wrong, and the same set-flow line in /etc/llttab",
     )
 
 
 def drift(
-    rule: Rule, live: Mapping[str, int], in_file: Mapping[str, int], *, why: str, option: str, line: str
+    drifted: Rule, live: Mapping[str, int], in_file: Mapping[str, int], *, why: str, option: str, line: str
 ) -> tuple[Finding, ...]:
     """What /etc/llttab says otherwise than LLT does: ``option`` of lltconfig sets it, ``line`` of llttab keeps it."""
     names = tuple(name for name in sorted(in_file) if name in live and live[name] != in_file[name])
     if not names:
         return ()
     return (
-        rule.found(
-            "advice",
+        drifted.found(
             why=why,
             evidence={
                 "names": names,
@@ -183,16 +169,23 @@ def drift(
     )
 
 
-FLOW_CONTROL_DRIFT = Rule(
+@rule(
     id="llt.flow-control-drift",
+    severity="advice",
     title="Live LLT flow control differs from /etc/llttab",
     what="What lltconfig -F query prints against the set-flow lines.",
     why="The next restart of LLT would change the behaviour of the cluster.",
     helps_when="All nodes should come back as they ran.",
     hurts_when="The live value is an experiment that is meant to end with the restart.",
     sources=(sources.LLTCONFIG, sources.WHITE_PAPER),
-    function=flow_control_drift,
 )
+def flow_control_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if facts.llt is None or facts.llt.llttab is None:
+        return ()
+    why = "lltconfig -F holds until LLT restarts; from then on /etc/llttab counts."
+    return drift(
+        flow_control_drift, facts.llt.flow_control, facts.llt.llttab.flow, why=why, option="-F", line="set-flow"
+    )
 
 
 def _networks(addresses: tuple[str, ...]) -> frozenset[str]:
@@ -226,7 +219,18 @@ def _same_broadcast(lines: Iterable[LltLink]) -> dict[str, tuple[LltLink, ...]]:
     return {broadcast: tuple(each.values()) for broadcast, each in found.items() if len(each) > 1}
 
 
-def same_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="llt.same-subnet",
+    severity="warning",
+    title="Two LLT links over UDP are in one subnet",
+    what="The subnets of the kernel links that carry LLT links of type udp and udp6; else the broadcast addresses of "
+    "their lines in /etc/llttab.",
+    why="Routing chooses one link for a subnet, whatever address LLT sends from.",
+    helps_when="Two links were set up so that one may fail.",
+    hurts_when="The change needs LLT down on the node: one node at a time.",
+    sources=(sources.VCS_UDP, sources.IP_SYSCTL),
+)
+def same_subnet(facts: Facts, workload: Workload | None) -> Finding | None:
     links = by_name(facts)
     udp = [link for link in (facts.llt.links if facts.llt else ()) if link.type in ("udp", "udp6")]
     carriers = tuple(dict.fromkeys(link.link for link in udp if link.link in links))
@@ -237,39 +241,23 @@ def same_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     doubled = {net: names for net, names in sorted(shared.items()) if len(names) > 1}
     same_broadcast = {} if doubled else _same_broadcast(udp)
     if not doubled and not same_broadcast:
-        return ()
-    return (
-        SAME_SUBNET.found(
-            "warning",
-            why="With two links in one subnet the kernel may send both links' packets out of the same one, and "
-            "either may answer for the other's address: one failure can then take both.",
-            evidence={
-                "links": tuple(dict.fromkeys(name for names in doubled.values() for name in names))
-                or tuple(link.tag for lines in same_broadcast.values() for link in lines),
-                "detail": (
-                    *(f"{net}: {', '.join(names)}" for net, names in doubled.items()),
-                    *(
-                        f"broadcast {address}: " + ", ".join(f"{link.tag} at {link.address}" for link in lines)
-                        for address, lines in same_broadcast.items()
-                    ),
+        return None
+    return same_subnet.found(
+        why="With two links in one subnet the kernel may send both links' packets out of the same one, and either may "
+        "answer for the other's address: one failure can then take both.",
+        evidence={
+            "links": tuple(dict.fromkeys(name for names in doubled.values() for name in names))
+            or tuple(link.tag for lines in same_broadcast.values() for link in lines),
+            "detail": (
+                *(f"{net}: {', '.join(names)}" for net, names in doubled.items()),
+                *(
+                    f"broadcast {address}: " + ", ".join(f"{link.tag} at {link.address}" for link in lines)
+                    for address, lines in same_broadcast.items()
                 ),
-            },
-            advice="give each LLT link a subnet of its own and name it in its link line of /etc/llttab, on every node",
-        ),
+            ),
+        },
+        advice="give each LLT link a subnet of its own and name it in its link line of /etc/llttab, on every node",
     )
-
-
-SAME_SUBNET = Rule(
-    id="llt.same-subnet",
-    title="Two LLT links over UDP are in one subnet",
-    what="The subnets of the kernel links that carry LLT links of type udp and udp6; else the broadcast addresses of "
-    "their lines in /etc/llttab.",
-    why="Routing chooses one link for a subnet, whatever address LLT sends from.",
-    helps_when="Two links were set up so that one may fail.",
-    hurts_when="The change needs LLT down on the node: one node at a time.",
-    sources=(sources.VCS_UDP, sources.IP_SYSCTL),
-    function=same_subnet,
-)
 
 
 def llt_ports(facts: Facts) -> tuple[int, ...]:
@@ -289,25 +277,6 @@ def open_ports(facts: Facts) -> tuple[int, ...]:
     return tuple(port for port in llt_ports(facts) if span[0] <= port <= span[1] and port not in reserved)
 
 
-def port_not_reserved(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    span, open_ = numbers(facts, "net.ipv4.ip_local_port_range"), open_ports(facts)
-    if not open_ or KEY not in facts.sysctl:
-        return ()
-    return (
-        PORT_NOT_RESERVED.found(
-            "advice",
-            why="The kernel hands out ports of this range to any program; one that comes first keeps an LLT link down "
-            "after a restart.",
-            evidence={
-                "ports": tuple(str(port) for port in open_),
-                "net.ipv4.ip_local_port_range": f"{span[0]} {span[1]}",
-                KEY: facts.sysctl[KEY],
-            },
-            advice=_reserve(facts, open_),
-        ),
-    )
-
-
 def _reserve(facts: Facts, ports: tuple[int, ...]) -> str:
     """The profile of the recognised configuration, which has it; else the command. The key holds the whole list, so
     those that are reserved already go into it with the new ones."""
@@ -321,15 +290,27 @@ def _reserve(facts: Facts, ports: tuple[int, ...]) -> str:
     return f"sysctl -w {KEY}={listed}; then the same in /etc/sysctl.d{note}"
 
 
-PORT_NOT_RESERVED = Rule(
+@rule(
     id="llt.port-not-reserved",
+    severity="advice",
     title="An LLT port lies in the range that the kernel hands out",
     what="The UDP and TCP ports of LLT links against ip_local_port_range and ip_local_reserved_ports.",
     why="Reserved ports are still free for a program that names them, and are not given to one that takes any.",
     helps_when="LLT restarts on a host that has been up and busy.",
     hurts_when="Never; but the key holds the whole list, so add to it.",
     sources=(sources.VCS_UDP, sources.IP_SYSCTL),
-    function=port_not_reserved,
 )
-
-RULES = (FLOW_CONTROL_DEFAULT, FLOW_CONTROL_ORDER, FLOW_CONTROL_DRIFT, SAME_SUBNET, PORT_NOT_RESERVED)
+def port_not_reserved(facts: Facts, workload: Workload | None) -> Finding | None:
+    span, open_ = numbers(facts, "net.ipv4.ip_local_port_range"), open_ports(facts)
+    if not open_ or KEY not in facts.sysctl:
+        return None
+    return port_not_reserved.found(
+        why="The kernel hands out ports of this range to any program; one that comes first keeps an LLT link down "
+        "after a restart.",
+        evidence={
+            "ports": tuple(str(port) for port in open_),
+            "net.ipv4.ip_local_port_range": f"{span[0]} {span[1]}",
+            KEY: facts.sysctl[KEY],
+        },
+        advice=_reserve(facts, open_),
+    )

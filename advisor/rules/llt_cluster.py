@@ -16,8 +16,10 @@ from advisor.rules.llt import drift
 from advisor.rules.llt_path import DATAGRAMS, private_carriers
 from advisor.rules.lookup import below, by_name, is_physical
 from advisor.rules.mtu import LLT_UDP_MTU
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 80
 
 DEFAULT_PEERINACT = 1600
 """In hundredths of a second: 16 s."""
@@ -30,9 +32,20 @@ def _timers(llt: Llt) -> Iterator[tuple[str, Mapping[str, int]]]:
         yield "/etc/llttab", {**llt.timers, **llt.llttab.timers}
 
 
-def timer_order(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="llt.timer-order",
+    severity="warning",
+    title="LLT timers contradict each other",
+    what="peertrouble and peertroublelo < peerinact, and rpeerinact between them where a link is of type rdma; live "
+    "and in /etc/llttab.",
+    why="After peertrouble LLT sends by other links, after peerinact it takes the link for dead.",
+    helps_when="Always.",
+    hurts_when="A peerinact that is raised delays failover, and must stay below the time of a reboot.",
+    sources=(sources.VCS_TIMERS,),
+)
+def timer_order(facts: Facts, workload: Workload | None) -> Finding | None:
     if facts.llt is None:
-        return ()
+        return None
     pairs = [("peertrouble", "peerinact"), ("peertroublelo", "peerinact")]
     if any(link.type == "rdma" for link in facts.llt.links):
         pairs += [("peertrouble", "rpeerinact"), ("rpeerinact", "peerinact")]
@@ -43,48 +56,30 @@ def timer_order(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         if low in values and high in values and values[low] >= values[high]
     )
     if not wrong:
-        return ()
-    return (
-        TIMER_ORDER.found(
-            "warning",
-            why="A link is then given up before LLT has called it troubled and tried the other links.",
-            evidence={"detail": wrong},
-            advice="lltconfig -T NAME:VALUE for the value that is wrong, and the same set-timer line in /etc/llttab, "
-            "on every node",
-        ),
+        return None
+    return timer_order.found(
+        why="A link is then given up before LLT has called it troubled and tried the other links.",
+        evidence={"detail": wrong},
+        advice="lltconfig -T NAME:VALUE for the value that is wrong, and the same set-timer line in /etc/llttab, on "
+        "every node",
     )
 
 
-TIMER_ORDER = Rule(
-    id="llt.timer-order",
-    title="LLT timers contradict each other",
-    what="peertrouble and peertroublelo < peerinact, and rpeerinact between them where a link is of type rdma; live "
-    "and in /etc/llttab.",
-    why="After peertrouble LLT sends by other links, after peerinact it takes the link for dead.",
-    helps_when="Always.",
-    hurts_when="A peerinact that is raised delays failover, and must stay below the time of a reboot.",
-    sources=(sources.VCS_TIMERS,),
-    function=timer_order,
-)
-
-
-def timer_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if facts.llt is None or facts.llt.llttab is None:
-        return ()
-    why = "lltconfig -T holds until LLT restarts; a set-timer line counts only from then on."
-    return drift(TIMER_DRIFT, facts.llt.timers, facts.llt.llttab.timers, why=why, option="-T", line="set-timer")
-
-
-TIMER_DRIFT = Rule(
+@rule(
     id="llt.timer-drift",
+    severity="advice",
     title="Live LLT timers differ from /etc/llttab",
     what="What lltconfig -T query prints against the set-timer lines.",
     why="The next restart of LLT would change when the cluster takes a node for dead.",
     helps_when="All nodes should come back as they ran.",
     hurts_when="The live value is meant for a repair of cables or switches, and is to end with it.",
     sources=(sources.VCS_TIMERS, sources.LLTCONFIG),
-    function=timer_drift,
 )
+def timer_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if facts.llt is None or facts.llt.llttab is None:
+        return ()
+    why = "lltconfig -T holds until LLT restarts; a set-timer line counts only from then on."
+    return drift(timer_drift, facts.llt.timers, facts.llt.llttab.timers, why=why, option="-T", line="set-timer")
 
 
 def _is_far(facts: Facts, workload: Workload | None) -> bool:
@@ -94,24 +89,9 @@ def _is_far(facts: Facts, workload: Workload | None) -> bool:
     return workload is not None and (workload.rtt_seconds or 0) > LONG_ROUND_TRIP_SECONDS
 
 
-def peerinact_short(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    value = facts.llt.timers.get("peerinact") if facts.llt else None
-    if value is None or value >= DEFAULT_PEERINACT or not _is_far(facts, workload):
-        return ()
-    return (
-        PEERINACT_SHORT.found(
-            "advice",
-            why=f"Somebody lowered peerinact to {value / 100:g} s, and the peers are a long round trip away. A pause "
-            "of that length on the path, or of the hypervisor, makes the nodes take each other for dead.",
-            evidence={"peerinact": value, "default": DEFAULT_PEERINACT},
-            advice=f"lltconfig -T peerinact:{DEFAULT_PEERINACT}; then set-timer peerinact:{DEFAULT_PEERINACT} in "
-            "/etc/llttab, on every node",
-        ),
-    )
-
-
-PEERINACT_SHORT = Rule(
+@rule(
     id="llt.peerinact-short",
+    severity="advice",
     title="LLT gives up a far peer sooner than by default",
     what="peerinact below its default of 16 s, with a declared round trip above 0.5 ms or a cluster recognised to span "
     "zones.",
@@ -119,31 +99,23 @@ PEERINACT_SHORT = Rule(
     helps_when="Peers in another zone, shared links, virtual machines that pause.",
     hurts_when="Failover takes as long as peerinact; it must stay below the time of a reboot.",
     sources=(sources.VCS_TIMERS,),
-    function=peerinact_short,
 )
-
-
-def single_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    links = facts.llt.links if facts.llt else ()
-    is_alone = facts.infoscale is not None and facts.infoscale.signs.is_cluster is False
-    if len(links) != 1 or is_alone:
-        return ()
-    (link,) = links
-    is_tcp = link.type == "tcp"
-    return (
-        SINGLE_LINK.found(
-            "info" if is_tcp else "advice",
-            why="When it fails, the nodes cannot tell a dead link from a dead peer."
-            + (" The white paper's cluster over TCP has a single one as well." if is_tcp else ""),
-            evidence={"links": (link.link or link.device,), "tag": link.tag, "type": link.type},
-            advice="a second link line in /etc/llttab over another device and subnet, on every node; over a public "
-            "network as link-lowpri",
-        ),
+def peerinact_short(facts: Facts, workload: Workload | None) -> Finding | None:
+    value = facts.llt.timers.get("peerinact") if facts.llt else None
+    if value is None or value >= DEFAULT_PEERINACT or not _is_far(facts, workload):
+        return None
+    return peerinact_short.found(
+        why=f"Somebody lowered peerinact to {value / 100:g} s, and the peers are a long round trip away. A pause of "
+        "that length on the path, or of the hypervisor, makes the nodes take each other for dead.",
+        evidence={"peerinact": value, "default": DEFAULT_PEERINACT},
+        advice=f"lltconfig -T peerinact:{DEFAULT_PEERINACT}; then set-timer peerinact:{DEFAULT_PEERINACT} in "
+        "/etc/llttab, on every node",
     )
 
 
-SINGLE_LINK = Rule(
+@rule(
     id="llt.single-link",
+    severity="advice",
     title="LLT has a single link",
     what="The link and link-lowpri lines of /etc/llttab.",
     why="VCS wants two private links that fail independently; with one that is left it declares jeopardy and will not "
@@ -151,11 +123,35 @@ SINGLE_LINK = Rule(
     helps_when="The cluster is to survive a failed link.",
     hurts_when="The second link shares cable, card or subnet with the first: then it adds nothing.",
     sources=(sources.VCS_LINKS, sources.WHITE_PAPER),
-    function=single_link,
 )
+def single_link(facts: Facts, workload: Workload | None) -> Finding | None:
+    links = facts.llt.links if facts.llt else ()
+    is_alone = facts.infoscale is not None and facts.infoscale.signs.is_cluster is False
+    if len(links) != 1 or is_alone:
+        return None
+    (link,) = links
+    is_tcp = link.type == "tcp"
+    return single_link.found(
+        severity="info" if is_tcp else "advice",
+        why="When it fails, the nodes cannot tell a dead link from a dead peer."
+        + (" The white paper's cluster over TCP has a single one as well." if is_tcp else ""),
+        evidence={"links": (link.link or link.device,), "tag": link.tag, "type": link.type},
+        advice="a second link line in /etc/llttab over another device and subnet, on every node; over a public network "
+        "as link-lowpri",
+    )
 
 
-def links_on_one_port(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="llt.links-on-one-port",
+    severity="warning",
+    title="Two LLT links rest on the same port",
+    what="The physical links below the kernel links that carry LLT: the same one, VLANs on it, or one bond for both.",
+    why="VCS counts them as two ways to the peer, and they are one.",
+    helps_when="Two links were set up so that one may fail, or to share the load.",
+    hurts_when="The change needs LLT down on the node: one node at a time.",
+    sources=(sources.VCS_LINKS, sources.WHITE_PAPER),
+)
+def links_on_one_port(facts: Facts, workload: Workload | None) -> Finding | None:
     links = by_name(facts)
     carried: dict[tuple[str, ...], list[str]] = {}
     for one in facts.llt.links if facts.llt else ():
@@ -164,30 +160,15 @@ def links_on_one_port(facts: Facts, workload: Workload | None) -> tuple[Finding,
             carried.setdefault(roots or (one.link,), []).append(f"{one.tag} over {one.link}")
     shared = {ports: names for ports, names in carried.items() if len(names) > 1}
     if not shared:
-        return ()
-    return (
-        LINKS_ON_ONE_PORT.found(
-            "warning",
-            why="The failure of one port, cable or card takes these LLT links together, and they share its bandwidth.",
-            evidence={
-                "links": tuple(sorted({name for ports in shared for name in ports})),
-                "detail": tuple(f"{', '.join(ports)}: {'; '.join(names)}" for ports, names in shared.items()),
-            },
-            advice="move one of them to another port and subnet: its link line in /etc/llttab, on every node",
-        ),
+        return None
+    return links_on_one_port.found(
+        why="The failure of one port, cable or card takes these LLT links together, and they share its bandwidth.",
+        evidence={
+            "links": tuple(sorted({name for ports in shared for name in ports})),
+            "detail": tuple(f"{', '.join(ports)}: {'; '.join(names)}" for ports, names in shared.items()),
+        },
+        advice="move one of them to another port and subnet: its link line in /etc/llttab, on every node",
     )
-
-
-LINKS_ON_ONE_PORT = Rule(
-    id="llt.links-on-one-port",
-    title="Two LLT links rest on the same port",
-    what="The physical links below the kernel links that carry LLT: the same one, VLANs on it, or one bond for both.",
-    why="VCS counts them as two ways to the peer, and they are one.",
-    helps_when="Two links were set up so that one may fail, or to share the load.",
-    hurts_when="The change needs LLT down on the node: one node at a time.",
-    sources=(sources.VCS_LINKS, sources.WHITE_PAPER),
-    function=links_on_one_port,
-)
 
 
 def _packet_bytes(llt: Llt) -> int:
@@ -208,44 +189,39 @@ def queue_bytes(highwater: int, rporthighwater: int, packet_bytes: int, peers: i
     return (highwater * peers + rporthighwater) * packet_bytes
 
 
-def queue_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    available = facts.memory.available_bytes
-    if facts.llt is None or not available or "highwater" not in facts.llt.flow_control:
-        return ()
-    flow = facts.llt.flow_control
-    packet, peers = _packet_bytes(facts.llt), _peers(facts)
-    need = queue_bytes(flow["highwater"], flow.get("rporthighwater", 0), packet, peers)
-    if need <= _MEMORY_SHARE * available:
-        return ()
-    return (
-        QUEUE_MEMORY.found(
-            "warning",
-            why=f"Full queues to {peers} peer{'' if peers == 1 else 's'} hold {need:,} bytes, "
-            f"{need / available:.0%} of the memory that is available.",
-            evidence={
-                "highwater": flow["highwater"],
-                "rporthighwater": flow.get("rporthighwater"),
-                "packet_bytes": packet,
-                "peers": peers,
-                "needed_bytes": need,
-                "available_bytes": available,
-            },
-            advice="lltconfig -F highwater:VALUE and rporthighwater:VALUE with less, above the low-water marks, and "
-            "the same set-flow lines in /etc/llttab",
-        ),
-    )
-
-
-QUEUE_MEMORY = Rule(
+@rule(
     id="llt.queue-memory",
+    severity="warning",
     title="LLT's queues may take more memory than the host can spare",
     what="(highwater × peers + rporthighwater) × the packet size, against 5 % of the available memory.",
     why="The white paper's condition for larger marks: the queue must not exceed the memory that there is.",
     helps_when="Little memory, or many nodes.",
     hurts_when="Lower marks stop the senders earlier.",
     sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
-    function=queue_memory,
 )
+def queue_memory(facts: Facts, workload: Workload | None) -> Finding | None:
+    available = facts.memory.available_bytes
+    if facts.llt is None or not available or "highwater" not in facts.llt.flow_control:
+        return None
+    flow = facts.llt.flow_control
+    packet, peers = _packet_bytes(facts.llt), _peers(facts)
+    need = queue_bytes(flow["highwater"], flow.get("rporthighwater", 0), packet, peers)
+    if need <= _MEMORY_SHARE * available:
+        return None
+    return queue_memory.found(
+        why=f"Full queues to {peers} peer{'' if peers == 1 else 's'} hold {need:,} bytes, {need / available:.0%} of "
+        "the memory that is available.",
+        evidence={
+            "highwater": flow["highwater"],
+            "rporthighwater": flow.get("rporthighwater"),
+            "packet_bytes": packet,
+            "peers": peers,
+            "needed_bytes": need,
+            "available_bytes": available,
+        },
+        advice="lltconfig -F highwater:VALUE and rporthighwater:VALUE with less, above the low-water marks, and the "
+        "same set-flow lines in /etc/llttab",
+    )
 
 
 def window_bytes_per_second(window: int, packet_bytes: int, rtt_seconds: float) -> float:
@@ -253,47 +229,41 @@ def window_bytes_per_second(window: int, packet_bytes: int, rtt_seconds: float) 
     return window * packet_bytes / rtt_seconds
 
 
-def window_below_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    rtt = workload.rtt_seconds if workload else None
-    if facts.llt is None or rtt is None or workload is None or not workload.mirrors_writes:
-        return ()
-    links = by_name(facts)
-    carriers = [links[name] for name in private_carriers(facts, *DATAGRAMS) if name in links]
-    speed = max((link.speed_mbps for link in carriers if link.speed_mbps), default=None)
-    window, packet = facts.llt.flow_control.get("window", LLT_WINDOW), _packet_bytes(facts.llt)
-    if speed is None or window * packet >= (flight := bandwidth_delay_bytes(speed, rtt)):
-        return ()
-    rate = window_bytes_per_second(window, packet, rtt)
-    return (
-        WINDOW_BELOW_PATH.found(
-            "info",
-            why=f"{window} packets of {packet:,} bytes in a round trip of {rtt * 1e3:g} ms are {rate / 1e6:,.0f} MB/s; "
-            f"the fastest link carries {speed / 8:,.0f}. That one window counts for all that goes to a peer is "
-            "inferred.",
-            evidence={
-                "links": tuple(link.name for link in carriers),
-                "window": window,
-                "packet_bytes": packet,
-                "rtt_seconds": rtt,
-                "window_mb_per_second": round(rate / 1e6),
-                "in_flight_bytes": flight,
-            },
-            advice="measure before changing it: advisor bench on the mirrored volume. Then lltconfig -F window:VALUE, "
-            "on every node, with a receive buffer that holds as many packets",
-        ),
-    )
-
-
-WINDOW_BELOW_PATH = Rule(
+@rule(
     id="llt.window-below-path",
+    severity="info",
     title="LLT's window is smaller than what the path holds in a round trip",
     what="window × packet size against the speed of the fastest link under LLT × the declared round trip.",
     why="LLT sends no more than a window of packets before the peer has acknowledged some.",
     helps_when="Mirrored writes in large blocks over a long round trip.",
     hurts_when="The window outgrows the receiver's socket buffer: what does not fit is dropped and sent again.",
     sources=(sources.VCS_FLOW, sources.RFC_BDP),
-    function=window_below_path,
 )
+def window_below_path(facts: Facts, workload: Workload | None) -> Finding | None:
+    rtt = workload.rtt_seconds if workload else None
+    if facts.llt is None or rtt is None or workload is None or not workload.mirrors_writes:
+        return None
+    links = by_name(facts)
+    carriers = [links[name] for name in private_carriers(facts, *DATAGRAMS) if name in links]
+    speed = max((link.speed_mbps for link in carriers if link.speed_mbps), default=None)
+    window, packet = facts.llt.flow_control.get("window", LLT_WINDOW), _packet_bytes(facts.llt)
+    if speed is None or window * packet >= (flight := bandwidth_delay_bytes(speed, rtt)):
+        return None
+    rate = window_bytes_per_second(window, packet, rtt)
+    return window_below_path.found(
+        why=f"{window} packets of {packet:,} bytes in a round trip of {rtt * 1e3:g} ms are {rate / 1e6:,.0f} MB/s; the "
+        f"fastest link carries {speed / 8:,.0f}. That one window counts for all that goes to a peer is inferred.",
+        evidence={
+            "links": tuple(link.name for link in carriers),
+            "window": window,
+            "packet_bytes": packet,
+            "rtt_seconds": rtt,
+            "window_mb_per_second": round(rate / 1e6),
+            "in_flight_bytes": flight,
+        },
+        advice="measure before changing it: advisor bench on the mirrored volume. Then lltconfig -F window:VALUE, on "
+        "every node, with a receive buffer that holds as many packets",
+    )
 
 
 def _outside(facts: Facts) -> tuple[str, ...]:
@@ -315,43 +285,27 @@ def _outside(facts: Facts) -> tuple[str, ...]:
     return tuple(found)
 
 
-def broadcast_over_router(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    outside = _outside(facts)
-    if not outside or facts.llt is None or facts.llt.llttab is None:
-        return ()
-    missing = tuple(name for name in ("set-bcasthb", "set-arp") if f"{name} 0" not in facts.llt.llttab.other)
-    if not missing:
-        return ()
-    lines = " and ".join(f"{name} 0" for name in missing)
-    return (
-        BROADCAST_OVER_ROUTER.found(
-            "advice",
-            why="A router passes no broadcast on, so LLT's broadcast heartbeats and address requests reach nobody "
-            "behind it.",
-            evidence={"peers": outside, "missing": tuple(f"{name} 0" for name in missing)},
-            advice=f"{lines} in /etc/llttab on every node, then restart LLT, one node at a time",
-        ),
-    )
-
-
-BROADCAST_OVER_ROUTER = Rule(
+@rule(
     id="llt.broadcast-over-router",
+    severity="advice",
     title="LLT relies on broadcasts to peers behind a router",
     what="set-addr peers outside this host's own subnets, against set-bcasthb and set-arp in /etc/llttab.",
     why="Links that cross routers need the peers' addresses written down, and broadcasts off.",
     helps_when="Nodes in different subnets, as across the zones of a cloud.",
     hurts_when="A node without its set-addr lines is then not found: all nodes need all of them.",
     sources=(sources.VCS_UDP,),
-    function=broadcast_over_router,
 )
-
-RULES = (
-    TIMER_ORDER,
-    TIMER_DRIFT,
-    PEERINACT_SHORT,
-    SINGLE_LINK,
-    LINKS_ON_ONE_PORT,
-    QUEUE_MEMORY,
-    WINDOW_BELOW_PATH,
-    BROADCAST_OVER_ROUTER,
-)
+def broadcast_over_router(facts: Facts, workload: Workload | None) -> Finding | None:
+    outside = _outside(facts)
+    if not outside or facts.llt is None or facts.llt.llttab is None:
+        return None
+    missing = tuple(name for name in ("set-bcasthb", "set-arp") if f"{name} 0" not in facts.llt.llttab.other)
+    if not missing:
+        return None
+    lines = " and ".join(f"{name} 0" for name in missing)
+    return broadcast_over_router.found(
+        why="A router passes no broadcast on, so LLT's broadcast heartbeats and address requests reach nobody behind "
+        "it.",
+        evidence={"peers": outside, "missing": tuple(f"{name} 0" for name in missing)},
+        advice=f"{lines} in /etc/llttab on every node, then restart LLT, one node at a time",
+    )

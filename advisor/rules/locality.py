@@ -24,9 +24,11 @@ from advisor.rules.lookup import (
     node_of_cpu,
     nodes_below,
 )
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import Workload
+
+ORDER = 110
 
 _FAST_MBPS = 10_000
 _VERY_FAST_MBPS = 25_000
@@ -34,17 +36,10 @@ _SYSTEM_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/usr", "/var", "[SWAP]"}
 _MANY_VECTORS = 4
 
 
-def bond_spans_nodes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    links = by_name(facts)
-    bonds = tuple(link for link in facts.links if link.kind in ("bond", "team") and len(nodes_below(link, links)) > 1)
-    return tuple(_spanning_bond(bond, links) for bond in bonds)
-
-
 def _spanning_bond(bond: Link, links: Mapping[str, Link]) -> Finding:
     known = (port for port in below(bond.name, links) if port.numa_node is not None and port.name != bond.name)
     ports = tuple(sorted(known, key=lambda port: port.name))
-    return BOND_SPANS_NODES.found(
-        "advice",
+    return bond_spans_nodes.found(
         title=f"Ports of {bond.kind} {bond.name} are on different NUMA nodes",
         why="A program on one node sends and receives part of its traffic through the other node's memory, whichever "
         "node it is pinned to.",
@@ -57,8 +52,9 @@ def _spanning_bond(bond: Link, links: Mapping[str, Link]) -> Finding:
     )
 
 
-BOND_SPANS_NODES = Rule(
+@rule(
     id="numa.bond-spans-nodes",
+    severity="advice",
     title="Ports of one bond are on different NUMA nodes",
     what="The nodes of the physical links under each bond or team.",
     why="A bond spreads flows over its ports by a hash that knows nothing of nodes.",
@@ -66,8 +62,11 @@ BOND_SPANS_NODES = Rule(
     hurts_when="The bond is there to survive the loss of a card or a socket: then two cards are worth more than "
     "locality.",
     sources=(sources.DELL_BEEGFS, sources.BONDING),
-    function=bond_spans_nodes,
 )
+def bond_spans_nodes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    bonds = tuple(link for link in facts.links if link.kind in ("bond", "team") and len(nodes_below(link, links)) > 1)
+    return tuple(_spanning_bond(bond, links) for bond in bonds)
 
 
 def data_links(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
@@ -105,40 +104,13 @@ def data_disks(facts: Facts) -> tuple[Disk, ...]:
     )
 
 
-def links_far_from_disks(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    links = by_name(facts)
-    near = tuple(link for link in data_links(facts, links) if link.numa_node is not None)
-    disks = data_disks(facts)
-    link_nodes = {link.numa_node for link in near}
-    disk_nodes = {disk.numa_node for disk in disks}
-    if not link_nodes or not disk_nodes or link_nodes & disk_nodes:
-        return ()
-    known = bool(llt_links(facts)) or bool(crosses_network(facts, workload))
-    return (
-        LINKS_FAR_FROM_DISKS.found(
-            "advice" if known else "info",
-            why=f"What goes from the network to the disks crosses between nodes: the links are on node "
-            f"{_listed(link_nodes)}, the disks on node {_listed(disk_nodes)}."
-            + ("" if known else " Whether these links serve these disks cannot be told from here."),
-            evidence={
-                "links": tuple(link.name for link in near),
-                "disks": tuple(disk.name for disk in disks),
-                "link_nodes": tuple(map(str, sorted(node for node in link_nodes if node is not None))),
-                "disk_nodes": tuple(map(str, sorted(node for node in disk_nodes if node is not None))),
-            },
-            advice="move the card to a slot of the disks' node, or run the service on the node of its disks and accept "
-            "the remote link",
-            intent=not known,
-        ),
-    )
-
-
 def _listed(nodes: Iterable[int | None]) -> str:
     return ", ".join(str(node) for node in sorted(node for node in nodes if node is not None))
 
 
-LINKS_FAR_FROM_DISKS = Rule(
+@rule(
     id="numa.links-far-from-disks",
+    severity="advice",
     title="The data links and the disks are on different NUMA nodes",
     what="The nodes of LLT's links (or, without LLT, of links of 10 Gbit/s and more that carry no default route) "
     "against the nodes of the disks that hold no system mount.",
@@ -146,8 +118,31 @@ LINKS_FAR_FROM_DISKS = Rule(
     helps_when="Throughput near the links' or the drives' limit; the penalty is 10 per cent and more.",
     hurts_when="The move costs downtime and another card its slot; on a lightly loaded host it gains nothing.",
     sources=(sources.DELL_BEEGFS, sources.PCI_SYSFS),
-    function=links_far_from_disks,
 )
+def links_far_from_disks(facts: Facts, workload: Workload | None) -> Finding | None:
+    links = by_name(facts)
+    near = tuple(link for link in data_links(facts, links) if link.numa_node is not None)
+    disks = data_disks(facts)
+    link_nodes = {link.numa_node for link in near}
+    disk_nodes = {disk.numa_node for disk in disks}
+    if not link_nodes or not disk_nodes or link_nodes & disk_nodes:
+        return None
+    known = bool(llt_links(facts)) or bool(crosses_network(facts, workload))
+    return links_far_from_disks.found(
+        severity="advice" if known else "info",
+        why="What goes from the network to the disks crosses between nodes: the links are on node "
+        f"{_listed(link_nodes)}, the disks on node {_listed(disk_nodes)}."
+        + ("" if known else " Whether these links serve these disks cannot be told from here."),
+        evidence={
+            "links": tuple(link.name for link in near),
+            "disks": tuple(disk.name for disk in disks),
+            "link_nodes": tuple(map(str, sorted(node for node in link_nodes if node is not None))),
+            "disk_nodes": tuple(map(str, sorted(node for node in disk_nodes if node is not None))),
+        },
+        advice="move the card to a slot of the disks' node, or run the service on the node of its disks and accept the "
+        "remote link",
+        intent=not known,
+    )
 
 
 def _movable(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tuple[tuple[Irq, frozenset[int]], ...]:
@@ -156,25 +151,10 @@ def _movable(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tuple[tu
     return tuple((irq, cpus) for irq in irqs if irq.managed is not True and (cpus := ids(irq.effective)))
 
 
-def irqs_far_from_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    by_number, home = {irq.number: irq for irq in facts.irqs}, node_of_cpu(facts)
-    found = []
-    for link in facts.links:
-        if not has_several_nodes(facts) or not is_physical(link) or link.numa_node is None or not is_up(link):
-            continue
-        irqs = _movable(facts, link, by_number)
-        far = tuple(
-            irq for irq, cpus in irqs if not any(home.get(cpu, link.numa_node) == link.numa_node for cpu in cpus)
-        )
-        if far:
-            found.append((link, len(irqs), far))
-    return (_far_irqs(found),) if found else ()
-
-
 def _far_irqs(found: list[tuple[Link, int, tuple[Irq, ...]]]) -> Finding:
     mostly = any(2 * len(far) > total and (link.speed_mbps or 0) >= _FAST_MBPS for link, total, far in found)
-    return IRQS_FAR_FROM_LINK.found(
-        "advice" if mostly else "info",
+    return irqs_far_from_link.found(
+        severity="advice" if mostly else "info",
         why="Their packets are handled by CPUs of another node, so each is fetched over the interconnect.",
         evidence={
             "links": tuple(link.name for link, _, _ in found),
@@ -190,21 +170,44 @@ def _far_irqs(found: list[tuple[Link, int, tuple[Irq, ...]]]) -> Finding:
     )
 
 
-IRQS_FAR_FROM_LINK = Rule(
+@rule(
     id="numa.irqs-far-from-link",
+    severity="advice",
     title="Interrupts of links run on another NUMA node",
-    what="Where each link's interrupts take effect against the link's own node; those that the kernel manages are "
-    "left out.",
+    what="Where each link's interrupts take effect against the link's own node; those that the kernel manages are left "
+    "out.",
     why="The card writes packets into its own node's memory and the CPU that handles them should be near.",
     helps_when="Links of 10 Gbit/s and more, above all where the service runs on that node too.",
     hurts_when="The service is pinned to the other node: then near the service may be better. irqbalance overwrites "
     "masks set by hand unless told not to.",
     sources=(sources.SCALING, sources.DELL_BEEGFS),
-    function=irqs_far_from_link,
 )
+def irqs_far_from_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    by_number, home = {irq.number: irq for irq in facts.irqs}, node_of_cpu(facts)
+    found = []
+    for link in facts.links:
+        if not has_several_nodes(facts) or not is_physical(link) or link.numa_node is None or not is_up(link):
+            continue
+        irqs = _movable(facts, link, by_number)
+        far = tuple(
+            irq for irq, cpus in irqs if not any(home.get(cpu, link.numa_node) == link.numa_node for cpu in cpus)
+        )
+        if far:
+            found.append((link, len(irqs), far))
+    return (_far_irqs(found),) if found else ()
 
 
-def irqs_on_one_cpu(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="irqs.on-one-cpu",
+    severity="advice",
+    title="All interrupts of a link run on one CPU",
+    what="Links with four interrupts and more, all of which take effect on the same single CPU.",
+    why="A queue is only worth its own CPU; without irqbalance the kernel may leave all on the first.",
+    helps_when="The CPU is busy in softirq, or packets are dropped.",
+    hurts_when="The CPU was set apart for it on purpose.",
+    sources=(sources.SCALING, sources.ENA),
+)
+def irqs_on_one_cpu(facts: Facts, workload: Workload | None) -> Finding | None:
     by_number = {irq.number: irq for irq in facts.irqs}
     found = []
     for link in facts.links:
@@ -216,55 +219,33 @@ def irqs_on_one_cpu(facts: Facts, workload: Workload | None) -> tuple[Finding, .
         if len(irqs) >= _MANY_VECTORS and count == len(irqs) and (facts.cpu.threads or 1) > 1:
             found.append((link.name, cpu, count))
     if not found:
-        return ()
-    return (
-        IRQS_ON_ONE_CPU.found(
-            "advice",
-            why="The link has several queues, but one CPU handles them all.",
-            evidence={
-                "links": tuple(name for name, _, _ in found),
-                "detail": tuple(f"{name}: all {count} interrupts on CPU {cpu}" for name, cpu, count in found),
-            },
-            advice="systemctl enable --now irqbalance, or spread /proc/irq/N/smp_affinity_list over the link's node",
-        ),
+        return None
+    return irqs_on_one_cpu.found(
+        why="The link has several queues, but one CPU handles them all.",
+        evidence={
+            "links": tuple(name for name, _, _ in found),
+            "detail": tuple(f"{name}: all {count} interrupts on CPU {cpu}" for name, cpu, count in found),
+        },
+        advice="systemctl enable --now irqbalance, or spread /proc/irq/N/smp_affinity_list over the link's node",
     )
 
 
-IRQS_ON_ONE_CPU = Rule(
-    id="irqs.on-one-cpu",
-    title="All interrupts of a link run on one CPU",
-    what="Links with four interrupts and more, all of which take effect on the same single CPU.",
-    why="A queue is only worth its own CPU; without irqbalance the kernel may leave all on the first.",
-    helps_when="The CPU is busy in softirq, or packets are dropped.",
-    hurts_when="The CPU was set apart for it on purpose.",
-    sources=(sources.SCALING, sources.ENA),
-    function=irqs_on_one_cpu,
-)
-
-
-def node_without_memory(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    bare = tuple(str(node.id) for node in facts.numa.nodes if node.cpus and node.memory_bytes == 0)
-    if not bare or not has_several_nodes(facts):
-        return ()
-    return (
-        NODE_WITHOUT_MEMORY.found(
-            "warning",
-            why=f"Everything that runs on node {', '.join(bare)} has its memory on another node.",
-            evidence={"nodes": bare},
-            advice="populate the memory channels of that socket, or check the firmware's node setting",
-        ),
-    )
-
-
-NODE_WITHOUT_MEMORY = Rule(
+@rule(
     id="numa.node-without-memory",
+    severity="warning",
     title="A NUMA node has CPUs but no memory",
     what="MemTotal of each online node that has CPUs.",
     why="Memory is taken from the nearest node that has some, over the interconnect.",
     helps_when="Always where bandwidth counts.",
     hurts_when="The firmware splits sockets into more nodes than memory channels are populated, on purpose.",
     sources=(sources.SYSCTL_KERNEL,),
-    function=node_without_memory,
 )
-
-RULES = (BOND_SPANS_NODES, LINKS_FAR_FROM_DISKS, IRQS_FAR_FROM_LINK, IRQS_ON_ONE_CPU, NODE_WITHOUT_MEMORY)
+def node_without_memory(facts: Facts, workload: Workload | None) -> Finding | None:
+    bare = tuple(str(node.id) for node in facts.numa.nodes if node.cpus and node.memory_bytes == 0)
+    if not bare or not has_several_nodes(facts):
+        return None
+    return node_without_memory.found(
+        why=f"Everything that runs on node {', '.join(bare)} has its memory on another node.",
+        evidence={"nodes": bare},
+        advice="populate the memory channels of that socket, or check the firmware's node setting",
+    )

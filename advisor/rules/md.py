@@ -10,8 +10,10 @@ from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import count
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 170
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _PARITY = frozenset({"raid4", "raid5", "raid6"})
@@ -39,17 +41,6 @@ def _write(array: Array, name: str, value: int | str) -> str:
     return f"echo {value} > /sys/block/{shlex.quote(array.device)}/md/{name}"
 
 
-def small_cache(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if workload is None or not workload.is_sequential or not workload.is_write_heavy:
-        return ()
-    wanted = ((array, _cache_that_fits(facts, array)) for array in _of_md(facts, _PARITY))
-    return tuple(
-        _small_cache(facts, array, entries, now)
-        for array, entries in wanted
-        if entries is not None and (now := _attribute(array, "stripe_cache_size")) is not None and now < entries
-    )
-
-
 def _cache_bytes(facts: Facts, array: Array, entries: int) -> int:
     # An entry holds a page of each member (kernel: admin-guide/md, stripe_cache_size).
     disks = _attribute(array, "raid_disks") or len(array.members)
@@ -65,8 +56,7 @@ def _cache_that_fits(facts: Facts, array: Array) -> int | None:
 
 def _small_cache(facts: Facts, array: Array, entries: int, now: int) -> Finding:
     cost = _cache_bytes(facts, array, entries)
-    return SMALL_CACHE.found(
-        "advice",
+    return small_cache.found(
         title=f"{array.name} has a stripe cache of {now} entries",
         why="Streams of writes fill whole stripes only if enough of them fit into the cache until they are whole; the "
         "rest is read back for the parity.",
@@ -82,8 +72,9 @@ def _small_cache(facts: Facts, array: Array, entries: int, now: int) -> Finding:
     )
 
 
-SMALL_CACHE = Rule(
+@rule(
     id="md.stripe-cache-small",
+    severity="advice",
     title="A parity array has a small stripe cache for streams of writes",
     what="stripe_cache_size of md arrays of level 4 to 6, for a declared workload of sequential writes.",
     why="The cache is where md gathers the chunks of a stripe before it computes the parity.",
@@ -91,11 +82,31 @@ SMALL_CACHE = Rule(
     hurts_when="It takes a page for each entry and member, which nobody else can use. Small random writes gain "
     "nothing.",
     sources=(sources.MD,),
-    function=small_cache,
 )
+def small_cache(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if workload is None or not workload.is_sequential or not workload.is_write_heavy:
+        return ()
+    wanted = ((array, _cache_that_fits(facts, array)) for array in _of_md(facts, _PARITY))
+    return tuple(
+        _small_cache(facts, array, entries, now)
+        for array, entries in wanted
+        if entries is not None and (now := _attribute(array, "stripe_cache_size")) is not None and now < entries
+    )
 
 
-def one_thread(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="md.one-parity-thread",
+    severity="advice",
+    title="One thread computes the parity of NVMe drives",
+    what="group_thread_cnt 0 of md arrays of level 4 to 6 whose members are all NVMe, on hosts of eight cores and "
+    "more.",
+    why="group_thread_cnt is how many threads of each node share the work of stripes. The kernel's md document does "
+    "not tell of it: the figure is practice, so measure it with advisor prove or fio.",
+    helps_when="Writes to several NVMe drives at once.",
+    hurts_when="The threads take CPUs from the service; few writes gain nothing.",
+    sources=(sources.MD, sources.PRACTICE),
+)
+def one_thread(facts: Facts, workload: Workload | None) -> Finding | None:
     found = tuple(
         array
         for array in _of_md(facts, _PARITY)
@@ -104,35 +115,40 @@ def one_thread(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         and all(disk.startswith("nvme") for disk in array.disks)
     )
     if not found or (facts.cpu.cores or 0) < 2 * _THREADS:
-        return ()
+        return None
     declared = workload is not None and workload.is_write_heavy
-    return (
-        ONE_THREAD.found(
-            "advice" if declared else "info",
-            why="One thread of the kernel computes the parity of all writes; NVMe drives take more than it gives.",
-            evidence={"arrays": tuple(array.name for array in found), "group_thread_cnt": 0},
-            advice="; ".join(_write(array, "group_thread_cnt", _THREADS) for array in found)
-            + ", where top shows its thread (md0_raid5 and the like) near 100 % of a CPU",
-            intent=not declared,
-        ),
+    return one_thread.found(
+        severity="advice" if declared else "info",
+        why="One thread of the kernel computes the parity of all writes; NVMe drives take more than it gives.",
+        evidence={"arrays": tuple(array.name for array in found), "group_thread_cnt": 0},
+        advice="; ".join(_write(array, "group_thread_cnt", _THREADS) for array in found)
+        + ", where top shows its thread (md0_raid5 and the like) near 100 % of a CPU",
+        intent=not declared,
     )
 
 
-ONE_THREAD = Rule(
-    id="md.one-parity-thread",
-    title="One thread computes the parity of NVMe drives",
-    what="group_thread_cnt 0 of md arrays of level 4 to 6 whose members are all NVMe, on hosts of eight cores and "
-    "more.",
-    why="group_thread_cnt is how many threads of each node share the work of stripes. The kernel's md document does "
-    "not "
-    "tell of it: the figure is practice, so measure it with advisor prove or fio.",
-    helps_when="Writes to several NVMe drives at once.",
-    hurts_when="The threads take CPUs from the service; few writes gain nothing.",
-    sources=(sources.MD, sources.PRACTICE),
-    function=one_thread,
+def _rebuild_limited(array: Array, speed: int, most: int) -> Finding:
+    return rebuild_limited.found(
+        title=f"The rebuild of {array.name} runs at its limit",
+        why=f"It runs at {speed // _KIB:,} MiB/s, and md lets it have {most // _KIB:,} MiB/s; until it is done, the "
+        "loss of another member may lose data.",
+        evidence={"arrays": (array.name,), "sync_speed_kib": speed, "sync_speed_max_kib": most},
+        advice=_write(array, "sync_speed_max", 4 * most)
+        + " until it is done, then "
+        + _write(array, "sync_speed_max", "system"),
+    )
+
+
+@rule(
+    id="md.rebuild-limited",
+    severity="advice",
+    title="A rebuild runs at the limit that md sets",
+    what="sync_speed against sync_speed_max of arrays that rebuild a member.",
+    why="dev.raid.speed_limit_max, 200,000 KiB/s by default, is from the days of hard disks.",
+    helps_when="Drives that are much faster than the limit.",
+    hurts_when="The service needs the bandwidth more than the array needs its redundancy.",
+    sources=(sources.MD,),
 )
-
-
 def rebuild_limited(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     return tuple(
         _rebuild_limited(array, speed, most)
@@ -144,80 +160,42 @@ def rebuild_limited(facts: Facts, workload: Workload | None) -> tuple[Finding, .
     )
 
 
-def _rebuild_limited(array: Array, speed: int, most: int) -> Finding:
-    return REBUILD_LIMITED.found(
-        "advice",
-        title=f"The rebuild of {array.name} runs at its limit",
-        why=f"It runs at {speed // _KIB:,} MiB/s, and md lets it have {most // _KIB:,} MiB/s; until it is done, the "
-        "loss "
-        "of another member may lose data.",
-        evidence={"arrays": (array.name,), "sync_speed_kib": speed, "sync_speed_max_kib": most},
-        advice=_write(array, "sync_speed_max", 4 * most)
-        + " until it is done, then "
-        + _write(array, "sync_speed_max", "system"),
-    )
-
-
-REBUILD_LIMITED = Rule(
-    id="md.rebuild-limited",
-    title="A rebuild runs at the limit that md sets",
-    what="sync_speed against sync_speed_max of arrays that rebuild a member.",
-    why="dev.raid.speed_limit_max, 200,000 KiB/s by default, is from the days of hard disks.",
-    helps_when="Drives that are much faster than the limit.",
-    hurts_when="The service needs the bandwidth more than the array needs its redundancy.",
-    sources=(sources.MD,),
-    function=rebuild_limited,
+@rule(
+    id="md.no-bitmap",
+    severity="info",
+    title="An array has no write-intent bitmap",
+    what="consistency_policy resync of redundant md arrays of 100 GB and more.",
+    why="A bitmap remembers which regions were being written, so that only those are looked at after a crash; mdadm "
+    "makes one by itself for arrays of this size.",
+    helps_when="Hosts that must be fast soon after a power cut.",
+    hurts_when="Each region's first write waits for the bitmap: many small random writes lose some speed.",
+    sources=(sources.MD, sources.MDADM),
 )
-
-
-def no_bitmap(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def no_bitmap(facts: Facts, workload: Workload | None) -> Finding | None:
     found = tuple(
         array
         for array in _of_md(facts, _REDUNDANT)
         if array.detail.get("consistency_policy") == "resync" and (array.size_bytes or 0) >= _WORTH_A_BITMAP_BYTES
     )
     if not found:
-        return ()
-    return (
-        NO_BITMAP.found(
-            "info",
-            why="After a crash, all of the array is compared or computed anew, for hours, at the service's expense.",
-            evidence={"arrays": tuple(array.name for array in found), "consistency_policy": "resync"},
-            advice="; ".join(f"mdadm --grow --bitmap=internal {shlex.quote(f'/dev/{array.name}')}" for array in found),
-            intent=True,
-        ),
+        return None
+    return no_bitmap.found(
+        why="After a crash, all of the array is compared or computed anew, for hours, at the service's expense.",
+        evidence={"arrays": tuple(array.name for array in found), "consistency_policy": "resync"},
+        advice="; ".join(f"mdadm --grow --bitmap=internal {shlex.quote(f'/dev/{array.name}')}" for array in found),
+        intent=True,
     )
-
-
-NO_BITMAP = Rule(
-    id="md.no-bitmap",
-    title="An array has no write-intent bitmap",
-    what="consistency_policy resync of redundant md arrays of 100 GB and more.",
-    why="A bitmap remembers which regions were being written, so that only those are looked at after a crash; mdadm "
-    "makes "
-    "one by itself for arrays of this size.",
-    helps_when="Hosts that must be fast soon after a power cut.",
-    hurts_when="Each region's first write waits for the bitmap: many small random writes lose some speed.",
-    sources=(sources.MD, sources.MDADM),
-    function=no_bitmap,
-)
-
-
-def mismatches(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    counted = ((array, _attribute(array, "mismatch_cnt") or 0) for array in _of_md(facts, _REDUNDANT))
-    return tuple(_mismatches(array, sectors) for array, sectors in counted if sectors)
 
 
 def _mismatches(array: Array, sectors: int) -> Finding:
     by_parity = array.level in _PARITY
-    return MISMATCHES.found(
-        "warning" if by_parity else "info",
+    return mismatches.found(
+        severity="warning" if by_parity else "info",
         title=f"{array.name}: the last check found {sectors:,} sectors that do not agree",
         why="The parity does not fit the data: after the loss of a member, wrong data would be computed."
         if by_parity
         else "The copies differ. On mirrors this is harmless where memory was changed while it was written, as swap "
-        "is; "
-        "elsewhere it is not.",
+        "is; elsewhere it is not.",
         evidence={"arrays": (array.name,), "level": array.level, "mismatch_cnt": sectors},
         advice="smartctl -a of every member and the kernel's log first; then compare with a backup. "
         + _write(array, "sync_action", "check")
@@ -225,63 +203,49 @@ def _mismatches(array: Array, sectors: int) -> Finding:
     )
 
 
-MISMATCHES = Rule(
+@rule(
     id="md.mismatches",
+    severity="warning",
     title="The members of an array do not agree",
     what="mismatch_cnt of redundant md arrays, from the last check or repair.",
     why="A check reads all members and counts where they contradict each other.",
     helps_when="Always: no setting is worth more than right data.",
     hurts_when="sync_action repair makes them agree, but md cannot know which one is right.",
     sources=(sources.MD,),
-    function=mismatches,
 )
+def mismatches(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    counted = ((array, _attribute(array, "mismatch_cnt") or 0) for array in _of_md(facts, _REDUNDANT))
+    return tuple(_mismatches(array, sectors) for array, sectors in counted if sectors)
 
 
-def parity_random(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if workload is None or workload.access != "random" or (workload.write_share or 0) < _RANDOM_WRITES:
-        return ()
-    found = tuple(array for array in facts.arrays if array.manager in ("md", "lvm") and array.level in _PARITY)
-    if not found:
-        return ()
-    return (
-        PARITY_RANDOM.found(
-            "advice",
-            why="A write smaller than a stripe reads and writes data and parity: "
-            + "; ".join(f"{_PENALTY[array.level or '']} operations for each on {array.name}" for array in found)
-            + ", against 2 on RAID 10.",
-            evidence={
-                "arrays": tuple(array.name for array in found),
-                "level": tuple(str(array.level) for array in found),
-                "write_share": workload.write_share,
-            },
-            advice="use RAID 10 for this data when the array is next made; advisor limits shows both figures",
-        ),
-    )
-
-
-PARITY_RANDOM = Rule(
+@rule(
     id="arrays.parity-random-writes",
+    severity="advice",
     title="Small random writes go to a parity array",
     what="RAID 4 to 6 of md and LVM, for a declared workload of random access with 30 % of writes and more.",
     why="RAID 10 writes each block twice; RAID 5 reads two blocks and writes two, RAID 6 three and three.",
     helps_when="Databases, metadata, virtual machines.",
     hurts_when="RAID 10 holds half of what its drives hold. Behind a protected write cache the penalty is paid later "
-    "and "
-    "may not be felt.",
+    "and may not be felt.",
     sources=(sources.AWS_EBS_RAID, sources.BEEGFS_METADATA, sources.DELL_BEEGFS),
-    function=parity_random,
     contradictions=(contradictions.RAID10_WRITES.id,),
 )
-
-
-def small_chunk(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if workload is None or not workload.block_bytes:
-        return ()
-    least = _least_chunk(workload, workload.block_bytes)
-    return tuple(
-        _small_chunk(array, array.chunk_bytes, least, workload)
-        for array in facts.arrays
-        if array.level in _STRIPED and array.chunk_bytes and least is not None and array.chunk_bytes < least
+def parity_random(facts: Facts, workload: Workload | None) -> Finding | None:
+    if workload is None or workload.access != "random" or (workload.write_share or 0) < _RANDOM_WRITES:
+        return None
+    found = tuple(array for array in facts.arrays if array.manager in ("md", "lvm") and array.level in _PARITY)
+    if not found:
+        return None
+    return parity_random.found(
+        why="A write smaller than a stripe reads and writes data and parity: "
+        + "; ".join(f"{_PENALTY[array.level or '']} operations for each on {array.name}" for array in found)
+        + ", against 2 on RAID 10.",
+        evidence={
+            "arrays": tuple(array.name for array in found),
+            "level": tuple(str(array.level) for array in found),
+            "write_share": workload.write_share,
+        },
+        advice="use RAID 10 for this data when the array is next made; advisor limits shows both figures",
     )
 
 
@@ -293,8 +257,8 @@ def _least_chunk(workload: Workload, block_bytes: int) -> int | None:
 
 def _small_chunk(array: Array, chunk: int, least: int, workload: Workload) -> Finding:
     is_random = workload.access == "random"
-    return SMALL_CHUNK.found(
-        "advice" if is_random else "info",
+    return small_chunk.found(
+        severity="advice" if is_random else "info",
         title=f"{array.name} has chunks of {chunk // _KIB} KiB",
         why=f"Each request of {least // _KIB} KiB at random keeps several members busy where one would do."
         if is_random
@@ -305,28 +269,25 @@ def _small_chunk(array: Array, chunk: int, least: int, workload: Workload) -> Fi
     )
 
 
-SMALL_CHUNK = Rule(
+@rule(
     id="arrays.chunk-below-block",
+    severity="advice",
     title="An array's chunks are smaller than the declared requests",
     what="Chunk or stripe size of striped arrays against the declared block size, at random; against 128 KiB for "
     "streams.",
     why="A random request should touch one member only, so that the others serve others; a stream should give each "
-    "member "
-    "pieces worth a request.",
+    "member pieces worth a request.",
     helps_when="Many requests at once.",
     hurts_when="One request at a time is faster if several members share it. On parity arrays a larger chunk is a "
-    "larger "
-    "stripe, which fewer writes fill.",
+    "larger stripe, which fewer writes fill.",
     sources=(sources.MD, sources.MDADM),
-    function=small_chunk,
 )
-
-RULES = (
-    SMALL_CACHE,
-    ONE_THREAD,
-    REBUILD_LIMITED,
-    NO_BITMAP,
-    MISMATCHES,
-    PARITY_RANDOM,
-    SMALL_CHUNK,
-)
+def small_chunk(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if workload is None or not workload.block_bytes:
+        return ()
+    least = _least_chunk(workload, workload.block_bytes)
+    return tuple(
+        _small_chunk(array, array.chunk_bytes, least, workload)
+        for array in facts.arrays
+        if array.level in _STRIPED and array.chunk_bytes and least is not None and array.chunk_bytes < least
+    )

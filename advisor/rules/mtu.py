@@ -26,9 +26,11 @@ from advisor.rules.lookup import (
     largest_mtu,
     plan,
 )
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.storage_path import TRANSPORT_GAINS, carriers, crosses_iscsi, crosses_network, seen
 from advisor.rules.workload import Workload
+
+ORDER = 10
 
 ETHERNET_MTU = 1500
 LLT_UDP_MTU = 8192  # the type's default where llttab says "-"
@@ -105,18 +107,6 @@ def _carrying(found: tuple[Link, ...], facts: Facts, workload: Workload) -> tupl
     return tuple(link for link in found if link.name in carried) if carried else found
 
 
-def mtu_below_range(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = _could_be_jumbo(facts, by_name(facts))
-    if not found or (workload is not None and (workload.transport == "local" or _fits_one_frame(workload))):
-        return ()
-    if not facts.network_storage and stays_local(facts) and (workload is None or workload.transport is None):
-        return ()
-    if workload is None or not _gains_from_jumbo(facts, workload):
-        return (_below_range(facts, found, ""),)
-    wanted = _carrying(found, facts, workload)
-    return (_below_range(facts, wanted, _gain_words(facts, workload)) if wanted else _below_range(facts, found, ""),)
-
-
 def _gain_words(facts: Facts, workload: Workload) -> str:
     if crosses_iscsi(facts, workload):
         return (
@@ -131,8 +121,8 @@ def _gain_words(facts: Facts, workload: Workload) -> str:
 def _below_range(facts: Facts, found: tuple[Link, ...], gains: str) -> Finding:
     """``gains`` says why the declared work gains by it; empty where it is a matter of intent."""
     names = tuple(link.name for link in found)
-    return MTU_BELOW_RANGE.found(
-        "advice" if gains else "info",
+    return mtu_below_range.found(
+        severity="advice" if gains else "info",
         why="Each frame carries at most 1,500 bytes, so a block of 8 KiB crosses the network in six. "
         + gains
         + "What the peers and the switches carry cannot be seen from here: probe it before raising the MTU.",
@@ -143,8 +133,9 @@ def _below_range(facts: Facts, found: tuple[Link, ...], gains: str) -> Finding:
     )
 
 
-MTU_BELOW_RANGE = Rule(
+@rule(
     id="links.mtu-below-range",
+    severity="advice",
     title="MTU below what the link could carry",
     what="Physical links and bonds that are up, carry no default route and run at an MTU of 1500 or less although "
     "their driver allows more.",
@@ -155,19 +146,21 @@ MTU_BELOW_RANGE = Rule(
     hurts_when="One peer or switch port stays at 1500: TCP goes on, datagrams vanish without an error. Small writes "
     "get a little slower. Not for links that lead to the Internet or over a VPN.",
     sources=(sources.WHITE_PAPER, sources.OPENFILER, sources.AWS_MTU, sources.GCP_MTU, sources.MEASURED_MTU),
-    function=mtu_below_range,
 )
+def mtu_below_range(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = _could_be_jumbo(facts, by_name(facts))
+    if not found or (workload is not None and (workload.transport == "local" or _fits_one_frame(workload))):
+        return None
+    if not facts.network_storage and stays_local(facts) and (workload is None or workload.transport is None):
+        return None
+    if workload is None or not _gains_from_jumbo(facts, workload):
+        return _below_range(facts, found, "")
+    wanted = _carrying(found, facts, workload)
+    return _below_range(facts, wanted, _gain_words(facts, workload)) if wanted else _below_range(facts, found, "")
 
 
 def _ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
     return tuple(links[name] for name in link.lower if name in links and links[name].mtu is not None)
-
-
-def mtu_differs_in_stack(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    links = by_name(facts)
-    masters = (link for link in facts.links if link.kind in ("bond", "team", "bridge"))
-    stacks = ((master, _ports(master, links)) for master in masters)
-    return tuple(_differing_ports(*stack) for stack in stacks if len({port.mtu for port in stack[1]}) > 1)
 
 
 def _differing_ports(master: Link, ports: tuple[Link, ...]) -> Finding:
@@ -175,8 +168,7 @@ def _differing_ports(master: Link, ports: tuple[Link, ...]) -> Finding:
     detail = tuple(f"{port.name}: {port.mtu}" for port in (master, *ports) if port.mtu is not None)
     smallest = min(port.mtu or 0 for port in ports)
     lowered = "; ".join(_set_mtu(port.name, smallest) for port in ports if port.mtu != smallest)
-    return MTU_DIFFERS_IN_STACK.found(
-        "warning",
+    return mtu_differs_in_stack.found(
         title=f"Ports of {master.kind} {master.name} have different MTUs",
         why=f"A frame that one port of {master.name} takes in does not fit through another and is dropped there "
         "without an error to the sender.",
@@ -186,8 +178,9 @@ def _differing_ports(master: Link, ports: tuple[Link, ...]) -> Finding:
     )
 
 
-MTU_DIFFERS_IN_STACK = Rule(
+@rule(
     id="links.mtu-differs-in-stack",
+    severity="warning",
     title="Ports of one bond or bridge have different MTUs",
     what="Bonds, teams and bridges whose ports do not all have the same MTU.",
     why="Neither a bridge nor a bond can fragment: what is too large for the port it leaves by is dropped.",
@@ -195,8 +188,12 @@ MTU_DIFFERS_IN_STACK = Rule(
     hurts_when="The small MTU is the right one because a guest or a switch behind that port carries no more: then "
     "lower the others instead.",
     sources=(sources.BONDING, sources.MEASURED_MTU),
-    function=mtu_differs_in_stack,
 )
+def mtu_differs_in_stack(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    masters = (link for link in facts.links if link.kind in ("bond", "team", "bridge"))
+    stacks = ((master, _ports(master, links)) for master in masters)
+    return tuple(_differing_ports(*stack) for stack in stacks if len({port.mtu for port in stack[1]}) > 1)
 
 
 def _vxlan_overhead(link: Link) -> int:
@@ -217,14 +214,8 @@ def _vxlan_excess(link: Link, links: Mapping[str, Link]) -> tuple[Link, int] | N
     return (lowest, room) if link.mtu > room else None
 
 
-def vxlan_mtu_above_underlay(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    links = by_name(facts)
-    return tuple(_vxlan_finding(link, *excess) for link in facts.links if (excess := _vxlan_excess(link, links)))
-
-
 def _vxlan_finding(link: Link, underlay: Link, room: int) -> Finding:
-    return VXLAN_MTU_ABOVE_UNDERLAY.found(
-        "warning",
+    return vxlan_mtu_above_underlay.found(
         title=f"MTU of VXLAN link {link.name} does not fit its underlay {underlay.name}",
         why=f"A full frame of {link.name} (MTU {link.mtu}) no longer fits into {underlay.name} (MTU {underlay.mtu}) "
         "once the VXLAN headers are added; the kernel does not follow when the underlay shrinks.",
@@ -233,8 +224,9 @@ def _vxlan_finding(link: Link, underlay: Link, room: int) -> Finding:
     )
 
 
-VXLAN_MTU_ABOVE_UNDERLAY = Rule(
+@rule(
     id="links.vxlan-mtu-above-underlay",
+    severity="warning",
     title="MTU of a VXLAN link does not fit its underlay",
     what="VXLAN links whose MTU exceeds that of the link below less the encapsulation (50 bytes over IPv4, 70 over "
     "IPv6).",
@@ -242,8 +234,10 @@ VXLAN_MTU_ABOVE_UNDERLAY = Rule(
     helps_when="Always: full-size frames inside the tunnel are lost or fragmented.",
     hurts_when="Never inside the tunnel; connections that are open keep their segment size until they notice.",
     sources=(sources.MEASURED_VXLAN,),
-    function=vxlan_mtu_above_underlay,
 )
+def vxlan_mtu_above_underlay(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    links = by_name(facts)
+    return tuple(_vxlan_finding(link, *excess) for link in facts.links if (excess := _vxlan_excess(link, links)))
 
 
 def fragments(payload_bytes: int, mtu: int, link_type: str) -> int:
@@ -261,29 +255,6 @@ def _fragmented(facts: Facts, links: Mapping[str, Link]) -> Iterable[tuple[LltLi
             count = fragments(carried.mtu or LLT_UDP_MTU, link.mtu, carried.type)
             if count > 1:
                 yield carried, link, count
-
-
-def llt_fragments(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    links = by_name(facts)
-    found = tuple(_fragmented(facts, links))
-    if not found or stays_local(facts):
-        return ()
-    names = tuple(dict.fromkeys(link.name for _, link, _ in found))
-    can_rise = all(_fits_datagram(facts, carried, link, links) for carried, link, _ in found)
-    most = max(count for _, _, count in found)
-    is_aws = facts.host.cloud is not None and facts.host.cloud.provider == "aws"
-    return (
-        LLT_FRAGMENTS.found(
-            "warning" if is_aws else "advice",
-            title=f"LLT packets become {most} IP fragments each",
-            why="The LLT links send datagrams that are larger than the links below them carry. The loss of one "
-            "fragment loses the packet, and each costs its own header and interrupt"
-            + (", and EC2 caps the fragments that a network interface may send per second." if is_aws else "."),
-            evidence={"links": names, "detail": tuple(_fragment_text(*each) for each in found)},
-            advice=plan(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found, facts, workload),
-            profile=JUMBO_FRAMES if can_rise else None,
-        ),
-    )
 
 
 def _fits_datagram(facts: Facts, carried: LltLink, link: Link, links: Mapping[str, Link]) -> bool:
@@ -307,8 +278,9 @@ def _lower_llt_mtu(found: tuple[tuple[LltLink, Link, int], ...], facts: Facts, w
     return f"set the MTU field of the link lines in /etc/llttab ({fields}) and restart LLT, on every node"
 
 
-LLT_FRAGMENTS = Rule(
+@rule(
     id="llt.mtu-fragments",
+    severity="warning",
     title="LLT packets are cut into IP fragments",
     what="LLT links of type udp or udp6, low-priority ones left out, whose MTU field (8192 where it says -) with "
     "headers exceeds the MTU of the kernel link that carries them; not where disks are shared or the node is alone, as "
@@ -318,38 +290,49 @@ LLT_FRAGMENTS = Rule(
     hurts_when="A jumbo MTU that not every node and switch carries: heartbeats vanish. A smaller LLT MTU means more "
     "packets per block.",
     sources=(sources.VCS_UDP, sources.ENA, sources.WHITE_PAPER, sources.MEASURED_MTU),
-    function=llt_fragments,
 )
-
-
-def llt_mtu_differs(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def llt_fragments(facts: Facts, workload: Workload | None) -> Finding | None:
     links = by_name(facts)
-    pairs = tuple((each.tag, links[each.link]) for each in private_links(facts) if each.link in links)
-    sizes = {link.mtu for _, link in pairs if link.mtu is not None}
-    if len(sizes) < 2:
-        return ()
-    names = tuple(dict.fromkeys(link.name for _, link in pairs))
-    return (
-        LLT_MTU_DIFFERS.found(
-            "warning",
-            why="Traffic that moves from one LLT link to the other meets another packet size: what went whole over the "
-            "larger is fragmented or lost on the smaller.",
-            evidence={"links": names, "detail": tuple(f"{tag} over {link.name}: {link.mtu}" for tag, link in pairs)},
-            advice=plan(JUMBO_FRAMES, links=names),
-            profile=JUMBO_FRAMES,
-        ),
+    found = tuple(_fragmented(facts, links))
+    if not found or stays_local(facts):
+        return None
+    names = tuple(dict.fromkeys(link.name for _, link, _ in found))
+    can_rise = all(_fits_datagram(facts, carried, link, links) for carried, link, _ in found)
+    most = max(count for _, _, count in found)
+    is_aws = facts.host.cloud is not None and facts.host.cloud.provider == "aws"
+    return llt_fragments.found(
+        severity="warning" if is_aws else "advice",
+        title=f"LLT packets become {most} IP fragments each",
+        why="The LLT links send datagrams that are larger than the links below them carry. The loss of one fragment "
+        "loses the packet, and each costs its own header and interrupt"
+        + (", and EC2 caps the fragments that a network interface may send per second." if is_aws else "."),
+        evidence={"links": names, "detail": tuple(_fragment_text(*each) for each in found)},
+        advice=plan(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found, facts, workload),
+        profile=JUMBO_FRAMES if can_rise else None,
     )
 
 
-LLT_MTU_DIFFERS = Rule(
+@rule(
     id="llt.mtu-differs",
+    severity="warning",
     title="The private LLT links have different MTUs",
     what="The kernel links under LLT's links, low-priority ones left out.",
     why="LLT spreads packets over its links and moves them to the other when one fails, so all should carry the same.",
     helps_when="Always, unless the difference is meant.",
     hurts_when="The smaller link cannot be raised because its switch carries no more: then lower the other.",
     sources=(sources.VCS_UDP, sources.MEASURED_MTU),
-    function=llt_mtu_differs,
 )
-
-RULES = (MTU_BELOW_RANGE, MTU_DIFFERS_IN_STACK, VXLAN_MTU_ABOVE_UNDERLAY, LLT_FRAGMENTS, LLT_MTU_DIFFERS)
+def llt_mtu_differs(facts: Facts, workload: Workload | None) -> Finding | None:
+    links = by_name(facts)
+    pairs = tuple((each.tag, links[each.link]) for each in private_links(facts) if each.link in links)
+    sizes = {link.mtu for _, link in pairs if link.mtu is not None}
+    if len(sizes) < 2:
+        return None
+    names = tuple(dict.fromkeys(link.name for _, link in pairs))
+    return llt_mtu_differs.found(
+        why="Traffic that moves from one LLT link to the other meets another packet size: what went whole over the "
+        "larger is fragmented or lost on the smaller.",
+        evidence={"links": names, "detail": tuple(f"{tag} over {link.name}: {link.mtu}" for tag, link in pairs)},
+        advice=plan(JUMBO_FRAMES, links=names),
+        profile=JUMBO_FRAMES,
+    )

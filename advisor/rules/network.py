@@ -11,9 +11,11 @@ from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.lookup import above, below, by_name, is_physical, is_up, number
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import Workload
+
+ORDER = 30
 
 _LOST = ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors")
 _ERROR_SHARE = 1e-4
@@ -28,10 +30,6 @@ def _lost(link: Link) -> int:
     return max((link.counters.get(name, 0) for name in _LOST), default=0)
 
 
-def ring_drops(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(_ring_drops(link) for link in facts.links if is_physical(link) and _lost(link))
-
-
 def _ring_drops(link: Link) -> Finding:
     lost, received = _lost(link), link.counters.get("rx_packets")
     often = received is None or lost >= _ERROR_SHARE * (lost + received)
@@ -44,12 +42,11 @@ def _ring_drops(link: Link) -> Finding:
         "ring_rx": link.rings.rx if link.rings else None,
         "ring_rx_max": link.rings.rx_max if link.rings else None,
     }
-    return RING_DROPS.found(
-        "advice" if often else "info",
+    return ring_drops.found(
+        severity="advice" if often else "info",
         title=f"Link {link.name} lost {lost:,} packets before the kernel saw them",
         why="The card had no free descriptor: the CPUs were too slow to refill its ring, or the ring is too short for "
-        "the "
-        "bursts that arrive.",
+        "the bursts that arrive.",
         evidence=evidence,
         advice=f"ethtool -G {name} rx {wanted}; then the same in a .link file (RxBufferSize=) if the counter then rests"
         if may_grow
@@ -57,8 +54,9 @@ def _ring_drops(link: Link) -> Finding:
     )
 
 
-RING_DROPS = Rule(
+@rule(
     id="network.ring-drops",
+    severity="advice",
     title="A link lost packets before the kernel saw them",
     what="rx_missed_errors, rx_fifo_errors and rx_over_errors of links with a device, against the length of the ring.",
     why="A card puts packets into a ring of descriptors that the kernel empties; what finds no free one is gone.",
@@ -66,8 +64,9 @@ RING_DROPS = Rule(
     hurts_when="A long ring costs cache and delay, and changing it interrupts the link; drivers count other losses "
     "under these names too.",
     sources=(sources.RED_HAT_RING, sources.STATISTICS, sources.ENA),
-    function=ring_drops,
 )
+def ring_drops(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    return tuple(_ring_drops(link) for link in facts.links if is_physical(link) and _lost(link))
 
 
 def _queues(link: Link) -> int | None:
@@ -82,22 +81,9 @@ def _is_behind(facts: Facts) -> bool:
     return bool(counters.softnet_dropped) or (processed > 0 and squeezed >= _SQUEEZED_SHARE * processed)
 
 
-def few_queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    is_behind, cpus = _is_behind(facts), facts.cpu.cores
-    if not cpus or not (is_behind or crosses_network(facts, workload)):
-        return ()
-    found = []
-    for link in facts.links:
-        wanted = min(link.channels.combined_max, max(1, cpus // max(1, len(facts.numa.nodes)))) if link.channels else 0
-        queues = _queues(link)
-        if is_physical(link) and is_up(link) and (link.speed_mbps or 0) >= _FAST_MBPS and queues and queues < wanted:
-            found.append(_few_queues(link, queues, wanted, is_behind=is_behind))
-    return tuple(found)
-
-
 def _few_queues(link: Link, queues: int, wanted: int, *, is_behind: bool) -> Finding:
-    return FEW_QUEUES.found(
-        "advice" if is_behind else "info",
+    return few_queues.found(
+        severity="advice" if is_behind else "info",
         title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores of its node",
         why="Each queue is served by one CPU at a time. "
         + (
@@ -111,8 +97,9 @@ def _few_queues(link: Link, queues: int, wanted: int, *, is_behind: bool) -> Fin
     )
 
 
-FEW_QUEUES = Rule(
+@rule(
     id="network.few-queues",
+    severity="advice",
     title="A fast link has fewer receive queues than its node has cores",
     what="Combined channels of links of 10 Gbit/s and more, where the receive path drops or stops early, or a workload "
     "over the network is declared.",
@@ -121,68 +108,47 @@ FEW_QUEUES = Rule(
     hurts_when="One flow uses one queue however many there are. The fewest queues that do not overflow are the most "
     "efficient; each more is one more interrupt.",
     sources=(sources.SCALING, sources.ENA),
-    function=few_queues,
 )
+def few_queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    is_behind, cpus = _is_behind(facts), facts.cpu.cores
+    if not cpus or not (is_behind or crosses_network(facts, workload)):
+        return ()
+    found = []
+    for link in facts.links:
+        wanted = min(link.channels.combined_max, max(1, cpus // max(1, len(facts.numa.nodes)))) if link.channels else 0
+        queues = _queues(link)
+        if is_physical(link) and is_up(link) and (link.speed_mbps or 0) >= _FAST_MBPS and queues and queues < wanted:
+            found.append(_few_queues(link, queues, wanted, is_behind=is_behind))
+    return tuple(found)
 
 
 def _is_steered(link: Link) -> bool:
     return bool((link.rps_cpus or "").strip("0,"))
 
 
-def steering_redundant(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    threads = facts.cpu.threads
-    found = tuple(link for link in facts.links if _is_steered(link) and threads and (_queues(link) or 0) >= threads)
-    if not found:
-        return ()
-    return (
-        STEERING_REDUNDANT.found(
-            "info",
-            why="Every CPU has a queue of its own already, so steering moves packets from one CPU to another for "
-            "nothing.",
-            evidence={
-                "links": tuple(link.name for link in found),
-                "detail": tuple(f"{link.name}: {_queues(link)} queues, rps_cpus {link.rps_cpus}" for link in found),
-            },
-            advice="; ".join(f"echo 0 > /sys/class/net/{shlex.quote(link.name)}/queues/rx-0/rps_cpus" for link in found)
-            + " (and so for every queue)",
-        ),
-    )
-
-
-STEERING_REDUNDANT = Rule(
+@rule(
     id="network.steering-redundant",
+    severity="info",
     title="Packets are steered in software although every CPU has a queue",
     what="rps_cpus of the first receive queue, of links with as many queues as the host has CPUs.",
     why="Receive packet steering does in software what the card's own queues do.",
     helps_when="Latency and CPU time matter.",
     hurts_when="The card spreads the flows badly (tunnels, one flow): then steering may still help.",
     sources=(sources.SCALING,),
-    function=steering_redundant,
 )
-
-
-def steering_missing(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    threads = facts.cpu.threads or 0
-    if not _is_behind(facts) or threads < 2:
-        return ()
-    found = tuple(link for link in facts.links if is_physical(link) and is_up(link) and _has_one_queue_for_all(link))
+def steering_redundant(facts: Facts, workload: Workload | None) -> Finding | None:
+    threads = facts.cpu.threads
+    found = tuple(link for link in facts.links if _is_steered(link) and threads and (_queues(link) or 0) >= threads)
     if not found:
-        return ()
-    mask = f"{(1 << min(threads, 32)) - 1:x}"
-    return (
-        STEERING_MISSING.found(
-            "advice",
-            why=f"The receive path drops packets or stops early, and one CPU of {threads} does all of its work.",
-            evidence={
-                "links": tuple(link.name for link in found),
-                "softnet_dropped": facts.counters.softnet_dropped,
-                "softnet_squeezed": facts.counters.softnet_squeezed,
-            },
-            advice="; ".join(
-                f"echo {mask} > /sys/class/net/{shlex.quote(link.name)}/queues/rx-0/rps_cpus" for link in found
-            )
-            + "; leave out the CPU that takes the interrupt where there are enough others",
-        ),
+        return None
+    return steering_redundant.found(
+        why="Every CPU has a queue of its own already, so steering moves packets from one CPU to another for nothing.",
+        evidence={
+            "links": tuple(link.name for link in found),
+            "detail": tuple(f"{link.name}: {_queues(link)} queues, rps_cpus {link.rps_cpus}" for link in found),
+        },
+        advice="; ".join(f"echo 0 > /sys/class/net/{shlex.quote(link.name)}/queues/rx-0/rps_cpus" for link in found)
+        + " (and so for every queue)",
     )
 
 
@@ -191,8 +157,9 @@ def _has_one_queue_for_all(link: Link) -> bool:
     return link.rps_cpus is not None and not _is_steered(link) and is_most
 
 
-STEERING_MISSING = Rule(
+@rule(
     id="network.steering-missing",
+    severity="advice",
     title="A link with a single queue is behind, and its packets are not steered",
     what="Links whose card has one receive queue at most and whose rps_cpus is 0, where softnet counters say that the "
     "receive path is behind.",
@@ -200,8 +167,27 @@ STEERING_MISSING = Rule(
     helps_when="Virtual links with one queue, several flows.",
     hurts_when="One flow stays on one CPU; the hand-over costs an interrupt between CPUs.",
     sources=(sources.SCALING, sources.ENA),
-    function=steering_missing,
 )
+def steering_missing(facts: Facts, workload: Workload | None) -> Finding | None:
+    threads = facts.cpu.threads or 0
+    if not _is_behind(facts) or threads < 2:
+        return None
+    found = tuple(link for link in facts.links if is_physical(link) and is_up(link) and _has_one_queue_for_all(link))
+    if not found:
+        return None
+    mask = f"{(1 << min(threads, 32)) - 1:x}"
+    return steering_missing.found(
+        why=f"The receive path drops packets or stops early, and one CPU of {threads} does all of its work.",
+        evidence={
+            "links": tuple(link.name for link in found),
+            "softnet_dropped": facts.counters.softnet_dropped,
+            "softnet_squeezed": facts.counters.softnet_squeezed,
+        },
+        advice="; ".join(
+            f"echo {mask} > /sys/class/net/{shlex.quote(link.name)}/queues/rx-0/rps_cpus" for link in found
+        )
+        + "; leave out the CPU that takes the interrupt where there are enough others",
+    )
 
 
 def _is_strict(facts: Facts) -> bool:
@@ -220,33 +206,6 @@ def _networks(link: Link) -> set[str]:
         if interface.version == 4:
             found.add(str(interface.network))
     return found
-
-
-def reverse_path(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    homes, dropped = _homes(facts), facts.counters.reverse_path_filtered
-    twice = _in_one_network(homes)
-    if not _is_strict(facts) or len(homes) < 2 or not (dropped or twice):
-        return ()
-    return (
-        REVERSE_PATH.found(
-            "advice" if dropped else "info",
-            title=f"{dropped:,} packets were dropped: the way back to their source is another" if dropped else None,
-            why="rp_filter 1 drops what arrives by another link than the one that leads back to its source. "
-            + (
-                "The kernel counts such drops since the host started."
-                if dropped
-                else f"No such drop has been counted yet; {' and '.join(twice)} have addresses in one network, where a "
-                "packet may arrive by either."
-            ),
-            evidence={
-                "links": tuple(link.name for link in homes) if dropped else twice,
-                "reverse_path_filtered": dropped,
-                **{f"net.ipv4.conf.{name}.rp_filter": number(facts, _RP.format(name)) for name in ("all", "default")},
-            },
-            advice="sysctl -w net.ipv4.conf.all.rp_filter=2; then the same in /etc/sysctl.d; or routes by source",
-            intent=not dropped,
-        ),
-    )
 
 
 # Links that containers and tunnels bring along, and the wireless card of a laptop in its dock: no second way into a
@@ -278,8 +237,10 @@ def _in_one_network(homes: tuple[Link, ...]) -> tuple[str, ...]:
 
 _RP = "net.ipv4.conf.{}.rp_filter"
 
-REVERSE_PATH = Rule(
+
+@rule(
     id="network.reverse-path-filter",
+    severity="advice",
     title="A host with several links drops what returns by another one",
     what="rp_filter 1 where several links lead to other hosts over IPv4, and either IPReversePathFilter of "
     "/proc/net/netstat has counted drops or two of the links have addresses in one network.",
@@ -287,48 +248,76 @@ REVERSE_PATH = Rule(
     "silently.",
     helps_when="Cluster, iSCSI and BeeGFS hosts with several links.",
     hurts_when="The filter keeps out forged sources: 2 only asks that some route leads back. With routes by source 1 "
-    "is "
-    "right.",
+    "is right.",
     sources=(sources.IP_SYSCTL, sources.RED_HAT_RP_FILTER, sources.NETAPP_BEEGFS),
-    function=reverse_path,
     contradictions=(contradictions.TWO_LINKS_ONE_SUBNET.id,),
 )
-
-
-def neighbours(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    full, entries = facts.counters.neighbour_table_full or 0, facts.counters.neighbours or 0
-    most = number(facts, "net.ipv4.neigh.default.gc_thresh3")
-    if not full and (most is None or entries < _NEARLY_FULL * most):
-        return ()
-    wanted = tuple(2 * (number(facts, f"net.ipv4.neigh.default.gc_thresh{n}") or 128 << n) for n in (1, 2, 3))
-    return (
-        NEIGHBOURS.found(
-            "advice",
-            title=f"The table of neighbours was full {full:,} times"
-            if full
-            else "The table of neighbours is nearly full",
-            why="A packet to a neighbour that finds no place in the table is dropped, and the program sees an error.",
-            evidence={"neighbours": entries, "times_full": full, "net.ipv4.neigh.default.gc_thresh3": most},
-            advice="sysctl -w "
-            + " ".join(f"net.ipv4.neigh.default.gc_thresh{n}={value}" for n, value in enumerate(wanted, 1))
-            + "; then the same in /etc/sysctl.d",
+def reverse_path(facts: Facts, workload: Workload | None) -> Finding | None:
+    homes, dropped = _homes(facts), facts.counters.reverse_path_filtered
+    twice = _in_one_network(homes)
+    if not _is_strict(facts) or len(homes) < 2 or not (dropped or twice):
+        return None
+    return reverse_path.found(
+        severity="advice" if dropped else "info",
+        title=f"{dropped:,} packets were dropped: the way back to their source is another" if dropped else None,
+        why="rp_filter 1 drops what arrives by another link than the one that leads back to its source. "
+        + (
+            "The kernel counts such drops since the host started."
+            if dropped
+            else f"No such drop has been counted yet; {' and '.join(twice)} have addresses in one network, where a "
+            "packet may arrive by either."
         ),
+        evidence={
+            "links": tuple(link.name for link in homes) if dropped else twice,
+            "reverse_path_filtered": dropped,
+            **{f"net.ipv4.conf.{name}.rp_filter": number(facts, _RP.format(name)) for name in ("all", "default")},
+        },
+        advice="sysctl -w net.ipv4.conf.all.rp_filter=2; then the same in /etc/sysctl.d; or routes by source",
+        intent=not dropped,
     )
 
 
-NEIGHBOURS = Rule(
+@rule(
     id="network.neighbours-full",
+    severity="advice",
     title="The table of neighbours is too small",
     what="Entries and table_fulls of /proc/net/stat/arp_cache against gc_thresh3.",
     why="gc_thresh3 is the most that the table ever holds, for all links together.",
     helps_when="Hundreds of hosts in one network, as in compute clusters.",
     hurts_when="A scan of the network fills any table: then find who scans.",
     sources=(sources.IP_SYSCTL, sources.NETAPP_BEEGFS),
-    function=neighbours,
 )
+def neighbours(facts: Facts, workload: Workload | None) -> Finding | None:
+    full, entries = facts.counters.neighbour_table_full or 0, facts.counters.neighbours or 0
+    most = number(facts, "net.ipv4.neigh.default.gc_thresh3")
+    if not full and (most is None or entries < _NEARLY_FULL * most):
+        return None
+    wanted = tuple(2 * (number(facts, f"net.ipv4.neigh.default.gc_thresh{n}") or 128 << n) for n in (1, 2, 3))
+    return neighbours.found(
+        title=f"The table of neighbours was full {full:,} times" if full else "The table of neighbours is nearly full",
+        why="A packet to a neighbour that finds no place in the table is dropped, and the program sees an error.",
+        evidence={"neighbours": entries, "times_full": full, "net.ipv4.neigh.default.gc_thresh3": most},
+        advice="sysctl -w "
+        + " ".join(f"net.ipv4.neigh.default.gc_thresh{n}={value}" for n, value in enumerate(wanted, 1))
+        + "; then the same in /etc/sysctl.d",
+    )
 
 
-def merged_and_forwarded(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def _is_bridged(link: Link, links: Mapping[str, Link]) -> bool:
+    return any(one.kind == "bridge" for one in above(link.name, links))
+
+
+@rule(
+    id="network.lro-forwarded",
+    severity="advice",
+    title="A link that forwards merges packets in its card",
+    what="rx-lro of links under a bridge, or of any on a host that forwards IPv4.",
+    why="GRO merges without loss and splits again; LRO does not.",
+    helps_when="Bridges of virtual machines and containers, routers.",
+    hurts_when="What the host itself receives costs more CPU without LRO, where the card has no hardware GRO.",
+    sources=(sources.SEGMENTATION,),
+)
+def merged_and_forwarded(facts: Facts, workload: Workload | None) -> Finding | None:
     links = by_name(facts)
     forwards = number(facts, "net.ipv4.ip_forward") == 1
     found = tuple(
@@ -337,42 +326,11 @@ def merged_and_forwarded(facts: Facts, workload: Workload | None) -> tuple[Findi
         if (link.features or {}).get("rx-lro") and is_physical(link) and (forwards or _is_bridged(link, links))
     )
     if not found:
-        return ()
-    return (
-        MERGED_AND_FORWARDED.found(
-            "advice",
-            why="Large receive offload merges packets in a way that cannot be undone, and what is forwarded is then "
-            "too "
-            "large for the next link.",
-            evidence={"links": found, "net.ipv4.ip_forward": number(facts, "net.ipv4.ip_forward")},
-            advice="; ".join(f"ethtool -K {shlex.quote(name)} lro off" for name in found)
-            + "; and LargeReceiveOffload=no in a .link file. GRO stays on",
-        ),
+        return None
+    return merged_and_forwarded.found(
+        why="Large receive offload merges packets in a way that cannot be undone, and what is forwarded is then too "
+        "large for the next link.",
+        evidence={"links": found, "net.ipv4.ip_forward": number(facts, "net.ipv4.ip_forward")},
+        advice="; ".join(f"ethtool -K {shlex.quote(name)} lro off" for name in found)
+        + "; and LargeReceiveOffload=no in a .link file. GRO stays on",
     )
-
-
-def _is_bridged(link: Link, links: Mapping[str, Link]) -> bool:
-    return any(one.kind == "bridge" for one in above(link.name, links))
-
-
-MERGED_AND_FORWARDED = Rule(
-    id="network.lro-forwarded",
-    title="A link that forwards merges packets in its card",
-    what="rx-lro of links under a bridge, or of any on a host that forwards IPv4.",
-    why="GRO merges without loss and splits again; LRO does not.",
-    helps_when="Bridges of virtual machines and containers, routers.",
-    hurts_when="What the host itself receives costs more CPU without LRO, where the card has no hardware GRO.",
-    sources=(sources.SEGMENTATION,),
-    function=merged_and_forwarded,
-)
-
-
-RULES = (
-    RING_DROPS,
-    FEW_QUEUES,
-    STEERING_REDUNDANT,
-    STEERING_MISSING,
-    REVERSE_PATH,
-    NEIGHBOURS,
-    MERGED_AND_FORWARDED,
-)

@@ -11,9 +11,11 @@ from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import is_physical, is_up, is_virtual_machine
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import Workload
+
+ORDER = 180
 
 _WORTH = 1.1  # what is short by less than a tenth is lost in what packets and encoding take
 
@@ -47,18 +49,11 @@ def _gts(speed: float | None) -> str:
     return "? GT/s" if speed is None else f"{speed:g} GT/s"
 
 
-def below_maximum(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    low = [entry for entry in _devices(facts) if _is_narrow(entry[2]) or _is_slow(entry[2])]
-    low.sort(key=lambda entry: (_shape(entry[2]), entry[2].limiting or ""))
-    groups = groupby(low, key=lambda entry: (_shape(entry[2]), entry[2].limiting))
-    return tuple(_low(shape, limiting, tuple(members)) for (shape, limiting), members in groups)
-
-
 def _low(shape: str, limiting: str | None, members: tuple[tuple[str, str, PcieLink], ...]) -> Finding:
     narrow = _is_narrow(members[0][2])
     names = tuple(name for _, name, _ in members)
-    return BELOW_MAXIMUM.found(
-        "advice" if narrow else "info",
+    return below_maximum.found(
+        severity="advice" if narrow else "info",
         title=f"PCIe link {shape}: {_some(names)}",
         why=(
             "Fewer lanes than the device has: a seat that is not firm, a slot with fewer lanes, or lanes shared with "
@@ -81,22 +76,21 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
 
 
-BELOW_MAXIMUM = Rule(
+@rule(
     id="pcie.below-maximum",
+    severity="advice",
     title="A PCIe link runs below its maximum",
     what="Current against maximum link speed and width of each network and storage device, on real hardware.",
     why="Bandwidth is lanes times speed; half the lanes are half the bandwidth.",
     helps_when="The device is asked for more than the slot carries.",
     hurts_when="Idle links may lower their speed to save power and come back under load: that is no fault.",
     sources=(sources.PCI_SYSFS, sources.PCIE_BANDWIDTH),
-    function=below_maximum,
 )
-
-
-def below_link_speed(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if is_virtual_machine(facts):
-        return ()
-    return tuple(_starved(link) for link in facts.links if is_physical(link) and _is_starved(link))
+def below_maximum(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    low = [entry for entry in _devices(facts) if _is_narrow(entry[2]) or _is_slow(entry[2])]
+    low.sort(key=lambda entry: (_shape(entry[2]), entry[2].limiting or ""))
+    groups = groupby(low, key=lambda entry: (_shape(entry[2]), entry[2].limiting))
+    return tuple(_low(shape, limiting, tuple(members)) for (shape, limiting), members in groups)
 
 
 def _is_starved(link: Link) -> bool:
@@ -115,8 +109,7 @@ def _is_make_believe(link: Link) -> bool:
 def _starved(link: Link) -> Finding:
     bandwidth = link.pcie.bandwidth_mbps if link.pcie else None
     limiting = link.pcie.limiting if link.pcie else None
-    return BELOW_LINK_SPEED.found(
-        "warning",
+    return below_link_speed.found(
         title=f"PCIe carries less than link {link.name} is fast",
         why=f"{link.name} runs at {link.speed_mbps:,} Mbit/s, and PCIe carries {bandwidth:,} Mbit/s at its narrowest"
         + (f", the bridge {limiting}." if limiting else ", the device's own slot."),
@@ -127,21 +120,25 @@ def _starved(link: Link) -> Finding:
             "pcie": _shape(link.pcie) if link.pcie else None,
             "limiting": limiting,
         },
-        advice="move the card to a slot with more or faster lanes; read the link under load first, for an idle one "
-        "may sleep",
+        advice="move the card to a slot with more or faster lanes; read the link under load first, for an idle one may "
+        "sleep",
     )
 
 
-BELOW_LINK_SPEED = Rule(
+@rule(
     id="pcie.below-link-speed",
+    severity="warning",
     title="PCIe carries less than a link is fast",
     what="Usable bandwidth of the narrowest PCIe hop from the device to the root, against the link's speed.",
     why="No setting can send more than the slot carries.",
     helps_when="The link is driven near its speed.",
     hurts_when="Nothing is lost where the link is never busy; moving a card costs downtime.",
     sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
-    function=below_link_speed,
 )
+def below_link_speed(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if is_virtual_machine(facts):
+        return ()
+    return tuple(_starved(link) for link in facts.links if is_physical(link) and _is_starved(link))
 
 
 def _by_slot(facts: Facts) -> Mapping[str, tuple[Link, ...]]:
@@ -152,6 +149,27 @@ def _by_slot(facts: Facts) -> Mapping[str, tuple[Link, ...]]:
     return {slot: tuple(links) for slot, links in slots.items()}
 
 
+def _shared(links: tuple[Link, ...], total: int, bandwidth: int) -> Finding:
+    names = tuple(link.name for link in links)
+    return shared_slot.found(
+        title=f"The ports {', '.join(names)} share a slot that cannot carry them all",
+        why=f"Together they run at {total:,} Mbit/s; their slot carries {bandwidth:,} Mbit/s.",
+        evidence={"links": names, "speed_mbps": total, "bandwidth_mbps": bandwidth},
+        advice="use ports of different cards where all must be busy at once",
+        intent=True,
+    )
+
+
+@rule(
+    id="pcie.shared-slot",
+    severity="info",
+    title="Ports of one card share a slot that cannot carry them all",
+    what="The speeds of a card's ports together, against the usable bandwidth of its slot.",
+    why="All functions of a card share the lanes of its slot.",
+    helps_when="A bond or two fabrics over both ports of one card are expected to double the bandwidth.",
+    hurts_when="The second port is there to survive a cable or a switch: then it need not carry anything more.",
+    sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
+)
 def shared_slot(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     if is_virtual_machine(facts):
         return ()
@@ -164,30 +182,6 @@ def shared_slot(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         > (bandwidth := min((link.pcie.bandwidth_mbps or 0 for link in links if link.pcie), default=0))
         > 0
     )
-
-
-def _shared(links: tuple[Link, ...], total: int, bandwidth: int) -> Finding:
-    names = tuple(link.name for link in links)
-    return SHARED_SLOT.found(
-        "info",
-        title=f"The ports {', '.join(names)} share a slot that cannot carry them all",
-        why=f"Together they run at {total:,} Mbit/s; their slot carries {bandwidth:,} Mbit/s.",
-        evidence={"links": names, "speed_mbps": total, "bandwidth_mbps": bandwidth},
-        advice="use ports of different cards where all must be busy at once",
-        intent=True,
-    )
-
-
-SHARED_SLOT = Rule(
-    id="pcie.shared-slot",
-    title="Ports of one card share a slot that cannot carry them all",
-    what="The speeds of a card's ports together, against the usable bandwidth of its slot.",
-    why="All functions of a card share the lanes of its slot.",
-    helps_when="A bond or two fabrics over both ports of one card are expected to double the bandwidth.",
-    hurts_when="The second port is there to survive a cable or a switch: then it need not carry anything more.",
-    sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
-    function=shared_slot,
-)
 
 
 def _own_mbps(facts: Facts) -> dict[str, tuple[str, str, int, PcieLink]]:
@@ -219,22 +213,6 @@ def _below_bridges(facts: Facts) -> Mapping[tuple[str, ...], tuple[str, int]]:
     return narrowest
 
 
-def shared_uplink(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if is_virtual_machine(facts):
-        return ()
-    own = _own_mbps(facts)
-    uplinks = sum(mbps for _, mbps in _below_bridges(facts).values())
-    # What crosses the network gains nothing by wider uplinks where the links carry less than they do.
-    is_bound = 0 < _links_mbps(facts) <= uplinks and crosses_network(facts, workload) is True
-    declared = workload is not None and workload.is_sequential and not is_bound
-    return tuple(
-        _shared_uplink(bridge, mbps, [own[address] for address in group], declared=declared)
-        for group, (bridge, mbps) in sorted(_below_bridges(facts).items())
-        if any(own[address][0] == "disks" for address in group)
-        and sum(own[address][2] for address in group) > _WORTH * mbps
-    )
-
-
 def _links_mbps(facts: Facts) -> int:
     """Mbit/s of the physical links that are up; 0 where one's speed is unknown."""
     speeds = [link.speed_mbps for link in facts.links if is_physical(link) and is_up(link)]
@@ -245,8 +223,8 @@ def _links_mbps(facts: Facts) -> int:
 def _shared_uplink(bridge: str, mbps: int, below: list[tuple[str, str, int, PcieLink]], *, declared: bool) -> Finding:
     total = sum(speed for _, _, speed, _ in below)
     names = tuple(name for _, name, _, _ in below)
-    return SHARED_UPLINK.found(
-        "advice" if declared else "info",
+    return shared_uplink.found(
+        severity="advice" if declared else "info",
         title=f"{_some(names)} share an uplink of {mbps:,} Mbit/s",
         why=f"Their own links carry {total:,} Mbit/s together, {total / mbps:.1f} times what the bridge {bridge} above "
         "all of them carries." + (" The declared workload of streams can ask for that." if declared else ""),
@@ -262,8 +240,9 @@ def _shared_uplink(bridge: str, mbps: int, below: list[tuple[str, str, int, Pcie
     )
 
 
-SHARED_UPLINK = Rule(
+@rule(
     id="pcie.shared-uplink",
+    severity="advice",
     title="Devices share a PCIe uplink that cannot carry them all",
     what="The bandwidth of the devices below a bridge together, against the bridge's own; on real hardware.",
     why="A PCIe switch gives each drive its lanes, and all of them the lanes of its one uplink: twelve drives of four "
@@ -271,7 +250,18 @@ SHARED_UPLINK = Rule(
     helps_when="All drives of a server stream at once.",
     hurts_when="Nothing is lost where they never do; drives slower than their lanes share longer without harm.",
     sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
-    function=shared_uplink,
 )
-
-RULES = (BELOW_MAXIMUM, BELOW_LINK_SPEED, SHARED_SLOT, SHARED_UPLINK)
+def shared_uplink(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    if is_virtual_machine(facts):
+        return ()
+    own = _own_mbps(facts)
+    uplinks = sum(mbps for _, mbps in _below_bridges(facts).values())
+    # What crosses the network gains nothing by wider uplinks where the links carry less than they do.
+    is_bound = 0 < _links_mbps(facts) <= uplinks and crosses_network(facts, workload) is True
+    declared = workload is not None and workload.is_sequential and not is_bound
+    return tuple(
+        _shared_uplink(bridge, mbps, [own[address] for address in group], declared=declared)
+        for group, (bridge, mbps) in sorted(_below_bridges(facts).items())
+        if any(own[address][0] == "disks" for address in group)
+        and sum(own[address][2] for address in group) > _WORTH * mbps
+    )

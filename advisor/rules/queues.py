@@ -13,8 +13,10 @@ from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import count, is_virtual_machine
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 190
 
 _EBS_MODEL = "Amazon Elastic Block Store"
 _EBS_TIMEOUT_MS = 4_294_967_295
@@ -30,30 +32,25 @@ def for_all(disks: Iterable[Disk], wanted: str) -> str:
     )
 
 
-def bfq_on_nvme(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(disk for disk in facts.disks if disk.scheduler == "bfq" and disk.name.startswith("nvme"))
-    if not found:
-        return ()
-    return (
-        BFQ_ON_NVME.found(
-            "advice",
-            why="bfq takes one lock for every request, which holds a fast drive to a few hundred thousand IOPS.",
-            evidence={"disks": tuple(disk.name for disk in found), "scheduler": "bfq"},
-            advice=for_all(found, "scheduler=none") + "; the same in a udev rule",
-        ),
-    )
-
-
-BFQ_ON_NVME = Rule(
+@rule(
     id="disks.bfq-on-nvme",
+    severity="advice",
     title="The bfq scheduler runs on NVMe drives",
     what="The scheduler of NVMe drives.",
     why="bfq orders requests for a slow medium; a drive with its own queues per CPU needs no order from the kernel.",
     helps_when="Many small requests at once.",
     hurts_when="Shares of bandwidth per control group (io.bfq.weight) are in use: only bfq gives them.",
     sources=(sources.BFQ,),
-    function=bfq_on_nvme,
 )
+def bfq_on_nvme(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(disk for disk in facts.disks if disk.scheduler == "bfq" and disk.name.startswith("nvme"))
+    if not found:
+        return None
+    return bfq_on_nvme.found(
+        why="bfq takes one lock for every request, which holds a fast drive to a few hundred thousand IOPS.",
+        evidence={"disks": tuple(disk.name for disk in found), "scheduler": "bfq"},
+        advice=for_all(found, "scheduler=none") + "; the same in a udev rule",
+    )
 
 
 def _timeout_ms(disk: Disk) -> int | None:
@@ -61,34 +58,29 @@ def _timeout_ms(disk: Disk) -> int | None:
     return int(text) if is_count(text) else None
 
 
-def ebs_timeout(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    volumes = (disk for disk in facts.disks if disk.model is not None and disk.model.strip() == _EBS_MODEL)
-    found = tuple(disk for disk in volumes if disk.name.startswith("nvme") and _timeout_ms(disk) == _KERNEL_TIMEOUT_MS)
-    if not found:
-        return ()
-    return (
-        EBS_TIMEOUT.found(
-            "advice",
-            why="When EBS stalls for longer than 30 seconds the kernel fails the request, and the file system may go "
-            "read-only although the volume comes back.",
-            evidence={"disks": tuple(disk.name for disk in found), "io_timeout_ms": _KERNEL_TIMEOUT_MS},
-            advice=for_all(found, f"io_timeout={_EBS_TIMEOUT_MS}") + "; nvme_core.io_timeout on the kernel command "
-            "line; or advisor plan ebs-volumes, which sets the longest that can be read back",
-            profile="ebs-volumes",
-        ),
-    )
-
-
-EBS_TIMEOUT = Rule(
+@rule(
     id="disks.ebs-timeout",
+    severity="advice",
     title="EBS volumes have the I/O timeout of a local drive",
     what="queue/io_timeout of NVMe devices whose model is Amazon Elastic Block Store.",
     why="Amazon advises the longest timeout, for a volume behind a network may pause and go on.",
     helps_when="The volume holds a file system that must not fail over a pause.",
     hurts_when="The cluster is to notice a dead volume quickly and fail over: a request may then hang for very long.",
     sources=(sources.AWS_EBS_NVME,),
-    function=ebs_timeout,
 )
+def ebs_timeout(facts: Facts, workload: Workload | None) -> Finding | None:
+    volumes = (disk for disk in facts.disks if disk.model is not None and disk.model.strip() == _EBS_MODEL)
+    found = tuple(disk for disk in volumes if disk.name.startswith("nvme") and _timeout_ms(disk) == _KERNEL_TIMEOUT_MS)
+    if not found:
+        return None
+    return ebs_timeout.found(
+        why="When EBS stalls for longer than 30 seconds the kernel fails the request, and the file system may go "
+        "read-only although the volume comes back.",
+        evidence={"disks": tuple(disk.name for disk in found), "io_timeout_ms": _KERNEL_TIMEOUT_MS},
+        advice=for_all(found, f"io_timeout={_EBS_TIMEOUT_MS}") + "; nvme_core.io_timeout on the kernel command line; "
+        "or advisor plan ebs-volumes, which sets the longest that can be read back",
+        profile="ebs-volumes",
+    )
 
 
 def setting(disk: Disk, name: str) -> int | None:
@@ -106,92 +98,75 @@ def is_spinning(facts: Facts, disk: Disk) -> bool:
     return disk.rotational is True and is_own and not is_virtual_machine(facts)
 
 
-def unscheduled(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(disk for disk in facts.disks if is_spinning(facts, disk) and disk.scheduler == "none")
-    if not found:
-        return ()
-    return (
-        UNSCHEDULED.found(
-            "info",
-            why="Requests reach the disks in the order in which they come, and readers wait behind long writes.",
-            evidence={"disks": names_of(found), "scheduler": "none"},
-            advice=for_all(found, "scheduler=mq-deadline") + "; the same in a udev rule",
-            intent=True,
-        ),
-    )
-
-
-UNSCHEDULED = Rule(
+@rule(
     id="disks.rotating-unscheduled",
+    severity="info",
     title="Rotating disks have no scheduler",
     what="The scheduler of disks that say that they rotate; not those of virtual machines, iSCSI and Fibre Channel.",
     why="mq-deadline sorts requests by place and lets no reader wait too long; a head that seeks less moves more.",
     helps_when="Disks of the host itself, several requests at once.",
     hurts_when="A RAID controller stands between, says rotating, and sorts by itself: then none is right.",
     sources=(sources.RED_HAT_SCHEDULER, sources.BEEGFS_STORAGE, sources.NETAPP_BEEGFS),
-    function=unscheduled,
     contradictions=(contradictions.HDD_SCHEDULER.id,),
 )
-
-
-def doubtful_rotation(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if not is_virtual_machine(facts):
-        return ()
-    found = tuple(disk for disk in facts.disks if disk.rotational and disk.kind in ("virtio", "xen", "scsi"))
+def unscheduled(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(disk for disk in facts.disks if is_spinning(facts, disk) and disk.scheduler == "none")
     if not found:
-        return ()
-    return (
-        DOUBTFUL_ROTATION.found(
-            "info",
-            why="A hypervisor often says rotating of any storage. The kernel then sorts requests and feeds its random "
-            "numbers from them, and rules and profiles for hard disks seem to fit.",
-            evidence={"disks": names_of(found), "rotational": 1, "virtualization": facts.host.virtualization},
-            advice="ask who runs the storage; if it is flash: "
-            + for_all(found, "rotational=0")
-            + "; the same in a udev "
-            "rule",
-            intent=True,
-        ),
+        return None
+    return unscheduled.found(
+        why="Requests reach the disks in the order in which they come, and readers wait behind long writes.",
+        evidence={"disks": names_of(found), "scheduler": "none"},
+        advice=for_all(found, "scheduler=mq-deadline") + "; the same in a udev rule",
+        intent=True,
     )
 
 
-DOUBTFUL_ROTATION = Rule(
+@rule(
     id="disks.rotation-doubtful",
+    severity="info",
     title="Virtual disks say that they rotate",
     what="queue/rotational of disks of virtual machines.",
     why="The flag is the device's word; an emulated disk gives one without knowing what it stands for.",
     helps_when="The storage behind is flash.",
     hurts_when="It is rotating storage indeed (st1 and sc1 volumes are): then the flag is right.",
     sources=(sources.BLOCK_SYSFS, sources.MEASURED_ROTATION),
-    function=doubtful_rotation,
 )
-
-
-def entropy_from_flash(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(disk for disk in facts.disks if disk.rotational is False and setting(disk, "add_random") == 1)
+def doubtful_rotation(facts: Facts, workload: Workload | None) -> Finding | None:
+    if not is_virtual_machine(facts):
+        return None
+    found = tuple(disk for disk in facts.disks if disk.rotational and disk.kind in ("virtio", "xen", "scsi"))
     if not found:
-        return ()
-    return (
-        ENTROPY_FROM_FLASH.found(
-            "info",
-            why="Each request of these disks is also mixed into the kernel's random numbers, which costs time for "
-            "each and gains nothing: flash has no seek times.",
-            evidence={"disks": names_of(found), "add_random": 1},
-            advice=for_all(found, "add_random=0") + "; the same in a udev rule",
-        ),
+        return None
+    return doubtful_rotation.found(
+        why="A hypervisor often says rotating of any storage. The kernel then sorts requests and feeds its random "
+        "numbers from them, and rules and profiles for hard disks seem to fit.",
+        evidence={"disks": names_of(found), "rotational": 1, "virtualization": facts.host.virtualization},
+        advice="ask who runs the storage; if it is flash: " + for_all(found, "rotational=0") + "; the same in a udev "
+        "rule",
+        intent=True,
     )
 
 
-ENTROPY_FROM_FLASH = Rule(
+@rule(
     id="disks.entropy-from-flash",
+    severity="info",
     title="Disks without moving parts feed the kernel's random numbers",
     what="queue/add_random of disks that do not rotate.",
     why="The kernel leaves it off for what it knows to be flash; a driver or a udev rule has switched it on.",
     helps_when="Very many requests per second.",
     hurts_when="A small system without any other source of random numbers.",
     sources=(sources.BLOCK_SYSFS,),
-    function=entropy_from_flash,
 )
+def entropy_from_flash(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(disk for disk in facts.disks if disk.rotational is False and setting(disk, "add_random") == 1)
+    if not found:
+        return None
+    return entropy_from_flash.found(
+        why="Each request of these disks is also mixed into the kernel's random numbers, which costs time for each and "
+        "gains nothing: flash has no seek times.",
+        evidence={"disks": names_of(found), "add_random": 1},
+        advice=for_all(found, "add_random=0") + "; the same in a udev rule",
+    )
 
 
 def _asked(facts: Facts) -> Iterator[tuple[SiteSetting, Disk, int, int]]:
@@ -208,29 +183,9 @@ def _asked(facts: Facts) -> Iterator[tuple[SiteSetting, Disk, int, int]]:
                 yield one, disk, wanted, live
 
 
-def asked_too_long(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(_asked(facts))
-    if not found:
-        return ()
-    return (
-        ASKED_TOO_LONG.found(
-            "advice",
-            why="Without a scheduler the queue is as long as the device has tags, and the kernel refuses to make it "
-            "longer.",
-            evidence={
-                "disks": tuple(dict.fromkeys(disk.name for _, disk, _, _ in found)),
-                "detail": tuple(
-                    f"{one.path}:{one.line} asks for {wanted}, {disk.name} has {live}"
-                    for one, disk, wanted, live in found[:_SHOWN]
-                ),
-            },
-            advice="delete the line for these disks; a longer queue needs a scheduler, and flash needs neither",
-        ),
-    )
-
-
-ASKED_TOO_LONG = Rule(
+@rule(
     id="disks.queue-asked-too-long",
+    severity="advice",
     title="A udev rule asks for a longer queue than a device without a scheduler can have",
     what="nr_requests in udev rules against its live value, for disks whose scheduler is none.",
     why="With a scheduler nr_requests is how many requests may wait to be sorted; without one it is the device's own "
@@ -238,50 +193,48 @@ ASKED_TOO_LONG = Rule(
     helps_when="Somebody believes that the line is in force.",
     hurts_when="The rule also sets a scheduler and has not run since: then udevadm trigger is what is missing.",
     sources=(sources.BLOCK_SYSFS, sources.PRACTICE),
-    function=asked_too_long,
 )
-
-
-def long_queue(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if workload is None or workload.access != "random":
-        return ()
-    found = tuple(d for d in facts.disks if is_spinning(facts, d) and (setting(d, "nr_requests") or 0) >= _LONG_QUEUE)
+def asked_too_long(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(_asked(facts))
     if not found:
-        return ()
-    return (
-        LONG_QUEUE.found(
-            "advice",
-            why="A rotating disk serves one or two hundred random requests in a second: a thousand that wait are "
-            "seconds "
-            "for each.",
-            evidence={
-                "disks": names_of(found),
-                "nr_requests": tuple(str(setting(disk, "nr_requests")) for disk in found),
-            },
-            advice=for_all(found, "nr_requests=256") + "; the same in a udev rule",
-        ),
+        return None
+    return asked_too_long.found(
+        why="Without a scheduler the queue is as long as the device has tags, and the kernel refuses to make it "
+        "longer.",
+        evidence={
+            "disks": tuple(dict.fromkeys(disk.name for _, disk, _, _ in found)),
+            "detail": tuple(
+                f"{one.path}:{one.line} asks for {wanted}, {disk.name} has {live}"
+                for one, disk, wanted, live in found[:_SHOWN]
+            ),
+        },
+        advice="delete the line for these disks; a longer queue needs a scheduler, and flash needs neither",
     )
 
 
-LONG_QUEUE = Rule(
+@rule(
     id="disks.queue-long-for-random",
+    severity="advice",
     title="Rotating disks have a long queue for random access",
     what="nr_requests of 1024 and more of rotating disks, for a declared workload of random access.",
     why="The long queues of storage guides are for streams, which a scheduler can sort and merge.",
     helps_when="Latency matters.",
     hurts_when="Streams are served from the same disks: there a longer queue merges more.",
     sources=(sources.BEEGFS_STORAGE, sources.BEEGFS_METADATA, sources.BLOCK_SYSFS),
-    function=long_queue,
     contradictions=(contradictions.HDD_SCHEDULER.id,),
 )
-
-
-RULES = (
-    BFQ_ON_NVME,
-    EBS_TIMEOUT,
-    UNSCHEDULED,
-    DOUBTFUL_ROTATION,
-    ENTROPY_FROM_FLASH,
-    ASKED_TOO_LONG,
-    LONG_QUEUE,
-)
+def long_queue(facts: Facts, workload: Workload | None) -> Finding | None:
+    if workload is None or workload.access != "random":
+        return None
+    found = tuple(d for d in facts.disks if is_spinning(facts, d) and (setting(d, "nr_requests") or 0) >= _LONG_QUEUE)
+    if not found:
+        return None
+    return long_queue.found(
+        why="A rotating disk serves one or two hundred random requests in a second: a thousand that wait are seconds "
+        "for each.",
+        evidence={
+            "disks": names_of(found),
+            "nr_requests": tuple(str(setting(disk, "nr_requests")) for disk in found),
+        },
+        advice=for_all(found, "nr_requests=256") + "; the same in a udev rule",
+    )

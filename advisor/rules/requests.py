@@ -12,8 +12,10 @@ from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import count
 from advisor.rules.queues import for_all, is_spinning, names_of, setting
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 200
 
 _KIB = 1 << 10
 _STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
@@ -52,72 +54,59 @@ def _reading(facts: Facts) -> Iterator[tuple[str, int, int]]:
             yield disk.name, now, _STREAM_KB
 
 
-def short_read_ahead(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    low = tuple((name, now, wanted) for name, now, wanted in _reading(facts) if now < wanted)
-    if not low or not _streams(workload):
-        return ()
-    return (
-        SHORT_READ_AHEAD.found(
-            "advice",
-            why="The kernel reads that far ahead of a stream: less than all members, or a rotating disk, can serve at "
-            "once.",
-            evidence={
-                "devices": tuple(name for name, _, _ in low),
-                "detail": tuple(
-                    f"{name}: {now} KiB, two full stripes or 4 MiB are {wanted}" for name, now, wanted in low
-                ),
-            },
-            advice="; ".join(f"echo {wanted} > /sys/block/{name}/queue/read_ahead_kb" for name, _, wanted in low)
-            + "; the same in a udev rule, on the array and not on its members",
-        ),
-    )
-
-
-SHORT_READ_AHEAD = Rule(
+@rule(
     id="disks.read-ahead-short",
+    severity="advice",
     title="Little is read ahead for a workload of streams",
     what="read_ahead_kb of mounted striped arrays and rotating disks, for a declared workload that reads in sequence.",
     why="A stream of one reader is as fast as what is asked for in advance.",
     helps_when="Few readers of large files through the page cache.",
     hurts_when="Many streams at once, or random reads besides: what is read ahead is thrown away unread. Direct I/O "
-    "does "
-    "not read ahead at all.",
+    "does not read ahead at all.",
     sources=(sources.BEEGFS_STORAGE, sources.AWS_HDD),
-    function=short_read_ahead,
     contradictions=(contradictions.READ_AHEAD.id,),
 )
-
-
-def long_read_ahead(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if workload is None or workload.access != "random":
-        return ()
-    devices = [(array.device, array.queue, array.mountpoints) for array in facts.arrays]
-    devices += [(disk.name, disk.queue, disk.mountpoints) for disk in facts.disks]
-    far = {name: now for name, queue, mounted in devices if mounted and (now := count(queue.get("read_ahead_kb")))}
-    found = {name: now for name, now in far.items() if now >= _TOO_FAR_KB}
-    if not found:
-        return ()
-    return (
-        LONG_READ_AHEAD.found(
-            "advice",
-            why="Where the kernel takes two near reads for a stream, it reads that much more than was asked for.",
-            evidence={"devices": tuple(found), "detail": tuple(f"{name}: {now} KiB" for name, now in found.items())},
-            advice="; ".join(f"echo {_RANDOM_KB} > /sys/block/{name}/queue/read_ahead_kb" for name in found),
-        ),
+def short_read_ahead(facts: Facts, workload: Workload | None) -> Finding | None:
+    low = tuple((name, now, wanted) for name, now, wanted in _reading(facts) if now < wanted)
+    if not low or not _streams(workload):
+        return None
+    return short_read_ahead.found(
+        why="The kernel reads that far ahead of a stream: less than all members, or a rotating disk, can serve at "
+        "once.",
+        evidence={
+            "devices": tuple(name for name, _, _ in low),
+            "detail": tuple(f"{name}: {now} KiB, two full stripes or 4 MiB are {wanted}" for name, now, wanted in low),
+        },
+        advice="; ".join(f"echo {wanted} > /sys/block/{name}/queue/read_ahead_kb" for name, _, wanted in low)
+        + "; the same in a udev rule, on the array and not on its members",
     )
 
 
-LONG_READ_AHEAD = Rule(
+@rule(
     id="disks.read-ahead-long-for-random",
+    severity="advice",
     title="Much is read ahead for random access",
     what="read_ahead_kb of 1024 and more of mounted devices, for a declared workload of random access.",
     why="Read-ahead that is not used costs bandwidth and page cache.",
     helps_when="Databases and virtual machines through the page cache.",
     hurts_when="Backups and scans of the same files run in sequence. Direct I/O does not read ahead at all.",
     sources=(sources.BEEGFS_METADATA, sources.AWS_HDD),
-    function=long_read_ahead,
     contradictions=(contradictions.READ_AHEAD.id,),
 )
+def long_read_ahead(facts: Facts, workload: Workload | None) -> Finding | None:
+    if workload is None or workload.access != "random":
+        return None
+    devices = [(array.device, array.queue, array.mountpoints) for array in facts.arrays]
+    devices += [(disk.name, disk.queue, disk.mountpoints) for disk in facts.disks]
+    far = {name: now for name, queue, mounted in devices if mounted and (now := count(queue.get("read_ahead_kb")))}
+    found = {name: now for name, now in far.items() if now >= _TOO_FAR_KB}
+    if not found:
+        return None
+    return long_read_ahead.found(
+        why="Where the kernel takes two near reads for a stream, it reads that much more than was asked for.",
+        evidence={"devices": tuple(found), "detail": tuple(f"{name}: {now} KiB" for name, now in found.items())},
+        advice="; ".join(f"echo {_RANDOM_KB} > /sys/block/{name}/queue/read_ahead_kb" for name in found),
+    )
 
 
 def _splits(facts: Facts) -> Iterator[tuple[Array, Disk, int]]:
@@ -131,129 +120,106 @@ def _splits(facts: Facts) -> Iterator[tuple[Array, Disk, int]]:
                 yield array, disk, largest
 
 
-def split_chunks(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(_splits(facts))
-    if not found:
-        return ()
-    declared = workload is not None and workload.is_sequential and workload.has_large_blocks
-    return (
-        SPLIT_CHUNKS.found(
-            "advice" if declared else "info",
-            why="A whole chunk is sent as several requests, although the disk takes larger ones.",
-            evidence={
-                "arrays": tuple(dict.fromkeys(array.name for array, _, _ in found)),
-                "disks": tuple(dict.fromkeys(disk.name for _, disk, _ in found)),
-                "detail": tuple(
-                    f"{disk.name}: {largest} KiB, chunks of {array.name} are {(array.chunk_bytes or 0) // _KIB} KiB"
-                    for array, disk, largest in found[:_SHOWN]
-                ),
-            },
-            advice="; ".join(dict.fromkeys(_larger(array, disk) for array, disk, _ in found)),
-            intent=not declared,
-        ),
-    )
-
-
 def _larger(array: Array, disk: Disk) -> str:
     wanted = min((array.chunk_bytes or 0) // _KIB, setting(disk, "max_hw_sectors_kb") or 0)
     return for_all([disk], f"max_sectors_kb={wanted}")
 
 
-SPLIT_CHUNKS = Rule(
+@rule(
     id="disks.requests-below-chunk",
+    severity="advice",
     title="Requests to an array's disks are smaller than its chunks",
     what="max_sectors_kb of the disks of striped arrays against the chunk, where max_hw_sectors_kb would allow more.",
     why="max_sectors_kb is the largest request that the kernel makes; md sends a chunk to a disk at once.",
     helps_when="Streams in large blocks over rotating disks or RAID controllers.",
     hurts_when="Small reads wait behind large requests; some controllers are slower with them.",
     sources=(sources.BLOCK_SYSFS, sources.MULTIPATH_CONF, sources.BEEGFS_STORAGE),
-    function=split_chunks,
 )
-
-
-def anywhere(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(disk for disk in facts.disks if setting(disk, "rq_affinity") == 0)
+def split_chunks(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(_splits(facts))
     if not found:
-        return ()
-    return (
-        ANYWHERE.found(
-            "info",
-            why="A request is completed by whichever CPU took the interrupt, far from the caches of the one that "
-            "waits.",
-            evidence={"disks": names_of(found), "rq_affinity": 0},
-            advice=for_all(found, "rq_affinity=1") + "; the same in a udev rule",
-            intent=True,
-        ),
+        return None
+    declared = workload is not None and workload.is_sequential and workload.has_large_blocks
+    return split_chunks.found(
+        severity="advice" if declared else "info",
+        why="A whole chunk is sent as several requests, although the disk takes larger ones.",
+        evidence={
+            "arrays": tuple(dict.fromkeys(array.name for array, _, _ in found)),
+            "disks": tuple(dict.fromkeys(disk.name for _, disk, _ in found)),
+            "detail": tuple(
+                f"{disk.name}: {largest} KiB, chunks of {array.name} are {(array.chunk_bytes or 0) // _KIB} KiB"
+                for array, disk, largest in found[:_SHOWN]
+            ),
+        },
+        advice="; ".join(dict.fromkeys(_larger(array, disk) for array, disk, _ in found)),
+        intent=not declared,
     )
 
 
-ANYWHERE = Rule(
+@rule(
     id="disks.completed-anywhere",
+    severity="info",
     title="Requests are completed on any CPU",
     what="queue/rq_affinity 0.",
     why="1, the default, completes a request on the group of CPUs that asked for it, 2 on the very one.",
     helps_when="Many requests of many CPUs through few interrupts; 2 for what one interrupt serves alone.",
     hurts_when="The CPUs that ask are busy and the one that takes the interrupts has room.",
     sources=(sources.BLOCK_SYSFS,),
-    function=anywhere,
 )
-
-
-def merges_off(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(disk for disk in facts.disks if setting(disk, "nomerges") == 2)
-    if not found or workload is None or not workload.is_sequential:
-        return ()
-    return (
-        MERGES_OFF.found(
-            "advice",
-            why="The declared workload is sequential: its neighbouring requests could be sent as one, and are not.",
-            evidence={"disks": names_of(found), "nomerges": 2},
-            advice=for_all(found, "nomerges=0") + "; the same in a udev rule",
-        ),
+def anywhere(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(disk for disk in facts.disks if setting(disk, "rq_affinity") == 0)
+    if not found:
+        return None
+    return anywhere.found(
+        why="A request is completed by whichever CPU took the interrupt, far from the caches of the one that waits.",
+        evidence={"disks": names_of(found), "rq_affinity": 0},
+        advice=for_all(found, "rq_affinity=1") + "; the same in a udev rule",
+        intent=True,
     )
 
 
-MERGES_OFF = Rule(
+@rule(
     id="disks.merges-off",
+    severity="advice",
     title="Neighbouring requests are not merged for a workload of streams",
     what="queue/nomerges 2, for a declared workload of sequential access.",
     why="The search for a neighbour costs little; what it finds in a stream saves whole requests.",
     helps_when="Small sequential requests.",
     hurts_when="Random requests only: there the search finds nothing. NetApp's roles for BeeGFS set 2.",
     sources=(sources.BLOCK_SYSFS, sources.NETAPP_BEEGFS),
-    function=merges_off,
 )
-
-
-def unthrottled(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    share = workload.write_share if workload else None
-    if share is None or not 0 < share < 1:
-        return ()
-    found = tuple(d for d in facts.disks if setting(d, "wbt_lat_usec") == 0 and d.scheduler != "bfq")
-    if not found:
-        return ()
-    return (
-        UNTHROTTLED.found(
-            "info",
-            why="The declared workload reads and writes; nothing keeps writeback in the background from filling the "
-            "queue "
-            "before the readers.",
-            evidence={"disks": names_of(found), "wbt_lat_usec": 0, "write_share": share},
-            advice=for_all(found, "wbt_lat_usec=-1") + " (the kernel's own value); the same in a udev rule",
-            intent=True,
-        ),
+def merges_off(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(disk for disk in facts.disks if setting(disk, "nomerges") == 2)
+    if not found or workload is None or not workload.is_sequential:
+        return None
+    return merges_off.found(
+        why="The declared workload is sequential: its neighbouring requests could be sent as one, and are not.",
+        evidence={"disks": names_of(found), "nomerges": 2},
+        advice=for_all(found, "nomerges=0") + "; the same in a udev rule",
     )
 
 
-UNTHROTTLED = Rule(
+@rule(
     id="disks.writeback-unthrottled",
+    severity="info",
     title="Writeback is not throttled in favour of reads",
     what="queue/wbt_lat_usec 0 without the scheduler bfq, for a declared workload that reads and writes.",
     why="The kernel holds writeback back when reads take longer than wbt_lat_usec.",
     helps_when="Reads wait while much is written through the page cache.",
     hurts_when="The service throttles its writes itself, or writes matter more than reads.",
     sources=(sources.BLOCK_SYSFS,),
-    function=unthrottled,
 )
-
-RULES = (SHORT_READ_AHEAD, LONG_READ_AHEAD, SPLIT_CHUNKS, ANYWHERE, MERGES_OFF, UNTHROTTLED)
+def unthrottled(facts: Facts, workload: Workload | None) -> Finding | None:
+    share = workload.write_share if workload else None
+    if share is None or not 0 < share < 1:
+        return None
+    found = tuple(d for d in facts.disks if setting(d, "wbt_lat_usec") == 0 and d.scheduler != "bfq")
+    if not found:
+        return None
+    return unthrottled.found(
+        why="The declared workload reads and writes; nothing keeps writeback in the background from filling the queue "
+        "before the readers.",
+        evidence={"disks": names_of(found), "wbt_lat_usec": 0, "write_share": share},
+        advice=for_all(found, "wbt_lat_usec=-1") + " (the kernel's own value); the same in a udev rule",
+        intent=True,
+    )

@@ -1,27 +1,33 @@
-"""A rule: a citation, the conditions under which it helps and hurts, and a pure function from facts to findings."""
+"""A rule: one decorated function beside its citation, with the conditions under which its advice helps and hurts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
 from advisor.facts.whole import Facts
 from advisor.rules.contradictions import named
-from advisor.rules.finding import Evidence, Finding, Severity
+from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
 from advisor.rules.workload import Workload
 
-Judge = Callable[[Facts, Workload | None], tuple[Finding, ...]]
+Judge = Callable[[Facts, Workload | None], Finding | Iterable[Finding] | None]
+"""Judges a host: nothing, one finding or several."""
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What ``advisor explain ID`` tells, and the function that judges a host by it.
+    """What ``advisor explain ID`` prints, and the function that judges a host by it.
 
-    ``what`` is what the rule looks at, ``why`` the mechanism behind it. ``contradictions`` are the ids of those among
-    the sources that bear on its advice (`advisor.rules.contradictions`).
+    ``severity`` is the highest of its findings, ``what`` is what the rule looks at, ``why`` the mechanism behind it.
+    ``contradictions`` are the ids of those among the sources that bear on its advice
+    (`advisor.rules.contradictions`). A rule that ``judges_declared`` gets the workload as it was declared; all others
+    get it with what was seen of its path (`advisor.rules.llt_path.as_seen`).
     """
 
     id: str
+    severity: Severity
     title: str
     what: str
     why: str
@@ -29,24 +35,30 @@ class Rule(msgspec.Struct, frozen=True):
     hurts_when: str
     sources: tuple[str, ...]
     function: Judge
+    module: str
     contradictions: tuple[str, ...] = ()
+    judges_declared: bool = False
+
+    def __call__(self, facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+        found = self.function(facts, workload)
+        return () if found is None else (found,) if isinstance(found, Finding) else tuple(found)
 
     def found(
         self,
-        severity: Severity,
         *,
         why: str,
         evidence: Evidence,
         advice: str,
+        severity: Severity | None = None,
         profile: str | None = None,
         title: str | None = None,
         intent: bool = False,
         hurts_when: str | None = None,
     ) -> Finding:
-        """A finding of this rule; its title, and when it would hurt, may be made more precise."""
+        """A finding of this rule; its severity, title, and when it would hurt, may be made more precise."""
         return Finding(
             id=self.id,
-            severity=severity,
+            severity=severity or self.severity,
             title=title or self.title,
             why=why,
             evidence=evidence,
@@ -57,3 +69,61 @@ class Rule(msgspec.Struct, frozen=True):
             intent=intent,
             contradictions=named(self.contradictions),
         )
+
+
+_registered: dict[str, Rule] = {}
+
+REGISTERED: Mapping[str, Rule] = MappingProxyType(_registered)
+"""The rules of all modules that have been imported, by id."""
+
+
+def register(new: Rule) -> Rule:
+    """Adds a rule. Raises ValueError, which names file and rule, for an id that is taken, an unknown severity and a
+    field that is empty: a rule without source, or that never hurts, is none."""
+    path = getattr(sys.modules.get(new.module), "__file__", None) or new.module
+    empty = [name for name in ("id", "title", "what", "why", "helps_when", "hurts_when") if not getattr(new, name)]
+    if not new.sources:
+        empty.append("sources")
+    if empty:
+        raise ValueError(f"{path}: rule {new.id!r} has no {', '.join(empty)}")
+    if new.severity not in SEVERITIES:
+        raise ValueError(f"{path}: rule {new.id!r}: severity {new.severity!r} is not one of {', '.join(SEVERITIES)}")
+    if new.id in _registered:
+        raise ValueError(f"{path}: rule {new.id!r} is already defined in {_registered[new.id].module}")
+    _registered[new.id] = new
+    return new
+
+
+def rule(
+    *,
+    id: str,  # noqa: A002
+    severity: Severity,
+    title: str = "",
+    what: str = "",
+    why: str = "",
+    helps_when: str = "",
+    hurts_when: str = "",
+    sources: tuple[str, ...] = (),
+    contradictions: tuple[str, ...] = (),
+    judges_declared: bool = False,
+) -> Callable[[Judge], Rule]:
+    """Makes the function below a registered rule; the parameters are the fields of `Rule`.
+
+    Raises ValueError, which names file and rule, where a text or the sources are missing (see `register`).
+    """
+    return lambda function: register(
+        Rule(
+            id=id,
+            severity=severity,
+            title=title,
+            what=what,
+            why=why,
+            helps_when=helps_when,
+            hurts_when=hurts_when,
+            sources=sources,
+            function=function,
+            module=function.__module__,
+            contradictions=contradictions,
+            judges_declared=judges_declared,
+        )
+    )

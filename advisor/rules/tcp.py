@@ -10,37 +10,15 @@ from advisor.rules.bad_advice import kernel_version
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import by_name, carries_default_route, is_physical, is_up, number, numbers
 from advisor.rules.mtu import ETHERNET_MTU
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import Workload
+
+ORDER = 40
 
 _IPV6_MTU = 1280
 _INITIAL_BYTES = 131_072
 _INITIAL_SINCE = (5, 0)
-
-
-def mtu_probing(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if number(facts, "net.ipv4.tcp_mtu_probing") != 0:
-        return ()
-    links = by_name(facts)
-    found = tuple(
-        link.name
-        for link in facts.links
-        if is_physical(link) and is_up(link) and (link.mtu or 0) > ETHERNET_MTU and carries_default_route(link, links)
-    )
-    reason = _narrower_path(facts, workload)
-    if not found or reason is None:
-        return ()
-    return (
-        MTU_PROBING.found(
-            "info",
-            why=f"The default route leaves by a link with jumbo frames, and {reason}. Where a firewall on the way "
-            "swallows the messages of path MTU discovery, a connection stands still at its first large packet.",
-            evidence={"links": found, "net.ipv4.tcp_mtu_probing": 0},
-            advice="sysctl -w net.ipv4.tcp_mtu_probing=1; then the same in /etc/sysctl.d",
-            intent=True,
-        ),
-    )
 
 
 # Links that lead through narrower networks; those of containers (vxlan, veth) stay inside one.
@@ -58,8 +36,9 @@ def _narrower_path(facts: Facts, workload: Workload | None) -> str | None:
     return None
 
 
-MTU_PROBING = Rule(
+@rule(
     id="network.mtu-probing",
+    severity="info",
     title="Jumbo frames leave by the default route, and TCP does not probe for black holes",
     what="tcp_mtu_probing 0 where a link of more than 1500 bytes carries the default route, and a tunnel or a declared "
     "round trip of 5 ms and more says that connections cross another network.",
@@ -67,11 +46,40 @@ MTU_PROBING = Rule(
     helps_when="Paths through firewalls, VPNs and clouds that do not pass ICMP.",
     hurts_when="Loss is taken for a black hole now and then, and the connection goes on with small packets.",
     sources=(sources.IP_SYSCTL, sources.AWS_MTU),
-    function=mtu_probing,
 )
+def mtu_probing(facts: Facts, workload: Workload | None) -> Finding | None:
+    if number(facts, "net.ipv4.tcp_mtu_probing") != 0:
+        return None
+    links = by_name(facts)
+    found = tuple(
+        link.name
+        for link in facts.links
+        if is_physical(link) and is_up(link) and (link.mtu or 0) > ETHERNET_MTU and carries_default_route(link, links)
+    )
+    reason = _narrower_path(facts, workload)
+    if not found or reason is None:
+        return None
+    return mtu_probing.found(
+        why=f"The default route leaves by a link with jumbo frames, and {reason}. Where a firewall on the way swallows "
+        "the messages of path MTU discovery, a connection stands still at its first large packet.",
+        evidence={"links": found, "net.ipv4.tcp_mtu_probing": 0},
+        advice="sysctl -w net.ipv4.tcp_mtu_probing=1; then the same in /etc/sysctl.d",
+        intent=True,
+    )
 
 
-def bond_by_address(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="network.bond-by-address",
+    severity="advice",
+    title="A bond sends everything for one peer by one port",
+    what="xmit_hash_policy of bonds of mode 802.3ad and balance-xor with several ports.",
+    why="layer3+4 also counts IP addresses and ports, so that several connections to one peer use several ports.",
+    helps_when="Few peers and several connections, as storage has.",
+    hurts_when="layer3+4 is not strictly 802.3ad: fragments may overtake. One connection is never faster than one "
+    "port.",
+    sources=(sources.BONDING,),
+)
+def bond_by_address(facts: Facts, workload: Workload | None) -> Finding | None:
     found = tuple(
         link.name
         for link in facts.links
@@ -81,99 +89,81 @@ def bond_by_address(facts: Facts, workload: Workload | None) -> tuple[Finding, .
         and link.detail.get("xmit_hash_policy") == "layer2"
     )
     if not found:
-        return ()
+        return None
     declared = bool(crosses_network(facts, workload))
-    return (
-        BOND_BY_ADDRESS.found(
-            "advice" if declared else "info",
-            why="layer2 chooses the port by MAC addresses, so everything to one peer, or to one router, uses one port.",
-            evidence={"links": found, "xmit_hash_policy": "layer2"},
-            advice="set xmit_hash_policy layer3+4 in the bond's own configuration; the switch decides its direction by "
-            "itself",
-            intent=not declared,
-        ),
+    return bond_by_address.found(
+        severity="advice" if declared else "info",
+        why="layer2 chooses the port by MAC addresses, so everything to one peer, or to one router, uses one port.",
+        evidence={"links": found, "xmit_hash_policy": "layer2"},
+        advice="set xmit_hash_policy layer3+4 in the bond's own configuration; the switch decides its direction by "
+        "itself",
+        intent=not declared,
     )
 
 
-BOND_BY_ADDRESS = Rule(
-    id="network.bond-by-address",
-    title="A bond sends everything for one peer by one port",
-    what="xmit_hash_policy of bonds of mode 802.3ad and balance-xor with several ports.",
-    why="layer3+4 also counts IP addresses and ports, so that several connections to one peer use several ports.",
-    helps_when="Few peers and several connections, as storage has.",
-    hurts_when="layer3+4 is not strictly 802.3ad: fragments may overtake. One connection is never faster than one "
-    "port.",
-    sources=(sources.BONDING,),
-    function=bond_by_address,
-)
-
-
-def slow_start(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if workload is None or not workload.is_replicated or workload.transport != "tcp":
-        return ()
-    if number(facts, "net.ipv4.tcp_slow_start_after_idle") != 1:
-        return ()
-    return (
-        SLOW_START.found(
-            "advice",
-            why=f"{workload.subject} replicates over TCP; the connection rests between bursts, and after each rest "
-            "begins with a small window.",
-            evidence={"net.ipv4.tcp_slow_start_after_idle": 1},
-            advice="sysctl -w net.ipv4.tcp_slow_start_after_idle=0; then the same in /etc/sysctl.d",
-        ),
-    )
-
-
-SLOW_START = Rule(
+@rule(
     id="network.slow-start-after-idle",
+    severity="advice",
     title="Replication over TCP starts slowly after each pause",
     what="tcp_slow_start_after_idle 1, for a declared workload that is replicated over TCP.",
     why="After a pause of one retransmission timeout the kernel takes what it knew of the path for stale.",
     helps_when="Bursts over a private network that nobody else fills.",
     hurts_when="A shared or wide-area path: a burst at full window meets queues that have filled meanwhile, and loses.",
     sources=(sources.IP_SYSCTL,),
-    function=slow_start,
 )
-
-
-def initial_window(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    values, version = numbers(facts, "net.ipv4.tcp_rmem"), kernel_version(facts)
-    if len(values) != 3 or version is None or version < _INITIAL_SINCE or not 0 < values[1] < _INITIAL_BYTES:
-        return ()
-    return (
-        INITIAL_WINDOW.found(
-            "info",
-            why=f"This kernel begins with {_INITIAL_BYTES:,} bytes by itself; somebody has lowered it to "
-            f"{values[1]:,}, the "
-            "default of old kernels.",
-            evidence={"net.ipv4.tcp_rmem": " ".join(map(str, values)), "kernel": facts.host.kernel},
-            advice=f'sysctl -w net.ipv4.tcp_rmem="{values[0]} {_INITIAL_BYTES} {max(values[2], _INITIAL_BYTES)}"; then '
-            "the same without quotes in /etc/sysctl.d",
-        ),
+def slow_start(facts: Facts, workload: Workload | None) -> Finding | None:
+    if workload is None or not workload.is_replicated or workload.transport != "tcp":
+        return None
+    if number(facts, "net.ipv4.tcp_slow_start_after_idle") != 1:
+        return None
+    return slow_start.found(
+        why=f"{workload.subject} replicates over TCP; the connection rests between bursts, and after each rest begins "
+        "with a small window.",
+        evidence={"net.ipv4.tcp_slow_start_after_idle": 1},
+        advice="sysctl -w net.ipv4.tcp_slow_start_after_idle=0; then the same in /etc/sysctl.d",
     )
 
 
-INITIAL_WINDOW = Rule(
+@rule(
     id="network.initial-window-lowered",
+    severity="info",
     title="TCP connections begin with a smaller receive buffer than the kernel's own",
     what="The second field of tcp_rmem against 131,072, on Linux 5.0 and newer.",
     why="A new connection's first window follows from it; the number 87380 is copied from the defaults of old kernels.",
     helps_when="Short connections.",
     hurts_when="Very many connections on a host with little memory.",
     sources=(sources.IP_SYSCTL, sources.WHITE_PAPER),
-    function=initial_window,
 )
+def initial_window(facts: Facts, workload: Workload | None) -> Finding | None:
+    values, version = numbers(facts, "net.ipv4.tcp_rmem"), kernel_version(facts)
+    if len(values) != 3 or version is None or version < _INITIAL_SINCE or not 0 < values[1] < _INITIAL_BYTES:
+        return None
+    return initial_window.found(
+        why=f"This kernel begins with {_INITIAL_BYTES:,} bytes by itself; somebody has lowered it to {values[1]:,}, "
+        "the default of old kernels.",
+        evidence={"net.ipv4.tcp_rmem": " ".join(map(str, values)), "kernel": facts.host.kernel},
+        advice=f'sysctl -w net.ipv4.tcp_rmem="{values[0]} {_INITIAL_BYTES} {max(values[2], _INITIAL_BYTES)}"; then '
+        "the same without quotes in /etc/sysctl.d",
+    )
 
 
+@rule(
+    id="links.mtu-below-minimum",
+    severity="advice",
+    title="A link's MTU is below what IPv6 needs",
+    what="Links with a device whose MTU is below 1280.",
+    why="IPv6 requires 1280 bytes of every link.",
+    helps_when="IPv6 is used, or an MTU was set by mistake.",
+    hurts_when="The path carries no more, as some tunnels and radio links do, and IPv6 is not used.",
+    sources=(sources.IP_SYSCTL, sources.MEASURED_IPV6),
+)
 def below_ipv6(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     found = tuple(link for link in facts.links if is_up(link) and is_physical(link) and 0 < (link.mtu or 0) < _IPV6_MTU)
     return tuple(
-        BELOW_IPV6.found(
-            "advice",
+        below_ipv6.found(
             title=f"Link {link.name} has an MTU of {link.mtu}, at which there is no IPv6",
             why="The kernel took its IPv6 addresses away when the MTU fell below 1280, and does not put those back "
-            "that "
-            "were set by hand.",
+            "that were set by hand.",
             evidence={"links": (link.name,), "mtu": link.mtu, "addresses": link.addresses},
             advice=f"ip link set dev {shlex.quote(link.name)} mtu {ETHERNET_MTU}; then set the IPv6 addresses again",
         )
@@ -181,61 +171,30 @@ def below_ipv6(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     )
 
 
-BELOW_IPV6 = Rule(
-    id="links.mtu-below-minimum",
-    title="A link's MTU is below what IPv6 needs",
-    what="Links with a device whose MTU is below 1280.",
-    why="IPv6 requires 1280 bytes of every link.",
-    helps_when="IPv6 is used, or an MTU was set by mistake.",
-    hurts_when="The path carries no more, as some tunnels and radio links do, and IPv6 is not used.",
-    sources=(sources.IP_SYSCTL, sources.MEASURED_IPV6),
-    function=below_ipv6,
-)
-
-
-def busy_polling(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    polled = {key: value for key in _POLLING if (value := number(facts, key))}
-    if not polled:
-        return ()
-    return (
-        BUSY_POLLING.found(
-            "info",
-            why="A program that waits for a packet spins for that many microseconds before it sleeps: less delay, for "
-            "the price of a CPU that does nothing else.",
-            evidence=dict(polled),
-            advice="keep it where the delay of few sockets matters more than CPU time; else sysctl -w "
-            + " ".join(f"{key}=0" for key in polled),
-            intent=True,
-        ),
-    )
-
-
 _POLLING = ("net.core.busy_poll", "net.core.busy_read")
 
-BUSY_POLLING = Rule(
+
+@rule(
     id="network.busy-polling",
+    severity="info",
     title="Programs poll for packets instead of sleeping",
     what="net.core.busy_read and busy_poll above 0.",
     why="The kernel's default is 0; 50 is for hosts where delay is all, and Amazon names 70 for its ENA.",
     helps_when="Somebody set it for a test, or copied it.",
     hurts_when="Few sockets, idle CPUs and a service whose delay is the point: then it is right.",
     sources=(sources.SYSCTL_NET, sources.ENA),
-    function=busy_polling,
 )
-
-
-def unpaced(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    queue = facts.sysctl.get("net.core.default_qdisc")
-    if facts.sysctl.get("net.ipv4.tcp_congestion_control") != "bbr" or queue in (None, "fq"):
-        return ()
-    return (
-        UNPACED.found(
-            "info",
-            why=f"BBR spaces its packets; with the discipline {queue}, TCP keeps a timer for each socket.",
-            evidence={"net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": queue},
-            advice="sysctl -w net.core.default_qdisc=fq; " + _fq_on_links(facts),
-            intent=True,
-        ),
+def busy_polling(facts: Facts, workload: Workload | None) -> Finding | None:
+    polled = {key: value for key in _POLLING if (value := number(facts, key))}
+    if not polled:
+        return None
+    return busy_polling.found(
+        why="A program that waits for a packet spins for that many microseconds before it sleeps: less delay, for the "
+        "price of a CPU that does nothing else.",
+        evidence=dict(polled),
+        advice="keep it where the delay of few sockets matters more than CPU time; else sysctl -w "
+        + " ".join(f"{key}=0" for key in polled),
+        intent=True,
     )
 
 
@@ -243,18 +202,19 @@ def _fq_on_links(facts: Facts) -> str:
     up = tuple(shlex.quote(link.name) for link in facts.links if is_physical(link) and is_up(link))
     replace = "".join(f"tc qdisc replace dev {name} root fq; " for name in up[:_LINKS_NAMED])
     return (
-        "then the same in /etc/sysctl.d, which counts for qdiscs made from then on. Links that are up keep "
-        f"what they have until each is given fq; {replace or 'tc qdisc replace dev IFACE root fq; '}"
-        "the tunable link:IFACE:qdisc does the same and can be taken back. Check with tc qdisc show. Or cubic, the "
-        "default, where the network loses nothing"
+        "then the same in /etc/sysctl.d, which counts for qdiscs made from then on. Links that are up keep what they "
+        f"have until each is given fq; {replace or 'tc qdisc replace dev IFACE root fq; '}the tunable link:IFACE:qdisc "
+        "does the same and can be taken back. Check with tc qdisc show. Or cubic, the default, where the network loses "
+        "nothing"
     )
 
 
 _LINKS_NAMED = 4
 
 
-UNPACED = Rule(
+@rule(
     id="network.bbr-unpaced",
+    severity="info",
     title="BBR is in use without the queueing discipline that paces it",
     what="tcp_congestion_control bbr where net.core.default_qdisc is not fq.",
     why="fq spaces packets for all connections at once, for less CPU time than a timer for each.",
@@ -262,7 +222,14 @@ UNPACED = Rule(
     hurts_when="The cloud or the card paces by itself, or few connections carry everything. One fq at the root makes "
     "all queues of a card wait for one lock: tc qdisc replace dev IFACE root mq gives each its own default_qdisc.",
     sources=(sources.IP_SYSCTL, sources.PRACTICE),
-    function=unpaced,
 )
-
-RULES = (MTU_PROBING, BOND_BY_ADDRESS, SLOW_START, INITIAL_WINDOW, BELOW_IPV6, BUSY_POLLING, UNPACED)
+def unpaced(facts: Facts, workload: Workload | None) -> Finding | None:
+    queue = facts.sysctl.get("net.core.default_qdisc")
+    if facts.sysctl.get("net.ipv4.tcp_congestion_control") != "bbr" or queue in (None, "fq"):
+        return None
+    return unpaced.found(
+        why=f"BBR spaces its packets; with the discipline {queue}, TCP keeps a timer for each socket.",
+        evidence={"net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": queue},
+        advice="sysctl -w net.core.default_qdisc=fq; " + _fq_on_links(facts),
+        intent=True,
+    )

@@ -7,8 +7,10 @@ from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import number
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 50
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _AT_LIMIT = 0.95
@@ -24,34 +26,28 @@ _LOW_SWAPPINESS = 10
 _SWAPPED_BYTES = 64 * _MIB
 
 
-def dirty_at_limit(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    dirty, limit = facts.counters.dirty_pages, facts.counters.dirty_limit_pages
-    if dirty is None or not limit or dirty < _AT_LIMIT * limit:
-        return ()
-    page = facts.memory.page_bytes
-    return (
-        DIRTY_AT_LIMIT.found(
-            "advice",
-            why=f"{dirty * page // _MIB:,} MiB wait to be written, and {limit * page // _MIB:,} MiB may: the kernel "
-            "holds "
-            "writers back to the speed of the disks at this moment.",
-            evidence={"dirty_bytes": dirty * page, "dirty_limit_bytes": limit * page},
-            advice="iostat -x 5 shows which disk is behind; a lower vm.dirty_background_bytes begins to write earlier",
-        ),
-    )
-
-
-DIRTY_AT_LIMIT = Rule(
+@rule(
     id="vm.dirty-at-limit",
+    severity="advice",
     title="Writers wait because as much is dirty as may be",
     what="nr_dirty and nr_writeback of /proc/vmstat against nr_dirty_threshold, at the moment of the scan.",
     why="At the limit a program that writes is put to sleep until the disks have caught up.",
     helps_when="Writes come in bursts and the disks idle between them: an earlier start uses that time.",
     hurts_when="The disks are busy all the time: then no setting helps, and a higher limit only makes the wait longer.",
     sources=(sources.VM, sources.BEEGFS_STORAGE),
-    function=dirty_at_limit,
     contradictions=(contradictions.DIRTY_RATIOS.id,),
 )
+def dirty_at_limit(facts: Facts, workload: Workload | None) -> Finding | None:
+    dirty, limit = facts.counters.dirty_pages, facts.counters.dirty_limit_pages
+    if dirty is None or not limit or dirty < _AT_LIMIT * limit:
+        return None
+    page = facts.memory.page_bytes
+    return dirty_at_limit.found(
+        why=f"{dirty * page // _MIB:,} MiB wait to be written, and {limit * page // _MIB:,} MiB may: the kernel holds "
+        "writers back to the speed of the disks at this moment.",
+        evidence={"dirty_bytes": dirty * page, "dirty_limit_bytes": limit * page},
+        advice="iostat -x 5 shows which disk is behind; a lower vm.dirty_background_bytes begins to write earlier",
+    )
 
 
 def _dirty_limit_bytes(facts: Facts) -> int | None:
@@ -62,31 +58,9 @@ def _dirty_limit_bytes(facts: Facts) -> int | None:
     return None if not ratio or available is None else available * ratio // 100
 
 
-def dirty_large(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    limit = _dirty_limit_bytes(facts)
-    # Of hosts with IRIS or BeeGFS the rules about those tell, with what their vendors say.
-    by_ratio = bool(number(facts, "vm.dirty_ratio")) and not facts.iris and facts.beegfs is None
-    if workload is None or not workload.is_write_heavy or limit is None or limit <= _LARGE_DIRTY_BYTES or not by_ratio:
-        return ()
-    return (
-        DIRTY_LARGE.found(
-            "advice",
-            why=f"The ratios let {limit / _GIB:.1f} GiB wait in memory before a writer is slowed down; the declared "
-            "workload writes at least half of the time and will fill it.",
-            evidence={
-                "dirty_limit_bytes": limit,
-                "vm.dirty_ratio": number(facts, "vm.dirty_ratio"),
-                "vm.dirty_background_ratio": number(facts, "vm.dirty_background_ratio"),
-                "memory_bytes": facts.memory.total_bytes,
-            },
-            advice=f"sysctl -w vm.dirty_background_bytes={_GIB} vm.dirty_bytes={_LARGE_DIRTY_BYTES}; then the same in "
-            "/etc/sysctl.d",
-        ),
-    )
-
-
-DIRTY_LARGE = Rule(
+@rule(
     id="vm.dirty-large",
+    severity="advice",
     title="More may be dirty than disks write in a short time",
     what="What vm.dirty_ratio means in bytes on this host, for a declared workload that writes; above 4 GiB.",
     why="A share of a large memory is a long queue: when it is full it is written in one go, writers stand still and a "
@@ -95,28 +69,36 @@ DIRTY_LARGE = Rule(
     hurts_when="Bursts that would have fit into memory now wait for the disks. Writing the bytes sets the ratios to 0: "
     "to go back, write the ratios.",
     sources=(sources.VM, sources.BEEGFS_STORAGE, sources.INTERSYSTEMS_LINUX, sources.NETAPP_BEEGFS),
-    function=dirty_large,
     contradictions=(contradictions.DIRTY_RATIOS.id,),
 )
-
-
-def reclaim_stalls(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    direct, background = facts.counters.reclaimed_directly_pages, facts.counters.reclaimed_by_kswapd_pages
-    if direct is None or background is None or direct < _DIRECT_PAGES:
-        return ()
-    share = direct / (direct + background)
-    return (_reclaim_stalls(facts, direct, share),) if share >= _DIRECT_SHARE else ()
+def dirty_large(facts: Facts, workload: Workload | None) -> Finding | None:
+    limit = _dirty_limit_bytes(facts)
+    # Of hosts with IRIS or BeeGFS the rules about those tell, with what their vendors say.
+    by_ratio = bool(number(facts, "vm.dirty_ratio")) and not facts.iris and facts.beegfs is None
+    if workload is None or not workload.is_write_heavy or limit is None or limit <= _LARGE_DIRTY_BYTES or not by_ratio:
+        return None
+    return dirty_large.found(
+        why=f"The ratios let {limit / _GIB:.1f} GiB wait in memory before a writer is slowed down; the declared "
+        "workload writes at least half of the time and will fill it.",
+        evidence={
+            "dirty_limit_bytes": limit,
+            "vm.dirty_ratio": number(facts, "vm.dirty_ratio"),
+            "vm.dirty_background_ratio": number(facts, "vm.dirty_background_ratio"),
+            "memory_bytes": facts.memory.total_bytes,
+        },
+        advice=f"sysctl -w vm.dirty_background_bytes={_GIB} vm.dirty_bytes={_LARGE_DIRTY_BYTES}; then the same in "
+        "/etc/sysctl.d",
+    )
 
 
 def _reclaim_stalls(facts: Facts, direct: int, share: float) -> Finding:
     reserve, memory = number(facts, "vm.min_free_kbytes"), facts.memory.total_bytes
     most = None if memory is None else min(_RESERVE_KB, int(memory * _RESERVE_SHARE) // _KIB)
     may_grow = reserve is not None and most is not None and most > reserve
-    return RECLAIM_STALLS.found(
-        "advice" if may_grow else "info",
+    return reclaim_stalls.found(
+        severity="advice" if may_grow else "info",
         why=f"Since boot, {share:.0%} of the pages that were reclaimed ({direct:,}) were reclaimed by the tasks that "
-        "needed "
-        "them, while they waited."
+        "needed them, while they waited."
         + ("" if may_grow else " The reserve is not small: memory itself is short, or used up in bursts."),
         evidence={
             "reclaimed_directly_pages": direct,
@@ -129,41 +111,29 @@ def _reclaim_stalls(facts: Facts, direct: int, share: float) -> Finding:
     )
 
 
-RECLAIM_STALLS = Rule(
+@rule(
     id="vm.reclaim-stalls",
+    severity="advice",
     title="Allocations wait for memory to be reclaimed",
     what="pgsteal_direct against pgsteal_kswapd of /proc/vmstat: 5 % and more, and 10,000 pages at least.",
     why="kswapd frees memory in advance up to marks that follow vm.min_free_kbytes; where it is too late, the task "
-    "that "
-    "allocates does its work.",
+    "that allocates does its work.",
     helps_when="Network and storage take memory in bursts.",
     hurts_when="What is kept free nobody else can use, and far too much of it ends in a lack of memory at once: never "
     "more than 3 % of the memory is advised.",
     sources=(sources.VM, sources.ENA, sources.DELL_BEEGFS),
-    function=reclaim_stalls,
 )
-
-
-def pages_always(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if facts.memory.thp_enabled != "always" or facts.memory.thp_defrag != "always":
+def reclaim_stalls(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    direct, background = facts.counters.reclaimed_directly_pages, facts.counters.reclaimed_by_kswapd_pages
+    if direct is None or background is None or direct < _DIRECT_PAGES:
         return ()
-    stalls, faults = facts.counters.compaction_stalls, facts.counters.huge_page_faults
-    if not stalls or not faults or stalls < max(_STALLS, _STALL_SHARE * faults):
-        return ()
-    return (
-        PAGES_ALWAYS.found(
-            "advice",
-            why="Every fault that could take a huge page may stop to put one together. It has done so "
-            f"{stalls:,} times in {faults:,} such faults.",
-            evidence={"enabled": "always", "defrag": "always", "compaction_stalls": stalls, "huge_page_faults": faults},
-            advice="echo madvise > /sys/kernel/mm/transparent_hugepage/defrag; ask the vendor of the service for "
-            "enabled",
-        ),
-    )
+    share = direct / (direct + background)
+    return (_reclaim_stalls(facts, direct, share),) if share >= _DIRECT_SHARE else ()
 
 
-PAGES_ALWAYS = Rule(
+@rule(
     id="vm.huge-pages-always",
+    severity="advice",
     title="Transparent huge pages are made at once for everybody",
     what="enabled and defrag of transparent huge pages, both always, where compact_stall of /proc/vmstat has counted "
     "waits: 100, and 1 % of the faults that could take a huge page.",
@@ -172,32 +142,25 @@ PAGES_ALWAYS = Rule(
     helps_when="Services that wait: databases, storage servers under a full page cache.",
     hurts_when="Long computations that fault once and run for hours gain from it.",
     sources=(sources.TRANSHUGE, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.TUNED_ORACLE),
-    function=pages_always,
     contradictions=(contradictions.HUGE_PAGES.id,),
 )
-
-
-def swapping(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    pages, swappiness = facts.counters.swapped_out_pages, number(facts, "vm.swappiness")
-    swapped = (pages or 0) * facts.memory.page_bytes
-    if pages is None or swapped < _SWAPPED_BYTES or swappiness is None or swappiness <= _LOW_SWAPPINESS:
-        return ()
-    is_database = workload is not None and workload.access == "random"
-    return (
-        SWAPPING.found(
-            "advice" if is_database else "info",
-            title=f"The host has written {swapped // _MIB:,} MiB to swap since boot",
-            why="What a program needs again is read back page by page while it waits."
-            + (" The declared workload reads at random, and so touches any page." if is_database else ""),
-            evidence={"swapped_out_pages": pages, "vm.swappiness": swappiness},
-            advice="vmstat 5 shows whether it goes on (so); then sysctl -w vm.swappiness=10; then the same in "
-            "/etc/sysctl.d",
-        ),
+def pages_always(facts: Facts, workload: Workload | None) -> Finding | None:
+    if facts.memory.thp_enabled != "always" or facts.memory.thp_defrag != "always":
+        return None
+    stalls, faults = facts.counters.compaction_stalls, facts.counters.huge_page_faults
+    if not stalls or not faults or stalls < max(_STALLS, _STALL_SHARE * faults):
+        return None
+    return pages_always.found(
+        why=f"Every fault that could take a huge page may stop to put one together. It has done so {stalls:,} times in "
+        f"{faults:,} such faults.",
+        evidence={"enabled": "always", "defrag": "always", "compaction_stalls": stalls, "huge_page_faults": faults},
+        advice="echo madvise > /sys/kernel/mm/transparent_hugepage/defrag; ask the vendor of the service for enabled",
     )
 
 
-SWAPPING = Rule(
+@rule(
     id="vm.swapping",
+    severity="advice",
     title="The host writes memory to swap",
     what="pswpout of /proc/vmstat since boot, 64 MiB and more, where vm.swappiness is above 10.",
     why="swappiness weighs giving up anonymous memory against giving up page cache; storage servers and databases want "
@@ -206,83 +169,75 @@ SWAPPING = Rule(
     hurts_when="What was swapped out is never used again: then swap is doing its work. 0 invites the out-of-memory "
     "killer.",
     sources=(sources.VM, sources.INTERSYSTEMS_LINUX),
-    function=swapping,
 )
+def swapping(facts: Facts, workload: Workload | None) -> Finding | None:
+    pages, swappiness = facts.counters.swapped_out_pages, number(facts, "vm.swappiness")
+    swapped = (pages or 0) * facts.memory.page_bytes
+    if pages is None or swapped < _SWAPPED_BYTES or swappiness is None or swappiness <= _LOW_SWAPPINESS:
+        return None
+    is_database = workload is not None and workload.access == "random"
+    return swapping.found(
+        severity="advice" if is_database else "info",
+        title=f"The host has written {swapped // _MIB:,} MiB to swap since boot",
+        why="What a program needs again is read back page by page while it waits."
+        + (" The declared workload reads at random, and so touches any page." if is_database else ""),
+        evidence={"swapped_out_pages": pages, "vm.swappiness": swappiness},
+        advice="vmstat 5 shows whether it goes on (so); then sysctl -w vm.swappiness=10; then the same in "
+        "/etc/sysctl.d",
+    )
 
 
 def _unused_bytes(pool: HugePagePool) -> int:
     return pool.total * pool.size_bytes if pool.total and pool.free == pool.total else 0
 
 
-def huge_pages_unused(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+@rule(
+    id="vm.huge-pages-unused",
+    severity="advice",
+    title="Huge pages are set aside and unused",
+    what="Pools of huge pages of which every page is free, against 5 % of the memory.",
+    why="A database that does not find its pages where it wants them (too few, the wrong size, no right to lock "
+    "memory) silently takes ordinary ones: the memory is then spent twice.",
+    helps_when="The database runs, and its memory is not in the pool.",
+    hurts_when="The database is only stopped for now: it may not get its pages back once memory is in pieces.",
+    sources=(sources.HUGETLB, sources.IRIS_GP3),
+)
+def huge_pages_unused(facts: Facts, workload: Workload | None) -> Finding | None:
     pools = tuple(pool for pool in facts.memory.hugepages if _unused_bytes(pool))
     size, memory = sum(map(_unused_bytes, pools)), facts.memory.total_bytes
     # Whose pages they are is known where IRIS is there, and a rule of its own tells.
     if not memory or size < _UNUSED_SHARE * memory or facts.iris:
-        return ()
-    return (
-        HUGE_PAGES_UNUSED.found(
-            "advice",
-            title=f"{size / _GIB:.1f} GiB are set aside as huge pages, and nobody uses one",
-            why=f"They are {size / memory:.0%} of the memory and serve nothing else, neither programs nor page cache.",
-            evidence={
-                "detail": tuple(f"{pool.total:,} pages of {pool.size_bytes // _KIB:,} KiB, all free" for pool in pools),
-                "bytes": size,
-                "memory_bytes": memory,
-            },
-            advice="start the database that is to use them and look at HugePages_Free again; if there is none, sysctl "
-            "-w "
-            "vm.nr_hugepages=0 and take the line out of sysctl.d or the kernel command line",
-        ),
+        return None
+    return huge_pages_unused.found(
+        title=f"{size / _GIB:.1f} GiB are set aside as huge pages, and nobody uses one",
+        why=f"They are {size / memory:.0%} of the memory and serve nothing else, neither programs nor page cache.",
+        evidence={
+            "detail": tuple(f"{pool.total:,} pages of {pool.size_bytes // _KIB:,} KiB, all free" for pool in pools),
+            "bytes": size,
+            "memory_bytes": memory,
+        },
+        advice="start the database that is to use them and look at HugePages_Free again; if there is none, sysctl -w "
+        "vm.nr_hugepages=0 and take the line out of sysctl.d or the kernel command line",
     )
 
 
-HUGE_PAGES_UNUSED = Rule(
-    id="vm.huge-pages-unused",
-    title="Huge pages are set aside and unused",
-    what="Pools of huge pages of which every page is free, against 5 % of the memory.",
-    why="A database that does not find its pages where it wants them (too few, the wrong size, no right to lock "
-    "memory) "
-    "silently takes ordinary ones: the memory is then spent twice.",
-    helps_when="The database runs, and its memory is not in the pool.",
-    hurts_when="The database is only stopped for now: it may not get its pages back once memory is in pieces.",
-    sources=(sources.HUGETLB, sources.IRIS_GP3),
-    function=huge_pages_unused,
-)
-
-
-def cache_pressure(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    pressure = number(facts, "vm.vfs_cache_pressure")
-    if workload is None or workload.name != "small-files" or pressure is None or pressure < 100:
-        return ()
-    return (
-        CACHE_PRESSURE.found(
-            "info",
-            why="The declared workload of small files looks up names and inodes more than it reads data.",
-            evidence={"vm.vfs_cache_pressure": pressure},
-            advice="sysctl -w vm.vfs_cache_pressure=50; then the same in /etc/sysctl.d",
-            intent=True,
-        ),
-    )
-
-
-CACHE_PRESSURE = Rule(
+@rule(
     id="vm.cache-pressure",
+    severity="info",
     title="Names and inodes give way as readily as data",
     what="vm.vfs_cache_pressure of 100 and more, for the declared workload small-files.",
     why="Below 100 the kernel keeps dentries and inodes longer than pages of files; a lookup that misses is a read.",
     helps_when="Metadata servers, mail, source trees.",
     hurts_when="Data is read again and again and needs the page cache; 0 can end in a lack of memory.",
     sources=(sources.VM, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS),
-    function=cache_pressure,
 )
-
-RULES = (
-    DIRTY_AT_LIMIT,
-    DIRTY_LARGE,
-    RECLAIM_STALLS,
-    PAGES_ALWAYS,
-    SWAPPING,
-    HUGE_PAGES_UNUSED,
-    CACHE_PRESSURE,
-)
+def cache_pressure(facts: Facts, workload: Workload | None) -> Finding | None:
+    pressure = number(facts, "vm.vfs_cache_pressure")
+    if workload is None or workload.name != "small-files" or pressure is None or pressure < 100:
+        return None
+    return cache_pressure.found(
+        why="The declared workload of small files looks up names and inodes more than it reads data.",
+        evidence={"vm.vfs_cache_pressure": pressure},
+        advice="sysctl -w vm.vfs_cache_pressure=50; then the same in /etc/sysctl.d",
+        intent=True,
+    )

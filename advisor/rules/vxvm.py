@@ -12,8 +12,10 @@ from advisor.facts.disks import Disk, FileSystem
 from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.rule import Rule
+from advisor.rules.rule import rule
 from advisor.rules.workload import Workload
+
+ORDER = 100
 
 _MIRRORS: Final = frozenset({"raid1", "raid10"})
 _STRIPED: Final = frozenset({"raid0", "raid10", "raid5"})
@@ -28,59 +30,33 @@ def _group_and_name(array: Array) -> tuple[str, str]:
     return shlex.quote(group), shlex.quote(name)
 
 
-def without_log(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = tuple(
-        array
-        for array in _volumes(facts)
-        if array.level in _MIRRORS and not array.detail.get("dco") and not array.detail.get("logs")
-    )
-    if not found:
-        return ()
-    group, name = _group_and_name(found[0])
-    return (
-        WITHOUT_LOG.found(
-            "advice",
-            why="After a crash nothing tells which regions of the plexes differ: all of the volume is copied from one "
-            "plex to the others, and the disks, or the links to another node's, are busy with it meanwhile.",
-            evidence={
-                "arrays": tuple(array.name for array in found),
-                "detail": tuple(f"{array.name}: {array.detail.get('plexes', '')}" for array in found),
-            },
-            advice=f"vxsnap -g {group} prepare {name} ndcomirs=2 drl=on",
-        ),
-    )
-
-
-WITHOUT_LOG = Rule(
+@rule(
     id="vxvm.mirror-without-log",
+    severity="advice",
     title="A mirrored volume has no dirty region log",
     what="VxVM volumes with two data plexes or more, or layered mirrors, that have neither a DCO nor a log plex.",
     why="Only a map of the regions that were written to makes recovery short.",
     helps_when="Large volumes; mirrors between nodes (FSS), where the copy crosses LLT.",
     hurts_when="Many scattered writes: each first marks its region in the log. Small volumes are copied soon.",
     sources=(sources.VXVM_GUIDE,),
-    function=without_log,
 )
-
-
-def shared_columns(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = [(array, names) for array in _volumes(facts) if (names := _shared_disks(array))]
+def without_log(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = tuple(
+        array
+        for array in _volumes(facts)
+        if array.level in _MIRRORS and not array.detail.get("dco") and not array.detail.get("logs")
+    )
     if not found:
-        return ()
-    return (
-        SHARED_COLUMNS.found(
-            "advice",
-            why="Columns of one stripe are read and written at the same time: on one disk they wait for each other, "
-            "and a disk that turns moves its heads between them.",
-            evidence={
-                "arrays": tuple(array.name for array, _ in found),
-                "disks": tuple(dict.fromkeys(name for _, names in found for name in names)),
-                "detail": tuple(f"{array.name}: {', '.join(names)}" for array, names in found),
-            },
-            advice="move a column to a disk of its own: "
-            + " ".join(("vxassist -g", _group_and_name(found[0][0])[0], "move", _group_and_name(found[0][0])[1]))
-            + " !DISK FREE_DISK",
-        ),
+        return None
+    group, name = _group_and_name(found[0])
+    return without_log.found(
+        why="After a crash nothing tells which regions of the plexes differ: all of the volume is copied from one plex "
+        "to the others, and the disks, or the links to another node's, are busy with it meanwhile.",
+        evidence={
+            "arrays": tuple(array.name for array in found),
+            "detail": tuple(f"{array.name}: {array.detail.get('plexes', '')}" for array in found),
+        },
+        advice=f"vxsnap -g {group} prepare {name} ndcomirs=2 drl=on",
     )
 
 
@@ -105,8 +81,9 @@ def _twice(part: Part) -> Iterator[str]:
     return (name for name, count in counted.items() if count > 1)
 
 
-SHARED_COLUMNS = Rule(
+@rule(
     id="vxvm.columns-share-disk",
+    severity="advice",
     title="Columns of one stripe lie on the same disk",
     what="The disks of each column of VxVM's striped and RAID-5 plexes, by the kernel's names.",
     why="A stripe is as fast as the disks that its columns do not share.",
@@ -114,29 +91,22 @@ SHARED_COLUMNS = Rule(
     hurts_when="Disks of an array or a cloud that spreads each of them by itself: there the columns only cost "
     "overhead.",
     sources=(sources.VXVM_GUIDE,),
-    function=shared_columns,
 )
-
-
-def one_controller(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    disks = {disk.name: disk for disk in facts.disks}
-    # A system's own disk on another adapter is no place for data.
-    others = {disk.pci for disk in facts.disks if disk.pci and not disk.partitions and not disk.mountpoints}
-    found = [(array, pci) for array in _volumes(facts) if (pci := _controller(array, disks)) and others - {pci}]
+def shared_columns(facts: Facts, workload: Workload | None) -> Finding | None:
+    found = [(array, names) for array in _volumes(facts) if (names := _shared_disks(array))]
     if not found:
-        return ()
-    return (
-        ONE_CONTROLLER.found(
-            "info",
-            why="All columns and plexes go through one adapter, while the host has others with disks: its link bounds "
-            "them together, and with it a mirror loses all plexes.",
-            evidence={
-                "arrays": tuple(array.name for array, _ in found),
-                "detail": tuple(f"{array.name}: all disks behind {pci}" for array, pci in found),
-            },
-            advice="when the volume is next made: vxassist make … mirror=ctlr, or stripe across controllers",
-            intent=True,
-        ),
+        return None
+    return shared_columns.found(
+        why="Columns of one stripe are read and written at the same time: on one disk they wait for each other, and a "
+        "disk that turns moves its heads between them.",
+        evidence={
+            "arrays": tuple(array.name for array, _ in found),
+            "disks": tuple(dict.fromkeys(name for _, names in found for name in names)),
+            "detail": tuple(f"{array.name}: {', '.join(names)}" for array, names in found),
+        },
+        advice="move a column to a disk of its own: "
+        + " ".join(("vxassist -g", _group_and_name(found[0][0])[0], "move", _group_and_name(found[0][0])[1]))
+        + " !DISK FREE_DISK",
     )
 
 
@@ -148,25 +118,33 @@ def _controller(array: Array, disks: dict[str, Disk]) -> str | None:
     return places.pop() if len(places) == 1 else None
 
 
-ONE_CONTROLLER = Rule(
+@rule(
     id="vxvm.one-controller",
+    severity="info",
     title="A striped or mirrored volume has all its disks behind one controller",
-    what="PCI functions of the disks of VxVM's striped and mirrored volumes, where disks without "
-    "partitions have another.",
+    what="PCI functions of the disks of VxVM's striped and mirrored volumes, where disks without partitions have "
+    "another.",
     why="Columns and plexes are meant to be independent.",
     helps_when="Two adapters with disks of the same kind are there.",
     hurts_when="The other adapter has the system's disk only, or disks of another kind.",
     sources=(sources.VXVM_GUIDE,),
-    function=one_controller,
 )
-
-
-def vxfs_streams(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    arrays = {array.device: array for array in _volumes(facts)}
-    return tuple(
-        _streams(filesystem, arrays[filesystem.device], wanted)
-        for filesystem in facts.filesystems
-        if filesystem.device in arrays and (wanted := _wanted(filesystem, arrays[filesystem.device]))
+def one_controller(facts: Facts, workload: Workload | None) -> Finding | None:
+    disks = {disk.name: disk for disk in facts.disks}
+    # A system's own disk on another adapter is no place for data.
+    others = {disk.pci for disk in facts.disks if disk.pci and not disk.partitions and not disk.mountpoints}
+    found = [(array, pci) for array in _volumes(facts) if (pci := _controller(array, disks)) and others - {pci}]
+    if not found:
+        return None
+    return one_controller.found(
+        why="All columns and plexes go through one adapter, while the host has others with disks: its link bounds them "
+        "together, and with it a mirror loses all plexes.",
+        evidence={
+            "arrays": tuple(array.name for array, _ in found),
+            "detail": tuple(f"{array.name}: all disks behind {pci}" for array, pci in found),
+        },
+        advice="when the volume is next made: vxassist make … mirror=ctlr, or stripe across controllers",
+        intent=True,
     )
 
 
@@ -201,8 +179,7 @@ def _streams(filesystem: FileSystem, array: Array, wanted: dict[str, int]) -> Fi
     here = filesystem.tunables
     settings = ",".join(f"{name}={value}" for name, value in wanted.items())
     columns = (array.data_disks or 0) + (1 if array.level == "raid5" else 0)
-    return STREAMS.found(
-        "advice",
+    return vxfs_streams.found(
         title=f"VxFS on {where}: request sizes do not match the stripes of {array.name}",
         why=f"The volume has {columns} columns of {(array.chunk_bytes or 0) >> 10} KiB; read-ahead is "
         f"{here['read_nstream']} × {here['read_pref_io'] >> 10} KiB and flush-behind {here['write_nstream']} × "
@@ -224,18 +201,23 @@ def _streams(filesystem: FileSystem, array: Array, wanted: dict[str, int]) -> Fi
     )
 
 
-STREAMS = Rule(
+@rule(
     id="vxfs.streams-off-stripes",
+    severity="advice",
     title="VxFS reads ahead and writes behind in another size than its stripes",
     what="read_pref_io × read_nstream and write_pref_io × write_nstream of vxtunefs, against the stripe unit and the "
     "columns of the VxVM volume; a multiple of the full stripe fits.",
-    why="VxFS asks VxVM for the geometry when it mounts; values in /etc/vx/tunefstab, or a volume whose layout "
-    "changed since then, leave it with others.",
+    why="VxFS asks VxVM for the geometry when it mounts; values in /etc/vx/tunefstab, or a volume whose layout changed "
+    "since then, leave it with others.",
     helps_when="Large files that are read or written in sequence, buffered.",
     hurts_when="Small random I/O, which more read-ahead only displaces from the cache; volume sets, whose geometry "
     "VxFS does not ask for.",
     sources=(sources.VXFS_GUIDE,),
-    function=vxfs_streams,
 )
-
-RULES = (WITHOUT_LOG, SHARED_COLUMNS, ONE_CONTROLLER, STREAMS)
+def vxfs_streams(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    arrays = {array.device: array for array in _volumes(facts)}
+    return tuple(
+        _streams(filesystem, arrays[filesystem.device], wanted)
+        for filesystem in facts.filesystems
+        if filesystem.device in arrays and (wanted := _wanted(filesystem, arrays[filesystem.device]))
+    )

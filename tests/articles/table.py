@@ -31,8 +31,8 @@ from advisor.report.layout import Page
 from advisor.report.limits import limits_document
 from advisor.report.size import size_text
 from advisor.report.what_if import add_what_if
-from advisor.rules import judge
-from advisor.rules.ebs_purchase import UNUSABLE
+from advisor.rules.ebs_purchase import unusable
+from advisor.rules.registry import judge
 from advisor.sizing.demand import parse_demand
 from advisor.sizing.search import Question, parse_layouts
 from advisor.sizing.search import answer as size
@@ -183,13 +183,13 @@ def purchased(volumes: str) -> Ask:
 
     def answer(host: Host) -> str:
         facts = with_purchases(scan(host), parse_declared(volumes.encode(), "FILE"))
-        findings = [one for one in judge(facts) if one.id == UNUSABLE.id]
+        findings = [one for one in judge(facts) if one.id == unusable.id]
         return (
             "; ".join(
                 f"{one.id} ({one.severity}): {one.title}. {'; '.join(map(str, one.evidence['detail'] or ()))}"  # type: ignore[arg-type]
                 for one in findings
             )
-            or f"no finding {UNUSABLE.id}"
+            or f"no finding {unusable.id}"
         )
 
     return Ask("advisor scan --volumes FILE", answer)

@@ -19,11 +19,13 @@ from advisor.planning.guards import LLT_PACKET_BYTES, LLT_SHARE
 from advisor.profiles import load
 from advisor.proof.workloads import WORKLOADS
 from advisor.recommend.infoscale import PARTS
-from advisor.rules import judge, parse_workload, sources
-from advisor.rules.buffers import BELOW_PROFILE, LLT_WINDOW, LLT_WINDOW_BYTES, WHITE_PAPER_BYTES
+from advisor.rules import sources
+from advisor.rules.buffers import LLT_WINDOW, LLT_WINDOW_BYTES, WHITE_PAPER_BYTES, below_profile
 from advisor.rules.infoscale import MIRRORING_CPU_PERCENT, PAPER_LOCAL_IOPS, mirrored_iops, profile_of, recognition
 from advisor.rules.lookup import largest_mtu
 from advisor.rules.mtu import LLT_UDP_MTU, fragments
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from advisor.tunables import tunable
 from tests.facts.test_llt import FLOW_7_4_2
 from tests.recommend.test_infoscale import FSS_TCP, HOSTS, NARROW, OPEN, of
@@ -216,6 +218,6 @@ def test_s000_s001_cloud_choice() -> None:
 
 def test_s000_s001_buffer_ref() -> None:
     """Row "000/001,buffer ref": the guide that the paper links to advises to keep the defaults, and is cited so."""
-    assert sources.KEEP_DEFAULTS in BELOW_PROFILE.sources
+    assert sources.KEEP_DEFAULTS in below_profile.sources
     assert "do not adjust defaults" in sources.KEEP_DEFAULTS
     assert any("keep the defaults" in source for source in load("socket-buffers-8m").sources)

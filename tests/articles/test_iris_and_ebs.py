@@ -25,14 +25,16 @@ from advisor.planning.guards import HUGE_PAGE_SHARE
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles import load, parse_profile
 from advisor.proof.workloads import WORKLOADS as PATTERNS
-from advisor.rules import RULES, Rule, ebs, iris, iris_memory, judge, parse_workload
 from advisor.rules.buffers import bandwidth_delay_bytes
 from advisor.rules.contradictions import R5B_LIMIT
 from advisor.rules.iris import ARTICLE_STRIPE_BYTES
-from advisor.rules.workload import WORKLOADS
+from advisor.rules.registry import RULES, judge
+from advisor.rules.rule import Rule
+from advisor.rules.workload import WORKLOADS, parse_workload
 from tests.ceilings.hosts import EBS, array, disk, facts, mounted
 from tests.rules.build import facts as calm
 from tests.rules.build import replaced
+from tests.rules.selection import rules_of
 
 INSTANCE = "r5b.24xlarge"
 GIB = 1 << 30
@@ -237,7 +239,7 @@ SYSTEMS = FilePath(__file__).parents[2] / "docs" / "systems"
 
 
 @pytest.mark.parametrize(
-    ("page", "rules"), [("ebs.md", ebs.RULES), ("iris.md", (*iris.RULES, *iris_memory.RULES))], ids=["ebs", "iris"]
+    ("page", "rules"), [("ebs.md", rules_of("ebs")), ("iris.md", rules_of("iris", "iris_memory"))], ids=["ebs", "iris"]
 )
 def test_the_page_names_every_rule_and_no_other(page: str, rules: tuple[Rule, ...]) -> None:
     named = set(re.findall(r"`((?:iris|ebs)\.[a-z-]+)`", (SYSTEMS / page).read_text()))

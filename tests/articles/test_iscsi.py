@@ -22,9 +22,11 @@ from advisor.facts.block import SECTOR_BYTES
 from advisor.facts.controller import CacheProtection, Controller, Volume
 from advisor.proof.workloads import get
 from advisor.reach.icmp import echo_data, small_size
-from advisor.rules import controllers, judge, parse_workload
+from advisor.rules import controllers
 from advisor.rules.controllers import gain_percent
 from advisor.rules.iscsi import disk_test_bytes
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.ceilings import hosts
 from tests.rules.build import array, facts
 from tests.rules.cases_iscsi import MAP, MAPPED, OLD, exports, over, path, set_in_file

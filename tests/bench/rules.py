@@ -17,7 +17,8 @@ from pathlib import Path
 
 from advisor.facts.counters import Counters
 from advisor.facts.whole import Facts, scan
-from advisor.rules import RULES, Workload, judge, parse_workload
+from advisor.rules.registry import RULES, judge
+from advisor.rules.workload import Workload, parse_workload
 from advisor.snapshot import open_snapshot
 from tests.beegfs_server import server
 from tests.rules.build import (
@@ -118,7 +119,7 @@ def whole(host: Facts, names: list[str | None]) -> None:
 
 def slowest(host: Facts, workload: Workload | None) -> None:
     print("\n| rule | CPU ms, median |\n|---|---|")
-    spent = {rule.id: statistics.median(timed(partial(rule.function, host, workload), 20)[1]) for rule in RULES}
+    spent = {rule.id: statistics.median(timed(partial(rule, host, workload), 20)[1]) for rule in RULES}
     for rule, median in sorted(spent.items(), key=lambda pair: -pair[1])[:SLOWEST]:
         print(f"| `{rule}` | {median:.3f} |")
 

@@ -8,7 +8,8 @@ from advisor.ceilings.paths import limits_of
 from advisor.facts.array import Array
 from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_serial, parse_tw_cli_units
 from advisor.facts.whole import Facts, scan
-from advisor.rules import judge, parse_workload
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.facts.storage import Tree
 from tests.threeware import Unit, add_card, add_disk
 

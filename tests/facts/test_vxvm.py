@@ -18,7 +18,7 @@ from advisor.facts.vxvm import VXPRINT, volume_of
 from advisor.facts.vxvm_text import parse_access, parse_paths, parse_vxprint
 from advisor.facts.whole import Facts, scan
 from advisor.host import Completed, Missing
-from advisor.rules import judge
+from advisor.rules.registry import judge
 from advisor.snapshot import capture, open_snapshot
 from tests import vxvm
 from tests.facts.storage import Tree

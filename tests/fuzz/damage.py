@@ -25,7 +25,7 @@ from advisor.report.layout import Page
 from advisor.report.limits import limits_document
 from advisor.report.plan import plan_text
 from advisor.report.text import scan_text
-from advisor.rules import judge
+from advisor.rules.registry import judge
 from advisor.workflow import plan_profiles
 from tests.fuzz.hosts import HOSTS, Parts, parts_of
 

@@ -30,7 +30,7 @@ from advisor.report.plan import plan_text
 from advisor.report.steps import steps_text
 from advisor.report.text import scan_text
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
-from advisor.rules import judge
+from advisor.rules.registry import judge
 from advisor.workflow import apply_profiles, plan_profiles, script_for
 from tests.facts.test_storage_damage import FILES, host_with_everything
 from tests.plan.system import Link, host, system

@@ -12,8 +12,8 @@ from advisor.facts.memory import Memory
 from advisor.facts.numa import Node, Numa
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
-from advisor.rules import judge
 from advisor.rules.finding import Finding
+from advisor.rules.registry import judge
 from tests.rules.build import (
     GIB,
     SYSCTL,

@@ -10,7 +10,8 @@ from rich.cells import cell_len
 from advisor.facts.whole import scan
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text
-from advisor.rules import judge, parse_workload
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, host
 
 HOSTS = [*(f"hwloc/{name}" for name in HWLOC_HOSTS), *(f"pepc/{name}" for name in PEPC_HOSTS)]

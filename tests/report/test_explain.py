@@ -11,7 +11,7 @@ from advisor.report.explain import Explanation, explain, explanation_text
 from advisor.report.handling import EXAMPLES, form_words, handling, kind_words
 from advisor.report.layout import columns
 from advisor.report.terms import EFFECTS, RISKS
-from advisor.rules import RULES
+from advisor.rules.registry import RULES
 from advisor.tunables import KINDS, tunable
 
 IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in EXAMPLES.values()))

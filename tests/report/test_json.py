@@ -11,7 +11,7 @@ from advisor.errors import NotRestoredError, RefusedError
 from advisor.facts.unknown import Unknown
 from advisor.report.encode import error_document
 from advisor.report.json import scan_document
-from advisor.rules import judge
+from advisor.rules.registry import judge
 from tests.rules.build import (
     SYSCTL,
     array,

@@ -28,7 +28,7 @@ from advisor.report.recommend import recommendation_text
 from advisor.report.steps import steps_text
 from advisor.report.text import scan_text
 from advisor.report.transaction import applied_text, confirmed_text, rollback_text, status_text, verify_text
-from advisor.rules import judge
+from advisor.rules.registry import judge
 from advisor.transaction import Drift, Outcome
 from advisor.words import _, spoken
 from tests.reach.test_probe import ALL, LEFT

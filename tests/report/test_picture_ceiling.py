@@ -10,7 +10,7 @@ from advisor.cli.scan_picture import check_files, host_ceiling, with_services, w
 from advisor.facts.whole import scan
 from advisor.report.picture.ceiling import ceiling_picture
 from advisor.report.picture.page import picture_page, picture_svg
-from advisor.rules import judge
+from advisor.rules.registry import judge
 from tests import beegfs_server
 from tests.report.pictures import beegfs, judged
 

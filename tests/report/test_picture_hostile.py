@@ -19,7 +19,7 @@ from tests.report.test_proof_page import ATTACKS, Parsed
 from tests.rules import build
 
 replace = msgspec.structs.replace
-RULE = Rule("x.y", "t", "w", "w", "h", "h", ("s",), lambda facts, workload: ())
+RULE = Rule("x.y", "warning", "t", "w", "w", "h", "h", ("s",), lambda facts, workload: None, __name__)
 SAFE = {
     *("html", "head", "meta", "title", "style", "body", "header", "main", "section", "nav", "article", "table"),
     *("p", "h1", "h2", "h3", "bdi", "div", "span", "a", "ol", "ul", "li", "dl", "dt", "dd", "code", "details"),
@@ -47,7 +47,7 @@ def odd_host(text: str) -> Judged:
         unknown=(Unknown(text, text),),
     )
     found = replace(
-        RULE.found("warning", why=text, evidence={"links": (text,), "detail": (text,), text: text}, advice=text),
+        RULE.found(why=text, evidence={"links": (text,), "detail": (text,), text: text}, advice=text),
         title=text,
         why=text,
         hurts_when=text,

@@ -20,7 +20,7 @@ from advisor.report.picture.page import PHONE_WIDTH
 from advisor.report.picture.records import Block, HostPicture
 from advisor.report.picture.shapes import Badge, Dot, Drawing, Frame, Text, Wire, is_bold, wide
 from advisor.report.picture.sheet import Sheet, draw, panels_side_by_side
-from advisor.rules import judge
+from advisor.rules.registry import judge
 from advisor.snapshot import open_snapshot
 from tests import captured
 from tests.report.pictures import HOSTS, device_names, drive, infiniband, judged, over, service

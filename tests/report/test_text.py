@@ -13,8 +13,8 @@ from rich.cells import cell_len
 from advisor.facts.unknown import Unknown
 from advisor.facts.whole import Facts
 from advisor.report.text import LINKS_SHOWN, scan_text
-from advisor.rules import judge
 from advisor.rules.finding import Finding
+from advisor.rules.registry import judge
 from tests.rules.build import (
     SYSCTL,
     array,

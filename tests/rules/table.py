@@ -16,7 +16,10 @@ from advisor.facts.counters import Counters
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host, MemoryFiles
 from advisor.host.commands import NoCommands
-from advisor.rules import RULES, SEVERITIES, Finding, Rule, parse_workload
+from advisor.rules.finding import SEVERITIES, Finding
+from advisor.rules.registry import RULES
+from advisor.rules.rule import Rule
+from advisor.rules.workload import parse_workload
 from tests.rules import (
     cases,
     cases_advice,
@@ -81,7 +84,7 @@ class Seen(NamedTuple):
     workload: str | None
 
     def findings(self, rule: Rule) -> tuple[Finding, ...]:
-        return rule.function(self.facts, parse_workload(self.workload) if self.workload else None)
+        return rule(self.facts, parse_workload(self.workload) if self.workload else None)
 
 
 class Row(NamedTuple):

@@ -9,7 +9,6 @@ import pytest
 
 from advisor.facts.beegfs import BeegfsService, BeegfsTarget
 from advisor.facts.whole import Facts
-from advisor.rules import Finding, beegfs, beegfs_links, beegfs_settings, judge, parse_workload
 from advisor.rules.beegfs_sizes import (
     MIB,
     buffers_of_workers,
@@ -19,6 +18,9 @@ from advisor.rules.beegfs_sizes import (
     worker_bytes,
     workers,
 )
+from advisor.rules.finding import Finding
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.beegfs_server import CPUS, SOURCE_RULES, layout, server
 from tests.rules.build import nothing_known, replaced
 from tests.rules.cases_beegfs import (
@@ -36,13 +38,14 @@ from tests.rules.cases_beegfs import (
     with_level,
     with_pattern,
 )
+from tests.rules.selection import rules_of
 
-RULES = (*beegfs.RULES, *beegfs_links.RULES, *beegfs_settings.RULES)
+RULES = rules_of("beegfs", "beegfs_links", "beegfs_settings")
 
 
 def found(facts: Facts, workload: str | None = None) -> dict[str, Finding]:
     declared = parse_workload(workload) if workload else None
-    return {one.id: one for rule in RULES for one in rule.function(facts, declared)}
+    return {one.id: one for rule in RULES for one in rule(facts, declared)}
 
 
 @pytest.mark.parametrize("role", ["storage", "meta"])

@@ -8,9 +8,11 @@ import pytest
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.facts.whole import Facts
 from advisor.recommend.declared import declared
-from advisor.rules import Finding, judge, parse_workload
 from advisor.rules.beegfs import all_bound
 from advisor.rules.beegfs_transport import transport_seen
+from advisor.rules.finding import Finding
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.beegfs_client import ETHERNET, INFINIBAND, TUNED, client
 from tests.beegfs_server import server, tree
 from tests.rules.cases_beegfs import STOPPED, calm, process, unbound, with_level

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from advisor.rules import Finding
+from advisor.rules.finding import Finding
 from tests.rules.build import link, llt, llt_link
 from tests.rules.cases_storage import sysctl
 from tests.rules.table import table

@@ -10,8 +10,8 @@ from advisor.facts.counters import Counters
 from advisor.report.explain import explain, explanation_text
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text
-from advisor.rules import RULES, judge
 from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
+from advisor.rules.registry import RULES, judge
 from tests.rules.build import SYSCTL, facts
 
 

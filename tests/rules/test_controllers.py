@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from advisor.rules import controllers, judge
+from advisor.rules.registry import judge
 from tests.rules.build import facts
 from tests.rules.cases_controllers import BAD, FIRES, SILENT, Tool, volume, with_cache
+from tests.rules.selection import rules_of
 from tests.rules.test_rules import findings_of
 
 
@@ -27,7 +28,7 @@ def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> No
 
 
 def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
-    rules = {rule.id for rule in controllers.RULES}
+    rules = {rule.id for rule in rules_of("controllers")}
     assert rules == {row[0] for row in FIRES} == {row[0] for row in SILENT}
 
 

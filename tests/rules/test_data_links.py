@@ -9,8 +9,9 @@ import pytest
 from advisor.facts.links import Link
 from advisor.facts.network_storage import NetworkStorage
 from advisor.planning.mtu import select_links
-from advisor.rules import judge, parse_workload
 from advisor.rules.data_links import data_links, idle_links
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.rules.build import bond, facts, link, llt_link, replaced, virtual
 from tests.rules.cases_infoscale import MIRRORED, SHARED, cluster
 

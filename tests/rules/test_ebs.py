@@ -10,11 +10,14 @@ import pytest
 from advisor.ceilings.instances import find_instance
 from advisor.facts.iris import Iris, IrisPlace
 from advisor.facts.purchase import Purchase
-from advisor.rules import Finding, ebs, ebs_purchase, ebs_quotas, judge, parse_workload
 from advisor.rules.ebs import _SHARED_LINK, EBS_MODEL
+from advisor.rules.finding import Finding
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.rules.build import array, disk, facts, nothing_known, on_cloud, replaced
+from tests.rules.selection import rules_of
 
-RULES = (*ebs.RULES, *ebs_purchase.RULES, *ebs_quotas.RULES)
+RULES = rules_of("ebs", "ebs_purchase", "ebs_quotas")
 VOLUMES = tuple(disk(f"nvme{n}n1", model=EBS_MODEL) for n in range(1, 9))
 NAMES = tuple(one.name for one in VOLUMES)
 INSTANCE = Iris(

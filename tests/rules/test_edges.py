@@ -9,9 +9,11 @@ import pytest
 from advisor.facts.counters import Counters
 from advisor.facts.llt import parse_llttab
 from advisor.facts.numa import Node
-from advisor.rules import Finding, judge, parse_workload
 from advisor.rules.buffers import bandwidth_delay_bytes
+from advisor.rules.finding import Finding
 from advisor.rules.mtu import fragments
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.rules.build import (
     FLOW,
     SYSCTL,

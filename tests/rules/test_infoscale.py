@@ -11,8 +11,7 @@ from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.infoscale_text import LltHost, VxDisk
 from advisor.facts.whole import Facts
 from advisor.profiles import load, profile_paths
-from advisor.rules import RULES, Finding, judge, llt_cluster, parse_workload
-from advisor.rules.infoscale import RULES as OWN_RULES
+from advisor.rules.finding import Finding
 from advisor.rules.infoscale import (
     mirrored_iops,
     profile_of,
@@ -21,8 +20,11 @@ from advisor.rules.infoscale import (
     serial_writes_per_second,
 )
 from advisor.rules.llt_cluster import queue_bytes, window_bytes_per_second
+from advisor.rules.registry import RULES, judge
+from advisor.rules.workload import parse_workload
 from tests.rules.build import facts, llt_link
 from tests.rules.cases_infoscale import AWS, FIRES, MIRRORED, NEAR, SHARED, SILENT, SINGLE, TCP, cluster, memory_of
+from tests.rules.selection import rules_of
 
 
 def findings_of(rule: str, workload: str | None, parts: dict[str, Any]) -> tuple[Finding, ...]:
@@ -46,7 +48,7 @@ def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> No
 
 
 def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
-    own = {rule.id for rule in (*OWN_RULES, *llt_cluster.RULES)}
+    own = {rule.id for rule in rules_of("infoscale", "llt_cluster")}
     assert own <= {rule.id for rule in RULES}
     assert own == {row[0] for row in FIRES} == {row[0] for row in SILENT}
 

@@ -9,8 +9,11 @@ import pytest
 from advisor.facts.cpf_text import Cpf
 from advisor.facts.iris import Iris, IrisPlace, Role
 from advisor.facts.memory import HugePagePool
-from advisor.rules import Finding, iris, iris_memory, judge, parse_workload
+from advisor.rules.finding import Finding
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.rules.build import GIB, LARGE_BUFFERS, array, disk, facts, nothing_known, replaced
+from tests.rules.selection import rules_of
 
 MIB = 1 << 20
 SETTINGS = Cpf(
@@ -221,7 +224,7 @@ def test_it_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) ->
 
 
 def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
-    known = {rule.id for rule in (*iris.RULES, *iris_memory.RULES)}
+    known = {rule.id for rule in rules_of("iris", "iris_memory")}
     assert known == {row[0] for row in FIRES} == {row[0] for row in SILENT}
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from advisor.facts.iscsi import Iscsi, IscsiSession
-from advisor.rules import iscsi, iscsi_sessions, judge, multipath, parse_workload
+from advisor.rules import multipath
+from advisor.rules.registry import judge
+from advisor.rules.workload import parse_workload
 from tests.rules.build import GIB, disk, facts, nothing_known, replaced
 from tests.rules.cases_iscsi import (
     FIRES,
@@ -22,6 +24,7 @@ from tests.rules.cases_iscsi import (
     path,
     set_in_file,
 )
+from tests.rules.selection import rules_of
 from tests.rules.test_rules import findings_of
 
 
@@ -40,7 +43,7 @@ def test_is_silent(rule: str, workload: str | None, parts: dict[str, Any]) -> No
 
 
 def test_every_rule_is_seen_to_fire_and_to_be_silent() -> None:
-    rules = {rule.id for rule in (*iscsi.RULES, *iscsi_sessions.RULES)}
+    rules = {rule.id for rule in rules_of("iscsi", "iscsi_sessions")}
     assert rules == {row[0] for row in FIRES} == {row[0] for row in SILENT}
 
 

@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from advisor.facts.whole import Facts
-from advisor.rules import RULES, SEVERITIES, Finding, judge, parse_workload
+from advisor.rules.finding import SEVERITIES, Finding
+from advisor.rules.registry import RULES, judge
+from advisor.rules.workload import parse_workload
 from tests.rules import cases, cases_storage
 from tests.rules.build import (
     facts,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.rules import Finding
+from advisor.rules.finding import Finding
 from tests.rules.build import GIB, array, disk, filesystem, link, replaced
 from tests.rules.cases_storage import counted, memory, parity, ringed, sysctl
 from tests.rules.test_rules import findings_of

@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from advisor.rules import RULES, Rule
+from advisor.rules.registry import RULES
+from advisor.rules.rule import Rule
 from tests.rules.table import COUNTER, Row, Seen, grounds, named, table, without_counters
 
 

@@ -12,7 +12,7 @@ from advisor.planning.records import Plan, plan_document
 from advisor.profiles import profile_paths
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text
-from advisor.rules import judge
+from advisor.rules.registry import judge
 from advisor.snapshot import capture, open_snapshot
 from advisor.workflow import plan_profiles
 
