@@ -7,7 +7,7 @@ The script needs a shell and the base system's tools, no Python and no network. 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -36,6 +36,7 @@ from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
 _ARGUMENT = "@argument@"
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _SPECIAL = re.compile(r"['$`]")
+_MOST_COMMANDS = 200
 _PRINTABLE = re.compile(rb"[\x20-\x7e]*")
 
 
@@ -72,8 +73,20 @@ def _words(argv: Iterable[str]) -> str:
 
 
 def printf_lines(content: bytes) -> tuple[str, ...]:
-    """``printf`` commands that print exactly ``content``, one for each of its lines."""
-    return tuple(_printf(line) for line in content.splitlines(keepends=True)) if content else ("printf ''",)
+    """Commands that print exactly ``content``, a ``printf`` for each of its lines; many are grouped in braces.
+
+    A list of commands is a tree as deep as the list is long, and bash walks it by calling itself: 25,000 lines without
+    groups overflow its stack.
+    """
+    commands = [_printf(line) for line in content.splitlines(keepends=True)] or ["printf ''"]
+    while len(commands) > _MOST_COMMANDS:
+        commands = ["\n".join(("{", *group, "}")) for group in _batches(commands)]
+    return tuple(commands)
+
+
+def _batches(commands: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(commands), _MOST_COMMANDS):
+        yield commands[start : start + _MOST_COMMANDS]
 
 
 def _printf(line: bytes) -> str:
@@ -290,6 +303,8 @@ def _file(file: FileChange) -> dict[str, object]:
         "path": file.path,
         "before": None if file.before is None else printf_lines(file.before),
         "after": printf_lines(file.after),
+        "size_before": len(file.before or b""),
+        "size_after": len(file.after),
         "mode": f"{file.undo.mode:04o}",
         "mode_after": f"{file.mode:04o}",
         "uid": file.uid,

@@ -1,13 +1,14 @@
 """Damaged captures: a host with some of its files, links and answers changed as a seed says, and every question asked.
 
-`make` and `ask` depend on the seed alone, so a failure is repeated with ``python -m tests.fuzz.damage SEED``.
+`make` and `ask` depend on the seed and the hosts alone, so a failure is repeated with ``python -m tests.fuzz.damage
+SEED``, or ``captured:SEED`` for one of the captured hosts.
 """
 
 from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from advisor import api
@@ -27,7 +28,7 @@ from advisor.report.plan import plan_text
 from advisor.report.text import scan_text
 from advisor.rules.registry import judge
 from advisor.workflow import plan_profiles
-from tests.fuzz.hosts import HOSTS, Parts, parts_of
+from tests.fuzz.hosts import CAPTURED, HOSTS, Parts, parts_of
 
 _TEXTS: Final = (
     *("", "\n", "0", "-1", "-5", "+1", " 7 ", "1_0", "１", "٣", "1500\x1b[31m", "abc", "nan", "1e9", "0x10", "010"),
@@ -38,11 +39,11 @@ _TEXTS: Final = (
 WORDS: Final = (*(text.encode() for text in _TEXTS), b"\xff\xfe", b"\xc3(")
 
 
-def make(seed: int) -> tuple[str, Host]:
+def make(seed: int, hosts: Mapping[str, Callable[[], Host]] = HOSTS) -> tuple[str, Host]:
     """The name of the host that was damaged, and the damaged host."""
     chance = random.Random(seed)
-    name = chance.choice(sorted(HOSTS))
-    parts = parts_of(HOSTS[name]())
+    name = chance.choice(sorted(hosts))
+    parts = parts_of(hosts[name]())
     for _ in range(chance.choice((1, 1, 2, 3, 8, 20))):
         parts = _damaged(parts, chance)
     return name, parts.host()
@@ -156,9 +157,9 @@ def _planned(host: Host, name: str, facts: Facts) -> None:
     plan_text(made, width=80, color=False)
 
 
-def ask(seed: int, *, profiles: int | None = None) -> None:
+def ask(seed: int, *, profiles: int | None = None, hosts: Mapping[str, Callable[[], Host]] = HOSTS) -> None:
     """Every question to the host of this seed. Raises what is no AdvisorError."""
-    _, host = make(seed)
+    _, host = make(seed, hosts)
     for question in questions(host, random.Random(seed), profiles=profiles):
         try:
             question()
@@ -168,5 +169,7 @@ def ask(seed: int, *, profiles: int | None = None) -> None:
 
 if __name__ == "__main__":
     for word in sys.argv[1:]:
-        print(make(int(word))[0])
-        ask(int(word))
+        chosen = CAPTURED if word.startswith("captured:") else HOSTS
+        number = int(word.removeprefix("captured:"))
+        print(make(number, chosen)[0])
+        ask(number, hosts=chosen)

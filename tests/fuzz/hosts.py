@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
+from tests import captured
 from tests.articles.table import SYSTEMS, cases
 from tests.quiet_hosts import quiet_host
 from tests.whole_hosts import DISTRIBUTIONS
@@ -74,8 +75,21 @@ def _quiet(kind: str, distribution: str) -> Callable[[], Host]:
     return cache(lambda: quiet_host(kind, distribution))
 
 
+def _captured(name: str) -> Callable[[], Host]:
+    return cache(lambda: captured.host(name))
+
+
 ARTICLES: Final = _articles()
 HOSTS: Final[Mapping[str, Callable[[], Host]]] = {
     **ARTICLES,
     **{f"{kind} on {one}": _quiet(kind, one) for kind in QUIET for one in DISTRIBUTIONS},
 }
+CAPTURED: Final[Mapping[str, Callable[[], Host]]] = {
+    name: _captured(name)
+    for name in (
+        *(f"hwloc/{one}" for one in captured.HWLOC_HOSTS),
+        *(f"pepc/{one}" for one in captured.PEPC_HOSTS),
+        "procfs/procfs-fixtures",
+    )
+}
+"""Hosts that answer no command; each skips the calling test where it does not lie beside the project."""

@@ -11,6 +11,7 @@ from advisor.host.machine import Host
 from advisor.host.numbers import is_count, whole_number
 from advisor.workflow import plan_profiles
 from tests.fuzz.damage import ask, make
+from tests.fuzz.hosts import CAPTURED, HOSTS, parts_of
 from tests.quiet_hosts import quiet_host
 
 SHORT: Final = range(60)
@@ -27,6 +28,17 @@ def test_damaged_hosts_end_in_no_fault() -> None:
         ask(seed, profiles=4)
 
 
+@pytest.mark.captured
+def test_damaged_captures_end_in_no_fault() -> None:
+    for seed in range(15):
+        ask(seed, profiles=4, hosts=CAPTURED)
+
+
+@pytest.mark.parametrize("kind", ["vxprint", "tw_cli", "mmfs", "beegfs"])
+def test_hosts_of_each_kind_are_damaged(kind: str) -> None:
+    assert any(kind in place for host in HOSTS.values() for place in parts_of(host()).places())
+
+
 @pytest.mark.parametrize("seed", FAILED)
 def test_what_once_ended_in_a_fault(seed: int) -> None:
     ask(seed)
@@ -39,6 +51,14 @@ def test_many_damaged_hosts_end_in_no_fault(batch: int) -> None:
         ask(seed, profiles=None if seed % 10 == 0 else 8)
 
 
+@pytest.mark.captured
+@pytest.mark.thorough
+@pytest.mark.parametrize("batch", range(BATCHES // 4))
+def test_many_damaged_captures_end_in_no_fault(batch: int) -> None:
+    for seed in range(1000 + 500 * batch, 1500 + 500 * batch):
+        ask(seed, profiles=8, hosts=CAPTURED)
+
+
 def test_a_seed_makes_the_same_host() -> None:
     one, other = make(7), make(7)
     assert one[0] == other[0]
@@ -48,8 +68,6 @@ def test_a_seed_makes_the_same_host() -> None:
 
 
 def with_file(path: str, text: str) -> Host:
-    from tests.fuzz.hosts import parts_of
-
     return parts_of(quiet_host("web-server", "debian-12")).with_content(path, text.encode()).host()
 
 

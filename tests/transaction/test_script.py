@@ -227,3 +227,32 @@ def rollback_script_functions() -> str:
     )
     start = text.index("words() {")
     return text[start : text.index('if [ "$problems"')]
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize("lines", [199, 200, 201, 40_001, 100_000])
+def test_a_long_file_comes_back_whole(tmp_path: Path, shell: list[str], lines: int) -> None:
+    """A list of so many commands would overflow the stack of bash, which would print nothing."""
+    host = build(tmp_path)
+    table = tmp_path / "root/etc/llttab"
+    before = b"".join(b"%d\n" % number for number in range(lines))
+    table.write_bytes(before)
+    plan = plan_of(host, [0])
+    file = FileChange("/etc/llttab", before, b"new\n", 0o644, 0, 0, 0o644, (), (), ())
+    script = applied_script_of(tmp_path, msgspec.structs.replace(plan, files=(file,)))
+    assert table.read_bytes() == b"new\n"
+    done = run_script(script, tmp_path, shell=shell)
+    assert (done.returncode, table.read_bytes() == before) == (0, True), done.stdout
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_shell_that_prints_less_than_the_content_writes_nothing(tmp_path: Path, shell: list[str]) -> None:
+    script = applied_script(tmp_path)
+    text = script.read_text()
+    assert "\nbefore() {\n" in text
+    script.write_text(text.replace("\nbefore() {\n", "\nbefore() {\n    return 139\n", 1))
+    kept = (tmp_path / "root/etc/llttab").read_bytes()
+    done = run_script(script, tmp_path, "--force", shell=shell)
+    assert done.returncode == 5
+    assert "/etc/llttab: this shell cannot print its content" in done.stdout
+    assert (tmp_path / "root/etc/llttab").read_bytes() == kept
