@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from advisor.host import (
+    Host,
+    Missing,
     Probe,
     PutFile,
     ReadCommand,
@@ -28,6 +30,7 @@ from advisor.host import (
     WriteFile,
 )
 from advisor.host.link_text import printed
+from advisor.host.located import ATTRIBUTES, PLACES, located
 from advisor.host.steps import QDISC_HANDLES
 from advisor.planning.records import Bystander, Change, FileChange, Plan
 from advisor.tunables.link_mark import link_of
@@ -68,6 +71,19 @@ def hand_command(step: Step) -> str:
             return f"put the earlier content of {shell_quote(path)} back (the rollback script holds it)"
 
 
+def commands_by_hand(host: Host, steps: Iterable[Step]) -> str | None:
+    """The commands of steps, with the names that block devices have now; None where one is not found."""
+    found: list[str] = []
+    for step in steps:
+        if isinstance(step, WriteFile):
+            place = located(host, step.path, step.identity)
+            if isinstance(place, Missing):
+                return None
+            step = msgspec.structs.replace(step, path=place)
+        found.append(hand_command(step))
+    return "; ".join(found)
+
+
 def _words(argv: Iterable[str]) -> str:
     return " ".join(shell_quote(word) for word in argv)
 
@@ -100,12 +116,10 @@ def _printf(line: bytes) -> str:
 
 def _step(step: Step) -> str:
     match step:
-        case WriteFile(path, value, None):
-            return f'write {shell_quote(value)} "$root"{shell_quote(path)}'
         case WriteFile(path, value, identity):
-            return (
-                f'attribute=$(located {_words((path, *(identity or ())))}) && write {shell_quote(value)} "$attribute"'
-            )
+            if identity is None:
+                return f'write {shell_quote(value)} "$root"{shell_quote(path)}'
+            return f'attribute=$(located {_words((path, *identity))}) && write {shell_quote(value)} "$attribute"'
         case SetMtu(link, mtu):
             return f"set_mtu {shell_quote(link)} {mtu}"
         case SetTxqueuelen(link, packets):
@@ -209,6 +223,8 @@ def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str,
         "reload": [_step(step) for step in dict.fromkeys(step for file in plan.files for step in file.reload)],
         "forms": _forms(probes) + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
         "qdisc_handles": QDISC_HANDLES,
+        "device_attributes": ATTRIBUTES,
+        "device_places": PLACES,
         "has_links": any(change.risk == "link" for change in plan.changes),
     }
 
@@ -245,6 +261,8 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
             forms=_forms([one[2] for one in listed])
             + ["on-link"] * any(isinstance(step, SetEthtool | SetQdisc) for step in steps),
             qdisc_handles=QDISC_HANDLES,
+            device_attributes=ATTRIBUTES,
+            device_places=PLACES,
             has_links=any(isinstance(step, SetMtu) for step in steps),
         )
     )
@@ -260,9 +278,17 @@ def _value(one: Change) -> dict[str, object]:
         "undo": [_step(step) for step in one.undo],
         "by_hand": "; ".join(hand_command(step) for step in one.undo),
         "queue": queue_file(one.probe),
+        "located": _located(one.probe),
         "rank": _rank(one.tunable),
         "write": _written(one.probe),
     }
+
+
+def _located(probe: Probe) -> str | None:
+    """The command that prints the file of a value of a block device; None for all others."""
+    if not isinstance(probe, ReadFile) or probe.identity is None:
+        return None
+    return f"located {_words((probe.path, *probe.identity))}"
 
 
 def _rank(identity: str) -> int:

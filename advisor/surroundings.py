@@ -12,7 +12,7 @@ import msgspec
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadFile, observe
 from advisor.planning.records import Bystander, Plan
-from advisor.script import hand_command
+from advisor.script import commands_by_hand, hand_command
 
 _SHOWN: Final = 80
 
@@ -122,7 +122,7 @@ def _undone(host: Host, one: Bystander, live: str) -> Outcome:
         for step in one.undo:
             host.do(step)
     except CommandError as error:
-        return Outcome(one.tunable, "failed", error.message, "; ".join(hand_command(step) for step in one.undo))
+        return Outcome(one.tunable, "failed", error.message, commands_by_hand(host, one.undo))
     return Outcome(one.tunable, "restored", f"moved along to {_short(live)}, {_short(one.before)} again")
 
 

@@ -44,7 +44,7 @@ from advisor.layers import TakenOut, left_in_force, overlaid, script_of, set_aga
 from advisor.planning.records import Bystander, Change, FileChange, Plan
 from advisor.planning.withdrawal import holds, settings_of
 from advisor.reserve import ignore_errors, release
-from advisor.script import hand_command, queue_file, rollback_script
+from advisor.script import commands_by_hand, hand_command, queue_file, rollback_script
 from advisor.surroundings import Outcome as Outcome
 from advisor.surroundings import give_back, restore_surroundings, standing_of
 from advisor.tunables.link_mark import foreign_links, link_of
@@ -868,9 +868,11 @@ def _restore_value(host: Host, change: Change, *, force: bool, is_begun: bool = 
     live = observe(host, change.probe)
     if live == change.before:
         return Outcome(change.tunable, "already", f"is {change.before}")
-    by_hand = "; ".join(hand_command(step) for step in change.undo) or f"set it to {change.before}"
     if isinstance(live, Missing) and live.is_absent and queue_file(change.probe) is not None:
         return Outcome(change.tunable, "already", "is gone with its queue")
+    by_hand = commands_by_hand(host, change.undo)
+    if by_hand == "":
+        by_hand = f"set it to {change.before}"
     if isinstance(live, Missing):
         return Outcome(change.tunable, "failed", f"cannot be read: {live.why}", by_hand)
     if not is_begun:

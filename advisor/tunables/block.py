@@ -15,7 +15,13 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
-from advisor.tunables.block_identity import device_rule, identity_of, is_device_name, later_rules
+from advisor.tunables.block_identity import (
+    device_rule,
+    identity_of,
+    identity_refusal,
+    is_device_name,
+    later_rules,
+)
 from advisor.tunables.circumstances import Circumstances, Sibling, choice_words
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
@@ -102,10 +108,13 @@ class BlockQueue(KernelFile, frozen=True):
         siblings = self._moving_along(host) if self.attribute == "scheduler" and before != after else ()
         # Going back resets the length of the queue once more, to what the scheduler has by default.
         again = [step for one in siblings if one.tunable.endswith(":nr_requests") for step in one.undo]
+        identity = identity_of(host, self.device)
+        unknowable = identity_refusal(identity)
         return Circumstances(
-            refusal=refusal,
+            refusal=refusal or unknowable,
+            state="incapable" if unknowable and not refusal else "blocked",
             undo=(*self.steps(before), *again),
-            identity=identity_of(host, self.device),
+            identity=identity,
             siblings=siblings,
             notes=(*note, *later_rules(host, f"queue/{self.attribute}")),
         )

@@ -11,6 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.host import Host, Missing, Run
+from advisor.host.located import (
+    ATTRIBUTES,
+    Identity,
+    Marks,
+    is_nvme_path,
+    marks_of,
+    udev_properties,
+    words_of,
+)
 from advisor.tunables.edits import FileEdit
 
 RULES: Final = "/etc/udev/rules.d/90-advisor-block.rules"
@@ -21,7 +30,6 @@ _RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
 _SAFE: Final = re.compile(r"[\w#+.:=@/,-]+( +[\w#+.:=@/,-]+)*", re.ASCII)
 _PROPERTIES: Final = ("ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN")
 _ATTRIBUTES: Final = ("wwid", "device/wwid", "serial", "device/serial")
-_IDENTITIES: Final = ("dm/uuid", "md/uuid", *_ATTRIBUTES)
 _NAME: Final = re.compile(r"[\w!.-]+", re.ASCII)
 
 
@@ -30,15 +38,46 @@ def is_device_name(name: str) -> bool:
     return bool(_NAME.fullmatch(name)) and name not in (".", "..")
 
 
-def identity_of(host: Host, device: str) -> tuple[str, str] | None:
-    """A file that tells this device from others, and its words; None where the kernel gives no such thing."""
-    for attribute in _IDENTITIES:
-        path = f"/sys/block/{device}/{attribute}"
-        text = host.read(path)
-        words = "" if isinstance(text, Missing) or "\n" in text else " ".join(text.split())
-        if words and words.isascii() and words.isprintable():
-            return path, words
-    return None
+def identity_of(host: Host, device: str) -> Identity | None:
+    """What tells this device from others until it is rolled back; None where there is no such thing."""
+    attribute = next((one for one in ATTRIBUTES if words_of(host, device, one)), None)
+    words = words_of(host, device, attribute) if attribute else ""
+    marks = marks_of(host, device)
+    if not words and marks == Marks():
+        return None
+    alike = _alike(host, device, attribute, words) if words or marks.place or marks.device else []
+    others = [marks_of(host, name) for name in alike]
+    is_shared = bool(words) and (bool(alike) or _is_multipath(host, device))
+    return (
+        f"/sys/block/{device}/{attribute}" if attribute else "",
+        words,
+        "shared" if is_shared else "single",
+        *([marks.place] if marks.place and all(one.place != marks.place for one in others) else ()),
+        *([marks.device] if marks.device and all(one.device != marks.device for one in others) else ()),
+        *([marks.sequence] if marks.sequence else ()),
+    )
+
+
+def identity_refusal(identity: Identity | None) -> str | None:
+    """Why nothing may be set on a device: it could not be found again to be rolled back."""
+    if identity is None or identity[2:] != ("shared",):
+        return None
+    return (
+        "another device has the same identity, and neither ID_PATH, the device link nor diskseq tells the two apart: "
+        "it could not be rolled back"
+    )
+
+
+def _alike(host: Host, device: str, attribute: str | None, words: str) -> list[str]:
+    """Other devices of the same words; all others for a device without words, which is known by its place alone."""
+    others = [one for one in host.names("/sys/block") if one != device and is_nvme_path(one) == is_nvme_path(device)]
+    return [one for one in others if words_of(host, one, attribute) == words] if attribute else others
+
+
+def _is_multipath(host: Host, device: str) -> bool:
+    """Whether it is a path of a multipath map, which others join and leave at any time."""
+    holders = host.names(f"/sys/block/{device}/holders")
+    return any(words_of(host, one, "dm/uuid").startswith("mpath-") for one in holders)
 
 
 def device_rule(host: Host, device: str, attribute: str, value: str) -> FileEdit | Missing:
@@ -67,7 +106,7 @@ def later_rules(host: Host, attribute: str) -> tuple[str, ...]:
 
 def _match(host: Host, device: str) -> tuple[str, ...] | Missing:
     """The match keys of a rule that this device alone fits."""
-    own = _properties(host, device)
+    own = udev_properties(host, device)
     base = f"/sys/block/{device}"
     if host.exists(f"{base}/md"):
         return _array_match("MD_UUID", own.get("MD_UUID"), 'KERNEL=="md*"')
@@ -88,15 +127,6 @@ def _array_match(name: str, value: str | None, *more: str) -> tuple[str, ...] | 
     return (*more, f'ENV{{{name}}}=="{value}"')
 
 
-def _properties(host: Host, device: str) -> Mapping[str, str]:
-    """What udev found out about a device."""
-    number = host.read(f"/sys/block/{device}/dev")
-    if isinstance(number, Missing) or not re.fullmatch(r"[0-9]+:[0-9]+", number):
-        return {}
-    text = host.read(f"/run/udev/data/b{number}")
-    return {} if isinstance(text, Missing) else dict(re.findall(r"(?m)^E:(\w+)=(.+)$", text))
-
-
 def _text(host: Host, path: str) -> str | None:
     text = host.read(path)
     return None if isinstance(text, Missing) else text
@@ -106,7 +136,7 @@ def _by_property(host: Host, own: Mapping[str, str], others: list[str]) -> tuple
     """By one property that no other disk shares; paths to one unit share them, so that the way to it is added."""
     for names in _candidates(own):
         wanted = {name: own[name] for name in names}
-        if not any(wanted.items() <= _properties(host, other).items() for other in others):
+        if not any(wanted.items() <= udev_properties(host, other).items() for other in others):
             return tuple(f'ENV{{{name}}}=="{value}"' for name, value in wanted.items())
     return None
 

@@ -13,7 +13,13 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.tunables.block_identity import device_rule, identity_of, is_device_name, later_rules
+from advisor.tunables.block_identity import (
+    device_rule,
+    identity_of,
+    identity_refusal,
+    is_device_name,
+    later_rules,
+)
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
@@ -70,7 +76,10 @@ class MdSetting(KernelFile, frozen=True):
         return device_rule(host, self.device, f"md/{self.attribute}", value)
 
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        identity = identity_of(host, self.device)
         return Circumstances(
-            identity=identity_of(host, self.device),
+            refusal=identity_refusal(identity),
+            state="incapable",
+            identity=identity,
             notes=later_rules(host, f"md/{self.attribute}"),
         )

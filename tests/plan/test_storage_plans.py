@@ -30,7 +30,7 @@ DISK = {
     f"{QUEUE}/nr_requests": "1023\n",
     f"{QUEUE}/read_ahead_kb": "128\n",
 }
-WWID = ("/sys/block/sda/device/wwid", "naa.6001")
+WWID = ("/sys/block/sda/device/wwid", "naa.6001", "single")
 RULES = "/etc/udev/rules.d/90-advisor-block.rules"
 VM = "/proc/sys/vm"
 RATIO = {

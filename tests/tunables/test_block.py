@@ -180,7 +180,7 @@ def test_a_device_is_found_again_under_another_name(tmp_path: Path) -> None:
     root = make_tree(tmp_path, HOST)
     host = host_of(root)
     identity = around(root, "block:sda:scheduler", "mq-deadline", "none").identity
-    assert identity == ("/sys/block/sda/device/wwid", "naa.6001")
+    assert identity == ("/sys/block/sda/device/wwid", "naa.6001", "single", "ID_PATH=pci-1-lun-0")
     probe = ReadFile("/sys/block/sda/queue/nr_requests", identity=identity)
     step = WriteFile("/sys/block/sda/queue/nr_requests", "32", identity)
     assert observe(host, probe) == "64"

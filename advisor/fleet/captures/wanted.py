@@ -82,7 +82,7 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/class/net/*/brport", _words("state")),
     ("/sys/class/net/*/queues/*", _words("rps_cpus rps_flow_cnt xps_cpus")),
     ("/sys/class/infiniband/*/ports/*", _words("state phys_state link_layer rate")),
-    ("/sys/block/*", _words("dev serial size stat wwid ana_state device")),
+    ("/sys/block/*", _words("dev diskseq serial size stat wwid ana_state device")),
     ("/sys/block/*/queue", tuple(dict.fromkeys((*QUEUE_ATTRIBUTES, *BLOCK_ATTRIBUTES)))),
     ("/sys/block/*/device", _words("devtype iopolicy model name numa_node queue_depth serial state transport uid")),
     ("/sys/block/*/device", _words("address vendor vpd_pg80 wwid")),

@@ -1,0 +1,372 @@
+"""Disks of one identity (paths to a unit, clones) that change their names: each value goes back to the disk that it was
+set on, or nowhere, and then the item is named with exit code 5. By command and by script."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from advisor.errors import RefusedError
+from advisor.host import Host
+from advisor.journal import Store
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan, Target
+from advisor.script import rollback_script
+from advisor.transaction import apply_plan, roll_back, verify
+from tests.transaction.system import MACHINE, bare_facts
+from tests.transaction.test_script import run_script
+from tests.trees import host_of, make_tree
+
+ENGINES = {"command": None, "dash": ["dash"], "busybox": ["busybox", "sh"]}
+BOOT, NEXT_BOOT = "1111-2222", "3333-4444"
+WWID = "naa.600140512345678"
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """A disk object: what the kernel and udev say of it, and its queue length. ``hctl`` is where its link leads to."""
+
+    value: str
+    hctl: str | None
+    path: str | None
+    sequence: str | None
+    words: str | None = WWID
+    file: str = "device/wwid"
+    holder: str | None = None
+
+
+A = Disk("64", "2:0:0:1", "pci-05-fc-0xa-lun-1", "11")
+B = Disk("128", "3:0:0:1", "pci-06-fc-0xb-lun-1", "12")
+# Never set; both read as the two others do once those are set.
+C = Disk("256", "4:0:0:1", "pci-07-fc-0xc-lun-1", "13")
+D = Disk("256", "0:0:0:0", "pci-01-ata-1", "14", words="t10.ATA local")
+AFTER = "256"
+LAYOUT = {"sda": D, "sdb": A, "sdc": B, "sdd": C}
+
+
+def lay(where: Path, disks: Mapping[str, Disk], boot: str = BOOT) -> Host:
+    """The tree of a host with these disks, whatever was there before."""
+    root = where / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    files = {"/etc/machine-id": f"{MACHINE}\n", "/proc/sys/kernel/random/boot_id": f"{boot}\n"}
+    links = {}
+    for number, (name, disk) in enumerate(disks.items()):
+        place = f"/sys/devices/pci0000:00/host/{disk.hctl or f'virtual-{name}'}"
+        own = f"{place}/block/{name}"
+        links[f"/sys/block/{name}"] = f"../..{own}"
+        if disk.hctl is not None:
+            links[f"{own}/device"] = "../.."
+        files[f"{own}/dev"] = f"8:{16 * number}\n"
+        files[f"{own}/queue/nr_requests"] = f"{disk.value}\n"
+        if disk.words is not None:
+            is_below = disk.hctl is not None and disk.file.startswith("device/")
+            files[f"{place if is_below else own}/{disk.file.removeprefix('device/')}"] = f"{disk.words}\n"
+        if disk.path is not None:
+            files[f"/run/udev/data/b8:{16 * number}"] = f"S:disk/x\nE:ID_SERIAL=x\nE:ID_PATH={disk.path}\nG:systemd\n"
+        if disk.sequence is not None:
+            files[f"{own}/diskseq"] = f"{disk.sequence}\n"
+        if disk.holder is not None:
+            files["/sys/block/dm-9/dm/uuid"] = f"{disk.holder}\n"
+            links[f"{own}/holders/dm-9"] = "/sys/block/dm-9"
+    make_tree(root, files, links)
+    return host_of(root)
+
+
+def values(where: Path, names: Iterable[str]) -> dict[str, str]:
+    return {name: (where / f"root/sys/block/{name}/queue/nr_requests").read_text().strip() for name in names}
+
+
+def plan_of(host: Host, *names: str) -> Plan:
+    targets = tuple(
+        Target(f"block:{name}:nr_requests", AFTER, "exactly", "why", "hurts", ("source",), "test") for name in names
+    )
+    return make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts(), runtime_only=True)
+
+
+def told(disk: Disk, tells: Iterable[str]) -> Disk:
+    """The disk on a host that tells no more than this of where it is."""
+    left_out = {"hctl", "path", "sequence"} - set(tells)
+    return msgspec.structs.replace(disk, **dict.fromkeys(left_out))
+
+
+def set_up(where: Path, disks: Mapping[str, Disk], *names: str) -> Plan:
+    """The values are set on ``names`` and stay: the host's state, and its transaction."""
+    host, store = lay(where, disks), Store(str(where / "state"))
+    plan = plan_of(host, *names)
+    assert {one.tunable for one in plan.changes} == {f"block:{name}:nr_requests" for name in names}, plan.skipped
+    with store.lock():
+        record = apply_plan(host, plan, store)
+    assert verify(host, [record]) == ()
+    assert values(where, names) == dict.fromkeys(names, AFTER)
+    return plan
+
+
+def rolled_back(where: Path, host: Host, plan: Plan, engine: str) -> dict[str, str]:
+    """Each item that is not back, with what is said of it; the exit code fits."""
+    shell = ENGINES[engine]
+    if shell is None:
+        store = Store(str(where / "state"))
+        with store.lock():
+            outcomes = roll_back(host, store.records()[-1], store)
+        return {one.what: one.detail for one in outcomes if not one.is_back}
+    (where / "rollback.sh").write_text(rollback_script(plan))
+    done = run_script(where / "rollback.sh", where, shell=shell)
+    assert done.stderr.count("\n") == (1 if done.returncode else 0), done.stderr
+    lines = [line.split(None, 2) for line in done.stdout.splitlines()]
+    failed = {words[1]: words[2] for words in lines if words[0] == "failed"}
+    assert done.returncode == (5 if failed else 0), done.stdout
+    assert "by hand" not in done.stdout
+    return failed
+
+
+MOVES: dict[str, dict[str, Disk]] = {
+    "nothing": LAYOUT,
+    "swapped": {"sda": D, "sdb": B, "sdc": A, "sdd": C},
+    "turned": {"sda": D, "sdb": C, "sdc": A, "sdd": B},
+    "both under other names": {"sda": D, "sde": A, "sdf": B, "sdg": C},
+    "names exchanged with another disk": {"sdb": D, "sda": A, "sdc": B, "sdd": C},
+    "one is gone": {"sda": D, "sdc": B, "sdd": C},
+    "one is gone, its sibling has its name": {"sda": D, "sdb": B, "sdd": C},
+    "one is gone, one that was never set has its name": {"sda": D, "sdb": C, "sdc": B},
+    "one is left, under the name of the other": {"sda": D, "sdc": A},
+    "all are gone but one that was never set": {"sda": D, "sdb": C},
+    "all are gone, another disk has the name": {"sdb": D, "sdc": D},
+    "all are gone": {},
+    "one came back in its place": {
+        "sda": D,
+        "sdx": msgspec.structs.replace(A, hctl="9:0:0:1", sequence="99"),
+        "sdc": B,
+        "sdb": C,
+    },
+}
+KNOWN = {
+    "ID_PATH": ({"path"}, BOOT),
+    "ID_PATH, after a boot": ({"path", "sequence"}, NEXT_BOOT),
+    "device link": ({"hctl"}, BOOT),
+    "device link, after a boot": ({"hctl"}, NEXT_BOOT),
+    "diskseq": ({"sequence"}, BOOT),
+    "diskseq, after a boot": ({"sequence"}, NEXT_BOOT),
+    "all": ({"path", "hctl", "sequence"}, BOOT),
+}
+
+
+@pytest.fixture(scope="module", params=KNOWN)
+def applied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Plan]:
+    where = tmp_path_factory.mktemp("applied")
+    tells, _ = KNOWN[request.param]
+    plan = set_up(where, {name: told(disk, tells) for name, disk in LAYOUT.items()}, "sdb", "sdc")
+    return request.param, where, plan
+
+
+def is_found(disk: Disk, now: Disk, tells: set[str], boot: str) -> bool:
+    if "sequence" in tells and boot == BOOT and disk.sequence == now.sequence:
+        return True
+    return disk.path == now.path if "path" in tells else "hctl" in tells and disk.hctl == now.hctl
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_each_value_goes_back_to_its_own_path_or_nowhere(
+    applied: tuple[str, Path, Plan], move: str, tmp_path: Path
+) -> None:
+    known, origin, plan = applied
+    tells, boot = KNOWN[known]
+    wanted, now, found = {}, {}, set()
+    for name, disk in MOVES[move].items():
+        own = next((one for one in (A, B) if one.path == disk.path), None)
+        is_own = own is not None and is_found(own, disk, tells, boot)
+        now[name] = told(msgspec.structs.replace(disk, value=AFTER), tells)
+        wanted[name] = own.value if own is not None and is_own else AFTER
+        if own is not None and is_own:
+            found.add(own.value)
+    missed = {f"block:{name}:nr_requests" for name in ("sdb", "sdc") if LAYOUT[name].value not in found}
+    for engine in ENGINES:
+        where = tmp_path / engine
+        shutil.copytree(origin / "state", where / "state")
+        host = lay(where, now, boot)
+        store = Store(str(where / "state"))
+        assert {one.what for one in verify(host, store.records())} == missed
+        failed = rolled_back(where, host, plan, engine)
+        assert (engine, values(where, now)) == (engine, wanted)
+        assert set(failed) == missed, failed
+        same = [name for name, disk in now.items() if disk.words == WWID]
+        for said in failed.values():
+            assert "cannot be read: " in said
+            assert all(name in said for name in same), said
+
+
+LONE = {"sda": D, "sdb": A}
+CLONE = msgspec.structs.replace(A, value=AFTER, hctl="5:0:0:1", path="pci-08-ata-1", sequence="20")
+MAP = "mpath-3600140512345678"
+MEMBER = msgspec.structs.replace(A, holder=MAP)
+PLAIN = Disk("64", "virtio1", "pci-04", "31", words=None)
+OTHER_PLAIN = Disk(AFTER, "virtio2", "pci-05", "32", words=None)
+SAME_PORTAL = msgspec.structs.replace(A, path="ip-192.0.2.1:3260-iscsi-x-lun-1")
+NAMESPACE = Disk("64", None, None, "41", file="wwid")
+PATH_1 = Disk("32", "nvme0", None, "42", file="wwid")
+PATH_2 = Disk(AFTER, "nvme1", None, "43", file="wwid")
+LOOP = Disk("64", None, None, "51", words=None)
+DM = Disk("64", None, None, None, words="LVM-abc", file="dm/uuid")
+NAMED_DM = Disk("64", None, None, None, words="plain", file="dm/name")
+
+Layout = Mapping[str, Disk]
+Case = tuple[Layout, Layout, str, str, str | None]
+# Before, after, the name that is set, the boot, and the name under which it is restored (None: it is not found).
+CASES: dict[str, Case] = {
+    "its own name": (LONE, LONE, "sdb", BOOT, "sdb"),
+    "two disks change their names": (LONE, {"sda": A, "sdb": D}, "sdb", BOOT, "sda"),
+    "and after a boot": (LONE, {"sda": A, "sdb": D}, "sdb", NEXT_BOOT, "sda"),
+    "another slot, no other disk": (LONE, {"sda": D, "sdc": CLONE}, "sdb", NEXT_BOOT, "sdc"),
+    "a clone comes": (LONE, {"sdb": A, "sdc": CLONE}, "sdb", BOOT, "sdb"),
+    "a clone comes and takes its name": (LONE, {"sda": A, "sdb": CLONE}, "sdb", BOOT, "sda"),
+    "and after a boot, too": (LONE, {"sda": A, "sdb": CLONE}, "sdb", NEXT_BOOT, "sda"),
+    "two clones come, it goes": (
+        LONE,
+        {"sda": msgspec.structs.replace(CLONE, hctl="6:0:0:1", path="x", sequence="21"), "sdb": CLONE},
+        "sdb",
+        BOOT,
+        None,
+    ),
+    "the last path of a map goes, another comes": ({"sdb": MEMBER}, {"sdb": CLONE}, "sdb", BOOT, None),
+    "a path of a map gets another name": ({"sdb": MEMBER}, {"sdc": MEMBER}, "sdb", NEXT_BOOT, "sdc"),
+    "one portal over two cards": (
+        {"sdb": SAME_PORTAL, "sdc": msgspec.structs.replace(CLONE, path=SAME_PORTAL.path)},
+        {"sdc": SAME_PORTAL, "sdb": msgspec.structs.replace(CLONE, path=SAME_PORTAL.path)},
+        "sdb",
+        NEXT_BOOT,
+        "sdc",
+    ),
+    "one portal over two cards, one is gone": (
+        {"sdb": SAME_PORTAL, "sdc": msgspec.structs.replace(CLONE, path=SAME_PORTAL.path)},
+        {"sdb": msgspec.structs.replace(CLONE, path=SAME_PORTAL.path)},
+        "sdb",
+        NEXT_BOOT,
+        None,
+    ),
+    "no identity": ({"vda": PLAIN, "vdb": OTHER_PLAIN}, {"vda": PLAIN, "vdb": OTHER_PLAIN}, "vda", BOOT, "vda"),
+    "no identity, names exchanged": (
+        {"vda": PLAIN, "vdb": OTHER_PLAIN},
+        {"vdb": PLAIN, "vda": OTHER_PLAIN},
+        "vda",
+        NEXT_BOOT,
+        "vdb",
+    ),
+    "no identity, gone": ({"vda": PLAIN}, {"vda": OTHER_PLAIN}, "vda", NEXT_BOOT, None),
+    "no identity, one that has one in its place": (
+        {"vda": PLAIN},
+        {"vda": msgspec.structs.replace(OTHER_PLAIN, words="serial", hctl=PLAIN.hctl, path=PLAIN.path)},
+        "vda",
+        NEXT_BOOT,
+        None,
+    ),
+    "nothing but its number": ({"loop0": LOOP}, {"loop0": LOOP}, "loop0", BOOT, "loop0"),
+    "nothing but its number, which is another": (
+        {"loop0": LOOP},
+        {"loop0": msgspec.structs.replace(LOOP, sequence="52")},
+        "loop0",
+        BOOT,
+        None,
+    ),
+    "nothing but its name after a boot": (
+        {"loop0": LOOP},
+        {"loop0": msgspec.structs.replace(LOOP, sequence="52")},
+        "loop0",
+        NEXT_BOOT,
+        "loop0",
+    ),
+    "an NVMe namespace and its paths": (
+        {"nvme0n1": NAMESPACE, "nvme0c0n1": PATH_1, "nvme0c1n1": PATH_2},
+        {"nvme1n1": NAMESPACE, "nvme1c0n1": PATH_1, "nvme1c1n1": PATH_2},
+        "nvme0n1",
+        NEXT_BOOT,
+        "nvme1n1",
+    ),
+    "a path of an NVMe namespace": (
+        {"nvme0n1": msgspec.structs.replace(NAMESPACE, value=AFTER), "nvme0c0n1": PATH_1, "nvme0c1n1": PATH_2},
+        {"nvme0n1": msgspec.structs.replace(NAMESPACE, value=AFTER), "nvme0c0n1": PATH_2, "nvme0c1n1": PATH_1},
+        "nvme0c0n1",
+        NEXT_BOOT,
+        "nvme0c1n1",
+    ),
+    "a path of an NVMe namespace is gone": (
+        {"nvme0n1": msgspec.structs.replace(NAMESPACE, value=AFTER), "nvme0c0n1": PATH_1, "nvme0c1n1": PATH_2},
+        {"nvme0n1": msgspec.structs.replace(NAMESPACE, value=AFTER), "nvme0c0n1": PATH_2},
+        "nvme0c0n1",
+        BOOT,
+        None,
+    ),
+    "a volume": ({"dm-0": DM}, {"dm-3": DM}, "dm-0", BOOT, "dm-3"),
+    "a volume without a UUID": ({"dm-0": NAMED_DM}, {"dm-3": NAMED_DM, "dm-0": DM}, "dm-0", BOOT, "dm-3"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_value_goes_back_to_its_own_disk_or_nowhere(case: str, tmp_path: Path) -> None:
+    before, later, name, boot, restored = CASES[case]
+    plan = set_up(tmp_path / "origin", before, name)
+    meant = before[name]
+    later = {name: msgspec.structs.replace(disk, value=AFTER) for name, disk in later.items()}
+    wanted = {one: meant.value if one == restored else AFTER for one in later}
+    missed = set() if restored else {f"block:{name}:nr_requests"}
+    for engine in ENGINES:
+        where = tmp_path / engine
+        shutil.copytree(tmp_path / "origin/state", where / "state")
+        host = lay(where, later, boot)
+        assert {one.what for one in verify(host, Store(str(where / "state")).records())} == missed
+        failed = rolled_back(where, host, plan, engine)
+        assert (engine, values(where, later), set(failed)) == (engine, wanted, missed)
+
+
+def test_an_identity_of_an_earlier_version_goes_by_its_words(tmp_path: Path) -> None:
+    plan = set_up(tmp_path / "origin", LAYOUT, "sdb")
+    text = msgspec.json.encode(plan)
+    identity = msgspec.json.encode(plan.changes[0].probe.identity)  # type: ignore[union-attr]
+    assert text.count(identity) == 3
+    earlier = msgspec.json.decode(
+        text.replace(identity, b'["/sys/block/sdb/device/wwid","%s"]' % WWID.encode()), type=Plan
+    )
+    cases: list[tuple[Layout, str | None]] = [
+        ({"sdb": A, "sdc": B, "sdd": C}, "sdb"),
+        ({"sda": A, "sdb": D}, "sda"),
+        ({"sda": A, "sdb": D, "sdc": B}, None),
+    ]
+    for number, (later, restored) in enumerate(cases):
+        for engine in ("dash", "busybox"):
+            where = tmp_path / f"{number}{engine}"
+            host = lay(where, {name: msgspec.structs.replace(disk, value=AFTER) for name, disk in later.items()})
+            assert bool(rolled_back(where, host, earlier, engine)) == (restored is None)
+            assert values(where, later) == {name: "64" if name == restored else AFTER for name in later}
+
+
+def test_disks_that_nothing_tells_apart_are_not_set(tmp_path: Path) -> None:
+    host = lay(tmp_path, {name: told(disk, ()) for name, disk in {"sda": A, "sdb": B}.items()})
+    (found,) = plan_of(host, "sda").blocking
+    assert "another device has the same identity" in found.reason
+
+
+def test_another_disk_with_the_name_between_plan_and_apply_is_refused(tmp_path: Path) -> None:
+    plan = plan_of(lay(tmp_path, LAYOUT), "sdb")
+    host, store = lay(tmp_path, {"sdb": B}), Store(str(tmp_path / "state"))
+    with (
+        store.lock(),
+        pytest.raises(RefusedError, match="block:sdb:nr_requests: cannot be read: the device at ID_PATH"),
+    ):
+        apply_plan(host, plan, store)
+    assert values(tmp_path, ["sdb"]) == {"sdb": "128"}
+
+
+def test_a_command_to_run_by_hand_names_the_disk_as_it_is_called_now(tmp_path: Path) -> None:
+    plan = set_up(tmp_path, LAYOUT, "sdb")
+    host = lay(tmp_path, {"sdb": B, "sdx": msgspec.structs.replace(A, value="77")})
+    command = "printf '%s\\n' 64 > /sys/block/sdx/queue/nr_requests"
+    (tmp_path / "rollback.sh").write_text(rollback_script(plan))
+    for shell in (["dash"], ["busybox", "sh"]):
+        done = run_script(tmp_path / "rollback.sh", tmp_path, shell=shell)
+        assert (done.returncode, f"by hand: {command}" in done.stdout) == (5, True), done.stdout
+    store = Store(str(tmp_path / "state"))
+    with store.lock():
+        (outcome,) = roll_back(host, store.records()[-1], store)
+    assert (outcome.state, outcome.by_hand) == ("kept", command)
