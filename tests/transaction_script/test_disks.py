@@ -80,4 +80,4 @@ def test_another_path_with_the_name_since_the_plan_is_refused(tmp_path: Path) ->
     before = stage.listing()
     done = stage.call("apply", "--confirm-within", "0")
     assert (done.code, stage.listing()) == (3, before)
-    assert "the device at ID_PATH=pci-05-fc-0xa-lun-1 is not there; other devices of its identity: sdb sdc" in done.errors
+    assert "ID_PATH=pci-05-fc-0xa-lun-1 is not there; other devices of its identity: sdb sdc" in done.errors
