@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,13 +42,18 @@ ORDER = [
 ]
 
 
-def loaded_by(*arguments: str) -> set[str]:
+# What a command that is parsed from the tables has no need of.
+PARSER = {"typer", "click", "shellingham"}
+
+
+def loaded_by(*arguments: str, **environment: str) -> set[str]:
     code = (
-        "import sys\nfrom advisor.cli import main\nsys.argv = ['advisor', *sys.argv[1:]]\n"
+        "import sys\nbefore = set(sys.modules)\nfrom advisor.cli import main\nsys.argv = ['advisor', *sys.argv[1:]]\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "sys.stderr.write('\\nMODULES ' + ' '.join(sorted(sys.modules)))\n"
+        "sys.stderr.write('\\nMODULES ' + ' '.join(sorted(sys.modules.keys() - before)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    call = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(call, capture_output=True, text=True, check=True, env={**os.environ, **environment})
     return set(done.stderr.rpartition("MODULES ")[2].split())
 
 
@@ -57,7 +63,40 @@ def loaded_by(*arguments: str) -> set[str]:
 def test_heavy_libraries_stay_unloaded(arguments: tuple[str, ...]) -> None:
     loaded = loaded_by(*arguments)
     assert "advisor.facts" in loaded
-    assert not {module.partition(".")[0] for module in loaded} & HEAVY
+    assert not {module.partition(".")[0] for module in loaded} & (HEAVY | PARSER)
+
+
+@pytest.mark.parametrize("arguments", [("verify",), ("verify", "--json"), ("status",), ("status", "--json")])
+def test_what_is_asked_every_minute_loads_no_parser(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    loaded = loaded_by(*arguments, ADVISOR_STATE_DIR=str(tmp_path))
+    assert "advisor.history" in loaded
+    assert not {module.partition(".")[0] for module in loaded} & (HEAVY | PARSER)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (("--version",), {}),
+        (("--help",), {}),
+        (("fleet", "compare", "--help"), {}),
+        ((), {"_ADVISOR_COMPLETE": "complete_bash", "COMP_WORDS": "advisor sc", "COMP_CWORD": "1"}),
+        ((), {"_ADVISOR_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "advisor apply --"}),
+        (
+            (),
+            {
+                "_ADVISOR_COMPLETE": "complete_fish",
+                "_TYPER_COMPLETE_ARGS": "advisor fleet ",
+                "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+            },
+        ),
+    ],
+)
+def test_what_the_tables_answer_loads_little_of_the_library(
+    arguments: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    loaded = loaded_by(*arguments, **{"COLUMNS": "100", **environment})
+    assert not {module.partition(".")[0] for module in loaded} & (HEAVY | PARSER | {"msgspec", "re", "pathlib", "json"})
+    assert not {"advisor.words", "advisor.errors", "advisor.cli.parser"} & loaded
 
 
 def room_of(module: str) -> int | None:

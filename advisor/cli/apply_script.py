@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from advisor.cli.change import Names, RuntimeOnly, Set
 from advisor.cli.output import print_text, say, settings, the_host
+from advisor.cli.parameters import Option
 from advisor.cli.scan import Root, Snapshot
 
 
 def apply_script(
     names: Names,
     pairs: Set = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there, mode 0700.")
-    ] = None,
+    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Write it there, mode 0700.")] = None,
     root: Root = None,
     snapshot: Snapshot = None,
     runtime_only: RuntimeOnly = False,

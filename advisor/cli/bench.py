@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from advisor.cli.complete import workload_names
 from advisor.cli.measuring import (
     AllowRawWrites,
@@ -26,6 +24,7 @@ from advisor.cli.measuring import (
     say_where_kept,
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 
 if TYPE_CHECKING:
@@ -35,14 +34,14 @@ if TYPE_CHECKING:
 
 def bench(
     target: Annotated[
-        Path | None, typer.Option("--target", metavar="DIR", help="Where fio may make its scratch file.")
+        Path | None, Option("--target", metavar="DIR", help="Where fio may make its scratch file.")
     ] = None,
     raw_device: RawDevice = None,
     confirm_serial: ConfirmSerial = None,
     allow_raw_writes: AllowRawWrites = False,
     workloads: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--workload",
             metavar="NAME",
             help="May be given again; a pattern such as 'infoscale.*' too. Else a small random mix, and reads.",
@@ -50,16 +49,14 @@ def bench(
         ),
     ] = None,
     budget: Budget = None,
-    quick: Annotated[bool, typer.Option("--quick", help="8 rounds of 1 s runs instead of 24 of 2 s.")] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="48 rounds of 2 s runs.")] = False,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of the order within each round; drawn if not given.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Measure on a busy host too; indicative only.")] = False,
+    quick: Annotated[bool, Option("--quick", help="8 rounds of 1 s runs instead of 24 of 2 s.")] = False,
+    deep: Annotated[bool, Option("--deep", help="48 rounds of 2 s runs.")] = False,
+    seed: Annotated[int | None, Option("--seed", help="Of the order within each round; drawn if not given.")] = None,
+    force: Annotated[bool, Option("--force", help="Measure on a busy host too; indicative only.")] = False,
     byte_budget: ByteBudget = None,
     threads: Annotated[
         str | None,
-        typer.Option("--threads", metavar="N,N|N..N", help="Run each workload with these numbers of threads: a sweep."),
+        Option("--threads", metavar="N,N|N..N", help="Run each workload with these numbers of threads: a sweep."),
     ] = None,
     seconds: Seconds = None,
     size: FileSize = None,
@@ -68,7 +65,7 @@ def bench(
     volume: Volume = None,
     save: Annotated[
         Path | None,
-        typer.Option("--save", metavar="FILE", help="Keep every run there; else in the state directory."),
+        Option("--save", metavar="FILE", help="Keep every run there; else in the state directory."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -134,12 +131,12 @@ def bench(
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A saved series (bench) or proof: the host before.")],
+    first: Annotated[Path, Argument(metavar="A", help="A saved series (bench) or proof: the host before.")],
     second: Annotated[
-        Path | None, typer.Argument(metavar="[B]", help="Another: the host after. Without it A is analysed again.")
+        Path | None, Argument(metavar="[B]", help="Another: the host after. Without it A is analysed again.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
+        Path | None, Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
     ] = None,
     as_json: Json = False,
 ) -> int:

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 if TYPE_CHECKING:
     from advisor.history import RolledBack, Status
     from advisor.journal import Record
@@ -25,18 +23,19 @@ from advisor.cli.output import (
     the_host,
     wants_color,
 )
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.host.own import need_root
 from advisor.words import _
 
-Names = Annotated[list[str], typer.Argument(metavar="PROFILE…", autocompletion=profile_names)]
+Names = Annotated[list[str], Argument(metavar="PROFILE…", autocompletion=profile_names)]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="K=V", help="A parameter of the profile; may be given again.")
+    list[str] | None, Option("--set", metavar="K=V", help="A parameter of the profile; may be given again.")
 ]
-RuntimeOnly = Annotated[bool, typer.Option("--runtime-only", help="Change live values only; a reboot undoes them.")]
+RuntimeOnly = Annotated[bool, Option("--runtime-only", help="Change live values only; a reboot undoes them.")]
 InsteadOf = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--instead-of",
         metavar="PROFILE|ID",
         help="Take the place of this one in force: only what differs is written; may be repeated.",
@@ -72,16 +71,16 @@ def plan(
 def apply(
     names: Names,
     pairs: Set = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print every step and do none.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print every step and do none.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     runtime_only: RuntimeOnly = False,
     peers: Annotated[
         list[str] | None,
-        typer.Option("--peer", metavar="ADDR", help="Must answer before and after a change of links; may be repeated."),
+        Option("--peer", metavar="ADDR", help="Must answer before and after a change of links; may be repeated."),
     ] = None,
     confirm_within: Annotated[
         int,
-        typer.Option(
+        Option(
             "--confirm-within",
             metavar="SECONDS",
             min=0,
@@ -164,12 +163,10 @@ def asked(question: str) -> bool:
 def confirm(
     identity: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[ID]", help="A transaction; the one that waits without it.", autocompletion=transaction_ids
-        ),
+        Argument(metavar="[ID]", help="A transaction; the one that waits without it.", autocompletion=transaction_ids),
     ] = None,
     same_session: Annotated[
-        bool, typer.Option("--same-session", help="Also over the ssh connection that the change was made over.")
+        bool, Option("--same-session", help="Also over the ssh connection that the change was made over.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -219,7 +216,7 @@ def status(as_json: Json = False) -> int:
 def verify(
     identity: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[ID|PROFILE]", help="A transaction; all in force without it.", autocompletion=transaction_ids
         ),
     ] = None,
@@ -261,12 +258,12 @@ def verify(
 def rollback(
     identity: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[ID|PROFILE]", help="A transaction; the last one without it.", autocompletion=transaction_ids
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every transaction in force, the last one first.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Put back also what somebody else has changed since.")] = False,
+    everything: Annotated[bool, Option("--all", help="Every transaction in force, the last one first.")] = False,
+    force: Annotated[bool, Option("--force", help="Put back also what somebody else has changed since.")] = False,
     as_json: Json = False,
 ) -> int:
     """Put a transaction back, live and persisted."""
@@ -294,13 +291,11 @@ def rollback(
 def rollback_script(
     name: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[ID|PROFILE]", help="The last transaction without it.", autocompletion=transactions_or_profiles
         ),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there, mode 0700.")
-    ] = None,
+    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Write it there, mode 0700.")] = None,
     pairs: Set = None,
 ) -> int:
     """A self-contained POSIX sh script that puts a transaction (or, beforehand, a profile) back, nothing installed."""

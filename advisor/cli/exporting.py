@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from advisor.cli.complete import profile_names
 from advisor.cli.output import print_json, print_text, say, settings, the_host
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 
 if TYPE_CHECKING:
@@ -18,20 +17,20 @@ if TYPE_CHECKING:
 
 
 def export(
-    names: Annotated[list[str], typer.Argument(metavar="PROFILE…", autocompletion=profile_names)],
+    names: Annotated[list[str], Argument(metavar="PROFILE…", autocompletion=profile_names)],
     form: Annotated[
         str,
-        typer.Option(
+        Option(
             "--format",
             metavar="FORM",
             help="ansible, cloud-init, files (sysctl.d, udev, …), networkmanager, nmstate, shell or tuned.",
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Write the files below this new directory.")
+        Path | None, Option("-o", "--output", metavar="DIR", help="Write the files below this new directory.")
     ] = None,
     pairs: Annotated[
-        list[str] | None, typer.Option("--set", metavar="K=V", help="A parameter of the profile; may be given again.")
+        list[str] | None, Option("--set", metavar="K=V", help="A parameter of the profile; may be given again.")
     ] = None,
     root: Root = None,
     snapshot: Snapshot = None,

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from advisor.cli.change import Set, asked
 from advisor.cli.fleet_options import (
     Forks,
@@ -19,6 +17,7 @@ from advisor.cli.fleet_options import (
 )
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, fleet_hosts, verified_fleet
 from advisor.cli.output import print_json, print_text, say, settings, terminal_width, wants_color
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS
 
@@ -29,15 +28,15 @@ if TYPE_CHECKING:
     from advisor.fleet.runs.journal import RunRecord
     from advisor.fleet.runs.planning import FleetPlan
 
-Profiles = Annotated[list[str], typer.Argument(metavar="PROFILE…")]
-SomeProfiles = Annotated[list[str] | None, typer.Argument(metavar="PROFILE…", show_default=False)]
+Profiles = Annotated[list[str], Argument(metavar="PROFILE…")]
+SomeProfiles = Annotated[list[str] | None, Argument(metavar="PROFILE…", show_default=False)]
 SomeInventory = Annotated[
     list[str] | None,
-    typer.Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible; without it, that of the run."),
+    Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible; without it, that of the run."),
 ]
 CanaryHosts = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--canary",
         metavar="HOST|N",
         help="Changed first and alone: these hosts, or so many (1; 0 for none). May be repeated.",
@@ -46,20 +45,20 @@ CanaryHosts = Annotated[
 ]
 BatchSize = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--batch", metavar="N|P%", help="Hosts in each wave after that; without it 10%, 50%, then the rest.",
         show_default=False,
     ),
 ]  # fmt: skip
 Failover = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--failover-group",
         metavar="GROUP|var=NAME",
         help="Hosts of this group, or with the same value of this variable, are never changed at the same time.",
     ),
 ]
-RunId = Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run by its number.", show_default=False)]
+RunId = Annotated[str | None, Argument(metavar="[RUN]", help="A run by its number.", show_default=False)]
 
 
 @logs_in
@@ -74,7 +73,7 @@ def plan(
     forks: Forks = FORKS,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Write a script for each host there, and waves.json."),
+        Option("-o", "--output", metavar="DIR", help="Write a script for each host there, and waves.json."),
     ] = None,
     as_json: Json = False,
     *,
@@ -153,7 +152,7 @@ def apply(
     forks: Forks = FORKS,
     confirm_within: Annotated[
         int,
-        typer.Option(
+        Option(
             "--confirm-within",
             metavar="SECONDS",
             min=1,
@@ -163,21 +162,19 @@ def apply(
     ] = 300,
     gate_command: Annotated[
         str | None,
-        typer.Option("--gate-command", metavar="COMMAND", help="Must end with 0 on each host of a wave, by its shell."),
+        Option("--gate-command", metavar="COMMAND", help="Must end with 0 on each host of a wave, by its shell."),
     ] = None,
     prove_canary: Annotated[
         str | None,
-        typer.Option(
-            "--prove-canary", metavar="DIR", help="advisor prove in DIR on the canary first; needs advisor there."
-        ),
+        Option("--prove-canary", metavar="DIR", help="advisor prove in DIR on the canary first; needs advisor there."),
     ] = None,
     rollback_all: Annotated[
-        bool, typer.Option("--rollback-all", help="Should a wave fail, put the waves before it back as well.")
+        bool, Option("--rollback-all", help="Should a wave fail, put the waves before it back as well.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show plan and waves and do nothing.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show plan and waves and do nothing.")] = False,
     resume: Annotated[
-        str | None, typer.Option("--resume", metavar="RUN|last", help="Take a run up that was cut short.")
+        str | None, Option("--resume", metavar="RUN|last", help="Take a run up that was cut short.")
     ] = None,
     as_json: Json = False,
     *,
@@ -267,7 +264,7 @@ def rollback(
     run: RunId = None,
     inventory: SomeInventory = None,
     limit: Limit = None,
-    force: Annotated[bool, typer.Option("--force", help="Put back also what somebody else has changed since.")] = False,
+    force: Annotated[bool, Option("--force", help="Put back also what somebody else has changed since.")] = False,
     as_json: Json = False,
     *,
     login: Login,
@@ -289,7 +286,7 @@ def status(
     inventory: SomeInventory = None,
     limit: Limit = None,
     kept: Annotated[
-        bool, typer.Option("--kept", help="By the captures that are kept; no host is asked. Each says when it was.")
+        bool, Option("--kept", help="By the captures that are kept; no host is asked. Each says when it was.")
     ] = False,
     forks: Forks = FORKS,
     as_json: Json = False,

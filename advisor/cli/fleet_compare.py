@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from advisor.cli.fleet_options import (
     Forks,
     Keep,
@@ -19,6 +17,7 @@ from advisor.cli.fleet_options import (
     show_progress,
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, severity
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 
@@ -34,30 +33,28 @@ _MANY: Final = 50
 @logs_in
 def compare(
     snapshots: Annotated[
-        list[Path] | None, typer.Argument(metavar="SNAPSHOT", help="Snapshots of hosts, in place of an inventory.")
+        list[Path] | None, Argument(metavar="SNAPSHOT", help="Snapshots of hosts, in place of an inventory.")
     ] = None,
     inventory: Annotated[
         list[str] | None,
-        typer.Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or h1,h2,"),
+        Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or h1,h2,"),
     ] = None,
     limit: Limit = None,
-    kept: Annotated[bool, typer.Option("--kept", help="Compare the captures that are kept; ask no host.")] = False,
+    kept: Annotated[bool, Option("--kept", help="Compare the captures that are kept; ask no host.")] = False,
     pair: Annotated[
-        tuple[str, str] | None, typer.Option("--pair", metavar="A B", help="Only these two, with both values of each.")
+        tuple[str, str] | None, Option("--pair", metavar="A B", help="Only these two, with both values of each.")
     ] = None,
     group_by: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--group-by", metavar="WHAT", help="Compare within: llt-cluster, group, or a variable of the inventory."
         ),
     ] = None,
-    probe: Annotated[bool, typer.Option("--probe", help="Ask the paths between the hosts, too.")] = False,
+    probe: Annotated[bool, Option("--probe", help="Ask the paths between the hosts, too.")] = False,
     as_json: Json = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write it as a page, too; - is stdout.")
-    ] = None,
+    html: Annotated[Path | None, Option("--html", metavar="FILE", help="Write it as a page, too; - is stdout.")] = None,
     fail_on: Annotated[
-        str, typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a difference of this severity, or above.")
+        str, Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a difference of this severity, or above.")
     ] = "advice",
     forks: Forks = FORKS,
     timeout: Timeout = TIMEOUT_SECONDS,

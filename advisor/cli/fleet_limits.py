@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from advisor.cli.fleet_options import Forks, Keep, Limit, Login, Timeout, logs_in, show_progress
 from advisor.cli.limits import Measured
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 
@@ -25,17 +24,17 @@ _MANY: Final = 20
 def limits(
     captures: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="CAPTURE", help="Snapshots or captured trees of hosts, in place of an inventory."),
+        Argument(metavar="CAPTURE", help="Snapshots or captured trees of hosts, in place of an inventory."),
     ] = None,
     inventory: Annotated[
         list[str] | None,
-        typer.Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or h1,h2,"),
+        Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or h1,h2,"),
     ] = None,
     limit: Limit = None,
-    kept: Annotated[bool, typer.Option("--kept", help="Use the captures that are kept; ask no host.")] = False,
+    kept: Annotated[bool, Option("--kept", help="Use the captures that are kept; ask no host.")] = False,
     volumes: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--volumes",
             metavar="[HOST=]FILE",
             help="What volumes and drives carry, of one host or of all; as for advisor limits. May be repeated.",

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from advisor.cli.fleet_options import (
     Forks,
     InventorySources,
@@ -20,6 +18,7 @@ from advisor.cli.fleet_options import (
     show_progress,
 )
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, declared_workload, severity
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 
@@ -33,11 +32,11 @@ def scan(
     output: Keep = None,
     as_json: Json = False,
     workload: Annotated[
-        str | None, typer.Option("--workload", metavar="NAME|K=V,…", help="Declare what runs on these hosts.")
+        str | None, Option("--workload", metavar="NAME|K=V,…", help="Declare what runs on these hosts.")
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice or warning, or above."),
+        Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice or warning, or above."),
     ] = None,
     *,
     login: Login,
@@ -72,8 +71,8 @@ def scan(
 
 
 def receive(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="The name to keep it under.")],
-    facts: Annotated[str, typer.Argument(metavar="FACTS", help="What Ansible's worker knows of it, as JSON.")] = "{}",
+    host: Annotated[str, Argument(metavar="HOST", help="The name to keep it under.")],
+    facts: Annotated[str, Argument(metavar="FACTS", help="What Ansible's worker knows of it, as JSON.")] = "{}",
     output: Keep = None,
 ) -> int:
     """Read what the capture script printed on a host from standard input, and keep it as a snapshot, without passwords
@@ -87,7 +86,7 @@ def receive(
 
 
 def capture_script(
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")] = None,
+    output: Annotated[Path | None, Option("-o", "--output", metavar="FILE", help="Write it there.")] = None,
 ) -> int:
     """The script that captures a host: POSIX sh, read-only, the same for every host. It prints what fleet receive
     takes."""

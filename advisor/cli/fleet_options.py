@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-import typer
-
 from advisor.cli.output import say
+from advisor.cli.parameters import Option
 from advisor.fleet import counted_hosts
 
 if TYPE_CHECKING:
@@ -20,16 +19,16 @@ if TYPE_CHECKING:
 
 InventorySources = Annotated[
     list[str],
-    typer.Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or host1,host2,"),
+    Option("-i", "--inventory", metavar="INVENTORY", help="As for Ansible: a file, a directory, or host1,host2,"),
 ]
-Limit = Annotated[str | None, typer.Option("--limit", metavar="PATTERN", help="Only these hosts or groups of it.")]
-Forks = Annotated[int, typer.Option("--forks", min=1, max=1000, metavar="N", help="So many hosts at a time.")]
+Limit = Annotated[str | None, Option("--limit", metavar="PATTERN", help="Only these hosts or groups of it.")]
+Forks = Annotated[int, Option("--forks", min=1, max=1000, metavar="N", help="So many hosts at a time.")]
 Timeout = Annotated[
-    int, typer.Option("--timeout", min=1, max=86400, metavar="SECONDS", help="Wait for one host no longer than this.")
+    int, Option("--timeout", min=1, max=86400, metavar="SECONDS", help="Wait for one host no longer than this.")
 ]
 Keep = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="DIR", help="Keep the captures here, not in the state directory."),
+    Option("-o", "--output", metavar="DIR", help="Keep the captures here, not in the state directory."),
 ]
 
 
@@ -64,21 +63,19 @@ def logs_in(command: Callable[..., int]) -> Callable[..., int]:
 def _access(
     become: Annotated[
         bool | None,
-        typer.Option(
-            "--become/--no-become", help="Be root there (or not), whatever the inventory says.", show_default=False
-        ),
+        Option("--become/--no-become", help="Be root there (or not), whatever the inventory says.", show_default=False),
     ] = None,
     ask_become_pass: Annotated[
         bool,
-        typer.Option("--ask-become-pass", "-K", help="Ask once for the password of sudo; it is nowhere written down."),
+        Option("--ask-become-pass", "-K", help="Ask once for the password of sudo; it is nowhere written down."),
     ] = False,
-    user: Annotated[str | None, typer.Option("--user", "-u", metavar="NAME", help="Log in as this user.")] = None,
+    user: Annotated[str | None, Option("--user", "-u", metavar="NAME", help="Log in as this user.")] = None,
     private_key: Annotated[
         Path | None,
-        typer.Option("--private-key", metavar="FILE", help="Log in with this key.", exists=True, dir_okay=False),
+        Option("--private-key", metavar="FILE", help="Log in with this key.", exists=True, dir_okay=False),
     ] = None,
     extra_vars: Annotated[
-        list[str] | None, typer.Option("-e", "--extra-vars", metavar="K=V|@FILE", help="Variables, as for Ansible.")
+        list[str] | None, Option("-e", "--extra-vars", metavar="K=V|@FILE", help="Variables, as for Ansible.")
     ] = None,
 ) -> Access:
     """How to get in. Asks for the password of sudo where that is wanted. Raises UsageError."""

@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.errors import PermissionDeniedError, RefusedError, UsageError
 
@@ -20,23 +19,21 @@ if TYPE_CHECKING:
 def import_profile(
     source: Annotated[
         str | None,
-        typer.Argument(
-            metavar="SOURCE", help="tuned:NAME, saptune:NOTE, sysctl:FILE-OR-DIR, or a file of one of them."
-        ),
+        Argument(metavar="SOURCE", help="tuned:NAME, saptune:NOTE, sysctl:FILE-OR-DIR, or a file of one of them."),
     ] = None,
     from_host: Annotated[
         Path | None,
-        typer.Option("--from-host", metavar="SNAPSHOT", help="Take the settings of the host that a snapshot holds."),
+        Option("--from-host", metavar="SNAPSHOT", help="Take the settings of the host that a snapshot holds."),
     ] = None,
     mode: Annotated[
         str,
-        typer.Option("--mode", metavar="MODE", help="faithful: what its program really does; intent: what was meant."),
+        Option("--mode", metavar="MODE", help="faithful: what its program really does; intent: what was meant."),
     ] = "intent",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the profile here: NAME.toml.")
+        Path | None, Option("-o", "--output", metavar="FILE", help="Write the profile here: NAME.toml.")
     ] = None,
-    install: Annotated[bool, typer.Option("--install", help="Write it into /etc/advisor/profiles, as root.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="List what is installed and can be imported.")] = False,
+    install: Annotated[bool, Option("--install", help="Write it into /etc/advisor/profiles, as root.")] = False,
+    listing: Annotated[bool, Option("--list", help="List what is installed and can be imported.")] = False,
     root: Root = None,
     snapshot: Snapshot = None,
     as_json: Json = False,

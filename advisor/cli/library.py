@@ -5,27 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-import typer
-
 from advisor.cli.complete import explainable, profile_names
 from advisor.cli.exporting import export
 from advisor.cli.importing import import_profile
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.cli.parameters import Argument, Group
 from advisor.cli.scan import Json
 from advisor.errors import AdvisorError
 
-profiles = typer.Typer(help="The profile library.", no_args_is_help=False, invoke_without_command=True)
-profiles.command("export")(export)
-profiles.command("import")(import_profile)
 
-
-@profiles.callback()
-def default(context: typer.Context) -> int:
-    """The profile library; without a command, the list."""
-    return 0 if context.invoked_subcommand else list_profiles()
-
-
-@profiles.command("list")
 def list_profiles(as_json: Json = False) -> int:
     """Every profile with its title."""
     from advisor.profiles import load, profile_paths
@@ -47,8 +35,7 @@ def list_profiles(as_json: Json = False) -> int:
     return code
 
 
-@profiles.command("show")
-def show(name: Annotated[str, typer.Argument(autocompletion=profile_names)], as_json: Json = False) -> int:
+def show(name: Annotated[str, Argument(autocompletion=profile_names)], as_json: Json = False) -> int:
     """One profile whole: what it sets, why, when it helps and hurts, its parameters and sources."""
     from advisor.profiles import load
 
@@ -69,8 +56,7 @@ def _document(record: object) -> dict[str, object]:
     return document
 
 
-@profiles.command("lint")
-def lint(files: Annotated[list[Path], typer.Argument(metavar="FILE…")]) -> int:
+def lint(files: Annotated[list[Path], Argument(metavar="FILE…")]) -> int:
     """Check profile files; the first error is named with its file, line and field, exit code 2."""
     from advisor.profiles import lint_profile
     from advisor.proof.relevance import laxer_than_needed
@@ -95,7 +81,7 @@ def lint(files: Annotated[list[Path], typer.Argument(metavar="FILE…")]) -> int
 def explain(
     identity: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="ID",
             help="A rule, a profile, a tunable; contradictions lists where sources differ.",
             autocompletion=explainable,
@@ -115,4 +101,9 @@ def explain(
     return 0
 
 
-COMMANDS: Final = {"profiles": profiles, "explain": explain}
+_PROFILES: Final = Group(
+    "The profile library.",
+    {"export": export, "import": import_profile, "list": list_profiles, "show": show, "lint": lint},
+    default=list_profiles,
+)
+COMMANDS: Final = {"profiles": _PROFILES, "explain": explain}

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from advisor.cli.output import print_json, print_text, terminal_width, the_host, wants_color
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 Measured = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--measured",
         metavar="FIGURE",
         help="A measured throughput, as a share of the ceiling: 132GB/s, or read=132GB/s,write=121GB/s.",
@@ -29,7 +28,7 @@ Measured = Annotated[
 ]
 WhatIf = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--what-if",
         metavar="K=V…",
         help="The same host with other volumes, instance, raid, stripes, links, speed or mtu, side by side: "
@@ -40,7 +39,7 @@ WhatIf = Annotated[
 
 InstanceTypes = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--instance-types",
         metavar="FILE",
         help="Limits of machines, before the tables: what aws ec2 describe-instance-types or az vm list-skus -o json "
@@ -55,7 +54,7 @@ def limits(
     snapshot: Snapshot = None,
     volumes: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--volumes",
             metavar="FILE",
             help="What volumes and drives carry: TOML (docs/limits.md), or what aws ec2 describe-volumes printed.",
@@ -63,11 +62,11 @@ def limits(
     ] = None,
     instance_types: InstanceTypes = None,
     bench: Annotated[
-        Path | None, typer.Option("--bench", metavar="FILE", help="Set a series saved by advisor bench against it.")
+        Path | None, Option("--bench", metavar="FILE", help="Set a series saved by advisor bench against it.")
     ] = None,
     measured_text: Measured = None,
     what_if: WhatIf = None,
-    more: Annotated[list[str] | None, typer.Argument(metavar="[K=V]...", hidden=True)] = None,
+    more: Annotated[list[str] | None, Argument(metavar="[K=V]...", hidden=True)] = None,
 ) -> int:
     """The ceilings on each path from application to medium, and the one that binds; last, those of the whole host.
     Measures and changes nothing."""

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.cli.parameters import Option
 
 if TYPE_CHECKING:
     from advisor.proof import target as proof_target
@@ -18,40 +17,40 @@ if TYPE_CHECKING:
     from advisor.proof.series import Bench
 
 _BUDGET_MAX_SECONDS: Final = 7 * 86400
-Budget = Annotated[float | None, typer.Option("--budget", metavar="SECONDS", help="Never take longer.")]
+Budget = Annotated[float | None, Option("--budget", metavar="SECONDS", help="Never take longer.")]
 ByteBudget = Annotated[
     int | None,
-    typer.Option("--byte-budget", metavar="MIB", min=1, help="Write at most this (else 8 GiB and 1 % of the device)."),
+    Option("--byte-budget", metavar="MIB", min=1, help="Write at most this (else 8 GiB and 1 % of the device)."),
 ]
 Volume = Annotated[
     str | None,
-    typer.Option("--volume", metavar="TYPE:GIB", help="The EBS volume below: spend 5 % of its credits at most."),
+    Option("--volume", metavar="TYPE:GIB", help="The EBS volume below: spend 5 % of its credits at most."),
 ]
 RawDevice = Annotated[
     Path | None,
-    typer.Option("--raw-device", metavar="DEV", help="Measure an unused disk itself; it is read only."),
+    Option("--raw-device", metavar="DEV", help="Measure an unused disk itself; it is read only."),
 ]
 ConfirmSerial = Annotated[
-    str | None, typer.Option("--confirm-serial", metavar="SERIAL", help="The serial number of that disk, exactly.")
+    str | None, Option("--confirm-serial", metavar="SERIAL", help="The serial number of that disk, exactly.")
 ]
 Seconds = Annotated[
     float | None,
-    typer.Option("--seconds", metavar="SECONDS", help="Length of a run, 0.1 to 600 (else 1 or 2), past a throttle."),
+    Option("--seconds", metavar="SECONDS", help="Length of a run, 0.1 to 600 (else 1 or 2), past a throttle."),
 ]
 FileSize = Annotated[
     str | None,
-    typer.Option("--file-size", metavar="SIZE|Nx", help="Of the scratch file: 64GiB, or 2x for twice the memory."),
+    Option("--file-size", metavar="SIZE|Nx", help="Of the scratch file: 64GiB, or 2x for twice the memory."),
 ]
 TargetMemory = Annotated[
     str | None,
-    typer.Option("--target-memory", metavar="SIZE", help="Of the storage server; 2x counts the larger memory."),
+    Option("--target-memory", metavar="SIZE", help="Of the storage server; 2x counts the larger memory."),
 ]
 Places = Annotated[
     list[str] | None,
-    typer.Option("--place", metavar="SECTION=DIR", help="Where a section of the workload works, such as wij=/wij."),
+    Option("--place", metavar="SECTION=DIR", help="Where a section of the workload works, such as wij=/wij."),
 ]
 AllowRawWrites = Annotated[
-    bool, typer.Option("--allow-raw-writes", help="Permit writing to that disk, if it holds nothing at all.")
+    bool, Option("--allow-raw-writes", help="Permit writing to that disk, if it holds nothing at all.")
 ]
 
 

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
 from advisor.cli.output import print_text
+from advisor.cli.parameters import Option
 from advisor.errors import AdvisorError, UsageError
 
 if TYPE_CHECKING:
@@ -20,11 +19,9 @@ T = TypeVar("T")
 States = Mapping[str | None, "VerifyState"]
 Prometheus = Annotated[
     str | None,
-    typer.Option("--prometheus", metavar="FILE", help="Write metrics for node_exporter's textfile collector."),
+    Option("--prometheus", metavar="FILE", help="Write metrics for node_exporter's textfile collector."),
 ]
-Nagios = Annotated[
-    bool, typer.Option("--nagios", help="Answer as a Nagios plugin does; its exit codes are 0, 1, 2 and 3.")
-]
+Nagios = Annotated[bool, Option("--nagios", help="Answer as a Nagios plugin does; its exit codes are 0, 1, 2 and 3.")]
 
 
 def check_forms(*, prometheus: str | None, nagios: bool, as_json: bool) -> None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import typer
-
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 
 
 def probe(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PEER…]", help="Addresses or names; without any, everybody whom this host talks to."),
+        Argument(metavar="[PEER…]", help="Addresses or names; without any, everybody whom this host talks to."),
     ] = None,
     mtu: Annotated[
-        int | None, typer.Option("--mtu", metavar="N", help="Exit 1 if a peer does not carry packets of N bytes.")
+        int | None, Option("--mtu", metavar="N", help="Exit 1 if a peer does not carry packets of N bytes.")
     ] = None,
-    count: Annotated[int, typer.Option("--count", metavar="N", help="Small echoes for the round-trip time.")] = 5,
+    count: Annotated[int, Option("--count", metavar="N", help="Small echoes for the round-trip time.")] = 5,
     as_json: Json = False,
 ) -> int:
     """Round-trip time and path MTU to peers, by ICMP echoes that must not be fragmented. Changes nothing."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
-import typer
 
 from advisor.cli.change import Set
 from advisor.cli.complete import profile_names, workload_names
@@ -30,6 +29,7 @@ from advisor.cli.measuring import (
     say_where_kept,
 )
 from advisor.cli.output import say, settings
+from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.host.own import need_root
 
@@ -41,30 +41,30 @@ if TYPE_CHECKING:
 def prove(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="PROFILE", help="Not with --self-test or --arms.", autocompletion=profile_names),
+        Argument(metavar="PROFILE", help="Not with --self-test or --arms.", autocompletion=profile_names),
     ] = None,
     arms: Annotated[
         str | None,
-        typer.Option("--arms", metavar="none,P,Q…", help="Compare several profiles with none, in the same blocks."),
+        Option("--arms", metavar="none,P,Q…", help="Compare several profiles with none, in the same blocks."),
     ] = None,
     target: Annotated[
-        Path | None, typer.Option("--target", metavar="DIR", help="Where fio may make its scratch file.")
+        Path | None, Option("--target", metavar="DIR", help="Where fio may make its scratch file.")
     ] = None,
     raw_device: RawDevice = None,
     confirm_serial: ConfirmSerial = None,
     allow_raw_writes: AllowRawWrites = False,
     peer_ssh: Annotated[
         str | None,
-        typer.Option("--peer-ssh", metavar="[USER@]HOST", help="A second host for the workloads net.*, over ssh."),
+        Option("--peer-ssh", metavar="[USER@]HOST", help="A second host for the workloads net.*, over ssh."),
     ] = None,
     peer_address: Annotated[
         str | None,
-        typer.Option("--peer-address", metavar="ADDR", help="Of that host; else what ssh connects to."),
+        Option("--peer-address", metavar="ADDR", help="Of that host; else what ssh connects to."),
     ] = None,
     pairs: Set = None,
     workloads: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--workload",
             metavar="NAME",
             help="Claim this instead; up to three. With --arms any number, and patterns such as 'infoscale.*'.",
@@ -72,42 +72,36 @@ def prove(
         ),
     ] = None,
     budget: Budget = None,
-    quick: Annotated[bool, typer.Option("--quick", help="8 pairs of 1 s: shows effects of 20 % and more.")] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="48 pairs: shows effects of 5 % and more.")] = False,
-    keep_if_gain: Annotated[
-        bool, typer.Option("--keep-if-gain", help="Apply the profile if a gain is proven.")
-    ] = False,
+    quick: Annotated[bool, Option("--quick", help="8 pairs of 1 s: shows effects of 20 % and more.")] = False,
+    deep: Annotated[bool, Option("--deep", help="48 pairs: shows effects of 5 % and more.")] = False,
+    keep_if_gain: Annotated[bool, Option("--keep-if-gain", help="Apply the profile if a gain is proven.")] = False,
     self_test: Annotated[
-        bool, typer.Option("--self-test", help="Compare the host with itself: the noise floor, and no invented gain.")
+        bool, Option("--self-test", help="Compare the host with itself: the noise floor, and no invented gain.")
     ] = False,
     reconnect: Annotated[
         str | None,
-        typer.Option("--reconnect", metavar="COMMAND", help="Run after each toggle: makes connections or mounts anew."),
+        Option("--reconnect", metavar="COMMAND", help="Run after each toggle: makes connections or mounts anew."),
     ] = None,
     allow_remount: Annotated[
-        bool, typer.Option("--allow-remount", help="Permit mounting the target anew between the arms.")
+        bool, Option("--allow-remount", help="Permit mounting the target anew between the arms.")
     ] = False,
     allow_link_flap: Annotated[
-        bool, typer.Option("--allow-link-flap", help="Permit toggling what interrupts a link.")
+        bool, Option("--allow-link-flap", help="Permit toggling what interrupts a link.")
     ] = False,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of the coin that orders each pair; drawn if not given.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Measure on a busy host too; indicative at most.")] = False,
+    seed: Annotated[int | None, Option("--seed", help="Of the coin that orders each pair; drawn if not given.")] = None,
+    force: Annotated[bool, Option("--force", help="Measure on a busy host too; indicative at most.")] = False,
     byte_budget: ByteBudget = None,
     seconds: Seconds = None,
     size: FileSize = None,
     target_memory: TargetMemory = None,
     places: Places = None,
     volume: Volume = None,
-    save: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE", help="Keep every run, to be analysed again.")
-    ] = None,
+    save: Annotated[Path | None, Option("--save", metavar="FILE", help="Keep every run, to be analysed again.")] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
+        Path | None, Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
     ] = None,
     svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Write the bars of --arms as a picture, too.")
+        Path | None, Option("--svg", metavar="FILE", help="Write the bars of --arms as a picture, too.")
     ] = None,
     as_json: Json = False,
 ) -> int:

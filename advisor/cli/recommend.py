@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-import typer
-
 from advisor.cli.output import print_json, print_text, terminal_width, the_host, wants_color
+from advisor.cli.parameters import Option
 from advisor.cli.scan import Json, Root, Snapshot
 
 
 def recommend(
     workload: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--workload",
             metavar="NAME|K=V,…",
             help="What runs here: oltp, batch, backup, fss-udp …, a pattern of `advisor bench`, or read=70%,block=8k, "

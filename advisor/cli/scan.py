@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
+from advisor.cli.parameters import Option
 
 if TYPE_CHECKING:
     from advisor.ceilings.declared import Declared
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
     from advisor.rules.workload import Workload
 
 Root = Annotated[
-    Path | None, typer.Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree instead of this host.")
+    Path | None, Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree instead of this host.")
 ]
 Snapshot = Annotated[
-    Path | None, typer.Option("--snapshot", metavar="FILE", help="Read an archive made by advisor snapshot.")
+    Path | None, Option("--snapshot", metavar="FILE", help="Read an archive made by advisor snapshot.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 
 
 def scan(
@@ -33,31 +32,29 @@ def scan(
     snapshot: Snapshot = None,
     workload: Annotated[
         str | None,
-        typer.Option(
-            "--workload", metavar="NAME|K=V,…", help="Declare what runs here, so that rules of intent can judge."
-        ),
+        Option("--workload", metavar="NAME|K=V,…", help="Declare what runs here, so that rules of intent can judge."),
     ] = None,
     volumes: Annotated[
         Path | None,
-        typer.Option("--volumes", metavar="FILE", help="What was bought of the volumes, as for advisor limits."),
+        Option("--volumes", metavar="FILE", help="What was bought of the volumes, as for advisor limits."),
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice or warning, or above."),
+        Option("--fail-on", metavar="SEVERITY", help="Exit 1 on a finding of info, advice or warning, or above."),
     ] = None,
     svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the host into an SVG file, too; - is stdout.")
+        Path | None, Option("--svg", metavar="FILE", help="Draw the host into an SVG file, too; - is stdout.")
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write the picture and the findings as a page, too; - is stdout."),
+        Option("--html", metavar="FILE", help="Write the picture and the findings as a page, too; - is stdout."),
     ] = None,
     picture: Annotated[
-        bool, typer.Option("--picture", help="Draw the nodes in the terminal, in place of the page of the scan.")
+        bool, Option("--picture", help="Draw the nodes in the terminal, in place of the page of the scan.")
     ] = False,
     interval: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--interval",
             metavar="SECONDS",
             min=0.1,
@@ -158,12 +155,12 @@ def severity(text: str | None) -> str | None:
 
 def snapshot(
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; - is stdout.")
+        Path | None, Option("-o", "--output", metavar="FILE", help="Where to write it; - is stdout.")
     ] = None,
     root: Root = None,
     script: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--script", help="Write a shell script instead, whose output on any other host --snapshot opens as well."
         ),
     ] = False,

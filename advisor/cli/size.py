@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from advisor.cli.limits import InstanceTypes, measurements
 from advisor.cli.output import print_json, print_text, terminal_width, wants_color
+from advisor.cli.parameters import Option
 from advisor.cli.scan import Json
 from advisor.errors import UsageError
 
@@ -19,34 +18,34 @@ if TYPE_CHECKING:
 
 def size(
     read: Annotated[
-        str | None, typer.Option("--read", metavar="RATE", help="Throughput of reads, as 8GB/s or 500MiB/s.")
+        str | None, Option("--read", metavar="RATE", help="Throughput of reads, as 8GB/s or 500MiB/s.")
     ] = None,
     write: Annotated[
-        str | None, typer.Option("--write", metavar="RATE", help="Throughput of writes at the same time.")
+        str | None, Option("--write", metavar="RATE", help="Throughput of writes at the same time.")
     ] = None,
     iops: Annotated[
-        str | None, typer.Option("--iops", metavar="NUMBER", help="Reads and writes a second together, as 200k.")
+        str | None, Option("--iops", metavar="NUMBER", help="Reads and writes a second together, as 200k.")
     ] = None,
     latency: Annotated[
         str | None,
-        typer.Option("--latency", metavar="TIME", help="Only volumes whose documented latency fits, as 1ms or 500us."),
+        Option("--latency", metavar="TIME", help="Only volumes whose documented latency fits, as 1ms or 500us."),
     ] = None,
     capacity: Annotated[
-        str | None, typer.Option("--capacity", metavar="SIZE", help="Space that is needed, as 10TiB.")
+        str | None, Option("--capacity", metavar="SIZE", help="Space that is needed, as 10TiB.")
     ] = None,
     series: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="The demand is that of a series saved by advisor bench."),
+        Option("--from", metavar="FILE", help="The demand is that of a series saved by advisor bench."),
     ] = None,
     cloud: Annotated[
-        str | None, typer.Option("--cloud", metavar="NAME", help="aws, azure or metal; all three without it.")
+        str | None, Option("--cloud", metavar="NAME", help="aws, azure or metal; all three without it.")
     ] = None,
     instance: Annotated[
-        str | None, typer.Option("--instance", metavar="TYPE,…", help="Only these instance types or VM sizes.")
+        str | None, Option("--instance", metavar="TYPE,…", help="Only these instance types or VM sizes.")
     ] = None,
     layout: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--layout",
             metavar="KIND[xN],…",
             help="Only these volumes or RAID levels, with their number: gp3x16,io2 or raid10x8.",
@@ -55,17 +54,17 @@ def size(
     instance_types: InstanceTypes = None,
     volumes: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--volumes",
             metavar="FILE",
             help="Volumes that are bought already, or data sheets of drives (docs/limits.md).",
         ),
     ] = None,
     prices: Annotated[
-        Path | None, typer.Option("--prices", metavar="FILE", help="Rank by these prices (docs/size.md).")
+        Path | None, Option("--prices", metavar="FILE", help="Rank by these prices (docs/size.md).")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Choices to show, of each cloud.")
+        int, Option("--limit", metavar="N", min=1, max=10_000, help="Choices to show, of each cloud.")
     ] = 10,
     as_json: Json = False,
 ) -> int:

@@ -1,0 +1,156 @@
+"""The command line as typer knows it: the commands that `advisor.cli` declares, parsed, explained and completed."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, get_args, get_origin
+
+import typer
+
+from advisor import __version__, words
+from advisor.cli.output import print_error, say
+from advisor.cli.parameters import Declared, Group
+from advisor.errors import UsageError
+
+# Which file holds which command: only that file is loaded, since building all commands costs as much as running one.
+ROOMS: Final[dict[str, tuple[str, ...]]] = {
+    "scan": ("scan", "snapshot"),
+    "recommend": ("recommend",),
+    "limits": ("limits",),
+    "size": ("size",),
+    "library": ("profiles", "explain"),
+    "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
+    "apply_script": ("apply-script",),
+    "prove": ("prove",),
+    "bench": ("bench", "compare"),
+    "probe": ("probe",),
+    "fleet": ("fleet",),
+}
+
+
+def application(command: str | None) -> typer.Typer:
+    """The application with the one command that is asked for, or with all where it is none of ours (for --help)."""
+    app = typer.Typer(
+        name="advisor",
+        help="Inspects a Linux storage or cluster host, tunes it, proves the gain, and puts it all back.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(options)
+    known = any(command in names for names in ROOMS.values())
+    for room, names in ROOMS.items():
+        wanted = [name for name in names if name == command or not known]
+        commands = importlib.import_module(f"advisor.cli.{room}").COMMANDS if wanted else {}
+        for name in wanted:
+            if isinstance(commands[name], Group):
+                app.add_typer(_group(commands[name]), name=name)
+            else:
+                app.command(name)(typed(commands[name]))
+    return app
+
+
+def _group(group: Group) -> typer.Typer:
+    default = group.default
+    app = typer.Typer(
+        help=group.explanation, no_args_is_help=default is None, invoke_without_command=default is not None
+    )
+    if default is not None:
+
+        @app.callback()
+        def no_command(context: typer.Context) -> int:
+            return 0 if context.invoked_subcommand else default()
+
+    for name, command in group.commands.items():
+        app.command(name)(typed(command))
+    return app
+
+
+def typed(command: Callable[..., int]) -> Callable[..., int]:
+    """The command with typer's own parameters in place of those that are declared."""
+    signature = inspect.signature(command, eval_str=True)
+
+    @functools.wraps(command)
+    def run(**given: Any) -> int:
+        return command(**given)
+
+    typed = [one.replace(annotation=_annotation(one.annotation)) for one in signature.parameters.values()]
+    run.__signature__ = signature.replace(parameters=typed)  # type: ignore[attr-defined]
+    return run
+
+
+def _annotation(annotation: Any) -> Any:
+    if get_origin(annotation) is not Annotated:
+        return annotation
+    kind, declared = get_args(annotation)
+    made = getattr(typer, type(declared).__name__) if isinstance(declared, Declared) else None
+    return annotation if made is None else Annotated[kind, made(*declared.names, **declared.settings)]
+
+
+def _version(value: bool) -> None:
+    if value:
+        sys.stdout.write(f"advisor {__version__}\n")
+        raise typer.Exit
+
+
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            words.OPTION,
+            metavar="LANGUAGE",
+            envvar=words.VARIABLE,
+            help="Print pages and messages in this language: en, de or ja. On a terminal the locale's without it; "
+            "JSON is English always.",
+        ),
+    ] = None,
+) -> None:
+    """Every command prints text for people; --json prints one document for programs. Nothing changes a host but apply,
+    prove and rollback."""
+
+
+def _command_word(arguments: Sequence[str]) -> str | None:
+    if "_ADVISOR_COMPLETE" in os.environ:
+        # A shell that asks for completions passes the words of its line elsewhere.
+        return None
+    rest = words.asked_language(arguments)[1]
+    return next((word for word in rest if not word.startswith("-")), None)
+
+
+def run(arguments: Sequence[str], *, as_json: bool) -> int:
+    """Parse the call and run its command: the exit code."""
+    try:
+        result = application(_command_word(arguments))(list(arguments), standalone_mode=False, prog_name="advisor")
+    except typer.Abort:
+        return 130
+    except CALL_ERROR as error:
+        return _report_call(error, as_json=as_json)
+    return result if isinstance(result, int) else 0
+
+
+# typer carries click inside itself or beside itself, depending on its version; the base class is found either way.
+CALL_ERROR: type[Exception] = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "ClickException")
+
+
+def _report_call(error: Exception, *, as_json: bool) -> int:
+    """A call whose words are off: say what and where to look."""
+    message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
+    if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
+        say(message)
+        return UsageError.exit_code
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "advisor"
+    hint = f"{path} --help says what it takes"
+    if words.OPTION in message and context is not None and context.parent is not None:
+        hint = f"--lang stands before the command: {path.replace(' ', f' {words.OPTION} LANGUAGE ', 1)}"
+    print_error(UsageError(message.rstrip("."), hint=hint), as_json=as_json)
+    return UsageError.exit_code
