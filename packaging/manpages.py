@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import typer
 
 from advisor import __version__
-from advisor.cli.main import application
+from advisor.cli.parser import application
 
 EXIT_CODES: Final = (
     ("0", "Done, nothing to do, or compliant."),

@@ -58,7 +58,7 @@ def loaded_by(*arguments: str, **environment: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("scan", "--json"), ("plan", "socket-buffers-8m", "--json"), ("recommend", "--json")]
+    "arguments", [("scan",), ("scan", "--json"), ("plan", "socket-buffers-8m", "--json"), ("recommend", "--json")]
 )
 def test_heavy_libraries_stay_unloaded(arguments: tuple[str, ...]) -> None:
     loaded = loaded_by(*arguments)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from rich.console import RenderableType
-
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk, FileSystem
 from advisor.facts.links import Channels, Link
 from advisor.facts.pci import PcieLink
 from advisor.facts.whole import Facts
 from advisor.report.devices import Row, alike, folded, stacked
-from advisor.report.page import QUIET, UNKNOWN, Cell, grid, joined, label, said
+from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, label, said
 from advisor.report.units import binary, decimal, speed, times
 from advisor.report.words import natural, ranked, runs
 from advisor.rules.lookup import is_physical, is_up
@@ -22,7 +20,7 @@ _DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate"
 _INDENT = 4
 
 
-def link_blocks(facts: Facts, links: Sequence[Link], *, shown: int, never: frozenset[str]) -> Iterator[RenderableType]:
+def link_blocks(facts: Facts, links: Sequence[Link], *, shown: int, never: frozenset[str]) -> Iterator[Block]:
     """The first ``shown`` links and those ``never`` to be folded, each below what carries it."""
     if not links:
         return
@@ -90,7 +88,7 @@ def _pcie(pcie: PcieLink | None) -> str:
     return _("{now} of {most}").format(now=now, most=most) if is_less else now
 
 
-def disk_blocks(facts: Facts, disks: Sequence[Disk]) -> Iterator[RenderableType]:
+def disk_blocks(facts: Facts, disks: Sequence[Disk]) -> Iterator[Block]:
     """A line per group of like disks."""
     if not disks:
         return
@@ -136,7 +134,7 @@ def _stripe(filesystem: FileSystem) -> str:
     return f", su {binary(unit)} sw {width // unit}" if unit and width else ""
 
 
-def array_blocks(facts: Facts, arrays: Sequence[Array]) -> Iterator[RenderableType]:
+def array_blocks(facts: Facts, arrays: Sequence[Array]) -> Iterator[Block]:
     """A line per array."""
     if not arrays:
         return

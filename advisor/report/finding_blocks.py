@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from advisor.report.page import COMMAND, QUIET, SEVERITY_STYLE, Cell, grid, joined, labelled, prose, said, section
+from advisor.report.page import (
+    COMMAND,
+    QUIET,
+    SEVERITY_STYLE,
+    Block,
+    Cell,
+    Text,
+    grid,
+    joined,
+    labelled,
+    lined,
+    prose,
+    said,
+    section,
+)
 from advisor.report.words import ranked, runs
 from advisor.rules.contradictions import Contradiction
 from advisor.rules.finding import SEVERITIES, Finding
@@ -19,7 +30,7 @@ _SEVERITIES = {"warning": N_("warning"), "advice": N_("advice"), "info": N_("inf
 _COUNTS = {"warning": N_("{count} warning"), "advice": N_("{count} advice"), "info": N_("{count} info")}
 
 
-def finding_blocks(findings: Sequence[Finding]) -> Iterator[RenderableType]:
+def finding_blocks(findings: Sequence[Finding]) -> Iterator[Block]:
     """A section with every finding, in the order given."""
     counts = Counter(finding.severity for finding in findings)
     seen = (severity for severity in reversed(SEVERITIES) if counts[severity])
@@ -28,7 +39,7 @@ def finding_blocks(findings: Sequence[Finding]) -> Iterator[RenderableType]:
     yield section(_("Findings"), joined(summary) if findings else none)
     told: set[str] = set()
     for finding in findings:
-        yield Text("")
+        yield Text()
         yield grid([_title(finding)])
         yield prose(labelled([*_rows(finding), *_contradictions(finding, told)], indent=4))
 
@@ -61,7 +72,7 @@ def _contradictions(finding: Finding, told: set[str]) -> Iterator[tuple[str, Cel
 def _contradiction(one: Contradiction) -> Text:
     """The question, what is done about it, and between whom it is; every side's words are a command away."""
     between = "; ".join(dict.fromkeys(side.source for side in one.sides))
-    return Text("\n").join(
+    return lined(
         (
             said(f"{_('Sources contradict each other')}: {one.topic}. {one.what_we_do}"),
             joined([said(between, QUIET), said(f"advisor explain {one.id}", COMMAND)]),
@@ -77,7 +88,7 @@ def _evidence(evidence: Mapping[str, object]) -> Text:
     lines = [said(line) for line in detail[:_DETAIL_LINES]]
     if len(detail) > _DETAIL_LINES:
         lines.append(said(_("… and {count} more; --json lists all").format(count=len(detail) - _DETAIL_LINES), QUIET))
-    return Text("\n").join(lines)
+    return lined(lines)
 
 
 def _value(value: object) -> str:

@@ -17,7 +17,7 @@ from typing import Final, Literal, NamedTuple
 from advisor.report.words import clean
 from advisor.words import N_, _, ngettext
 
-Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan"]
+Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan", "bold yellow", "bold cyan"]
 
 MIN_WIDTH: Final = 40
 MIN_CELL: Final = 24
@@ -26,7 +26,10 @@ TAB: Final = 8
 MAX_PIECE: Final = 16 * 1024
 """Characters of one piece that are shown; how many more there are is said. JSON has them all."""
 
-_SGR: Final[dict[Style, str]] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_SGR: Final[dict[Style, str]] = {
+    **{"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"},
+    **{"bold yellow": "1;33", "bold cyan": "1;36"},
+}
 _BREAK_AFTER: Final = "/,;:=|"
 # Japanese has no blanks, and lines end between any two characters but these (kinsoku, JIS X 4051).
 _NEVER_FIRST: Final = frozenset(
@@ -100,7 +103,7 @@ def wrapped(
                 used += 1
             lines[-1].extend(part)
             used, has_words = used + size, True
-    return [_emitted(line, color=color) for line in lines]
+    return [emitted(line, color=color) for line in lines]
 
 
 def _span(piece: Piece) -> Span:
@@ -173,7 +176,8 @@ def _merged(spans: Iterable[Span]) -> Word:
     return tuple(Span("".join(span.text for span in run), style) for style, run in runs)
 
 
-def _emitted(line: Iterable[Span], *, color: bool) -> str:
+def emitted(line: Iterable[Span], *, color: bool) -> str:
+    """One line as it is printed, without the blanks at its end."""
     spans = list(_merged(line))
     if not any(span.text.strip(" ") for span in spans):
         # Nothing but blanks is an empty line, painted or not.
@@ -209,7 +213,7 @@ class Page:
 
     def row(self, *pieces: Piece) -> None:
         """One line, its blanks as they are; the caller knows that it fits."""
-        self._lines.append(_emitted(map(_span, pieces), color=self.color))
+        self._lines.append(emitted(map(_span, pieces), color=self.color))
 
     def heading(self, text: str, *more: Piece) -> None:
         self.blank()
@@ -264,7 +268,7 @@ class Page:
         while True:
             end = start + _fitting(shown[start : start + room + 1], room)
             line = [Span(" " * indent), Span(shown[start:end], style)]
-            self._lines.append(_emitted(line, color=self.color))
+            self._lines.append(emitted(line, color=self.color))
             start = end
             if start >= len(shown):
                 return

@@ -1,32 +1,28 @@
-"""Layout that every text page shares. Importing this imports rich: only functions that print a page do so.
+"""Blocks of a page in columns: running text, labels beside what they say, and grids.
 
-A page is a sequence of blocks (rich renderables) with an empty line between sections. All text from a host passes
-`said`, which spells out what is not printable and never reads markup.
+A page is a sequence of blocks with an empty line between sections. All text from a host passes `said`, which spells out
+what is not printable and never reads markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from io import StringIO
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Final, Protocol
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.constrain import Constrain
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-
+from advisor.report.layout import Span, Style, columns, emitted
 from advisor.report.words import clean
 from advisor.words import N_
 
-HEADING = "bold"
-LABEL = "dim"
-QUIET = "dim"
-COMMAND = "cyan"
-SEVERITY_STYLE = {"warning": "bold yellow", "advice": "bold cyan", "info": "bold"}
+HEADING: Final = "bold"
+LABEL: Final = "dim"
+QUIET: Final = "dim"
+COMMAND: Final = "cyan"
+SEVERITY_STYLE: Final[dict[str, Style]] = {"warning": "bold yellow", "advice": "bold cyan", "info": "bold"}
 
 UNKNOWN = N_("unknown")
-
-Cell = str | Text
 
 PROSE_WIDTH = 100
 _COLUMN_MAX = 32
@@ -34,97 +30,190 @@ _LAST_COLUMN_MIN = 24
 _GAP = 2
 
 
-def said(text: object, style: str = "") -> Text:
+class Block(Protocol):
+    """A part of a page."""
+
+    def lines(self, width: int) -> Iterator[Sequence[Span]]:
+        """Its lines, none wider than so many columns."""
+
+
+class Text:
+    """Running text of several styles, wrapped at blanks; a word that no line has room for is broken."""
+
+    def __init__(self, spans: Iterable[Span] = ()) -> None:
+        self.spans = tuple(spans)
+        self.plain = "".join(span.text for span in self.spans)
+        self.width = columns(self.plain)
+
+    def __bool__(self) -> bool:
+        return bool(self.plain)
+
+    def lines(self, width: int) -> Iterator[Sequence[Span]]:
+        start = 0
+        for line in self.plain.split("\n"):
+            stops = [0, *_breaks(line, width), len(line)]
+            for begin, end in pairwise(stops):
+                yield self._between(start + begin, start + begin + len(line[begin:end].rstrip()))
+            start += len(line) + 1
+
+    def _between(self, begin: int, end: int) -> list[Span]:
+        found, at = [], 0
+        for text, style in self.spans:
+            part = text[max(begin - at, 0) : max(end - at, 0)]
+            if part:
+                found.append(Span(part, style))
+            at += len(text)
+        return found
+
+
+Cell = str | Text
+
+
+def _breaks(text: str, width: int) -> Iterator[int]:
+    """Where lines of at most ``width`` columns begin after the first."""
+    if width >= len(text) and text.isascii():
+        return
+    used = 0
+    for word in _words().finditer(text):
+        start, size = word.start(), columns(word[0].rstrip())
+        if width - used >= size:
+            used += columns(word[0])
+        elif size > width:
+            for part in _folded(word[0], width):
+                if start:
+                    yield start
+                start, used = start + len(part), columns(part)
+        elif used and start:
+            yield start
+            used = columns(word[0])
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    return re.compile(r"\s*\S+\s*")
+
+
+def _folded(word: str, width: int) -> list[str]:
+    """The word in pieces of at most ``width`` columns."""
+    parts, used = [""], 0
+    for char in word:
+        size = columns(char)
+        if used + size > width and parts[-1]:
+            parts.append("")
+            used = 0
+        parts[-1] += char
+        used += size
+    return parts
+
+
+def said(text: object, style: Style = "") -> Text:
     """Text of a host, harmless."""
-    return Text(clean(str(text)), style=style, overflow="fold")
+    return Text((Span(clean(str(text)), style),))
 
 
 def joined(parts: Iterable[Cell], between: str = " · ") -> Text:
     """Parts in one running text; empty ones are left out."""
-    joint = Text(overflow="fold")
+    spans: list[Span] = []
     for part in parts:
         if part:
-            joint.append(between if joint else "", QUIET)
-            joint.append_text(part if isinstance(part, Text) else said(part))
-    return joint
+            if spans:
+                spans.append(Span(between, QUIET))
+            spans += (part if isinstance(part, Text) else said(part)).spans
+    return Text(spans)
 
 
-def render(blocks: Iterable[RenderableType], *, width: int, color: bool) -> str:
+def lined(parts: Iterable[Text]) -> Text:
+    """Parts one below the other."""
+    spans = [span for part in parts for span in (Span("\n"), *part.spans)]
+    return Text(spans[1:])
+
+
+def render(blocks: Iterable[Block], *, width: int, color: bool) -> str:
     """The page as text, no line wider than ``width`` and none with trailing blanks."""
-    console = Console(
-        file=StringIO(),
-        width=width,
-        height=1000,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        no_color=not color,
-        legacy_windows=False,
-        force_jupyter=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        # What the process' environment says of colour and width is the caller's to decide.
-        _environ={},
-    )
-    with console.capture() as captured:
-        for block in blocks:
-            console.print(block)
-    return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n")) + "\n"
+    lines = [emitted(line, color=color) for block in blocks for line in block.lines(width)]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def section(title: str, note: Cell, *body: RenderableType, tight: bool = False) -> RenderableType:
+class _Section:
+    def __init__(self, heading: Text, body: Sequence[Block], *, is_apart: bool) -> None:
+        self._blocks: tuple[Block, ...] = (*([Text()] if is_apart else []), heading, *body)
+
+    def lines(self, width: int) -> Iterator[Sequence[Span]]:
+        for block in self._blocks:
+            yield from block.lines(width)
+
+
+def section(title: str, note: Cell, *body: Block, tight: bool = False) -> Block:
     """A heading with a remark beside it, what belongs to it below, and an empty line before unless ``tight``."""
-    heading = joined([said(title, HEADING), note], "  ")
-    return Group(*([] if tight else [Text("")]), heading, *body)
+    return _Section(joined([said(title, HEADING), note], "  "), body, is_apart=not tight)
 
 
-def label(text: str, indent: int = 2) -> RenderableType:
+class _Within:
+    """A block in a part of the width."""
+
+    def __init__(self, block: Block, *, indent: int = 0, most: int | None = None) -> None:
+        self._block = block
+        self._indent = indent
+        self._most = most
+
+    def lines(self, width: int) -> Iterator[Sequence[Span]]:
+        inner = min(width, width if self._most is None else self._most) - self._indent
+        for line in self._block.lines(inner):
+            yield (Span(" " * self._indent), *line)
+
+
+def label(text: str, indent: int = 2) -> Block:
     """A small heading inside a section."""
-    return Padding(Text(text, style=LABEL), (0, 0, 0, indent))
+    return _Within(Text((Span(text, LABEL),)), indent=indent)
 
 
-def labelled(rows: Iterable[tuple[str, Cell]], *, indent: int = 2) -> RenderableType:
+def labelled(rows: Iterable[tuple[str, Cell]], *, indent: int = 2) -> Block:
     """A label and what it says, per line; rows that say nothing are left out."""
-    return grid([[Text(name, style=LABEL), text] for name, text in rows if text], indent=indent)
+    return grid([[Text((Span(name, LABEL),)), text] for name, text in rows if text], indent=indent)
 
 
-def prose(block: RenderableType) -> RenderableType:
+def prose(block: Block) -> Block:
     """Sentences, which tire the eye when their lines are long."""
-    return Constrain(block, PROSE_WIDTH)
+    return _Within(block, most=PROSE_WIDTH)
 
 
-def grid(rows: Sequence[Sequence[Cell]], *, indent: int = 2) -> RenderableType:
+def grid(rows: Sequence[Sequence[Cell]], *, indent: int = 2) -> Block:
     """Columns as wide as their widest cell, up to a bound beyond which they wrap; the last takes what is left. Where
     too little is left for it, it stands on lines of its own below the others."""
-    return _Grid([[cell if isinstance(cell, Text) else said(cell) for cell in row] for row in rows], indent)
+    return _Within(
+        _Grid([[cell if isinstance(cell, Text) else said(cell) for cell in row] for row in rows]), indent=indent
+    )
 
 
 class _Grid:
     """A grid that knows its width only when it is printed."""
 
-    def __init__(self, cells: Sequence[Sequence[Text]], indent: int) -> None:
+    def __init__(self, cells: Sequence[Sequence[Text]]) -> None:
         self._cells = cells
-        self._indent = indent
         count = max((len(row) for row in cells), default=1) - 1
-        self._widths = [min(max(row[at].cell_len for row in cells), _COLUMN_MAX) for at in range(count)]
+        self._widths = [min(max(row[at].width for row in cells), _COLUMN_MAX) for at in range(count)]
 
-    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
-        left = options.max_width - self._indent - sum(width + _GAP for width in self._widths)
-        longest = max((row[-1].cell_len for row in self._cells if row), default=0)
-        if left < min(longest, _LAST_COLUMN_MIN) and self._widths:
-            yield from self._stacked()
-            return
-        table = Table.grid(padding=(0, _GAP, 0, 0), expand=True, pad_edge=False)
-        for width in self._widths:
-            table.add_column(width=width, overflow="fold")
-        table.add_column(ratio=1, overflow="fold")
+    def lines(self, width: int) -> Iterator[Sequence[Span]]:
+        left = width - sum(width + _GAP for width in self._widths)
+        longest = max((row[-1].width for row in self._cells if row), default=0)
+        is_stacked = left < min(longest, _LAST_COLUMN_MIN) and bool(self._widths)
         for row in self._cells:
-            table.add_row(*row)
-        yield Padding(table, (0, 0, 0, self._indent))
+            yield from _stacked(row, width) if is_stacked else self._beside(row, max(left, 1))
 
-    def _stacked(self) -> RenderResult:
-        for row in self._cells:
-            head = Text(" " * _GAP).join(cell for cell in row[:-1] if cell.cell_len)
-            yield Padding(head, (0, 0, 0, self._indent))
-            if row[-1].cell_len:
-                yield Padding(row[-1], (0, 0, 0, self._indent + 4))
+    def _beside(self, row: Sequence[Text], left: int) -> Iterator[Sequence[Span]]:
+        sizes = (*self._widths, left)
+        cells = [list(cell.lines(size)) for cell, size in zip(row, sizes, strict=True)]
+        for number in range(max(map(len, cells))):
+            line: list[Span] = []
+            for cell, size in zip(cells, sizes, strict=True):
+                parts = cell[number] if number < len(cell) else ()
+                line += parts
+                line.append(Span(" " * (size + _GAP - sum(columns(part.text) for part in parts))))
+            yield line[:-1]
+
+
+def _stacked(row: Sequence[Text], width: int) -> Iterator[Sequence[Span]]:
+    spans = [span for cell in row[:-1] if cell.width for span in (Span(" " * _GAP), *cell.spans)]
+    yield from Text(spans[1:]).lines(width)
+    if row[-1].width:
+        yield from _Within(row[-1], indent=4).lines(width)

@@ -1,11 +1,9 @@
-"""The page of ``advisor scan``. Imports rich; `advisor.report.text` imports this when a page is wanted."""
+"""The page of ``advisor scan``."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-
-from rich.console import RenderableType
 
 from advisor.facts.cpulist import format_list
 from advisor.facts.llt import Llt, LltLink, Llttab
@@ -15,7 +13,7 @@ from advisor.report.device_blocks import array_blocks, disk_blocks, link_blocks
 from advisor.report.devices import Shelf, named_by, shelves
 from advisor.report.finding_blocks import finding_blocks
 from advisor.report.layout import counted
-from advisor.report.page import QUIET, UNKNOWN, Cell, grid, joined, labelled, said, section
+from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, labelled, said, section
 from advisor.report.units import binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Kind, Locality, locality
@@ -45,7 +43,7 @@ _KINDS: Mapping[Kind, str] = {
 }
 
 
-def scan_page(facts: Facts, findings: tuple[Finding, ...], *, links_shown: int) -> Iterator[RenderableType]:
+def scan_page(facts: Facts, findings: tuple[Finding, ...], *, links_shown: int) -> Iterator[Block]:
     """The blocks of the page, from the host down to what should be done."""
     yield from _host(facts)
     yield from _devices(facts, findings, links_shown)
@@ -57,7 +55,7 @@ def scan_page(facts: Facts, findings: tuple[Finding, ...], *, links_shown: int) 
     yield from finding_blocks(findings)
 
 
-def _host(facts: Facts) -> Iterator[RenderableType]:
+def _host(facts: Facts) -> Iterator[Block]:
     host, cloud = facts.host, facts.host.cloud
     machine = (host.vendor, host.product, host.virtualization if host.virtualization != "none" else None)
     yield said(host.hostname or _("host of unknown name"), "bold")
@@ -117,7 +115,7 @@ def _locality(found: Locality) -> Iterator[str]:
     yield from (off.format(count=one.losing, all=one.counted, devices=_(_KINDS[one.kind])) for one in kinds)
 
 
-def _devices(facts: Facts, findings: tuple[Finding, ...], links_shown: int) -> Iterator[RenderableType]:
+def _devices(facts: Facts, findings: tuple[Finding, ...], links_shown: int) -> Iterator[Block]:
     never = named_by(findings)
     was_empty = False
     for shelf in shelves(facts):
@@ -148,7 +146,7 @@ def _node(node: Node) -> Iterator[str]:
     yield _("distances {distances}").format(distances=distances) if len(node.distances) > 1 else ""
 
 
-def _sysctls(facts: Facts) -> Iterator[RenderableType]:
+def _sysctls(facts: Facts) -> Iterator[Block]:
     buffers = [key for key in _BUFFERS if key in facts.sysctl]
     if buffers:
         rows: list[list[Cell]] = [[key, _human(facts.sysctl[key]), said(facts.sysctl[key], QUIET)] for key in buffers]
@@ -172,7 +170,7 @@ def _human(value: str) -> str:
     return " / ".join(binary(int(word)) for word in words) if is_size else _(UNKNOWN)
 
 
-def _llt(llt: Llt) -> RenderableType:
+def _llt(llt: Llt) -> Block:
     state = {True: _("running"), False: _("not running"), None: _("whether it runs is unknown")}[llt.running]
     flow = [f"{name} {value}" for name, value in sorted(llt.flow_control.items())]
     return section(
@@ -206,7 +204,7 @@ def _llt_link(link: LltLink) -> list[Cell]:
     return [link.tag, kind, carrier, joined(details)]
 
 
-def _not_known(facts: Facts) -> RenderableType:
+def _not_known(facts: Facts) -> Block:
     first: dict[tuple[str, str], str] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for entry in facts.unknown:

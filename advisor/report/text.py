@@ -1,4 +1,4 @@
-"""Pages for the terminal. rich is imported when a page is made, not before."""
+"""The page of a scan for the terminal."""
 
 from __future__ import annotations
 
