@@ -16,7 +16,7 @@ from advisor.facts.counters import Counters
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host, MemoryFiles
 from advisor.host.commands import NoCommands
-from advisor.rules.finding import SEVERITIES, Finding
+from advisor.rules.finding import SEVERITIES, Finding, Severity
 from advisor.rules.registry import RULES
 from advisor.rules.rule import Rule
 from advisor.rules.workload import parse_workload
@@ -170,7 +170,7 @@ def grounds(row: Row) -> tuple[str, ...]:
     return tuple(one for one in GROUNDS if one in found)
 
 
-def severities(row: Row) -> tuple[str, ...]:
+def severities(row: Row) -> tuple[Severity, ...]:
     """The severities of its findings on its hosts, the least first."""
     found = {finding.severity for seen in row.fires for finding in seen.findings(row.rule)}
     return tuple(one for one in SEVERITIES if one in found)

@@ -6,9 +6,10 @@ from functools import cache
 
 import pytest
 
+from advisor.rules.finding import SEVERITIES
 from advisor.rules.registry import RULES
 from advisor.rules.rule import Rule
-from tests.rules.table import COUNTER, Row, Seen, grounds, named, table, without_counters
+from tests.rules.table import COUNTER, Row, Seen, grounds, named, severities, table, without_counters
 
 
 @cache
@@ -45,3 +46,9 @@ def test_where_there_is_a_counter_the_rule_does_not_fire_on_principle(rule: Rule
 def test_a_matter_of_intent_is_never_more_than_information(rule: Rule) -> None:
     for seen in rows()[rule.id].fires:
         assert [one.severity for one in seen.findings(rule) if one.intent and one.severity != "info"] == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_no_finding_is_more_severe_than_its_rule_says(rule: Rule) -> None:
+    found = severities(rows()[rule.id])
+    assert SEVERITIES.index(found[-1]) <= SEVERITIES.index(rule.severity)

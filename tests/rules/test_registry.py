@@ -1,0 +1,135 @@
+"""A rule registers itself: a new file needs no list, and what is wrong with a rule is an error that names it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor.rules.registry import RULES
+from tests.trees import make_tree
+
+ROOT = Path(__file__).parents[2]
+FIELDS = {
+    "title": "Swappiness is odd",
+    "what": "vm.swappiness against even numbers.",
+    "why": "An odd number is set by hand.",
+    "helps_when": "Nobody remembers who set it.",
+    "hurts_when": "Somebody measured it.",
+}
+FILE = '''"""What a newcomer knows of swapping."""
+
+from __future__ import annotations
+
+from advisor.facts.whole import Facts
+from advisor.rules import sources
+from advisor.rules.finding import Finding
+from advisor.rules.rule import rule
+from advisor.rules.workload import Workload
+
+
+@rule(
+    id="{id}",
+    severity="{severity}",
+    {fields}
+)
+def odd_swappiness(facts: Facts, workload: Workload | None) -> Finding | None:
+    value = facts.sysctl.get("vm.swappiness", "0")
+    if int(value) % 2 == 0:
+        return None
+    return odd_swappiness.found(why="It is odd.", evidence={{"vm.swappiness": value}}, advice="make it even")
+'''
+
+
+def written(identity: str = "vm.odd-swappiness", severity: str = "advice", without: str = "") -> str:
+    fields = {name: repr(text) for name, text in FIELDS.items()} | {"sources": "(sources.VM,)"}
+    return FILE.format(
+        id=identity,
+        severity=severity,
+        fields="\n    ".join(f"{name}={text}," for name, text in fields.items() if name != without),
+    )
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project, as a newcomer has it before his eyes: without its history."""
+    place = tmp_path_factory.mktemp("copy") / "project"
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    for name in ("advisor", "docs", "profiles", "templates", "tables", "tests"):
+        shutil.copytree(ROOT / name, place / name, ignore=ignored)
+    return place
+
+
+def ran(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_one_file_with_one_decorated_function_appears_in_scan_explain_and_docs(copy: Path, tmp_path: Path) -> None:
+    name = random.choice(["aaa_swapping", "swapping", "zzz_swapping"])
+    (copy / f"advisor/rules/{name}.py").write_text(written())
+    tree = make_tree(tmp_path, {"/proc/sys/vm/swappiness": "61\n", "/sys/class/net/.keep": ""})
+
+    scanned = ran(copy, "-m", "advisor", "scan", "--json", "--root", str(tree))
+    explained = ran(copy, "-m", "advisor", "explain", "vm.odd-swappiness", "--json")
+    documented = ran(copy, "-c", "from docs.generate import rules_page; print(rules_page())")
+    (copy / f"advisor/rules/{name}.py").unlink()
+
+    found = {one["id"]: one for one in json.loads(scanned.stdout)["findings"]}
+    assert found["vm.odd-swappiness"]["severity"] == "advice"
+    assert json.loads(explained.stdout)["hurts_when"] == FIELDS["hurts_when"]
+    assert "| `vm.odd-swappiness` | Swappiness is odd |" in documented.stdout, documented.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        *((written("vm.odd-one", without=name), f"rule 'vm.odd-one' has no {name}") for name in (*FIELDS, "sources")),
+        (written(RULES[7].id), f"rule '{RULES[7].id}' is already defined in {RULES[7].module}"),
+        (written(severity="fatal"), "rule 'vm.odd-swappiness': severity 'fatal' is not one of info, advice, warning"),
+    ],
+    ids=[*FIELDS, "sources", "id", "severity"],
+)
+def test_what_is_wrong_with_a_rule_is_an_error_at_import_that_names_file_and_rule(
+    copy: Path, text: str, named: str
+) -> None:
+    wrong = copy / "advisor/rules/zz_wrong.py"
+    wrong.write_text(text)
+    done = ran(copy, "-c", "import advisor.rules.registry")
+    wrong.unlink()
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == f"ValueError: {wrong}: {named}"
+
+
+def test_the_order_of_rules_does_not_depend_on_what_was_imported_first() -> None:
+    listed = "from advisor.rules.registry import RULES; print(*(rule.id for rule in RULES))"
+    modules = sorted({rule.module for rule in RULES})
+    for _ in range(3):
+        first = "; ".join(f"import {module}" for module in random.sample(modules, 5))
+        done = subprocess.run([sys.executable, "-c", f"{first}; {listed}"], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [rule.id for rule in RULES], first
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("verify",), ("status",)], ids=" ".join)
+def test_a_command_that_judges_no_host_does_not_import_the_rules(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    code = (
+        "import sys; from advisor.cli import main\nsys.argv[0] = 'advisor'\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('MODULES', *sys.modules)"
+    )
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, env=environment
+    )
+    loaded = set(done.stdout.rpartition("MODULES ")[2].split())
+    assert "advisor.cli" in loaded, done.stderr
+    assert "advisor.rules.registry" not in loaded
