@@ -29,18 +29,6 @@ def _is_degraded(array: Array) -> bool:
     return bool(array.failed) and array.missing is None
 
 
-def _leftover(array: Array) -> Finding:
-    return degraded.found(
-        severity="info",
-        title=f"{array.name} is whole, but still lists failed members",
-        why="The array has all the members it needs; those marked as failed only take a place.",
-        evidence={"arrays": (array.name,), "state": array.state, "failed": array.failed},
-        advice=f"mdadm --manage /dev/{shlex.quote(array.name)} --remove failed"
-        if array.manager == "md"
-        else _inspect(array),
-    )
-
-
 def _degraded(array: Array) -> Finding:
     is_multipath = array.manager == "dm-multipath"
     return degraded.found(
@@ -56,14 +44,11 @@ def _degraded(array: Array) -> Finding:
             "failed": array.failed,
             "members": array.members,
         },
-        advice=_await_rebuild(array) if _is_being_rebuilt(array) else _inspect(array),
+        advice=_await_rebuild(array)
+        if (array.state == "recovering" or "rebuilding" in array.detail)
+        else _inspect(array),
         hurts_when=_HURTS.get(array.manager, "A rebuild takes bandwidth from the service."),
     )
-
-
-def _is_being_rebuilt(array: Array) -> bool:
-    """Whether a member is being filled now; a check or a reshape of a degraded array heals nothing."""
-    return array.state == "recovering" or "rebuilding" in array.detail
 
 
 def _await_rebuild(array: Array) -> str:
@@ -121,7 +106,22 @@ _HURTS: Final[Mapping[str, str]] = {
 )
 def degraded(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     lost = tuple(_degraded(array) for array in facts.arrays if _is_degraded(array))
-    return (*lost, *(_leftover(array) for array in facts.arrays if array.failed and not _is_degraded(array)))
+    return (
+        *lost,
+        *(
+            degraded.found(
+                severity="info",
+                title=f"{array.name} is whole, but still lists failed members",
+                why="The array has all the members it needs; those marked as failed only take a place.",
+                evidence={"arrays": (array.name,), "state": array.state, "failed": array.failed},
+                advice=f"mdadm --manage /dev/{shlex.quote(array.name)} --remove failed"
+                if array.manager == "md"
+                else _inspect(array),
+            )
+            for array in facts.arrays
+            if array.failed and not _is_degraded(array)
+        ),
+    )
 
 
 @rule(

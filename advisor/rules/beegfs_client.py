@@ -82,11 +82,6 @@ def few_connections(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _reachable(facts: Facts) -> tuple[Link, ...]:
-    """Physical links that are up and have an address."""
-    return tuple(link for link in facts.links if is_physical(link) and is_up(link) and link.addresses)
-
-
 def _best(links: Iterable[Link]) -> str:
     return max(links, key=_rank).name
 
@@ -118,7 +113,10 @@ def _why_interfaces(client: BeegfsService, links: dict[str, Link]) -> str:
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_CLIENT),
 )
 def client_interfaces(facts: Facts, workload: Workload | None) -> Finding | None:
-    links = {link.name: link for link in _reachable(facts)}
+    links = {
+        link.name: link
+        for link in tuple(link for link in facts.links if is_physical(link) and is_up(link) and link.addresses)
+    }
     found = tuple(why for one in clients(facts) if (why := _why_interfaces(one, links)))
     if not found or len(links) < 2:
         return None

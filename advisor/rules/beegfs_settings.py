@@ -213,11 +213,6 @@ def _port(service: BeegfsService) -> int | None:
     )
 
 
-def _is_at_rest(facts: Facts, labels: set[str]) -> bool:
-    """Whether not all of them run: where they do they have found ports, whatever the files seem to say."""
-    return not all(one.service and one.service.main_pid for one in servers(facts) if one.label in labels)
-
-
 @rule(
     id="beegfs.same-port",
     severity="warning",
@@ -231,7 +226,13 @@ def _is_at_rest(facts: Facts, labels: set[str]) -> bool:
 def same_port(facts: Facts, workload: Workload | None) -> Finding | None:
     ports = {one.label: _port(one) for one in servers(facts)}
     twice = {port for port, count in Counter(ports.values()).items() if count > 1 and port is not None}
-    if not twice or not _is_at_rest(facts, {label for label, port in ports.items() if port in twice}):
+    if not twice or not (
+        not all(
+            one.service and one.service.main_pid
+            for one in servers(facts)
+            if one.label in {label for label, port in ports.items() if port in twice}
+        )
+    ):
         return None
     return same_port.found(
         why="The second one to start finds its port taken and ends.",

@@ -71,15 +71,15 @@ def rejected(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _administrators(source: SysctlSource) -> bool:
-    return source.path.startswith(("/etc/", "/run/"))
-
-
 def _lost(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource, str]]:
     """Key, the line without effect, the line that stands against it, and how."""
     for key, origin in sorted(facts.sysctl_origin.items()):
         for loser in origin.losers:
-            if _administrators(loser) and loser.rejected is None and _words(loser.value) != _words(origin.winner.value):
+            if (
+                loser.path.startswith(("/etc/", "/run/"))
+                and loser.rejected is None
+                and _words(loser.value) != _words(origin.winner.value)
+            ):
                 yield key, loser, origin.winner, "wins"
         if origin.later is not None:
             yield key, origin.later, origin.winner, "wins at boot; the first only under sysctl --system"

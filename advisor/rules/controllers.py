@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator
 from typing import Literal
 
-from advisor.facts.array import Array
 from advisor.facts.controller import Controller, Volume
 from advisor.facts.controllers import array_name
 from advisor.facts.whole import Facts
@@ -208,10 +207,6 @@ def gain_percent(before: float, after: float) -> int:
     return round(100 * (after / before - 1))
 
 
-def _is_wide(array: Array) -> bool:
-    return array.level == "raid10" and (array.data_disks or 0) >= 4
-
-
 @rule(
     id="controllers.two-small-arrays",
     severity="info",
@@ -224,7 +219,11 @@ def _is_wide(array: Array) -> bool:
 )
 def wide_mirror(facts: Facts, workload: Workload | None) -> Finding | None:
     shipped = exported(facts)
-    found = tuple(one for one in facts.arrays if _is_wide(one) and shipped.intersection((one.device, *one.disks)))
+    found = tuple(
+        one
+        for one in facts.arrays
+        if (one.level == "raid10" and (one.data_disks or 0) >= 4) and shipped.intersection((one.device, *one.disks))
+    )
     if not found:
         return None
     sequential, random = (gain_percent(*pair) for pair in zip(FOUR_DRIVES, EIGHT_DRIVES, strict=True))

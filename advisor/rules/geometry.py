@@ -121,10 +121,6 @@ def misaligned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     return tuple(_misaligned(*pair) for pair in _on_arrays(facts) if _is_misaligned(*pair))
 
 
-def _physical_bytes(disk: Disk) -> int | None:
-    return count(disk.queue.get("physical_block_size"))
-
-
 def _optimal_bytes(disk: Disk) -> int | None:
     """The device's stripe or optimal request; None where it has none, or tells a size that can be none."""
     size = count(disk.queue.get("optimal_io_size"))
@@ -178,7 +174,7 @@ def _partitions(found: tuple[tuple[Disk, str, int, int], ...], *, is_split: bool
     sources=(sources.BEEGFS_ALIGNMENT, sources.BLOCK_SYSFS),
 )
 def partitions(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    split = _off(facts.disks, {disk.name: _physical_bytes(disk) for disk in facts.disks})
+    split = _off(facts.disks, {disk.name: count(disk.queue.get("physical_block_size")) for disk in facts.disks})
     known = {name for _, name, _, _ in split}
     across = _off(facts.disks, {disk.name: _optimal_bytes(disk) for disk in facts.disks})
     crossing = tuple(one for one in across if one[1] not in known)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
-from advisor.facts.array import Array
 from advisor.facts.cpf_text import Cpf
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.iris import Iris, IrisPlace
@@ -208,15 +207,6 @@ def other_file_system(facts: Facts, workload: Workload | None) -> Finding | None
     )
 
 
-def _is_other_stripe(array: Array) -> bool:
-    return (
-        array.manager == "lvm"
-        and array.level == "striped"
-        and array.chunk_bytes is not None
-        and array.chunk_bytes != ARTICLE_STRIPE_BYTES
-    )
-
-
 @rule(
     id="iris.stripe-size",
     severity="info",
@@ -229,7 +219,17 @@ def _is_other_stripe(array: Array) -> bool:
 )
 def stripe_size(facts: Facts, workload: Workload | None) -> Finding | None:
     devices = {place.device for one in facts.iris for role in ("wij", "database") for place in _of(one, role)}
-    found = tuple(array for array in facts.arrays if array.device in devices and _is_other_stripe(array))
+    found = tuple(
+        array
+        for array in facts.arrays
+        if array.device in devices
+        and (
+            array.manager == "lvm"
+            and array.level == "striped"
+            and array.chunk_bytes is not None
+            and array.chunk_bytes != ARTICLE_STRIPE_BYTES
+        )
+    )
     if not found:
         return None
     return stripe_size.found(

@@ -201,40 +201,6 @@ def transparent(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _left_to_iris(one: Iris) -> bool:
-    return one.settings is not None and globals_bytes(one.settings) is None
-
-
-def _too_much(facts: Facts, shared: int, total: int) -> Finding:
-    return cache_share.found(
-        severity="warning" if shared > total else "advice",
-        title="The shared memory of IRIS is larger than the memory"
-        if shared > total
-        else "The shared memory of IRIS leaves little to processes and kernel",
-        why="Its processes, the kernel and the page cache need the rest; where that is too little, the kernel ends "
-        "processes, and the largest are those of the database.",
-        evidence={
-            "instances": tuple(label(one) for one in facts.iris),
-            "shared_bytes": shared,
-            "memory_bytes": total,
-            "share_percent": round(100 * shared / total, 1),
-        },
-        advice="lower globals in the cpf, with vm.nr_hugepages after it, or give the host more memory",
-    )
-
-
-def _automatic(names: tuple[str, ...]) -> Finding:
-    return cache_share.found(
-        severity="info",
-        title="The database cache is left to IRIS",
-        why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for production.",
-        evidence={"instances": names},
-        advice="set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance that has "
-        "the host to itself",
-        intent=True,
-    )
-
-
 def _by_guideline(facts: Facts, total: int) -> tuple[Finding, ...]:
     (one,) = facts.iris
     cache = globals_bytes(one.settings) if one.settings else None
@@ -278,11 +244,43 @@ def cache_share(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     known = [one for one in facts.iris if one.settings is not None]
     if not total or not known or len(known) < len(facts.iris):
         return ()
-    automatic = tuple(label(one) for one in known if one.settings and one.settings.globals_mb and _left_to_iris(one))
+    automatic = tuple(
+        label(one)
+        for one in known
+        if one.settings
+        and one.settings.globals_mb
+        and (one.settings is not None and globals_bytes(one.settings) is None)
+    )
     sizes = [shared_bytes(one.settings) for one in known if one.settings]
     shared = sum(size for size in sizes if size is not None)
     if shared > _FULL_SHARE * total:
-        return (_too_much(facts, shared, total),)
+        return (
+            cache_share.found(
+                severity="warning" if shared > total else "advice",
+                title="The shared memory of IRIS is larger than the memory"
+                if shared > total
+                else "The shared memory of IRIS leaves little to processes and kernel",
+                why="Its processes, the kernel and the page cache need the rest; where that is too little, the kernel "
+                "ends processes, and the largest are those of the database.",
+                evidence={
+                    "instances": tuple(label(one) for one in facts.iris),
+                    "shared_bytes": shared,
+                    "memory_bytes": total,
+                    "share_percent": round(100 * shared / total, 1),
+                },
+                advice="lower globals in the cpf, with vm.nr_hugepages after it, or give the host more memory",
+            ),
+        )
     if automatic:
-        return (_automatic(automatic),)
+        return (
+            cache_share.found(
+                severity="info",
+                title="The database cache is left to IRIS",
+                why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for production.",
+                evidence={"instances": automatic},
+                advice="set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance "
+                "that has the host to itself",
+                intent=True,
+            ),
+        )
     return _by_guideline(facts, total) if len(known) == 1 and None not in sizes else ()

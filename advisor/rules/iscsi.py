@@ -57,20 +57,19 @@ def _are_known(paths: Paths) -> bool:
     return all(one.link is not None for path in paths for one in path.connections) and all(path.links for path in paths)
 
 
-def _told(paths: Paths) -> tuple[str, ...]:
-    """``session1 by eth1 to 10.0.0.20``: each path."""
-    return tuple(
-        f"{path.name} by {one.link or 'a link that is unknown'} to {one.address or one.persistent_address or '?'}"
-        for path in paths
-        for one in path.connections
-    )
-
-
 def _shared_link(name: str, paths: Paths, port: str) -> Finding:
     return shared_link.found(
         title=f"All {len(paths)} iSCSI paths of {name} go through {port}",
         why=f"They carry no more than {port} does, and all are lost with it: the paths are several in name only.",
-        evidence={"links": session_links(paths), "port": port, "detail": _told(paths)},
+        evidence={
+            "links": session_links(paths),
+            "port": port,
+            "detail": tuple(
+                f"{path.name} by {one.link or 'a link that is unknown'} to {one.address or one.persistent_address or '?'}"
+                for path in paths
+                for one in path.connections
+            ),
+        },
         advice="give each path a link of its own: iscsiadm -m iface -I NAME -o new, then iscsiadm -m iface -I NAME -o "
         "update -n iface.net_ifacename -v LINK, discover and log in through each",
     )
@@ -104,16 +103,6 @@ def _shared_networks(links: Iterable[Link]) -> dict[str, tuple[str, ...]]:
     return {network: names for network, names in sorted(found.items()) if len(names) > 1}
 
 
-def _shared_subnet(name: str, names: tuple[str, ...], doubled: Mapping[str, tuple[str, ...]]) -> Finding:
-    return shared_subnet.found(
-        title=f"iSCSI paths of {name} are in one subnet",
-        why="Routing chooses one link for a subnet, and either link may answer ARP for the other's address: traffic of "
-        "both paths can end up on one link, and one failure can take both.",
-        evidence={"links": names, "detail": tuple(f"{net}: {', '.join(those)}" for net, those in doubled.items())},
-        advice="give each path a subnet (and a VLAN) of its own, on this host, the switch and the storage",
-    )
-
-
 @rule(
     id="iscsi.paths-share-subnet",
     severity="advice",
@@ -133,7 +122,19 @@ def shared_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
         names = tuple(one for one in session_links(paths) if one in links)
         doubled = _shared_networks([links[one] for one in names])
         if doubled:
-            found.setdefault(names, _shared_subnet(name, names, doubled))
+            found.setdefault(
+                names,
+                shared_subnet.found(
+                    title=f"iSCSI paths of {name} are in one subnet",
+                    why="Routing chooses one link for a subnet, and either link may answer ARP for the other's "
+                    "address: traffic of both paths can end up on one link, and one failure can take both.",
+                    evidence={
+                        "links": names,
+                        "detail": tuple(f"{net}: {', '.join(those)}" for net, those in doubled.items()),
+                    },
+                    advice="give each path a subnet (and a VLAN) of its own, on this host, the switch and the storage",
+                ),
+            )
     return tuple(found.values())
 
 

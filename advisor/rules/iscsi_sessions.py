@@ -30,10 +30,6 @@ _SMALL_FIRST_BURST_BYTES = 64 << 10
 _SMALL_BURST_BYTES = 256 << 10
 
 
-def _is_multipathed(facts: Facts, session: IscsiSession) -> bool:
-    return facts.iscsi is not None and bool(set(facts.iscsi.multipath_disks).intersection(session.disks))
-
-
 @rule(
     id="iscsi.session-lost",
     severity="warning",
@@ -111,7 +107,7 @@ def replacement_timeout(facts: Facts, workload: Workload | None) -> tuple[Findin
         seconds = session.recovery_seconds
         if seconds is None or not session.disks:
             continue
-        if _is_multipathed(facts, session):
+        if facts.iscsi is not None and bool(set(facts.iscsi.multipath_disks).intersection(session.disks)):
             if seconds < 0 or seconds > LONG_WITH_MULTIPATH_SECONDS:
                 long.append(session)
         elif 0 <= seconds < SHORT_WITHOUT_SECONDS:
@@ -263,21 +259,6 @@ def digests(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _unequal(array: Array, speeds: Mapping[str, int]) -> Finding:
-    return path_selector.found(
-        title=f"{array.name} takes turns over iSCSI paths of different speed",
-        why="Round robin gives each path the same number of requests, so all wait for the slowest; service-time, which "
-        "is multipath's default, does not.",
-        evidence={
-            "arrays": (array.name,),
-            "links": tuple(speeds),
-            "detail": tuple(f"{name}: {speed:,} Mbit/s" for name, speed in speeds.items()),
-        },
-        advice=plan(ISCSI_MULTIPATH),
-        profile=ISCSI_MULTIPATH,
-    )
-
-
 @rule(
     id="iscsi.path-selector",
     severity="advice",
@@ -294,7 +275,20 @@ def path_selector(facts: Facts, workload: Workload | None) -> tuple[Finding, ...
         if array.manager == "dm-multipath" and multipath.selector(array) == "round-robin":
             speeds = multipath.link_speeds(facts, array)
             if len(set(speeds.values())) > 1:
-                found.append(_unequal(array, speeds))
+                found.append(
+                    path_selector.found(
+                        title=f"{array.name} takes turns over iSCSI paths of different speed",
+                        why="Round robin gives each path the same number of requests, so all wait for the slowest; "
+                        "service-time, which is multipath's default, does not.",
+                        evidence={
+                            "arrays": (array.name,),
+                            "links": tuple(speeds),
+                            "detail": tuple(f"{name}: {speed:,} Mbit/s" for name, speed in speeds.items()),
+                        },
+                        advice=plan(ISCSI_MULTIPATH),
+                        profile=ISCSI_MULTIPATH,
+                    )
+                )
     return tuple(found)
 
 

@@ -46,22 +46,6 @@ def _is_case(workload: Workload) -> bool:
     return workload.mirrors_writes and (workload.is_write_heavy or (far and bool(workload.write_share)))
 
 
-def _may_write_over_llt(workload: Workload) -> bool:
-    return workload.replication != "none" and workload.write_share != 0
-
-
-def _default_unknown(reasons: list[str]) -> Finding:
-    return flow_control_default.found(
-        severity="info",
-        title="The default of LLT's high-water marks cannot be known from this host",
-        why="Whether they are raised already is not known: the default differs between releases.",
-        evidence={"detail": tuple(reasons)},
-        advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of the same "
-        "release",
-        profile=LLT_FLOW_CONTROL,
-    )
-
-
 @rule(
     id="llt.flow-control-default",
     severity="advice",
@@ -76,13 +60,31 @@ def _default_unknown(reasons: list[str]) -> Finding:
     contradictions=(contradictions.LLT_DEFAULTS.id,),
 )
 def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    if facts.llt is None or (workload is not None and not _may_write_over_llt(workload)) or stays_local(facts):
+    if (
+        facts.llt is None
+        or (workload is not None and not (workload.replication != "none" and workload.write_share != 0))
+        or stays_local(facts)
+    ):
         return ()
     values = _not_doubled(facts.llt)
     unknown = list(dict.fromkeys(one.why for one in _defaults(facts.llt).values() if one.packets is None))
     wanted = workload is not None and _is_case(workload)
     if not values:
-        return (_default_unknown(unknown),) if unknown and wanted else ()
+        return (
+            (
+                flow_control_default.found(
+                    severity="info",
+                    title="The default of LLT's high-water marks cannot be known from this host",
+                    why="Whether they are raised already is not known: the default differs between releases.",
+                    evidence={"detail": tuple(unknown)},
+                    advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of "
+                    "the same release",
+                    profile=LLT_FLOW_CONTROL,
+                ),
+            )
+            if unknown and wanted
+            else ()
+        )
     highest = max(values.values())
     return (
         flow_control_default.found(

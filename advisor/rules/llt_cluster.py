@@ -266,8 +266,17 @@ def window_below_path(facts: Facts, workload: Workload | None) -> Finding | None
     )
 
 
-def _outside(facts: Facts) -> tuple[str, ...]:
-    """Addresses of set-addr lines in none of this host's subnets; none where those are unknown."""
+@rule(
+    id="llt.broadcast-over-router",
+    severity="advice",
+    title="LLT relies on broadcasts to peers behind a router",
+    what="set-addr peers outside this host's own subnets, against set-bcasthb and set-arp in /etc/llttab.",
+    why="Links that cross routers need the peers' addresses written down, and broadcasts off.",
+    helps_when="Nodes in different subnets, as across the zones of a cloud.",
+    hurts_when="A node without its set-addr lines is then not found: all nodes need all of them.",
+    sources=(sources.VCS_UDP,),
+)
+def broadcast_over_router(facts: Facts, workload: Workload | None) -> Finding | None:
     networks = []
     for address in (address for link in facts.links for address in link.addresses):
         try:
@@ -282,21 +291,7 @@ def _outside(facts: Facts) -> tuple[str, ...]:
             continue
         if networks and not any(address_ in network for network in networks):
             found.append(peer)
-    return tuple(found)
-
-
-@rule(
-    id="llt.broadcast-over-router",
-    severity="advice",
-    title="LLT relies on broadcasts to peers behind a router",
-    what="set-addr peers outside this host's own subnets, against set-bcasthb and set-arp in /etc/llttab.",
-    why="Links that cross routers need the peers' addresses written down, and broadcasts off.",
-    helps_when="Nodes in different subnets, as across the zones of a cloud.",
-    hurts_when="A node without its set-addr lines is then not found: all nodes need all of them.",
-    sources=(sources.VCS_UDP,),
-)
-def broadcast_over_router(facts: Facts, workload: Workload | None) -> Finding | None:
-    outside = _outside(facts)
+    outside = tuple(found)
     if not outside or facts.llt is None or facts.llt.llttab is None:
         return None
     missing = tuple(name for name in ("set-bcasthb", "set-arp") if f"{name} 0" not in facts.llt.llttab.other)

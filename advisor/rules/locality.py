@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.disks import Disk
 from advisor.facts.irqs import Irq
@@ -36,22 +36,6 @@ _SYSTEM_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/usr", "/var", "[SWAP]"}
 _MANY_VECTORS = 4
 
 
-def _spanning_bond(bond: Link, links: Mapping[str, Link]) -> Finding:
-    known = (port for port in below(bond.name, links) if port.numa_node is not None and port.name != bond.name)
-    ports = tuple(sorted(known, key=lambda port: port.name))
-    return bond_spans_nodes.found(
-        title=f"Ports of {bond.kind} {bond.name} are on different NUMA nodes",
-        why="A program on one node sends and receives part of its traffic through the other node's memory, whichever "
-        "node it is pinned to.",
-        evidence={
-            "link": bond.name,
-            "links": tuple(port.name for port in ports),
-            "detail": tuple(f"{port.name}: node {port.numa_node}" for port in ports),
-        },
-        advice=f"use ports of one card for {bond.name}, or give each node's service a link of its own node",
-    )
-
-
 @rule(
     id="numa.bond-spans-nodes",
     severity="advice",
@@ -63,10 +47,23 @@ def _spanning_bond(bond: Link, links: Mapping[str, Link]) -> Finding:
     "locality.",
     sources=(sources.DELL_BEEGFS, sources.BONDING),
 )
-def bond_spans_nodes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def bond_spans_nodes(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     links = by_name(facts)
     bonds = tuple(link for link in facts.links if link.kind in ("bond", "team") and len(nodes_below(link, links)) > 1)
-    return tuple(_spanning_bond(bond, links) for bond in bonds)
+    for bond in bonds:
+        known = (port for port in below(bond.name, links) if port.numa_node is not None and port.name != bond.name)
+        ports = tuple(sorted(known, key=lambda port: port.name))
+        yield bond_spans_nodes.found(
+            title=f"Ports of {bond.kind} {bond.name} are on different NUMA nodes",
+            why="A program on one node sends and receives part of its traffic through the other node's memory, "
+            "whichever node it is pinned to.",
+            evidence={
+                "link": bond.name,
+                "links": tuple(port.name for port in ports),
+                "detail": tuple(f"{port.name}: node {port.numa_node}" for port in ports),
+            },
+            advice=f"use ports of one card for {bond.name}, or give each node's service a link of its own node",
+        )
 
 
 def data_links(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:

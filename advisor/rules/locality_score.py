@@ -74,16 +74,11 @@ def locality(facts: Facts) -> Locality:
         return Locality(None, "the nodes of its links, disks and services are unknown")
     losses = (part for part in parts if part.share < 1)
     return Locality(
-        score=_percent(sum(one.share for one in kinds) / len(kinds)),
+        score=int(100 * (sum(one.share for one in kinds) / len(kinds)) + 1e-9),
         why=None,
         kinds=kinds,
         losses=tuple(sorted(losses, key=lambda part: (part.share, KINDS.index(part.kind)))),
     )
-
-
-def _percent(share: float) -> int:
-    # Sums of thirds and the like fall short of 1 by less than this.
-    return int(100 * share + 1e-9)
 
 
 def _of_kind(kind: Kind, parts: tuple[Part, ...]) -> KindShare | None:

@@ -54,24 +54,6 @@ def _cache_that_fits(facts: Facts, array: Array) -> int | None:
     return next((n for n in _CACHE_ENTRIES if room is not None and _cache_bytes(facts, array, n) <= room), None)
 
 
-def _small_cache(facts: Facts, array: Array, entries: int, now: int) -> Finding:
-    cost = _cache_bytes(facts, array, entries)
-    return small_cache.found(
-        title=f"{array.name} has a stripe cache of {now} entries",
-        why="Streams of writes fill whole stripes only if enough of them fit into the cache until they are whole; the "
-        "rest is read back for the parity.",
-        evidence={
-            "arrays": (array.name,),
-            "level": array.level,
-            "stripe_cache_size": now,
-            "wanted": entries,
-            "memory_cost_bytes": cost,
-        },
-        advice=f"{_write(array, 'stripe_cache_size', entries)}, and a udev rule for the array; it takes "
-        f"{cost // _MIB:,} MiB",
-    )
-
-
 @rule(
     id="md.stripe-cache-small",
     severity="advice",
@@ -83,15 +65,27 @@ def _small_cache(facts: Facts, array: Array, entries: int, now: int) -> Finding:
     "nothing.",
     sources=(sources.MD,),
 )
-def small_cache(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def small_cache(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     if workload is None or not workload.is_sequential or not workload.is_write_heavy:
-        return ()
+        return
     wanted = ((array, _cache_that_fits(facts, array)) for array in _of_md(facts, _PARITY))
-    return tuple(
-        _small_cache(facts, array, entries, now)
-        for array, entries in wanted
-        if entries is not None and (now := _attribute(array, "stripe_cache_size")) is not None and now < entries
-    )
+    for array, entries in wanted:
+        if entries is not None and (now := _attribute(array, "stripe_cache_size")) is not None and now < entries:
+            cost = _cache_bytes(facts, array, entries)
+            yield small_cache.found(
+                title=f"{array.name} has a stripe cache of {now} entries",
+                why="Streams of writes fill whole stripes only if enough of them fit into the cache until they are "
+                "whole; the rest is read back for the parity.",
+                evidence={
+                    "arrays": (array.name,),
+                    "level": array.level,
+                    "stripe_cache_size": now,
+                    "wanted": entries,
+                    "memory_cost_bytes": cost,
+                },
+                advice=f"{_write(array, 'stripe_cache_size', entries)}, and a udev rule for the array; it takes "
+                f"{cost // _MIB:,} MiB",
+            )
 
 
 @rule(
@@ -127,18 +121,6 @@ def one_thread(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _rebuild_limited(array: Array, speed: int, most: int) -> Finding:
-    return rebuild_limited.found(
-        title=f"The rebuild of {array.name} runs at its limit",
-        why=f"It runs at {speed // _KIB:,} MiB/s, and md lets it have {most // _KIB:,} MiB/s; until it is done, the "
-        "loss of another member may lose data.",
-        evidence={"arrays": (array.name,), "sync_speed_kib": speed, "sync_speed_max_kib": most},
-        advice=_write(array, "sync_speed_max", 4 * most)
-        + " until it is done, then "
-        + _write(array, "sync_speed_max", "system"),
-    )
-
-
 @rule(
     id="md.rebuild-limited",
     severity="advice",
@@ -151,7 +133,15 @@ def _rebuild_limited(array: Array, speed: int, most: int) -> Finding:
 )
 def rebuild_limited(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     return tuple(
-        _rebuild_limited(array, speed, most)
+        rebuild_limited.found(
+            title=f"The rebuild of {array.name} runs at its limit",
+            why=f"It runs at {speed // _KIB:,} MiB/s, and md lets it have {most // _KIB:,} MiB/s; until it is done, "
+            "the loss of another member may lose data.",
+            evidence={"arrays": (array.name,), "sync_speed_kib": speed, "sync_speed_max_kib": most},
+            advice=_write(array, "sync_speed_max", 4 * most)
+            + " until it is done, then "
+            + _write(array, "sync_speed_max", "system"),
+        )
         for array in _of_md(facts, _REDUNDANT)
         if array.state == "recovering"
         and (speed := _attribute(array, "sync_speed")) is not None
@@ -187,22 +177,6 @@ def no_bitmap(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _mismatches(array: Array, sectors: int) -> Finding:
-    by_parity = array.level in _PARITY
-    return mismatches.found(
-        severity="warning" if by_parity else "info",
-        title=f"{array.name}: the last check found {sectors:,} sectors that do not agree",
-        why="The parity does not fit the data: after the loss of a member, wrong data would be computed."
-        if by_parity
-        else "The copies differ. On mirrors this is harmless where memory was changed while it was written, as swap "
-        "is; elsewhere it is not.",
-        evidence={"arrays": (array.name,), "level": array.level, "mismatch_cnt": sectors},
-        advice="smartctl -a of every member and the kernel's log first; then compare with a backup. "
-        + _write(array, "sync_action", "check")
-        + " counts again",
-    )
-
-
 @rule(
     id="md.mismatches",
     severity="warning",
@@ -213,9 +187,23 @@ def _mismatches(array: Array, sectors: int) -> Finding:
     hurts_when="sync_action repair makes them agree, but md cannot know which one is right.",
     sources=(sources.MD,),
 )
-def mismatches(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def mismatches(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     counted = ((array, _attribute(array, "mismatch_cnt") or 0) for array in _of_md(facts, _REDUNDANT))
-    return tuple(_mismatches(array, sectors) for array, sectors in counted if sectors)
+    for array, sectors in counted:
+        if sectors:
+            by_parity = array.level in _PARITY
+            yield mismatches.found(
+                severity="warning" if by_parity else "info",
+                title=f"{array.name}: the last check found {sectors:,} sectors that do not agree",
+                why="The parity does not fit the data: after the loss of a member, wrong data would be computed."
+                if by_parity
+                else "The copies differ. On mirrors this is harmless where memory was changed while it was written, as "
+                "swap is; elsewhere it is not.",
+                evidence={"arrays": (array.name,), "level": array.level, "mismatch_cnt": sectors},
+                advice="smartctl -a of every member and the kernel's log first; then compare with a backup. "
+                + _write(array, "sync_action", "check")
+                + " counts again",
+            )
 
 
 @rule(

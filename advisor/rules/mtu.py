@@ -94,10 +94,6 @@ def _gains_from_jumbo(facts: Facts, workload: Workload) -> bool:
     return bool(crosses_network(facts, workload)) and (workload.is_sequential or workload.is_write_heavy)
 
 
-def _fits_one_frame(workload: Workload) -> bool:
-    return workload.block_bytes is not None and workload.block_bytes < ETHERNET_MTU
-
-
 def _carrying(found: tuple[Link, ...], facts: Facts, workload: Workload) -> tuple[Link, ...]:
     """Those of the links that carry the declared work: where the storage path is seen, the links below it."""
     if workload.is_replicated or not (workload.transport is None or crosses_iscsi(facts, workload)):
@@ -149,7 +145,12 @@ def _below_range(facts: Facts, found: tuple[Link, ...], gains: str) -> Finding:
 )
 def mtu_below_range(facts: Facts, workload: Workload | None) -> Finding | None:
     found = _could_be_jumbo(facts, by_name(facts))
-    if not found or (workload is not None and (workload.transport == "local" or _fits_one_frame(workload))):
+    if not found or (
+        workload is not None
+        and (
+            workload.transport == "local" or (workload.block_bytes is not None and workload.block_bytes < ETHERNET_MTU)
+        )
+    ):
         return None
     if not facts.network_storage and stays_local(facts) and (workload is None or workload.transport is None):
         return None

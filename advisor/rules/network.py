@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
@@ -30,30 +30,6 @@ def _lost(link: Link) -> int:
     return max((link.counters.get(name, 0) for name in _LOST), default=0)
 
 
-def _ring_drops(link: Link) -> Finding:
-    lost, received = _lost(link), link.counters.get("rx_packets")
-    often = received is None or lost >= _ERROR_SHARE * (lost + received)
-    wanted = min(link.rings.rx_max, _RING_MOST) if link.rings else 0
-    may_grow = link.rings is not None and 0 < link.rings.rx < wanted
-    name = shlex.quote(link.name)
-    evidence: Evidence = {
-        "links": (link.name,),
-        **{counter: link.counters[counter] for counter in (*_LOST, "rx_packets") if counter in link.counters},
-        "ring_rx": link.rings.rx if link.rings else None,
-        "ring_rx_max": link.rings.rx_max if link.rings else None,
-    }
-    return ring_drops.found(
-        severity="advice" if often else "info",
-        title=f"Link {link.name} lost {lost:,} packets before the kernel saw them",
-        why="The card had no free descriptor: the CPUs were too slow to refill its ring, or the ring is too short for "
-        "the bursts that arrive.",
-        evidence=evidence,
-        advice=f"ethtool -G {name} rx {wanted}; then the same in a .link file (RxBufferSize=) if the counter then rests"
-        if may_grow
-        else f"ethtool -S {name}; that names the queue: spread its interrupts, as a longer ring is not to be had",
-    )
-
-
 @rule(
     id="network.ring-drops",
     severity="advice",
@@ -65,8 +41,30 @@ def _ring_drops(link: Link) -> Finding:
     "under these names too.",
     sources=(sources.RED_HAT_RING, sources.STATISTICS, sources.ENA),
 )
-def ring_drops(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(_ring_drops(link) for link in facts.links if is_physical(link) and _lost(link))
+def ring_drops(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+    for link in facts.links:
+        if is_physical(link) and _lost(link):
+            lost, received = _lost(link), link.counters.get("rx_packets")
+            often = received is None or lost >= _ERROR_SHARE * (lost + received)
+            wanted = min(link.rings.rx_max, _RING_MOST) if link.rings else 0
+            may_grow = link.rings is not None and 0 < link.rings.rx < wanted
+            name = shlex.quote(link.name)
+            evidence: Evidence = {
+                "links": (link.name,),
+                **{counter: link.counters[counter] for counter in (*_LOST, "rx_packets") if counter in link.counters},
+                "ring_rx": link.rings.rx if link.rings else None,
+                "ring_rx_max": link.rings.rx_max if link.rings else None,
+            }
+            yield ring_drops.found(
+                severity="advice" if often else "info",
+                title=f"Link {link.name} lost {lost:,} packets before the kernel saw them",
+                why="The card had no free descriptor: the CPUs were too slow to refill its ring, or the ring is too "
+                "short for the bursts that arrive.",
+                evidence=evidence,
+                advice=f"ethtool -G {name} rx {wanted}; then the same in a .link file (RxBufferSize=) if the counter then rests"
+                if may_grow
+                else f"ethtool -S {name}; that names the queue: spread its interrupts, as a longer ring is not to be had",
+            )
 
 
 def _queues(link: Link) -> int | None:
@@ -79,22 +77,6 @@ def _is_behind(facts: Facts) -> bool:
     counters = facts.counters
     squeezed, processed = counters.softnet_squeezed or 0, counters.softnet_processed or 0
     return bool(counters.softnet_dropped) or (processed > 0 and squeezed >= _SQUEEZED_SHARE * processed)
-
-
-def _few_queues(link: Link, queues: int, wanted: int, *, is_behind: bool) -> Finding:
-    return few_queues.found(
-        severity="advice" if is_behind else "info",
-        title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores of its node",
-        why="Each queue is served by one CPU at a time. "
-        + (
-            "The counters of the receive path say that the CPUs in use do not keep up."
-            if is_behind
-            else "No counter says that this is too few; the workload uses the network."
-        ),
-        evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
-        advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}; then CombinedChannels= in a .link file",
-        intent=not is_behind,
-    )
 
 
 @rule(
@@ -118,7 +100,21 @@ def few_queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         wanted = min(link.channels.combined_max, max(1, cpus // max(1, len(facts.numa.nodes)))) if link.channels else 0
         queues = _queues(link)
         if is_physical(link) and is_up(link) and (link.speed_mbps or 0) >= _FAST_MBPS and queues and queues < wanted:
-            found.append(_few_queues(link, queues, wanted, is_behind=is_behind))
+            found.append(
+                few_queues.found(
+                    severity="advice" if is_behind else "info",
+                    title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores of its node",
+                    why="Each queue is served by one CPU at a time. "
+                    + (
+                        "The counters of the receive path say that the CPUs in use do not keep up."
+                        if is_behind
+                        else "No counter says that this is too few; the workload uses the network."
+                    ),
+                    evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
+                    advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}; then CombinedChannels= in a .link file",
+                    intent=not is_behind,
+                )
+            )
     return tuple(found)
 
 
@@ -229,12 +225,6 @@ def _homes(facts: Facts) -> tuple[Link, ...]:
     )
 
 
-def _in_one_network(homes: tuple[Link, ...]) -> tuple[str, ...]:
-    return tuple(
-        link.name for link in homes if any(_networks(link) & _networks(other) for other in homes if other is not link)
-    )
-
-
 _RP = "net.ipv4.conf.{}.rp_filter"
 
 
@@ -254,7 +244,9 @@ _RP = "net.ipv4.conf.{}.rp_filter"
 )
 def reverse_path(facts: Facts, workload: Workload | None) -> Finding | None:
     homes, dropped = _homes(facts), facts.counters.reverse_path_filtered
-    twice = _in_one_network(homes)
+    twice = tuple(
+        link.name for link in homes if any(_networks(link) & _networks(other) for other in homes if other is not link)
+    )
     if not _is_strict(facts) or len(homes) < 2 or not (dropped or twice):
         return None
     return reverse_path.found(
@@ -303,10 +295,6 @@ def neighbours(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _is_bridged(link: Link, links: Mapping[str, Link]) -> bool:
-    return any(one.kind == "bridge" for one in above(link.name, links))
-
-
 @rule(
     id="network.lro-forwarded",
     severity="advice",
@@ -323,7 +311,9 @@ def merged_and_forwarded(facts: Facts, workload: Workload | None) -> Finding | N
     found = tuple(
         link.name
         for link in facts.links
-        if (link.features or {}).get("rx-lro") and is_physical(link) and (forwards or _is_bridged(link, links))
+        if (link.features or {}).get("rx-lro")
+        and is_physical(link)
+        and (forwards or any(one.kind == "bridge" for one in above(link.name, links)))
     )
     if not found:
         return None

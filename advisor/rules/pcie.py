@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from advisor.facts.links import Link
@@ -106,25 +106,6 @@ def _is_make_believe(link: Link) -> bool:
     return pcie.speed_max_gts * pcie.width_max * 1000 < link.speed_mbps
 
 
-def _starved(link: Link) -> Finding:
-    bandwidth = link.pcie.bandwidth_mbps if link.pcie else None
-    limiting = link.pcie.limiting if link.pcie else None
-    return below_link_speed.found(
-        title=f"PCIe carries less than link {link.name} is fast",
-        why=f"{link.name} runs at {link.speed_mbps:,} Mbit/s, and PCIe carries {bandwidth:,} Mbit/s at its narrowest"
-        + (f", the bridge {limiting}." if limiting else ", the device's own slot."),
-        evidence={
-            "links": (link.name,),
-            "speed_mbps": link.speed_mbps,
-            "bandwidth_mbps": bandwidth,
-            "pcie": _shape(link.pcie) if link.pcie else None,
-            "limiting": limiting,
-        },
-        advice="move the card to a slot with more or faster lanes; read the link under load first, for an idle one may "
-        "sleep",
-    )
-
-
 @rule(
     id="pcie.below-link-speed",
     severity="warning",
@@ -135,10 +116,27 @@ def _starved(link: Link) -> Finding:
     hurts_when="Nothing is lost where the link is never busy; moving a card costs downtime.",
     sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
 )
-def below_link_speed(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def below_link_speed(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     if is_virtual_machine(facts):
-        return ()
-    return tuple(_starved(link) for link in facts.links if is_physical(link) and _is_starved(link))
+        return
+    for link in facts.links:
+        if is_physical(link) and _is_starved(link):
+            bandwidth = link.pcie.bandwidth_mbps if link.pcie else None
+            limiting = link.pcie.limiting if link.pcie else None
+            yield below_link_speed.found(
+                title=f"PCIe carries less than link {link.name} is fast",
+                why=f"{link.name} runs at {link.speed_mbps:,} Mbit/s, and PCIe carries {bandwidth:,} Mbit/s at its narrowest"
+                + (f", the bridge {limiting}." if limiting else ", the device's own slot."),
+                evidence={
+                    "links": (link.name,),
+                    "speed_mbps": link.speed_mbps,
+                    "bandwidth_mbps": bandwidth,
+                    "pcie": _shape(link.pcie) if link.pcie else None,
+                    "limiting": limiting,
+                },
+                advice="move the card to a slot with more or faster lanes; read the link under load first, for an idle "
+                "one may sleep",
+            )
 
 
 def _by_slot(facts: Facts) -> Mapping[str, tuple[Link, ...]]:

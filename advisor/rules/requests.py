@@ -25,20 +25,6 @@ _TOO_FAR_KB = 1024
 _SHOWN = 12
 
 
-def _streams(workload: Workload | None) -> bool:
-    return (
-        workload is not None
-        and workload.is_sequential
-        and workload.write_share is not None
-        and workload.write_share < 1
-    )
-
-
-def _wanted_kb(array: Array) -> int:
-    """Two full stripes, and no more than 4 MiB."""
-    return min(_STREAM_KB, 2 * (array.chunk_bytes or 0) * (array.data_disks or 0) // _KIB)
-
-
 def _reading(facts: Facts) -> Iterator[tuple[str, int, int]]:
     """Devices that file systems lie on, with their read-ahead and what streams want of it, in KiB."""
     # Of EBS volumes ebs.stream-read-ahead tells: Amazon wants the default but for st1 and sc1.
@@ -47,7 +33,7 @@ def _reading(facts: Facts) -> Iterator[tuple[str, int, int]]:
         now = count(array.queue.get("read_ahead_kb"))
         is_ebs = bool(array.disks) and volumes.issuperset(array.disks)
         if array.level in _STRIPED and array.mountpoints and now is not None and not is_ebs:
-            yield array.device, now, _wanted_kb(array)
+            yield array.device, now, min(_STREAM_KB, 2 * (array.chunk_bytes or 0) * (array.data_disks or 0) // _KIB)
     for disk in facts.disks:
         now = setting(disk, "read_ahead_kb")
         if is_spinning(facts, disk) and disk.mountpoints and now is not None and "/" not in disk.mountpoints:
@@ -68,7 +54,12 @@ def _reading(facts: Facts) -> Iterator[tuple[str, int, int]]:
 )
 def short_read_ahead(facts: Facts, workload: Workload | None) -> Finding | None:
     low = tuple((name, now, wanted) for name, now, wanted in _reading(facts) if now < wanted)
-    if not low or not _streams(workload):
+    if not low or not (
+        workload is not None
+        and workload.is_sequential
+        and workload.write_share is not None
+        and workload.write_share < 1
+    ):
         return None
     return short_read_ahead.found(
         why="The kernel reads that far ahead of a stream: less than all members, or a rotating disk, can serve at "
