@@ -197,7 +197,7 @@ def _striped_wide(wide: tuple[Array, ...]) -> tuple[Finding, ...]:
     what="Arrays whose members sit on several nodes; stripes are advised against, mirrors only mentioned.",
     why="A stripe is only as near as its farthest member.",
     helps_when="Several targets per host, each served by a process on its own node.",
-    hurts_when="One file system must have all the bandwidth of the host; it means to make the arrays anew.",
+    hurts_when="One file system must have all the bandwidth of the host; it means to create the arrays again.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE),
 )
 def spans_nodes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:

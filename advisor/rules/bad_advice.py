@@ -1,7 +1,7 @@
 """Advice that is passed on from guide to guide and does harm, or nothing: what all rules about it share.
 
 Each rule names the lines that follow the advice (file and line), what is wrong with them, and what to do instead.
-docs/advice.md lists all of it, with what cannot be told from files.
+docs/advice.md lists all of it, with what files do not show.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from advisor.rules.rule import Rule, register
 from advisor.rules.workload import Workload
 
 OURS = ("/etc/sysctl.d/90-advisor-", "/etc/sysctl.d/90-advisor.")
-"""Files that a profile of ours wrote: asked for by name, planned with a budget, and taken back by a rollback."""
+"""Files that advisor's own profiles write: requested by name, planned with a budget, removed by a rollback."""
 
 Lines = Callable[[Facts], Iterable[str]]
 """The lines of a host that follow the advice, each with its file and line; none where nobody followed it."""
@@ -98,7 +98,7 @@ def kernel_version(facts: Facts) -> tuple[int, int] | None:
 def bad_lines(facts: Facts, key: str, is_bad: Callable[[SysctlSource], bool]) -> tuple[SysctlSource, ...]:
     """The lines of a key that are bad, the one that wins first; none where each of them loses to a better one.
 
-    Lines that the kernel refuses and those of our profiles do not count. Where a bad one is in force, bad ones that
+    Lines that the kernel rejects and those of advisor's own profiles do not count. Where a bad one wins, bad ones that
     lose to it are named too: they would follow when it is deleted.
     """
     origin = facts.sysctl_origin.get(key)

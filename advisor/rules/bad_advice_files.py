@@ -1,4 +1,4 @@
-"""Bad advice in fstab, udev rules, multipath.conf, start-up scripts and other files beside sysctl.d."""
+"""Bad advice in fstab, udev rules, multipath.conf, start-up scripts and other files outside sysctl.d."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ ROWS = (
     ),
     Advice(
         id="advice.write-through",
-        title="The kernel is told that a disk has no volatile cache",
+        title="A setting declares that a disk has no volatile cache",
         what='udev rules, tmpfiles.d and start-up scripts that write "write through" to queue/write_cache.',
         why="It does not change the disk: the kernel only stops sending flushes, and what the cache holds at a power "
         "cut is lost although it was synced.",
@@ -204,7 +204,7 @@ ROWS = (
         title="An MTU is set by ifconfig in a start-up script",
         what="ifconfig with mtu in rc.local, and in commands that udev rules run.",
         why="It runs once, after the network is up, and the link's manager knows nothing of it: the next reconnect "
-        "takes it back.",
+        "resets it.",
         instead="let the link's own manager keep it: advisor plan jumbo-frames --set links=LINK",
         helps_when="The link is ever taken down and up again.",
         hurts_when="The script and the manager then both set it: delete the line when the manager does.",

@@ -117,7 +117,7 @@ ROWS = (
         id="advice.tcp-sizes-equal",
         title="A sysctl file gives TCP buffers one size for minimum, default and maximum",
         what="Lines of sysctl files whose tcp_rmem or tcp_wmem has three equal fields.",
-        why="Every connection starts with the largest buffer and the kernel's own sizing has nothing left to choose.",
+        why="Every connection starts with the largest buffer and the kernel's automatic sizing has no effect.",
         instead="raise the third field alone: net.ipv4.tcp_rmem = 4096 131072 MAXIMUM",
         helps_when="Many connections, of which few are busy.",
         hurts_when="A handful of connections that must be at full speed from the first byte.",
@@ -237,7 +237,7 @@ ROWS = (
         id="advice.dirty-ratio-high",
         title="A sysctl file lets three quarters of the memory and more be dirty",
         what="Lines of sysctl files that set vm.dirty_ratio to 75 or more.",
-        why="When it is written at last it takes minutes, during which writers stand still; a power cut loses it all. "
+        why="When it is written at last it takes minutes, during which writers are blocked; a power cut loses it all. "
         "Vendors disagree: NetApp sets 75 with a background ratio of 1, TuneD's mssql 80, BeeGFS and Dell 20.",
         instead="bound it in bytes: vm.dirty_bytes and vm.dirty_background_bytes, to what the disks write in seconds",
         helps_when="Memory is large against the speed of the disks.",
@@ -301,10 +301,10 @@ ROWS = (
         title="A sysctl file switches path MTU discovery off",
         what="Lines of sysctl files that set net.ipv4.ip_no_pmtu_disc to anything but 0.",
         why="Without it a connection over a path with mixed MTUs is fragmented or falls to the smallest size, and "
-        "jumbo frames are in vain.",
-        instead="delete the line; net.ipv4.tcp_mtu_probing = 1 helps over paths that swallow the messages",
+        "jumbo frames have no effect.",
+        instead="delete the line; net.ipv4.tcp_mtu_probing = 1 helps over paths that drop the messages",
         helps_when="Jumbo frames, VPNs and overlay networks.",
-        hurts_when="A router on the path sends wrong sizes and cannot be mended.",
+        hurts_when="A router on the path sends wrong sizes and cannot be fixed.",
         sources=(sources.IP_SYSCTL,),
         lines=where(["net.ipv4.ip_no_pmtu_disc"], lambda _, values: values[0] != 0),
     ),

@@ -225,7 +225,7 @@ def spans_zones(facts: Facts, workload: Workload | None) -> Finding | None:
 
 
 def _placed_links(facts: Facts) -> tuple[Link, ...]:
-    """The data links; none where it cannot be told which they are or where they sit: then drives alone count."""
+    """The data links; none where they, or their nodes, are unknown: then only drives count."""
     links = by_name(facts)
     found = data_links(facts, links) if tells_data_links(facts, links) else ()
     return () if any(link.numa_node is None for link in found) else found

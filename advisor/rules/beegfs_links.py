@@ -47,9 +47,9 @@ def _why_astray(link: SubnetLink, subnet: SharedSubnet) -> str:
     title="Links of a BeeGFS host share a subnet and answer for each other",
     what="IPv4 networks with two links and more; rp_filter, arp_filter, arp_ignore and arp_announce as they take "
     "effect; rules by source address (ip rule).",
-    why="Linux answers ARP for any of its addresses on any link unless told not to. NetApp sets rp_filter 1, "
-    "arp_filter 1, arp_announce 2 and arp_ignore 2, with routes by source; Red Hat 53031 says rp_filter 2. The article "
-    "refers to Red Hat 30564.",
+    why="By default Linux answers ARP for any of its addresses on any link. NetApp sets rp_filter 1, arp_filter 1, "
+    "arp_announce 2 and arp_ignore 2, with routes by source; Red Hat 53031 says rp_filter 2. The article refers to Red "
+    "Hat 30564.",
     helps_when="Each zone has a link of its own and both are in one network, as in the article.",
     hurts_when="arp_filter 1 without routes by source makes an address unreachable; rp_filter 2 checks sources less "
     "than 1. conf.all and the link's own value: the larger one counts, so the links' own suffice.",
@@ -108,7 +108,7 @@ def interfaces_not_chosen(facts: Facts, workload: Workload | None) -> Finding | 
     if not far:
         return None
     return interfaces_not_chosen.found(
-        why="Clients are told every address of a service and use the first that answers, whichever zone it is in.",
+        why="Clients receive every address of a service and use the first that answers, whichever zone it is in.",
         evidence={"detail": far, "links": tuple(f"{name} on node {node}" for name, node in sorted(nodes.items()))},
         advice="a connInterfacesFile for each instance, below /etc/beegfs, with the link of its own node in the first "
         "line and the other link after it",

@@ -226,12 +226,10 @@ def _port(service: BeegfsService) -> int | None:
 def same_port(facts: Facts, workload: Workload | None) -> Finding | None:
     ports = {one.label: _port(one) for one in servers(facts)}
     twice = {port for port, count in Counter(ports.values()).items() if count > 1 and port is not None}
-    if not twice or not (
-        not all(
-            one.service and one.service.main_pid
-            for one in servers(facts)
-            if one.label in {label for label, port in ports.items() if port in twice}
-        )
+    if not twice or all(
+        one.service and one.service.main_pid
+        for one in servers(facts)
+        if one.label in {label for label, port in ports.items() if port in twice}
     ):
         return None
     return same_port.found(

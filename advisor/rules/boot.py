@@ -91,7 +91,7 @@ def _lost(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource, str]]
     title="A sysctl setting loses to a later file",
     what="Keys that the administrator's files set more than once, to different values.",
     why="systemd-sysctl sorts the files of all directories by name; sysctl --system reads /etc/sysctl.conf last.",
-    helps_when="Somebody believes that the earlier line is in force.",
+    helps_when="The earlier line is believed to be active.",
     hurts_when="The later file is there to override on purpose.",
     sources=(sources.SYSCTL_D,),
 )

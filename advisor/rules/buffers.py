@@ -121,8 +121,8 @@ def below_profile(facts: Facts, workload: Workload | None) -> Finding | None:
         reason = f"{workload.subject} is one for which the white paper raises the limits."
     elif counted:
         severity = "info"
-        told = "; ".join(f"{count:,} {_FULL_BUFFERS[field]}" for field, count in counted.items())
-        reason = f"Since the host started: {told}."
+        counts = "; ".join(f"{count:,} {_FULL_BUFFERS[field]}" for field, count in counted.items())
+        reason = f"Since the host started: {counts}."
     elif over_udp:
         severity, reason = "info", "LLT replicates over UDP here; no counter says that a buffer was full."
     else:

@@ -42,7 +42,7 @@ SOCKET_BUFFERS = _between(
     ("Every socket buffer sysctl at 8 MiB.", sources.WHITE_PAPER),
     (
         "In the same paper: four times the default, which is 851,968 bytes and not 8 MiB.",
-        sources.WHITE_PAPER + ", the text beside its example",
+        sources.WHITE_PAPER + ", the text next to its example",
     ),
     ("Keep the defaults until a problem is seen. The white paper links to this.", sources.KEEP_DEFAULTS),
     ("Linux 6.18 by itself allows 4 MiB, and TCP 32 MiB: for TCP, 8 MiB would lower it.", sources.MEASURED_DEFAULTS),

@@ -65,7 +65,7 @@ def _set_policy(controller: Controller, volume: Volume, policy: Literal["wt", "w
     "failed, charging or learning, as the maker's tool shows it.",
     why="A write cache is only as lasting as what feeds it.",
     helps_when="Always in production. The article allows the cache without a battery while the links are tuned, on a "
-    "test bed, and takes it back before the disks are measured.",
+    "test bed, and restores it before the disks are measured.",
     hurts_when="Writing through is several times slower for small writes: the battery is the remedy, not the policy.",
     sources=(sources.OPENFILER, sources.STORCLI, sources.TW_CLI),
 )
@@ -126,7 +126,7 @@ def write_through(facts: Facts, workload: Workload | None) -> Finding | None:
     severity="warning",
     title="The battery or CacheVault of a RAID controller is not well",
     what="Its state as storcli, perccli, tw_cli or ssacli shows it; a word that is not known is left alone.",
-    why="The write policy in force hangs on it.",
+    why="The active write policy depends on it.",
     helps_when="Always.",
     hurts_when="A learn cycle is routine and ends by itself: wait for it.",
     sources=(sources.STORCLI, sources.TW_CLI),

@@ -60,7 +60,7 @@ def few_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
     if not found:
         return None
     return few_stripes.found(
-        why="The volume was extended by volumes beside its stripes: each part of it is as fast as the stripes of that "
+        why="The volume was extended by volumes outside its stripes: each part of it is as fast as the stripes of that "
         "part, not as all volumes that were bought.",
         evidence={
             "arrays": tuple(array.name for array in found),
@@ -71,7 +71,7 @@ def few_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
             ),
         },
         advice="; ".join(
-            f"make {array.name} anew with lvcreate -i {len(set(array.members))} -I 4m, or grow its volumes instead"
+            f"create {array.name} again with lvcreate -i {len(set(array.members))} -I 4m, or grow its volumes instead"
             for array in found
         ),
     )

@@ -122,9 +122,9 @@ def misaligned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
 
 
 def _optimal_bytes(disk: Disk) -> int | None:
-    """The device's stripe or optimal request; None where it has none, or tells a size that can be none."""
+    """The device's stripe or optimal request; None where it has none, or reports an impossible size."""
     size = count(disk.queue.get("optimal_io_size"))
-    # Some USB bridges tell 65,535 sectors; some drives tell their largest request.
+    # Some USB bridges report 65,535 sectors; some drives report their largest request.
     return size if size and size % _PAGE_BYTES == 0 and size <= _OPTIMAL_BYTES_MAX else None
 
 
@@ -192,7 +192,7 @@ def partitions(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     sources=(sources.IRIS_GP3, sources.LVCREATE),
 )
 def fewer_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
-    # Of EBS volumes ebs.few-stripes tells.
+    # ebs.few-stripes reports EBS volumes.
     volumes = ebs_disks(facts)
     found = tuple(
         array

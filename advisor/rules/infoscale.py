@@ -114,7 +114,7 @@ def _contradiction(facts: Facts, workload: Workload | None) -> str:
 def _open_title(possible: tuple[str, ...]) -> str:
     if not possible:
         return "InfoScale: none of the five configurations of the white paper"
-    return f"InfoScale: the configuration cannot be told ({', '.join(possible)})"
+    return f"InfoScale: the configuration is not certain ({', '.join(possible)})"
 
 
 def _evidence(found: Recognition, possible: tuple[str, ...]) -> Evidence:

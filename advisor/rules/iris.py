@@ -185,7 +185,7 @@ def parts_apart(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     title="Data of IRIS lies on another file system than XFS",
     what="The file systems of journal, WIJ and application databases.",
     why="The article names one file system only; what it measured says nothing of others.",
-    helps_when="The volume is made anew anyway.",
+    helps_when="The volume is created again anyway.",
     hurts_when="The data must be moved, which by itself no figure asks for.",
     sources=(sources.IRIS_GP3,),
 )
@@ -311,7 +311,7 @@ def _volume_words(volumes: tuple[str, ...], slow: tuple[str, ...], workload: Wor
         )
     where = f"Databases and WIJ lie on {len(volumes)} volumes here. " if len(volumes) > 1 else ""
     if workload is None:
-        return f"{where}Whether this host writes that much cannot be told without a declared workload."
+        return f"{where}Whether this host writes that much is unknown without a declared workload."
     share = round(100 * (workload.write_share or 0))
     return f"{where}{workload.subject} is such a load: {share} % of it are writes, at random."
 

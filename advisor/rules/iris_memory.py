@@ -130,7 +130,7 @@ def idle_pool(facts: Facts, workload: Workload | None) -> Finding | None:
         return None
     refusing = tuple(one for one in facts.iris if one.settings is not None and refuses_large_pages(one.settings))
     if len(refusing) == len(facts.iris):
-        return _idle(facts, pool, "memlock tells every instance not to use huge pages.", pool.total, "advice")
+        return _idle(facts, pool, "memlock forbids huge pages to every instance.", pool.total, "advice")
     if pool.free is None or not all(one.running for one in facts.iris):
         return None
     if pool.free == pool.total:
@@ -176,7 +176,7 @@ def kernel_limit(facts: Facts, workload: Workload | None) -> Finding | None:
 @rule(
     id="iris.transparent-huge-pages",
     severity="info",
-    title="Transparent huge pages are always on beside IRIS",
+    title="Transparent huge pages are always on where IRIS runs",
     what="transparent_hugepage/enabled on a host with an instance.",
     why="A database with huge pages of its own has no need of transparent ones.",
     helps_when="Processes stall while the kernel compacts memory (compact_stall in /proc/vmstat).",
@@ -245,11 +245,7 @@ def cache_share(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     if not total or not known or len(known) < len(facts.iris):
         return ()
     automatic = tuple(
-        label(one)
-        for one in known
-        if one.settings
-        and one.settings.globals_mb
-        and (one.settings is not None and globals_bytes(one.settings) is None)
+        label(one) for one in known if one.settings and one.settings.globals_mb and globals_bytes(one.settings) is None
     )
     sizes = [shared_bytes(one.settings) for one in known if one.settings]
     shared = sum(size for size in sizes if size is not None)
@@ -275,8 +271,9 @@ def cache_share(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
         return (
             cache_share.found(
                 severity="info",
-                title="The database cache is left to IRIS",
-                why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for production.",
+                title="The database cache size is not set: IRIS chooses it",
+                why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for "
+                "production.",
                 evidence={"instances": automatic},
                 advice="set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance "
                 "that has the host to itself",

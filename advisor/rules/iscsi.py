@@ -65,7 +65,8 @@ def _shared_link(name: str, paths: Paths, port: str) -> Finding:
             "links": session_links(paths),
             "port": port,
             "detail": tuple(
-                f"{path.name} by {one.link or 'a link that is unknown'} to {one.address or one.persistent_address or '?'}"
+                f"{path.name} by {one.link or 'a link that is unknown'} to "
+                f"{one.address or one.persistent_address or '?'}"
                 for path in paths
                 for one in path.connections
             ),
@@ -267,7 +268,7 @@ def disk_test_bytes(memory_bytes: int) -> int:
     "production settings and disks with a file of twice the memory. Stop rule: whoever goes on to the disks before the "
     "links are near their ceiling gets less from there on.",
     helps_when="New storage, or storage that is slower than its disks are locally.",
-    hurts_when="A write cache without a battery is right for step 2 on a test bed only: it has to be taken back before "
+    hurts_when="A write cache without a battery is right for step 2 on a test bed only: it has to be restored before "
     "step 3.",
     sources=(sources.OPENFILER,),
 )

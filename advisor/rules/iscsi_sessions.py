@@ -207,8 +207,8 @@ def _small_sizes(session: IscsiSession) -> Iterator[str]:
     id="iscsi.small-bursts",
     severity="advice",
     title="A session negotiated small bursts",
-    what="First and maximum burst, largest segment and immediate data as they are in force: below 64 KiB, 256 KiB and "
-    "64 KiB, or off. open-iscsi offers 256 KiB, 16 MiB and 256 KiB.",
+    what="First and maximum burst, largest segment and immediate data as negotiated: below 64 KiB, 256 KiB and 64 KiB, "
+    "or off. open-iscsi offers 256 KiB, 16 MiB and 256 KiB.",
     why="The smaller of both ends' offers holds. Less than these costs a round trip more for larger writes.",
     helps_when="Large sequential requests, most of all over a longer round trip.",
     hurts_when="The storage has little memory for each session.",
@@ -379,7 +379,8 @@ def _unequal_paths(facts: Facts, array: Array, load: PathLoad) -> Finding:
             "disks": tuple(load.bytes_moved),
             "detail": tuple(
                 f"{path}{f' by {by_disk[path]}' if path in by_disk else ''}: {100 * moved / total:.0f} %, "
-                f"{load.requests[path]:,} requests" + _rate(moved, load.seconds)
+                f"{load.requests[path]:,} requests"
+                + ("" if not load.seconds else f", {moved / load.seconds / 1e6:.1f} MB/s")
                 for path, moved in load.bytes_moved.items()
             ),
         },
@@ -390,10 +391,6 @@ def _unequal_paths(facts: Facts, array: Array, load: PathLoad) -> Finding:
         "1",
         profile=ISCSI_MULTIPATH if is_late else None,
     )
-
-
-def _rate(moved: int, seconds: float | None) -> str:
-    return "" if not seconds else f", {moved / seconds / 1e6:.1f} MB/s"
 
 
 _REQUESTS_SINCE_ADDED = 10_000

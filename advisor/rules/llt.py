@@ -94,7 +94,7 @@ def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Findi
                 f"{workload.subject} mirrors its writes, many or over a long round trip, which fills the queues in "
                 "bursts. The value is one for the cluster: the same on every node."
                 if workload is not None and wanted
-                else "Whether that ever happens here cannot be told without a declared workload."
+                else "Whether that ever happens here is unknown without a declared workload."
             ),
             evidence={
                 **values,

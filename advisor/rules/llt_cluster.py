@@ -92,7 +92,7 @@ def _is_far(facts: Facts, workload: Workload | None) -> bool:
 @rule(
     id="llt.peerinact-short",
     severity="advice",
-    title="LLT gives up a far peer sooner than by default",
+    title="LLT declares a distant peer dead sooner than by default",
     what="peerinact below its default of 16 s, with a declared round trip above 0.5 ms or a cluster recognised to span "
     "zones.",
     why="The manual raises peerinact, and does not lower it, where private links are slow or bursty.",
@@ -133,7 +133,7 @@ def single_link(facts: Facts, workload: Workload | None) -> Finding | None:
     is_tcp = link.type == "tcp"
     return single_link.found(
         severity="info" if is_tcp else "advice",
-        why="When it fails, the nodes cannot tell a dead link from a dead peer."
+        why="When it fails, the nodes cannot distinguish a dead link from a dead peer."
         + (" The white paper's cluster over TCP has a single one as well." if is_tcp else ""),
         evidence={"links": (link.link or link.device,), "tag": link.tag, "type": link.type},
         advice="a second link line in /etc/llttab over another device and subnet, on every node; over a public network "

@@ -129,7 +129,7 @@ def links_far_from_disks(facts: Facts, workload: Workload | None) -> Finding | N
         severity="advice" if known else "info",
         why="What goes from the network to the disks crosses between nodes: the links are on node "
         f"{_listed(link_nodes)}, the disks on node {_listed(disk_nodes)}."
-        + ("" if known else " Whether these links serve these disks cannot be told from here."),
+        + ("" if known else " Whether these links serve these disks is unknown."),
         evidence={
             "links": tuple(link.name for link in near),
             "disks": tuple(disk.name for disk in disks),
@@ -176,7 +176,7 @@ def _far_irqs(found: list[tuple[Link, int, tuple[Irq, ...]]]) -> Finding:
     why="The card writes packets into its own node's memory and the CPU that handles them should be near.",
     helps_when="Links of 10 Gbit/s and more, above all where the service runs on that node too.",
     hurts_when="The service is pinned to the other node: then near the service may be better. irqbalance overwrites "
-    "masks set by hand unless told not to.",
+    "masks set by hand unless configured not to.",
     sources=(sources.SCALING, sources.DELL_BEEGFS),
 )
 def irqs_far_from_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:

@@ -95,7 +95,7 @@ def small_cache(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     what="group_thread_cnt 0 of md arrays of level 4 to 6 whose members are all NVMe, on hosts of eight cores and "
     "more.",
     why="group_thread_cnt is how many threads of each node share the work of stripes. The kernel's md document does "
-    "not tell of it: the figure is practice, so measure it with advisor prove or fio.",
+    "not mention it: the figure is practice, so measure it with advisor prove or fio.",
     helps_when="Writes to several NVMe drives at once.",
     hurts_when="The threads take CPUs from the service; few writes gain nothing.",
     sources=(sources.MD, sources.PRACTICE),
@@ -170,7 +170,7 @@ def no_bitmap(facts: Facts, workload: Workload | None) -> Finding | None:
     if not found:
         return None
     return no_bitmap.found(
-        why="After a crash, all of the array is compared or computed anew, for hours, at the service's expense.",
+        why="After a crash, all of the array is compared or computed again, for hours, at the service's expense.",
         evidence={"arrays": tuple(array.name for array in found), "consistency_policy": "resync"},
         advice="; ".join(f"mdadm --grow --bitmap=internal {shlex.quote(f'/dev/{array.name}')}" for array in found),
         intent=True,
@@ -243,20 +243,6 @@ def _least_chunk(workload: Workload, block_bytes: int) -> int | None:
     return _STREAM_CHUNK_BYTES if workload.is_sequential and workload.has_large_blocks else None
 
 
-def _small_chunk(array: Array, chunk: int, least: int, workload: Workload) -> Finding:
-    is_random = workload.access == "random"
-    return small_chunk.found(
-        severity="advice" if is_random else "info",
-        title=f"{array.name} has chunks of {chunk // _KIB} KiB",
-        why=f"Each request of {least // _KIB} KiB at random keeps several members busy where one would do."
-        if is_random
-        else "A stream in large blocks is cut into many small requests to each member.",
-        evidence={"arrays": (array.name,), "chunk_bytes": chunk, "block_bytes": workload.block_bytes},
-        advice=f"chunks of {max(least, _STREAM_CHUNK_BYTES) // _KIB} KiB and more when the array is next made",
-        intent=not is_random,
-    )
-
-
 @rule(
     id="arrays.chunk-below-block",
     severity="advice",
@@ -270,12 +256,24 @@ def _small_chunk(array: Array, chunk: int, least: int, workload: Workload) -> Fi
     "larger stripe, which fewer writes fill.",
     sources=(sources.MD, sources.MDADM),
 )
-def small_chunk(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def small_chunk(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     if workload is None or not workload.block_bytes:
-        return ()
+        return
     least = _least_chunk(workload, workload.block_bytes)
-    return tuple(
-        _small_chunk(array, array.chunk_bytes, least, workload)
-        for array in facts.arrays
-        if array.level in _STRIPED and array.chunk_bytes and least is not None and array.chunk_bytes < least
-    )
+    for array in facts.arrays:
+        if array.level in _STRIPED and array.chunk_bytes and least is not None and array.chunk_bytes < least:
+            is_random = workload.access == "random"
+            yield small_chunk.found(
+                severity="advice" if is_random else "info",
+                title=f"{array.name} has chunks of {array.chunk_bytes // _KIB} KiB",
+                why=f"Each request of {least // _KIB} KiB at random keeps several members busy where one would do."
+                if is_random
+                else "A stream in large blocks is cut into many small requests to each member.",
+                evidence={
+                    "arrays": (array.name,),
+                    "chunk_bytes": array.chunk_bytes,
+                    "block_bytes": workload.block_bytes,
+                },
+                advice=f"chunks of {max(least, _STREAM_CHUNK_BYTES) // _KIB} KiB and more when the array is next made",
+                intent=not is_random,
+            )

@@ -24,7 +24,7 @@ SETS_ONE_SINCE: Final = (4, 6)
 REQUEST_BASED_SINCE: Final = (2, 6, 31)
 # Characters of a product; a vendor has 8 (SPC, INQUIRY).
 _SCSI_TEXT: Final = 16
-# What they have in place of overrides is all_devs, in a device section (RHEL 7, DM Multipath).
+# Instead of overrides they have all_devs, in a device section (RHEL 7, DM Multipath).
 _WITHOUT_OVERRIDES: Final = re.compile(r"\.el[567](?:[._]|$)")
 
 
@@ -66,7 +66,7 @@ def has_overrides(facts: Facts) -> bool:
 
 
 def requests_per_turn(array: Array) -> int | None:
-    """The largest count in the map's table; None where the table tells none."""
+    """The largest count in the map's table; None where the table has none."""
     return max((one.requests_per_turn for one in array.path_groups if one.requests_per_turn is not None), default=None)
 
 

@@ -61,9 +61,11 @@ def ring_drops(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
                 why="The card had no free descriptor: the CPUs were too slow to refill its ring, or the ring is too "
                 "short for the bursts that arrive.",
                 evidence=evidence,
-                advice=f"ethtool -G {name} rx {wanted}; then the same in a .link file (RxBufferSize=) if the counter then rests"
+                advice=f"ethtool -G {name} rx {wanted}; then the same in a .link file (RxBufferSize=) if the counter "
+                "then rests"
                 if may_grow
-                else f"ethtool -S {name}; that names the queue: spread its interrupts, as a longer ring is not to be had",
+                else f"ethtool -S {name}; that names the queue: spread its interrupts, as a longer ring is not to be "
+                "had",
             )
 
 
@@ -103,7 +105,8 @@ def few_queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
             found.append(
                 few_queues.found(
                     severity="advice" if is_behind else "info",
-                    title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores of its node",
+                    title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores "
+                    "of its node",
                     why="Each queue is served by one CPU at a time. "
                     + (
                         "The counters of the receive path say that the CPUs in use do not keep up."
@@ -111,7 +114,8 @@ def few_queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
                         else "No counter says that this is too few; the workload uses the network."
                     ),
                     evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
-                    advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}; then CombinedChannels= in a .link file",
+                    advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}; then CombinedChannels= in a .link "
+                    "file",
                     intent=not is_behind,
                 )
             )

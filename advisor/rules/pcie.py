@@ -99,7 +99,7 @@ def _is_starved(link: Link) -> bool:
 
 
 def _is_make_believe(link: Link) -> bool:
-    """Whether even the device's own maximum could not carry its link: ports inside a chipset tell such (Intel X722)."""
+    """Whether even the device's own maximum could not carry its link: ports inside a chipset report such a link (Intel X722)."""
     pcie = link.pcie
     if pcie is None or not pcie.speed_max_gts or not pcie.width_max or not link.speed_mbps:
         return False
@@ -125,8 +125,8 @@ def below_link_speed(facts: Facts, workload: Workload | None) -> Iterator[Findin
             limiting = link.pcie.limiting if link.pcie else None
             yield below_link_speed.found(
                 title=f"PCIe carries less than link {link.name} is fast",
-                why=f"{link.name} runs at {link.speed_mbps:,} Mbit/s, and PCIe carries {bandwidth:,} Mbit/s at its narrowest"
-                + (f", the bridge {limiting}." if limiting else ", the device's own slot."),
+                why=f"{link.name} runs at {link.speed_mbps:,} Mbit/s, and PCIe carries {bandwidth:,} Mbit/s at its "
+                "narrowest" + (f", the bridge {limiting}." if limiting else ", the device's own slot."),
                 evidence={
                     "links": (link.name,),
                     "speed_mbps": link.speed_mbps,

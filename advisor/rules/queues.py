@@ -190,7 +190,7 @@ def _asked(facts: Facts) -> Iterator[tuple[SiteSetting, Disk, int, int]]:
     what="nr_requests in udev rules against its live value, for disks whose scheduler is none.",
     why="With a scheduler nr_requests is how many requests may wait to be sorted; without one it is the device's own "
     "tags.",
-    helps_when="Somebody believes that the line is in force.",
+    helps_when="The line is believed to be active.",
     hurts_when="The rule also sets a scheduler and has not run since: then udevadm trigger is what is missing.",
     sources=(sources.BLOCK_SYSFS, sources.PRACTICE),
 )

@@ -27,7 +27,7 @@ _SHOWN = 12
 
 def _reading(facts: Facts) -> Iterator[tuple[str, int, int]]:
     """Devices that file systems lie on, with their read-ahead and what streams want of it, in KiB."""
-    # Of EBS volumes ebs.stream-read-ahead tells: Amazon wants the default but for st1 and sc1.
+    # ebs.stream-read-ahead reports EBS volumes: Amazon wants the default except for st1 and sc1.
     volumes = ebs_disks(facts)
     for array in facts.arrays:
         now = count(array.queue.get("read_ahead_kb"))

@@ -32,7 +32,7 @@ TRANSPORT_GAINS: Final = (
 
 def crosses_network(facts: Facts, workload: Workload | None) -> bool | None:
     """Whether the data of the declared work crosses the network: what is declared decides, else the storage that is
-    seen. None where neither tells it."""
+    seen. None where neither shows it."""
     if workload is None:
         return None
     if workload.is_replicated or workload.transport is not None:

@@ -60,8 +60,8 @@ def mtu_probing(facts: Facts, workload: Workload | None) -> Finding | None:
     if not found or reason is None:
         return None
     return mtu_probing.found(
-        why=f"The default route leaves by a link with jumbo frames, and {reason}. Where a firewall on the way swallows "
-        "the messages of path MTU discovery, a connection stands still at its first large packet.",
+        why=f"The default route leaves by a link with jumbo frames, and {reason}. Where a firewall on the path drops "
+        "the messages of path MTU discovery, a connection hangs at its first large packet.",
         evidence={"links": found, "net.ipv4.tcp_mtu_probing": 0},
         advice="sysctl -w net.ipv4.tcp_mtu_probing=1; then the same in /etc/sysctl.d",
         intent=True,
@@ -162,8 +162,8 @@ def below_ipv6(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     return tuple(
         below_ipv6.found(
             title=f"Link {link.name} has an MTU of {link.mtu}, at which there is no IPv6",
-            why="The kernel took its IPv6 addresses away when the MTU fell below 1280, and does not put those back "
-            "that were set by hand.",
+            why="The kernel removed its IPv6 addresses when the MTU fell below 1280, and does not restore those that "
+            "were set by hand.",
             evidence={"links": (link.name,), "mtu": link.mtu, "addresses": link.addresses},
             advice=f"ip link set dev {shlex.quote(link.name)} mtu {ETHERNET_MTU}; then set the IPv6 addresses again",
         )
@@ -204,8 +204,8 @@ def _fq_on_links(facts: Facts) -> str:
     return (
         "then the same in /etc/sysctl.d, which counts for qdiscs made from then on. Links that are up keep what they "
         f"have until each is given fq; {replace or 'tc qdisc replace dev IFACE root fq; '}the tunable link:IFACE:qdisc "
-        "does the same and can be taken back. Check with tc qdisc show. Or cubic, the default, where the network loses "
-        "nothing"
+        "does the same and can be rolled back. Check with tc qdisc show. Or cubic, the default, where the network "
+        "loses nothing"
     )
 
 

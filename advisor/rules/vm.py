@@ -63,7 +63,7 @@ def _dirty_limit_bytes(facts: Facts) -> int | None:
     severity="advice",
     title="More may be dirty than disks write in a short time",
     what="What vm.dirty_ratio means in bytes on this host, for a declared workload that writes; above 4 GiB.",
-    why="A share of a large memory is a long queue: when it is full it is written in one go, writers stand still and a "
+    why="A share of a large memory is a long queue: when it is full it is written in one go, writers are blocked and a "
     "power cut loses it.",
     helps_when="Much memory, and disks that write less than about 1 GB/s.",
     hurts_when="Bursts that would have fit into memory now wait for the disks. Writing the bytes sets the ratios to 0: "
@@ -73,7 +73,7 @@ def _dirty_limit_bytes(facts: Facts) -> int | None:
 )
 def dirty_large(facts: Facts, workload: Workload | None) -> Finding | None:
     limit = _dirty_limit_bytes(facts)
-    # Of hosts with IRIS or BeeGFS the rules about those tell, with what their vendors say.
+    # Hosts with IRIS or BeeGFS have rules of their own, with their vendors' values.
     by_ratio = bool(number(facts, "vm.dirty_ratio")) and not facts.iris and facts.beegfs is None
     if workload is None or not workload.is_write_heavy or limit is None or limit <= _LARGE_DIRTY_BYTES or not by_ratio:
         return None
@@ -205,7 +205,7 @@ def _unused_bytes(pool: HugePagePool) -> int:
 def huge_pages_unused(facts: Facts, workload: Workload | None) -> Finding | None:
     pools = tuple(pool for pool in facts.memory.hugepages if _unused_bytes(pool))
     size, memory = sum(map(_unused_bytes, pools)), facts.memory.total_bytes
-    # Whose pages they are is known where IRIS is there, and a rule of its own tells.
+    # Where IRIS is installed, the owner of the pages is known: a rule about IRIS reports them.
     if not memory or size < _UNUSED_SHARE * memory or facts.iris:
         return None
     return huge_pages_unused.found(

@@ -50,8 +50,8 @@ def without_log(facts: Facts, workload: Workload | None) -> Finding | None:
         return None
     group, name = _group_and_name(found[0])
     return without_log.found(
-        why="After a crash nothing tells which regions of the plexes differ: all of the volume is copied from one plex "
-        "to the others, and the disks, or the links to another node's, are busy with it meanwhile.",
+        why="After a crash no record shows which regions of the plexes differ: all of the volume is copied from one "
+        "plex to the others, and the disks, or the links to another node's, are busy with it meanwhile.",
         evidence={
             "arrays": tuple(array.name for array in found),
             "detail": tuple(f"{array.name}: {array.detail.get('plexes', '')}" for array in found),

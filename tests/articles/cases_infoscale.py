@@ -62,14 +62,14 @@ _CONFIGURATIONS: Final = (
         "S001: they differ in the distance of the nodes alone",
         _ZONES,
         found("infoscale.configuration"),
-        ("cannot be told (fss-udp, fss-zones)", "advisor probe"),
+        ("is not certain (fss-udp, fss-zones)", "advisor probe"),
     ),
     Case(
         "configuration 4 without root",
         "S001: shared or mirrored is what vxdisk list says",
         node(listed=None),
         found("infoscale.configuration"),
-        ("cannot be told", "vxdisk -o alldgs list"),
+        ("is not certain", "vxdisk -o alldgs list"),
     ),
     Case(
         "what mirroring costs",

@@ -86,7 +86,7 @@ FIRES: tuple[tuple[str, str | None, dict[str, Any], str, str], ...] = (
     ("iris.transparent-huge-pages", None, {"memory": memory(thp_enabled="always")}, "info", "always on"),
     ("iris.cache-share", None, {"iris": given({"globals_mb": (0, 0, 70_000)})}, "warning", "larger than the memory"),
     ("iris.cache-share", None, {"iris": given({"globals_mb": (0, 0, 56_000)})}, "advice", "leaves little"),
-    ("iris.cache-share", None, {"iris": given({"globals_mb": (0, 0, 0)})}, "info", "left to IRIS"),
+    ("iris.cache-share", None, {"iris": given({"globals_mb": (0, 0, 0)})}, "info", "IRIS chooses it"),
     ("iris.cache-share", None, {"iris": given({"globals_mb": (0, 0, 20_000)})}, "info", "31% of the memory"),
     ("iris.cache-share", None, {"memory": memory(total_bytes=63 * GIB)}, "info", "70% of the memory"),
     ("iris.journal-shared", None, {"iris": given(places=TOGETHER)}, "advice", "with databases"),
