@@ -54,21 +54,6 @@ def _words(place: IrisPlace) -> str:
     return f"{what}: {place.directory} on {place.mountpoint} ({where})"
 
 
-def _journal_shared(one: Iris) -> Iterator[Finding]:
-    for journal in _of(one, "journal"):
-        databases, wij = _meets(journal, _of(one, "database")), _meets(journal, _of(one, "wij"))
-        if databases or wij:
-            yield journal_shared.found(
-                severity="advice" if databases else "info",
-                title=f"The journal of {label(one)} shares its volume with {'databases' if databases else 'the WIJ'}",
-                why="Each commit waits for the journal, and the journal then waits behind the bursts of the write "
-                "daemons. When the volume is lost, so is what the databases would be recovered from.",
-                evidence={"instance": label(one), "detail": tuple(map(_words, (journal, *databases, *wij)))},
-                advice="give the journal a volume of its own ([Journal] CurrentDirectory in the cpf); the article took "
-                "a gp3 volume as it comes, with 3,000 IOPS and 125 MiB/s",
-            )
-
-
 @rule(
     id="iris.journal-shared",
     severity="advice",
@@ -79,20 +64,21 @@ def _journal_shared(one: Iris) -> Iterator[Finding]:
     hurts_when="One more volume is to be paid for and watched. An instance for development needs none.",
     sources=(sources.IRIS_GP3, sources.IRIS_JOURNAL),
 )
-def journal_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(finding for one in facts.iris for finding in _journal_shared(one))
-
-
-def _alternate_shared(one: Iris) -> Iterator[Finding]:
-    for second in _of(one, "alternate-journal"):
-        first = _meets(second, _of(one, "journal"))
-        if first:
-            yield alternate_shared.found(
-                why="IRIS goes over to the second directory when it cannot write to the first: on the same volume it "
-                "cannot write there either.",
-                evidence={"instance": label(one), "detail": tuple(map(_words, (*first, second)))},
-                advice="put AlternateDirectory on another volume",
-            )
+def journal_shared(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+    for one in facts.iris:
+        for journal in _of(one, "journal"):
+            databases, wij = _meets(journal, _of(one, "database")), _meets(journal, _of(one, "wij"))
+            if databases or wij:
+                yield journal_shared.found(
+                    severity="advice" if databases else "info",
+                    title=f"The journal of {label(one)} shares its volume with "
+                    f"{'databases' if databases else 'the WIJ'}",
+                    why="Each commit waits for the journal, and the journal then waits behind the bursts of the write "
+                    "daemons. When the volume is lost, so is what the databases would be recovered from.",
+                    evidence={"instance": label(one), "detail": tuple(map(_words, (journal, *databases, *wij)))},
+                    advice="give the journal a volume of its own ([Journal] CurrentDirectory in the cpf); the article "
+                    "took a gp3 volume as it comes, with 3,000 IOPS and 125 MiB/s",
+                )
 
 
 @rule(
@@ -105,25 +91,17 @@ def _alternate_shared(one: Iris) -> Iterator[Finding]:
     hurts_when="A second volume is to be paid for.",
     sources=(sources.IRIS_JOURNAL,),
 )
-def alternate_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(finding for one in facts.iris for finding in _alternate_shared(one))
-
-
-def _wij_shared(one: Iris, *, wanted: bool) -> Iterator[Finding]:
-    for wij in _of(one, "wij"):
-        databases = _meets(wij, _of(one, "database"))
-        if databases:
-            yield wij_shared.found(
-                severity="advice" if wanted else "info",
-                title=f"The WIJ of {label(one)} lies with its databases",
-                why="In each cycle the write daemons send large writes to the WIJ, then random ones to the databases: "
-                "reads of the databases wait behind both."
-                + (" The declared workload writes at least half of the time." if wanted else "")
-                + (f" {_MIRROR_QUOTA}" if one.mirror else ""),
-                evidence={"instance": label(one), "detail": tuple(map(_words, (wij, *databases)))},
-                advice="set wijdir in the cpf to a volume of its own",
-                intent=not wanted,
-            )
+def alternate_shared(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+    for one in facts.iris:
+        for second in _of(one, "alternate-journal"):
+            first = _meets(second, _of(one, "journal"))
+            if first:
+                yield alternate_shared.found(
+                    why="IRIS goes over to the second directory when it cannot write to the first: on the same volume "
+                    "it cannot write there either.",
+                    evidence={"instance": label(one), "detail": tuple(map(_words, (*first, second)))},
+                    advice="put AlternateDirectory on another volume",
+                )
 
 
 _MIRROR_QUOTA = (
@@ -142,26 +120,23 @@ _MIRROR_QUOTA = (
     hurts_when="It costs a volume; the article's mirror kept both on one io2 volume because of the account's quota.",
     sources=(sources.IRIS_GP3,),
 )
-def wij_shared(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def wij_shared(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     wanted = workload is not None and _many_random_writes(workload)
-    return tuple(finding for one in facts.iris for finding in _wij_shared(one, wanted=wanted))
-
-
-def _parts_apart(one: Iris) -> Iterator[Finding]:
-    parts = tuple(place for role in ("database", "wij", "journal") for place in _of(one, role) if place.disks)
-    volumes = tuple(dict.fromkeys(place.mountpoint for place in parts))
-    if not any(set(first.disks).isdisjoint(second.disks) for first in parts for second in parts):
-        return
-    targets = "; ".join(f"--target {shlex.quote(place)}" for place in volumes if place)
-    yield parts_apart.found(
-        title=f"The databases, WIJ and journal of {label(one)} lie on {len(volumes)} volumes",
-        why="A cycle of the write daemons fills the volume of the WIJ with large writes, then that of the databases "
-        "with small ones; each commit waits for that of the journal. A measurement in one directory is of one of them.",
-        evidence={"instance": label(one), "detail": tuple(map(_words, parts))},
-        advice=f"measure each part where it lies, longer than AWS takes to throttle (--seconds 60): {targets}; advisor "
-        "limits --volumes FILE names what each volume carries",
-        intent=True,
-    )
+    for one in facts.iris:
+        for wij in _of(one, "wij"):
+            databases = _meets(wij, _of(one, "database"))
+            if databases:
+                yield wij_shared.found(
+                    severity="advice" if wanted else "info",
+                    title=f"The WIJ of {label(one)} lies with its databases",
+                    why="In each cycle the write daemons send large writes to the WIJ, then random ones to the "
+                    "databases: reads of the databases wait behind both."
+                    + (" The declared workload writes at least half of the time." if wanted else "")
+                    + (f" {_MIRROR_QUOTA}" if one.mirror else ""),
+                    evidence={"instance": label(one), "detail": tuple(map(_words, (wij, *databases)))},
+                    advice="set wijdir in the cpf to a volume of its own",
+                    intent=not wanted,
+                )
 
 
 @rule(
@@ -175,8 +150,23 @@ def _parts_apart(one: Iris) -> Iterator[Finding]:
     hurts_when="Nothing is wrong with it; each volume is paid for and watched.",
     sources=(sources.IRIS_GP3,),
 )
-def parts_apart(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(finding for one in facts.iris for finding in _parts_apart(one))
+def parts_apart(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+    for one in facts.iris:
+        parts = tuple(place for role in ("database", "wij", "journal") for place in _of(one, role) if place.disks)
+        volumes = tuple(dict.fromkeys(place.mountpoint for place in parts))
+        if not any(set(first.disks).isdisjoint(second.disks) for first in parts for second in parts):
+            continue
+        targets = "; ".join(f"--target {shlex.quote(place)}" for place in volumes if place)
+        yield parts_apart.found(
+            title=f"The databases, WIJ and journal of {label(one)} lie on {len(volumes)} volumes",
+            why="A cycle of the write daemons fills the volume of the WIJ with large writes, then that of the "
+            "databases with small ones; each commit waits for that of the journal. A measurement in one directory is "
+            "of one of them.",
+            evidence={"instance": label(one), "detail": tuple(map(_words, parts))},
+            advice=f"measure each part where it lies, longer than AWS takes to throttle (--seconds 60): {targets}; "
+            "advisor limits --volumes FILE names what each volume carries",
+            intent=True,
+        )
 
 
 @rule(
@@ -278,24 +268,6 @@ def _many_random_writes(workload: Workload) -> bool:
     return workload.is_write_heavy and not workload.is_sequential
 
 
-def _write_daemons(facts: Facts, one: Iris, settings: Cpf, workload: Workload | None) -> Iterator[Finding]:
-    below = tuple(_below_article(settings))
-    if not below:
-        return
-    volumes, slow = write_volumes(facts, one)
-    wanted = workload is not None and not slow
-    yield write_daemons.found(
-        severity="advice" if wanted else "info",
-        why="The article's tests of high write rates ran with Asyncwij=16 (8 by itself), wdparm=16,32,512,128 (16 "
-        "write daemons, 8 by itself; a device table of 32; at most 512 writes in flight, 128 for each daemon) and "
-        "wduseasyncio=1. " + _volume_words(volumes, slow, workload),
-        evidence={"instance": label(one), "cpf": one.cpf, "detail": below, "disks": volumes},
-        advice=plan(WRITE_DAEMONS_PROFILE, cpfs=(one.cpf,)),
-        profile=WRITE_DAEMONS_PROFILE,
-        intent=not wanted,
-    )
-
-
 def write_volumes(facts: Facts, one: Iris) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The disks below the databases and the WIJ, and those of them that rotate, where more writes only queue."""
     places = (*_of(one, "database"), *_of(one, "wij"))
@@ -337,15 +309,25 @@ def _below_article(settings: Cpf) -> Iterator[str]:
     "reference does not describe these parameters: ask its support first.",
     sources=(sources.IRIS_GP3,),
 )
-def write_daemons(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def write_daemons(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     if workload is not None and not _many_random_writes(workload):
-        return ()
-    return tuple(
-        finding
-        for one in facts.iris
-        if one.settings is not None
-        for finding in _write_daemons(facts, one, one.settings, workload)
-    )
+        return
+    for one in facts.iris:
+        below = () if one.settings is None else tuple(_below_article(one.settings))
+        if not below:
+            continue
+        volumes, slow = write_volumes(facts, one)
+        wanted = workload is not None and not slow
+        yield write_daemons.found(
+            severity="advice" if wanted else "info",
+            why="The article's tests of high write rates ran with Asyncwij=16 (8 by itself), wdparm=16,32,512,128 (16 "
+            "write daemons, 8 by itself; a device table of 32; at most 512 writes in flight, 128 for each daemon) and "
+            "wduseasyncio=1. " + _volume_words(volumes, slow, workload),
+            evidence={"instance": label(one), "cpf": one.cpf, "detail": below, "disks": volumes},
+            advice=plan(WRITE_DAEMONS_PROFILE, cpfs=(one.cpf,)),
+            profile=WRITE_DAEMONS_PROFILE,
+            intent=not wanted,
+        )
 
 
 @rule(

@@ -99,7 +99,7 @@ def _is_starved(link: Link) -> bool:
 
 
 def _is_make_believe(link: Link) -> bool:
-    """Whether even the device's own maximum could not carry its link: ports inside a chipset report such a link (Intel X722)."""
+    """Whether even the device's own maximum is below its link: ports inside a chipset report that (Intel X722)."""
     pcie = link.pcie
     if pcie is None or not pcie.speed_max_gts or not pcie.width_max or not link.speed_mbps:
         return False
