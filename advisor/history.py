@@ -10,7 +10,7 @@ import msgspec
 from advisor.coexistence import OtherWriter, writers_beside
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
-from advisor.journal import Damaged, Record, Store, one_of
+from advisor.journal import Damaged, Record, Store, bottom_of, one_of
 from advisor.signals import interruptible
 from advisor.transaction import Drift, Outcome, confirm, finish_switches, recover, roll_back, verify
 
@@ -93,10 +93,13 @@ def rollback_transactions(
     # One whose journal is damaged is put back by its script alone: only those beside it can be asked for.
     if not identity and not (kept.records() if everything else kept.readable() or kept.records()):
         raise RefusedError("there is no transaction to put back", hint="advisor status lists what there is")
-    with kept.lock(), interruptible():
+    with kept.lock(may_be_read_only=True), interruptible():
         done = list(recover(host, kept, warn))
+        bottom = bottom_of(kept.readable()) if everything else None
         for record in _chosen(kept, identity, everything=everything, force=force, has_recovered=bool(done)):
-            done.append((record, roll_back(host, record, kept, force=force, warn=warn)))
+            before = {one.id for one, _ in done}
+            outcomes = roll_back(host, record, kept, force=force, warn=warn, unrecorded=before, bottom=bottom)
+            done.append((record, outcomes))
         return tuple(done)
 
 

@@ -14,7 +14,7 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from shutil import rmtree
@@ -26,7 +26,7 @@ from advisor.errors import BusyError, InvalidInputError, PermissionDeniedError, 
 from advisor.host.own import check_own_directory, make_own_directory, open_own_file, read_own_file
 from advisor.host.putfile import put_file, sync_directory
 from advisor.planning.records import Plan
-from advisor.reserve import needed_bytes, release, reserve, with_reserve
+from advisor.reserve import ignore_errors, is_read_only, needed_bytes, release, reserve, with_reserve
 from advisor.watchdog import Outcome as Watched
 from advisor.watchdog import Standing, Watchdog, boot_units, lives
 
@@ -302,6 +302,22 @@ def first_seen(records: Iterable[Record]) -> dict[str, str]:
     return seen
 
 
+class Bottom(msgspec.Struct, frozen=True):
+    """What was there before all active transactions: values by tunable, contents by path (None: no file)."""
+
+    values: Mapping[str, str]
+    files: Mapping[str, bytes | None]
+
+
+def bottom_of(records: Sequence[Record]) -> Bottom:
+    files: dict[str, bytes | None] = {}
+    for record in records:
+        if record.is_in_force:
+            for file in record.plan.files:
+                files.setdefault(file.path, file.before)
+    return Bottom(first_seen(records), files)
+
+
 def one_of(records: Iterable[Record], identity: str, damaged: Iterable[Damaged] = ()) -> Record:
     """A transaction by its id, where leading zeros may be left out, or by a profile that one alone has in force. Raises
     UsageError, InvalidInputError where it is a damaged one."""
@@ -452,18 +468,28 @@ def damaged_above(record: Record, damaged: Iterable[Damaged]) -> tuple[Damaged, 
 class Journal:
     """One transaction's journal, open for appending."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, may_fail: bool = False) -> None:
+        """Raises OSError where it cannot be written; with ``may_fail``, `write` does so instead."""
         self.id = directory.name
         self.directory = directory
         self.is_begun = False
         """An entry was written since it was opened."""
         self.is_ended = False
         """The last of them says that the transaction is rolled back."""
-        self._fd = open_own_file(str(directory / "journal"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        sync_directory(str(directory))
+        self._unwritable: OSError | None = None
+        self._fd = -1
+        try:
+            self._fd = open_own_file(str(directory / "journal"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            sync_directory(str(directory))
+        except OSError as error:
+            if not may_fail:
+                raise
+            self._unwritable = error
 
     def write(self, entry: Entry) -> None:
         """Append and fsync; returns when the entry is on disk. Raises OSError, and leaves no part of it then."""
+        if self._unwritable is not None:
+            raise self._unwritable
         line = encode_entry(entry)
         with_reserve(self.directory, lambda: self._append(line))
         self.is_begun, self.is_ended = True, isinstance(entry, Undone)
@@ -488,7 +514,10 @@ class Journal:
 
     def close(self) -> None:
         """Note what it holds, and close it."""
-        os.close(self._fd)
+        if self._fd >= 0:
+            os.close(self._fd)
+        if self._unwritable is not None:
+            return
         # A full disk: the earlier note, which is of less, still holds.
         with contextlib.suppress(OSError, RefusedError):
             data = read_own_file(str(self.directory / "journal"), limit=MAX_JOURNAL_BYTES)
@@ -514,13 +543,19 @@ class Store:
         return self.directory / "transactions"
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the store. Raises BusyError naming the holder, PermissionDeniedError or RefusedError if it cannot be."""
+    def lock(self, *, may_be_read_only: bool = False) -> Iterator[None]:
+        """Hold the store. Raises BusyError naming the holder, PermissionDeniedError or RefusedError if it cannot be.
+
+        ``may_be_read_only`` is for what only restores: it holds a store that it cannot write to as well.
+        """
         self._make_directories()
+        path, flags = self.directory / "lock", os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            fd = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
         except OSError as error:
-            raise self._unwritable(error) from error
+            if not may_be_read_only or not is_read_only(error):
+                raise self._unwritable(error) from error
+            fd = os.open(path if os.path.lexists(path) else self.directory, os.O_RDONLY | flags)
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -629,18 +664,25 @@ class Store:
                 open_ones.add(record.id)
                 continue
             if watchdog.has_files:
-                watchdog.close()
+                ignore_errors(watchdog.close)
             if record.state == "rolled-back":
                 release(watchdog.directory)
         if is_live:
             for identity in boot_units(self._unit("")):
                 if identity not in open_ones:
-                    self.watchdog(identity).remove_boot_unit()
+                    ignore_errors(self.watchdog(identity).remove_boot_unit)
 
-    def reopen(self, identity: str) -> Journal:
-        """The journal to go on with. A last line that a power cut tore goes first: an entry behind it would join it."""
-        _mend_end(self._transactions / identity / "journal")
-        return Journal(self._transactions / identity)
+    def reopen(self, identity: str, *, may_fail: bool = False) -> Journal:
+        """The journal to go on with. A last line that a power cut tore goes first: an entry behind it would join it.
+
+        Raises OSError where it cannot be written; with ``may_fail``, writing an entry does so instead.
+        """
+        try:
+            _mend_end(self._transactions / identity / "journal")
+        except OSError:
+            if not may_fail:
+                raise
+        return Journal(self._transactions / identity, may_fail=may_fail)
 
     def write_script(self, identity: str, script: bytes) -> None:
         """Replace a transaction's rollback script. Raises OSError."""

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 NAME: Final = "reserve"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_READ_ONLY: Final = (errno.EROFS, errno.EPERM, errno.EACCES)
+"""A read-only file system; for root also an immutable file, or one on NFS that maps root to nobody."""
 _BLOCK_BYTES: Final = 4096
 _SMALL_FILES: Final = 16
 """State files, directory blocks and inodes: one block each."""
@@ -56,6 +58,10 @@ def release(directory: Path) -> bool:
 
 def is_full(error: OSError) -> bool:
     return error.errno in _FULL
+
+
+def is_read_only(error: OSError) -> bool:
+    return error.errno in _READ_ONLY
 
 
 def with_reserve(directory: Path, write: Callable[[], T]) -> T:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
@@ -24,6 +25,7 @@ from advisor.journal import (
     BY_SCRIPT,
     Applied,
     Awaiting,
+    Bottom,
     Confirmed,
     Damaged,
     Doing,
@@ -113,6 +115,8 @@ def apply_plan(
 _LINK_STEP_SECONDS: Final = (10.0, 60.0)
 _GATE_SECONDS: Final = 45.0
 """For links to come up and everybody to answer again (`advisor.reach.await_gate`), with a margin."""
+_TRIAL_SECONDS: Final = 60.0
+"""For one step of a trial, and for the time that its process may be stopped between two."""
 _STEP_SECONDS: Final = 300.0
 """For one step of a plan that puts no link at risk: a command has 60 s, and a file may lie on NFS."""
 
@@ -163,6 +167,11 @@ def confirm(host: Host, record: Record, store: Store, *, same_session: bool = Fa
             hint=f"log in anew and run: advisor confirm {record.id} (or add --same-session)",
         )
     watchdog = store.watchdog(record.id)
+    if record.seconds_left == 0 and watchdog.place is None:
+        # Its watchdog has restored the values and could not record it.
+        raise RefusedError(
+            f"too late: the time to confirm transaction {record.id} is over", hint=f"advisor rollback {record.id}"
+        )
     with store.reopen(record.id) as journal:
         journal.write(Confirmed(time.time()))
         if not watchdog.keep():
@@ -236,12 +245,58 @@ class _Place:
         self.announced.add(what)
 
 
+class _Pace:
+    """Keeps the watchdog's limit ahead while a trial runs, between its steps: a measurement may take minutes, but a
+    process that is stopped, or blocked in a step, does not come to it."""
+
+    def __init__(self, watchdog: Watchdog | None) -> None:
+        self._watchdog = watchdog
+        self._step = threading.Lock()
+        self._is_over = threading.Event()
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Raises TakenOverError before and after the block, where the transaction is no longer this process's."""
+        with self._step:
+            self._check()
+            yield
+            self._check()
+
+    def _check(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.check()
+
+    @contextlib.contextmanager
+    def kept(self, hung_after: float) -> Iterator[None]:
+        """For the time of the block, where a watchdog runs."""
+        if self._watchdog is None:
+            yield
+            return
+        thread = threading.Thread(target=self._keep, args=(hung_after / 8,), name="advisor-pace", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            thread.join()
+
+    def _keep(self, seconds: float) -> None:
+        while not self._is_over.wait(seconds):
+            with self._step:
+                try:
+                    self._check()
+                except TakenOverError:
+                    # The next step says so.
+                    return
+
+
 class Trial:
     """A plan whose live values go in and out of force, again and again, as a measurement asks. Persists nothing."""
 
-    def __init__(self, host: Host, plan: Plan) -> None:
+    def __init__(self, host: Host, plan: Plan, watchdog: Watchdog | None = None) -> None:
         self._host = host
         self._plan = plan
+        self._pace = _Pace(watchdog)
         self.pending: str | None = None
         """What was being set when it failed: its live value is ours, whatever it reads."""
 
@@ -250,45 +305,56 @@ class Trial:
         """What the trial switches."""
         return self._plan.changes
 
+    def paced(self, hung_after: float) -> contextlib.AbstractContextManager[None]:
+        """The watchdog knows that this process gets on, for the time of the block."""
+        return self._pace.kept(hung_after)
+
     def put_in(self, tunables: Collection[str] | None = None) -> None:
         """Every value after, or those of ``tunables`` alone, read back. Raises CommandError."""
         for change in self._plan.changes:
             if tunables is not None and change.tunable not in tunables:
                 continue
-            self.pending = change.tunable
-            kept = None if observe(self._host, change.probe) == change.after else _set(self._host, change)
-            if kept is None:
-                _read_back(self._host, change)
+            with self._pace.step():
+                self.pending = change.tunable
+                kept = None if observe(self._host, change.probe) == change.after else _set(self._host, change)
+                if kept is None:
+                    _read_back(self._host, change)
             self.pending = None
 
     def take_out(self) -> None:
         """Every value before, read back. Raises CommandError."""
         for change in reversed(self._plan.changes):
-            outcome = _restore_value(self._host, change, force=change.tunable == self.pending)
+            with self._pace.step():
+                outcome = _restore_value(self._host, change, force=change.tunable == self.pending)
             if not outcome.is_back:
                 raise CommandError(f"{outcome.what}: {outcome.detail}", hint=outcome.by_hand)
 
 
 @contextlib.contextmanager
-def trial(host: Host, plan: Plan, store: Store) -> Iterator[Trial]:
+def trial(host: Host, plan: Plan, store: Store, *, hung_after: float = _TRIAL_SECONDS) -> Iterator[Trial]:
     """A trial of a plan's live values under the journal; the caller holds ``store.lock()``.
+
+    A process that is stopped, or blocked in a step, for ``hung_after`` seconds counts as hung.
 
     However the block ends, every value is put back and read back; after a kill or a power cut the next run does it, or
     the rollback script. Raises RefusedError before anything is changed, NotRestoredError where something is not back.
     """
     _preflight(host, plan)
-    # A measurement may take minutes between two steps: only a process that ended counts as gone.
-    with _begin(host, plan, store, None) as (journal, watchdog):
+    with _begin(host, plan, store, hung_after) as (journal, watchdog):
         for change in plan.changes:
             # From here on any of them may be in force, and is ours to put back.
             journal.write(Doing(change.tunable))
-        running = Trial(host, plan)
+        running = Trial(host, plan, watchdog if host.is_live else None)
         try:
-            yield running
+            with running.paced(hung_after):
+                yield running
         finally:
             if not watchdog.claim():
                 raise _taken_over(host, plan, watchdog, running.pending)
-            outcomes = _restore(host, plan, journal, why="trial", force_one=running.pending)
+            try:
+                outcomes = _restore(host, plan, journal, why="trial", force_one=running.pending, check=watchdog.check)
+            except TakenOverError as error:
+                raise _taken_over(host, plan, watchdog, running.pending) from error
             _close(journal, watchdog, outcomes)
     lost = tuple(one for one in outcomes if not one.is_back)
     if lost:
@@ -529,22 +595,32 @@ def _close(journal: Journal, watchdog: Watchdog, outcomes: Iterable[Outcome]) ->
 
 
 def roll_back(
-    host: Host, record: Record, store: Store, *, force: bool = False, warn: Progress = lambda _: None
+    host: Host,
+    record: Record,
+    store: Store,
+    *,
+    force: bool = False,
+    warn: Progress = lambda _: None,
+    unrecorded: Collection[str] = (),
+    bottom: Bottom | None = None,
 ) -> tuple[Outcome, ...]:
     """Put a transaction back, or take it out from under later ones; the caller holds ``store.lock()``.
 
-    What a later transaction in force holds stays as it is, and goes back with that one. Where the disk is full, values
-    and files are restored all the same, and ``warn`` is given what could not be written. Raises RefusedError where a
+    What a later transaction in force holds stays as it is, and goes back with that one. Where the disk is full or
+    read-only, values and files are restored all the same, and ``warn`` is given what could not be written.
+    ``unrecorded`` are transactions that were rolled back before without a record of it. Where all are rolled back,
+    ``bottom`` is where that ends: what reads so already was not modified externally. Raises RefusedError where a
     later one still waits for confirmation, its journal is damaged, or cannot be written; RestoredError or
     NotRestoredError where the watchdog took over because this process did not get on.
     """
-    records, damaged = store.survey()
+    surveyed, damaged = store.survey()
+    records = tuple(one for one in surveyed if one.id not in unrecorded)
     _refuse_under_damaged(record, damaged)
     taken = take_out(host, record, records, force=force)
     own = msgspec.structs.replace(record, plan=taken.remaining, bystanders_after=taken.beside.after)
     why = "interrupted" if record.is_unfinished else "asked for"
     watchdog = store.watchdog(record.id)
-    with store.reopen(record.id) as journal:
+    with store.reopen(record.id, may_fail=True) as journal:
         is_open = watchdog.standing().open is not None
         outcome = _claimed(watchdog, warn)
         if outcome is not None:
@@ -555,9 +631,9 @@ def roll_back(
                 _hand_over(store, own, journal, taken, why, record.fingerprint)
             except RefusedError:
                 if not is_open and not journal.is_begun:
-                    watchdog.close()
+                    ignore_errors(watchdog.close)
                 raise
-        if host.is_live:
+        if host.is_live and not watchdog.stands_down:
             _start_again(own.plan, watchdog, warn)
         try:
             outcomes = _restore(
@@ -569,6 +645,7 @@ def roll_back(
                 force_one=record.pending if record.is_unfinished else None,
                 bystanders_after=own.bystanders_after,
                 taken=taken,
+                bottom=bottom,
                 announced=None if record.was_applied else set(record.announced),
                 check=watchdog.check,
             )
@@ -576,7 +653,8 @@ def roll_back(
             raise _taken_over_while_undoing(host, own, journal, watchdog, taken) from error
         if not journal.is_ended:
             warn(
-                f"{journal.directory}: no room to record that {record.id} is rolled back: run it again with room there"
+                f"{journal.directory}: cannot be written: it is not recorded that {record.id} is rolled back; once it"
+                f" can be written, run: advisor rollback {record.id}"
             )
         _close(journal, watchdog, outcomes)
     _write_scripts(store, record)
@@ -594,6 +672,8 @@ def _claimed(watchdog: Watchdog, warn: Progress) -> Watched | None:
         return standing.outcome
     if standing.open is not None:
         if watchdog.claim():
+            if watchdog.stands_down:
+                warn(f"{watchdog.directory}: cannot be written: it is rolled back without a watchdog")
             return None
         outcome = watchdog.await_outcome()
         if outcome is not None:
@@ -668,7 +748,7 @@ def _hand_over(store: Store, own: Record, journal: Journal, taken: TakenOut, why
     except OSError as error:
         raise RefusedError(
             f"{store.directory}: the journal cannot be written: {error.strerror}",
-            hint=f"make room there, then: advisor rollback {own.id}",
+            hint=f"once it can be written: advisor rollback {own.id}; advisor rollback --all needs no journal",
         ) from error
 
 
@@ -721,7 +801,7 @@ def _take_down_note(host: Host, record: Record, store: Store) -> None:
     # One that waits is watched until its time is up; a watchdog that is at it already says itself what came of it.
     if watchdog.standing().open is not None and not watchdog.claim():
         return
-    with store.reopen(record.id) as journal:
+    with store.reopen(record.id, may_fail=True) as journal:
         if not ignore_errors(lambda: watchdog.open("taken")):
             return
         _note(journal, Undoing(record.ended or time.time(), BY_SCRIPT))
@@ -755,6 +835,7 @@ def _restore(
     force_one: str | None = None,
     bystanders_after: Mapping[str, str] | None = None,
     taken: TakenOut | None = None,
+    bottom: Bottom | None = None,
     announced: Collection[str] | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, ...]:
@@ -764,11 +845,15 @@ def _restore(
     Raises TakenOverError, as that does.
     """
     check()
+    ends = bottom or Bottom({}, {})
     _note(journal, Undoing(time.time(), why))
     outcomes: list[Outcome] = []
     for file in reversed(plan.files):
         check()
         is_begun = _is_begun(file.path, announced)
+        if file.before != (end := ends.files.get(file.path, file.before)) and _content(host, file.path) == end:
+            outcomes.append(Outcome(file.path, "already", "as before all transactions"))
+            continue
         outcomes.append(_restore_file(host, file, force=force or file.path == force_one, is_begun=is_begun))
     restored_files = {one.what for one in outcomes if one.state == "restored"}
     if restored_files:
@@ -784,6 +869,10 @@ def _restore(
     for change in reversed(plan.changes):
         check()
         is_begun = _is_begun(change.tunable, announced)
+        first = ends.values.get(change.tunable, change.before)
+        if first != change.before and observe(host, change.probe) == first:
+            outcomes.append(Outcome(change.tunable, "already", "as before all transactions"))
+            continue
         is_own = change.tunable == force_one or coupled.is_own(change, (one.what for one in outcomes))
         outcome = _restore_value(host, change, force=force or is_own, is_begun=is_begun)
         if outcome.state == "already" and not change.undo and change.persist in restored_files:

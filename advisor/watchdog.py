@@ -26,7 +26,7 @@ import msgspec
 
 from advisor.errors import CommandError, RefusedError
 from advisor.host.putfile import fixed_temporary, put_file, remove_temporary, sync_directory
-from advisor.reserve import ignore_errors, is_full, with_reserve
+from advisor.reserve import ignore_errors, is_full, is_read_only, with_reserve
 
 _UNIT_DIRECTORY: Final = "/etc/systemd/system"
 _BOOT_TARGET: Final = f"{_UNIT_DIRECTORY}/sysinit.target.wants"
@@ -167,6 +167,11 @@ class Watchdog:
         """Nothing of it could be written: `check` lets this process go on without a watchdog."""
         self._state = None
 
+    @property
+    def stands_down(self) -> bool:
+        """Whether this process works without a watchdog."""
+        return self._state is None
+
     def extend(self, more_seconds: float = 0.0) -> None:
         """Let the next step take that much longer. Raises OSError where even the reserved space is gone."""
         if self._step_seconds is None:
@@ -191,18 +196,28 @@ class Watchdog:
         return True
 
     def claim(self) -> bool:
-        """Take the putting back upon this process. False where the watchdog is at it or has done it."""
+        """Take the rollback upon this process. False where the watchdog is at it or has done it.
+
+        Where the directory has become read-only nobody can claim anything: this process goes on without a watchdog, and
+        the watchdog, which may act as well, restores the same values.
+        """
         ignore_errors(self._sign)
-        for name in ("pending", "taken"):
-            if self._take(name):
-                break
-        else:
-            if self._outcome() is not None or not self._is_abandoned() or not self._take("reverting"):
-                return False
+        try:
+            for name in ("pending", "taken"):
+                if self._take(name):
+                    break
+            else:
+                if self._outcome() is not None or not self._is_abandoned() or not self._take("reverting"):
+                    return False
+        except OSError as error:
+            if not is_read_only(error):
+                raise
+            self.stand_down()
+            return True
         self._state = "taken"
-        (self.directory / "deadline").unlink(missing_ok=True)
+        ignore_errors(lambda: (self.directory / "deadline").unlink(missing_ok=True))
         if self._step_seconds is None:
-            (self.directory / "limit").unlink(missing_ok=True)
+            ignore_errors(lambda: (self.directory / "limit").unlink(missing_ok=True))
         ignore_errors(self.extend)
         ignore_errors(lambda: sync_directory(str(self.directory)))
         return True

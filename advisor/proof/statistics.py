@@ -285,7 +285,7 @@ def rank_sum(first: Sequence[float], second: Sequence[float]) -> float:
     size, total = len(first), len(first) + len(second)
     if not first or not second:
         return 1.0
-    ranks = doubled_midranks([*first, *second])
+    ranks = doubled_midranks(levelled([*first, *second]))
     width = total + 1
     # without ties every doubled rank is even, and half the digits would be empty
     unit = math.gcd(*ranks)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import accumulate, combinations
 from statistics import NormalDist, fmean, stdev
 
-from advisor.proof.statistics import POWER, TOST_CONFIDENCE, Interval, median, rank_sum
+from advisor.proof.statistics import POWER, TOST_CONFIDENCE, Interval, levelled, median, rank_sum
 
 MINIMUM_RUNS = 6
 """With fewer runs not even the whole range holds the median with a probability of 95 %."""
@@ -90,6 +90,12 @@ def _critical(first: int, second: int, alpha: float) -> int:
     return sum(1 for count in _untied_cumulative(first, second) if 2 * count <= alpha * outcomes)
 
 
+def _levelled(first: Sequence[float], second: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+    """Both groups, with values that differ only by rounding made equal."""
+    both = levelled([*first, *second])
+    return both[: len(first)], both[len(first) :]
+
+
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
     """Exact two-sided Mann-Whitney p that two groups come from one distribution. An empty group: 1.
 
@@ -98,6 +104,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
     count = len(first) + len(second)
     if not first or not second:
         return 1.0
+    first, second = _levelled(first, second)
     if len({*first, *second}) < count:
         return rank_sum(first, second)
     above = sum(a > b for a in first for b in second)
@@ -120,6 +127,7 @@ def hodges_lehmann_shift(first: Sequence[float], second: Sequence[float], *confi
     values it is the range of the differences, and ``Interval.confidence`` says what that is worth. Raises ValueError
     where a group is empty.
     """
+    first, second = _levelled(first, second)
     differences = sorted(b - a for a in first for b in second)
     estimate = median(differences)
     return tuple(_interval(differences, estimate, len(first), len(second), 1 - wanted) for wanted in confidences)

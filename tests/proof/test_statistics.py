@@ -188,6 +188,14 @@ def test_rank_sum_equals_enumeration(first: list[float], second: list[float]) ->
     assert rank_sum(first, second) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("nudge", [1 + 2**-52, 1 - 2**-53])
+def test_rank_sum_takes_what_differs_in_the_last_bit_for_ties(nudge: float) -> None:
+    plain = [math.log(2), -math.log(2), math.log(3)] * 3
+    nudged = [one * nudge for one in plain]
+    assert rank_sum(plain, nudged) == rank_sum(plain, plain) == 1.0
+    assert rank_sum(plain[:4], nudged[2:]) == rank_sum(plain[:4], plain[2:])
+
+
 def test_rank_sum_equals_scipy_without_ties() -> None:
     source = random.Random(3)
     for _ in range(100):

@@ -198,3 +198,15 @@ def test_the_noise_floor_is_passed_by_one_pair_in_twenty() -> None:
 def test_no_noise_has_no_floor_and_five_runs_cannot_tell() -> None:
     assert noise_floor([1.0] * 8) == 0.0
     assert noise_floor([1.0, 2.0, 3.0, 4.0, 5.0]) is None
+
+
+@pytest.mark.parametrize("nudge", [1 + 2**-52, 1 - 2**-53])
+def test_what_differs_in_the_last_bit_is_a_tie(nudge: float) -> None:
+    plain = [math.log(400), math.log(500), math.log(600)] * 3
+    nudged = [one * nudge for one in plain]
+    assert nudged != plain
+    assert mann_whitney(plain, nudged) == 1.0
+    assert mann_whitney(plain[:5], nudged[4:]) == mann_whitney(plain[:5], plain[4:])
+    (shift,) = hodges_lehmann_shift(plain, nudged, 0.9)
+    assert shift.estimate == 0.0
+    assert not shift.excludes_zero

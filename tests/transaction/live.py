@@ -1,16 +1,18 @@
 """Plans, applies and puts back on the network namespace that it is started in; what tests run by ``ip netns exec``.
 
 usage: python -m tests.transaction.live STORE apply [--confirm SECONDS] [--fail-gate] TUNABLE=VALUE…
-       python -m tests.transaction.live STORE rollback
+       python -m tests.transaction.live STORE rollback|confirm
+       python -m tests.transaction.live STORE trial SECONDS TUNABLE=VALUE…
 """
 
 from __future__ import annotations
 
 import sys
+import time
 
 from advisor.errors import AdvisorError, CommandError
 from advisor.facts.whole import scan
-from advisor.history import rollback_transactions
+from advisor.history import confirm_transaction, rollback_transactions
 from advisor.host import live_host
 from advisor.journal import Store
 from advisor.planning.compute import make_plan
@@ -18,7 +20,7 @@ from advisor.planning.neighbours import read_neighbours
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, Target
 from advisor.signals import interruptible
-from advisor.transaction import apply_plan
+from advisor.transaction import apply_plan, trial
 
 
 def made_plan(pairs: list[tuple[str, str]]) -> Plan:
@@ -38,16 +40,32 @@ def refuse() -> None:
     raise CommandError("the gate says no")
 
 
+def warn(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
 def main(words: list[str]) -> None:
     store, verb, *rest = words
     kept = Store(store)
     if verb == "rollback":
-        for _, outcomes in rollback_transactions(live_host(), None, everything=False, force=False, store=kept):
+        for _, outcomes in rollback_transactions(
+            live_host(), None, everything=False, force=False, store=kept, warn=warn
+        ):
             for one in outcomes:
                 print(one.what, one.state, one.detail)
         return
+    if verb == "confirm":
+        confirm_transaction(live_host(), None, same_session=True, store=kept)
+        return
     window = float(rest[rest.index("--confirm") + 1]) if "--confirm" in rest else 0
     pairs = [(word.partition("=")[0], word.partition("=")[2]) for word in rest if "=" in word]
+    if verb == "trial":
+        with kept.lock(), trial(live_host(), made_plan(pairs), kept, hung_after=3) as running:
+            running.put_in()
+            print("on", flush=True)
+            time.sleep(float(rest[0]))
+            running.put_in()
+        return
     with kept.lock(), interruptible():
         gate = refuse if "--fail-gate" in rest else None
         apply_plan(live_host(), made_plan(pairs), kept, progress=print, gate=gate, confirm_within=window)

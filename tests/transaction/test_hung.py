@@ -51,6 +51,12 @@ class Client:
         assert self.process is not None
         return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether its watchdog has begun; the file is there before that."""
+        watching = self.space.store / "transactions/0001/watching"
+        return watching.is_file() and watching.read_text() != "0\n"
+
     def await_stop(self) -> bool:
         """Whether it stops; False where it ends first."""
         assert self.process is not None
@@ -123,7 +129,7 @@ def test_a_client_that_is_stopped_while_it_applies(tmp_path: Path, points: range
         stopped = stop_all(made, *APPLY)
         assert len(stopped) > 5 or len(stopped) == len(points)
         # Where nothing was begun and no watchdog runs yet, nothing is changed, and the client is the only one to act.
-        watched = [one for one in stopped if any(one.space.store.glob("transactions/0001/watch.sh"))]
+        watched = [one for one in stopped if one.is_watched]
         unwatched = [one for one in stopped if one not in watched]
         assert all(one.mtus() == OLD for one in unwatched)
         wait_for_watchdogs([one for one in watched if one.mtus() != OLD or one.is_open()])
@@ -145,8 +151,7 @@ def test_a_client_that_is_stopped_while_it_rolls_back(tmp_path: Path, points: ra
             assert one.mtus() == NEW
         stopped = stop_all(made, "rollback")
         assert len(stopped) > 3 or stopped
-        watched = [one for one in stopped if any(one.space.store.glob("transactions/0001/watching"))]
-        begun = [one for one in watched if (one.space.store / "transactions/0001/watching").read_text() != "0\n"]
+        begun = [one for one in stopped if one.is_watched]
         wait_for_watchdogs(begun)
         for one in begun:
             assert one.mtus() == OLD, one.number
@@ -160,3 +165,37 @@ def test_a_client_that_is_stopped_while_it_rolls_back(tmp_path: Path, points: ra
                 assert one.go_on()[0] in (0, 4), one.number
             assert one.mtus() == OLD
             assert one.records() == ["rolled-back"], one.number
+
+
+TRIAL = ("trial", "9", "link:d0:mtu=9000", "link:d1:mtu=9000")
+
+
+@pytest.mark.parametrize("points", [range(11, 24, 3), pytest.param(range(1, 40), marks=pytest.mark.thorough)], ids=len)
+def test_a_measurement_that_is_stopped_leaves_no_trial_values(tmp_path: Path, points: range) -> None:
+    with clients(tmp_path, points) as made:
+        stopped = stop_all(made, *TRIAL)
+        assert len(stopped) > 1
+        codes = set()
+        watched = [one for one in stopped if one.is_watched]
+        wait_for_watchdogs(watched)
+        for one in watched:
+            assert one.mtus() == OLD, one.number
+        for one in stopped:
+            code, said = one.go_on()
+            # 0 where it was at its end, with all restored.
+            assert code in (0, 4), (one.number, code, said)
+            assert one.mtus() == OLD, (one.number, code, said)
+            codes.add(code)
+            assert one.records() in (["rolled-back"], []), one.number
+        assert 4 in codes
+
+
+def test_a_measurement_without_a_step_for_longer_is_not_hung(tmp_path: Path) -> None:
+    with clients(tmp_path, range(9999, 10000)) as (one,):
+        one.start(*TRIAL)
+        until(lambda: one.mtus() == NEW)
+        time.sleep(7)
+        assert one.mtus() == NEW
+        assert one.go_on()[0] == 0
+        assert one.mtus() == OLD
+        assert one.records() == ["rolled-back"]
