@@ -425,8 +425,9 @@ class Watchdog:
 
     def _watching(self) -> int | None:
         """The number of the process that runs the script, if it does."""
-        text = self._read("watching") or ""
-        if not re.fullmatch(r"\d{1,10}\n", text):
+        # Written in place: behind the line there may be what is left of a longer one.
+        text = (self._read("watching") or "").partition("\n")[0]
+        if not re.fullmatch(r"\d{1,10}", text):
             return None
         try:
             argv = Path(f"/proc/{int(text)}/cmdline").read_bytes().split(b"\0")

@@ -178,6 +178,25 @@ def test_what_a_dead_watchdog_had_begun_can_be_claimed(transaction: Transaction)
     assert transaction.watchdog.standing().open == "taken"
 
 
+def test_of_two_watchdogs_the_one_that_acts_is_known_as_such(transaction: Transaction) -> None:
+    """A rollback starts another one beside the first; here that one has written its number, and is gone."""
+    script = transaction.watchdog.directory / "rollback.sh"
+    script.write_text("sleep 3\n" + script.read_text())
+    process = client(transaction, "work")
+    second = subprocess.Popen(["/bin/sh", str(transaction.watchdog.directory / "watch.sh")])
+    until(lambda: (transaction.watchdog.directory / "watching").read_text().startswith(f"{second.pid}\n"))
+    second.kill()
+    second.wait()
+    process.kill()
+    process.wait()
+    until(lambda: transaction.has("reverting"))
+    time.sleep(0.3)
+    assert transaction.watchdog.place is not None
+    outcome = transaction.watchdog.await_outcome()
+    assert outcome is not None
+    assert (outcome.code, transaction.reverted) == (0, 1)
+
+
 def test_a_watchdog_that_is_at_it_is_not_disturbed(transaction: Transaction) -> None:
     (transaction.watchdog.directory / "rollback.sh").write_text(
         "sleep 2; echo 'kept      sysctl:a.b: theirs'; exit 5\n"
