@@ -20,7 +20,8 @@ import msgspec
 from advisor import __version__
 from advisor.coupled import Coupled, settle_changes
 from advisor.errors import AdvisorError, CommandError, NotRestoredError, RefusedError, RestoredError
-from advisor.host import Host, Missing, PutFile, observe
+from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
+from advisor.host.located import located
 from advisor.journal import (
     BY_SCRIPT,
     Applied,
@@ -88,6 +89,7 @@ def apply_plan(
     changed, RestoredError when a change failed and all is back, NotRestoredError when something could not be put back.
     """
     _preflight(host, plan)
+    _refuse_other_devices(host, plan, store)
     waits = bool(host.is_live and confirm_within)
     with _begin(host, plan, store, _step_seconds(plan, confirm_within)) as (journal, watchdog):
         at = _Place()
@@ -403,6 +405,28 @@ def _preflight(host: Host, plan: Plan) -> None:
             raise RefusedError(f"{file.path}: changed since the plan was made", hint="make the plan again")
         if not _is_writable(host, file):
             raise RefusedError(f"{file.path}: its directory cannot be written to", hint="or use --runtime-only")
+
+
+def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
+    """An id can be no layer on one of the same name that is set on another device, or is not found. Raises
+    RefusedError."""
+    places = {one.tunable: _place(host, one.probe) for one in (*plan.changes, *plan.claims)}
+    if not any(places.values()):
+        return
+    for record in store.readable():
+        for name, change in values_of(record).items() if record.is_in_force else ():
+            if places.get(name) and places[name] != (_place(host, change.probe) or places[name]):
+                raise RefusedError(
+                    f"{name}: transaction {record.id} holds it on another device, which had this name then",
+                    hint=f"roll it back first: advisor rollback {record.id}",
+                )
+
+
+def _place(host: Host, probe: Probe) -> str | Missing | None:
+    """Where the value of a block device is now; None for all others."""
+    if not isinstance(probe, ReadFile) or probe.identity is None:
+        return None
+    return located(host, probe.path, probe.identity)
 
 
 def _is_writable(host: Host, file: FileChange) -> bool:

@@ -370,3 +370,17 @@ def test_a_command_to_run_by_hand_names_the_disk_as_it_is_called_now(tmp_path: P
     with store.lock():
         (outcome,) = roll_back(host, store.records()[-1], store)
     assert (outcome.state, outcome.by_hand) == ("kept", command)
+
+
+def test_another_disk_that_has_the_name_is_no_layer(tmp_path: Path) -> None:
+    set_up(tmp_path, LAYOUT, "sdb")
+    swapped = {"sda": D, "sdb": B, "sdc": msgspec.structs.replace(A, value=AFTER), "sdd": C}
+    host, store = lay(tmp_path, swapped), Store(str(tmp_path / "state"))
+    with store.lock():
+        with pytest.raises(RefusedError, match="transaction 0001 holds it on another device"):
+            apply_plan(host, plan_of(host, "sdb"), store)
+        assert values(tmp_path, ["sdb", "sdc"]) == {"sdb": "128", "sdc": AFTER}
+        roll_back(host, store.records()[-1], store)
+        second = apply_plan(host, plan_of(host, "sdb"), store)
+        assert all(one.is_back for one in roll_back(host, second, store))
+    assert values(tmp_path, ["sdb", "sdc"]) == {"sdb": "128", "sdc": "64"}
