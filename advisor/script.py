@@ -34,7 +34,11 @@ from advisor.host.located import ATTRIBUTES, PLACES, located
 from advisor.host.steps import QDISC_HANDLES
 from advisor.planning.records import Bystander, Change, FileChange, Plan
 from advisor.tunables.link_mark import link_of
+from advisor.tunables.link_rename import renamed_probe, renamed_step
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
+
+LINK = "\0"
+"""Stands for the name of a link, which the script finds out when it comes to it; no name and no path can hold it."""
 
 _ARGUMENT = "@argument@"
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
@@ -44,7 +48,9 @@ _PRINTABLE = re.compile(rb"[\x20-\x7e]*")
 
 
 def shell_quote(text: str) -> str:
-    """``text`` as one shell word, whatever it holds."""
+    """``text`` as one shell word, whatever it holds; `LINK` stays as it is between what is quoted."""
+    if LINK in text:
+        return LINK.join(shell_quote(part) if part else "" for part in text.split(LINK))
     if _PLAIN.fullmatch(text):
         return text
     if _SPECIAL.search(text):
@@ -154,6 +160,15 @@ def _probe(probe: Probe) -> str:
             return f"found=$(irqs {shell_quote(link)}) || return 1; printf '%s\\n' \"$found\" | irqs_line"
 
 
+def _with_link(command: str) -> str:
+    return command.replace(LINK, '"$link"')
+
+
+def _hand_words(commands: Iterable[str]) -> str:
+    """What a person would type, as one shell word; the script has quoted the name of a link in it as ``$shown``."""
+    return '"$shown"'.join(map(shell_quote, "; ".join(commands).split(LINK)))
+
+
 class Above(msgspec.Struct, frozen=True):
     """Later transactions in force that share something with the one whose script is written.
 
@@ -187,8 +202,9 @@ def rollback_script(
     context = script_context(plan, after)
     if above is not None:
         plan_of_both = msgspec.structs.replace(plan, bystanders=(*plan.bystanders, *above.bystanders))
-        free = [{**_moved(one, after.get(one.tunable, "")), "only": "free"} for one in plan.bystanders]
-        held = [{**_moved(one, above.after.get(one.tunable, "")), "only": "held"} for one in above.bystanders]
+        known = {mark.name for mark in plan.links}
+        free = [{**_moved(one, after.get(one.tunable, ""), known), "only": "free"} for one in plan.bystanders]
+        held = [{**_moved(one, above.after.get(one.tunable, ""), known), "only": "held"} for one in above.bystanders]
         context = {**script_context(plan_of_both, after), "moved": free + held, "above": _above(plan, above)}
     return _render(**{**context, "fingerprint": fingerprint or plan.fingerprint, "directory": directory})
 
@@ -208,13 +224,14 @@ def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str,
     probes = [*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders)]
     steps = [step for one in plan.changes for step in (*one.steps, *one.undo)]
     steps += [step for one in plan.bystanders for step in one.undo]
+    known = {mark.name for mark in plan.links}
     return {
         "profiles": ", ".join(plan.profiles),
         "fingerprint": plan.fingerprint,
         "directory": None,
         "machine_id": plan.machine_id or "",
-        "values": [_value(one) for one in reversed(plan.changes)],
-        "moved": [_moved(one, bystanders_after.get(one.tunable, "")) for one in plan.bystanders],
+        "values": [_value(one, known) for one in reversed(plan.changes)],
+        "moved": [_moved(one, bystanders_after.get(one.tunable, ""), known) for one in plan.bystanders],
         "coupled": [one.tunable for one in coupled_changes(plan)],
         "can_move": can_move,
         "links": plan.links,
@@ -251,7 +268,13 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
         .get_template("settings.sh.j2")
         .render(
             values=[
-                {"name": name, "after": after, "probe": _probe(probe), "steps": [_step(step) for step in steps]}
+                {
+                    "name": name,
+                    "after": after,
+                    "on_link": False,
+                    "probe": _probe(probe),
+                    "steps": [_step(step) for step in steps],
+                }
                 | {"senses": "" if sense == "exactly" else sense if isinstance(sense, str) else " ".join(sense)}
                 for name, after, probe, steps, sense in listed
             ],
@@ -268,19 +291,26 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
     )
 
 
-def _value(one: Change) -> dict[str, object]:
+def _value(one: Change, known: Collection[str]) -> dict[str, object]:
+    old = link_of(one.tunable)
+    steps, undo, probe = one.steps, one.undo, one.probe
+    if old is not None and old in known:
+        probe = renamed_probe(probe, old, LINK)
+        steps, undo = (tuple(renamed_step(step, old, LINK) for step in each) for each in (steps, undo))
+    queue = queue_file(probe)
     return {
         "name": one.tunable,
         "before": one.before,
         "after": one.after,
-        "probe": _probe(one.probe),
-        "steps": [_step(step) for step in one.steps],
-        "undo": [_step(step) for step in one.undo],
-        "by_hand": "; ".join(hand_command(step) for step in one.undo),
-        "queue": queue_file(one.probe),
+        "on_link": old in known,
+        "probe": _with_link(_probe(probe)),
+        "steps": [_with_link(_step(step)) for step in steps],
+        "undo": [_with_link(_step(step)) for step in undo],
+        "by_hand": _hand_words(map(hand_command, undo)),
+        "queue": None if queue is None else _with_link(shell_quote(queue)),
         "located": _located(one.probe),
         "rank": _rank(one.tunable),
-        "write": _written(one.probe),
+        "write": _written(probe),
     }
 
 
@@ -299,7 +329,8 @@ def _written(probe: Probe) -> str | None:
     """The command that writes ``$2`` into what the probe reads; None where that is no file."""
     if not isinstance(probe, ReadFile):
         return None
-    return _step(WriteFile(probe.path, _ARGUMENT, probe.identity)).replace(shell_quote(_ARGUMENT), '"$2"', 1)
+    written = _step(WriteFile(probe.path, _ARGUMENT, probe.identity)).replace(shell_quote(_ARGUMENT), '"$2"', 1)
+    return _with_link(written)
 
 
 def queue_file(probe: Probe) -> str | None:
@@ -307,20 +338,25 @@ def queue_file(probe: Probe) -> str | None:
     return probe.path if isinstance(probe, ReadFile) and "/queues/" in probe.path else None
 
 
-def _moved(one: Bystander, after: str) -> dict[str, object]:
+def _moved(one: Bystander, after: str, known: Collection[str]) -> dict[str, object]:
+    old = link_of(one.tunable)
+    undo, probe = one.undo, one.probe
+    if old is not None and old in known:
+        undo, probe = tuple(renamed_step(step, old, LINK) for step in undo), renamed_probe(probe, old, LINK)
     return {
         "name": one.tunable,
         "before": one.before,
         "after": after,
+        "on_link": old in known,
         "keeps": one.keeps,
         "coupled": one.coupled,
         "rank": _rank(one.tunable),
-        "write": _written(one.probe),
+        "write": _written(probe),
         "resets": one.resets,
-        "goes": isinstance(one.probe, ReadFile),
-        "by_hand": "; ".join(hand_command(step) for step in one.undo),
-        "probe": _probe(one.probe),
-        "undo": [_step(step) for step in one.undo],
+        "goes": isinstance(probe, ReadFile),
+        "by_hand": _hand_words(map(hand_command, undo)),
+        "probe": _with_link(_probe(probe)),
+        "undo": [_with_link(_step(step)) for step in undo],
     }
 
 

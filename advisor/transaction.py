@@ -44,13 +44,14 @@ from advisor.journal import (
 )
 from advisor.later import files_of, values_of
 from advisor.layers import TakenOut, left_in_force, overlaid, script_of, set_again, take_out, touched
+from advisor.own_links import OwnLinks, now_named, on_own_link, on_own_links
 from advisor.planning.records import Bystander, Change, FileChange, Plan
 from advisor.planning.withdrawal import holds, settings_of
 from advisor.reserve import ignore_errors, release
 from advisor.script import commands_by_hand, hand_command, queue_file, rollback_script
 from advisor.surroundings import Outcome as Outcome
 from advisor.surroundings import give_back, restore_surroundings, standing_of
-from advisor.tunables.link_mark import foreign_links, link_of
+from advisor.tunables.link_mark import Lost, foreign_links, link_of
 from advisor.tunables.sysctl_group import can_move, coupled_among, is_moved
 from advisor.watchdog import Outcome as Watched
 from advisor.watchdog import TakenOverError, Watchdog, not_started, session
@@ -214,8 +215,9 @@ def _taken_over(host: Host, plan: Plan, watchdog: Watchdog, at: str | None = Non
     if outcome is None:
         return NotRestoredError("the watchdog took over and has not said what came of it", hint="advisor status")
     kept = {name for name, _ in kept_items(plan, outcome)}
-    late = [_restore_value(host, one, force=True) for one in plan.changes if one.tunable == at and at not in kept]
-    late += [_restore_file(host, one, force=False) for one in plan.files if one.path == at and at not in kept]
+    is_late = at is not None and at not in kept
+    late = [_restore_change(host, plan, one, force=True) for one in plan.changes if is_late and one.tunable == at]
+    late += [_restore_file(host, one, force=False) for one in plan.files if is_late and one.path == at]
     lost = tuple(one for one in (*watched_outcomes(plan, outcome), *late) if not one.is_back)
     if lost:
         return _not_restored(f"the watchdog took over ({outcome.why})", lost)
@@ -317,6 +319,7 @@ class Trial:
             if tunables is not None and change.tunable not in tunables:
                 continue
             with self._pace.step():
+                _check_link(self._host, self._plan, change)
                 self.pending = change.tunable
                 kept = None if observe(self._host, change.probe) == change.after else _set(self._host, change)
                 if kept is None:
@@ -327,7 +330,7 @@ class Trial:
         """Every value before, read back. Raises CommandError."""
         for change in reversed(self._plan.changes):
             with self._pace.step():
-                outcome = _restore_value(self._host, change, force=change.tunable == self.pending)
+                outcome = _restore_change(self._host, self._plan, change, force=change.tunable == self.pending)
             if not outcome.is_back:
                 raise CommandError(f"{outcome.what}: {outcome.detail}", hint=outcome.by_hand)
 
@@ -471,7 +474,7 @@ def _carry_out(
         expected.note(change)
     at.what = None
     settle_changes(host, [one for one in plan.changes if one.tunable not in left])
-    _give_back(host, plan.bystanders)
+    _give_back(host, on_own_links(host, plan).plan.bystanders)
     if gate is not None:
         watchdog.extend(_GATE_SECONDS)
         gate()
@@ -496,7 +499,8 @@ def _carry_out(
         # A later step may have changed it.
         if change.steps and change.tunable not in left:
             _read_back(host, change)
-    moved = {one.tunable: live for one in plan.bystanders if isinstance(live := observe(host, one.probe), str)}
+    beside = on_own_links(host, plan).plan.bystanders
+    moved = {one.tunable: live for one in beside if isinstance(live := observe(host, one.probe), str)}
     watchdog.check()
     journal.write(Applied(time.time(), moved))
     return moved
@@ -882,48 +886,47 @@ def _restore(
     restored_files = {one.what for one in outcomes if one.state == "restored"}
     if restored_files:
         outcomes += _reload_again(host, plan.files)
-    foreign = foreign_links(host, plan.links)
-    outcomes += [
-        Outcome(change.tunable, "failed", foreign[name])
-        for change in reversed(plan.changes)
-        if (name := link_of(change.tunable) or "") in foreign
-    ]
-    plan = _without_links(plan, foreign)
-    standing, coupled = standing_of(host, plan.bystanders), Coupled(host, plan)
+    own = on_own_links(host, plan)
+    standing, coupled = standing_of(host, own.plan.bystanders), Coupled(host, own.plan)
     for change in reversed(plan.changes):
         check()
         is_begun = _is_begun(change.tunable, announced)
         first = ends.values.get(change.tunable, change.before)
-        if first != change.before and observe(host, change.probe) == first:
+        found = on_own_link(host, plan.links, change)
+        if first != change.before and not isinstance(found, Lost) and observe(host, found.probe) == first:
             outcomes.append(Outcome(change.tunable, "already", "as before all transactions"))
             continue
         is_own = change.tunable == force_one or coupled.is_own(change, (one.what for one in outcomes))
-        outcome = _restore_value(host, change, force=force or is_own, is_begun=is_begun)
+        outcome = _restore_change(host, plan, change, force=force or is_own, is_begun=is_begun)
         if outcome.state == "already" and not change.undo and change.persist in restored_files:
             # The file and its reload were what brought the value about, and back.
             outcome = Outcome(change.tunable, "restored", f"{change.after} → {change.before}")
         outcomes.append(outcome)
     check()
     outcomes = _tried_again(host, plan, outcomes)
-    outcomes += restore_surroundings(host, plan, outcomes, bystanders_after or {}, standing, force=force)
-    again = coupled.restore(outcomes, bystanders_after or {}, force=force)
+    own, after = on_own_links(host, plan), bystanders_after or {}
+    standing = {**standing_of(host, own.plan.bystanders), **standing}
+    outcomes += restore_surroundings(host, own.plan, outcomes, after, standing, force=force)
+    again = coupled.restore(outcomes, after, force=force)
     outcomes = [one for one in outcomes if one.what not in {other.what for other in again}] + again
+    outcomes = own.noted((*outcomes, *_lost_beside(plan, own, after)))
     if taken is not None:
-        outcomes += (*give_back(host, taken.beside.given), *taken.outcomes)
+        places = ((on_own_link(host, plan.links, one), left) for one, left in taken.beside.given)
+        given = [(one, left) for one, left in places if not isinstance(one, Lost)]
+        outcomes += (*give_back(host, given), *taken.outcomes)
     check()
     _note(journal, Undone(time.time(), _kept_of(outcomes), taken.passed if taken else ()))
     return tuple(outcomes)
 
 
-def _without_links(plan: Plan, names: Collection[str]) -> Plan:
-    """The plan without what is of these links."""
-    if not names:
-        return plan
-    return msgspec.structs.replace(
-        plan,
-        changes=tuple(one for one in plan.changes if link_of(one.tunable) not in names),
-        bystanders=tuple(one for one in plan.bystanders if link_of(one.tunable) not in names),
-    )
+def _lost_beside(plan: Plan, own: OwnLinks, after: Mapping[str, str]) -> list[Outcome]:
+    """Side effects on a link that cannot be identified; what was on one that is gone needs nothing."""
+    lost = {name: one.why for name, one in own.lost.items() if not one.is_gone}
+    return [
+        Outcome(one.tunable, "failed", lost[name])
+        for one in plan.bystanders
+        if (name := link_of(one.tunable) or "") in lost and after.get(one.tunable) != one.before
+    ]
 
 
 def _kept_of(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
@@ -934,7 +937,9 @@ def _tried_again(host: Host, plan: Plan, outcomes: list[Outcome]) -> list[Outcom
     """Values that did not go back while others were still changed: a ring's size fits one MTU and not another."""
     failed = {one.what for one in outcomes if one.state == "failed"}
     again = {
-        change.tunable: _restore_value(host, change, force=True) for change in plan.changes if change.tunable in failed
+        change.tunable: _restore_change(host, plan, change, force=True)
+        for change in plan.changes
+        if change.tunable in failed
     }
     return [again.get(one.what, one) for one in outcomes]
 
@@ -977,6 +982,14 @@ def _reload_again(host: Host, files: Iterable[FileChange]) -> list[Outcome]:
 _NOT_BEGUN: Final = "was not changed by this transaction"
 
 
+def _restore_change(host: Host, plan: Plan, change: Change, *, force: bool, is_begun: bool = True) -> Outcome:
+    """Restore a value on the link that it was set on, whatever the name of that is now."""
+    found = on_own_link(host, plan.links, change)
+    if not isinstance(found, Lost):
+        return _restore_value(host, found, force=force, is_begun=is_begun)
+    return Outcome(change.tunable, "failed", found.why) if is_begun else Outcome(change.tunable, "already", _NOT_BEGUN)
+
+
 def _restore_value(host: Host, change: Change, *, force: bool, is_begun: bool = True) -> Outcome:
     live = observe(host, change.probe)
     if live == change.before:
@@ -1008,12 +1021,19 @@ def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
     """What is no longer as the transactions in force set it; where several set one tunable, or one line of a file, the
     last one counts."""
     in_force = [record for record in records if record.is_in_force]
-    changes = {name: (record.id, change) for record in in_force for name, change in values_of(record).items()}
-    foreign = {record.id: foreign_links(host, record.plan.links) for record in in_force}
-    drifted = [
-        _foreign_drift(identity, change, foreign[identity]) or _value_drift(host, identity, change, in_force)
-        for identity, change in changes.values()
-    ]
+    held: dict[object, Drift | None] = {}
+    for record in in_force:
+        for name, change in values_of(record).items():
+            # Two transactions can mean one link by two names, and two links by one.
+            found = on_own_link(host, record.plan.links, change)
+            if isinstance(found, Lost):
+                lost = Drift(record.id, name, change.after, None, f"cannot be read: {found.why}")
+                held[record.id, name] = lost
+            else:
+                key = (found.probe, None if link_of(name) else name)
+                held.pop(key, None)
+                held[key] = _value_drift(host, record, change, found, in_force)
+    drifted = list(held.values())
     files: dict[str, Drift] = {}
     for record in in_force:
         for path, file in files_of(record).items():
@@ -1024,25 +1044,22 @@ def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
     return tuple(sorted((one for one in drifted if one is not None), key=lambda one: one.what))
 
 
-def _foreign_drift(identity: str, change: Change, foreign: Mapping[str, str]) -> Drift | None:
-    why = foreign.get(link_of(change.tunable) or "")
-    return None if why is None else Drift(identity, change.tunable, change.after, None, f"cannot be read: {why}")
-
-
-def _value_drift(host: Host, identity: str, change: Change, in_force: Iterable[Record]) -> Drift | None:
-    live = observe(host, change.probe)
+def _value_drift(host: Host, record: Record, change: Change, found: Change, in_force: Iterable[Record]) -> Drift | None:
+    """``found`` is the change on the link that it was made on."""
+    live = observe(host, found.probe)
     if live == change.after:
         return None
+    named = "" if found is change else now_named(host, record.plan.links, change.tunable)
     if isinstance(live, Missing):
-        return Drift(identity, change.tunable, change.after, None, f"cannot be read: {live.why}")
+        return Drift(record.id, change.tunable, change.after, None, f"cannot be read: {live.why}{named}")
     reason = "is as before the transaction" if live == change.before else "was changed since"
     if live == change.before and change.persist is None and change.persist_note:
         reason = f"is as before the transaction; {change.persist_note}"
-    later = (one for one in in_force if sequence(one.id) > sequence(identity))
+    later = (one for one in in_force if sequence(one.id) > sequence(record.id))
     moved = [one.id for one in later if one.bystanders_after.get(change.tunable) == live]
     if moved:
         reason = f"moved along with what {moved[-1]} changed"
-    return Drift(identity, change.tunable, change.after, live, reason)
+    return Drift(record.id, change.tunable, change.after, live, f"{reason}{named}")
 
 
 def _file_drift(host: Host, identity: str, file: FileChange, overlaid: frozenset[tuple[str, ...]]) -> Drift | None:

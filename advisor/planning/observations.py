@@ -16,7 +16,7 @@ from advisor.planning.records import Target
 from advisor.planning.senses import combine
 from advisor.tunables import FileEdit, Persisted, Tunable, tunable
 from advisor.tunables.circumstances import Absent, Choosing, Circumstances, Circumstantial
-from advisor.tunables.link_mark import LinkMark, marks_of
+from advisor.tunables.link_mark import LinkMark, link_of, marks_of
 from advisor.tunables.live_value import misread
 
 
@@ -71,7 +71,9 @@ def observe_targets(
     values = {target.tunable: _observe_one(host, target, first_seen, held) for target in targets}
     paths = {edit.path for seen in values.values() for edit in seen.edits}
     names = [*values, *(one.tunable for seen in values.values() for one in seen.circumstances.siblings)]
-    return Observations(values, {path: _file_state(host, path) for path in sorted(paths)}, marks_of(host, names))
+    # A link takes those above and below it along.
+    marks = marks_of(host) if any(map(link_of, names)) else ()
+    return Observations(values, {path: _file_state(host, path) for path in sorted(paths)}, marks)
 
 
 def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | None, held: Held) -> Observed:

@@ -10,20 +10,28 @@ import msgspec
 
 from advisor.host import Host, Missing
 
-_SYSCTL: Final = re.compile(r"sysctl:net\.ipv[46]\.(?:conf|neigh)\.([^.]+)\.[^.]+")
+_SYSCTL: Final = re.compile(r"sysctl:net\.(?:ipv[46]\.(?:conf|neigh)|mpls\.conf)\.([^.]+)\.[^.]+")
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+_LINKS: Final = "/sys/class/net"
 
 
 class LinkMark(msgspec.Struct, frozen=True):
-    """What tells a link from others: ``ifindex`` within one boot, across boots the permanent ``address``, else the path
-    of its ``device``. None where the kernel gives no such thing; what has neither of the last two is known by its name
-    alone after a boot."""
+    """What tells a link from others: ``ifindex`` within one boot, across boots the permanent ``address`` and the path
+    of its ``device``. None where the kernel gives no such thing; a virtual link has neither of the last two, and is
+    known by its name alone after a boot."""
 
     name: str
     ifindex: str | None
     boot_id: str | None
     address: str | None
     device: str | None
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """Why a link is not found. ``is_gone``: for certain, and what was set on it with it."""
+
+    why: str
+    is_gone: bool
 
 
 def link_of(tunable: str) -> str | None:
@@ -37,7 +45,7 @@ def link_of(tunable: str) -> str | None:
 
 def mark_of(host: Host, name: str) -> LinkMark | None:
     """None where there is no such link, or nothing tells it from others."""
-    base = f"/sys/class/net/{name}"
+    base = f"{_LINKS}/{name}"
     ifindex = _text(host, f"{base}/ifindex")
     if ifindex is None:
         return None
@@ -51,33 +59,61 @@ def mark_of(host: Host, name: str) -> LinkMark | None:
     return LinkMark(name, ifindex, boot_id, address, device)
 
 
-def marks_of(host: Host, tunables: Iterable[str]) -> tuple[LinkMark, ...]:
-    """Of each link that one of the tunables is of."""
-    names = sorted({name for one in tunables if (name := link_of(one)) is not None})
-    return tuple(mark for name in names if (mark := mark_of(host, name)) is not None)
+def marks_of(host: Host) -> tuple[LinkMark, ...]:
+    """Of each link of the host."""
+    return tuple(mark for name in host.names(_LINKS) if (mark := mark_of(host, name)) is not None)
+
+
+def place_of(host: Host, mark: LinkMark) -> str | Lost:
+    """The name that the link has now. Within one boot it is found by its ifindex, after a boot by its permanent address
+    and its device together, and a virtual one by its name; what is known of it besides must agree."""
+    names = host.names(_LINKS)
+    if mark.boot_id is not None and mark.boot_id == _text(host, _BOOT_ID):
+        for name in (mark.name, *names):
+            if _text(host, f"{_LINKS}/{name}/ifindex") == mark.ifindex:
+                return name if _agrees(mark, mark_of(host, name)) else _unclear(mark, name)
+        return _gone(host, mark)
+    found = {name: now for name in names if (now := mark_of(host, name)) is not None}
+    if mark.device is None:
+        # Who makes a virtual link gives it its name.
+        is_there = mark.name in found and found[mark.name].device is None
+        return mark.name if is_there else _gone(host, mark)
+    same = [name for name, now in found.items() if (now.address, now.device) == (mark.address, mark.device)]
+    if len(same) == 1:
+        return same[0]
+    known = {mark.address, mark.device} - {None}
+    alike = same or [name for name, now in found.items() if known & {now.address, now.device}]
+    return _unclear(mark, *alike) if alike else _gone(host, mark)
 
 
 def foreign_links(host: Host, marks: Iterable[LinkMark]) -> Mapping[str, str]:
     """Names that do not stand for the link that they stood for, each with the reason."""
     found: dict[str, str] = {}
     for mark in marks:
-        now = mark_of(host, mark.name)
-        if now is None or not _is_same(mark, now):
-            others = (mark_of(host, name) for name in host.names("/sys/class/net") if name != mark.name)
-            new = next((one.name for one in others if one is not None and _is_same(mark, one, elsewhere=True)), None)
-            what = "is another link than it was" if now is not None else "is not there"
-            found[mark.name] = f"{mark.name} {what}; the one that is meant is {f'{new} now' if new else 'gone'}"
+        place = place_of(host, mark)
+        if isinstance(place, Lost):
+            found[mark.name] = place.why
+        elif place != mark.name:
+            what = "is another link than it was" if host.exists(f"{_LINKS}/{mark.name}") else "is not there"
+            found[mark.name] = f"{mark.name} {what}; the one that is meant is {place} now"
     return found
 
 
-def _is_same(mark: LinkMark, now: LinkMark, *, elsewhere: bool = False) -> bool:
-    if mark.boot_id is not None and mark.boot_id == now.boot_id:
-        return mark.ifindex == now.ifindex
-    if mark.address is not None:
-        return mark.address == now.address
-    if mark.device is not None:
-        return mark.device == now.device
-    return not elsewhere
+def _agrees(mark: LinkMark, now: LinkMark | None) -> bool:
+    if now is None or now.device != mark.device:
+        return False
+    # A link that has been given another address does not show its permanent one.
+    return mark.address is None or now.address is None or mark.address == now.address
+
+
+def _gone(host: Host, mark: LinkMark) -> Lost:
+    if host.exists(f"{_LINKS}/{mark.name}"):
+        return Lost(f"{mark.name} is another link than it was; the one that is meant is gone", is_gone=True)
+    return Lost(f"{mark.name} is not there, under any name", is_gone=True)
+
+
+def _unclear(mark: LinkMark, *names: str) -> Lost:
+    return Lost(f"{mark.name} cannot be told for certain from {', '.join(names)}", is_gone=False)
 
 
 def _text(host: Host, path: str) -> str | None:
