@@ -36,39 +36,15 @@ def _settings(is_bad: Callable[[Facts, SiteSetting], bool]) -> Lines:
     return lines
 
 
-def _is_barrier_off(facts: Facts, one: SiteSetting) -> bool:
-    return one.key == "nobarrier" or (one.key == "barrier" and one.value == "0")
-
-
-def _is_write_through(facts: Facts, one: SiteSetting) -> bool:
-    return one.key == "queue/write_cache" and one.value == "write through"
-
-
 def _is_old_scheduler(facts: Facts, one: SiteSetting) -> bool:
     version = kernel_version(facts)
     is_new = version is not None and version >= _BLK_MQ_ONLY
     return is_new and one.key in ("queue/scheduler", "elevator") and one.value in _OLD_SCHEDULERS
 
 
-def _is_bfq_on_nvme(facts: Facts, one: SiteSetting) -> bool:
-    return one.key == "queue/scheduler" and one.value == "bfq" and "nvme" in one.scope
-
-
 def _is_long_queue(facts: Facts, one: SiteSetting) -> bool:
     is_number = one.value.isascii() and one.value.isdigit() and len(one.value) < 10
     return one.key in ("txqueuelen", "tx_queue_len") and is_number and int(one.value) >= _LONG_QUEUE
-
-
-def _is_unused_count(facts: Facts, one: SiteSetting) -> bool:
-    return one.key == "rr_min_io" and is_request_based(facts) is not False
-
-
-def _is_page_mode(facts: Facts, one: SiteSetting) -> bool:
-    return one.key in ("transparent_hugepage", _THP_FILE) and one.value in ("never", "always")
-
-
-def _stops_irqbalance(facts: Facts, one: SiteSetting) -> bool:
-    return one.key == "stops" and one.value == "irqbalance" and (facts.cpu.threads or 0) > 1
 
 
 ROWS = (
@@ -84,7 +60,7 @@ ROWS = (
         "BeeGFS set it for metadata on such storage.",
         sources=(sources.KERNEL_XFS, sources.KERNEL_EXT4, sources.NETAPP_BEEGFS),
         severity="warning",
-        lines=_settings(_is_barrier_off),
+        lines=_settings(lambda _, one: one.key == "nobarrier" or (one.key == "barrier" and one.value == "0")),
     ),
     Advice(
         id="advice.write-through",
@@ -97,7 +73,7 @@ ROWS = (
         hurts_when="The cache is protected and the disk says otherwise.",
         sources=(sources.BLOCK_SYSFS,),
         severity="warning",
-        lines=_settings(_is_write_through),
+        lines=_settings(lambda _, one: one.key == "queue/write_cache" and one.value == "write through"),
     ),
     Advice(
         id="advice.irqbalance-off",
@@ -108,7 +84,9 @@ ROWS = (
         helps_when="Links and disks without queues for every CPU.",
         hurts_when="Every interrupt is placed by hand or by the kernel itself: then it has nothing to do.",
         sources=(sources.ENA, sources.SCALING),
-        lines=_settings(_stops_irqbalance),
+        lines=_settings(
+            lambda facts, one: one.key == "stops" and one.value == "irqbalance" and (facts.cpu.threads or 0) > 1
+        ),
     ),
     Advice(
         id="advice.queue-length",
@@ -155,7 +133,7 @@ ROWS = (
         helps_when="Fast drives with many small requests at once.",
         hurts_when="Shares of bandwidth per control group are in use, which bfq alone gives.",
         sources=(sources.BFQ,),
-        lines=_settings(_is_bfq_on_nvme),
+        lines=_settings(lambda _, one: one.key == "queue/scheduler" and one.value == "bfq" and "nvme" in one.scope),
     ),
     Advice(
         id="advice.rr-min-io",
@@ -170,7 +148,7 @@ ROWS = (
         hurts_when="A bio-based map (queue_mode bio) does use it.",
         sources=(sources.MULTIPATH_CONF,),
         severity="info",
-        lines=_settings(_is_unused_count),
+        lines=_settings(lambda facts, one: one.key == "rr_min_io" and is_request_based(facts) is not False),
     ),
     Advice(
         id="advice.target-chooser",
@@ -197,7 +175,9 @@ ROWS = (
         severity="info",
         intent=True,
         contradictions=(contradictions.HUGE_PAGES.id,),
-        lines=_settings(_is_page_mode),
+        lines=_settings(
+            lambda _, one: one.key in ("transparent_hugepage", _THP_FILE) and one.value in ("never", "always")
+        ),
     ),
     Advice(
         id="advice.ifconfig-mtu",

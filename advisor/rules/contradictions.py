@@ -32,8 +32,12 @@ class Contradiction(msgspec.Struct, frozen=True):
     what_we_do: str
 
 
+_BY_ID: Final[dict[str, Contradiction]] = {}
+
+
 def _between(name: str, topic: str, *sides: tuple[str, str], what_we_do: str) -> Contradiction:
-    return Contradiction(PREFIX + name, topic, tuple(Side(*side) for side in sides), what_we_do)
+    new = Contradiction(PREFIX + name, topic, tuple(Side(*side) for side in sides), what_we_do)
+    return _BY_ID.setdefault(new.id, new)
 
 
 SOCKET_BUFFERS = _between(
@@ -177,22 +181,7 @@ LLT_DEFAULTS = _between(
     "value is one of the two; else the plan asks for --set default=PACKETS.",
 )
 
-CONTRADICTIONS: Final[tuple[Contradiction, ...]] = (
-    SOCKET_BUFFERS,
-    HUGE_PAGES,
-    ZONE_RECLAIM,
-    DIRTY_RATIOS,
-    NUMA_BALANCING,
-    TWO_LINKS_ONE_SUBNET,
-    HDD_SCHEDULER,
-    READ_AHEAD,
-    METADATA_WORKERS,
-    PEERING_MTU,
-    RAID10_WRITES,
-    R5B_LIMIT,
-    LLT_DEFAULTS,
-)
-_BY_ID: Final = {one.id: one for one in CONTRADICTIONS}
+CONTRADICTIONS: Final = tuple(_BY_ID.values())
 
 
 def contradiction(identity: str) -> Contradiction | None:

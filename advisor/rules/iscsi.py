@@ -57,25 +57,6 @@ def _are_known(paths: Paths) -> bool:
     return all(one.link is not None for path in paths for one in path.connections) and all(path.links for path in paths)
 
 
-def _shared_link(name: str, paths: Paths, port: str) -> Finding:
-    return shared_link.found(
-        title=f"All {len(paths)} iSCSI paths of {name} go through {port}",
-        why=f"They carry no more than {port} does, and all are lost with it: the paths are several in name only.",
-        evidence={
-            "links": session_links(paths),
-            "port": port,
-            "detail": tuple(
-                f"{path.name} by {one.link or 'a link that is unknown'} to "
-                f"{one.address or one.persistent_address or '?'}"
-                for path in paths
-                for one in path.connections
-            ),
-        },
-        advice="give each path a link of its own: iscsiadm -m iface -I NAME -o new, then iscsiadm -m iface -I NAME -o "
-        "update -n iface.net_ifacename -v LINK, discover and log in through each",
-    )
-
-
 @rule(
     id="iscsi.paths-share-link",
     severity="advice",
@@ -86,13 +67,28 @@ def _shared_link(name: str, paths: Paths, port: str) -> Finding:
     hurts_when="Several sessions over one fast link were made on purpose, for more queues.",
     sources=(sources.OPENFILER, sources.ISCSID_CONF),
 )
-def shared_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def shared_link(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     links = by_name(facts)
-    return tuple(
-        _shared_link(name, paths, next(iter(ports)))
-        for name, paths in path_groups(facts)
-        if _are_known(paths) and len(ports := _ports(session_links(paths), links)) == 1
-    )
+    for name, paths in path_groups(facts):
+        if _are_known(paths) and len(ports := _ports(session_links(paths), links)) == 1:
+            port = next(iter(ports))
+            yield shared_link.found(
+                title=f"All {len(paths)} iSCSI paths of {name} go through {port}",
+                why=f"They carry no more than {port} does, and all are lost with it: the paths are several in name "
+                "only.",
+                evidence={
+                    "links": session_links(paths),
+                    "port": port,
+                    "detail": tuple(
+                        f"{path.name} by {one.link or 'a link that is unknown'} to "
+                        f"{one.address or one.persistent_address or '?'}"
+                        for path in paths
+                        for one in path.connections
+                    ),
+                },
+                advice="give each path a link of its own: iscsiadm -m iface -I NAME -o new, then iscsiadm -m iface -I "
+                "NAME -o update -n iface.net_ifacename -v LINK, discover and log in through each",
+            )
 
 
 def _shared_networks(links: Iterable[Link]) -> dict[str, tuple[str, ...]]:

@@ -45,22 +45,6 @@ def _set_mtu(name: str, mtu: int | None) -> str:
     return f"ip link set dev {shlex.quote(name)} mtu {mtu}"
 
 
-def _could_be_jumbo(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
-    idle = idle_links(facts)
-    ports = (
-        link
-        for link in facts.links
-        if (is_physical(link) or link.kind in ("bond", "team"))
-        and link.kind not in ("infiniband", "loopback")
-        and is_up(link)
-        and not has_master(link, links)
-        and link.name not in idle
-        and carries_default_route(link, links) is False
-    )
-    meant = {name for port in ports for name in _carried_by(port, facts, links)}
-    return tuple(link for link in facts.links if link.name in meant and _is_below_range(facts, link, links))
-
-
 def _is_below_range(facts: Facts, link: Link, links: Mapping[str, Link]) -> bool:
     if link.mtu is None or link.mtu > ETHERNET_MTU:
         return False
@@ -144,7 +128,20 @@ def _below_range(facts: Facts, found: tuple[Link, ...], gains: str) -> Finding:
     sources=(sources.WHITE_PAPER, sources.OPENFILER, sources.AWS_MTU, sources.GCP_MTU, sources.MEASURED_MTU),
 )
 def mtu_below_range(facts: Facts, workload: Workload | None) -> Finding | None:
-    found = _could_be_jumbo(facts, by_name(facts))
+    links = by_name(facts)
+    idle = idle_links(facts)
+    ports = (
+        link
+        for link in facts.links
+        if (is_physical(link) or link.kind in ("bond", "team"))
+        and link.kind not in ("infiniband", "loopback")
+        and is_up(link)
+        and not has_master(link, links)
+        and link.name not in idle
+        and carries_default_route(link, links) is False
+    )
+    meant = {name for port in ports for name in _carried_by(port, facts, links)}
+    found = tuple(link for link in facts.links if link.name in meant and _is_below_range(facts, link, links))
     if not found or (
         workload is not None
         and (

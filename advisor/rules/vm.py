@@ -91,7 +91,25 @@ def dirty_large(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _reclaim_stalls(facts: Facts, direct: int, share: float) -> Finding:
+@rule(
+    id="vm.reclaim-stalls",
+    severity="advice",
+    title="Allocations wait for memory to be reclaimed",
+    what="pgsteal_direct against pgsteal_kswapd of /proc/vmstat: 5 % and more, and 10,000 pages at least.",
+    why="kswapd frees memory in advance up to marks that follow vm.min_free_kbytes; where it is too late, the task "
+    "that allocates does its work.",
+    helps_when="Network and storage take memory in bursts.",
+    hurts_when="What is kept free nobody else can use, and far too much of it ends in a lack of memory at once: never "
+    "more than 3 % of the memory is advised.",
+    sources=(sources.VM, sources.ENA, sources.DELL_BEEGFS),
+)
+def reclaim_stalls(facts: Facts, workload: Workload | None) -> Finding | None:
+    direct, background = facts.counters.reclaimed_directly_pages, facts.counters.reclaimed_by_kswapd_pages
+    if direct is None or background is None or direct < _DIRECT_PAGES:
+        return None
+    share = direct / (direct + background)
+    if share < _DIRECT_SHARE:
+        return None
     reserve, memory = number(facts, "vm.min_free_kbytes"), facts.memory.total_bytes
     most = None if memory is None else min(_RESERVE_KB, int(memory * _RESERVE_SHARE) // _KIB)
     may_grow = reserve is not None and most is not None and most > reserve
@@ -109,26 +127,6 @@ def _reclaim_stalls(facts: Facts, direct: int, share: float) -> Finding:
         if may_grow
         else "grep -E 'pgsteal|allocstall' /proc/vmstat again under load; give the host's services less memory",
     )
-
-
-@rule(
-    id="vm.reclaim-stalls",
-    severity="advice",
-    title="Allocations wait for memory to be reclaimed",
-    what="pgsteal_direct against pgsteal_kswapd of /proc/vmstat: 5 % and more, and 10,000 pages at least.",
-    why="kswapd frees memory in advance up to marks that follow vm.min_free_kbytes; where it is too late, the task "
-    "that allocates does its work.",
-    helps_when="Network and storage take memory in bursts.",
-    hurts_when="What is kept free nobody else can use, and far too much of it ends in a lack of memory at once: never "
-    "more than 3 % of the memory is advised.",
-    sources=(sources.VM, sources.ENA, sources.DELL_BEEGFS),
-)
-def reclaim_stalls(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    direct, background = facts.counters.reclaimed_directly_pages, facts.counters.reclaimed_by_kswapd_pages
-    if direct is None or background is None or direct < _DIRECT_PAGES:
-        return ()
-    share = direct / (direct + background)
-    return (_reclaim_stalls(facts, direct, share),) if share >= _DIRECT_SHARE else ()
 
 
 @rule(
