@@ -152,13 +152,6 @@ def small_worker_buffer(facts: Facts, workload: Workload | None) -> Finding | No
     )
 
 
-def _chunk(facts: Facts) -> tuple[StripePattern, int] | None:
-    """The mounted file system with the largest chunk, and that chunk in bytes."""
-    patterns = facts.beegfs.patterns if facts.beegfs else ()
-    chunks = [(one, one.entry.chunk_bytes) for one in patterns if one.entry.chunk_bytes]
-    return max(chunks, key=lambda pair: pair[1], default=None)
-
-
 _MULTIPLE: Final = "is no multiple of"
 
 
@@ -188,7 +181,9 @@ def _why_rdma(service: BeegfsService, largest: tuple[StripePattern, int] | None)
     sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_CLIENT, sources.DELL_BEEGFS),
 )
 def small_rdma_buffers(facts: Facts, workload: Workload | None) -> Finding | None:
-    largest = _chunk(facts)
+    patterns = facts.beegfs.patterns if facts.beegfs else ()
+    chunks = [(one, one.entry.chunk_bytes) for one in patterns if one.entry.chunk_bytes]
+    largest = max(chunks, key=lambda pair: pair[1], default=None)
     found = tuple(why for one in (facts.beegfs.services if facts.beegfs else ()) if (why := _why_rdma(one, largest)))
     if not found:
         return None
@@ -240,15 +235,6 @@ def same_port(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _zones(facts: Facts) -> dict[int, int]:
-    """Storage targets on each node, where each lies on one."""
-    found: Counter[int] = Counter()
-    for service in servers(facts):
-        if service.kind == "storage" and (node := node_of_targets(service)) is not None:
-            found[node] += len(service.targets)
-    return dict(sorted(found.items()))
-
-
 def _reached(threads: int, count: int, total: int) -> str:
     """How many targets of this host the declared threads can reach, each with a file of its own."""
     streams = "the declared thread" if threads == 1 else f"the declared {threads:,} threads, a file each"
@@ -269,7 +255,11 @@ def _reached(threads: int, count: int, total: int) -> str:
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STRIPING),
 )
 def stripes(facts: Facts, workload: Workload | None) -> Finding | None:
-    zones = _zones(facts)
+    found: Counter[int] = Counter()
+    for service in servers(facts):
+        if service.kind == "storage" and (node := node_of_targets(service)) is not None:
+            found[node] += len(service.targets)
+    zones = dict(sorted(found.items()))
     patterns = facts.beegfs.patterns if facts.beegfs else ()
     counts = {one.mountpoint: one.entry.targets for one in patterns if one.entry.targets}
     if not zones or not (counts or is_beegfs(workload)):

@@ -55,37 +55,6 @@ def _is_misaligned(filesystem: FileSystem, array: Array) -> bool:
     return filesystem.stripe_unit_bytes not in (None, chunk) or filesystem.stripe_width_bytes not in (None, full)
 
 
-def _misaligned(filesystem: FileSystem, array: Array) -> Finding:
-    chunk, disks = array.chunk_bytes or 0, array.data_disks or 0
-    made_without = not filesystem.stripe_unit_bytes and not filesystem.stripe_width_bytes
-    where = ", ".join(filesystem.mountpoints) or filesystem.device
-    return misaligned.found(
-        severity="advice" if array.level in _PARITY or not made_without else "info",
-        title=f"{filesystem.kind} on {array.name} ({where}) "
-        + ("does not know the array's stripes" if made_without else "has another stripe than the array"),
-        why=f"The array has chunks of {chunk >> 10} KiB on {disks} data disks; "
-        + (
-            "the file system was made without a stripe unit"
-            if made_without
-            else f"the file system has {_stripe_text(filesystem)}"
-        )
-        + (
-            ", and a write that covers part of a stripe must read the rest for the parity."
-            if array.level in _PARITY
-            else "."
-        ),
-        evidence={
-            "arrays": (array.name,),
-            "device": filesystem.device,
-            "chunk_bytes": chunk,
-            "data_disks": disks,
-            "stripe_unit_bytes": filesystem.stripe_unit_bytes,
-            "stripe_width_bytes": filesystem.stripe_width_bytes,
-        },
-        advice=_align(filesystem, chunk, disks),
-    )
-
-
 def _stripe_text(filesystem: FileSystem) -> str:
     parts = (("a unit", filesystem.stripe_unit_bytes), ("a stripe", filesystem.stripe_width_bytes))
     return " and ".join(f"{what} of {size >> 10} KiB" for what, size in parts if size is not None)
@@ -117,8 +86,37 @@ def _align(filesystem: FileSystem, chunk: int, disks: int) -> str:
     "it is.",
     sources=(sources.XFS, sources.MKE2FS, sources.BEEGFS_STORAGE),
 )
-def misaligned(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    return tuple(_misaligned(*pair) for pair in _on_arrays(facts) if _is_misaligned(*pair))
+def misaligned(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+    for filesystem, array in _on_arrays(facts):
+        if _is_misaligned(filesystem, array):
+            chunk, disks = array.chunk_bytes or 0, array.data_disks or 0
+            made_without = not filesystem.stripe_unit_bytes and not filesystem.stripe_width_bytes
+            where = ", ".join(filesystem.mountpoints) or filesystem.device
+            yield misaligned.found(
+                severity="advice" if array.level in _PARITY or not made_without else "info",
+                title=f"{filesystem.kind} on {array.name} ({where}) "
+                + ("does not know the array's stripes" if made_without else "has another stripe than the array"),
+                why=f"The array has chunks of {chunk >> 10} KiB on {disks} data disks; "
+                + (
+                    "the file system was made without a stripe unit"
+                    if made_without
+                    else f"the file system has {_stripe_text(filesystem)}"
+                )
+                + (
+                    ", and a write that covers part of a stripe must read the rest for the parity."
+                    if array.level in _PARITY
+                    else "."
+                ),
+                evidence={
+                    "arrays": (array.name,),
+                    "device": filesystem.device,
+                    "chunk_bytes": chunk,
+                    "data_disks": disks,
+                    "stripe_unit_bytes": filesystem.stripe_unit_bytes,
+                    "stripe_width_bytes": filesystem.stripe_width_bytes,
+                },
+                advice=_align(filesystem, chunk, disks),
+            )
 
 
 def _optimal_bytes(disk: Disk) -> int | None:

@@ -359,40 +359,6 @@ def _is_unequal(facts: Facts, array: Array, load: PathLoad) -> bool:
     return min(load.bytes_moved.values()) < fair / 2 or max(load.bytes_moved.values()) > 2 * fair
 
 
-def _unequal_paths(facts: Facts, array: Array, load: PathLoad) -> Finding:
-    total = sum(load.bytes_moved.values()) or 1
-    by_disk = {disk: "+".join(one.links) for one in sessions_of(facts) for disk in one.disks if one.links}
-    is_late = bool(_turn_words(facts, array))
-    when = "since each was added" if load.seconds is None else f"in {load.seconds:g} s"
-    return unequal_paths.found(
-        title=f"The paths of {array.name} do not carry equally",
-        why=f"The links of one priority group are equal, and what they carried {when} is not: the article's test is "
-        "that each path carries the same. "
-        + (
-            "A path that was lost for a time has less since then: look at an interval under load. "
-            if load.seconds is None
-            else ""
-        )
-        + ("The path changes after many requests only (iscsi.late-path-switch). " if is_late else ""),
-        evidence={
-            "array": array.name,
-            "disks": tuple(load.bytes_moved),
-            "detail": tuple(
-                f"{path}{f' by {by_disk[path]}' if path in by_disk else ''}: {100 * moved / total:.0f} %, "
-                f"{load.requests[path]:,} requests"
-                + ("" if not load.seconds else f", {moved / load.seconds / 1e6:.1f} MB/s")
-                for path, moved in load.bytes_moved.items()
-            ),
-        },
-        advice=plan(ISCSI_MULTIPATH)
-        if is_late
-        else "advisor scan --interval 10 while a sequential load runs (advisor bench --workload iometer.maxtp-r100); "
-        "multipath -ll: one group with all paths (path_grouping_policy multibus), none failed; iscsiadm -m session -P "
-        "1",
-        profile=ISCSI_MULTIPATH if is_late else None,
-    )
-
-
 _REQUESTS_SINCE_ADDED = 10_000
 _REQUESTS_IN_INTERVAL = 1_000
 
@@ -409,7 +375,39 @@ _REQUESTS_IN_INTERVAL = 1_000
     hurts_when="A path was away or was added later: its counters are smaller for that alone. Look at an interval.",
     sources=(sources.OPENFILER, sources.BLOCK_STAT),
 )
-def unequal_paths(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def unequal_paths(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     arrays = {one.name: one for one in multipath.iscsi_maps(facts)}
     loads = ((arrays[one.array], one) for one in facts.path_load if one.array in arrays)
-    return tuple(_unequal_paths(facts, *each) for each in loads if _is_unequal(facts, *each))
+    for array, load in loads:
+        if _is_unequal(facts, array, load):
+            total = sum(load.bytes_moved.values()) or 1
+            by_disk = {disk: "+".join(one.links) for one in sessions_of(facts) for disk in one.disks if one.links}
+            is_late = bool(_turn_words(facts, array))
+            when = "since each was added" if load.seconds is None else f"in {load.seconds:g} s"
+            yield unequal_paths.found(
+                title=f"The paths of {array.name} do not carry equally",
+                why=f"The links of one priority group are equal, and what they carried {when} is not: the article's "
+                "test is that each path carries the same. "
+                + (
+                    "A path that was lost for a time has less since then: look at an interval under load. "
+                    if load.seconds is None
+                    else ""
+                )
+                + ("The path changes after many requests only (iscsi.late-path-switch). " if is_late else ""),
+                evidence={
+                    "array": array.name,
+                    "disks": tuple(load.bytes_moved),
+                    "detail": tuple(
+                        f"{path}{f' by {by_disk[path]}' if path in by_disk else ''}: {100 * moved / total:.0f} %, "
+                        f"{load.requests[path]:,} requests"
+                        + ("" if not load.seconds else f", {moved / load.seconds / 1e6:.1f} MB/s")
+                        for path, moved in load.bytes_moved.items()
+                    ),
+                },
+                advice=plan(ISCSI_MULTIPATH)
+                if is_late
+                else "advisor scan --interval 10 while a sequential load runs (advisor bench --workload "
+                "iometer.maxtp-r100); multipath -ll: one group with all paths (path_grouping_policy multibus), none "
+                "failed; iscsiadm -m session -P 1",
+                profile=ISCSI_MULTIPATH if is_late else None,
+            )

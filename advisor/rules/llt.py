@@ -29,17 +29,6 @@ def _defaults(llt: Llt) -> dict[str, MarkDefault]:
     return mark_defaults(live, llt.llttab)
 
 
-def _not_doubled(llt: Llt) -> dict[str, int]:
-    """The marks that are less than twice their default, live or in /etc/llttab, with that default."""
-    in_file = llt.llttab.flow if llt.llttab else {}
-    return {
-        name: one.packets
-        for name, one in _defaults(llt).items()
-        if one.packets is not None
-        and min(llt.flow_control[name], in_file.get(name, llt.flow_control[name])) < 2 * one.packets
-    }
-
-
 def _is_case(workload: Workload) -> bool:
     """Mirrored writes: many, or some over a long round trip. A round trip by itself fills no queue."""
     far = workload.rtt_seconds is not None and workload.rtt_seconds > LONG_ROUND_TRIP_SECONDS
@@ -66,7 +55,13 @@ def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Findi
         or stays_local(facts)
     ):
         return ()
-    values = _not_doubled(facts.llt)
+    in_file = facts.llt.llttab.flow if facts.llt.llttab else {}
+    values = {
+        name: one.packets
+        for name, one in _defaults(facts.llt).items()
+        if one.packets is not None
+        and min(facts.llt.flow_control[name], in_file.get(name, facts.llt.flow_control[name])) < 2 * one.packets
+    }
     unknown = list(dict.fromkeys(one.why for one in _defaults(facts.llt).values() if one.packets is None))
     wanted = workload is not None and _is_case(workload)
     if not values:

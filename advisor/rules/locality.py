@@ -148,7 +148,32 @@ def _movable(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tuple[tu
     return tuple((irq, cpus) for irq in irqs if irq.managed is not True and (cpus := ids(irq.effective)))
 
 
-def _far_irqs(found: list[tuple[Link, int, tuple[Irq, ...]]]) -> Finding:
+@rule(
+    id="numa.irqs-far-from-link",
+    severity="advice",
+    title="Interrupts of links run on another NUMA node",
+    what="Where each link's interrupts take effect against the link's own node; those that the kernel manages are left "
+    "out.",
+    why="The card writes packets into its own node's memory and the CPU that handles them should be near.",
+    helps_when="Links of 10 Gbit/s and more, above all where the service runs on that node too.",
+    hurts_when="The service is pinned to the other node: then near the service may be better. irqbalance overwrites "
+    "masks set by hand unless configured not to.",
+    sources=(sources.SCALING, sources.DELL_BEEGFS),
+)
+def irqs_far_from_link(facts: Facts, workload: Workload | None) -> Finding | None:
+    by_number, home = {irq.number: irq for irq in facts.irqs}, node_of_cpu(facts)
+    found = []
+    for link in facts.links:
+        if not has_several_nodes(facts) or not is_physical(link) or link.numa_node is None or not is_up(link):
+            continue
+        irqs = _movable(facts, link, by_number)
+        far = tuple(
+            irq for irq, cpus in irqs if not any(home.get(cpu, link.numa_node) == link.numa_node for cpu in cpus)
+        )
+        if far:
+            found.append((link, len(irqs), far))
+    if not found:
+        return None
     mostly = any(2 * len(far) > total and (link.speed_mbps or 0) >= _FAST_MBPS for link, total, far in found)
     return irqs_far_from_link.found(
         severity="advice" if mostly else "info",
@@ -165,33 +190,6 @@ def _far_irqs(found: list[tuple[Link, int, tuple[Irq, ...]]]) -> Finding:
         "/proc/irq/N/smp_affinity_list to CPUs of the link's node",
         profile=NUMA_PINNING,
     )
-
-
-@rule(
-    id="numa.irqs-far-from-link",
-    severity="advice",
-    title="Interrupts of links run on another NUMA node",
-    what="Where each link's interrupts take effect against the link's own node; those that the kernel manages are left "
-    "out.",
-    why="The card writes packets into its own node's memory and the CPU that handles them should be near.",
-    helps_when="Links of 10 Gbit/s and more, above all where the service runs on that node too.",
-    hurts_when="The service is pinned to the other node: then near the service may be better. irqbalance overwrites "
-    "masks set by hand unless configured not to.",
-    sources=(sources.SCALING, sources.DELL_BEEGFS),
-)
-def irqs_far_from_link(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    by_number, home = {irq.number: irq for irq in facts.irqs}, node_of_cpu(facts)
-    found = []
-    for link in facts.links:
-        if not has_several_nodes(facts) or not is_physical(link) or link.numa_node is None or not is_up(link):
-            continue
-        irqs = _movable(facts, link, by_number)
-        far = tuple(
-            irq for irq, cpus in irqs if not any(home.get(cpu, link.numa_node) == link.numa_node for cpu in cpus)
-        )
-        if far:
-            found.append((link, len(irqs), far))
-    return (_far_irqs(found),) if found else ()
 
 
 @rule(

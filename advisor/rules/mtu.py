@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.infoscale_configuration import FSS_UDP, FSS_ZONES
 from advisor.facts.links import Link
@@ -161,21 +161,6 @@ def _ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
     return tuple(links[name] for name in link.lower if name in links and links[name].mtu is not None)
 
 
-def _differing_ports(master: Link, ports: tuple[Link, ...]) -> Finding:
-    names = tuple(port.name for port in ports)
-    detail = tuple(f"{port.name}: {port.mtu}" for port in (master, *ports) if port.mtu is not None)
-    smallest = min(port.mtu or 0 for port in ports)
-    lowered = "; ".join(_set_mtu(port.name, smallest) for port in ports if port.mtu != smallest)
-    return mtu_differs_in_stack.found(
-        title=f"Ports of {master.kind} {master.name} have different MTUs",
-        why=f"A frame that one port of {master.name} takes in does not fit through another and is dropped there "
-        "without an error to the sender.",
-        evidence={"link": master.name, "links": names, "detail": detail},
-        advice=lowered if master.kind == "bridge" else plan(JUMBO_FRAMES, links=(master.name,)),
-        profile=None if master.kind == "bridge" else JUMBO_FRAMES,
-    )
-
-
 @rule(
     id="links.mtu-differs-in-stack",
     severity="warning",
@@ -187,11 +172,24 @@ def _differing_ports(master: Link, ports: tuple[Link, ...]) -> Finding:
     "lower the others instead.",
     sources=(sources.BONDING, sources.MEASURED_MTU),
 )
-def mtu_differs_in_stack(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def mtu_differs_in_stack(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     links = by_name(facts)
     masters = (link for link in facts.links if link.kind in ("bond", "team", "bridge"))
     stacks = ((master, _ports(master, links)) for master in masters)
-    return tuple(_differing_ports(*stack) for stack in stacks if len({port.mtu for port in stack[1]}) > 1)
+    for master, ports in stacks:
+        if len({port.mtu for port in ports}) > 1:
+            names = tuple(port.name for port in ports)
+            detail = tuple(f"{port.name}: {port.mtu}" for port in (master, *ports) if port.mtu is not None)
+            smallest = min(port.mtu or 0 for port in ports)
+            lowered = "; ".join(_set_mtu(port.name, smallest) for port in ports if port.mtu != smallest)
+            yield mtu_differs_in_stack.found(
+                title=f"Ports of {master.kind} {master.name} have different MTUs",
+                why=f"A frame that one port of {master.name} takes in does not fit through another and is dropped "
+                "there without an error to the sender.",
+                evidence={"link": master.name, "links": names, "detail": detail},
+                advice=lowered if master.kind == "bridge" else plan(JUMBO_FRAMES, links=(master.name,)),
+                profile=None if master.kind == "bridge" else JUMBO_FRAMES,
+            )
 
 
 def _vxlan_overhead(link: Link) -> int:
@@ -212,16 +210,6 @@ def _vxlan_excess(link: Link, links: Mapping[str, Link]) -> tuple[Link, int] | N
     return (lowest, room) if link.mtu > room else None
 
 
-def _vxlan_finding(link: Link, underlay: Link, room: int) -> Finding:
-    return vxlan_mtu_above_underlay.found(
-        title=f"MTU of VXLAN link {link.name} does not fit its underlay {underlay.name}",
-        why=f"A full frame of {link.name} (MTU {link.mtu}) no longer fits into {underlay.name} (MTU {underlay.mtu}) "
-        "once the VXLAN headers are added; the kernel does not follow when the underlay shrinks.",
-        evidence={"link": link.name, "links": (underlay.name,), "mtu": link.mtu, "mtu_largest": room},
-        advice=_set_mtu(link.name, room),
-    )
-
-
 @rule(
     id="links.vxlan-mtu-above-underlay",
     severity="warning",
@@ -233,9 +221,17 @@ def _vxlan_finding(link: Link, underlay: Link, room: int) -> Finding:
     hurts_when="Never inside the tunnel; connections that are open keep their segment size until they notice.",
     sources=(sources.MEASURED_VXLAN,),
 )
-def vxlan_mtu_above_underlay(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def vxlan_mtu_above_underlay(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     links = by_name(facts)
-    return tuple(_vxlan_finding(link, *excess) for link in facts.links if (excess := _vxlan_excess(link, links)))
+    found = ((link, excess) for link in facts.links if (excess := _vxlan_excess(link, links)))
+    for link, (underlay, room) in found:
+        yield vxlan_mtu_above_underlay.found(
+            title=f"MTU of VXLAN link {link.name} does not fit its underlay {underlay.name}",
+            why=f"A full frame of {link.name} (MTU {link.mtu}) no longer fits into {underlay.name} (MTU "
+            f"{underlay.mtu}) once the VXLAN headers are added; the kernel does not follow when the underlay shrinks.",
+            evidence={"link": link.name, "links": (underlay.name,), "mtu": link.mtu, "mtu_largest": room},
+            advice=_set_mtu(link.name, room),
+        )
 
 
 def fragments(payload_bytes: int, mtu: int, link_type: str) -> int:

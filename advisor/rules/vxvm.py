@@ -174,33 +174,6 @@ def _wanted(filesystem: FileSystem, array: Array) -> dict[str, int]:
     return found
 
 
-def _streams(filesystem: FileSystem, array: Array, wanted: dict[str, int]) -> Finding:
-    where = filesystem.mountpoints[0]
-    here = filesystem.tunables
-    settings = ",".join(f"{name}={value}" for name, value in wanted.items())
-    columns = (array.data_disks or 0) + (1 if array.level == "raid5" else 0)
-    return vxfs_streams.found(
-        title=f"VxFS on {where}: request sizes do not match the stripes of {array.name}",
-        why=f"The volume has {columns} columns of {(array.chunk_bytes or 0) >> 10} KiB; read-ahead is "
-        f"{here['read_nstream']} × {here['read_pref_io'] >> 10} KiB and flush-behind {here['write_nstream']} × "
-        f"{here['write_pref_io'] >> 10} KiB, so that a stream does not keep all columns busy.",
-        evidence={
-            "arrays": (array.name,),
-            "device": filesystem.device,
-            "chunk_bytes": array.chunk_bytes,
-            "data_disks": array.data_disks,
-            "detail": tuple(
-                f"{name}: {here[name]}, the stripes want {value}"
-                for name, value in wanted.items()
-                if here[name] != value
-            ),
-        },
-        advice=f"vxtunefs -s -o {settings} {shlex.quote(where)}; to keep it, the line "
-        f"/dev/{filesystem.device if '/' in filesystem.device else f'vx/dsk/{array.name}'} {settings} in "
-        "/etc/vx/tunefstab",
-    )
-
-
 @rule(
     id="vxfs.streams-off-stripes",
     severity="advice",
@@ -214,10 +187,32 @@ def _streams(filesystem: FileSystem, array: Array, wanted: dict[str, int]) -> Fi
     "VxFS does not ask for.",
     sources=(sources.VXFS_GUIDE,),
 )
-def vxfs_streams(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def vxfs_streams(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     arrays = {array.device: array for array in _volumes(facts)}
-    return tuple(
-        _streams(filesystem, arrays[filesystem.device], wanted)
-        for filesystem in facts.filesystems
-        if filesystem.device in arrays and (wanted := _wanted(filesystem, arrays[filesystem.device]))
-    )
+    for filesystem in facts.filesystems:
+        if filesystem.device in arrays and (wanted := _wanted(filesystem, arrays[filesystem.device])):
+            array = arrays[filesystem.device]
+            where = filesystem.mountpoints[0]
+            here = filesystem.tunables
+            settings = ",".join(f"{name}={value}" for name, value in wanted.items())
+            columns = (array.data_disks or 0) + (1 if array.level == "raid5" else 0)
+            yield vxfs_streams.found(
+                title=f"VxFS on {where}: request sizes do not match the stripes of {array.name}",
+                why=f"The volume has {columns} columns of {(array.chunk_bytes or 0) >> 10} KiB; read-ahead is "
+                f"{here['read_nstream']} × {here['read_pref_io'] >> 10} KiB and flush-behind {here['write_nstream']} × "
+                f"{here['write_pref_io'] >> 10} KiB, so that a stream does not keep all columns busy.",
+                evidence={
+                    "arrays": (array.name,),
+                    "device": filesystem.device,
+                    "chunk_bytes": array.chunk_bytes,
+                    "data_disks": array.data_disks,
+                    "detail": tuple(
+                        f"{name}: {here[name]}, the stripes want {value}"
+                        for name, value in wanted.items()
+                        if here[name] != value
+                    ),
+                },
+                advice=f"vxtunefs -s -o {settings} {shlex.quote(where)}; to keep it, the line "
+                f"/dev/{filesystem.device if '/' in filesystem.device else f'vx/dsk/{array.name}'} {settings} in "
+                "/etc/vx/tunefstab",
+            )
