@@ -139,10 +139,7 @@ METADATA_WORKERS = _between(
     "tuneNumWorkers of a BeeGFS metadata server",
     ("24 for each of six services, 144 on the host.", sources.DELL_BEEGFS),
     ("0, which means twice the CPU cores.", sources.BEEGFS_META_CONF),
-    (
-        "Four to eight times the cores on a server for metadata alone.",
-        sources.BEEGFS_META_CONF + ", its comment",
-    ),
+    ("Four to eight times the cores on a server for metadata alone.", sources.BEEGFS_META_CONF + ", its comment"),
     what_we_do="Workers are counted over all services and targets of the host and set against its CPUs. No number is "
     "advised: whether there are too few shows in the queue of requests (beegfs-ctl --serverstats).",
 )

@@ -80,12 +80,7 @@ def _with_declared(signs: Signs, workload: Workload) -> Signs:
         place = "one-zone"
         said.append(f"inside one zone, as {workload.name} means (declared)")
     return msgspec.structs.replace(
-        signs,
-        is_cluster=is_cluster,
-        transports=transports,
-        mirrors=mirrors,
-        place=place,
-        seen=(*signs.seen, *said),
+        signs, is_cluster=is_cluster, transports=transports, mirrors=mirrors, place=place, seen=(*signs.seen, *said)
     )
 
 

@@ -105,12 +105,7 @@ def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Findi
 
 
 # the smaller must stay below the larger
-_ORDER = (
-    ("lowwater", "highwater"),
-    ("rportlowwater", "rporthighwater"),
-    ("ackval", "window"),
-    ("sws", "window"),
-)
+_ORDER = (("lowwater", "highwater"), ("rportlowwater", "rporthighwater"), ("ackval", "window"), ("sws", "window"))
 
 
 def _out_of_order(values: Mapping[str, int], where: str) -> tuple[str, ...]:

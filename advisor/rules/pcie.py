@@ -147,17 +147,6 @@ def _by_slot(facts: Facts) -> Mapping[str, tuple[Link, ...]]:
     return {slot: tuple(links) for slot, links in slots.items()}
 
 
-def _shared(links: tuple[Link, ...], total: int, bandwidth: int) -> Finding:
-    names = tuple(link.name for link in links)
-    return shared_slot.found(
-        title=f"The ports {', '.join(names)} share a slot that cannot carry them all",
-        why=f"Together they run at {total:,} Mbit/s; their slot carries {bandwidth:,} Mbit/s.",
-        evidence={"links": names, "speed_mbps": total, "bandwidth_mbps": bandwidth},
-        advice="use ports of different cards where all must be busy at once",
-        intent=True,
-    )
-
-
 @rule(
     id="pcie.shared-slot",
     severity="info",
@@ -168,18 +157,25 @@ def _shared(links: tuple[Link, ...], total: int, bandwidth: int) -> Finding:
     hurts_when="The second port is there to survive a cable or a switch: then it need not carry anything more.",
     sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
 )
-def shared_slot(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def shared_slot(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     if is_virtual_machine(facts):
-        return ()
-    return tuple(
-        _shared(links, total, bandwidth)
-        for _, links in sorted(_by_slot(facts).items())
-        if len({link.pci for link in links}) > 1
-        and not any(_is_starved(link) for link in links)
-        and (total := sum({link.pci: link.speed_mbps or 0 for link in links}.values()))
-        > (bandwidth := min((link.pcie.bandwidth_mbps or 0 for link in links if link.pcie), default=0))
-        > 0
-    )
+        return
+    for _, links in sorted(_by_slot(facts).items()):
+        if (
+            len({link.pci for link in links}) > 1
+            and not any(_is_starved(link) for link in links)
+            and (total := sum({link.pci: link.speed_mbps or 0 for link in links}.values()))
+            > (bandwidth := min((link.pcie.bandwidth_mbps or 0 for link in links if link.pcie), default=0))
+            > 0
+        ):
+            names = tuple(link.name for link in links)
+            yield shared_slot.found(
+                title=f"The ports {', '.join(names)} share a slot that cannot carry them all",
+                why=f"Together they run at {total:,} Mbit/s; their slot carries {bandwidth:,} Mbit/s.",
+                evidence={"links": names, "speed_mbps": total, "bandwidth_mbps": bandwidth},
+                advice="use ports of different cards where all must be busy at once",
+                intent=True,
+            )
 
 
 def _own_mbps(facts: Facts) -> dict[str, tuple[str, str, int, PcieLink]]:
@@ -218,26 +214,6 @@ def _links_mbps(facts: Facts) -> int:
     return sum(known) if len(known) == len(speeds) else 0
 
 
-def _shared_uplink(bridge: str, mbps: int, below: list[tuple[str, str, int, PcieLink]], *, declared: bool) -> Finding:
-    total = sum(speed for _, _, speed, _ in below)
-    names = tuple(name for _, name, _, _ in below)
-    return shared_uplink.found(
-        severity="advice" if declared else "info",
-        title=f"{_some(names)} share an uplink of {mbps:,} Mbit/s",
-        why=f"Their own links carry {total:,} Mbit/s together, {total / mbps:.1f} times what the bridge {bridge} above "
-        "all of them carries." + (" The declared workload of streams can ask for that." if declared else ""),
-        evidence={
-            **{kind: tuple(name for of, name, _, _ in below if of == kind) for kind in ("disks", "links")},
-            "bridge": bridge,
-            "bandwidth_mbps": mbps,
-            "devices_mbps": total,
-        },
-        advice="put what must be fast at once below different bridges (lspci -t shows them); more drives below this "
-        "one add space and no speed",
-        intent=not declared,
-    )
-
-
 @rule(
     id="pcie.shared-uplink",
     severity="advice",
@@ -249,17 +225,35 @@ def _shared_uplink(bridge: str, mbps: int, below: list[tuple[str, str, int, Pcie
     hurts_when="Nothing is lost where they never do; drives slower than their lanes share longer without harm.",
     sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
 )
-def shared_uplink(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def shared_uplink(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     if is_virtual_machine(facts):
-        return ()
+        return
     own = _own_mbps(facts)
     uplinks = sum(mbps for _, mbps in _below_bridges(facts).values())
     # What crosses the network gains nothing by wider uplinks where the links carry less than they do.
     is_bound = 0 < _links_mbps(facts) <= uplinks and crosses_network(facts, workload) is True
     declared = workload is not None and workload.is_sequential and not is_bound
-    return tuple(
-        _shared_uplink(bridge, mbps, [own[address] for address in group], declared=declared)
-        for group, (bridge, mbps) in sorted(_below_bridges(facts).items())
-        if any(own[address][0] == "disks" for address in group)
-        and sum(own[address][2] for address in group) > _WORTH * mbps
-    )
+    for group, (bridge, mbps) in sorted(_below_bridges(facts).items()):
+        if (
+            any(own[address][0] == "disks" for address in group)
+            and sum(own[address][2] for address in group) > _WORTH * mbps
+        ):
+            below = [own[address] for address in group]
+            total = sum(speed for _, _, speed, _ in below)
+            names = tuple(name for _, name, _, _ in below)
+            yield shared_uplink.found(
+                severity="advice" if declared else "info",
+                title=f"{_some(names)} share an uplink of {mbps:,} Mbit/s",
+                why=f"Their own links carry {total:,} Mbit/s together, {total / mbps:.1f} times what the bridge "
+                f"{bridge} above all of them carries."
+                + (" The declared workload of streams can ask for that." if declared else ""),
+                evidence={
+                    **{kind: tuple(name for of, name, _, _ in below if of == kind) for kind in ("disks", "links")},
+                    "bridge": bridge,
+                    "bandwidth_mbps": mbps,
+                    "devices_mbps": total,
+                },
+                advice="put what must be fast at once below different bridges (lspci -t shows them); more drives below "
+                "this one add space and no speed",
+                intent=not declared,
+            )

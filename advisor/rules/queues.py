@@ -232,9 +232,6 @@ def long_queue(facts: Facts, workload: Workload | None) -> Finding | None:
     return long_queue.found(
         why="A rotating disk serves one or two hundred random requests in a second: a thousand that wait are seconds "
         "for each.",
-        evidence={
-            "disks": names_of(found),
-            "nr_requests": tuple(str(setting(disk, "nr_requests")) for disk in found),
-        },
+        evidence={"disks": names_of(found), "nr_requests": tuple(str(setting(disk, "nr_requests")) for disk in found)},
         advice=for_all(found, "nr_requests=256") + "; the same in a udev rule",
     )
