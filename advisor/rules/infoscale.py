@@ -31,7 +31,6 @@ PROFILE_PREFIX: Final = "infoscale-"
 
 PAPER_LOCAL_IOPS: Final = 2000
 """A single node, and a shared disk: 4 KiB random, half reads (about, from a chart)."""
-PAPER_BLOCK_BYTES: Final = 4096
 MIRRORED_IOPS_SHARE: Final = 0.5
 """Of a local disk's IOPS where two nodes of one zone mirror it (about, from a chart); less across zones."""
 MIRRORING_CPU_PERCENT: Final = 2.0

@@ -201,30 +201,28 @@ def transparent(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _by_guideline(facts: Facts, total: int) -> tuple[Finding, ...]:
+def _by_guideline(facts: Facts, total: int) -> Finding | None:
     (one,) = facts.iris
     cache = globals_bytes(one.settings) if one.settings else None
     if cache is None:
-        return ()
+        return None
     guideline = 0.5 if total < _SMALL_HOST_BYTES else 0.7
     share = cache / total
     if guideline - _BELOW <= share <= guideline + _ABOVE:
-        return ()
-    return (
-        cache_share.found(
-            severity="info",
-            title=f"The database cache is {share:.0%} of the memory",
-            why=f"For one instance that has a host of this size to itself, {guideline:.0%} is InterSystems' figure.",
-            evidence={
-                "instances": (label(one),),
-                "globals_bytes": cache,
-                "memory_bytes": total,
-                "share_percent": round(100 * share, 1),
-                "guideline_percent": round(100 * guideline),
-            },
-            advice=f"globals=0,0,{int(guideline * total) >> 20},0,0,0 would be that share",
-            intent=True,
-        ),
+        return None
+    return cache_share.found(
+        severity="info",
+        title=f"The database cache is {share:.0%} of the memory",
+        why=f"For one instance that has a host of this size to itself, {guideline:.0%} is InterSystems' figure.",
+        evidence={
+            "instances": (label(one),),
+            "globals_bytes": cache,
+            "memory_bytes": total,
+            "share_percent": round(100 * share, 1),
+            "guideline_percent": round(100 * guideline),
+        },
+        advice=f"globals=0,0,{int(guideline * total) >> 20},0,0,0 would be that share",
+        intent=True,
     )
 
 
@@ -239,45 +237,40 @@ def _by_guideline(facts: Facts, total: int) -> tuple[Finding, ...]:
     hurts_when="Other programs run on the host, or very many processes: then the share is theirs to reckon with.",
     sources=(sources.INTERSYSTEMS_LINUX, sources.IRIS_CPF, sources.IRIS_GP3),
 )
-def cache_share(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def cache_share(facts: Facts, workload: Workload | None) -> Finding | None:
     total = facts.memory.total_bytes
     known = [one for one in facts.iris if one.settings is not None]
     if not total or not known or len(known) < len(facts.iris):
-        return ()
+        return None
     automatic = tuple(
         label(one) for one in known if one.settings and one.settings.globals_mb and globals_bytes(one.settings) is None
     )
     sizes = [shared_bytes(one.settings) for one in known if one.settings]
     shared = sum(size for size in sizes if size is not None)
     if shared > _FULL_SHARE * total:
-        return (
-            cache_share.found(
-                severity="warning" if shared > total else "advice",
-                title="The shared memory of IRIS is larger than the memory"
-                if shared > total
-                else "The shared memory of IRIS leaves little to processes and kernel",
-                why="Its processes, the kernel and the page cache need the rest; where that is too little, the kernel "
-                "ends processes, and the largest are those of the database.",
-                evidence={
-                    "instances": tuple(label(one) for one in facts.iris),
-                    "shared_bytes": shared,
-                    "memory_bytes": total,
-                    "share_percent": round(100 * shared / total, 1),
-                },
-                advice="lower globals in the cpf, with vm.nr_hugepages after it, or give the host more memory",
-            ),
+        return cache_share.found(
+            severity="warning" if shared > total else "advice",
+            title="The shared memory of IRIS is larger than the memory"
+            if shared > total
+            else "The shared memory of IRIS leaves little to processes and kernel",
+            why="Its processes, the kernel and the page cache need the rest; where that is too little, the kernel ends "
+            "processes, and the largest are those of the database.",
+            evidence={
+                "instances": tuple(label(one) for one in facts.iris),
+                "shared_bytes": shared,
+                "memory_bytes": total,
+                "share_percent": round(100 * shared / total, 1),
+            },
+            advice="lower globals in the cpf, with vm.nr_hugepages after it, or give the host more memory",
         )
     if automatic:
-        return (
-            cache_share.found(
-                severity="info",
-                title="The database cache size is not set: IRIS chooses it",
-                why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for "
-                "production.",
-                evidence={"instances": automatic},
-                advice="set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance "
-                "that has the host to itself",
-                intent=True,
-            ),
+        return cache_share.found(
+            severity="info",
+            title="The database cache size is not set: IRIS chooses it",
+            why="IRIS then takes a quarter of the memory, which its own documentation calls not fit for production.",
+            evidence={"instances": automatic},
+            advice="set globals in the cpf: half of the memory below 64 GB, 70 % from there on, for one instance that "
+            "has the host to itself",
+            intent=True,
         )
-    return _by_guideline(facts, total) if len(known) == 1 and None not in sizes else ()
+    return _by_guideline(facts, total) if len(known) == 1 and None not in sizes else None

@@ -269,27 +269,23 @@ def digests(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The maker of the storage asks for round robin in its device section: that section wins.",
     sources=(sources.MULTIPATH_CONF, sources.OPENFILER),
 )
-def path_selector(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
-    found = []
+def path_selector(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     for array in facts.arrays:
         if array.manager == "dm-multipath" and multipath.selector(array) == "round-robin":
             speeds = multipath.link_speeds(facts, array)
             if len(set(speeds.values())) > 1:
-                found.append(
-                    path_selector.found(
-                        title=f"{array.name} takes turns over iSCSI paths of different speed",
-                        why="Round robin gives each path the same number of requests, so all wait for the slowest; "
-                        "service-time, which is multipath's default, does not.",
-                        evidence={
-                            "arrays": (array.name,),
-                            "links": tuple(speeds),
-                            "detail": tuple(f"{name}: {speed:,} Mbit/s" for name, speed in speeds.items()),
-                        },
-                        advice=plan(ISCSI_MULTIPATH),
-                        profile=ISCSI_MULTIPATH,
-                    )
+                yield path_selector.found(
+                    title=f"{array.name} takes turns over iSCSI paths of different speed",
+                    why="Round robin gives each path the same number of requests, so all wait for the slowest; "
+                    "service-time, which is multipath's default, does not.",
+                    evidence={
+                        "arrays": (array.name,),
+                        "links": tuple(speeds),
+                        "detail": tuple(f"{name}: {speed:,} Mbit/s" for name, speed in speeds.items()),
+                    },
+                    advice=plan(ISCSI_MULTIPATH),
+                    profile=ISCSI_MULTIPATH,
                 )
-    return tuple(found)
 
 
 def _turn_words(facts: Facts, array: Array) -> tuple[str, ...]:

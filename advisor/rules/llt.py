@@ -48,13 +48,13 @@ def _is_case(workload: Workload) -> bool:
     sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
     contradictions=(contradictions.LLT_DEFAULTS.id,),
 )
-def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def flow_control_default(facts: Facts, workload: Workload | None) -> Finding | None:
     if (
         facts.llt is None
         or (workload is not None and not (workload.replication != "none" and workload.write_share != 0))
         or stays_local(facts)
     ):
-        return ()
+        return None
     in_file = facts.llt.llttab.flow if facts.llt.llttab else {}
     values = {
         name: one.packets
@@ -66,41 +66,37 @@ def flow_control_default(facts: Facts, workload: Workload | None) -> tuple[Findi
     wanted = workload is not None and _is_case(workload)
     if not values:
         return (
-            (
-                flow_control_default.found(
-                    severity="info",
-                    title="The default of LLT's high-water marks cannot be known from this host",
-                    why="Whether they are raised already is not known: the default differs between releases.",
-                    evidence={"detail": tuple(unknown)},
-                    advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of "
-                    "the same release",
-                    profile=LLT_FLOW_CONTROL,
-                ),
+            flow_control_default.found(
+                severity="info",
+                title="The default of LLT's high-water marks cannot be known from this host",
+                why="Whether they are raised already is not known: the default differs between releases.",
+                evidence={"detail": tuple(unknown)},
+                advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of the "
+                "same release",
+                profile=LLT_FLOW_CONTROL,
             )
             if unknown and wanted
-            else ()
+            else None
         )
     highest = max(values.values())
-    return (
-        flow_control_default.found(
-            severity="advice" if wanted else "info",
-            why="LLT stops taking packets when a queue reaches its high-water mark and goes on at the low one. "
-            + (
-                f"{workload.subject} mirrors its writes, many or over a long round trip, which fills the queues in "
-                "bursts. The value is one for the cluster: the same on every node."
-                if workload is not None and wanted
-                else "Whether that ever happens here is unknown without a declared workload."
-            ),
-            evidence={
-                **values,
-                **{f"{name}_wanted": 2 * value for name, value in values.items()},
-                "queue_bytes_per_peer": 2 * highest * _PACKET_BYTES,
-                "rtt_seconds": workload.rtt_seconds if workload else None,
-            },
-            advice=plan(LLT_FLOW_CONTROL),
-            profile=LLT_FLOW_CONTROL,
-            intent=not wanted,
+    return flow_control_default.found(
+        severity="advice" if wanted else "info",
+        why="LLT stops taking packets when a queue reaches its high-water mark and goes on at the low one. "
+        + (
+            f"{workload.subject} mirrors its writes, many or over a long round trip, which fills the queues in bursts. "
+            "The value is one for the cluster: the same on every node."
+            if workload is not None and wanted
+            else "Whether that ever happens here is unknown without a declared workload."
         ),
+        evidence={
+            **values,
+            **{f"{name}_wanted": 2 * value for name, value in values.items()},
+            "queue_bytes_per_peer": 2 * highest * _PACKET_BYTES,
+            "rtt_seconds": workload.rtt_seconds if workload else None,
+        },
+        advice=plan(LLT_FLOW_CONTROL),
+        profile=LLT_FLOW_CONTROL,
+        intent=not wanted,
     )
 
 
@@ -143,21 +139,19 @@ def flow_control_order(facts: Facts, workload: Workload | None) -> Finding | Non
 
 def drift(
     drifted: Rule, live: Mapping[str, int], in_file: Mapping[str, int], *, why: str, option: str, line: str
-) -> tuple[Finding, ...]:
+) -> Finding | None:
     """What /etc/llttab says otherwise than LLT does: ``option`` of lltconfig sets it, ``line`` of llttab keeps it."""
     names = tuple(name for name in sorted(in_file) if name in live and live[name] != in_file[name])
     if not names:
-        return ()
-    return (
-        drifted.found(
-            why=why,
-            evidence={
-                "names": names,
-                "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in names),
-            },
-            advice="; ".join(f"lltconfig {option} {name}:{in_file[name]}" for name in names)
-            + f"; that is where the file is right, else correct {line} in /etc/llttab",
-        ),
+        return None
+    return drifted.found(
+        why=why,
+        evidence={
+            "names": names,
+            "detail": tuple(f"{name}: live {live[name]}, /etc/llttab {in_file[name]}" for name in names),
+        },
+        advice="; ".join(f"lltconfig {option} {name}:{in_file[name]}" for name in names)
+        + f"; that is where the file is right, else correct {line} in /etc/llttab",
     )
 
 
@@ -171,9 +165,9 @@ def drift(
     hurts_when="The live value is an experiment that is meant to end with the restart.",
     sources=(sources.LLTCONFIG, sources.WHITE_PAPER),
 )
-def flow_control_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def flow_control_drift(facts: Facts, workload: Workload | None) -> Finding | None:
     if facts.llt is None or facts.llt.llttab is None:
-        return ()
+        return None
     why = "lltconfig -F holds until LLT restarts; from then on /etc/llttab counts."
     return drift(
         flow_control_drift, facts.llt.flow_control, facts.llt.llttab.flow, why=why, option="-F", line="set-flow"

@@ -75,9 +75,9 @@ def timer_order(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The live value is meant for a repair of cables or switches, and is to end with it.",
     sources=(sources.VCS_TIMERS, sources.LLTCONFIG),
 )
-def timer_drift(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def timer_drift(facts: Facts, workload: Workload | None) -> Finding | None:
     if facts.llt is None or facts.llt.llttab is None:
-        return ()
+        return None
     why = "lltconfig -T holds until LLT restarts; a set-timer line counts only from then on."
     return drift(timer_drift, facts.llt.timers, facts.llt.llttab.timers, why=why, option="-T", line="set-timer")
 

@@ -31,7 +31,6 @@ from advisor.rules.workload import Workload
 ORDER = 110
 
 _FAST_MBPS = 10_000
-_VERY_FAST_MBPS = 25_000
 _SYSTEM_MOUNTS = frozenset({"/", "/boot", "/boot/efi", "/usr", "/var", "[SWAP]"})
 _MANY_VECTORS = 4
 

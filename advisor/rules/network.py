@@ -93,33 +93,28 @@ def _is_behind(facts: Facts) -> bool:
     "efficient; each more is one more interrupt.",
     sources=(sources.SCALING, sources.ENA),
 )
-def few_queues(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def few_queues(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     is_behind, cpus = _is_behind(facts), facts.cpu.cores
     if not cpus or not (is_behind or crosses_network(facts, workload)):
-        return ()
-    found = []
+        return
     for link in facts.links:
         wanted = min(link.channels.combined_max, max(1, cpus // max(1, len(facts.numa.nodes)))) if link.channels else 0
         queues = _queues(link)
         if is_physical(link) and is_up(link) and (link.speed_mbps or 0) >= _FAST_MBPS and queues and queues < wanted:
-            found.append(
-                few_queues.found(
-                    severity="advice" if is_behind else "info",
-                    title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores "
-                    "of its node",
-                    why="Each queue is served by one CPU at a time. "
-                    + (
-                        "The counters of the receive path say that the CPUs in use do not keep up."
-                        if is_behind
-                        else "No counter says that this is too few; the workload uses the network."
-                    ),
-                    evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
-                    advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}; then CombinedChannels= in a .link "
-                    "file",
-                    intent=not is_behind,
-                )
+            yield few_queues.found(
+                severity="advice" if is_behind else "info",
+                title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores of "
+                "its node",
+                why="Each queue is served by one CPU at a time. "
+                + (
+                    "The counters of the receive path say that the CPUs in use do not keep up."
+                    if is_behind
+                    else "No counter says that this is too few; the workload uses the network."
+                ),
+                evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
+                advice=f"ethtool -L {shlex.quote(link.name)} combined {wanted}; then CombinedChannels= in a .link file",
+                intent=not is_behind,
             )
-    return tuple(found)
 
 
 def _is_steered(link: Link) -> bool:
