@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.array import Array
@@ -153,41 +153,12 @@ def rebuilding(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _mirrored_wide(wide: tuple[Array, ...]) -> tuple[Finding, ...]:
-    if not wide:
-        return ()
-    return (
-        spans_nodes.found(
-            severity="info",
-            title="A mirror spans NUMA nodes",
-            why="Every write crosses the interconnect once, and reads are served by either half. The mirror then also "
-            "outlives a socket's drives, which may be what it is for.",
-            evidence=_wide_evidence(wide),
-            advice="leave it where it guards against the loss of a node's drives; else mirror within one node",
-            intent=True,
-        ),
-    )
-
-
 def _wide_evidence(wide: tuple[Array, ...]) -> dict[str, tuple[str, ...]]:
     listed = {array.name: ", ".join(map(str, array.numa_nodes)) for array in wide}
     return {
         "arrays": tuple(listed),
         "detail": tuple(f"{array.name} ({array.level}): nodes {listed[array.name]}" for array in wide),
     }
-
-
-def _striped_wide(wide: tuple[Array, ...]) -> tuple[Finding, ...]:
-    if not wide:
-        return ()
-    return (
-        spans_nodes.found(
-            why="Each stripe is read and written over the interconnect for the members on the other node, so no "
-            "service can sit near all of its disks.",
-            evidence=_wide_evidence(wide),
-            advice="when it is next made, build one array per node from that node's drives, each with its own service",
-        ),
-    )
 
 
 @rule(
@@ -200,13 +171,29 @@ def _striped_wide(wide: tuple[Array, ...]) -> tuple[Finding, ...]:
     hurts_when="One file system must have all the bandwidth of the host; it means to create the arrays again.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE),
 )
-def spans_nodes(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def spans_nodes(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     if not has_several_nodes(facts):
-        return ()
+        return
     wide = tuple(array for array in facts.arrays if len(array.numa_nodes) > 1)
     striped = tuple(array for array in wide if array.level in _STRIPED)
     mirrors = tuple(array for array in wide if array.level in ("raid1", "mirror"))
-    return (*_striped_wide(striped), *_mirrored_wide(mirrors))
+    if striped:
+        yield spans_nodes.found(
+            why="Each stripe is read and written over the interconnect for the members on the other node, so no "
+            "service can sit near all of its disks.",
+            evidence=_wide_evidence(striped),
+            advice="when it is next made, build one array per node from that node's drives, each with its own service",
+        )
+    if mirrors:
+        yield spans_nodes.found(
+            severity="info",
+            title="A mirror spans NUMA nodes",
+            why="Every write crosses the interconnect once, and reads are served by either half. The mirror then also "
+            "outlives a socket's drives, which may be what it is for.",
+            evidence=_wide_evidence(mirrors),
+            advice="leave it where it guards against the loss of a node's drives; else mirror within one node",
+            intent=True,
+        )
 
 
 @rule(

@@ -136,31 +136,6 @@ def _off(disks: Iterable[Disk], unit: Mapping[str, int | None]) -> tuple[tuple[D
     )
 
 
-def _partitions(found: tuple[tuple[Disk, str, int, int], ...], *, is_split: bool) -> tuple[Finding, ...]:
-    if not found:
-        return ()
-    return (
-        partitions.found(
-            severity="warning" if is_split else "advice",
-            title=None if is_split else "A partition begins in the middle of its disk's stripe",
-            why="Every block of the file system lies across two of the disk's own, so that a write of one reads and "
-            "writes both."
-            if is_split
-            else "What the file system aligns to its stripe is off by the same amount everywhere: full stripes are "
-            "never written.",
-            evidence={
-                "disks": tuple(dict.fromkeys(disk.name for disk, _, _, _ in found)),
-                "detail": tuple(
-                    f"{name} begins at {start:,} bytes, which is no multiple of {size:,}"
-                    for _, name, start, size in found[:_SHOWN]
-                ),
-            },
-            advice="when the disk is next partitioned, begin at a multiple of that size (parted -a optimal, 1 MiB is "
-            "one of 4 KiB), or put the file system on the whole disk",
-        ),
-    )
-
-
 @rule(
     id="disks.partition-not-aligned",
     severity="warning",
@@ -171,12 +146,31 @@ def _partitions(found: tuple[tuple[Disk, str, int, int], ...], *, is_split: bool
     hurts_when="It means to copy the data away and back. Reads in large requests hardly notice.",
     sources=(sources.BEEGFS_ALIGNMENT, sources.BLOCK_SYSFS),
 )
-def partitions(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def partitions(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     split = _off(facts.disks, {disk.name: count(disk.queue.get("physical_block_size")) for disk in facts.disks})
     known = {name for _, name, _, _ in split}
     across = _off(facts.disks, {disk.name: _optimal_bytes(disk) for disk in facts.disks})
     crossing = tuple(one for one in across if one[1] not in known)
-    return (*_partitions(split, is_split=True), *_partitions(crossing, is_split=False))
+    for found, is_split in ((split, True), (crossing, False)):
+        if found:
+            yield partitions.found(
+                severity="warning" if is_split else "advice",
+                title=None if is_split else "A partition begins in the middle of its disk's stripe",
+                why="Every block of the file system lies across two of the disk's own, so that a write of one reads "
+                "and writes both."
+                if is_split
+                else "What the file system aligns to its stripe is off by the same amount everywhere: full stripes are "
+                "never written.",
+                evidence={
+                    "disks": tuple(dict.fromkeys(disk.name for disk, _, _, _ in found)),
+                    "detail": tuple(
+                        f"{name} begins at {start:,} bytes, which is no multiple of {size:,}"
+                        for _, name, start, size in found[:_SHOWN]
+                    ),
+                },
+                advice="when the disk is next partitioned, begin at a multiple of that size (parted -a optimal, 1 MiB "
+                "is one of 4 KiB), or put the file system on the whole disk",
+            )
 
 
 @rule(

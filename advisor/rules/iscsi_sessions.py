@@ -62,32 +62,6 @@ def _timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
     )
 
 
-def _long_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
-    if sessions:
-        yield replacement_timeout.found(
-            severity="advice",
-            title="iSCSI paths below multipath hold I/O for long before another path is tried",
-            why="When a link fails, requests wait in the session for this long before multipath may send them by "
-            "another path.",
-            evidence={"sessions": tuple(one.name for one in sessions), "detail": _timeouts(sessions)},
-            advice=f"{plan(ISCSI_MULTIPATH)} (iscsid.conf and each node record), then log out and in, one path after "
-            "the other",
-            profile=ISCSI_MULTIPATH,
-        )
-
-
-def _short_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
-    if sessions:
-        yield replacement_timeout.found(
-            title="iSCSI disks without multipath fail after a short interruption",
-            why="Nothing stands behind these sessions: when one is away for longer, the file system gets I/O errors "
-            "and goes read-only.",
-            evidence={"sessions": tuple(one.name for one in sessions), "detail": _timeouts(sessions)},
-            advice="iscsiadm -m node -o update -n node.session.timeo.replacement_timeout -v 120, then log out and in "
-            "with the file systems unmounted; the same in /etc/iscsi/iscsid.conf",
-        )
-
-
 @rule(
     id="iscsi.replacement-timeout",
     severity="warning",
@@ -101,7 +75,7 @@ def _short_timeout(sessions: list[IscsiSession]) -> Iterator[Finding]:
     "once, unless no_path_retry queues.",
     sources=(sources.ISCSID_CONF, sources.OPEN_ISCSI),
 )
-def replacement_timeout(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def replacement_timeout(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     long, short = [], []
     for session in sessions_of(facts):
         seconds = session.recovery_seconds
@@ -112,7 +86,26 @@ def replacement_timeout(facts: Facts, workload: Workload | None) -> tuple[Findin
                 long.append(session)
         elif 0 <= seconds < SHORT_WITHOUT_SECONDS:
             short.append(session)
-    return (*_long_timeout(long), *_short_timeout(short))
+    if long:
+        yield replacement_timeout.found(
+            severity="advice",
+            title="iSCSI paths below multipath hold I/O for long before another path is tried",
+            why="When a link fails, requests wait in the session for this long before multipath may send them by "
+            "another path.",
+            evidence={"sessions": tuple(one.name for one in long), "detail": _timeouts(long)},
+            advice=f"{plan(ISCSI_MULTIPATH)} (iscsid.conf and each node record), then log out and in, one path after "
+            "the other",
+            profile=ISCSI_MULTIPATH,
+        )
+    if short:
+        yield replacement_timeout.found(
+            title="iSCSI disks without multipath fail after a short interruption",
+            why="Nothing stands behind these sessions: when one is away for longer, the file system gets I/O errors "
+            "and goes read-only.",
+            evidence={"sessions": tuple(one.name for one in short), "detail": _timeouts(short)},
+            advice="iscsiadm -m node -o update -n node.session.timeo.replacement_timeout -v 120, then log out and in "
+            "with the file systems unmounted; the same in /etc/iscsi/iscsid.conf",
+        )
 
 
 def _number(settings: Mapping[str, str], key: str) -> int | None:
