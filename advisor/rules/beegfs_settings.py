@@ -284,10 +284,6 @@ def stripes(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _lines() -> str:
-    return ", ".join(f"{key} = {value}" for key, value in AGREED.items())
-
-
 def _other_values(facts: Facts) -> Iterator[str]:
     for key, wanted in AGREED.items():
         now = numbers(facts, key)
@@ -319,10 +315,11 @@ def memory_settings(facts: Facts, workload: Workload | None) -> Finding | None:
     if not other:
         return None
     applies = profile_applies(facts)
+    lines = ", ".join(f"{key} = {value}" for key, value in AGREED.items())
     return memory_settings.found(
         why="Less dirty memory before it is written keeps the drives busy without long pauses; inodes kept longer, and "
         "memory kept free, serve many files and requests that come at once.",
         evidence={"detail": other},
-        advice=plan(BEEGFS_NVME) if applies else f"{_lines()} in a file of /etc/sysctl.d, then sysctl --system",
+        advice=plan(BEEGFS_NVME) if applies else f"{lines} in a file of /etc/sysctl.d, then sysctl --system",
         profile=BEEGFS_NVME if applies else None,
     )

@@ -73,11 +73,6 @@ _FULL_BUFFERS: Mapping[str, str] = {
 }
 
 
-def _full_buffers(facts: Facts) -> dict[str, int]:
-    counts = {field: getattr(facts.counters, field) for field in _FULL_BUFFERS}
-    return {field: count for field, count in counts.items() if count}
-
-
 def _wanted(facts: Facts, workload: Workload | None, *, is_over_udp: bool) -> tuple[int, dict[str, int]]:
     """The size that the path needs, in bytes, and the limits below it: for LLT over UDP those of UDP and the size of
     the path, else all four and the white paper's 8 MiB."""
@@ -115,7 +110,7 @@ def below_profile(facts: Facts, workload: Workload | None) -> Finding | None:
         return None
     if workload is not None and workload.is_replicated and over_ethernet(facts):
         return None
-    counted = _full_buffers(facts)
+    counted = {field: count for field in _FULL_BUFFERS if (count := getattr(facts.counters, field))}
     if workload is not None and _case_of_white_paper(workload):
         severity: Severity = "advice"
         reason = f"{workload.subject} is one for which the white paper raises the limits."
@@ -216,28 +211,6 @@ def _sized(facts: Facts, workload: Workload | None) -> str:
     return plan(NETWORK_BUFFERS, bytes=[str(path.size)]) if path else plan(NETWORK_BUFFERS)
 
 
-def _too_small_for(
-    facts: Facts, workload: Workload, name: str, speed_mbps: int, rtt_seconds: float, low: Mapping[str, int]
-) -> Finding:
-    flight = bandwidth_delay_bytes(speed_mbps, rtt_seconds)
-    path = path_bytes(facts, workload)
-    return below_bandwidth_delay.found(
-        why=f"At {speed_mbps:,} Mbit/s and a round trip of {rtt_seconds * 1e3:g} ms, {flight:,} bytes are in flight on "
-        f"{name}; one connection needs twice that to keep it busy, and the limits are lower.",
-        evidence={
-            "links": (name,),
-            "speed_mbps": speed_mbps,
-            "rtt_seconds": rtt_seconds,
-            "in_flight_bytes": flight,
-            "wanted_bytes": _power_of_two(2 * flight),
-            "formula": path.formula if path else None,
-            **low,
-        },
-        advice=_sized(facts, workload),
-        profile=NETWORK_BUFFERS,
-    )
-
-
 @rule(
     id="buffers.below-bandwidth-delay",
     severity="advice",
@@ -251,17 +224,35 @@ def _too_small_for(
     "link's speed, as clouds do: then several connections help and buffers do not.",
     sources=(sources.RFC_BDP, sources.IP_SYSCTL, sources.IRIS_GP3),
 )
-def below_bandwidth_delay(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def below_bandwidth_delay(facts: Facts, workload: Workload | None) -> Finding | None:
     path = _path_link(facts, workload)
     if workload is None or workload.rtt_seconds is None or path is None or workload.transport in ("rdma", "local"):
-        return ()
+        return None
     if workload.is_replicated and (not workload.mirrors_writes or over_ethernet(facts)):
-        return ()
+        return None
     name, speed = path
-    wanted = _power_of_two(2 * bandwidth_delay_bytes(speed, workload.rtt_seconds))
+    flight = bandwidth_delay_bytes(speed, workload.rtt_seconds)
+    wanted = _power_of_two(2 * flight)
     keys = ("net.core.rmem_max", "net.core.wmem_max") if workload.transport == "udp" else _TCP
     low = _below(facts, wanted, keys)
-    return (_too_small_for(facts, workload, name, speed, workload.rtt_seconds, low),) if low else ()
+    if not low:
+        return None
+    needed = path_bytes(facts, workload)
+    return below_bandwidth_delay.found(
+        why=f"At {speed:,} Mbit/s and a round trip of {workload.rtt_seconds * 1e3:g} ms, {flight:,} bytes are in "
+        f"flight on {name}; one connection needs twice that to keep it busy, and the limits are lower.",
+        evidence={
+            "links": (name,),
+            "speed_mbps": speed,
+            "rtt_seconds": workload.rtt_seconds,
+            "in_flight_bytes": flight,
+            "wanted_bytes": wanted,
+            "formula": needed.formula if needed else None,
+            **low,
+        },
+        advice=_sized(facts, workload),
+        profile=NETWORK_BUFFERS,
+    )
 
 
 def _llt_packet_bytes(facts: Facts) -> int:

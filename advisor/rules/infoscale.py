@@ -21,7 +21,7 @@ from advisor.facts.infoscale_configuration import (
 )
 from advisor.facts.whole import Facts
 from advisor.rules import sources
-from advisor.rules.finding import Evidence, Finding
+from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
 from advisor.rules.workload import RecognisedWorkload, Replication, Transport, Workload
 
@@ -105,21 +105,6 @@ def _contradiction(facts: Facts, workload: Workload | None) -> str:
     return " The declared workload mirrors its writes, which contradicts this: what was seen counts."
 
 
-def _open_title(possible: tuple[str, ...]) -> str:
-    if not possible:
-        return "InfoScale: none of the five configurations of the white paper"
-    return f"InfoScale: the configuration is not certain ({', '.join(possible)})"
-
-
-def _evidence(found: Recognition, possible: tuple[str, ...]) -> Evidence:
-    unknown = tuple(f"not known: {text}" for text in found.untold)
-    return {
-        "configuration": found.configuration,
-        "possible": possible,
-        "detail": (*found.evidence, *unknown) or ("nothing but that InfoScale is installed",),
-    }
-
-
 _WHY: Final = {
     SINGLE_NODE: "Nothing of its storage crosses the network, so none of the white paper's three tunings has anything "
     "to carry; its IOPS are those of the disk.",
@@ -152,12 +137,19 @@ def configuration(facts: Facts, workload: Workload | None) -> Finding | None:
         return None
     name = found.configuration
     possible = tuple(one for one in TITLES if found.fits[one] == "possible")
+    is_open = f"the configuration is not certain ({', '.join(possible)})"
     return configuration.found(
-        title=f"InfoScale: {TITLES[name]}" if name else _open_title(possible),
+        title="InfoScale: "
+        + (TITLES[name] if name else is_open if possible else "none of the five configurations of the white paper"),
         why=_WHY[name] + _contradiction(facts, workload)
         if name
         else "What was seen leaves it open, and the three tunings help each one differently.",
-        evidence=_evidence(found, possible),
+        evidence={
+            "configuration": name,
+            "possible": possible,
+            "detail": (*found.evidence, *(f"not known: {text}" for text in found.untold))
+            or ("nothing but that InfoScale is installed",),
+        },
         advice=f"advisor recommend; advisor explain {profile_of(name)}"
         if name
         else f"to know more: {'; '.join(found.untold)}",
