@@ -370,7 +370,7 @@ def contradiction(record: Record, standing: Standing) -> str | None:
 def noted_time(note: str, journal_bytes: int) -> float | None:
     """When everything was put back, by the file in which the rollback script notes that; None where it does not say so
     of a journal of that size."""
-    found = re.fullmatch(r"(\d{1,12}) (\d{1,12})\n", note)
+    found = re.fullmatch(r"([0-9]{1,12}) ([0-9]{1,12})\n", note)
     return None if found is None or int(found[1]) != journal_bytes else float(found[2])
 
 
@@ -577,7 +577,7 @@ class Store:
             text = (place / "holder").read_text("ascii", "replace")
         except OSError:
             text = ""
-        found = re.fullmatch(r"(\d{1,10}) (\d{1,20})\n", text)
+        found = re.fullmatch(r"([0-9]{1,10}) ([0-9]{1,20})\n", text)
         if found is None or lives(int(found[1]), found[2]):
             holder = f"process {found[1]}" if found else "another process"
             hint = f"wait for it to end; where no such process is left: rm -r {quote(str(place))}"

@@ -19,6 +19,7 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.llt_marks import HIGH_WATER_MARKS
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.host.given import open_given
+from advisor.host.numbers import is_count
 from advisor.toml_lines import Place, line_of
 from advisor.tunables.tunable import Sense
 
@@ -267,7 +268,7 @@ def parse_profile(data: bytes, where: str) -> Profile:
 
 
 def _with_line(message: str, data: bytes) -> str:
-    found = re.search(r"\(at (?:line (\d+), column \d+|end of document)\)", message)
+    found = re.search(r"\(at (?:line ([0-9]+), column [0-9]+|end of document)\)", message)
     if not found:
         return message
     line = found[1] or data.rstrip(b"\n").count(b"\n") + 1
@@ -303,8 +304,8 @@ def _converted(document: dict[str, object]) -> Profile:
 def _path(place: str, document: Mapping[str, object]) -> Place:
     """The keys and indices of a place as msgspec writes it: ``$.parameters[...].type`` and such like."""
     found: list[str | int] = []
-    for key, index in re.findall(r"\.([\w-]+)|\[(\d+|\.\.\.)\]", place.partition("$")[2]):
-        found.append(key if key else int(index) if index.isdigit() else "")
+    for key, index in re.findall(r"\.([\w-]+)|\[([0-9]+|\.\.\.)\]", place.partition("$")[2]):
+        found.append(key if key else int(index) if is_count(index) else "")
     if place.startswith("key`"):
         found.append("")
     # It does not say which: only the parameters have names of the author's choice.

@@ -98,7 +98,7 @@ CLOSED: Final = Standing(None, None, None)
 
 def parse_outcome(text: str) -> Outcome | None:
     """The file ``outcome``; None where it is not there yet, or not whole."""
-    found = re.match(r"(\d{1,3}) (\d{1,12}) ([^\n]*)\n", text)
+    found = re.match(r"([0-9]{1,3}) ([0-9]{1,12}) ([^\n]*)\n", text)
     if found is None:
         return None
     return Outcome(int(found[1]), float(found[2]), found[3], tuple(text[found.end() :].splitlines()))
@@ -380,7 +380,7 @@ class Watchdog:
 
     def _client(self) -> int | None:
         """The process that works on the transaction, where it lives."""
-        found = re.fullmatch(r"(\d{1,10}) (\d{1,20})\n", self._read("client") or "")
+        found = re.fullmatch(r"([0-9]{1,10}) ([0-9]{1,20})\n", self._read("client") or "")
         return int(found[1]) if found is not None and lives(int(found[1]), found[2]) else None
 
     def _seconds_left(self) -> float | None:
@@ -427,7 +427,7 @@ class Watchdog:
         """The number of the process that runs the script, if it does."""
         # Written in place: behind the line there may be what is left of a longer one.
         text = (self._read("watching") or "").partition("\n")[0]
-        if not re.fullmatch(r"\d{1,10}", text):
+        if not re.fullmatch(r"[0-9]{1,10}", text):
             return None
         try:
             argv = Path(f"/proc/{int(text)}/cmdline").read_bytes().split(b"\0")
@@ -446,7 +446,7 @@ def boot_units(prefix: str) -> set[str]:
     for directory in (_UNIT_DIRECTORY, _BOOT_TARGET):
         with contextlib.suppress(OSError):
             for name in os.listdir(directory):
-                named = re.fullmatch(rf"\.?{re.escape(prefix)}(\d+)-boot\.service(\.advisor\.new)?", name)
+                named = re.fullmatch(rf"\.?{re.escape(prefix)}([0-9]+)-boot\.service(\.advisor\.new)?", name)
                 if named is not None:
                     found.add(named[1])
     return found

@@ -17,6 +17,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.facts.whole import Facts, scan
 from advisor.gate import gate_for
 from advisor.host import Host
+from advisor.host.numbers import is_count
 from advisor.journal import Record, Store, first_seen, sequence, waiting_of
 from advisor.layers import foreseen, held_by, replacement_notes, script_of
 from advisor.planning.compute import make_plan
@@ -286,7 +287,7 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
 
 def _record_or_profile(store: Store, name: str) -> Record:
     """A transaction by its id; what is neither that nor a profile is refused as a profile is. Raises UsageError."""
-    if name.isascii() and name.isdigit():
+    if is_count(name):
         return store.record(name)
     load(name)
     raise AssertionError("a profile of that name was looked for first")

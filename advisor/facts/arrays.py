@@ -23,6 +23,7 @@ from advisor.facts.segments import structure_of_targets
 from advisor.facts.storage import Storage, read_storage
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host
+from advisor.host.numbers import is_count
 
 __all__ = ["Array", "read_arrays"]
 
@@ -139,7 +140,7 @@ class _Reader:
         names = (self.names.by_number(number) for number, _ in group.paths)
         return PathGroup(
             group.selector,
-            int(turn) if turn.isascii() and turn.isdigit() and len(turn) < 10 else None,
+            int(turn) if is_count(turn) and len(turn) < 10 else None,
             tuple(name for name in names if name),
         )
 

@@ -14,7 +14,7 @@ from advisor.host import Host, Missing
 
 SECTOR_BYTES = 512  # sysfs counts in these, whatever the device's own block size (kernel: block/stat, ABI sysfs-block)
 
-_NUMBERS = re.compile(r"(\d+)")
+_NUMBERS = re.compile(r"([0-9]+)")
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
@@ -81,13 +81,13 @@ def _does_not_apply(attribute: str, missing: Missing) -> bool:
 
 def partitions_of(name: str, entries: Iterable[str]) -> tuple[str, ...]:
     """The partitions among the entries of ``/sys/block/NAME``: sda1, nvme0n1p1, cciss!c0d0p1."""
-    found = (entry for entry in entries if entry.startswith(name) and re.fullmatch(r"p?\d+", entry[len(name) :]))
+    found = (entry for entry in entries if entry.startswith(name) and re.fullmatch(r"p?[0-9]+", entry[len(name) :]))
     return tuple(sorted(found, key=natural))
 
 
 def whole_of(partition: str, known: Container[str]) -> str | None:
     """The known device that a name like sda2 or nvme0n1p2 is a partition of, by its form alone."""
-    found = re.fullmatch(r"(.*\d)p\d+|(.*\D)\d+", partition, re.DOTALL)
+    found = re.fullmatch(r"(.*[0-9])p[0-9]+|(.*\D)[0-9]+", partition, re.DOTALL)
     whole = (found[1] or found[2]) if found else None
     return whole if whole in known else None
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from advisor.host.numbers import is_count
+
 # x86 prints "processor : 0", s390 "processor 0: version = ..." and in its second part "cpu number : 0".
 _ENTRY = re.compile(r"^(?:processor|cpu number)[ \t]*(?::[ \t]*(\d{1,6})\s*$|[ \t](\d{1,6}):)", re.MULTILINE | re.ASCII)
-_MACHINE = re.compile(r"^processor[ \t]+\d+:.*\bmachine = (\w+)", re.MULTILINE)
+_MACHINE = re.compile(r"^processor[ \t]+[0-9]+:.*\bmachine = (\w+)", re.MULTILINE)
 
 # In this order: "cpu" is POWER's and SPARC's name for the model, "Processor" that of 32-bit ARM, "family" of old ia64.
 _MODEL_FIELDS = ("model name", "Model Name", "cpu model", "cpu", "Processor", "uarch", "family")
@@ -56,7 +58,7 @@ def parse_model(text: str) -> str | None:
     """The model of the first CPU in the vendor's words; None where the text has none."""
     fields = _first_fields(text)
     for name in _MODEL_FIELDS:
-        if fields.get(name) and not fields[name].isdecimal():
+        if fields.get(name) and not is_count(fields[name]):
             return fields[name]
     if machine := _MACHINE.search(text):
         return f"{fields.get('vendor_id', 'IBM/S390')} machine {machine[1]}"

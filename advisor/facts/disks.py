@@ -77,7 +77,9 @@ _TRANSPORTS = (
     (r"/vmbus|/VMBUS:", "vmbus"),
 )
 _ONLY_IN_USE = frozenset({"loop", "zram", "nbd", "ublk", "null_blk", "drbd"})
-_NO_DISK = re.compile(r"md(\d|_)|dm-\d|Vx(VM|DMP)\d|(sr|scd|fd|ram|mtdblock)\d|mmcblk\d+(boot\d|rpmb)")
+_NO_DISK = re.compile(
+    r"md([0-9]|_)|dm-[0-9]|Vx(VM|DMP)[0-9]|(sr|scd|fd|ram|mtdblock)[0-9]|mmcblk[0-9]+(boot[0-9]|rpmb)"
+)
 _NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
 
 
@@ -191,7 +193,7 @@ class _Reader:
 
     def disk(self, name: str) -> Disk | None:
         kind = kind_of(name)
-        if kind is None or (kind == "nvme" and not re.fullmatch(r"nvme\d+n\d+", name)):
+        if kind is None or (kind == "nvme" and not re.fullmatch(r"nvme[0-9]+n[0-9]+", name)):
             return None
         fact = f"disks.{name}"
         size = read_size(self.host, name, fact + ".size_bytes", self.unknown)

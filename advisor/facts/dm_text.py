@@ -118,7 +118,7 @@ def _bytes(words: tuple[str, ...], index: int) -> int | None:
 def _raid_shape(words: tuple[str, ...]) -> Shape:
     """``raid_type #params chunk_sectors … #devices meta data meta data …`` (dm-raid.rst)."""
     kind = words[0] if words else "raid"
-    level = re.match(r"raid\d+", kind)
+    level = re.match(r"raid[0-9]+", kind)
     name = level[0] if level else kind
     count = _int(words, 1) or 0
     parameters = words[2 : 2 + count]

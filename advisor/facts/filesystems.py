@@ -53,7 +53,7 @@ class Geometry(msgspec.Struct, frozen=True):
 def parse_xfs_info(text: str) -> Geometry:
     """Geometry of the data section that ``xfs_info`` (xfs_growfs -n) prints; sunit and swidth there are blocks."""
     data = re.search(r"^data\s.*?(?=^\w|\Z)", text, re.MULTILINE | re.DOTALL)
-    fields = {name: int(value) for name, value in re.findall(r"(\w+)=(\d{1,18})", data[0])} if data else {}
+    fields = {name: int(value) for name, value in re.findall(r"(\w+)=([0-9]{1,18})", data[0])} if data else {}
     block = fields.get("bsize")
     if not block or "sunit" not in fields or "swidth" not in fields:
         return Geometry(block or None)
@@ -63,7 +63,7 @@ def parse_xfs_info(text: str) -> Geometry:
 def parse_dumpe2fs(text: str) -> Geometry:
     """Geometry in what ``dumpe2fs -h`` or ``tune2fs -l`` prints: no line for a stride or width that is 0."""
     fields = dict(
-        re.findall(r"^(Block size|RAID stride|RAID stripe width):[ \t]*(\d{1,18})[ \t\r]*$", text, re.MULTILINE)
+        re.findall(r"^(Block size|RAID stride|RAID stripe width):[ \t]*([0-9]{1,18})[ \t\r]*$", text, re.MULTILINE)
     )
     if "Block size" not in fields:
         return Geometry()
@@ -73,7 +73,7 @@ def parse_dumpe2fs(text: str) -> Geometry:
 
 def parse_block_sizes(text: str) -> dict[str, int]:
     """Block size by mount point, from ``stat --file-system --format='%S %n'``."""
-    found = re.findall(r"^(\d{1,9}) (.+)$", text, re.MULTILINE)
+    found = re.findall(r"^([0-9]{1,9}) (.+)$", text, re.MULTILINE)
     return {name: int(size) for size, name in found if int(size)}
 
 
@@ -150,7 +150,7 @@ def _is_striped(host: Host, device: str) -> bool:
     # the device below it says.
     if not device.startswith(("md", "dm-")):
         return False
-    whole = re.sub(r"(?<=\d)p\d+$", "", device)
+    whole = re.sub(r"(?<=[0-9])p[0-9]+$", "", device)
     chunk, full = (host.read_int(f"/sys/block/{whole}/queue/{one}_io_size") for one in ("minimum", "optimal"))
     return not isinstance(chunk, Missing) and not isinstance(full, Missing) and full > chunk
 

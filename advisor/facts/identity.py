@@ -196,7 +196,7 @@ def _container(host: Host) -> str | None:
 
 def _has_overlay_root(host: Host) -> bool:
     mounts = _text(host, "/proc/self/mountinfo") or ""
-    return bool(re.search(r"^\d+ \d+ \S+ \S+ / .* - (?:fuse-)?overlay(?:fs)? ", mounts, re.MULTILINE))
+    return bool(re.search(r"^[0-9]+ [0-9]+ \S+ \S+ / .* - (?:fuse-)?overlay(?:fs)? ", mounts, re.MULTILINE))
 
 
 def _virtualization(host: Host, dmi: Mapping[str, str], cpuinfo: str) -> str | None:

@@ -145,7 +145,7 @@ def _fits(host: Host, link: str, pattern: str) -> bool:
     variable, slash, rest = pattern.partition("/")
     if not slash:
         return pattern == link
-    value = rest.rpartition("/")[0] if re.fullmatch(r".+/\d+", rest) else rest
+    value = rest.rpartition("/")[0] if re.fullmatch(r".+/[0-9]+", rest) else rest
     if not variable:
         return fnmatchcase(link, value)
     name = "address" if variable == "mac" else variable

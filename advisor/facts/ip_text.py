@@ -49,7 +49,7 @@ def _entry(block: list[str]) -> dict[str, object]:
         "addr_info": [_address(line) for line in block[1:] if line.startswith("inet")],
         "linkinfo": _linkinfo(block[1:]),
     }
-    if head[3] not in (None, "NONE") and not re.fullmatch(r"if\d+", head[3]):
+    if head[3] not in (None, "NONE") and not re.fullmatch(r"if[0-9]+", head[3]):
         entry["link"] = head[3]
     _add_numbers(entry, words, {"mtu": "mtu", "qlen": "txqlen"})
     _add_link_layer(entry, block[1:])
@@ -107,7 +107,11 @@ def _address(line: str) -> dict[str, object]:
     if not slash and "peer" in words:
         # "inet 10.1.0.1 peer 10.1.0.2/32": the prefix length stands with the peer.
         length = words["peer"].rpartition("/")[2]
-    return {"family": family, "local": address, "prefixlen": int(length) if re.fullmatch(r"\d{1,3}", length) else None}
+    return {
+        "family": family,
+        "local": address,
+        "prefixlen": int(length) if re.fullmatch(r"[0-9]{1,3}", length) else None,
+    }
 
 
 def _add_numbers(entry: dict[str, object], words: dict[str, str], names: dict[str, str]) -> None:

@@ -71,7 +71,7 @@ def parse_interrupts(text: str) -> dict[int, tuple[str, ...]]:
         if words:
             # The kernel puts two blanks before the names and a comma between them; names may have a blank.
             *_, names = re.split(r"\s{2,}", words[2])
-            is_chip = re.fullmatch(r"(.*\s)?\d*(-\w+)?|\d+ (Edge|Level)", names)
+            is_chip = re.fullmatch(r"(.*\s)?[0-9]*(-\w+)?|[0-9]+ (Edge|Level)", names)
             found[int(words[1])] = () if is_chip else tuple(name.strip() for name in names.split(","))
     return found
 

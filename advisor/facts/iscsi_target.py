@@ -130,7 +130,7 @@ def parse_iet(text: str) -> dict[str, IetTarget]:
         if target := _IET_TARGET.fullmatch(bare):
             name = target[1]
             found.setdefault(name, IetTarget(name))
-        elif name and (path := re.fullmatch(r"lun:\d{1,9} .*?\bpath:(\S.{0,4095})", bare)):
+        elif name and (path := re.fullmatch(r"lun:[0-9]{1,9} .*?\bpath:(\S.{0,4095})", bare)):
             found[name] = msgspec.structs.replace(found[name], paths=(*found[name].paths, path[1]))
         elif name and (peer := re.match(r"cid:\d{1,9} ip:([0-9A-Fa-f:.%\w\[\]]{2,64}) ", bare, re.ASCII)):
             initiators = dict.fromkeys((*found[name].initiators, peer[1].strip("[]")))

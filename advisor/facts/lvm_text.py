@@ -18,7 +18,7 @@ LVS = (
     "--options=lv_name,vg_name,lv_attr,lv_size,segtype,stripes,data_stripes,stripe_size,chunk_size,devices",
 )
 _HIDDEN = re.compile(
-    r"_(?:rimage|rmeta|mimage)_\d+$|_(?:mlog|tdata|tmeta|cdata|cmeta|corig|wcorig|cvol|vdata|pmspare)$"
+    r"_(?:rimage|rmeta|mimage)_[0-9]+$|_(?:mlog|tdata|tmeta|cdata|cmeta|corig|wcorig|cvol|vdata|pmspare)$"
 )
 _COLUMNS = {"LV": "lv_name", "VG": "vg_name", "Attr": "lv_attr", "LSize": "lv_size"}
 
@@ -98,7 +98,7 @@ def _column_rows(text: str) -> list[dict[str, str]]:
 def _column_row(header: list[str], words: list[str]) -> dict[str, str]:
     # "LV Tags" further right is no second column LV.
     row = {_COLUMNS[name]: word for name, word in zip(header[:4], words, strict=False) if name in _COLUMNS}
-    if header[-1] == "Devices" and re.fullmatch(r"\S+\(\d+\)", words[-1]):
+    if header[-1] == "Devices" and re.fullmatch(r"\S+\([0-9]+\)", words[-1]):
         row["devices"] = words[-1]
     return row
 
@@ -128,5 +128,5 @@ def _level(row: Mapping[str, str]) -> str | None:
 
 
 def _devices(text: str) -> tuple[str, ...]:
-    names = (re.sub(r"\(\d+\)$", "", part.strip()) for part in text.split(","))
+    names = (re.sub(r"\([0-9]+\)$", "", part.strip()) for part in text.split(","))
     return tuple(dict.fromkeys(name.removeprefix("/dev/") for name in names if name))

@@ -226,7 +226,7 @@ def from_mdstat(text: MdstatArray) -> Md:
     at_rest = {"broken": "failed"}.get(text.state, text.state)
     if text.read_only == "read-only":
         at_rest = "readonly"
-    copies = {kind: int(number) for number, kind in re.findall(r"(\d{1,9}) (near|far|offset)", text.layout or "")}
+    copies = {kind: int(number) for number, kind in re.findall(r"([0-9]{1,9}) (near|far|offset)", text.layout or "")}
     return Md(
         name=text.name,
         level=level,

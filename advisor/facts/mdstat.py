@@ -107,15 +107,15 @@ def _geometry(blocks: re.Match[str]) -> dict[str, object]:
         "chunk_bytes": _kib(r"\b(\d{1,12})k chunks?\b", text),
         "rounding_bytes": _kib(r"\b(\d{1,12})k rounding\b", text),
     }
-    algorithm = re.search(r"\balgorithm (\d{1,9})\b", text)
+    algorithm = re.search(r"\balgorithm ([0-9]{1,9})\b", text)
     if algorithm:
         number = int(algorithm[1])
         fields["algorithm"] = number
         fields["layout"] = PARITY_LAYOUTS.get(number)
-    copies = re.findall(r"\b\d{1,9} (?:near|far|offset)-copies\b", text)
+    copies = re.findall(r"\b[0-9]{1,9} (?:near|far|offset)-copies\b", text)
     if copies:
         fields["layout"] = ", ".join(copies)
-    counts = re.search(r"\[(\d{1,9})/(\d{1,9})\](?: \[([U_]+)\])?", text)
+    counts = re.search(r"\[([0-9]{1,9})/([0-9]{1,9})\](?: \[([U_]+)\])?", text)
     if counts:
         fields |= {"disks": int(counts[1]), "up": int(counts[2]), "pattern": counts[3]}
     return fields
@@ -196,7 +196,7 @@ def _detail(device: str, text: str) -> MdadmDetail:
     fields: dict[str, str] = {}
     for name, value in _DETAIL_FIELD.findall(text):
         fields.setdefault(name.strip(), value)
-    size, percent = _number(fields, "Array Size"), re.match(r"(\d{1,3})%", _rebuild(fields))
+    size, percent = _number(fields, "Array Size"), re.match(r"([0-9]{1,3})%", _rebuild(fields))
     return MdadmDetail(
         device=device,
         level=fields.get("Raid Level"),

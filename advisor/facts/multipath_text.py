@@ -131,7 +131,7 @@ def _groups(body: list[str]) -> tuple[Group, ...]:
 
 def _group(found: re.Match[str], paths: list[Path]) -> Group:
     rest = found["rest"]
-    priority = re.search(r"prio=(-?\d{1,9})", rest)
+    priority = re.search(r"prio=(-?[0-9]{1,9})", rest)
     state = re.search(r"status=(\w+)|\]\[(\w+)\]", rest)
     return Group(
         policy=found["policy"] or found["old"] or "",

@@ -85,7 +85,7 @@ def _mount_of(path: str, mounts: tuple[str, ...]) -> str | None:
     return next((mount for mount in mounts if path == mount or path.startswith(mount + "/")), None)
 
 
-_LOG: Final = re.compile(r"/logs?(/|$)|\.log(\.\d+)?( \(deleted\))?$")
+_LOG: Final = re.compile(r"/logs?(/|$)|\.log(\.[0-9]+)?( \(deleted\))?$")
 
 
 def _unit_paths(host: Host, unit: str) -> list[str]:
@@ -156,5 +156,5 @@ def _links_with(host: Host, addresses: set[str]) -> tuple[str, ...]:
     done = host.run(("ip", "-o", "-4", "addr", "show"))
     if isinstance(done, Missing):
         return ()
-    found = re.findall(r"^\d+:\s+(\S+)\s+inet\s+([\d.]+)", done.stdout, re.MULTILINE)
+    found = re.findall(r"^[0-9]+:\s+(\S+)\s+inet\s+([0-9.]+)", done.stdout, re.MULTILINE)
     return tuple(sorted({link for link, address in found if address in addresses}))

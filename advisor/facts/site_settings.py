@@ -29,8 +29,10 @@ _UDEV_WRITE = re.compile(r'ATTR\{([^}"]+)\}\s*=\s*"([^"]*)"')
 _UDEV_RUN = re.compile(r'RUN(?:\{program\})?\s*\+?=\s*"([^"]*)"')
 _MULTIPATH = re.compile(r"^(\w+)\s+\"?([^\"{}#!]+?)\"?$")
 _SECTION = re.compile(r"^(\w+)\s*\{$")
-_IFCONFIG_MTU = re.compile(r"\bifconfig\s+(\S+)\s.*?\bmtu\s+(\d+)")
-_QUEUE_LENGTH = re.compile(r"\b(?:ifconfig\s+(\S+)\s.*?|ip\s+link\s+set\s+(?:dev\s+)?(\S+)\s.*?)\btxqueuelen\s+(\d+)")
+_IFCONFIG_MTU = re.compile(r"\bifconfig\s+(\S+)\s.*?\bmtu\s+([0-9]+)")
+_QUEUE_LENGTH = re.compile(
+    r"\b(?:ifconfig\s+(\S+)\s.*?|ip\s+link\s+set\s+(?:dev\s+)?(\S+)\s.*?)\btxqueuelen\s+([0-9]+)"
+)
 _OFFLOAD = re.compile(r"\bethtool\s+(?:-K|--offload|--features)\s+(\S+)((?:\s+[\w-]+\s+(?:on|off))+)")
 # Nothing else below /sys: among it are passwords, as those of iSCSI targets in /sys/kernel/config.
 _WRITE = re.compile(

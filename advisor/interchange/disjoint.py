@@ -124,7 +124,7 @@ def _devices(host: Host, each: str) -> Iterable[str]:
         return host.names("/sys/class/net")
     names = host.names("/sys/block")
     if each == "arrays":
-        return [name for name in names if re.match(r"md(\d|_)|dm-\d", name)]
+        return [name for name in names if re.match(r"md([0-9]|_)|dm-[0-9]", name)]
     return [name for name in names if kind_of(name) is not None]
 
 

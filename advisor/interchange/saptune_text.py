@@ -8,9 +8,6 @@ from typing import Final
 import msgspec
 
 _SETTING: Final = re.compile(r"([\w.+-]+)\s*([<=>]{1,2})\s*(.*)")
-_HEADER: Final = re.compile(
-    r"#\s*\S*NOTE=(?P<note>\S+)\s+CATEGORY=\S+\s+VERSION=(?P<version>\S+)\s+DATE=(?P<date>.*?)\s+NAME=\"(?P<name>[^\"]*)\""
-)
 REMINDER: Final = "reminder"
 SECTIONS: Final = frozenset(
     {
@@ -64,8 +61,8 @@ def parse_saptune_note(text: str) -> Note:
             entries.append(Entry(REMINDER, tags, REMINDER, "", " ".join(reminder), number - len(reminder)))
             reminder = []
         if line.startswith("#") or not line:
-            if section == "version" and (header := _HEADER.match(line)):
-                said = {"VERSION": header["version"], "DATE": header["date"], "DESCRIPTION": header["name"]}
+            if section == "version" and (header := _header(line)):
+                said = header
             comment = [*comment, line.lstrip("# \t")] if line and section != "version" else []
             continue
         if line.startswith("["):
@@ -81,6 +78,18 @@ def parse_saptune_note(text: str) -> Note:
         entries.append(Entry(REMINDER, tags, REMINDER, "", " ".join(reminder), number - len(reminder) + 1))
     references = tuple(said.get("REFERENCES", "").split())
     return Note(tuple(entries), said.get("VERSION", ""), said.get("DATE", ""), said.get("DESCRIPTION", ""), references)
+
+
+def _header(line: str) -> dict[str, str]:
+    """``# SAP-NOTE=1 CATEGORY=HANA VERSION=2 DATE=01.01.2020 NAME="…"``, the older syntax; empty for another line."""
+    note, category, version, rest, *_ = (*line.lstrip("#").split(maxsplit=3), "", "", "", "")
+    dated, mark, named = rest.partition('NAME="')
+    name, end, _ = named.partition('"')
+    begins = category.startswith("CATEGORY=") and version.startswith("VERSION=") and dated.startswith("DATE=")
+    if not (begins and mark and end and note.partition("NOTE=")[2]):
+        return {}
+    date = dated.removeprefix("DATE=").strip()
+    return {"VERSION": version.removeprefix("VERSION="), "DATE": date, "DESCRIPTION": name}
 
 
 def _reminder(line: str) -> str:

@@ -64,7 +64,7 @@ def _address_steps(link: str, addresses: str) -> Iterator[Run]:
 
 def _route_steps(link: str, routes: str) -> Iterator[Run]:
     for route in routes.split("; "):
-        words = re.sub(r"^(\d):", r"\1 ", route).split(" ")
+        words = re.sub(r"^([0-9]):", r"\1 ", route).split(" ")
         yield Run(("ip", f"-{words[0]}", "route", "replace", *words[1:], "dev", link))
 
 

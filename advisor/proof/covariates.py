@@ -16,6 +16,7 @@ from types import MappingProxyType
 import msgspec
 
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 from advisor.proof.metrics import Figures
 from advisor.proof.statistics import median
 
@@ -301,7 +302,7 @@ def read_gate(host: Host) -> Gate:
 
 
 def _command_names(host: Host) -> list[str]:
-    pids = (name for name in host.names("/proc") if name.isdecimal())
+    pids = (name for name in host.names("/proc") if is_count(name))
     texts = (host.read(f"/proc/{pid}/comm") for pid in pids)
     return [text for text in texts if not isinstance(text, Missing)]
 
@@ -329,12 +330,12 @@ def wait_for_writeback(host: Host, sleep: Callable[[float], None], seconds: floa
 
 def dirty_bytes(meminfo: str) -> int:
     """Dirty and Writeback of /proc/meminfo together."""
-    found = re.findall(r"^(?:Dirty|Writeback):\s+(\d+) kB", meminfo, re.MULTILINE)
+    found = re.findall(r"^(?:Dirty|Writeback):\s+([0-9]+) kB", meminfo, re.MULTILINE)
     return sum(int(kib) for kib in found) * 1024
 
 
 def memory_bytes(host: Host) -> int | None:
     """MemTotal of the host."""
     text = host.read("/proc/meminfo")
-    found = None if isinstance(text, Missing) else re.search(r"^MemTotal:\s+(\d+) kB", text, re.MULTILINE)
+    found = None if isinstance(text, Missing) else re.search(r"^MemTotal:\s+([0-9]+) kB", text, re.MULTILINE)
     return int(found[1]) * 1024 if found else None

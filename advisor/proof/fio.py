@@ -17,6 +17,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from advisor.errors import RefusedError
+from advisor.host.numbers import is_count
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import Figures
 from advisor.proof.process import Completed as Completed
@@ -284,7 +285,7 @@ def pooled_bins(parts: Iterable[dict[str, int]]) -> dict[int, int]:
     pooled: dict[int, int] = {}
     for bins in parts:
         for key, number in bins.items():
-            if not key.isdecimal():
+            if not is_count(key):
                 raise FioError(f"fio's JSON cannot be read: latency bin {key!r}")
             pooled[int(key)] = pooled.get(int(key), 0) + number
     return pooled

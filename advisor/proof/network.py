@@ -21,6 +21,7 @@ import msgspec
 from advisor.errors import CommandError, RefusedError
 from advisor.host import Host, Missing
 from advisor.host.commands import find_program
+from advisor.host.numbers import whole_number
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import Figures
@@ -160,8 +161,9 @@ def parse_bound_ports(text: str) -> set[int]:
     for line in text.splitlines()[1:]:
         fields = line.split()
         if len(fields) > 3 and fields[3] in _BOUND:
-            with contextlib.suppress(ValueError):
-                found.add(int(fields[1].rpartition(":")[2], 16))
+            port = whole_number(fields[1].rpartition(":")[2], 16)
+            if port is not None:
+                found.add(port)
     return found
 
 

@@ -198,7 +198,7 @@ def ssh_client(host: Host) -> str | None:
         if found:
             return found.split()[0]
         stat = host.read(f"/proc/{pid}/stat")
-        parent = None if isinstance(stat, Missing) else re.search(r"\) \S (\d+) ", stat)
+        parent = None if isinstance(stat, Missing) else re.search(r"\) \S ([0-9]+) ", stat)
         if parent is None or parent[1] in ("0", "1"):
             return None
         pid = parent[1]

@@ -29,7 +29,7 @@ _BY_EFFECT: Final[dict[str, ToggleClass]] = {
 }
 _PAGE_CACHE: Final = re.compile(r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure)")
 _DIRTY: Final = re.compile(r"sysctl:vm\.dirty_.*")
-_OPAQUE: Final = re.compile(r"(?:VxVM|VxDMP|zd|drbd)\d+(?:p\d+)?")
+_OPAQUE: Final = re.compile(r"(?:VxVM|VxDMP|zd|drbd)[0-9]+(?:p[0-9]+)?")
 """Devices of volume managers that do not name their disks in sysfs (DRBD 8 does not, DRBD 9 does)."""
 _PLACE: Final = re.compile(r"\{\w+\}")
 _NETWORK: Final = ("sysctl:net.", "link:", "llt:", "llt-timer:")

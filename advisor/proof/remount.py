@@ -17,6 +17,7 @@ from typing import Final
 from advisor.errors import CommandError, NotRestoredError, RefusedError
 from advisor.facts.mounts import Mount, read_mounts
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 from advisor.proof.records import Arm
 from advisor.proof.target import Target
 
@@ -217,7 +218,7 @@ def _require_no_other_namespace(host: Host, mount: Mount) -> None:
     own = host.readlink("/proc/self/ns/mnt")
     (group, *_) = [*_groups(host, "self", mount, "shared"), ""]
     asked: set[str] = set()
-    for pid in (name for name in host.names("/proc") if name.isdecimal()):
+    for pid in (name for name in host.names("/proc") if is_count(name)):
         space = host.readlink(f"/proc/{pid}/ns/mnt")
         if isinstance(space, Missing) or space == own or space in asked:
             continue
@@ -244,7 +245,7 @@ def _groups(host: Host, process: str, mount: Mount, *kinds: str) -> list[str]:
 def _users(host: Host, place: str) -> str:
     """Who uses the file system, as far as can be told; empty where nobody is found."""
     found = []
-    for pid in (name for name in host.names("/proc") if name.isdecimal()):
+    for pid in (name for name in host.names("/proc") if is_count(name)):
         links = ["cwd", "root", *(f"fd/{number}" for number in host.names(f"/proc/{pid}/fd"))]
         paths = [path for link in links if not isinstance(path := host.readlink(f"/proc/{pid}/{link}"), Missing)]
         if any(path == place or path.startswith(f"{place}/") for path in paths):

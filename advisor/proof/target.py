@@ -76,7 +76,7 @@ class Target(msgspec.Struct, frozen=True):
     raw: RawDevice | None = None
 
 
-_NETWORK_DEVICES = re.compile(r"(?:drbd|nbd|rbd)\d+(?:p\d+)?|etherd!.*")
+_NETWORK_DEVICES = re.compile(r"(?:drbd|nbd|rbd)[0-9]+(?:p[0-9]+)?|etherd!.*")
 """Block devices that are another host's, or mirrored to one: DRBD, NBD, Ceph RBD, ATA over Ethernet."""
 
 _MIRRORED = ("/dev/vx/", "/dev/drbd")
@@ -202,7 +202,7 @@ def is_remote(host: Host, device: str, depth: int = 8) -> bool:
         return True
     real = host.real(f"/sys/class/block/{device}")
     if not isinstance(real, Missing):
-        if re.search(r"/session\d+/", real):
+        if re.search(r"/session[0-9]+/", real):
             return True
         if any(_is_fabric(host, name) for name in _controllers(host, device, real)):
             return True
@@ -221,9 +221,9 @@ def lower_devices(host: Host, device: str) -> tuple[str, ...]:
         found += [] if isinstance(place, Missing) else [place.rstrip("/").split("/")[-2]]
     mount = backing_mount(host, device)
     below = None if mount is None else _mounted_device(host, mount)
-    namespace = re.fullmatch(r"nvme(\d+)n(\d+)", device)
+    namespace = re.fullmatch(r"nvme([0-9]+)n([0-9]+)", device)
     if namespace:
-        path = re.compile(rf"nvme{namespace[1]}c\d+n{namespace[2]}")
+        path = re.compile(rf"nvme{namespace[1]}c[0-9]+n{namespace[2]}")
         found += [name for name in host.names("/sys/class/block") if path.fullmatch(name)]
     return tuple(found if below is None else [*found, below])
 
@@ -240,7 +240,7 @@ def backing_mount(host: Host, device: str) -> Mount | None:
 def _controllers(host: Host, device: str, real: str) -> set[str]:
     """NVMe controllers of a namespace: the one it lies below, or all paths of a native multipath head."""
     beside = host.names(f"/sys/class/block/{device}/device")
-    return {name for name in (*real.split("/"), *beside) if re.fullmatch(r"nvme\d+", name)}
+    return {name for name in (*real.split("/"), *beside) if re.fullmatch(r"nvme[0-9]+", name)}
 
 
 def _is_fabric(host: Host, controller: str) -> bool:

@@ -309,7 +309,7 @@ def with_threads(workload: Workload, threads: int) -> Workload:
     )
 
 
-_THREADS = re.compile(r" by \d+ (?:threads|processes)|, \d+ processes|, one at a time")
+_THREADS = re.compile(r" by [0-9]+ (?:threads|processes)|, [0-9]+ processes|, one at a time")
 _VARIANT = re.compile(r"(.+)@([0-9]{1,6})")
 
 

@@ -9,6 +9,7 @@ from advisor.facts.cpulist import format_list
 from advisor.facts.llt import Llt, LltLink, Llttab
 from advisor.facts.numa import Node
 from advisor.facts.whole import Facts
+from advisor.host.numbers import is_count
 from advisor.report.device_blocks import array_blocks, disk_blocks, link_blocks
 from advisor.report.devices import Shelf, named_by, shelves
 from advisor.report.finding_blocks import finding_blocks
@@ -166,7 +167,7 @@ def _is_of_interest(facts: Facts, key: str) -> bool:
 
 def _human(value: str) -> str:
     words = value.split()
-    is_size = all(word.isascii() and word.isdigit() and len(word) < 20 for word in words)
+    is_size = all(is_count(word) and len(word) < 20 for word in words)
     return " / ".join(binary(int(word)) for word in words) if is_size else _(UNKNOWN)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from advisor.facts.site_settings import SiteSetting
 from advisor.facts.whole import Facts
+from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.bad_advice import Advice, Lines, kernel_version
 from advisor.rules.multipath import is_request_based
@@ -43,7 +44,7 @@ def _is_old_scheduler(facts: Facts, one: SiteSetting) -> bool:
 
 
 def _is_long_queue(facts: Facts, one: SiteSetting) -> bool:
-    is_number = one.value.isascii() and one.value.isdigit() and len(one.value) < 10
+    is_number = is_count(one.value) and len(one.value) < 10
     return one.key in ("txqueuelen", "tx_queue_len") and is_number and int(one.value) >= _LONG_QUEUE
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from advisor.facts.beegfs import BeegfsService, BeegfsTarget
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
+from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links, tells_data_links
@@ -51,7 +52,7 @@ def placed(facts: Facts) -> Iterator[tuple[BeegfsService, int, frozenset[int]]]:
 
 def _zone(service: BeegfsService) -> int | None:
     text = service.settings.get("tuneBindToNumaZone", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
+    return int(text) if is_count(text) and len(text) < 6 else None
 
 
 def _is_unbound(service: BeegfsService, near: frozenset[int]) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 from advisor.facts.beegfs import BeegfsService
 from advisor.facts.subnets import SharedSubnet, SubnetLink
 from advisor.facts.whole import Facts
+from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.beegfs import placed, profile_applies
 from advisor.rules.finding import Finding
@@ -118,7 +119,7 @@ def interfaces_not_chosen(facts: Facts, workload: Workload | None) -> Finding | 
 def _why_in_vain(service: BeegfsService, most: int, default: int) -> Iterator[str]:
     for key in ("connTCPRcvBufSize", "connUDPRcvBufSize"):
         text = service.settings.get(key, "")
-        asked = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+        asked = int(text) if is_count(text) and len(text) < 12 else 0
         if asked > most:
             yield f"{service.label}: {key} {asked} is cut to net.core.rmem_max {most}"
         elif 0 < asked < default:

@@ -9,6 +9,7 @@ from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, StripePattern
 from advisor.facts.whole import Facts
+from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.beegfs import LARGE_BYTES, node_of_targets, profile_applies, servers
 from advisor.rules.beegfs_sizes import (
@@ -201,11 +202,7 @@ def _port(service: BeegfsService) -> int | None:
     keys, default = _PORTS[service.kind]
     text = next((service.settings[key] for key in keys if service.settings.get(key)), str(default))
     shift = service.settings.get("connPortShift") or "0"
-    return (
-        int(text) + int(shift)
-        if all(one.isascii() and one.isdigit() and len(one) < 6 for one in (text, shift))
-        else None
-    )
+    return int(text) + int(shift) if all(is_count(one) and len(one) < 6 for one in (text, shift)) else None
 
 
 @rule(

@@ -12,6 +12,7 @@ from typing import Final
 
 from advisor.facts.beegfs import BeegfsService
 from advisor.facts.beegfs_text import size_bytes
+from advisor.host.numbers import is_count
 
 MIB: Final = 1 << 20
 DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -60,7 +61,7 @@ def value(service: BeegfsService, key: str) -> str:
 def number(service: BeegfsService, key: str) -> int | None:
     """`value` as a whole number; None for anything else."""
     text = value(service, key)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    return int(text) if is_count(text) and len(text) < 10 else None
 
 
 def size(service: BeegfsService, key: str) -> int | None:

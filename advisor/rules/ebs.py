@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from advisor.facts.array import Array
 from advisor.facts.whole import Facts
+from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
@@ -86,7 +87,7 @@ def _read_ahead(facts: Facts) -> Iterator[tuple[str, int]]:
     tops += [(disk.name, disk.queue) for disk in facts.disks if disk.name in volumes - inside]
     for name, queue in tops:
         text = queue.get("read_ahead_kb", "")
-        if text.isascii() and text.isdigit() and len(text) < 10:
+        if is_count(text) and len(text) < 10:
             yield name, int(text)
 
 

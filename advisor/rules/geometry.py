@@ -40,7 +40,7 @@ def _on_arrays(facts: Facts) -> Iterator[tuple[FileSystem, Array]]:
 def _striped_below(device: str, arrays: Mapping[str, Array]) -> Array | None:
     """The striped array that a device is, is a partition of, or is a linear volume on as its only device."""
     for _ in arrays:
-        array = arrays.get(device) or arrays.get(re.sub(r"(?<=\d)p\d+$", "", device))
+        array = arrays.get(device) or arrays.get(re.sub(r"(?<=[0-9])p[0-9]+$", "", device))
         if array is None or array.level in _STRIPED:
             return array
         below = set(array.members)

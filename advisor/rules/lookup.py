@@ -53,7 +53,7 @@ def number(facts: Facts, key: str) -> int | None:
 def count(text: str | None) -> int | None:
     """The number that begins an attribute of sysfs (``200000 (system)``); None where there is none."""
     word = (text or "").partition(" ")[0]
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
+    return int(word) if is_count(word) and len(word) < 20 else None
 
 
 def by_name(facts: Facts) -> dict[str, Link]:

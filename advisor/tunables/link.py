@@ -12,6 +12,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
+from advisor.host.numbers import is_count
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_driver import sibling
@@ -73,7 +74,7 @@ class LinkMtu(msgspec.Struct, frozen=True):
             return Circumstances(notes=notes)
         rings = (LinkRing(self.link, key) for key in LinkRing.keys)
         siblings = [one for ring in rings for one in sibling(host, ring)]
-        if before.isdecimal() and int(after) < IPV6_MTU_BYTES <= int(before):
+        if is_count(before) and int(after) < IPV6_MTU_BYTES <= int(before):
             siblings += coupled_siblings(host, ipv6_keys(host, self.link))
         return Circumstances(siblings=tuple(siblings), notes=notes)
 

@@ -29,7 +29,7 @@ def with_last_word(
     """
     directory, _, name = edit.path.rpartition("/")
     stem = name.removesuffix(f"-{profile}.conf")
-    pattern = re.compile(rf"{re.escape(stem)}(?:[.+](\d{{4}}))?-(.+)\.conf")
+    pattern = re.compile(rf"{re.escape(stem)}(?:[.+]([0-9]{{4}}))?-(.+)\.conf")
     found = {one: match for one in host.names(directory) if (match := pattern.fullmatch(one))}
     if not found.keys() - {name}:
         return edit

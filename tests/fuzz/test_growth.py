@@ -24,6 +24,7 @@ SCANNED_SIZE: Final = 64_000
 
 # What was quadratic once.
 KNOWN: Final = {
+    "parse_saptune_note": Growing(b"[version]\n# ", b"NOTE=", b" CATEGORY=x VERSION=1 DATE=x"),
     "parse_gabtab": Growing(b"/sbin/", b"gabconfig ", b""),
     "parse_vxtunefs": Growing(b"a", b"\n", b"b"),
     "parse_arms": Growing(b"", b"follow,", b"llow"),

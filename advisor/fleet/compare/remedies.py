@@ -12,6 +12,7 @@ import msgspec
 from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.judged import Row
+from advisor.host.numbers import is_count
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
 
 MAX_COMMANDS: Final = 6
@@ -128,13 +129,13 @@ def _flow(rest: str, wanted: Value, row: Row, hosts: Sequence[str], controller: 
 def _reaches(wanted: Value) -> bool:
     """Whether the others have what the profile sets; else it would make one more value of it."""
     last = str(wanted).split()[-1:]
-    return bool(last) and last[0].isdigit() and len(last[0]) < 20 and int(last[0]) >= PROFILE_BYTES
+    return bool(last) and is_count(last[0]) and len(last[0]) < 20 and int(last[0]) >= PROFILE_BYTES
 
 
 def _is_below(value: Value | None, wanted: Value) -> bool:
     """Whether no field is above the wanted one; the profile raises, it never lowers."""
     old, new = str(value or "").split(), str(wanted).split()
-    numbers = all(word.isascii() and word.isdigit() and len(word) < 20 for word in (*old, *new))
+    numbers = all(is_count(word) and len(word) < 20 for word in (*old, *new))
     return numbers and len(old) == len(new) and all(int(a) <= int(b) for a, b in zip(old, new, strict=True))
 
 

@@ -25,6 +25,7 @@ from advisor.fleet.compare.standing import Standing
 from advisor.fleet.compare.summary_links import Membership, collect_links, link_roles, memberships_of
 from advisor.fleet.compare.summary_services import collect_services, llt_cluster, llt_node
 from advisor.fleet.compare.summary_storage import collect_storage
+from advisor.host.numbers import is_count
 from advisor.rules.lookup import ids
 
 DERIVED: Final = "derived from memory"
@@ -192,10 +193,10 @@ def _is_derived(key: str, value: str, facts: Facts) -> bool:
     tcp_mem and udp_mem: limit / 4 × 3, limit, twice the first (tcp_init_mem, udp_init in net/ipv4). fs.file-max: a
     tenth of memory in KiB (files_maxfiles_init). vm.min_free_kbytes has several makers, huge pages among them.
     """
-    try:
-        numbers = [int(word) for word in value.split()[:3]]
-    except ValueError:
+    words = value.split()[:3]
+    if not all(is_count(word) for word in words):
         return False
+    numbers = [int(word) for word in words]
     if key.endswith("_mem"):
         return len(numbers) == 3 and numbers[0] == numbers[1] // 4 * 3 and numbers[2] == 2 * numbers[0]
     if key == "fs.file-max":

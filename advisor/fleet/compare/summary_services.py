@@ -12,6 +12,7 @@ from advisor.facts.iscsi import Iscsi, IscsiSession
 from advisor.facts.llt import Llt
 from advisor.facts.whole import Facts
 from advisor.fleet.compare.collected import Collected
+from advisor.host.numbers import is_count
 
 # What names this host, its addresses or its places.
 _OWN_DIRECTIVES: Final = ("set-node", "set-addr", "link", "set-cluster")
@@ -34,7 +35,7 @@ def llt_node(facts: Facts) -> str | None:
         return None
     own = next((str(node.id) for node in facts.llt.nodes if node.is_self), None)
     name = facts.llt.llttab.node if facts.llt.llttab else None
-    if own or name is None or name.isdigit():
+    if own or name is None or is_count(name):
         return own or name
     hosts = facts.infoscale.hosts if facts.infoscale else ()
     return next((str(one.id) for one in hosts if one.name == name), None)

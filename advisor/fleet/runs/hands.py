@@ -21,6 +21,7 @@ from advisor.fleet.runs.journal import HostState, Verb
 from advisor.fleet.runs.planning import Captured
 from advisor.fleet.scan import capture_hosts
 from advisor.fleet.store import Store, put_own
+from advisor.host.numbers import is_count
 from advisor.host.own import make_own_directory
 
 GATE_SECONDS: Final = 10
@@ -94,7 +95,7 @@ class Hands:
     def _answers(self, label: str) -> Path:
         """A directory of its own for each step: what a host said is never replaced by what it says later."""
         place = self._own("answers")
-        number = 1 + max((int(path.name[:4]) for path in place.iterdir() if path.name[:4].isdecimal()), default=0)
+        number = 1 + max((int(path.name[:4]) for path in place.iterdir() if is_count(path.name[:4])), default=0)
         return self._own("answers", f"{number:04d}-{label}")
 
     # -- connections ----------------------------------------------------------------------------------------------
@@ -189,7 +190,7 @@ def _end_masters(place: str) -> None:
 
 def _commands() -> Iterator[tuple[int, bytes]]:
     for name in os.listdir("/proc"):
-        if name.isdecimal() and int(name) != os.getpid():
+        if is_count(name) and int(name) != os.getpid():
             with contextlib.suppress(OSError):
                 yield int(name), Path(f"/proc/{name}/cmdline").read_bytes()
 

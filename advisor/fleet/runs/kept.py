@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from advisor.errors import BusyError, InvalidInputError, RefusedError, UsageError
 from advisor.fleet.runs.journal import Asked, RunRecord, read_entries, told
 from advisor.fleet.store import Store
+from advisor.host.numbers import is_count
 from advisor.host.own import make_own_directory
 
 
@@ -39,7 +40,7 @@ def locked(store: Store) -> Iterator[None]:
 
 def next_id(store: Store) -> str:
     """The id of the next run: a running number, as a clock may be set back."""
-    last = max((int(name) for name in store.runs() if name.isascii() and name.isdigit()), default=0)
+    last = max((int(name) for name in store.runs() if is_count(name)), default=0)
     return f"{last + 1:04d}"
 
 

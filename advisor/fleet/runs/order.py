@@ -21,6 +21,7 @@ from advisor.facts.llt import Llt
 from advisor.facts.whole import Facts
 from advisor.fleet.runs.waves import Before, Group, Waves
 from advisor.host import Host
+from advisor.host.numbers import is_count
 from advisor.planning.records import Change, Plan
 from advisor.reach import Peer, peers_of
 
@@ -80,7 +81,7 @@ def mtu_moves(plan: Plan | None) -> tuple[MtuMove, ...]:
 def _move(change: Change) -> MtuMove | None:
     kind, _, rest = change.tunable.partition(":")
     link, _, what = rest.rpartition(":")
-    if kind != "link" or what != "mtu" or not (change.before.isdecimal() and change.after.isdecimal()):
+    if kind != "link" or what != "mtu" or not (is_count(change.before) and is_count(change.after)):
         return None
     return MtuMove(link, int(change.before), int(change.after))
 

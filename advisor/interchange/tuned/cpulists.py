@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from advisor.facts.cpulist import MAX_ID as MAX_CPUS
 from advisor.facts.cpulist import format_list
+from advisor.host.numbers import whole_number
+
+# Longer than any number of 64 bits: one bit for each CPU.
+_MASK: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]+")
 
 
 def unpack(text: str) -> list[int]:
@@ -42,20 +48,19 @@ def unpack(text: str) -> list[int]:
 def _span(word: str) -> Sequence[int] | None:
     """The numbers of ``3`` or ``3-5``; None for what is no such thing, or beyond what a kernel can number."""
     first, dash, rest = word.partition("-")
-    try:
-        low = int(first[:40])
-        high = int(rest.partition("-")[0][:40]) if dash else low
-    except ValueError:
+    low = whole_number(first.strip())
+    high = whole_number(rest.partition("-")[0].strip()) if dash else low
+    if low is None or high is None:
         return None
     return range(max(low, 0), high + 1) if high < MAX_CPUS else None
 
 
 def unpack_mask(mask: str) -> list[int]:
     """The CPUs of a hexadecimal mask, whose groups commas may separate; none for what is no mask."""
-    try:
-        bits = int(mask.replace(",", "")[: MAX_CPUS // 4], 16)
-    except ValueError:
+    digits = mask.replace(",", "")[: MAX_CPUS // 4].strip()
+    if not _MASK.fullmatch(digits):
         return []
+    bits = int(digits, 16)
     return [cpu for cpu in range(bits.bit_length()) if bits >> cpu & 1] if bits > 0 else []
 
 

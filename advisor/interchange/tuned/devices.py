@@ -53,7 +53,7 @@ def devices_of(host: Host, plugin: str) -> tuple[str, ...] | None:
     if plugin == "net":
         return tuple(name for name in host.names("/sys/class/net") if _is_physical(host, name))
     if plugin == "cpu":
-        return tuple(name for name in host.names("/sys/devices/system/cpu") if re.fullmatch(r"cpu\d+", name))
+        return tuple(name for name in host.names("/sys/devices/system/cpu") if re.fullmatch(r"cpu[0-9]+", name))
     return None
 
 
@@ -61,7 +61,7 @@ def is_tuned_disk(host: Host, name: str) -> bool:
     """Whether TuneD's disk plugin knows it: not removable, and below SCSI, virtio, Xen or NVMe, or below nothing."""
     removable = host.read(f"/sys/block/{name}/removable")
     if isinstance(removable, Missing):
-        return kind_of(name) is not None or re.match(r"md\d|dm-\d", name) is not None
+        return kind_of(name) is not None or re.match(r"md[0-9]|dm-[0-9]", name) is not None
     if removable != "0":
         return False
     subsystem = host.readlink(f"/sys/block/{name}/device/subsystem")
@@ -78,7 +78,7 @@ def _is_physical(host: Host, name: str) -> bool:
 
 def is_array(name: str) -> bool:
     """Whether a block device is one of md or the device mapper."""
-    return re.match(r"md(\d|_)|dm-\d", name) is not None
+    return re.match(r"md([0-9]|_)|dm-[0-9]", name) is not None
 
 
 def is_no_disk(host: Host, name: str) -> bool:

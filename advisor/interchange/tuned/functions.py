@@ -13,6 +13,7 @@ from advisor.facts.cpuinfo import parse_flags
 from advisor.facts.identity import read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count, whole_number
 from advisor.interchange.tuned.cpulists import hexadecimal, invert, pack, unpack, unpack_mask
 from advisor.interchange.tuned.regex import UnsafePatternError, search
 
@@ -78,21 +79,21 @@ def _isolated_cores(host: Host, arguments: Sequence[str]) -> str | None:
     """All but the first CPUs of each package."""
     reserve = 1
     if arguments:
-        if not arguments[0].isdecimal():
+        if not is_count(arguments[0]):
             return None
         reserve = int(arguments[0][:9])
     packages: dict[str, list[int]] = {}
     for name in host.names(_CPUS):
         number = name.removeprefix("cpu")
         package = host.read(f"{_CPUS}/{name}/topology/physical_package_id")
-        if name.startswith("cpu") and number.isdecimal() and isinstance(package, str) and package.isdecimal():
+        if name.startswith("cpu") and is_count(number) and isinstance(package, str) and is_count(package):
             packages.setdefault(package, []).append(int(number[:9]))
     return _joined(sorted(cpu for cpus in packages.values() for cpu in sorted(cpus)[reserve:]))
 
 
 def _queue_count(host: Host, arguments: Sequence[str]) -> str:
     # nproc prints a line.
-    return arguments[0] if arguments[0].isdigit() else f"{len(_online(host))}\n"
+    return arguments[0] if is_count(arguments[0]) else f"{len(_online(host))}\n"
 
 
 def _cpuinfo_check(host: Host, arguments: Sequence[str]) -> str:
@@ -126,10 +127,7 @@ def _s2kb(_: Host, arguments: Sequence[str]) -> str | None:
 
 
 def _integer(text: str) -> int | None:
-    try:
-        return int(text[:40])
-    except ValueError:
-        return None
+    return whole_number(text.strip().removeprefix("+"))
 
 
 def _virt_check(host: Host, arguments: Sequence[str]) -> str:

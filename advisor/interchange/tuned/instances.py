@@ -10,6 +10,7 @@ import msgspec
 from advisor.facts.identity import read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.host.numbers import whole_number
 from advisor.interchange.records import Mode
 from advisor.interchange.tuned.devices import assign, devices_of, parse_device_rules
 from advisor.interchange.tuned.functions import MAX_CPUINFO
@@ -53,10 +54,7 @@ def instances(profile: TunedProfile, host: Host, mode: Mode, main: Mapping[str, 
 def _priority(unit: Unit, main: Mapping[str, str]) -> int:
     option = unit.options.get("priority")
     text = main.get("default_instance_priority", "0") if option is None else option.value or ""
-    try:
-        return int(text)
-    except ValueError:
-        return 0
+    return whole_number(text.strip().removeprefix("+")) or 0
 
 
 def _judged(unit: Unit, profile: TunedProfile, host: Host) -> Instance:

@@ -75,7 +75,7 @@ def package_version(files: Host, package: str) -> str | None:
 
 
 # Where distributions put Python's packages.
-_PYTHONS: Final = re.compile(r"python3(\.\d+)?")
+_PYTHONS: Final = re.compile(r"python3(\.[0-9]+)?")
 _LIBRARIES: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
 
 

@@ -159,7 +159,7 @@ def convert_scheduler(context: Context, given: Given) -> list[ImportedSetting]:
 
 def _knob(context: Context, given: Given, name: str) -> ImportedSetting:
     written = parse_assignment(given.text)
-    if not re.fullmatch(r"-?\d{1,18}", written.value):
+    if not re.fullmatch(r"-?[0-9]{1,18}", written.value):
         return given.swallowed(context, "it is no whole number")
     identities = (f"sched:{name}", f"sysctl:kernel.{given.key}")
     return given.line.wanted(identities, written.value, sense=written.sense)

@@ -85,7 +85,9 @@ def _first_offered(context: Context, given: Given, file: str, attribute: str) ->
 
 def _bias(context: Context, given: Given) -> ImportedSetting:
     known = _BIAS if _has_flag(context.host, "hwp_epp") else {**_OLD_BIAS, **_BIAS}
-    chosen = next((word for word in _alternatives(given.text) if word in known or re.fullmatch(r"\d{1,2}", word)), None)
+    chosen = next(
+        (word for word in _alternatives(given.text) if word in known or re.fullmatch(r"[0-9]{1,2}", word)), None
+    )
     if chosen is None:
         return given.swallowed(context, "none of its words is one of the kernel's for it")
     value = str(known.get(chosen, chosen))
@@ -142,14 +144,14 @@ def _breaks_off(text: str, host: Host) -> bool:
     if host.is_dir(_STATES):
         return False
     reached = itertools.takewhile(
-        lambda word: not re.fullmatch(r"\s*[+-]?\d{1,10}\s*|none|None", word), text.split("|")
+        lambda word: not re.fullmatch(r"\s*[+-]?[0-9]{1,10}\s*|none|None", word), text.split("|")
     )
     return any(re.match(r"cstate\.name(_no_zero)?:", word) for word in reached)
 
 
 def _of_state(host: Host, by: str, wanted: str) -> int | None:
     if by == "id":
-        found = host.read_int(f"{_STATES}/state{wanted}/latency") if re.fullmatch(r"\d{1,4}", wanted) else None
+        found = host.read_int(f"{_STATES}/state{wanted}/latency") if re.fullmatch(r"[0-9]{1,4}", wanted) else None
         return found if isinstance(found, int) else None
     for state in host.names(_STATES):
         if host.read(f"{_STATES}/{state}/name") == wanted:

@@ -128,6 +128,6 @@ def convert_uncore(context: Context, given: Given) -> list[ImportedSetting]:
     path = f"/sys/devices/system/cpu/intel_uncore_frequency/*/{given.key}"
     if not next(matches(context.host, path), None):
         return [given.line.ignored("this host shows no uncore frequencies")]
-    if not re.fullmatch(r"\d{1,9}", given.text.strip()):
+    if not re.fullmatch(r"[0-9]{1,9}", given.text.strip()):
         return [given.line.manual("a share of the range has to be worked out for each uncore part")]
     return [given.line.wanted(f"sysfs:{path}", given.text.strip())]

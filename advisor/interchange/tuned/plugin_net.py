@@ -149,7 +149,7 @@ def _number(context: Context, given: Given, key: str) -> ImportedSetting:
     written = parse_assignment(text)
     if context.is_faithful and not can_compare(text, "1"):
         return given.line.ignored(f"TuneD takes {text[:40]!r} for no number and sets nothing", "refused")
-    if not re.fullmatch(r"\d{1,9}", written.value):
+    if not re.fullmatch(r"[0-9]{1,9}", written.value):
         return given.swallowed(context, "it is no whole number")
     if written.sense != "exactly":
         return given.line.manual(f"set it on links that have {'less' if written.sense == 'at-least' else 'more'}")
@@ -158,7 +158,7 @@ def _number(context: Context, given: Given, key: str) -> ImportedSetting:
 
 def _hash_size(context: Context, given: Given) -> ImportedSetting:
     text = given.text.strip()
-    if not re.fullmatch(r"\d{1,12}", text):
+    if not re.fullmatch(r"[0-9]{1,12}", text):
         return given.swallowed(context, "it is no whole number")
     note = "the module nf_conntrack must be there" if not context.host.is_dir("/sys/module/nf_conntrack") else ""
     path = "/sys/module/nf_conntrack/parameters/hashsize"

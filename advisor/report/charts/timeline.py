@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from advisor.host.numbers import is_count
 from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Arm, Pair, Proof, Run, Session
 from advisor.proof.workloads import WORKLOADS
@@ -189,7 +190,7 @@ def _thinned(numbers: Sequence[Label]) -> list[Label]:
     """The numbers of every pair, or of every second, fifth, tenth: as many as fit."""
     shown: list[Label] = []
     for stride in (1, 2, 5, 10, 20, 50, 100):
-        shown = [held(one) for one in numbers if not one.text.isdecimal() or int(one.text) % stride == 0]
+        shown = [held(one) for one in numbers if not is_count(one.text) or int(one.text) % stride == 0]
         if without_overlap(shown) == shown:
             return shown
     return without_overlap(shown)
