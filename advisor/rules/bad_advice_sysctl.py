@@ -57,11 +57,6 @@ def _above_reserve(facts: Facts, values: tuple[int, ...]) -> bool:
     return memory is not None and values[0] * 1024 > _RESERVE_SHARE * memory
 
 
-def _is_obsolete_scale(facts: Facts, values: tuple[int, ...]) -> bool:
-    version = kernel_version(facts)
-    return version is not None and version >= _ADV_WIN_SCALE_GONE
-
-
 def _old_lore(facts: Facts) -> Iterator[str]:
     return chain(
         set_to("net.ipv4.tcp_congestion_control", "htcp")(facts),
@@ -152,7 +147,9 @@ ROWS = (
         hurts_when="The same file serves hosts with older kernels, where it still counts.",
         sources=(sources.IP_SYSCTL,),
         severity="info",
-        lines=where(["net.ipv4.tcp_adv_win_scale"], _is_obsolete_scale),
+        lines=where(
+            ["net.ipv4.tcp_adv_win_scale"], lambda facts, _: (kernel_version(facts) or (0, 0)) >= _ADV_WIN_SCALE_GONE
+        ),
     ),
     Advice(
         id="advice.large-by-default",

@@ -6,7 +6,7 @@ packages of a server may bring that file too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, StripePattern
@@ -198,10 +198,6 @@ def remote_fsync(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _services(facts: Facts) -> Iterator[BeegfsService]:
-    yield from facts.beegfs.services if facts.beegfs else ()
-
-
 @rule(
     id="beegfs.rdma-off",
     severity="advice",
@@ -216,7 +212,9 @@ def rdma_off(facts: Facts, workload: Workload | None) -> Finding | None:
     ports = tuple(link.name for link in facts.links if is_up(link) and has_rdma(link))
     kinds = ("meta", "storage")
     used = {id(one) for one in (*servers(facts), *clients(facts))}
-    found = tuple(one for one in _services(facts) if id(one) in used and is_rdma_off(one))
+    found = tuple(
+        one for one in (facts.beegfs.services if facts.beegfs else ()) if id(one) in used and is_rdma_off(one)
+    )
     if not ports or not found:
         return None
     return rdma_off.found(

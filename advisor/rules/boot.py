@@ -127,11 +127,6 @@ def _differing(facts: Facts) -> Iterable[tuple[str, str, SysctlSource]]:
             yield key, live, line
 
 
-def _tuned_text(facts: Facts) -> str:
-    profile = facts.owners.tuned_profile
-    return f" TuneD is active (profile {profile}) and sets values of its own after boot." if profile else ""
-
-
 @rule(
     id="sysctl.differs-at-boot",
     severity="advice",
@@ -146,10 +141,12 @@ def differs_at_boot(facts: Facts, workload: Workload | None) -> Finding | None:
     found = tuple(_differing(facts))
     if not found:
         return None
+    tuned = facts.owners.tuned_profile
     return differs_at_boot.found(
         title=f"The next boot would change {len(found)} sysctl value{'s' if len(found) > 1 else ''}",
         why="The live value is not what the files say: either it was set by hand and will be lost, or the file was "
-        "changed and never loaded." + _tuned_text(facts),
+        "changed and never loaded."
+        + (f" TuneD is active (profile {tuned}) and sets values of its own after boot." if tuned else ""),
         evidence={
             "keys": tuple(key for key, _, _ in found),
             "detail": tuple(f"{key}: live {live}, {_place(line)} says {line.value}" for key, live, line in found),

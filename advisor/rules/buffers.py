@@ -28,6 +28,7 @@ _MEMORY_SHARE = 0.25
 _PROFILE_BYTES_MAX = 1 << 30
 _ERROR_SHARE = 1e-4
 _SQUEEZED_SHARE = 1e-3
+_BACKLOG = 4096
 
 # key and which of its numbers is the limit
 _MAXIMA: Mapping[str, int] = {
@@ -302,12 +303,6 @@ def _share(part: int, whole: int | None) -> float | None:
     return part / (part + whole) if whole else None
 
 
-def _larger_default(facts: Facts) -> str:
-    size = limit(facts, "net.core.rmem_default")
-    is_enough = size is None or size >= LLT_WINDOW_BYTES
-    return plan(NETWORK_BUFFERS) if is_enough else plan(NETWORK_BUFFERS, bytes=[str(LLT_WINDOW_BYTES)])
-
-
 @rule(
     id="buffers.udp-receive-errors",
     severity="advice",
@@ -325,6 +320,7 @@ def udp_receive_errors(facts: Facts, workload: Workload | None) -> Finding | Non
     errors, received = facts.counters.udp_receive_buffer_errors, facts.counters.udp_received
     if not errors:
         return None
+    size = limit(facts, "net.core.rmem_default")
     share = _share(errors, received)
     often = share is None or share >= _ERROR_SHARE
     return udp_receive_errors.found(
@@ -335,10 +331,13 @@ def udp_receive_errors(facts: Facts, workload: Workload | None) -> Finding | Non
         evidence={
             "udp_receive_buffer_errors": errors,
             "udp_received": received,
-            "net.core.rmem_default": limit(facts, "net.core.rmem_default"),
+            "net.core.rmem_default": size,
             "net.core.rmem_max": limit(facts, "net.core.rmem_max"),
         },
-        advice=_larger_default(facts),
+        advice=plan(
+            NETWORK_BUFFERS,
+            **({"bytes": [str(LLT_WINDOW_BYTES)]} if size is not None and size < LLT_WINDOW_BYTES else {}),
+        ),
         profile=NETWORK_BUFFERS,
     )
 
@@ -428,9 +427,6 @@ def default_above_maximum(facts: Facts, workload: Workload | None) -> Finding | 
         evidence=wrong,
         advice=f"sysctl -w {' '.join(raised)}; then the same in /etc/sysctl.d",
     )
-
-
-_BACKLOG = 4096
 
 
 @rule(

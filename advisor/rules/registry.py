@@ -32,10 +32,6 @@ RULES: Final = _collect()
 """In the order of documents and lists: by the ``ORDER`` of their module, then as they stand in it."""
 
 
-def _importance(finding: Finding) -> tuple[int, bool, str, str]:
-    return -SEVERITIES.index(finding.severity), finding.intent, finding.id, repr(sorted(finding.evidence.items()))
-
-
 def judge(facts: Facts, workload: Workload | None = None) -> tuple[Finding, ...]:
     """Every rule's findings: warnings first, matters of intent last among their like, then by id.
 
@@ -51,4 +47,7 @@ def judge_singly(facts: Facts, workload: Workload | None = None) -> tuple[Findin
     """
     seen = as_seen(facts, workload)
     found = (one for rule in RULES for one in rule(facts, workload if rule.judges_declared else seen))
-    return tuple(sorted(found, key=_importance))
+    order = SEVERITIES.index
+    return tuple(
+        sorted(found, key=lambda one: (-order(one.severity), one.intent, one.id, repr(sorted(one.evidence.items()))))
+    )

@@ -115,11 +115,6 @@ def _share(text: str) -> float | None:
     return share if share <= 1 else None
 
 
-def _read_share(text: str) -> float | None:
-    share = _share(text)
-    return None if share is None else 1 - share
-
-
 def _block(text: str) -> int | None:
     found = re.fullmatch(r"(\d{1,10})([kmg]?)(?:i?b)?", text.lower(), re.ASCII)
     size = int(found[1]) * _BINARY[found[2]] if found else 0
@@ -145,7 +140,11 @@ def _word(kind: object) -> Callable[[str], str | None]:
 # key → field, how its text is read, what to write there
 _KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
     "write": ("write_share", _share, "a share of writes, as 70% or 0.7"),
-    "read": ("write_share", _read_share, "a share of reads, as 30% or 0.3"),
+    "read": (
+        "write_share",
+        lambda text: None if (share := _share(text)) is None else 1 - share,
+        "a share of reads, as 30% or 0.3",
+    ),
     "block": ("block_bytes", _block, "a size from 512 to 1g, as 8k or 1m"),
     "access": ("access", _word(Access), "sequential or random"),
     "transport": ("transport", _word(Transport), "tcp, udp, rdma or local"),
