@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from advisor.patterns import lazy_regex
 
 REDACTED: Final = b"redacted"
 
 # Where network managers, iSCSI, BeeGFS and PostgreSQL (primary_conninfo) keep passwords and keys among what a plan
 # has to know.
-_HOLDING_SECRETS: Final = re.compile(
+_HOLDING_SECRETS: Final = lazy_regex(
     r"/(etc|run|lib|usr/lib)/(NetworkManager|netplan)/.*|/etc/(network|iscsi|beegfs)/.*"
     r"|/etc/sysconfig/network(-scripts)?/.*|/var/lib/iscsi/.*|/etc/postgresql/.*"
 )
@@ -21,17 +22,17 @@ _LIKELY: Final = rb"key[\d_]*|private|shared"
 _NAMED: Final = (
     rb"(?i)((?<![\w.-])[\"']?(?:(?:" + _CERTAIN + rb")[\"']?[ \t]*[:= \t]|(?:" + _LIKELY + rb")[\"']?[ \t]*[:=])[ \t]*)"
 )
-_IN_LINE: Final = re.compile(_NAMED + rb"[^\s][^\n]*")
-_IN_YAML: Final = re.compile(_NAMED + rb"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s,}{\"'][^\n,}]*)")
+_IN_LINE: Final = lazy_regex(_NAMED + rb"[^\s][^\n]*")
+_IN_YAML: Final = lazy_regex(_NAMED + rb"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s,}{\"'][^\n,}]*)")
 
 
 # A password of a share may hold anything but blanks, also commas: what follows one goes with it.
-_OF_MOUNTS: Final = re.compile(rb"(?i)((?<![\w.-])(?:pass(?:word|wd)?2?|secret|cred)=)[^\s]+")
-_OF_KERNEL: Final = re.compile(
+_OF_MOUNTS: Final = lazy_regex(rb"(?i)((?<![\w.-])(?:pass(?:word|wd)?2?|secret|cred)=)[^\s]+")
+_OF_KERNEL: Final = lazy_regex(
     rb"(?i)((?<!\S)(?:[^\s=]*(?:pass|secret|token|key|cred)[^\s=]*=|(?:net)?root=iscsi:))[^\s]+"
 )
 # What is written below /sys is a setting, but for the passwords of iSCSI targets; files may be given any content.
-_OF_TMPFILES: Final = re.compile(rb"(?m)^(?![#\n])(?!w\S*[ \t]+/sys/(?!kernel/config/))((?:\S+[ \t]+){6})\S[^\n]*")
+_OF_TMPFILES: Final = lazy_regex(rb"(?m)^(?![#\n])(?!w\S*[ \t]+/sys/(?!kernel/config/))((?:\S+[ \t]+){6})\S[^\n]*")
 _SCRIPTS: Final = ("/etc/rc.local", "/etc/rc.d/rc.local")
 
 

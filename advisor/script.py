@@ -32,6 +32,7 @@ from advisor.host import (
 from advisor.host.link_text import printed
 from advisor.host.located import ATTRIBUTES, PLACES, located
 from advisor.host.steps import QDISC_HANDLES
+from advisor.patterns import lazy_regex
 from advisor.planning.records import Bystander, Change, FileChange, Plan
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
@@ -41,10 +42,10 @@ LINK = "\0"
 """Stands for the name of a link, which the script finds out when it comes to it; no name and no path can hold it."""
 
 _ARGUMENT = "@argument@"
-_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
-_SPECIAL = re.compile(r"['$`]")
+_PLAIN = lazy_regex(r"[A-Za-z0-9_@%+=:,./-]+")
+_SPECIAL = lazy_regex(r"['$`]")
 _MOST_COMMANDS = 200
-_PRINTABLE = re.compile(rb"[\x20-\x7e]*")
+_PRINTABLE = lazy_regex(rb"[\x20-\x7e]*")
 
 
 def shell_quote(text: str) -> str:

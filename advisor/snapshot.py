@@ -11,6 +11,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
@@ -290,12 +291,14 @@ def _decompressed(file: IO[bytes]) -> IO[bytes]:
     magic = file.read(6)
     file.seek(0)
     if magic.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
+        # Three small reads for each member go to the buffer, which is not of Python.
+        return io.BufferedReader(gzip.GzipFile(fileobj=file), _READ_AHEAD_BYTES)
     if magic.startswith(b"BZh"):
         return bz2.BZ2File(file)
     return lzma.LZMAFile(file) if magic == b"\xfd7zXZ\0" else file
 
 
+_READ_AHEAD_BYTES: Final = 64 * 1024
 _HEADER_BYTES: Final = 2048  # of a member with a long name, its padding included
 
 
@@ -333,6 +336,7 @@ def _decoded(data: bytes, where: str) -> Index:
     return index
 
 
+@lru_cache(maxsize=2048)
 def _is_path(text: str) -> bool:
     root, *names = text.split("/")
     is_short = len(names) <= MAX_DEPTH and len(text) <= MAX_NAME_BYTES
@@ -384,14 +388,23 @@ def _check_parents(contents: Mapping[str, bytes], links: Mapping[str, str], dire
 
 
 def _checked_name(name: str, where: str) -> str:
+    path, fault = _path_of(name)
+    if fault:
+        raise InvalidInputError(f"{where}: {name[:80]!r}: {fault}")
+    return path
+
+
+@lru_cache(maxsize=2048)
+def _path_of(name: str) -> tuple[str, str]:
+    """The path of a member, and what is wrong with it: the names are alike in the archives of like hosts."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts:
-        raise InvalidInputError(f"{where}: {name[:80]!r}: a name must lie inside the archive")
+        return "", "a name must lie inside the archive"
     if len(parts) > MAX_DEPTH or len(name) > MAX_NAME_BYTES or any(len(part) > MAX_PART for part in parts):
-        raise InvalidInputError(f"{where}: {name[:80]!r}: nested too deeply, or too long a name")
+        return "", "nested too deeply, or too long a name"
     if "\0" in name:
-        raise InvalidInputError(f"{where}: {name[:80]!r}: no file can have such a name")
-    return "/" + "/".join(parts)
+        return "", "no file can have such a name"
+    return "/" + "/".join(parts), ""
 
 
 def _keep_link(path: str, target: str, where: str) -> bool:

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import IO, Final, Literal, NamedTuple
+
+from advisor.patterns import lazy_regex
 
 BLOCK_BYTES: Final = 512
 MAX_HEADER_BYTES: Final = 1 << 20
@@ -24,7 +27,7 @@ TOO_LARGE: Final = "larger than any captured host"
 Kind = Literal["file", "directory", "link", "other"]
 
 _KINDS: Final[dict[bytes, Kind]] = {b"0": "file", b"\0": "file", b"7": "file", b"5": "directory", b"2": "link"}
-_RECORD: Final = re.compile(rb"([1-9][0-9]{0,6}) ([^=\n]{1,200})=")
+_RECORD: Final = lazy_regex(rb"([1-9][0-9]{0,6}) ([^=\n]{1,200})=")
 
 
 class DamagedError(Exception):
@@ -153,6 +156,8 @@ class _Header(NamedTuple):
     target: bytes
 
 
+# Archives of like hosts hold like headers: the same names and sizes, and a writer of ours sets no times.
+@lru_cache(maxsize=4096)
 def _parsed(block: bytes) -> _Header | None:
     if len(block) < BLOCK_BYTES:
         return None

@@ -54,6 +54,8 @@ def _conversions(body: list[ast.stmt]) -> Iterator[str]:
 
 def _is_of_re(call: ast.Call) -> bool:
     function = call.func
+    if isinstance(function, ast.Name):
+        return function.id == "lazy_regex"
     return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "re"
 
 
@@ -79,6 +81,7 @@ def test_numbers_are_ascii_digits(path: Path) -> None:
         "try:\n    x = [int(one) for one in words]\nexcept (OSError, ValueError):\n    pass",
         "with contextlib.suppress(ValueError):\n    x = int(text, 16)",
         "x = re.compile(r'(\\d+) kB')",
+        "X = lazy_regex(r'(\\d+) kB')",
         "x = re.match(rf'{name}(\\d)', text, re.MULTILINE)",
     ],
 )

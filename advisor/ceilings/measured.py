@@ -11,6 +11,7 @@ import msgspec
 
 from advisor.ceilings.host_records import Ceiling, Direction, MeasuredShare
 from advisor.errors import InvalidInputError
+from advisor.patterns import lazy_regex
 
 UNITS: Final = {
     **{"B/s": 1e-6, "kB/s": 1e-3, "MB/s": 1.0, "GB/s": 1e3, "TB/s": 1e6},
@@ -18,7 +19,7 @@ UNITS: Final = {
     **{"Mbit/s": 0.125, "Gbit/s": 125.0, "Tbit/s": 125_000.0},
 }
 """MB/s in each."""
-_FORM: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s?([A-Za-z]{1,4}/s)", re.ASCII)
+_FORM: Final = lazy_regex(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s?([A-Za-z]{1,4}/s)", re.ASCII)
 _HINT: Final = "as 132GB/s, or read=132GB/s,write=121GB/s"
 
 

@@ -35,6 +35,7 @@ from advisor.facts.filesystems import FileSystem
 from advisor.facts.identity import Cloud
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
+from advisor.patterns import lazy_regex
 from advisor.rules.lookup import above, by_name
 
 Key = Literal["volumes", "instance", "raid", "mtu", "links", "speed", "stripes"]
@@ -55,7 +56,7 @@ MAX_VOLUMES: Final = 1024
 MAX_LINKS: Final = 64
 _DATA: Final = {"raid4": 1, "raid5": 1, "raid6": 2}
 _KINDS: Final = (*SIZES_GIB, "drive")
-_SPLIT: Final = re.compile(rf"(?<![,\s])[,\s]+(?=(?:[^,\s=]*:)?(?:{'|'.join(KEYS)})=)")
+_SPLIT: Final = lazy_regex(rf"(?<![,\s])[,\s]+(?=(?:[^,\s=]*:)?(?:{'|'.join(KEYS)})=)")
 _HINT: Final = "; ".join(FORMS.values())
 
 

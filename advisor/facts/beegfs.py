@@ -24,6 +24,7 @@ from advisor.facts.services import Service, read_services
 from advisor.facts.subnets import SharedSubnet, read_shared_subnets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 ETC: Final = "/etc/beegfs"
 MAX_FILES: Final = 256
@@ -33,9 +34,9 @@ ENTRY_SECONDS: Final = 3.0
 """How long a mounted file system may take to tell its stripe pattern: its servers may be down."""
 
 Kind = Literal["mgmtd", "meta", "storage", "mon", "client"]
-_FILE = re.compile(r"beegfs-(mgmtd|meta|storage|mon|client(?:-[\w-]{1,60})?)\.conf", re.ASCII)
-_INSTANCE = re.compile(r"([\w-]{1,60})\.d", re.ASCII)
-_INTERFACES_FILE = re.compile(rf"{ETC}(/(?!\.\.?/)[\w.-]{{1,60}}){{1,2}}", re.ASCII)
+_FILE = lazy_regex(r"beegfs-(mgmtd|meta|storage|mon|client(?:-[\w-]{1,60})?)\.conf", re.ASCII)
+_INSTANCE = lazy_regex(r"([\w-]{1,60})\.d", re.ASCII)
+_INTERFACES_FILE = lazy_regex(rf"{ETC}(/(?!\.\.?/)[\w.-]{{1,60}}){{1,2}}", re.ASCII)
 _DIRECTORY: Final[Mapping[str, str]] = {"meta": "storeMetaDirectory", "storage": "storeStorageDirectory"}
 
 

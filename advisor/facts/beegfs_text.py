@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from advisor.facts.printable import printable
+from advisor.patterns import lazy_regex
 
 MAX_FILE_TEXT = 1 << 20
 MAX_VALUE = 16 * 1024
@@ -14,13 +15,13 @@ MAX_INTERFACES = 256
 """Characters and entries that are looked at: a snapshot's files may be made to cost time."""
 
 # Never what authenticates, and no user's or server's name.
-_KEY = re.compile(r"store(Storage|Meta|Mgmtd)Directory|(tune|conn(?!Auth|DisableAuth))[A-Z]\w{0,60}", re.ASCII)
-_INTERFACE = re.compile(r"[\w.:@-]{1,32}", re.ASCII)
-_SIZE = re.compile(r"([0-9]{1,15})([kKmMgGtT]?)(?:i?[bB])?", re.ASCII)
+_KEY = lazy_regex(r"store(Storage|Meta|Mgmtd)Directory|(tune|conn(?!Auth|DisableAuth))[A-Z]\w{0,60}", re.ASCII)
+_INTERFACE = lazy_regex(r"[\w.:@-]{1,32}", re.ASCII)
+_SIZE = lazy_regex(r"([0-9]{1,15})([kKmMgGtT]?)(?:i?[bB])?", re.ASCII)
 _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_PATTERN = re.compile(r"^\+ Type: ([\w -]{1,40})$", re.MULTILINE)
-_CHUNK = re.compile(r"^\+ Chunksize: ([0-9]{1,12}[kKmMgGtT]?)\b", re.MULTILINE)
-_DESIRED = re.compile(r"^\+ Number of (?:storage targets|buddy groups): desired: ([0-9]{1,6})\b", re.MULTILINE)
+_PATTERN = lazy_regex(r"^\+ Type: ([\w -]{1,40})$", re.MULTILINE)
+_CHUNK = lazy_regex(r"^\+ Chunksize: ([0-9]{1,12}[kKmMgGtT]?)\b", re.MULTILINE)
+_DESIRED = lazy_regex(r"^\+ Number of (?:storage targets|buddy groups): desired: ([0-9]{1,6})\b", re.MULTILINE)
 
 
 class EntryInfo(msgspec.Struct, frozen=True):

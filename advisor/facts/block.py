@@ -11,10 +11,11 @@ from collections.abc import Container, Iterable, Mapping
 
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 SECTOR_BYTES = 512  # sysfs counts in these, whatever the device's own block size (kernel: block/stat, ABI sysfs-block)
 
-_NUMBERS = re.compile(r"([0-9]+)")
+_NUMBERS = lazy_regex(r"([0-9]+)")
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

@@ -9,9 +9,10 @@ import msgspec
 
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host
+from advisor.patterns import lazy_regex
 
-_NUMBER = re.compile(r"[0-9]{1,20}", re.ASCII)
-_HEXADECIMAL = re.compile(r"[0-9a-f]{1,16}", re.ASCII)
+_NUMBER = lazy_regex(r"[0-9]{1,20}", re.ASCII)
+_HEXADECIMAL = lazy_regex(r"[0-9a-f]{1,16}", re.ASCII)
 # Kernels before 4.8 count these by zone.
 _ZONES = ("", "_dma", "_dma32", "_normal", "_high", "_movable")
 _BY_ZONE = {name: tuple(name + zone for zone in _ZONES) for name in ("pgsteal_direct", "pgsteal_kswapd")}

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import msgspec
 
 from advisor.host.numbers import is_count
+from advisor.patterns import lazy_regex
 
 # x86 prints "processor : 0", s390 "processor 0: version = ..." and in its second part "cpu number : 0".
-_ENTRY = re.compile(r"^(?:processor|cpu number)[ \t]*(?::[ \t]*(\d{1,6})\s*$|[ \t](\d{1,6}):)", re.MULTILINE | re.ASCII)
-_MACHINE = re.compile(r"^processor[ \t]+[0-9]+:.*\bmachine = (\w+)", re.MULTILINE)
+_ENTRY = lazy_regex(r"^(?:processor|cpu number)[ \t]*(?::[ \t]*(\d{1,6})\s*$|[ \t](\d{1,6}):)", re.MULTILINE | re.ASCII)
+_MACHINE = lazy_regex(r"^processor[ \t]+[0-9]+:.*\bmachine = (\w+)", re.MULTILINE)
 
 # In this order: "cpu" is POWER's and SPARC's name for the model, "Processor" that of 32-bit ARM, "family" of old ia64.
 _MODEL_FIELDS = ("model name", "Model Name", "cpu model", "cpu", "Processor", "uarch", "family")

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable
 
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 MAX_ID = 1 << 16  # no kernel is built for more CPUs or nodes; bounds what a hostile file can make us build
 
-_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9})/(\d{1,9}))?)?", re.ASCII)
+_PART = lazy_regex(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9})/(\d{1,9}))?)?", re.ASCII)
 _WORD_DIGITS = 8
-_MASK = re.compile(r"(?:0x)?[0-9a-fA-F]+(?:,[0-9a-fA-F]{1,8})*")
+_MASK = lazy_regex(r"(?:0x)?[0-9a-fA-F]+(?:,[0-9a-fA-F]{1,8})*")
 
 
 def parse_list(text: str) -> tuple[int, ...]:

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
-_CEPH: Final = re.compile(r"ceph-osd@(\d{1,6})|ceph-([0-9a-f-]{36})@osd\.(\d{1,6})", re.ASCII)
-_CLUSTER: Final = re.compile(r"postgresql@(\d{1,2}(?:\.\d)?)-([\w-]{1,60})", re.ASCII)
-_VERSION: Final = re.compile(r"postgresql-(\d{1,2}(?:\.\d)?)", re.ASCII)
-_DATA: Final = re.compile(r"^[ \t]*data_directory[ \t]*=?[ \t]*'([^'\n]+)'", re.MULTILINE)
+_CEPH: Final = lazy_regex(r"ceph-osd@(\d{1,6})|ceph-([0-9a-f-]{36})@osd\.(\d{1,6})", re.ASCII)
+_CLUSTER: Final = lazy_regex(r"postgresql@(\d{1,2}(?:\.\d)?)-([\w-]{1,60})", re.ASCII)
+_VERSION: Final = lazy_regex(r"postgresql-(\d{1,2}(?:\.\d)?)", re.ASCII)
+_DATA: Final = lazy_regex(r"^[ \t]*data_directory[ \t]*=?[ \t]*'([^'\n]+)'", re.MULTILINE)
 
 
 def data_places(host: Host, unit: str) -> tuple[str, ...]:

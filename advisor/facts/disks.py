@@ -19,6 +19,7 @@ from advisor.facts.mounts import Mount, mountpoints, read_mounted
 from advisor.facts.pci import PcieLink, PciPlace, functions_above, read_place
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 __all__ = ["Disk", "FileSystem", "read_disks", "read_filesystems"]
 
@@ -77,10 +78,10 @@ _TRANSPORTS = (
     (r"/vmbus|/VMBUS:", "vmbus"),
 )
 _ONLY_IN_USE = frozenset({"loop", "zram", "nbd", "ublk", "null_blk", "drbd"})
-_NO_DISK = re.compile(
+_NO_DISK = lazy_regex(
     r"md([0-9]|_)|dm-[0-9]|Vx(VM|DMP)[0-9]|(sr|scd|fd|ram|mtdblock)[0-9]|mmcblk[0-9]+(boot[0-9]|rpmb)"
 )
-_NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
+_NVME_PATH = lazy_regex(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
 
 
 class Disk(msgspec.Struct, frozen=True):

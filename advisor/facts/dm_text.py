@@ -12,10 +12,11 @@ from itertools import pairwise
 import msgspec
 
 from advisor.facts.block import SECTOR_BYTES
+from advisor.patterns import lazy_regex
 
-_LINE = re.compile(r"(.+?): (\d{1,18}) (\d{1,18})(?: (\S+)(?: (.*))?)?", re.ASCII)
-_PATH_STATE = re.compile(r"(?<!\S)(\d+:\d+) ([AF]) (\d+)(?!\S)", re.ASCII)
-_DEVICE = re.compile(r"\d+:\d+", re.ASCII)
+_LINE = lazy_regex(r"(.+?): (\d{1,18}) (\d{1,18})(?: (\S+)(?: (.*))?)?", re.ASCII)
+_PATH_STATE = lazy_regex(r"(?<!\S)(\d+:\d+) ([AF]) (\d+)(?!\S)", re.ASCII)
+_DEVICE = lazy_regex(r"\d+:\d+", re.ASCII)
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 from advisor.host.ethtool import Answer
 from advisor.host.missing import Missing
+from advisor.patterns import lazy_regex
 
-_REFUSAL = re.compile(
+_REFUSAL = lazy_regex(
     r"(?:ethtool: |netlink error: |Cannot (?:get|set|read|allocate)|No data available|no stats available).*"
 )
 _NOT_APPLICABLE = ("not supported", "No data available", "no stats available", "No such device")
-_COUNT = re.compile(r"[0-9]{1,18}", re.ASCII)
-_SWITCH = re.compile(r"(on|off)(?:\s.*)?", re.DOTALL)
+_COUNT = lazy_regex(r"[0-9]{1,18}", re.ASCII)
+_SWITCH = lazy_regex(r"(on|off)(?:\s.*)?", re.DOTALL)
 
 _RING_NAMES = {"RX": "rx", "RX Mini": "rx_mini", "RX Jumbo": "rx_jumbo", "TX": "tx"}
 _CHANNEL_NAMES = {"RX": "rx", "TX": "tx", "Other": "other", "Combined": "combined"}

@@ -12,13 +12,14 @@ import msgspec
 from advisor.facts.interfaces_text import Stanza, parse_interfaces
 from advisor.facts.link_claim import LinkOwner
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 INTERFACES: Final = "/etc/network/interfaces"
 _STATE: Final = "/run/network/ifstate"
 _PROGRAMS: Final = ("/usr/sbin/ifup", "/sbin/ifup")
-_IN_SOURCED_DIRECTORY: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_IN_SOURCED_DIRECTORY: Final = lazy_regex(r"[a-zA-Z0-9_-]+")
 # What the shell would expand beyond wildcards.
-_SHELL: Final = re.compile(r"[$`\"'\\~{(|&;<>]")
+_SHELL: Final = lazy_regex(r"[$`\"'\\~{(|&;<>]")
 _MAX_FILES: Final = 200
 
 

@@ -14,22 +14,23 @@ from typing import Final
 import msgspec
 
 from advisor.facts.printable import printable
+from advisor.patterns import lazy_regex
 
 MAX_TEXT: Final = 1 << 20
 """Characters that are looked at: those of a snapshot may be made to cost time."""
 
 _MAX_FOUND: Final = 4096
 _NAME = r"[\w.:@-]{1,128}"
-_HOST = re.compile(rf"([0-9]{{1,5}})\s+({_NAME})", re.ASCII)
-_COMMAND = re.compile(r"\bgabconfig\s", re.ASCII)
-_SEEDS = re.compile(r"\s-n\s*([0-9]{1,5})\b", re.ASCII)
-_BLOCK = re.compile(rf"({_NAME})\s+({_NAME})\s*\(\s*(\)?)", re.ASCII)
-_ATTRIBUTE = re.compile(r"(\w{1,64})\s*=\s*(\S.*)", re.ASCII)
+_HOST = lazy_regex(rf"([0-9]{{1,5}})\s+({_NAME})", re.ASCII)
+_COMMAND = lazy_regex(r"\bgabconfig\s", re.ASCII)
+_SEEDS = lazy_regex(r"\s-n\s*([0-9]{1,5})\b", re.ASCII)
+_BLOCK = lazy_regex(rf"({_NAME})\s+({_NAME})\s*\(\s*(\)?)", re.ASCII)
+_ATTRIBUTE = lazy_regex(r"(\w{1,64})\s*=\s*(\S.*)", re.ASCII)
 # What opens a block and is no resource.
 _OTHER_BLOCKS = frozenset({"cluster", "group", "type", "heartbeat", "remotecluster", "clusterservice", "resource"})
 # Of everything that a resource has, only this says which configuration it is; users and passwords are never kept.
 _ATTRIBUTES = frozenset({"OverlayIP", "DiskGroup", "CVMDiskGroup", "BlockDevice"})
-_VALUE = re.compile(r'"?([\w./:@-]{0,200})"?', re.ASCII)
+_VALUE = lazy_regex(r'"?([\w./:@-]{0,200})"?', re.ASCII)
 
 
 class LltHost(msgspec.Struct, frozen=True):

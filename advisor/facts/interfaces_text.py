@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 import msgspec
 
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
-_CONTINUED: Final = re.compile(r"\\\n")
+from advisor.patterns import lazy_regex
+
+_LINE: Final = lazy_regex(r"[^\n]*\n|[^\n]+")
+_CONTINUED: Final = lazy_regex(r"\\\n")
 # Words that begin a stanza; any other first word is an option of the one before.
-_STANZAS: Final = re.compile(
+_STANZAS: Final = lazy_regex(
     r"iface|mapping|auto|allow-\S+|no-auto-down|no-scripts|rename|template|source|source-directory|source-dir"
 )
 _CAN_SET_MTU: Final = frozenset({"static", "manual", "tunnel"})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
 import msgspec
+
+from advisor.patterns import lazy_regex
 
 Json: TypeAlias = Mapping[str, object]
 
@@ -61,10 +62,10 @@ _PORT_NAMES = {"state": "port_state", "mii_status": "port_mii_status", "hairpin"
 _LINK_TYPES = {"ether": "ethernet", "ieee802.11": "wlan", "ipip": "ipip", "tunnel6": "ip6tnl"}
 # Their ``link`` is the other end, which they do not rest on.
 _PEERED = frozenset({"veth", "netkit", "vxcan"})
-_MAC = re.compile("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+")
+_MAC = lazy_regex("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2})+")
 _LARGEST = (1 << 63) - 1
 # Never white space: no link name can hold that.
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1f]")
+_CONTROL = lazy_regex("[\x00-\x08\x0e-\x1f]")
 
 
 def parse_ip_links(text: str) -> dict[str, BareLink]:

@@ -6,8 +6,9 @@ import re
 from itertools import pairwise
 
 from advisor.facts.ip_json import DETAILS, BareLink, bare_link
+from advisor.patterns import lazy_regex
 
-_HEAD = re.compile(r"(\d{1,9}): ([^:@\s]+)(?:@([^:\s]+))?: <([^>]*)>(.*)", re.ASCII)
+_HEAD = lazy_regex(r"(\d{1,9}): ([^:@\s]+)(?:@([^:\s]+))?: <([^>]*)>(.*)", re.ASCII)
 _NOT_DETAIL = ("link/", "inet", "valid_lft", "RX:", "TX:", "vf", "altname", "alias")
 # What ``detail`` holds of a kind that `ip_json` does not list: words, as here, do not tell names from values.
 _TUNNEL_NAMES = frozenset({"id", "remote", "local", "ttl", "mode", "table", "key", "ikey", "okey", "dstport"})

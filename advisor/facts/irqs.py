@@ -16,6 +16,7 @@ from advisor.facts.cpulist import format_list, parse_mask
 from advisor.facts.pci import read_device_irqs
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 _DEVICES = "/sys/bus/pci/devices"
 _DEBUG = "/sys/kernel/debug/irq/irqs"
@@ -30,10 +31,10 @@ _UNMANAGED_DRIVERS = frozenset(
 )
 # virtio_pci names a vector DEVICE-QUEUE. virtio_blk and virtio_scsi spread their request queues (since 4.11), not the
 # vectors before them; virtio_net asks for none; "virtqueues" is the one vector that all queues share for want of more.
-_VIRTIO_MANAGED = re.compile(r"virtio\d+-(req\.\d+|request)", re.ASCII)
-_VIRTIO_UNMANAGED = re.compile(r"virtio\d+-(config|virtqueues|control|event|(in|out)put\.\d+)", re.ASCII)
-_NVME_QUEUE = re.compile(r"nvme\d+q(\d+)", re.ASCII)
-_LIST = re.compile(r"[\d,-]+", re.ASCII)
+_VIRTIO_MANAGED = lazy_regex(r"virtio\d+-(req\.\d+|request)", re.ASCII)
+_VIRTIO_UNMANAGED = lazy_regex(r"virtio\d+-(config|virtqueues|control|event|(in|out)put\.\d+)", re.ASCII)
+_NVME_QUEUE = lazy_regex(r"nvme\d+q(\d+)", re.ASCII)
+_LIST = lazy_regex(r"[\d,-]+", re.ASCII)
 
 
 class Irq(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from advisor.facts.block import BlockNames, natural
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 TARGETS: Final = "/sys/kernel/config/target/iscsi"
 IET: Final = "/proc/net/iet"
@@ -118,7 +119,7 @@ class IetTarget(msgspec.Struct, frozen=True):
     initiators: tuple[str, ...] = ()
 
 
-_IET_TARGET: Final = re.compile(r"tid:\d{1,9} name:(\S{1,256})", re.ASCII)
+_IET_TARGET: Final = lazy_regex(r"tid:\d{1,9} name:(\S{1,256})", re.ASCII)
 
 
 def parse_iet(text: str) -> dict[str, IetTarget]:

@@ -9,6 +9,7 @@ import msgspec
 
 from advisor.facts.printable import printable
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 NFSD_THREADS: Final = "/proc/fs/nfsd/threads"
 EXPORTS: Final = ("/var/lib/nfs/etab", "/proc/fs/nfs/exports", "/etc/exports")
@@ -16,7 +17,7 @@ EXPORTS: Final = ("/var/lib/nfs/etab", "/proc/fs/nfs/exports", "/etc/exports")
 SCST: Final = "/sys/kernel/scst_tgt"
 MAX_EXPORTS: Final = 64
 
-_EXPORT = re.compile(r'^(?:"(/[^"\n]*)"|(/\S*))\s', re.MULTILINE)
+_EXPORT = lazy_regex(r'^(?:"(/[^"\n]*)"|(/\S*))\s', re.MULTILINE)
 
 
 class KernelServices(msgspec.Struct, frozen=True):

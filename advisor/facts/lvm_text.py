@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from advisor.patterns import lazy_regex
+
 UNITS = {"": 1, "b": 1, "s": 512, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4, "p": 1024**5, "e": 1024**6}
 # Written so that its answer is exact: bytes, no suffix. Used for captured hosts only.
 LVS = (
@@ -17,7 +19,7 @@ LVS = (
     "--nosuffix",
     "--options=lv_name,vg_name,lv_attr,lv_size,segtype,stripes,data_stripes,stripe_size,chunk_size,devices",
 )
-_HIDDEN = re.compile(
+_HIDDEN = lazy_regex(
     r"_(?:rimage|rmeta|mimage)_[0-9]+$|_(?:mlog|tdata|tmeta|cdata|cmeta|corig|wcorig|cvol|vdata|pmspare)$"
 )
 _COLUMNS = {"LV": "lv_name", "VG": "vg_name", "Attr": "lv_attr", "LSize": "lv_size"}

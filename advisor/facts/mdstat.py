@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from advisor.patterns import lazy_regex
+
 KIB = 1024
-_ARRAY = re.compile(r"(\S+) : (active|inactive|broken)\b(.*)", re.ASCII)
-_MEMBER = re.compile(r"(.+?)\[(\d{1,9})\]((?:\([A-Z]\))*)", re.ASCII)
-_BLOCKS = re.compile(r"\s*(\d{1,18}) blocks\b(.*)", re.ASCII)
-_ACTION = re.compile(r"\b(resync|recovery|reshape|check|repair)\s*=\s*(?:(\d{1,3}(?:\.\d+)?)%|([A-Z]+))", re.ASCII)
+_ARRAY = lazy_regex(r"(\S+) : (active|inactive|broken)\b(.*)", re.ASCII)
+_MEMBER = lazy_regex(r"(.+?)\[(\d{1,9})\]((?:\([A-Z]\))*)", re.ASCII)
+_BLOCKS = lazy_regex(r"\s*(\d{1,18}) blocks\b(.*)", re.ASCII)
+_ACTION = lazy_regex(r"\b(resync|recovery|reshape|check|repair)\s*=\s*(?:(\d{1,3}(?:\.\d+)?)%|([A-Z]+))", re.ASCII)
 # mdadm(8), --layout; the algorithm numbers are the kernel's (raid5.h). RAID 6 has further ones that it shares with DDF.
 PARITY_LAYOUTS = {
     0: "left-asymmetric",
@@ -175,9 +177,9 @@ class MdadmDetail(msgspec.Struct, frozen=True):
     devices: tuple[DetailDevice, ...]
 
 
-_DETAIL_HEAD = re.compile(r"^(/dev/\S+):[ \t]*$", re.MULTILINE)
-_DETAIL_FIELD = re.compile(r"^[ \t]*([A-Z][A-Za-z -]*?) : (.*?)[ \t]*$", re.MULTILINE)
-_SLOT = re.compile(r"\d{1,9}|-", re.ASCII)
+_DETAIL_HEAD = lazy_regex(r"^(/dev/\S+):[ \t]*$", re.MULTILINE)
+_DETAIL_FIELD = lazy_regex(r"^[ \t]*([A-Z][A-Za-z -]*?) : (.*?)[ \t]*$", re.MULTILINE)
+_SLOT = lazy_regex(r"\d{1,9}|-", re.ASCII)
 _UNITS = {"": 1, "K": KIB, "M": KIB**2, "G": KIB**3, "T": KIB**4}
 
 

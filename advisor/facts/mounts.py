@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
 from advisor.facts.block import BlockNames
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 # Several devices or subvolumes under one anonymous device number: only the mount source says which device.
 ANONYMOUS_KINDS = frozenset({"btrfs", "bcachefs"})
-_ESCAPE = re.compile(r"\\([0-7]{3})")
-_NUMBER = re.compile(r"\d+:\d+", re.ASCII)
+_ESCAPE = lazy_regex(r"\\([0-7]{3})")
+_NUMBER = lazy_regex(r"\d+:\d+", re.ASCII)
 
 
 class Mount(msgspec.Struct, frozen=True):
@@ -31,6 +33,7 @@ class Mount(msgspec.Struct, frozen=True):
     options: str
 
 
+@lru_cache(maxsize=1)  # a scan asks for the same table six times
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
     """Mounts in the kernel's order. Lines that are cut or damaged are left out."""
     found = (_mountinfo_line(line.split()) for line in text.replace("\0", " ").splitlines())

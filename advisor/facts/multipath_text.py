@@ -7,16 +7,18 @@ from collections.abc import Iterator
 
 import msgspec
 
-_MAP = re.compile(
+from advisor.patterns import lazy_regex
+
+_MAP = lazy_regex(
     r"(?:\w+: )?(?:(?P<alias>\S+) \((?P<wwid>[^()]+)\)|(?P<only>\S(?:[^()]*\S)?)) "
     r"(?P<dm>dm-\d+) ?(?P<product>[^=]*)",
     re.ASCII,
 )
-_PATH = re.compile(
+_PATH = lazy_regex(
     r"[|\s]*(?:[`|]-|\\_) (?P<hctl>[\d#]+(?::[\d#]+){3}) +(?P<device>\S+) +(?P<number>[\d#]+:[\d#]+) +(?P<states>.*)",
     re.ASCII,
 )
-_GROUP = re.compile(
+_GROUP = lazy_regex(
     r"[|\s]*(?:[`|]-\+-|\\_) (?:policy='(?P<policy>[^']*)'|(?P<old>[a-z-]+ \d+) )(?P<rest>.*)", re.ASCII
 )
 

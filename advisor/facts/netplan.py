@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import msgspec
@@ -10,10 +9,11 @@ import msgspec
 from advisor.facts.link_claim import LinkOwner
 from advisor.facts.yaml_tree import as_mapping, as_scalar, child, compose, descend, pairs
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 # A file hides its namesakes in the directories after its own.
 _DIRECTORIES: Final = ("/run/netplan", "/etc/netplan", "/lib/netplan", "/usr/lib/netplan")
-_OF_DEVICES: Final = re.compile(r"[a-z]+(-[a-z]+)*")
+_OF_DEVICES: Final = lazy_regex(r"[a-z]+(-[a-z]+)*")
 _NO_DEVICES: Final = frozenset({"version", "renderer", "openvswitch"})
 
 

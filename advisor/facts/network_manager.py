@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Final
@@ -21,6 +20,7 @@ from advisor.facts.link_claim import (
 from advisor.facts.netplan import netplan_owner
 from advisor.facts.sysconfig import NETWORK_SCRIPTS, find_ifcfg
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 UNIT: Final = "NetworkManager.service"
 KEYFILES: Final = "/etc/NetworkManager/system-connections"
@@ -29,8 +29,8 @@ _VOLATILE_KEYFILES: Final = "/run/NetworkManager/system-connections"
 _DEVICES: Final = "/run/NetworkManager/devices"
 # Of several profiles with one UUID, NetworkManager takes that of the first directory.
 _DIRECTORIES: Final = (_VOLATILE_KEYFILES, KEYFILES, VENDOR_KEYFILES)
-_LEFT_BEHIND: Final = re.compile(r"\..*|.*(~|\.bak|\.rpm(new|save|orig)|\.dpkg-\w+|\.sw.)")
-_OF_NETPLAN: Final = re.compile(rf"{_VOLATILE_KEYFILES}/netplan-(.+)\.nmconnection")
+_LEFT_BEHIND: Final = lazy_regex(r"\..*|.*(~|\.bak|\.rpm(new|save|orig)|\.dpkg-\w+|\.sw.)")
+_OF_NETPLAN: Final = lazy_regex(rf"{_VOLATILE_KEYFILES}/netplan-(.+)\.nmconnection")
 _TRUE: Final = frozenset({"true", "1"})
 
 

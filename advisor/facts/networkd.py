@@ -11,6 +11,7 @@ from advisor.facts.ini_text import last_value
 from advisor.facts.link_claim import LinkOwner, is_stopped, link_index, others_with
 from advisor.facts.netplan import netplan_owner
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 _LINKS: Final = "/run/systemd/netif/links"
 # What is found in an earlier one hides its namesakes in later ones.
@@ -20,7 +21,7 @@ _DIRECTORIES: Final = (
     "/usr/local/lib/systemd/network",
     "/usr/lib/systemd/network",
 )
-_OF_NETPLAN: Final = re.compile(r"/run/systemd/network/10-netplan-(.+)\.network")
+_OF_NETPLAN: Final = lazy_regex(r"/run/systemd/network/10-netplan-(.+)\.network")
 _TRUE: Final = frozenset({"1", "yes", "y", "true", "t", "on"})
 
 

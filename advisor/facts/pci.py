@@ -14,11 +14,12 @@ from advisor.facts.numa import node_cpus, online_nodes
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
+from advisor.patterns import lazy_regex
 
 # Domains have 32 bits behind an Intel VMD controller: 10000:01:00.0.
-_FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
-_ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.ASCII)
-_SPEED = re.compile(r"(\d{1,3}(?:\.\d)?) GT/s\b", re.ASCII)
+_FUNCTION = lazy_regex(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+_ROOT = lazy_regex(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}", re.ASCII)
+_SPEED = lazy_regex(r"(\d{1,3}(?:\.\d)?) GT/s\b", re.ASCII)
 _LINK_ATTRIBUTES = (
     ("speed_gts", "current_link_speed"),
     ("speed_max_gts", "max_link_speed"),

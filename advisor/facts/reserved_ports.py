@@ -6,10 +6,12 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from advisor.patterns import lazy_regex
+
 KEY: Final = "net.ipv4.ip_local_reserved_ports"
 # The kernel reads a number that begins with 0 to another base.
 _NUMBER: Final = "0|[1-9][0-9]{0,11}"
-_PART: Final = re.compile(rf"({_NUMBER})(?:-({_NUMBER}))?", re.ASCII)
+_PART: Final = lazy_regex(rf"({_NUMBER})(?:-({_NUMBER}))?", re.ASCII)
 
 
 def parse_ports(text: str) -> frozenset[int] | None:

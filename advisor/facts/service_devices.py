@@ -17,6 +17,7 @@ from advisor.facts.data_places import data_places
 from advisor.facts.mounts import read_mounts
 from advisor.facts.services import Service
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 _SYSTEM_MOUNTS = ("/", "/boot", "/usr", "/var", "/tmp", "/run", "/dev", "/proc", "/sys", "/home", "/etc")
 
@@ -85,7 +86,7 @@ def _mount_of(path: str, mounts: tuple[str, ...]) -> str | None:
     return next((mount for mount in mounts if path == mount or path.startswith(mount + "/")), None)
 
 
-_LOG: Final = re.compile(r"/logs?(/|$)|\.log(\.[0-9]+)?( \(deleted\))?$")
+_LOG: Final = lazy_regex(r"/logs?(/|$)|\.log(\.[0-9]+)?( \(deleted\))?$")
 
 
 def _unit_paths(host: Host, unit: str) -> list[str]:

@@ -17,6 +17,7 @@ from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.config_text import canonical, meant_by
+from advisor.patterns import lazy_regex
 
 MAX_TEXT: Final = 200
 """Characters of a value that are kept; more would be no setting of these kinds."""
@@ -25,21 +26,21 @@ MAX_FILE_TEXT: Final = 256 * 1024
 MAX_LINE: Final = 1024
 """Characters of a file and of a line that are looked at: those of a snapshot may be made to cost time."""
 
-_UDEV_WRITE = re.compile(r'ATTR\{([^}"]+)\}\s*=\s*"([^"]*)"')
-_UDEV_RUN = re.compile(r'RUN(?:\{program\})?\s*\+?=\s*"([^"]*)"')
-_MULTIPATH = re.compile(r"^(\w+)\s+\"?([^\"{}#!]+?)\"?$")
-_SECTION = re.compile(r"^(\w+)\s*\{$")
-_IFCONFIG_MTU = re.compile(r"\bifconfig\s+(\S+)\s.*?\bmtu\s+([0-9]+)")
-_QUEUE_LENGTH = re.compile(
+_UDEV_WRITE = lazy_regex(r'ATTR\{([^}"]+)\}\s*=\s*"([^"]*)"')
+_UDEV_RUN = lazy_regex(r'RUN(?:\{program\})?\s*\+?=\s*"([^"]*)"')
+_MULTIPATH = lazy_regex(r"^(\w+)\s+\"?([^\"{}#!]+?)\"?$")
+_SECTION = lazy_regex(r"^(\w+)\s*\{$")
+_IFCONFIG_MTU = lazy_regex(r"\bifconfig\s+(\S+)\s.*?\bmtu\s+([0-9]+)")
+_QUEUE_LENGTH = lazy_regex(
     r"\b(?:ifconfig\s+(\S+)\s.*?|ip\s+link\s+set\s+(?:dev\s+)?(\S+)\s.*?)\btxqueuelen\s+([0-9]+)"
 )
-_OFFLOAD = re.compile(r"\bethtool\s+(?:-K|--offload|--features)\s+(\S+)((?:\s+[\w-]+\s+(?:on|off))+)")
+_OFFLOAD = lazy_regex(r"\bethtool\s+(?:-K|--offload|--features)\s+(\S+)((?:\s+[\w-]+\s+(?:on|off))+)")
 # Nothing else below /sys: among it are passwords, as those of iSCSI targets in /sys/kernel/config.
-_WRITE = re.compile(
+_WRITE = lazy_regex(
     r"\becho\s+(?:-n\s+)?(\"[^\"]*\"|'[^']*'|[^\s>]+(?:\s[^\s>]+)?)\s*>>?\s*"
     r"[\"']?(/sys/(?:block/|class/block/|kernel/mm/transparent_hugepage/)[^\s;\"']+)"
 )
-_SYSTEMCTL = re.compile(
+_SYSTEMCTL = lazy_regex(
     r"\b(?:systemctl\s+(?:--now\s+)?(?:stop|disable|mask)\s+(?:--now\s+)?|service\s+)(irqbalance)\b"
 )
 _OFFLOADS = frozenset({"tso", "gso", "tcp-segmentation-offload", "generic-segmentation-offload"})

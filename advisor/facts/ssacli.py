@@ -25,9 +25,10 @@ from advisor.facts.controller import (
 )
 from advisor.facts.printable import printable
 from advisor.host.numbers import is_count
+from advisor.patterns import lazy_regex
 
 _MAX_LINES: Final = 20_000
-_HEAD: Final = re.compile(r"(\S.{0,80}?) in Slot (\d{1,3})\b", re.ASCII)
+_HEAD: Final = lazy_regex(r"(\S.{0,80}?) in Slot (\d{1,3})\b", re.ASCII)
 _STATES: Final = (
     ("ok", "active"),
     ("interim recovery", "degraded"),

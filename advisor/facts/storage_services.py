@@ -11,6 +11,7 @@ from advisor.facts.service_devices import serves_data, with_devices
 from advisor.facts.services import Service, read_services
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 LIST_RUNNING: Final = (
     *("systemctl", "list-units", "--type=service", "--state=running"),
@@ -18,9 +19,9 @@ LIST_RUNNING: Final = (
 )
 MAX_UNITS: Final = 400
 
-_UNIT: Final = re.compile(r"[\w:.\\@-]{1,255}\.service", re.ASCII)
+_UNIT: Final = lazy_regex(r"[\w:.\\@-]{1,255}\.service", re.ASCII)
 # Units of file servers, cluster file systems, databases and volume managers, as their own packages name them.
-_STORAGE: Final = re.compile(
+_STORAGE: Final = lazy_regex(
     r"(beegfs-|nfs-(server|ganesha|mountd)|ganesha|smb|nmb|ctdb|gluster|ceph-(osd|mon|mds|mgr|radosgw)|lustre|mmfs"
     r"|ocfs2|gfs2|dlm|drbd|linstor|tgt|target|nvmet|spdk|iscsi|multipathd|minio|seaweedfs|openstack-(swift|cinder)"
     r"|swift-|postgres|mysql|mariadb|mongo|cassandra|scylla|clickhouse|elasticsearch|opensearch|kafka|redis|influx"

@@ -27,12 +27,13 @@ from advisor.facts.controller import (
     size_bytes,
 )
 from advisor.facts.printable import printable
+from advisor.patterns import lazy_regex
 
 Tree = Mapping[str, object]
 
 _STATES: Final = {"optl": "active", "pdgd": "degraded", "dgrd": "degraded", "ofln": "failed", "rec": "recovering"}
 # The first letters of the column Cache say what is read ahead, the last D or C whether reads are cached.
-_CACHE: Final = re.compile(r"(?:NR|R|ADRA)(AWB|FWB|WB|WT)[DC]?", re.ASCII)
+_CACHE: Final = lazy_regex(r"(?:NR|R|ADRA)(AWB|FWB|WB|WT)[DC]?", re.ASCII)
 _POLICIES: Final[Mapping[str, WritePolicy]] = {
     "WB": "write-back",
     "WT": "write-through",

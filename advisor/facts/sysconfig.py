@@ -8,14 +8,15 @@ from typing import Final
 
 from advisor.facts.link_claim import LinkOwner, is_stopped, link_addresses
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 NETWORK_SCRIPTS: Final = "/etc/sysconfig/network-scripts"
 WICKED: Final = "/etc/sysconfig/network"
 # What both leave aside: copies of editors and package managers.
-_LEFT_BEHIND: Final = re.compile(
+_LEFT_BEHIND: Final = lazy_regex(
     r".*(~|\.(bak|old|orig|save|scpmbackup|rpm(new|save|orig)|swp|template))|ifcfg-template"
 )
-_ASSIGNMENT: Final = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=(.*)", re.ASCII)
+_ASSIGNMENT: Final = lazy_regex(r"[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=(.*)", re.ASCII)
 
 
 def parse_assignments(text: str) -> dict[str, str]:

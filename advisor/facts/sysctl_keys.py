@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from advisor.patterns import lazy_regex
+
 _CORE = (
     *("rmem_default", "rmem_max", "wmem_default", "wmem_max", "optmem_max"),
     *("netdev_max_backlog", "netdev_budget", "netdev_budget_usecs", "somaxconn", "default_qdisc"),
@@ -46,7 +48,7 @@ KEYS: tuple[str, ...] = tuple(
 """Dotted keys that a scan reads; a host has those that its kernel knows."""
 
 # A number as the kernel's proc_get_long takes it: no plus sign, hexadecimal and octal by their prefix.
-_NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
+_NUMBER = lazy_regex(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _MOST_DIGITS = 40
 _INT = (-(1 << 31), (1 << 31) - 1)
 _LONG = (-(1 << 63), (1 << 64) - 1)
@@ -68,7 +70,7 @@ _LONGS = frozenset(
     }
 )
 # The same settings of one link, and of all that a pattern names.
-_LINK_SETTING = re.compile(r"net\.ipv4\.conf\.[^.]+\.(rp_filter|arp_filter|arp_ignore|arp_announce)")
+_LINK_SETTING = lazy_regex(r"net\.ipv4\.conf\.[^.]+\.(rp_filter|arp_filter|arp_ignore|arp_announce)")
 
 
 def refusal(key: str, value: str) -> str | None:

@@ -19,11 +19,12 @@ from advisor.facts.controller import Controller, Volume
 from advisor.facts.disks import Disk
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
-_ADDRESS: Final = re.compile(r"/(\d{1,5}):(\d{1,5}):(\d{1,5}):(\d{1,5})(?=/|$)", re.ASCII)
+_ADDRESS: Final = lazy_regex(r"/(\d{1,5}):(\d{1,5}):(\d{1,5}):(\d{1,5})(?=/|$)", re.ASCII)
 _VENDORS: Final = frozenset({"amcc", "3ware", "lsi"})
-_MODEL: Final = re.compile(r"(.+?) +DISK|Logical Disk\b", re.IGNORECASE)
-_SERIALS: Final = re.compile(r"^E:ID_(?:SCSI_)?SERIAL(?:_SHORT)?=(\S+)$", re.MULTILINE | re.ASCII)
+_MODEL: Final = lazy_regex(r"(.+?) +DISK|Logical Disk\b", re.IGNORECASE)
+_SERIALS: Final = lazy_regex(r"^E:ID_(?:SCSI_)?SERIAL(?:_SHORT)?=(\S+)$", re.MULTILINE | re.ASCII)
 _SIZE_SHARE: Final = 0.02
 _MIN_SERIAL: Final = 6
 

@@ -7,7 +7,6 @@ which nothing but its name and place is known.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -29,6 +28,7 @@ from advisor.facts.vxvm_text import (
     parse_vxprint,
 )
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 VXPRINT: Final = ("vxprint", "-ht")
 LIST: Final = ("vxdisk", "-o", "alldgs", "list")
@@ -39,7 +39,7 @@ MAX_GROUPS: Final = 32
 _MAX_DEPTH: Final = 4
 
 _MARKS: Final = ("/etc/vx/volboot", "/sys/module/vxio")
-_NODE: Final = re.compile(r"/dev/vx/r?dsk/(?:([^/]+)/)?([^/]+)")
+_NODE: Final = lazy_regex(r"/dev/vx/r?dsk/(?:([^/]+)/)?([^/]+)")
 _USABLE: Final = frozenset({"ACTIVE", "CLEAN", "EMPTY"})
 _SYNCING: Final = frozenset({"SYNC", "NEEDSYNC", "REPLAY"})
 QUEUE_ATTRIBUTES: Final = ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb")

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from advisor.errors import InvalidInputError, RefusedError
+from advisor.patterns import lazy_regex
 
 _SECONDS: Final = 300.0  # a plugin may have to ask a cloud
 _LONGEST_NAME: Final = 200  # of a quoted name and what is put behind it, a file name takes 255 bytes
@@ -261,7 +262,7 @@ def _asked(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise InvalidInputError(f"inventory: {error}") from error
 
 
-_START: Final = re.compile(r"^\[(?:WARNING|ERROR|DEPRECATION WARNING)\]: ?|^ERROR! ", re.MULTILINE)
+_START: Final = lazy_regex(r"^\[(?:WARNING|ERROR|DEPRECATION WARNING)\]: ?|^ERROR! ", re.MULTILINE)
 
 
 def _messages(stderr: str) -> list[str]:

@@ -14,13 +14,14 @@ from typing import Final
 import msgspec
 
 from advisor.host.missing import Missing
+from advisor.patterns import lazy_regex
 
 UNSET: Final = "(unset)"
 EMPTY: Final = "(empty)"
 
 _BLANKS: Final = " \t\r"
 # multipath.conf(5): a string in double quotes, a brace, or a word; text from # or ! on is a comment.
-_TOKEN: Final = re.compile(r'"(?P<string>[^"]*)"|(?P<brace>[{}])|(?P<word>[^ \t"{}#!]+)')
+_TOKEN: Final = lazy_regex(r'"(?P<string>[^"]*)"|(?P<brace>[{}])|(?P<word>[^ \t"{}#!]+)')
 
 
 def canonical(value: str) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Final, Protocol
 
 from advisor.host.missing import ABSENT, Missing, from_os_error
@@ -176,8 +177,8 @@ class MemoryFiles:
         self._contents = contents
         self._links = links or {}
         self._unreadable = unreadable or {}
-        self._children = _children([*contents, *self._links, *directories, *self._unreadable], directories)
-        self._directories: dict[str, str | Missing] = {}
+        names = (*contents,), (*self._links.items(),), (*self._unreadable,)
+        self._children, self._directories = _shape(*names, directories)
 
     def read(self, path: str) -> bytes | Missing:
         real = self.real(path)
@@ -231,6 +232,20 @@ class MemoryFiles:
             return target
         known = path in self._contents or path in self._children or path in self._unreadable
         return None if known else ABSENT
+
+
+@lru_cache(maxsize=2)
+def _shape(
+    contents: tuple[str, ...],
+    links: tuple[tuple[str, str], ...],
+    unreadable: tuple[str, ...],
+    directories: frozenset[str],
+) -> tuple[Mapping[str, Collection[str]], dict[str, str | Missing]]:
+    """The names in each directory, and where directories lead that have been asked for.
+
+    Nothing but names goes into it, so hosts of one kind, whose archives hold the same names, share it.
+    """
+    return _children([*contents, *(path for path, _target in links), *directories, *unreadable], directories), {}
 
 
 def _children(paths: list[str], directories: frozenset[str]) -> dict[str, set[str]]:

@@ -8,11 +8,12 @@ from typing import Final
 
 from advisor.host.config_text import UNSET
 from advisor.host.missing import Missing
+from advisor.patterns import lazy_regex
 
 SET: Final = "(set)"
 """What a word of the kernel's command line reads that has no value."""
 
-_CHOSEN: Final = re.compile(r"\[([^][()]+)\]|\(([^][()]+)\)")
+_CHOSEN: Final = lazy_regex(r"\[([^][()]+)\]|\(([^][()]+)\)")
 # A unit that has failed is one that does not run; what it failed at is told by its own journal.
 _RUNS: Final = {"active": "active", "reloading": "active", "inactive": "inactive", "failed": "inactive"}
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from advisor.errors import CommandError
 from advisor.host.missing import Missing
 from advisor.host.steps import SetIrqs, WriteFile
+from advisor.patterns import lazy_regex
 
 if TYPE_CHECKING:
     from advisor.host.machine import Host
 
 NAMELESS = b"-"
-_ODD_BYTE = re.compile(rb"[^!-<>-~]")
-_CPUS = re.compile(r"[0-9,-]+", re.ASCII)
+_ODD_BYTE = lazy_regex(rb"[^!-<>-~]")
+_CPUS = lazy_regex(r"[0-9,-]+", re.ASCII)
 
 
 class LinkIrq(NamedTuple):

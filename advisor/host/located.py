@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from advisor.host.missing import Missing
+from advisor.patterns import lazy_regex
 
 if TYPE_CHECKING:
     from advisor.host.machine import Host
@@ -34,7 +35,7 @@ PLACES: Final = ("ID_PATH", "MD_UUID")
 _BLOCK: Final = "/sys/block"
 _GONE: Final = Missing("unreadable", "the device that it was is not there, under any name")
 # A path of an NVMe namespace; it shows what the namespace nvme0n1 itself shows.
-_NVME_PATH: Final = re.compile(r"nvme[0-9]+c[0-9]+n[0-9]+")
+_NVME_PATH: Final = lazy_regex(r"nvme[0-9]+c[0-9]+n[0-9]+")
 
 
 class Marks(msgspec.Struct, frozen=True):

@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from advisor.patterns import lazy_regex
+
 _FORMS: Final = {
-    0: re.compile(r"-?(?:0[xX][0-9a-fA-F]{1,64}|0[oO]?[0-7]{0,64}|[1-9][0-9]{0,63})"),
-    8: re.compile(r"-?[0-7]{1,64}"),
-    10: re.compile(r"-?[0-9]{1,64}"),
-    16: re.compile(r"-?(?:0[xX])?[0-9a-fA-F]{1,64}"),
+    0: lazy_regex(r"-?(?:0[xX][0-9a-fA-F]{1,64}|0[oO]?[0-7]{0,64}|[1-9][0-9]{0,63})"),
+    8: lazy_regex(r"-?[0-7]{1,64}"),
+    10: lazy_regex(r"-?[0-9]{1,64}"),
+    16: lazy_regex(r"-?(?:0[xX])?[0-9a-fA-F]{1,64}"),
 }
 _LEAST: Final = -(1 << 63)
 _MOST: Final = (1 << 64) - 1
-_COUNT: Final = re.compile(r"[0-9]{1,20}")
+_COUNT: Final = lazy_regex(r"[0-9]{1,20}")
 
 
 def whole_number(text: str, base: int = 10) -> int | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
-_CPU = re.compile(r"\d{1,6}", re.ASCII)
-_MASK = re.compile(r"(?:[0-9a-f]{16}){1,128}", re.ASCII)
+from advisor.patterns import lazy_regex
+
+_CPU = lazy_regex(r"\d{1,6}", re.ASCII)
+_MASK = lazy_regex(r"(?:[0-9a-f]{16}){1,128}", re.ASCII)
 
 
 def shown_cpus(text: str) -> str:

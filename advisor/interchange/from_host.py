@@ -6,7 +6,6 @@ over: it is told.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -20,6 +19,7 @@ from advisor.interchange.records import Difference, Imported, ImportedSetting, M
 from advisor.interchange.to_profile import profile_name
 from advisor.interchange.tuned.devices import devices_of
 from advisor.interchange.twins import without_rivals
+from advisor.patterns import lazy_regex
 from advisor.profiles import FieldSense, Only
 from advisor.tunables import tunable
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 # Figures that the kernel works out from the size of memory when it starts (mm/page_alloc.c, net/ipv4/tcp.c …).
-_BY_MEMORY: Final = re.compile(
+_BY_MEMORY: Final = lazy_regex(
     r"net\.ipv4\.(tcp|udp)_mem|vm\.min_free_kbytes|vm\.nr_(overcommit_)?hugepages|fs\.file-max|kernel\.threads-max"
     r"|net\.ipv4\.tcp_max_(syn_backlog|tw_buckets)"
 )

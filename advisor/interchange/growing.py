@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_GROWING: Final = re.compile(
+from advisor.patterns import lazy_regex
+
+_GROWING: Final = lazy_regex(
     r"net\.core\.([rw]mem_(default|max)|optmem_max|somaxconn|netdev_max_backlog|netdev_budget(_usecs)?)"
     r"|net\.ipv4\.(tcp_[rw]mem|tcp_mem|udp_mem|udp_[rw]mem_min|tcp_max_syn_backlog|tcp_max_tw_buckets)"
     r"|net\.ipv[46]\.neigh\.default\.gc_thresh[123]|net\.netfilter\.nf_conntrack_max"

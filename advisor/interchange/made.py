@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,11 +9,12 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.interchange.records import Departure, ImportedSense, ImportedSetting
+from advisor.patterns import lazy_regex
 from advisor.profiles import ForEach, Only
 from advisor.tunables import Tunable, tunable
 from advisor.tunables.sysctl_value import canonical
 
-_PLACE: Final = re.compile(r"\{\w*\}")
+_PLACE: Final = lazy_regex(r"\{\w*\}")
 _EXAMPLES: Final = {"{disk}": "sda", "{array}": "md0", "{link}": "eth0"}
 MAX_RAW: Final = 400
 

@@ -7,7 +7,9 @@ from typing import Final
 
 import msgspec
 
-_SETTING: Final = re.compile(r"([\w.+-]+)\s*([<=>]{1,2})\s*(.*)")
+from advisor.patterns import lazy_regex
+
+_SETTING: Final = lazy_regex(r"([\w.+-]+)\s*([<=>]{1,2})\s*(.*)")
 REMINDER: Final = "reminder"
 SECTIONS: Final = frozenset(
     {

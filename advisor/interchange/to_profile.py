@@ -13,9 +13,10 @@ from advisor.errors import UsageError
 from advisor.interchange.harm import hurts_when
 from advisor.interchange.made import shortened
 from advisor.interchange.records import Imported, ImportedSetting
+from advisor.patterns import lazy_regex
 from advisor.profiles import Only, Profile, parse_profile
 
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_NAME: Final = lazy_regex(r"[a-z0-9][a-z0-9-]{0,62}")
 MAX_WHY: Final = 240
 
 

@@ -19,20 +19,21 @@ from advisor.facts.kernel_services import KernelServices
 from advisor.facts.services import Service
 from advisor.facts.systemd import NUMA_POLICY
 from advisor.facts.whole import Facts
+from advisor.patterns import lazy_regex
 from advisor.planning.device_nodes import Nodes, nodes_seen, nodes_text
 from advisor.planning.placement import LEAVE_UNBOUND, node_cpus, placed_on, placement
 from advisor.planning.records import SkipState
 from advisor.planning.selection import Selected
 
-_OTHERS: Final = re.compile(
+_OTHERS: Final = lazy_regex(
     r"(iscsid|iscsi\b|open-iscsi|iscsiuio|multipathd|nfs-(mountd|idmapd|blkmap)|nfsdcld|rpc|nmb|libvirt|virt|dlm|ocfs2"
     r"|gfs2|corosync|pacemaker|drbd|ctdb|linstor|beegfs-(mgmtd|mon|client|helperd)|ceph-(mgr|mds|radosgw|crash)|ssh"
     r"|systemd-|user@|getty|snapd)"
 )
 """Storage software that data does not pass through, and services of the system itself."""
-_IRIS: Final = re.compile(r"(iris|intersystems|isc-?iris)", re.IGNORECASE)
-_COORDINATORS: Final = re.compile(r"(had|vcs|vxfen|vxconfigd|vxodm|vxdclid|vxesd|gab|llt|amf|CmdServer)\b")
-_KERNEL_SIDE: Final = re.compile(r"(nfs-server|nfs-kernel-server|nfsd|target\b|target-|rtslib|iscsi-scst|scst|nvmet)")
+_IRIS: Final = lazy_regex(r"(iris|intersystems|isc-?iris)", re.IGNORECASE)
+_COORDINATORS: Final = lazy_regex(r"(had|vcs|vxfen|vxconfigd|vxodm|vxdclid|vxesd|gab|llt|amf|CmdServer)\b")
+_KERNEL_SIDE: Final = lazy_regex(r"(nfs-server|nfs-kernel-server|nfsd|target\b|target-|rtslib|iscsi-scst|scst|nvmet)")
 
 
 class StorageUnit(msgspec.Struct, frozen=True):

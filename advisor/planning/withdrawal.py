@@ -7,18 +7,18 @@ must, the file is left alone: nothing is guessed.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from difflib import SequenceMatcher
 
 from advisor.host import Missing
+from advisor.patterns import lazy_regex
 from advisor.planning.records import FileChange
 from advisor.tunables import FileEdit, edited, mentions
 
 Lines = list[bytes]
 
-_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+_LINE = lazy_regex(rb"[^\n]*\n|[^\n]+")
 
 
 def settings_of(edit: FileEdit) -> frozenset[tuple[str, ...]]:

@@ -17,6 +17,7 @@ import msgspec
 
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
+from advisor.patterns import lazy_regex
 from advisor.proof.metrics import Figures
 from advisor.proof.statistics import median
 
@@ -95,8 +96,8 @@ _ZERO_BASELINE = ("foreign_share", "steal_share")
 """Expected to be nothing at all, so judged even before there is a median; the others include fio's own load."""
 
 
-_COUNT = re.compile(r"[0-9]{1,20}")
-_NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
+_COUNT = lazy_regex(r"[0-9]{1,20}")
+_NUMBER = lazy_regex(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 
 def parse_pressure(text: str) -> dict[str, dict[str, float]]:

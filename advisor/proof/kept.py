@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -12,10 +11,11 @@ from typing import Final
 from advisor.host.own import make_own_directory
 from advisor.host.putfile import put_file
 from advisor.journal import Store
+from advisor.patterns import lazy_regex
 
 KEPT_RESULTS: Final = 50
-_NAME: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9_.+-]{1,100}\.json\.gz")
-_STRANGE: Final = re.compile(r"[^a-z0-9_.+-]+")
+_NAME: Final = lazy_regex(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9_.+-]{1,100}\.json\.gz")
+_STRANGE: Final = lazy_regex(r"[^a-z0-9_.+-]+")
 
 
 def results_directory() -> Path:

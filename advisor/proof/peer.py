@@ -25,6 +25,7 @@ import msgspec
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Missing
 from advisor.host.commands import SAFE_ENVIRONMENT, find_program
+from advisor.patterns import lazy_regex
 from advisor.proof.interrupt import Stop
 from advisor.proof.process import Completed, FioError
 
@@ -37,7 +38,7 @@ _END_SECONDS = 5.0
 _MAX_OUTPUT_BYTES = 16 << 20
 _SSH_FAILED = 255
 _NO_TOOL, _NO_PORT, _NO_WORD = 41, 43, 45
-_NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,63}@)?(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:]{2,39})")
+_NAME = lazy_regex(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,63}@)?(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:]{2,39})")
 
 _OPTIONS = (
     *("BatchMode=yes", f"ConnectTimeout={CONNECT_SECONDS}", "ForwardAgent=no", "ForwardX11=no"),

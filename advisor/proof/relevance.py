@@ -7,12 +7,12 @@ are named.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
+from advisor.patterns import lazy_regex
 from advisor.planning.records import Change, Plan
 from advisor.profiles import Profile
 from advisor.proof.records import ToggleClass
@@ -27,11 +27,11 @@ _BY_EFFECT: Final[dict[str, ToggleClass]] = {
     "service-restart": "T1",
     "reboot": "T3",
 }
-_PAGE_CACHE: Final = re.compile(r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure)")
-_DIRTY: Final = re.compile(r"sysctl:vm\.dirty_.*")
-_OPAQUE: Final = re.compile(r"(?:VxVM|VxDMP|zd|drbd)[0-9]+(?:p[0-9]+)?")
+_PAGE_CACHE: Final = lazy_regex(r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure)")
+_DIRTY: Final = lazy_regex(r"sysctl:vm\.dirty_.*")
+_OPAQUE: Final = lazy_regex(r"(?:VxVM|VxDMP|zd|drbd)[0-9]+(?:p[0-9]+)?")
 """Devices of volume managers that do not name their disks in sysfs (DRBD 8 does not, DRBD 9 does)."""
-_PLACE: Final = re.compile(r"\{\w+\}")
+_PLACE: Final = lazy_regex(r"\{\w+\}")
 _NETWORK: Final = ("sysctl:net.", "link:", "llt:", "llt-timer:")
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from advisor.errors import PermissionDeniedError, RefusedError
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
 REFUSED_FILE_SYSTEMS = frozenset(
     {
@@ -76,7 +77,7 @@ class Target(msgspec.Struct, frozen=True):
     raw: RawDevice | None = None
 
 
-_NETWORK_DEVICES = re.compile(r"(?:drbd|nbd|rbd)[0-9]+(?:p[0-9]+)?|etherd!.*")
+_NETWORK_DEVICES = lazy_regex(r"(?:drbd|nbd|rbd)[0-9]+(?:p[0-9]+)?|etherd!.*")
 """Block devices that are another host's, or mirrored to one: DRBD, NBD, Ceph RBD, ATA over Ethernet."""
 
 _MIRRORED = ("/dev/vx/", "/dev/drbd")

@@ -6,7 +6,6 @@ profiles. Those of the group ``net`` run between two hosts and touch no storage 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -16,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.patterns import lazy_regex
 from advisor.proof.metrics import METRICS, MetricName
 
 KIB = 1024
@@ -309,8 +309,8 @@ def with_threads(workload: Workload, threads: int) -> Workload:
     )
 
 
-_THREADS = re.compile(r" by [0-9]+ (?:threads|processes)|, [0-9]+ processes|, one at a time")
-_VARIANT = re.compile(r"(.+)@([0-9]{1,6})")
+_THREADS = lazy_regex(r" by [0-9]+ (?:threads|processes)|, [0-9]+ processes|, one at a time")
+_VARIANT = lazy_regex(r"(.+)@([0-9]{1,6})")
 
 
 def split_threads(name: str) -> tuple[str, int | None]:

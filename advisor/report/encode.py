@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError
+from advisor.patterns import lazy_regex
 
-_BEYOND_ASCII = re.compile(r"[^\n -~]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_BEYOND_ASCII = lazy_regex(r"[^\n -~]")
+_SURROGATE = lazy_regex("[\ud800-\udfff]")
 
 
 def error_document(error: AdvisorError) -> bytes:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from advisor.facts.cpulist import format_list
+from advisor.patterns import lazy_regex
 
 FOLD_FROM: Final = 4
 MAX_SPANS: Final = 5
 
 # Longer runs of digits (serial numbers, hostile text) are no counters, and int() refuses them beyond 4,300 digits.
-_NUMBER = re.compile(r"(\d{1,9})", re.ASCII)
+_NUMBER = lazy_regex(r"(\d{1,9})", re.ASCII)
 
 T = TypeVar("T")
 

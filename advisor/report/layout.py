@@ -8,12 +8,12 @@ for this: a plan and its apply print little, and start quickly.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple
 
+from advisor.patterns import lazy_regex
 from advisor.report.words import clean
 from advisor.words import N_, _, ngettext
 
@@ -36,7 +36,7 @@ _NEVER_FIRST: Final = frozenset(
     "、。，．・：；？！）」』】〕》〉ーァィゥェォッャュョヮぁぃぅぇぉっゃゅょゎ々％℃)]},.;:!?%"
 )
 _NEVER_LAST: Final = frozenset("（「『【〔《〈([{")
-_SHELL_WORD: Final = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^ ])+""")
+_SHELL_WORD: Final = lazy_regex(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^ ])+""")
 
 
 class Span(NamedTuple):

@@ -11,6 +11,7 @@ import re
 from functools import cache
 from typing import Final
 
+from advisor.patterns import lazy_regex
 from advisor.words import N_, _, is_english
 
 CALLS: Final = (
@@ -178,7 +179,7 @@ FORMS: Final = (
 
 # Fields that hold a message in their turn; any other holds a name or a value, which stays as it is.
 _MESSAGES: Final = frozenset({"why", "reason", "note", "found"})
-_FIELD = re.compile(r"\{(\w+)\}")
+_FIELD = lazy_regex(r"\{(\w+)\}")
 
 
 def told(message: str) -> str:

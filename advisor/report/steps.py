@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from advisor.host import Step
 from advisor.journal import Record
+from advisor.patterns import lazy_regex
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.plan import FINGERPRINT_DIGITS, cannot_apply_reason
 from advisor.report.words import clean
@@ -129,7 +130,7 @@ def visible(command: str) -> str:
     return command if command.isprintable() else _QUOTED.sub(_without_controls, command)
 
 
-_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|[^'"]+|.""", re.DOTALL)
+_QUOTED = lazy_regex(r"""'[^']*'|"(?:\\.|[^"\\])*"|[^'"]+|.""", re.DOTALL)
 
 
 def _without_controls(found: re.Match[str]) -> str:

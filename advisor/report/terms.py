@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from advisor.host import Run
+from advisor.patterns import lazy_regex
 from advisor.planning.records import Change
 from advisor.report.layout import counted
 from advisor.report.units import binary
@@ -51,10 +52,10 @@ _NOUNS: Final[Mapping[str, str]] = {
     "cmdline": noun("boot parameter"),
 }
 
-_BYTES = re.compile(
+_BYTES = lazy_regex(
     r"sysctl:(net\.core\.([rw]mem_(default|max)|optmem_max)|net\.ipv4\.(tcp_[rw]mem|udp_[rw]mem_min)|vm\.\w+_bytes)"
 )
-_PACKETS = re.compile(r"llt:\w*(water|window)")
+_PACKETS = lazy_regex(r"llt:\w*(water|window)")
 _FIELDS: Final = (N_("first"), N_("second"), N_("third"), N_("fourth"))
 
 

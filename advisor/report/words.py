@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-_NUMBERS = re.compile(r"([0-9]+)", re.ASCII)
+from advisor.patterns import lazy_regex
+
+_NUMBERS = lazy_regex(r"([0-9]+)", re.ASCII)
 _SHORT_RUN = 3
 
 

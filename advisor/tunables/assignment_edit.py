@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from typing import Final
 
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+from advisor.patterns import lazy_regex
+
+_LINE: Final = lazy_regex(r"[^\n]*\n|[^\n]+")
 _PIECES: Final = r"""(?:[^\s"'`\\;&|<>()]|\\[^\n]|'[^'\n]*'|"(?:[^"\\\n]|\\[^\n])*"|\([^()\n]*\)|`[^`\n]*`)*"""
-_ASSIGNMENT: Final = re.compile(r"""[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=(["']?)""", re.ASCII)
+_ASSIGNMENT: Final = lazy_regex(r"""[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=(["']?)""", re.ASCII)
 
 
 def assignment_edited(text: str, key: str, value: str) -> str:

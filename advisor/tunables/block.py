@@ -15,6 +15,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
+from advisor.patterns import lazy_regex
 from advisor.tunables.block_identity import (
     device_rule,
     identity_of,
@@ -27,8 +28,8 @@ from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 
 _SWITCH = ("0", "1")
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
-_SCHEDULER = re.compile(r"[a-z][a-z0-9-]{0,30}")
+_NUMBER = lazy_regex(r"0|[1-9][0-9]{0,9}")
+_SCHEDULER = lazy_regex(r"[a-z][a-z0-9-]{0,30}")
 
 # What a value must be, and the words for it; None where numbers are bounded below.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -20,6 +20,7 @@ from advisor.host.located import (
     udev_properties,
     words_of,
 )
+from advisor.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 
 RULES: Final = "/etc/udev/rules.d/90-advisor-block.rules"
@@ -27,10 +28,10 @@ _HEADER: Final = b"# Settings of block devices, one line for each device and att
 _RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
 
 # A pattern in quotes (udev(7)): no sign with a meaning of its own, and none that would end it.
-_SAFE: Final = re.compile(r"[\w#+.:=@/,-]+( +[\w#+.:=@/,-]+)*", re.ASCII)
+_SAFE: Final = lazy_regex(r"[\w#+.:=@/,-]+( +[\w#+.:=@/,-]+)*", re.ASCII)
 _PROPERTIES: Final = ("ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN")
 _ATTRIBUTES: Final = ("wwid", "device/wwid", "serial", "device/serial")
-_NAME: Final = re.compile(r"[\w!.-]+", re.ASCII)
+_NAME: Final = lazy_regex(r"[\w!.-]+", re.ASCII)
 
 
 def is_device_name(name: str) -> bool:

@@ -17,6 +17,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
+from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
@@ -35,8 +36,8 @@ _OFFERS: Final[Mapping[str, str]] = {
     GOVERNOR: "scaling_available_governors",
     PREFERENCE: "energy_performance_available_preferences",
 }
-_POLICY: Final = re.compile(r"policy(0|[1-9][0-9]{0,4})")
-_PATTERN: Final = re.compile(r"[a-z0-9*?\[\]!-]{1,40}")
+_POLICY: Final = lazy_regex(r"policy(0|[1-9][0-9]{0,4})")
+_PATTERN: Final = lazy_regex(r"[a-z0-9*?\[\]!-]{1,40}")
 
 
 class CpuFrequency(WrittenAtBoot, frozen=True):

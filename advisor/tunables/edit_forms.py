@@ -9,6 +9,7 @@ import msgspec
 
 from advisor.host import Missing
 from advisor.host.config_text import Layout, multipath_layout
+from advisor.patterns import lazy_regex
 
 LineForm = Literal[
     "udev-rule",
@@ -29,7 +30,7 @@ WORD: Final = r"[^ \t#\n\r\0]*"
 _FIELD: Final = r"[^ \t\n\r\0]+"
 _LLT_FIELD: Final = r"[^ \t#\n\r\0][^ \t\n\r\0]*"
 _STRING: Final = r'"(?:[^"\\\n\r\0]|\\[^\n\r\0])*"'
-_PLAIN_VALUE: Final = re.compile(r"[\w.:+-]+", re.ASCII)
+_PLAIN_VALUE: Final = lazy_regex(r"[\w.:+-]+", re.ASCII)
 
 # The kernel resets nr_requests with the scheduler, and refuses a threshold above the cache it is one of.
 _ASSIGNED_FIRST: Final = ("ATTR{queue/scheduler}", "ATTR{md/stripe_cache_size}")

@@ -13,6 +13,7 @@ import msgspec
 
 from advisor.host import Run
 from advisor.host.probes import FLOW_ALIASES
+from advisor.patterns import lazy_regex
 from advisor.tunables.edit_forms import (
     TO_THE_END,
     WORD,
@@ -27,7 +28,7 @@ from advisor.tunables.network_forms import NetworkForm, network_edited, network_
 Form = Literal["sysctl", "section", "llttab-flow", LineForm, "multipath", NetworkForm]
 
 # systemd ends a line at CR and at NUL too; no other byte ends one, whatever it may mean in some encoding.
-_LINE: Final = re.compile(r"[^\n\r\0]*(?:\r\n|[\n\r\0])|[^\n\r\0]+")
+_LINE: Final = lazy_regex(r"[^\n\r\0]*(?:\r\n|[\n\r\0])|[^\n\r\0]+")
 _SWAPPED: Final = {ord("."): "/", ord("/"): "."}
 
 

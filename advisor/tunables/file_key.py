@@ -20,12 +20,13 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Run, Step
 from advisor.host.config_text import UNSET, Layout, key_value, multipath_layout
+from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
 
-_VALUE: Final = re.compile(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
-_LINK_MTU: Final = re.compile(r"link\.([\w.-]{1,60})\.mtu", re.ASCII)
+_VALUE: Final = lazy_regex(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
+_LINK_MTU: Final = lazy_regex(r"link\.([\w.-]{1,60})\.mtu", re.ASCII)
 # TARGET/ADDRESS,PORT,TPGT/INTERFACE; a name that begins with a dot is none of open-iscsi's.
 _RECORD_NAME: Final = r"(?!\.)[\w.:,%\[\]-]{1,255}"
 
@@ -83,16 +84,16 @@ RECORDS: Final = "a node record of open-iscsi"
 DIALECTS: Final = (
     Dialect(
         "BeeGFS",
-        re.compile(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII),
-        re.compile(r"(tune|conn(?!Auth|DisableAuth)|sys(?!Mgmtd))[A-Z]\w{0,60}(?<!File)", re.ASCII),
+        lazy_regex(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII),
+        lazy_regex(r"(tune|conn(?!Auth|DisableAuth)|sys(?!Mgmtd))[A-Z]\w{0,60}(?<!File)", re.ASCII),
         "conf",
         "conf",
         "restart",
     ),
     Dialect(
         "multipath",
-        re.compile(r"/etc/multipath(\.conf|/conf\.d/[\w.-]+\.conf)", re.ASCII),
-        re.compile(
+        lazy_regex(r"/etc/multipath(\.conf|/conf\.d/[\w.-]+\.conf)", re.ASCII),
+        lazy_regex(
             rf"(defaults|overrides|(devices/device|multipaths/multipath)(?:{_MEANT})?)/({_MULTIPATH_KEYS})", re.ASCII
         ),
         "multipath",
@@ -102,24 +103,24 @@ DIALECTS: Final = (
     ),
     Dialect(
         "open-iscsi",
-        re.compile(r"/etc/iscsi/iscsid\.conf"),
-        re.compile(r"node\.(session|conn\[0\])\.(?!auth)[A-Za-z][\w.]{0,80}", re.ASCII),
+        lazy_regex(r"/etc/iscsi/iscsid\.conf"),
+        lazy_regex(r"node\.(session|conn\[0\])\.(?!auth)[A-Za-z][\w.]{0,80}", re.ASCII),
         "conf",
         "conf",
         "none",
     ),
     Dialect(
         RECORDS,
-        re.compile(rf"/(etc|var/lib)/iscsi/nodes/{_RECORD_NAME}/{_RECORD_NAME}(/{_RECORD_NAME})?", re.ASCII),
-        re.compile(r"node\.(session|conn\[0\])\.(?!auth)[A-Za-z][\w.]{0,80}", re.ASCII),
+        lazy_regex(rf"/(etc|var/lib)/iscsi/nodes/{_RECORD_NAME}/{_RECORD_NAME}(/{_RECORD_NAME})?", re.ASCII),
+        lazy_regex(r"node\.(session|conn\[0\])\.(?!auth)[A-Za-z][\w.]{0,80}", re.ASCII),
         "conf",
         "conf",
         "none",
     ),
     Dialect(
         "LLT",
-        re.compile(r"/etc/llttab"),
-        re.compile(r"set-(bcasthb|arp|strictsrc)"),
+        lazy_regex(r"/etc/llttab"),
+        lazy_regex(r"set-(bcasthb|arp|strictsrc)"),
         "directive",
         "llttab-directive",
         "restart",
@@ -127,7 +128,7 @@ DIALECTS: Final = (
     ),
     Dialect(
         "LLT",
-        re.compile(r"/etc/llttab"),
+        lazy_regex(r"/etc/llttab"),
         _LINK_MTU,
         "llttab-mtu",
         "llttab-mtu",
@@ -136,8 +137,8 @@ DIALECTS: Final = (
     ),
     Dialect(
         "InterSystems",
-        re.compile(r"(/(?!\.\.?/)[\w.-]+){1,20}/iris\.cpf", re.ASCII),
-        re.compile(r"config/(?!LibPath|Console)[A-Za-z]\w{0,60}", re.ASCII),
+        lazy_regex(r"(/(?!\.\.?/)[\w.-]+){1,20}/iris\.cpf", re.ASCII),
+        lazy_regex(r"config/(?!LibPath|Console)[A-Za-z]\w{0,60}", re.ASCII),
         "cpf",
         "cpf",
         "restart",

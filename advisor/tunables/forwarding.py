@@ -6,16 +6,16 @@ inet_forward_change and dev_disable_lro in the kernel's source.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.link_driver import sibling
 from advisor.tunables.link_feature import LinkFeature
 
-_KEY: Final = re.compile(
+_KEY: Final = lazy_regex(
     r"net\.(?:ipv4\.(?P<short>ip_forward)|(?P<version>ipv[46])\.conf\.(?P<link>[^.]+)\.forwarding)"
 )
 _LRO: Final = "rx-lro"

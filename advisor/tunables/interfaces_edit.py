@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from advisor.facts.interfaces_text import Line, Stanza, parse_interfaces
+from advisor.patterns import lazy_regex
 
 _COMMANDS: Final = frozenset({"pre-up", "up", "post-up"})
-_NUMBER: Final = re.compile(r"[0-9]+")
-_COMMAND_MTU: Final = re.compile(r"\bmtu[ \t]+([0-9]+)(?![^ \t;&|])")
-_INDENT: Final = re.compile(r"[ \t]*")
+_NUMBER: Final = lazy_regex(r"[0-9]+")
+_COMMAND_MTU: Final = lazy_regex(r"\bmtu[ \t]+([0-9]+)(?![^ \t;&|])")
+_INDENT: Final = lazy_regex(r"[ \t]*")
 _PREFERRED: Final = ("inet", "inet6")
 
 Span = tuple[int, int]

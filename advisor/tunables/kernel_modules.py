@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
-NAME: Final = re.compile(r"[A-Za-z0-9_]{1,60}", re.ASCII)
+NAME: Final = lazy_regex(r"[A-Za-z0-9_]{1,60}", re.ASCII)
 
 
 def spelt(name: str) -> str:

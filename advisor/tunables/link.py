@@ -13,6 +13,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
 from advisor.host.numbers import is_count
+from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_driver import sibling
@@ -21,7 +22,7 @@ from advisor.tunables.sysctl import coupled_siblings
 from advisor.tunables.sysctl_group import ipv6_keys
 from advisor.tunables.tunable import Effect, Risk
 
-_NAME = re.compile(r"[^\s/:\0]{1,15}", re.ASCII)
+_NAME = lazy_regex(r"[^\s/:\0]{1,15}", re.ASCII)
 _MAX_NAME_BYTES = 15
 IPV6_MTU_BYTES = 1280
 """The least that IPv6 asks of a link (RFC 8200 section 5); below it the kernel removes all that IPv6 has of it."""

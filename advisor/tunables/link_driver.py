@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ import msgspec
 from advisor.host import Host, Missing, Probe, ReadEthtool, SetEthtool, Step, observe
 from advisor.host.ethtool import answer_key
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
+from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_override import overriding_setting
@@ -18,7 +18,7 @@ from advisor.tunables.link_rules import run_rule
 from advisor.tunables.tunable import Effect, Risk
 
 SWITCH = ("on", "off")
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+_NUMBER = lazy_regex(r"0|[1-9][0-9]{0,8}")
 
 
 class DriverValue(msgspec.Struct, frozen=True):

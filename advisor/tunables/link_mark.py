@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 
-_SYSCTL: Final = re.compile(r"sysctl:net\.(?:ipv[46]\.(?:conf|neigh)|mpls\.conf)\.([^.]+)\.[^.]+")
+_SYSCTL: Final = lazy_regex(r"sysctl:net\.(?:ipv[46]\.(?:conf|neigh)|mpls\.conf)\.([^.]+)\.[^.]+")
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 _LINKS: Final = "/sys/class/net"
 

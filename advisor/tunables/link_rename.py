@@ -9,8 +9,9 @@ import msgspec
 
 from advisor.host import Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs, Run, Step, WriteFile
 from advisor.host.steps import SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen
+from advisor.patterns import lazy_regex
 
-_PLACE: Final = re.compile(
+_PLACE: Final = lazy_regex(
     r"(/sys/class/net|/proc/sys/net/(?:ipv[46]/(?:conf|neigh)|mpls/conf))/([^/]+)(/.*)", re.DOTALL
 )
 

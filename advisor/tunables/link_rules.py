@@ -11,6 +11,7 @@ import re
 from typing import Final
 
 from advisor.host import Host, Missing, Run
+from advisor.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_identity import ByAddress, ByName, ByPlace, link_identity
 
@@ -20,7 +21,7 @@ QUEUE_RULES: Final = "/etc/udev/rules.d/92-advisor-link-queues.rules"
 _FRESH: Final = b"# Values of links that last over a reboot. udev(7) tells how to write a rule.\n"
 _RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
 _FOLDERS: Final = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
-_PLAIN: Final = re.compile(r"[\w.:-]+", re.ASCII)
+_PLAIN: Final = lazy_regex(r"[\w.:-]+", re.ASCII)
 
 
 def run_rule(host: Host, link: str, program: str, words: str, value: str, *, path: str = RULES) -> FileEdit | Missing:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from advisor.facts.sysctl_keys import WORDS
+from advisor.patterns import lazy_regex
 from advisor.tunables.block import BlockQueue
 from advisor.tunables.cpufreq import CpuFrequency
 from advisor.tunables.intel_pstate import IntelPstate
@@ -24,10 +24,10 @@ _COUNTED: Final = (
     *(BlockQueue, CpuFrequency, HugePages, IntelPstate, LinkMtu, LinkRpsFlows, LinkTxqueuelen, LltFlow, LltTimer),
     *(MdSetting, SchedDebug),
 )
-_COUNTS: Final = re.compile(r"[0-9]{1,20}")
-_INTEGERS: Final = re.compile(r"-?[0-9]{1,20}(?:[ \t]+-?[0-9]{1,20})*")
+_COUNTS: Final = lazy_regex(r"[0-9]{1,20}")
+_INTEGERS: Final = lazy_regex(r"-?[0-9]{1,20}(?:[ \t]+-?[0-9]{1,20})*")
 # A tab parts the numbers of a sysctl; U+FFFD stands where bytes were no text.
-_NO_TEXT: Final = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
+_NO_TEXT: Final = lazy_regex(r"[\0-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
 _SHOWN: Final = 40
 
 

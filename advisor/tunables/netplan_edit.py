@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from advisor.facts.yaml_tree import as_mapping, as_scalar, child, compose, descend
 from advisor.host import Missing
+from advisor.patterns import lazy_regex
 
 if TYPE_CHECKING:
     from yaml import MappingNode, Node
 
 _STEP: Final = "  "
 # Read as text by every YAML reader; anything else is quoted.
-_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
-_NO_TEXT: Final = re.compile(r"y|n|yes|no|on|off|true|false|null", re.IGNORECASE)
+_PLAIN_KEY: Final = lazy_regex(r"[A-Za-z_][\w.-]*", re.ASCII)
+_NO_TEXT: Final = lazy_regex(r"y|n|yes|no|on|off|true|false|null", re.IGNORECASE)
 _MAX_NODES: Final = 100_000
 _MAX_DEPTH: Final = 100
 

@@ -6,15 +6,16 @@ After the kernel's admin-guide (kernel-parameters, sysctl/kernel, sysctl/fs) and
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from advisor.patterns import lazy_regex
 
 RUNS: Final = "the kernel runs what it names, as root"
 _FIRMWARE: Final = "it names where programs for devices lie"
 _SHELL: Final = "it starts other programs than the host's own"
 _GUARDS: Final = "it decides which of the kernel's protections are on"
 
-_SYSCTLS: Final = re.compile(
+_SYSCTLS: Final = lazy_regex(
     r"kernel\.(core_pattern|modprobe|poweroff_cmd|hotplug|usermodehelper\..*)|fs\.binfmt_misc\..*"
     r"|fs\.ocfs2\.nm\.hb_ctl_path"
 )
@@ -26,16 +27,16 @@ _MODULES: Final = {
     "module.sig_enforce": _GUARDS,
 }
 _WORDS: Final = (
-    (re.compile(r"(rd)?init|root|nfsroot|initrd"), "the host is started with what it names, as root"),
+    (lazy_regex(r"(rd)?init|root|nfsroot|initrd"), "the host is started with what it names, as root"),
     (
-        re.compile(
+        lazy_regex(
             r"(rd\.)?systemd\.(run\w*|unit|wants|debug[_-]shell|mask|setenv|set_credential\w*|import_credentials)"
             r"|rd\.(break|shell|emergency)|break|1|s|S|single|rescue|emergency|kgdbwait|kgdboc"
         ),
         _SHELL,
     ),
     (
-        re.compile(
+        lazy_regex(
             r"selinux|enforcing|checkreqprot|apparmor|tomoyo|security|lsm|lockdown|integrity_audit|ima_\w+|evm"
             r"|nosmep|nosmap|nokaslr|no_hash_pointers|hardened_usercopy|vsyscall"
         ),

@@ -9,6 +9,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
+from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.forwarding import forwarding_circumstances
@@ -19,7 +20,7 @@ from advisor.tunables.sysctl_value import canonical, out_of_bounds
 from advisor.tunables.tunable import Effect, Risk
 
 # Read by the kernel when a socket is made, so sockets that exist keep what they have (tcp(7), socket(7)).
-_AT_SOCKET_CREATION = re.compile(
+_AT_SOCKET_CREATION = lazy_regex(
     r"net\.core\.[rw]mem_(default|max)|net\.ipv4\.tcp_[rw]mem|net\.ipv4\.tcp_congestion_control"
 )
 

@@ -7,13 +7,13 @@ addrconf_notify), net/core/neighbour.c (neigh_copy_dflt_parms), net/mptcp/ctrl.c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import msgspec
 
 from advisor.host import Host
+from advisor.patterns import lazy_regex
 
 # One limit in two units: the kernel zeroes the one when the other is written (admin-guide/sysctl/vm).
 ZEROING: Final = (
@@ -39,10 +39,10 @@ _SETS: Final = {"stable_secret": ("addr_gen_mode",), "forwarding": ("force_forwa
 _SET: Final = frozenset(name for names in _SETS.values() for name in names)
 _COARSER: Final = {fine: coarse for coarse, fine in _FINER.items()}
 
-_PER_LINK: Final = re.compile(
+_PER_LINK: Final = lazy_regex(
     r"net\.(?P<version>ipv[46])\.(?P<table>conf|neigh)\.(?P<scope>[^.]+)\.(?P<attribute>[^.]+)"
 )
-_IPV6: Final = re.compile(r"sysctl:net\.ipv6\.(conf|neigh)\.([^.]+)\.[^.]+")
+_IPV6: Final = lazy_regex(r"sysctl:net\.ipv6\.(conf|neigh)\.([^.]+)\.[^.]+")
 
 
 class _Place(msgspec.Struct, frozen=True):

@@ -12,9 +12,10 @@ import msgspec
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports, ports_text
 from advisor.facts.sysctl_keys import kernel_number, numbers_of
+from advisor.patterns import lazy_regex
 
 # Keys whose words are no such numbers: text, lists and masks of CPUs or ports, hexadecimal in what is read back.
-_TEXT: Final = re.compile(
+_TEXT: Final = lazy_regex(
     r"kernel\.(hostname|domainname|core_pattern|modprobe|hotplug|poweroff_cmd|printk_devkmsg|watchdog_cpumask)"
     r"|kernel\.(ftrace_dump_on_oops|seccomp\..*|random\.(boot_id|uuid))|fs\.binfmt_misc\..*|sunrpc\..*_debug"
     r"|net\.core\.(default_qdisc|rps_default_mask|flow_limit_cpu_bitmap|netdev_rss_key)"

@@ -18,6 +18,7 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
+from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances, choice_words
 from advisor.tunables.sysfs_owner import owner_of
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
@@ -25,9 +26,9 @@ from advisor.tunables.tmpfiles_line import WrittenAtBoot
 MAX_FILES: Final = 4096
 """More of them one line does not mean: hardly anybody meant what a pattern then fits."""
 
-_PART: Final = re.compile(r"[\w:.,@+!=#*?\[\]-]+", re.ASCII)
-_MASKS: Final = re.compile(r"(\w+_)?(cpumask|cpus|affinity)", re.ASCII)
-_MASK: Final = re.compile(r"[0-9a-fA-F]{1,512}(,[0-9a-fA-F]{1,8})*")
+_PART: Final = lazy_regex(r"[\w:.,@+!=#*?\[\]-]+", re.ASCII)
+_MASKS: Final = lazy_regex(r"(\w+_)?(cpumask|cpus|affinity)", re.ASCII)
+_MASK: Final = lazy_regex(r"[0-9a-fA-F]{1,512}(,[0-9a-fA-F]{1,8})*")
 _SIGNS: Final = frozenset("*?[")
 # They act when they are written to, or make the kernel start a program; what they read is nothing to put back.
 _ACTING: Final = frozenset(

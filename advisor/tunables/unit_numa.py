@@ -14,16 +14,17 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.cpulist import parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
 
-_UNIT = re.compile(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
+_UNIT = lazy_regex(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
 _PROPERTIES = "LoadState,NUMAPolicy,NUMAMask,CPUAffinity,CPUAffinityFromNUMA"
 DEFAULT = "NUMAPolicy=default NUMAMask= CPUAffinity="
 
 
 _ALONE = "CPUAffinity="
-_PLACEMENT = re.compile(
+_PLACEMENT = lazy_regex(
     r"NUMAPolicy=(default|preferred|bind|interleave|local) NUMAMask=[\d,-]* CPUAffinity=(numa|[\d,-]*)"
     r"|CPUAffinity=[\d,-]*",
     re.ASCII,

@@ -16,10 +16,11 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.cpulist import format_list, parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
 
-UNIT: Final = re.compile(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
+UNIT: Final = lazy_regex(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
 _RELOAD: Final = (Run(("systemctl", "daemon-reload")),)
 _LIMITS: Final = ("LimitNOFILE", "LimitMEMLOCK", "LimitNPROC", "LimitSTACK", "LimitCORE")
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
@@ -29,7 +30,7 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "OOMScoreAdjust": (-1000, 1000),
 }
 DIRECTIVES: Final = (*_LIMITS, *_BOUNDS, "TasksMax", "CPUAffinity")
-_COUNT = re.compile(r"0|[1-9][0-9]{0,17}")
+_COUNT = lazy_regex(r"0|[1-9][0-9]{0,17}")
 
 
 class UnitSetting(msgspec.Struct, frozen=True):

@@ -15,16 +15,17 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import Persisted
 from advisor.tunables.tunable import Effect, Risk
 
-_UNIT: Final = re.compile(r"[\w:.\\@][\w:.\\@-]{0,245}\.(service|socket|timer)", re.ASCII)
+_UNIT: Final = lazy_regex(r"[\w:.\\@][\w:.\\@-]{0,245}\.(service|socket|timer)", re.ASCII)
 _READ: Final = (
     'systemctl show --property=LoadState,UnitFileState,ActiveState -- "$0" && systemctl show --property=SystemState'
 )
 _LINKS: Final = "/etc/systemd/system"
-_REFUSED: Final = re.compile(
+_REFUSED: Final = lazy_regex(
     r"(ssh|sshd|dropbear|telnetd?|NetworkManager|network|networking|network-manager|netplan|wickedd?|connman|dhcpcd"
     r"|dhclient|ifup|iwd|wpa_supplicant|openvpn|wg-quick|tailscaled|strongswan|ipsec|cloud-init|cloud-config|cloud-final|cloud-init-local|qemu-guest-agent|amazon-ssm-agent|waagent"
     r"|walinuxagent|google-guest-agent|getty|serial-getty|console-getty|user|user-runtime-dir|init|dbus|dbus-broker"

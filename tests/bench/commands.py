@@ -1,6 +1,7 @@
 """Whole commands side by side: wall time, CPU time and memory of each, interleaved so that noise falls on all alike.
 
     python tests/bench/commands.py            this host, with whichever rivals are installed
+    python tests/bench/commands.py start      what a start costs, beside the interpreter, lshw and tuned-adm: the ratios
     python tests/bench/commands.py links      scan of 10, 100 and 1,000 links in a network namespace (needs root)
 
 Prints Markdown tables; docs/benchmarks.md holds one run. Reads only: the host is left as it is.
@@ -13,6 +14,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -82,6 +84,56 @@ def commands() -> None:
     table(interleaved({"python3 -c pass": [sys.executable, "-c", "pass"], **found}), "advisor scan --json")
 
 
+# what, beside what, and the largest ratio that is wanted
+WANTED = (
+    ("advisor --version", "python -c pass", 3.0),
+    ("advisor --help", "python -c pass", 3.0),
+    ("completion of a word", "python -c pass", 3.0),
+    ("advisor scan", "lshw -json", 1.0),
+    ("advisor scan --json", "lshw -json", 1.0),
+    ("advisor verify", "tuned-adm verify", 1.0),
+    ("advisor status", "tuned-adm verify", 1.0),
+)
+
+
+def start() -> None:
+    """Installed from a wheel into a fresh environment, as a user has it: an editable install costs at every start."""
+    with tempfile.TemporaryDirectory(prefix="advisor-bench.") as place:
+        programs = _installed(Path(place))
+        os.environ["ADVISOR_STATE_DIR"] = f"{place}/state"
+        own = str(programs / "advisor")
+        asked = ["env", "_ADVISOR_COMPLETE=complete_bash", "COMP_WORDS=advisor sc", "COMP_CWORD=1", own]
+        calls = {"python -c pass": [str(programs / "python"), "-c", "pass"], "completion of a word": asked}
+        calls |= {what: [own, *what.split()[1:]] for what, _beside, _ratio in WANTED if what.startswith("advisor ")}
+        calls |= {name: command for name, command in RIVALS.items() if shutil.which(command[0])}
+        costs = interleaved(calls)
+    print(f"{os.uname().sysname} {os.uname().release}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.0f}\n")
+    print("| call | wall ms | CPU ms | beside | wall ms | CPU ms | wall ratio | CPU ratio | wanted |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for what, beside, most in WANTED:
+        if beside in costs:
+            print(f"| `{what}` | {_pair(costs, what)} | `{beside}` | {_pair(costs, beside)} | ", end="")
+            print(" | ".join(f"{_ratio(costs[what], costs[beside], field):.2f}" for field in (0, 1)), f"| ≤ {most:g} |")
+
+
+def _installed(place: Path) -> Path:
+    """The directory of programs of a new environment that has the wheel of this checkout."""
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-m", "uv", "build", "--wheel", "-q", "-o", str(place), str(root)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", str(place / "env")], check=True)
+    subprocess.run([str(place / "env/bin/pip"), "install", "-q", *map(str, place.glob("*.whl"))], check=True)
+    return place / "env/bin"
+
+
+def _pair(costs: dict[str, list[Cost]], name: str) -> str:
+    wall, cpu = (statistics.median(run[field] for run in costs[name]) for field in (0, 1))
+    return f"{wall:.0f} | {cpu:.0f}"
+
+
+def _ratio(ours: list[Cost], others: list[Cost], field: int) -> float:
+    return statistics.median(one[field] / other[field] for one, other in zip(ours, others, strict=True))
+
+
 def links() -> None:
     """Runs itself again inside a network namespace of its own, where it may make links."""
     if os.environ.get("ADVISOR_BENCH_NAMESPACE") != "1":
@@ -102,4 +154,4 @@ def links() -> None:
 
 
 if __name__ == "__main__":
-    links() if sys.argv[1:] == ["links"] else commands()
+    {"links": links, "start": start}.get("".join(sys.argv[1:]), commands)()

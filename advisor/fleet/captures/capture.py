@@ -32,6 +32,7 @@ from advisor.host import Completed, Host, MemoryFiles, Missing
 from advisor.host.commands import SAFE_PATH
 from advisor.host.files import UNRECORDED
 from advisor.host.given import open_given
+from advisor.patterns import lazy_regex
 from advisor.script import shell_quote
 from advisor.workflow import read_for_scan_and_plans
 
@@ -41,9 +42,9 @@ MAX_MEMBERS: Final = 400_000
 
 _CLOSED: Final = "Permission denied"
 _ABSENT: Final = ("No such file or directory", "Not a directory", "No such device", "No such device or address")
-_GLOB: Final = re.compile(r"[*?\[]")
-_JOURNAL: Final = re.compile(rf"{wanted.TRANSACTIONS}/[^/]+/journal", re.DOTALL)
-_ANSWER: Final = re.compile(r"/commands/([a-z][0-9]+)\.(argv|out|err|rc|astray)")
+_GLOB: Final = lazy_regex(r"[*?\[]")
+_JOURNAL: Final = lazy_regex(rf"{wanted.TRANSACTIONS}/[^/]+/journal", re.DOTALL)
+_ANSWER: Final = lazy_regex(r"/commands/([a-z][0-9]+)\.(argv|out|err|rc|astray)")
 
 
 class Captured(msgspec.Struct, frozen=True):

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_PATHLESS: Final = re.compile(r"(?m)^cp: read error: ([A-Z][^\n]*)$")
-_REASON: Final = re.compile(r"(?: to [^\n]*?| for reading)?: ([A-Z][^:'\n]*)")
-_PLAIN: Final = re.compile(r"[`'](\./[^\n]*?)'(?: to [^\n]*?| for reading)?: ([A-Z][^:'\n]*)")
+from advisor.patterns import lazy_regex
+
+_PATHLESS: Final = lazy_regex(r"(?m)^cp: read error: ([A-Z][^\n]*)$")
+_REASON: Final = lazy_regex(r"(?: to [^\n]*?| for reading)?: ([A-Z][^:'\n]*)")
+_PLAIN: Final = lazy_regex(r"[`'](\./[^\n]*?)'(?: to [^\n]*?| for reading)?: ([A-Z][^:'\n]*)")
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 MAX_BYTES: Final = 4 << 20
 

@@ -15,6 +15,7 @@ from advisor.facts.filesystems import parse_block_sizes
 from advisor.host import Completed, Missing
 from advisor.host.commands import DEADLINE_SECONDS
 from advisor.host.ethtool import UNSUPPORTED, Answer
+from advisor.patterns import lazy_regex
 
 Answers = Mapping[tuple[str, ...], "Completed | Missing"]
 
@@ -22,7 +23,7 @@ _SHOW: Final = ("systemctl", "show")
 _UNITS: Final = (*_SHOW, "--no-pager")
 _STAT: Final = ("stat", "--file-system", "--format=%S %n", "--")
 _DRIVER: Final = frozenset({"driver", "version", "firmware", "bus"})
-_LINE: Final = re.compile(r"[ \t]*([^:\n]+): (on|off)(?: \[(fixed|requested on|requested off)[^\n]*)?[^\n]*")
+_LINE: Final = lazy_regex(r"[ \t]*([^:\n]+): (on|off)(?: \[(fixed|requested on|requested off)[^\n]*)?[^\n]*")
 
 
 class CapturedCommands:

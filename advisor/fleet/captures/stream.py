@@ -8,7 +8,6 @@ magic line (a banner) and behind the last one is passed over, and a carriage ret
 from __future__ import annotations
 
 import binascii
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO, Final, NamedTuple
 
 from advisor.errors import InvalidInputError
 from advisor.host.given import open_given
+from advisor.patterns import lazy_regex
 
 MAGIC: Final = "advisor-capture"
 VERSION: Final = 1
@@ -24,12 +24,12 @@ MAX_HEADER_LINES: Final = 64
 MAX_LINE_BYTES: Final = 8192
 MAX_STREAM_BYTES: Final = 128 << 20
 
-_FIRST: Final = re.compile(rb"advisor-capture ([0-9]{1,4})\n")
-_ANYWHERE: Final = re.compile(rb"(?m)^advisor-capture [0-9]{1,4}\r?$")
+_FIRST: Final = lazy_regex(rb"advisor-capture ([0-9]{1,4})\n")
+_ANYWHERE: Final = lazy_regex(rb"(?m)^advisor-capture [0-9]{1,4}\r?$")
 _ARCHIVES: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0")
-_END: Final = re.compile(rb"end ([0-9]{1,12}) ([0-9]{1,10})\n")
-_HEADER: Final = re.compile(rb"([a-z][a-z-]{0,30}) ([^\n]*)\n")
-_BODY: Final = re.compile(rb"[A-Za-z0-9+/]+={0,2}\n")
+_END: Final = lazy_regex(rb"end ([0-9]{1,12}) ([0-9]{1,10})\n")
+_HEADER: Final = lazy_regex(rb"([a-z][a-z-]{0,30}) ([^\n]*)\n")
+_BODY: Final = lazy_regex(rb"[A-Za-z0-9+/]+={0,2}\n")
 _REVERSED: Final = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 

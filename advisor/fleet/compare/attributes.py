@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from advisor.patterns import lazy_regex
 from advisor.rules import sources
 from advisor.rules.finding import Severity
 
@@ -191,7 +192,7 @@ KINDS: Final[tuple[Kind, ...]] = (
              "it on some hosts only.", "udev(7), tmpfiles.d(5), multipath.conf(5)"),
 )  # fmt: skip
 
-_COMPILED: Final = tuple((re.compile(kind.pattern, re.DOTALL), kind) for kind in KINDS)
+_COMPILED: Final = tuple((lazy_regex(kind.pattern, re.DOTALL), kind) for kind in KINDS)
 
 OTHER: Final = Kind(".*", "other", "info", 99, "fleet", "Hosts differ in this.", OWN_PURPOSE, (sources.SYSCTL_D,))
 

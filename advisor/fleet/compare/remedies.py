@@ -13,6 +13,7 @@ from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.judged import Row
 from advisor.host.numbers import is_count
+from advisor.patterns import lazy_regex
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
 
 MAX_COMMANDS: Final = 6
@@ -24,7 +25,7 @@ _BUFFERS: Final = frozenset(
     {"net.core.rmem_max", "net.core.wmem_max", "net.core.rmem_default", "net.core.wmem_default"}
     | {"net.core.optmem_max", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 )
-_NUMBERS: Final = re.compile(r"\d+( \d+)*", re.ASCII)
+_NUMBERS: Final = lazy_regex(r"\d+( \d+)*", re.ASCII)
 
 
 class Controller(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from advisor.facts.controller import Controller
 from advisor.facts.disks import Disk, FileSystem
 from advisor.facts.whole import Facts
 from advisor.fleet.compare.collected import Collected
+from advisor.patterns import lazy_regex
 
 MAX_OBJECTS: Final = 64
 # What a package mounts comes and goes with its version.
@@ -22,7 +23,7 @@ _PASSING: Final = frozenset({"squashfs", "iso9660"})
 _PASSING_DISKS: Final = frozenset({"loop", "zram", "ram", "nbd"})
 _OWN_DETAIL: Final = frozenset({"backing_file", "path_states", "wwid", "dm_name"})
 # What names a device or a place of one host.
-_OWN_OPTION: Final = re.compile(r"(journal_path|logdev|rtdev|subvolid)=.*", re.DOTALL)
+_OWN_OPTION: Final = lazy_regex(r"(journal_path|logdev|rtdev|subvolid)=.*", re.DOTALL)
 
 T = TypeVar("T")
 

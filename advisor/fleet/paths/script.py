@@ -13,6 +13,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from advisor.fleet.paths.targets import Target
+from advisor.patterns import lazy_regex
 from advisor.reach.addresses import parse_address
 
 WORKERS: Final = 8
@@ -29,12 +30,12 @@ Ending = Literal["link", "own", "too-big", "silent", "unknown"]
 
 _NUMBER = "[0-9]{1,6}"
 _TIME = r"[0-9]{1,6}(?:\.[0-9]{1,6})?"
-_LINE = re.compile(
+_LINE = lazy_regex(
     rf"cell ({_NUMBER}) sent ({_NUMBER}) received ({_NUMBER}) times (-|{_TIME}(?:,{_TIME}){{0,19}}) "
     rf"carries (-|yes|no) mtu (-|{_NUMBER}) limit ({'|'.join(get_args(Ending))}) said (-|{_NUMBER}) "
     r"by (-|[0-9a-fA-F:.]{2,45}) why ?([^\n]{0,300})"
 )
-_BEGIN = re.compile(r"advisor-probe 1 (probe|do|plain|none)")
+_BEGIN = lazy_regex(r"advisor-probe 1 (probe|do|plain|none)")
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -19,12 +19,13 @@ import msgspec
 from advisor.facts.llt import Llt
 from advisor.facts.lltstat import LltNode, parse_lltstat_nodes
 from advisor.fleet.runs.order import Subject, addresses_of, mtu_moves, owners_of, subnet_addresses, subnets_of
+from advisor.patterns import lazy_regex
 
 MAX_ASKED: Final = 64
 """Of each host: more tell nothing new about its links."""
 _SMALL: Final = {4: 84, 6: 104}
 _LEAST: Final = {4: 576, 6: 1280}
-_ECHO: Final = re.compile(r"echo ([0-9A-Fa-f:.%\w-]{2,80}) ([0-9]{1,5}) (ok|lost|unasked)", re.ASCII)
+_ECHO: Final = lazy_regex(r"echo ([0-9A-Fa-f:.%\w-]{2,80}) ([0-9]{1,5}) (ok|lost|unasked)", re.ASCII)
 
 
 class Question(msgspec.Struct, frozen=True, order=True):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable
 from typing import Final
 
 from advisor.host import Missing
 from advisor.interchange.export.settings import Exported, LeftOut, Setting, is_own
+from advisor.patterns import lazy_regex
 from advisor.tunables import FileEdit
 
 _WIDTH = 100
 # What udev rules and .link files match by, other than a name that every host may give.
-_IDENTITY: Final = re.compile(rb"(?m)^(?:MACAddress|Path)=|(?:ENV\{(?!DEVTYPE)\w+\}|ATTR\{[\w/]+\})==")
+_IDENTITY: Final = lazy_regex(rb"(?m)^(?:MACAddress|Path)=|(?:ENV\{(?!DEVTYPE)\w+\}|ATTR\{[\w/]+\})==")
 
 
 def head(wanted: Exported, *lines: str) -> str:

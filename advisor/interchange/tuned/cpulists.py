@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from advisor.facts.cpulist import MAX_ID as MAX_CPUS
 from advisor.facts.cpulist import format_list
 from advisor.host.numbers import whole_number
+from advisor.patterns import lazy_regex
 
 # Longer than any number of 64 bits: one bit for each CPU.
-_MASK: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]+")
+_MASK: Final = lazy_regex(r"(?:0[xX])?[0-9a-fA-F]+")
 
 
 def unpack(text: str) -> list[int]:

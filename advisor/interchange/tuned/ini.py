@@ -13,14 +13,15 @@ from typing import Final
 import msgspec
 
 from advisor.errors import InvalidInputError
+from advisor.patterns import lazy_regex
 
 MAX_BYTES: Final = 256 * 1024
 DEFAULT: Final = "DEFAULT"
 HEADERLESS: Final = ""
 """The section of a file of variables, which has no header."""
 
-_SECTION: Final = re.compile(r"\[(?P<header>.+)\]", re.DOTALL)
-_NOT_BLANK: Final = re.compile(r"\S")
+_SECTION: Final = lazy_regex(r"\[(?P<header>.+)\]", re.DOTALL)
+_NOT_BLANK: Final = lazy_regex(r"\S")
 
 
 class Option(msgspec.Struct, frozen=True):

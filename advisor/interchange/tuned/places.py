@@ -9,6 +9,7 @@ from typing import Final
 from advisor.errors import AdvisorError
 from advisor.host import Host, Missing
 from advisor.interchange.tuned.ini import decode, parse_tuned_ini
+from advisor.patterns import lazy_regex
 
 MAIN_CONF: Final = "/etc/tuned/tuned-main.conf"
 _OLD: Final = ("/usr/lib/tuned", "/etc/tuned")
@@ -75,7 +76,7 @@ def package_version(files: Host, package: str) -> str | None:
 
 
 # Where distributions put Python's packages.
-_PYTHONS: Final = re.compile(r"python3(\.[0-9]+)?")
+_PYTHONS: Final = lazy_regex(r"python3(\.[0-9]+)?")
 _LIBRARIES: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
 
 

@@ -11,13 +11,14 @@ from advisor.interchange.records import ImportedSetting
 from advisor.interchange.tuned.context import Context, Given
 from advisor.interchange.tuned.devices import is_array, is_no_disk, is_tuned_disk, parse_device_rules
 from advisor.interchange.tuned.operators import can_compare, parse_assignment
+from advisor.patterns import lazy_regex
 from advisor.profiles import FieldSense, ForEach, Only
 
 OPTIONS: Final = frozenset(
     {"dynamic", "elevator", "apm", "spindown", "readahead", "readahead_multiply", "scheduler_quantum"}
 )
-_ARRAYS: Final = re.compile(r"(md|dm)")
-_DISKS: Final = re.compile(r"(sd|hd|vd|xvd|nvme|mmcblk|dasd|pmem|loop|zram|nbd|rbd|sr|fd)")
+_ARRAYS: Final = lazy_regex(r"(md|dm)")
+_DISKS: Final = lazy_regex(r"(sd|hd|vd|xvd|nvme|mmcblk|dasd|pmem|loop|zram|nbd|rbd|sr|fd)")
 
 
 def convert_disk(context: Context, given: Given) -> list[ImportedSetting]:

@@ -11,9 +11,10 @@ from typing import Final
 from advisor.host import Host
 from advisor.interchange.records import ImportedSetting
 from advisor.interchange.tuned.context import Context, Given
+from advisor.patterns import lazy_regex
 
 _HUGE_PAGES: Final = "/sys/kernel/mm/transparent_hugepage/"
-_OF_QUEUE: Final = re.compile(r"/sys/block/([^/*?\[]+)/queue/([a-z_]+)")
+_OF_QUEUE: Final = lazy_regex(r"/sys/block/([^/*?\[]+)/queue/([a-z_]+)")
 _WORDS: Final = ("always", "never", "madvise")
 _MAX_MATCHES: Final = 4096
 

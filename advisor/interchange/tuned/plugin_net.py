@@ -11,6 +11,7 @@ from advisor.interchange.records import ImportedSetting
 from advisor.interchange.tuned.context import Context, Given
 from advisor.interchange.tuned.devices import parse_device_rules
 from advisor.interchange.tuned.operators import can_compare, parse_assignment
+from advisor.patterns import lazy_regex
 from advisor.profiles import FieldSense, Only
 
 _COALESCE: Final = frozenset(
@@ -41,7 +42,7 @@ _FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "ntuple": ("rx-ntuple-filter",),
     "rxhash": ("rx-hashing",),
 }
-_NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
+_NUMBER: Final = lazy_regex(r"\d{1,9}", re.ASCII)
 OPTIONS: Final = frozenset(
     {"dynamic", "wake_on_lan", "nf_conntrack_hashsize", "features", "txqueuelen", "mtu", *_GROUPS}
 )

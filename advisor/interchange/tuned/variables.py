@@ -10,9 +10,10 @@ import msgspec
 
 from advisor.host import Host
 from advisor.interchange.tuned.functions import MAX_LENGTH, expand_functions
+from advisor.patterns import lazy_regex
 
-_PLACE: Final = re.compile(r"(?<!\\)\$\{(\w+)\}")
-_ESCAPED: Final = re.compile(r"\\(\$\{\w+\})")
+_PLACE: Final = lazy_regex(r"(?<!\\)\$\{(\w+)\}")
+_ESCAPED: Final = lazy_regex(r"\\(\$\{\w+\})")
 
 
 class Expanded(msgspec.Struct, frozen=True):

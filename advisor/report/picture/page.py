@@ -11,6 +11,7 @@ from advisor.ceilings.host_records import Ceiling
 from advisor.facts.services import Service
 from advisor.facts.unknown import Unknown
 from advisor.facts.whole import Facts
+from advisor.patterns import lazy_regex
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import description, told
@@ -32,7 +33,7 @@ _PANEL: Final = 326.0
 _NARROW_PANEL: Final = 294.0
 _MAX_LINES: Final = 40
 _MAX_FACTS: Final = 3
-_VARIABLE: Final = re.compile(r"var\((--\w+)\)")
+_VARIABLE: Final = lazy_regex(r"var\((--\w+)\)")
 
 
 @spoken("en")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar, Final
 
 import msgspec
 
+from advisor.patterns import lazy_regex
 from advisor.report.charts.shapes import Anchor
 from advisor.report.layout import columns
 from advisor.report.words import clean
@@ -14,9 +14,9 @@ from advisor.report.words import clean
 SMALL: Final = 11.0
 BADGE_HEIGHT: Final = 14.0
 LONGEST_WHOLE: Final = 400
-_NARROW: Final = re.compile(r"[ .,:;'|ijlIf!()\[\]/t-]")
-_BROAD: Final = re.compile(r"[mwMW@%—…æœÆŒ]")
-_CAPITAL: Final = re.compile(r"[A-HJ-LN-VX-Z&+<>=~#_?]")
+_NARROW: Final = lazy_regex(r"[ .,:;'|ijlIf!()\[\]/t-]")
+_BROAD: Final = lazy_regex(r"[mwMW@%—…æœÆŒ]")
+_CAPITAL: Final = lazy_regex(r"[A-HJ-LN-VX-Z&+<>=~#_?]")
 _BOLD: Final = 1.12
 
 
