@@ -12,6 +12,7 @@ import msgspec
 from advisor.errors import AdvisorError
 from advisor.facts.owners import Owners, read_owners
 from advisor.host import Host, Missing
+from advisor.i18n import N_, msg
 from advisor.patterns import lazy_regex
 from advisor.planning.records import Change, Plan
 
@@ -119,9 +120,11 @@ def _tuned(
             otherwise, hidden = otherwise | made, hidden | gives_way
     except AdvisorError as error:
         why = error.message
-        note = (
-            f"TuneD is active with the profile {names}, which cannot be read here ({why}): it may set some of these "
-            "values again when it starts"
+        note = msg(
+            "TuneD is active with the profile {names}, which cannot be read here ({why}): it may set"
+            " some of these values again when it starts",
+            names=names,
+            why=why,
         )
         return OtherWriter(who, note, None)
     # The system's own files come last, ours among them.
@@ -131,18 +134,22 @@ def _tuned(
     hidden |= {name for name in otherwise if files.get(name) == values[name]}
     otherwise = {name: value for name, value in (otherwise | files).items() if value != values[name]}
     if otherwise:
-        note = (
-            f"TuneD is active with the profile {names}, which sets {_listed(otherwise)}: it does so again whenever it "
-            f"starts. To leave them to TuneD: {_export(changes)}; to be rid of it: tuned-adm off, and then apply this "
-            "anew"
+        note = msg(
+            "TuneD is active with the profile {names}, which sets {listed}: it does so again"
+            " whenever it starts. To leave them to TuneD: {export}; to be rid of it: tuned-adm off,"
+            " and then apply this anew",
+            names=names,
+            listed=_listed(otherwise),
+            export=_export(changes),
         )
     elif hidden:
-        note = (
-            f"TuneD is active with the profile {names}: what it sets of these values gives way to /etc/sysctl.d, which "
-            "it reads after its own"
+        note = msg(
+            "TuneD is active with the profile {names}: what it sets of these values gives way to"
+            " /etc/sysctl.d, which it reads after its own",
+            names=names,
         )
     else:
-        note = f"TuneD is active with the profile {names}, which sets none of these values otherwise"
+        note = msg("TuneD is active with the profile {names}, which sets none of these values otherwise", names=names)
     return OtherWriter(who, note, dict(sorted(otherwise.items())))
 
 
@@ -158,16 +165,21 @@ def _saptune(host: Host, notes: Sequence[str], changes: Sequence[Change], facts:
             otherwise.update(made_by_saptune(note, values, host, facts()))
     except AdvisorError as error:
         why = error.message
-        text = (
-            f"saptune has applied {named}, which cannot be read here ({why}): what a note sets is set again when it "
-            "starts"
+        text = msg(
+            "saptune has applied {named}, which cannot be read here ({why}): what a note sets is set"
+            " again when it starts",
+            named=named,
+            why=why,
         )
         return OtherWriter(who, text, None)
     if not otherwise:
-        return OtherWriter(who, f"saptune has applied {named}: it sets none of these values otherwise")
-    text = (
-        f"saptune has applied {named}, which set {_listed(otherwise)}: that is set again when it starts. Change such a "
-        "value in /etc/saptune/override, or revert the note first (saptune note revert)"
+        return OtherWriter(who, msg("saptune has applied {named}: it sets none of these values otherwise", named=named))
+    text = msg(
+        "saptune has applied {named}, which set {listed}: that is set again when it starts."
+        " Change such a value in /etc/saptune/override, or revert the note first (saptune note"
+        " revert)",
+        named=named,
+        listed=_listed(otherwise),
     )
     return OtherWriter(who, text, dict(sorted(otherwise.items())))
 
@@ -195,8 +207,10 @@ def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWrite
     if owners.power_profiles_daemon and kinds & _POWER_KINDS:
         yield OtherWriter(
             "power-profiles-daemon",
-            "power-profiles-daemon runs: it sets the energy preference and the boost of CPUs when a power profile is "
-            "chosen. systemctl disable --now power-profiles-daemon leaves them to one of the two",
+            N_(
+                "power-profiles-daemon runs: it sets the energy preference and the boost of CPUs when a power "
+                "profile is chosen. systemctl disable --now power-profiles-daemon leaves them to one of the two"
+            ),
             None,
         )
     interrupts = [one.tunable.partition(":")[2].partition(":")[0] for one in changes if one.tunable.startswith("irq:")]
@@ -204,8 +218,11 @@ def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWrite
         options = _some([f"--banirq={number}" for number in interrupts], " ")
         yield OtherWriter(
             "irqbalance",
-            f"irqbalance runs, and moves interrupts that it is not told to leave: {options} in its options "
-            "leaves these as they are set",
+            msg(
+                "irqbalance runs, and moves interrupts that it is not told to leave: {options} in its"
+                " options leaves these as they are set",
+                options=options,
+            ),
             None,
         )
 
@@ -219,12 +236,23 @@ def _network(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]
     lost = [one.tunable for one in links if one.persist is None]
     if not lost:
         places = ", ".join(dict.fromkeys(one.persist or "" for one in links))
-        yield OtherWriter(who, f"{who} configures links here; the values of links are kept in {places}, so they last")
+        yield OtherWriter(
+            who,
+            msg(
+                "{who} configures links here; the values of links are kept in {places}, so they last",
+                who=who,
+                places=places,
+            ),
+        )
         return
     yield OtherWriter(
         who,
-        f"{who} configures links here, and no file keeps {_some(lost)}: such a value may be gone when the link "
-        "is activated anew. Set it in the link's own configuration to keep it",
+        msg(
+            "{who} configures links here, and no file keeps {some}: such a value may be gone when"
+            " the link is activated anew. Set it in the link's own configuration to keep it",
+            who=who,
+            some=_some(lost),
+        ),
         None,
     )
 
@@ -234,11 +262,23 @@ def _managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[OtherWrite
     for path, manager in marked.items():
         yield OtherWriter(
             manager,
-            f"{path} says that {manager} manages it: put the setting where {manager} takes it from, or its next run "
-            "undoes it (advisor verify then tells)",
+            msg(
+                "{path} says that {manager} manages it: put the setting where {manager} takes it from,"
+                " or its next run undoes it (advisor verify then tells)",
+                path=path,
+                manager=manager,
+            ),
             files=(path,),
         )
     if files and owners.agents and not marked:
         named = " and ".join(dict.fromkeys(owners.agents))
         verb = "runs" if len(set(owners.agents)) == 1 else "run"
-        yield OtherWriter(named, f"{named} {verb} here: tell it of {_some(sorted(files))}, if it manages files there")
+        yield OtherWriter(
+            named,
+            msg(
+                "{named} {verb} here: tell it of {some}, if it manages files there",
+                named=named,
+                verb=verb,
+                some=_some(sorted(files)),
+            ),
+        )

@@ -12,6 +12,7 @@ import msgspec
 
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
+from advisor.i18n import msg
 from advisor.planning.records import Bystander, Change, Plan
 from advisor.script import coupled_changes, hand_command
 from advisor.surroundings import Outcome
@@ -72,10 +73,10 @@ class Coupled:
                 continue
             if live != each.value:
                 by_hand = "; ".join(hand_command(step) for step in each.steps)
-                why = written.get(each.name) or f"written, but reads {live}"
+                why = written.get(each.name) or msg("written, but reads {live}", live=live)
                 found.append(Outcome(each.name, "failed", why, by_hand))
             elif each.name in written and each.name not in states:
-                found.append(Outcome(each.name, "restored", f"side effect reversed: {each.value}"))
+                found.append(Outcome(each.name, "restored", msg("side effect reversed: {value}", value=each.value)))
         return found
 
     def _value_of(self, change: Change, state: str | None) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from advisor.errors import CommandError, RefusedError
 from advisor.host import Host
+from advisor.i18n import N_, joined, msg
 from advisor.planning.records import Plan
 
 if TYPE_CHECKING:
@@ -48,15 +49,23 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
         after = await_gate(host, up, before.passing, _LARGEST_PACKET_BYTES, window_seconds=WINDOW_SECONDS)
         for link, seconds in sorted(after.link_seconds.items()):
             if seconds:
-                say(f"{link}: up after {seconds:.1f} s")
+                say(msg("{link}: up after {seconds:.1f} s", link=link, seconds=seconds))
         if not after.held:
             raise CommandError(
-                "; ".join(one.why for one in after.failing) or "somebody who answered before does not answer any more",
+                joined("; ", (one.why for one in after.failing))
+                or "somebody who answered before does not answer any more",
                 hint="advisor probe shows what each path carries",
             )
         if after.passing:
             sizes = sorted({one.size for one in after.passing})
-            say(f"{len(after.passing)} of {len(before.passing)} answer again, at {_listed(sizes)} bytes")
+            say(
+                msg(
+                    "{count} of {count_2} answer again, at {listed} bytes",
+                    count=len(after.passing),
+                    count_2=len(before.passing),
+                    listed=_listed(sizes),
+                )
+            )
 
     return ask
 
@@ -68,28 +77,30 @@ def _links_at_risk(plan: Plan) -> frozenset[str]:
 def _refuse_unasked(unprobeable: Iterable[Unprobeable]) -> None:
     for one in unprobeable:
         if one.role == "named":
-            raise RefusedError(f"--peer {one.what}: {one.why}", hint="name one that these links lead to, or none")
+            raise RefusedError(
+                msg("--peer {what}: {why}", what=one.what, why=one.why),
+                hint="name one that these links lead to, or none",
+            )
 
 
 def _refuse_silent(failing: Iterable[NotPassed]) -> None:
     for one in failing:
         if one.peer.role == "named":
             raise RefusedError(
-                f"--peer: {one.why}, and that before anything was changed",
+                msg("--peer: {why}, and that before anything was changed", why=one.why),
                 hint="leave it out, or mend the path first: advisor probe shows what it carries",
             )
 
 
 def _summary(answering: Sequence[str], silent: Sequence[str]) -> str:
-    who = f"{len(answering)} answer{'s' if len(answering) == 1 else ''}" if answering else "nobody answers"
-    said = f"{who} over these links"
+    parts = [N_("nobody answers over these links: nobody can be asked afterwards whether the path still carries")]
     if answering:
-        said += f" ({_listed(answering[:6])}{', …' if len(answering) > 6 else ''})"
+        names = f"{_listed(answering[:6])}{', …' if len(answering) > 6 else ''}"
+        parts = [msg("these answer over these links: {names}", names=names)]
     if silent:
-        said += f"; {len(silent)} not, and will not be asked again: {'; '.join(silent[:6])}"
-    if not answering:
-        said += ": nobody can be asked afterwards whether the path still carries"
-    return said
+        names = "; ".join(silent[:6])
+        parts.append(msg("{count} do not, and will not be asked again: {names}", count=len(silent), names=names))
+    return joined("; ", parts)
 
 
 def _listed(words: Sequence[object]) -> str:

@@ -10,6 +10,7 @@ import msgspec
 from advisor.coexistence import OtherWriter, writers_beside
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
+from advisor.i18n import msg
 from advisor.journal import Damaged, Record, Store, bottom_of, one_of
 from advisor.signals import interruptible
 from advisor.transaction import Drift, Outcome, confirm, finish_switches, recover, roll_back, verify
@@ -62,7 +63,7 @@ def verify_transactions(
     everything, damaged = (store or Store()).survey()
     asked = (one_of(everything, identity, damaged),) if identity else everything
     if identity and not asked[0].is_in_force:
-        raise RefusedError(f"transaction {asked[0].id} is {asked[0].state}, not in force")
+        raise RefusedError(msg("transaction {id} is {state}, not in force", id=asked[0].id, state=asked[0].state))
     # What a later transaction holds is that one's to answer for.
     own = {record.id for record in asked}
     drift = tuple(one for one in verify(host, everything) if one.transaction in own)

@@ -25,6 +25,7 @@ import msgspec
 from advisor.errors import BusyError, InvalidInputError, PermissionDeniedError, RefusedError, UsageError
 from advisor.host.own import check_own_directory, make_own_directory, open_own_file, read_own_file
 from advisor.host.putfile import put_file, sync_directory
+from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
 from advisor.reserve import ignore_errors, is_read_only, needed_bytes, release, reserve, with_reserve
 from advisor.watchdog import Outcome as Watched
@@ -43,7 +44,7 @@ what is missing or moved then is damage, not an entry that was never written."""
 NOTE: Final = "put-back"
 """The file in a transaction's directory by which its rollback script says that it has put everything back."""
 _MAX_NOTE_BYTES: Final = 1 << 10
-BY_SCRIPT: Final = "put back by its rollback script"
+BY_SCRIPT: Final = N_("put back by its rollback script")
 """Why a transaction is undone that nobody but that script has put back."""
 
 State = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
@@ -198,10 +199,10 @@ def decode_journal(data: bytes, where: str) -> tuple[Entry, ...]:
     for number, line in enumerate(lines, 1):
         entry = _decode_line(line)
         if entry is None:
-            raise InvalidInputError(f"{where}: line {number}: damaged")
+            raise InvalidInputError(msg("{where}: line {number}: damaged", where=where, number=number))
         is_repeated = number > 1 and line == lines[number - 2] and not isinstance(entry, Undoing | Confirmed)
         if is_repeated or not order.takes(entry):
-            raise InvalidInputError(f"{where}: line {number}: damaged (out of order)")
+            raise InvalidInputError(msg("{where}: line {number}: damaged (out of order)", where=where, number=number))
         entries.append(entry)
     torn = _decode_line(last)
     if torn is not None and order.takes(torn):
@@ -329,9 +330,14 @@ def one_of(records: Iterable[Record], identity: str, damaged: Iterable[Damaged] 
     named = [one for one in listed if one.is_in_force and identity in one.plan.profiles]
     if not matching and len(named) > 1:
         ids = ", ".join(one.id for one in named)
-        raise UsageError(f"{identity} is in force more than once: {ids}", hint="give one of these ids")
+        raise UsageError(
+            msg("{identity} is in force more than once: {ids}", identity=identity, ids=ids),
+            hint="give one of these ids",
+        )
     if not matching and not named:
-        raise UsageError(f"there is no transaction {identity!r}", hint="advisor status lists them")
+        raise UsageError(
+            msg("there is no transaction {identity!r}", identity=identity), hint="advisor status lists them"
+        )
     return (*matching, *named)[0]
 
 
@@ -362,8 +368,10 @@ def contradiction(record: Record, standing: Standing) -> str | None:
     """Why the journal cannot be right; None where it can. The files of a running transaction are there before it does
     anything, and until its journal says how it ended."""
     if record.is_unfinished and standing.open is None and standing.outcome is None:
-        word = "applied" if record.state == "applying" else "rolled back"
-        return f"ends while the transaction is being {word}, and no file of a running transaction is there"
+        word = N_("applied") if record.state == "applying" else N_("rolled back")
+        return msg(
+            "ends while the transaction is being {word}, and no file of a running transaction is there", word=word
+        )
     return None
 
 
@@ -405,7 +413,12 @@ def kept_items(plan: Plan, outcome: Watched) -> tuple[tuple[str, str], ...]:
             name = next((one for one in names if rest.startswith(one)), rest)
             kept.append((name, f"{word}: {rest.removeprefix(name).lstrip(': ')}".rstrip(": ")))
     if outcome.code and not kept:
-        kept.append(("rollback.sh", f"ended with {outcome.code}: {' '.join(outcome.lines) or 'no message'}"))
+        kept.append(
+            (
+                "rollback.sh",
+                msg("ended with {code}: {lines}", code=outcome.code, lines=" ".join(outcome.lines) or "no message"),
+            )
+        )
     return tuple(kept)
 
 
@@ -456,8 +469,13 @@ class Damaged(msgspec.Struct, frozen=True):
     @property
     def hint(self) -> str:
         *script, aside = self.settle
-        roll = f"to roll it back: {script[0]}" if script else "no rollback script is left"
-        return f"to look: {self.look}\n{roll}\nto keep its values, and set its records aside: {aside}"
+        roll = msg("to roll it back: {script}", script=script[0]) if script else N_("no rollback script is left")
+        return msg(
+            "to look: {look}\n{roll}\nto keep its values, and set its records aside: {aside}",
+            look=self.look,
+            roll=roll,
+            aside=aside,
+        )
 
 
 def damaged_above(record: Record, damaged: Iterable[Damaged]) -> tuple[Damaged, ...]:
@@ -560,8 +578,10 @@ class Store:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or "another process"
-                raise BusyError(f"another transaction is under way ({holder})", hint="wait for it to end") from None
+                holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or N_("another process")
+                raise BusyError(
+                    msg("another transaction is under way ({holder})", holder=holder), hint="wait for it to end"
+                ) from None
             self._refuse_under_directory_lock()
             self._sign(fd)
             yield
@@ -579,9 +599,9 @@ class Store:
             text = ""
         found = re.fullmatch(r"([0-9]{1,10}) ([0-9]{1,20})\n", text)
         if found is None or lives(int(found[1]), found[2]):
-            holder = f"process {found[1]}" if found else "another process"
-            hint = f"wait for it to end; where no such process is left: rm -r {quote(str(place))}"
-            raise BusyError(f"another transaction is under way ({holder})", hint=hint)
+            holder = f"process {found[1]}" if found else N_("another process")
+            hint = msg("wait for it to end; where no such process is left: rm -r {quote}", quote=quote(str(place)))
+            raise BusyError(msg("another transaction is under way ({holder})", holder=holder), hint=hint)
         rmtree(place, ignore_errors=True)
 
     def _sign(self, fd: int) -> None:
@@ -592,7 +612,7 @@ class Store:
 
     def _unwritable(self, error: OSError) -> RefusedError:
         return RefusedError(
-            f"{self.directory}: the journal cannot be written: {error.strerror}",
+            msg("{directory}: the journal cannot be written: {error}", directory=self.directory, error=error.strerror),
             hint="make room there, or name another directory in ADVISOR_STATE_DIR",
         )
 
@@ -601,7 +621,9 @@ class Store:
             for directory in (self.directory, self._transactions):
                 make_own_directory(str(directory))
         except PermissionError as error:
-            raise PermissionDeniedError(f"{self.directory}: {error.strerror}", hint="run it as root") from error
+            raise PermissionDeniedError(
+                msg("{directory}: {error}", directory=self.directory, error=error.strerror), hint="run it as root"
+            ) from error
         except OSError as error:
             raise self._unwritable(error) from error
 
@@ -716,7 +738,9 @@ class Store:
         except FileNotFoundError:
             return (), ()
         except PermissionError as error:
-            raise PermissionDeniedError(f"{self.directory}: only root can read it", hint="run it as root") from error
+            raise PermissionDeniedError(
+                msg("{directory}: only root can read it", directory=self.directory), hint="run it as root"
+            ) from error
         found = [self._record(name) for name in names]
         records = tuple(one for one in found if isinstance(one, Record))
         return records, tuple(one for one in found if isinstance(one, Damaged))
@@ -728,18 +752,20 @@ class Store:
             data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
             record = replay(name, decode_journal(data, str(path)))
         except FileNotFoundError:
-            return self._without_beginning(name, f"{path}: is not there", 0)
+            return self._without_beginning(name, msg("{path}: is not there", path=path), 0)
         except PermissionError as error:
-            raise PermissionDeniedError(f"{path}: only root can read it", hint="run it as root") from error
+            raise PermissionDeniedError(
+                msg("{path}: only root can read it", path=path), hint="run it as root"
+            ) from error
         except InvalidInputError as error:
             return self._damaged(name, error.message, len(data))
         if record is None:
-            message = f"{path}: line 1: damaged" if data else f"{path}: is empty"
+            message = msg("{path}: line 1: damaged", path=path) if data else msg("{path}: is empty", path=path)
             return self._without_beginning(name, message, len(data))
         standing = self.watchdog(name).standing()
         why = contradiction(record, standing)
         if why is None and not self._is_as_noted(name, data):
-            why = "entries are missing, or are not those that were written"
+            why = N_("entries are missing, or are not those that were written")
         if why is not None:
             return self._damaged(name, f"{path}: damaged: {why}", len(data))
         return with_note(with_standing(record, standing), self._note(name), len(data))

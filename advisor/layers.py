@@ -16,6 +16,7 @@ from advisor.beside import Beside, hangs_on, put_beside
 from advisor.errors import RefusedError
 from advisor.host import Host, Missing
 from advisor.host.missing import ABSENT
+from advisor.i18n import N_, msg
 from advisor.journal import Record, sequence
 from advisor.later import Later, beside, files_of, moves, values_of
 from advisor.planning.held import Held, Holding
@@ -85,9 +86,18 @@ def replacement_notes(records: Sequence[Record], made: Plan) -> Iterator[str]:
             back = [f"{name} {held[name].value} → {held[name].underneath}" for name in tops]
             back += [_file_back(file) for file in record.plan.files if file.path not in taken | staying]
             listed = ", ".join(back)
-            what = f"what it alone holds goes back ({listed})" if back else "nothing goes back with it"
+            what = (
+                msg("what it alone holds goes back ({listed})", listed=listed)
+                if back
+                else N_("nothing goes back with it")
+            )
             profiles = ", ".join(record.plan.profiles)
-            yield f"takes the place of {record.id} ({profiles}), which is taken out once this is kept; {what}"
+            yield msg(
+                "takes the place of {id} ({profiles}), which is taken out once this is kept; {what}",
+                id=record.id,
+                profiles=profiles,
+                what=what,
+            )
 
 
 def _file_back(file: FileChange) -> str:
@@ -232,7 +242,11 @@ def left_in_force(record: Record, records: Iterable[Record]) -> tuple[Outcome, .
     below = {name: (other.id, one) for other in _lower(record, records) for name, one in values_of(other).items()}
     both = ((one, below[one.tunable]) for one in record.plan.claims if one.tunable in applied & below.keys())
     return tuple(
-        Outcome(one.tunable, "already", f"{identity}, which came earlier, holds it at {other.after}")
+        Outcome(
+            one.tunable,
+            "already",
+            msg("{identity}, which came earlier, holds it at {after}", identity=identity, after=other.after),
+        )
         for one, (identity, other) in both
         if other.after == one.after
     )
@@ -256,8 +270,10 @@ def take_out(host: Host, record: Record, records: Iterable[Record], *, force: bo
     for upper in later:
         if upper.state == "awaiting-confirmation" and upper.id in sharing:
             raise RefusedError(
-                f"transaction {upper.id} came later, holds some of the same things and waits for confirmation",
-                hint=f"advisor confirm {upper.id}, or advisor rollback {upper.id}",
+                msg(
+                    "transaction {id} came later, holds some of the same things and waits for confirmation", id=upper.id
+                ),
+                hint=msg("advisor confirm {id}, or advisor rollback {id}", id=upper.id),
             )
     return _Taking(host, record, later, force=force).taken()
 
@@ -316,26 +332,30 @@ class _Taking:
     def _pass_value(self, upper: Record, change: Change, above: Change) -> None:
         name = change.tunable
         if self._is_given_up(name) or name in dict(self._record.left):
-            self._outcomes.append(Outcome(name, "already", f"{upper.id} holds it"))
+            self._outcomes.append(Outcome(name, "already", msg("{id} holds it", id=upper.id)))
         elif self._is_passable(upper, change, above.before):
             self._later.set_value(upper.id, _replace(above, before=change.before, undo=change.undo))
             along = beside(upper).get(name)
             if along is not None and along.before == change.after:
                 self._pass_beside(upper, change, along)
-            self._say_passed(name, upper, f"{upper.id} holds it at {above.after}")
+            self._say_passed(name, upper, msg("{id} holds it at {after}", id=upper.id, after=above.after))
         else:
-            self._keep(name, f"somebody else had set it to {above.before} before {upper.id} came")
+            self._keep(
+                name, msg("somebody else had set it to {before} before {id} came", before=above.before, id=upper.id)
+            )
 
     def _pass_moved(self, upper: Record, change: Change, along: Bystander) -> None:
         """The later one has moved it along with something else, and puts it back with that."""
         name = change.tunable
         if self._is_given_up(name) or name in dict(self._record.left):
-            self._outcomes.append(Outcome(name, "already", f"{upper.id} puts it back"))
+            self._outcomes.append(Outcome(name, "already", msg("{id} puts it back", id=upper.id)))
         elif self._is_passable(upper, change, along.before):
             self._pass_beside(upper, change, along)
-            self._say_passed(name, upper, f"{upper.id} moved it along, and puts it back")
+            self._say_passed(name, upper, msg("{id} moved it along, and puts it back", id=upper.id))
         else:
-            self._keep(name, f"somebody else had set it to {along.before} before {upper.id} came")
+            self._keep(
+                name, msg("somebody else had set it to {before} before {id} came", before=along.before, id=upper.id)
+            )
 
     def _is_passable(self, upper: Record, change: Change, found: str) -> bool:
         """Whether the later one found what this one had set, or is to be treated so."""
@@ -352,9 +372,16 @@ class _Taking:
             above = values_of(upper)[twin]
             self._later.set_value(upper.id, _replace(above, before=own.before, undo=change.undo))
             self._pass_beside(upper, change, along)
-            self._say_passed(change.tunable, upper, f"{upper.id} holds {twin}, which is the same in another unit")
+            self._say_passed(
+                change.tunable,
+                upper,
+                msg("{id} holds {twin}, which is the same in another unit", id=upper.id, twin=twin),
+            )
         else:
-            self._keep(change.tunable, f"{upper.id} came later and set {twin}, which is the same in another unit")
+            self._keep(
+                change.tunable,
+                msg("{id} came later and set {twin}, which is the same in another unit", id=upper.id, twin=twin),
+            )
 
     def _is_given_up(self, name: str) -> bool:
         """An earlier rollback has put this one back already."""
@@ -378,7 +405,7 @@ class _Taking:
         if not uppers:
             return file
         if self._is_given_up(file.path):
-            self._outcomes.append(Outcome(file.path, "already", "its lines are taken out"))
+            self._outcomes.append(Outcome(file.path, "already", N_("its lines are taken out")))
             return None
         live = self._host.read_bytes(file.path)
         keep = [edit for upper in uppers for edit in files_of(upper)[file.path].edits]
@@ -387,14 +414,16 @@ class _Taking:
         if isinstance(wanted, Missing) or isinstance(plans, Missing):
             why = wanted.why if isinstance(wanted, Missing) else plans.why if isinstance(plans, Missing) else ""
             lines = ", ".join(sorted({f"{edit.key} {edit.value}" for edit in file.edits}))
-            by_hand = f"edit {file.path}: take out {lines}"
+            by_hand = msg("edit {path}: take out {lines}", path=file.path, lines=lines)
             self._outcomes.append(Outcome(file.path, "kept", why, by_hand))
             return None
         for identity, new in plans.items():
             self._later.set_file(identity, new)
         names = ", ".join(upper.id for upper in uppers)
         if wanted == live:
-            self._say_passed(file.path, uppers[-1], f"holds what {names} wrote, and nothing else of this one")
+            self._say_passed(
+                file.path, uppers[-1], msg("holds what {names} wrote, and nothing else of this one", names=names)
+            )
             return None
         self._passed.append((file.path, uppers[-1].id))
         mode = file.mode_before if wanted is None else file.mode
@@ -417,7 +446,7 @@ class _Taking:
             if isinstance(before, Missing):
                 return before
             if isinstance(after, Missing) or after is None:
-                return after or Missing("unreadable", "nothing would be left of it")
+                return after or Missing("unreadable", N_("nothing would be left of it"))
             new = _replace(theirs, before=before, after=after)
             if before is None and theirs.before is not None:
                 new = _replace(new, mode_before=file.mode_before, new_directories=file.new_directories)

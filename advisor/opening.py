@@ -7,6 +7,7 @@ from pathlib import Path
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host, live_host, tree_host
+from advisor.i18n import msg
 
 
 def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.PathLike[str] | None = None) -> Host:
@@ -20,10 +21,12 @@ def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.Pat
     root = Path(root)
     if not root.is_dir():
         raise InvalidInputError(
-            f"{root}: not a directory", hint="--root takes a directory with a captured /proc and /sys"
+            msg("{root}: not a directory", root=root), hint="--root takes a directory with a captured /proc and /sys"
         )
     if not any((root / name).is_dir() for name in ("proc", "sys")):
-        raise InvalidInputError(f"{root}: holds neither proc nor sys", hint="--root takes the top of a captured host")
+        raise InvalidInputError(
+            msg("{root}: holds neither proc nor sys", root=root), hint="--root takes the top of a captured host"
+        )
     return tree_host(str(root))
 
 

@@ -20,6 +20,7 @@ from advisor.facts.llt_marks import HIGH_WATER_MARKS
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.host.given import open_given
 from advisor.host.numbers import is_count
+from advisor.i18n import msg
 from advisor.toml_lines import Place, line_of
 from advisor.tunables.tunable import Sense
 
@@ -171,12 +172,22 @@ def _resolved(name: str, paths: Mapping[str, Path], heirs: tuple[str, ...], know
     if name in known:
         return known[name]
     if name not in paths:
-        where = f" (inherited by {heirs[-1]})" if heirs else ""
-        raise UsageError(f"there is no profile {name!r}{where}", hint=_suggestion(name, paths))
+        message = msg("there is no profile {name!r}", name=name)
+        if heirs:
+            message = msg("there is no profile {name!r} (inherited by {heir})", name=name, heir=heirs[-1])
+        raise UsageError(message, hint=_suggestion(name, paths))
     if name in heirs:
-        raise InvalidInputError(f"{paths[name]}: inherits from itself: {' → '.join((*heirs, name))}")
+        raise InvalidInputError(
+            msg("{paths}: inherits from itself: {names}", paths=paths[name], names=" → ".join((*heirs, name)))
+        )
     if len(heirs) >= MAX_GENERATIONS:
-        raise InvalidInputError(f"{paths[heirs[0]]}: inherits over more than {MAX_GENERATIONS} generations")
+        raise InvalidInputError(
+            msg(
+                "{paths}: inherits over more than {max_generations} generations",
+                paths=paths[heirs[0]],
+                max_generations=MAX_GENERATIONS,
+            )
+        )
     profile = read_profile(paths[name])
     _check_file_name(profile, name, paths[name])
     for parent in dict.fromkeys(reversed(profile.inherits)):
@@ -194,7 +205,9 @@ def _suggestion(name: str, paths: Mapping[str, Path]) -> str:
     import difflib
 
     close = difflib.get_close_matches(name, paths, n=1)
-    return f"did you mean {close[0]}?" if close else f"profiles: {', '.join(paths) or 'none'}"
+    if close:
+        return msg("did you mean {names}?", names=close[0])
+    return msg("profiles: {names}", names=", ".join(paths) or "-")
 
 
 def _inherit(child: Profile, parent: Profile) -> Profile:
@@ -217,9 +230,11 @@ def read_profile(path: Path) -> Profile:
         with open_given(path) as file:
             data = file.read(MAX_PROFILE_BYTES + 1)
     except OSError as error:
-        raise InvalidInputError(f"{path}: {error.strerror}") from error
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
     if len(data) > MAX_PROFILE_BYTES:
-        raise InvalidInputError(f"{path}: larger than {MAX_PROFILE_BYTES // 1024} KiB")
+        raise InvalidInputError(
+            msg("{path}: larger than {max_profile_bytes} KiB", path=path, max_profile_bytes=MAX_PROFILE_BYTES // 1024)
+        )
     return parse_profile(data, str(path))
 
 
@@ -237,14 +252,16 @@ class _FieldError(Exception):
         line = line_of(text, self.path) if text is not None and self.path else None
         place = f"{where}: line {line}" if line else where
         field = f"field {_field_words(self.path)}: " if self.path else ""
-        return InvalidInputError(f"{place}: {field}{self.message}", hint=self.hint)
+        return InvalidInputError(
+            msg("{place}: {field}{reason}", place=place, field=field, reason=self.message), hint=self.hint
+        )
 
 
 def parse_profile(data: bytes, where: str) -> Profile:
     """A profile from the bytes of its file; ``where`` is named in errors."""
     deep = next((n for n, line in enumerate(data.split(b"\n"), 1) if line.count(b".") > MAX_LINE_DOTS), None)
     if deep is not None:
-        raise InvalidInputError(f"{where}: line {deep}: nested too deeply")
+        raise InvalidInputError(msg("{where}: line {deep}: nested too deeply", where=where, deep=deep))
     try:
         text = data.decode("utf-8")
         document = tomllib.loads(text)
@@ -252,18 +269,30 @@ def parse_profile(data: bytes, where: str) -> Profile:
         _check(profile, is_whole=not profile.inherits)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidInputError(f"{where}: line {line}: not UTF-8 at byte {error.start}") from error
+        raise InvalidInputError(
+            msg("{where}: line {line}: not UTF-8 at byte {start}", where=where, line=line, start=error.start)
+        ) from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidInputError(
-            f"{where}: {_with_line(str(error), data)}", hint="the file is not valid TOML"
+            msg("{where}: {with_line}", where=where, with_line=_with_line(str(error), data)),
+            hint="the file is not valid TOML",
         ) from error
     except _FieldError as error:
         raise error.located(where, text) from error
     except RecursionError as error:
-        raise InvalidInputError(f"{where}: line {_deepest_line(data)}: nested too deeply") from error
+        raise InvalidInputError(
+            msg("{where}: line {deepest_line}: nested too deeply", where=where, deepest_line=_deepest_line(data))
+        ) from error
     except ValueError as error:
         # A number of thousands of digits: tomllib lets int() speak.
-        raise InvalidInputError(f"{where}: line {_line_of_digits(data)}: {error}") from error
+        raise InvalidInputError(
+            msg(
+                "{where}: line {line_of_digits}: {error}",
+                where=where,
+                line_of_digits=_line_of_digits(data),
+                error=error,
+            )
+        ) from error
     return profile
 
 
@@ -524,7 +553,10 @@ def parameter_values(profile: Profile, settings: Mapping[str, str]) -> Values:
     for name in settings:
         if name not in profile.parameters:
             known = ", ".join(f"{key}=" for key in sorted(profile.parameters)) or "it has none"
-            raise UsageError(f"profile {profile.name} has no parameter {name!r}", hint=f"parameters: {known}")
+            raise UsageError(
+                msg("profile {name} has no parameter {name_2!r}", name=profile.name, name_2=name),
+                hint=msg("parameters: {known}", known=known),
+            )
     if "links" in settings and not settings["links"].replace(",", "").strip():
         raise UsageError("--set links: no link is named", hint="name links with --set links=LINK,…, or leave it out")
     return {
@@ -541,9 +573,16 @@ def _checked(parameter: Parameter, value: Value, where: str) -> Value:
     if parameter.type == "names":
         return _names(value, where)
     if not isinstance(value, str):
-        raise UsageError(f"{where}: {value!r} is not a word")
+        raise UsageError(msg("{where}: {value!r} is not a word", where=where, value=value))
     if parameter.choices and value not in parameter.choices:
-        raise UsageError(f"{where}: {value[:80]!r} is not one of {', '.join(parameter.choices)}")
+        raise UsageError(
+            msg(
+                "{where}: {value!r} is not one of {choices}",
+                where=where,
+                value=value[:80],
+                choices=", ".join(parameter.choices),
+            )
+        )
     return value
 
 
@@ -551,18 +590,20 @@ def _names(value: Value, where: str) -> tuple[str, ...]:
     if isinstance(value, str):
         value = tuple(value.split(","))
     if not isinstance(value, tuple):
-        raise UsageError(f"{where}: {value!r} is not a list of names")
+        raise UsageError(msg("{where}: {value!r} is not a list of names", where=where, value=value))
     return tuple(name.strip() for name in value if name.strip())
 
 
 def _integer(parameter: Parameter, value: object, where: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,40}", str(value).strip()):
-        raise UsageError(f"{where}: {str(value)[:40]!r} is not a whole number")
+        raise UsageError(msg("{where}: {value!r} is not a whole number", where=where, value=str(value)[:40]))
     number = int(str(value))
     low, high = parameter.minimum, parameter.maximum
     if (low is not None and number < low) or (high is not None and number > high):
         allowed = f"{'' if low is None else low}..{'' if high is None else high}"
-        raise UsageError(f"{where}: {number} is outside the allowed range {allowed}")
+        raise UsageError(
+            msg("{where}: {number} is outside the allowed range {allowed}", where=where, number=number, allowed=allowed)
+        )
     return number
 
 
@@ -576,4 +617,6 @@ def lint_profile(path: Path) -> Profile:
 
 def _check_file_name(profile: Profile, name: str, path: Path) -> None:
     if profile.name != name:
-        raise InvalidInputError(f"{path}: name is {profile.name!r}, the file name says {name!r}")
+        raise InvalidInputError(
+            msg("{path}: name is {name!r}, the file name says {name_2!r}", path=path, name=profile.name, name_2=name)
+        )

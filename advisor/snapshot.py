@@ -24,6 +24,7 @@ from advisor.host.commands import DEADLINE_SECONDS
 from advisor.host.ethtool import Answer
 from advisor.host.files import IS_DIRECTORY, UNRECORDED
 from advisor.host.given import open_given
+from advisor.i18n import msg
 from advisor.redaction import without_secrets
 
 if TYPE_CHECKING:
@@ -251,9 +252,11 @@ def open_snapshot(path: Path) -> Host:
         with open_given(path) as file:
             return _opened(file, str(path))
     except FileNotFoundError as error:
-        raise InvalidInputError(f"{path}: no such file", hint="advisor snapshot -o FILE makes one") from error
+        raise InvalidInputError(
+            msg("{path}: no such file", path=path), hint="advisor snapshot -o FILE makes one"
+        ) from error
     except OSError as error:
-        raise InvalidInputError(f"{path}: {error.strerror or error}") from error
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
 
 
 def open_archive(data: bytes, where: str) -> Host:
@@ -267,13 +270,13 @@ def _opened(file: IO[bytes], where: str) -> Host:
             measured = tarball.Measured(stream, file, MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES)
             return _open(_members(tarball.Reader(measured), where), where)
     except RecursionError as error:
-        raise InvalidInputError(f"{where}: nested too deeply") from error
+        raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
     except OSError as error:
-        raise InvalidInputError(f"{where}: {error.strerror or error}") from error
+        raise InvalidInputError(msg("{where}: {error}", where=where, error=error.strerror or error)) from error
     except (EOFError, ValueError) as error:
-        raise InvalidInputError(f"{where}: not a snapshot archive: {error}") from error
+        raise InvalidInputError(msg("{where}: not a snapshot archive: {error}", where=where, error=error)) from error
     except _damage() as error:
-        raise InvalidInputError(f"{where}: damaged archive: {error}") from error
+        raise InvalidInputError(msg("{where}: damaged archive: {error}", where=where, error=error)) from error
 
 
 def _damage() -> tuple[type[Exception], ...]:
@@ -321,18 +324,25 @@ def _decoded(data: bytes, where: str) -> Index:
         document = json.loads(data)
         schema = document.get("schema") if isinstance(document, dict) else None
         if schema != SCHEMA:
-            raise InvalidInputError(f"{where}: schema is {str(schema)[:80]!r}, this version reads {SCHEMA}")
+            raise InvalidInputError(
+                msg(
+                    "{where}: schema is {schema!r}, this version reads {schema_2}",
+                    where=where,
+                    schema=str(schema)[:80],
+                    schema_2=SCHEMA,
+                )
+            )
         index = msgspec.convert(document, Index)
     except (ValueError, msgspec.ValidationError) as error:
-        raise InvalidInputError(f"{where}: {error}") from error
+        raise InvalidInputError(msg("{where}: {error}", where=where, error=error)) from error
     except RecursionError as error:
-        raise InvalidInputError(f"{where}: nested too deeply") from error
+        raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
     for path in (*index.links, *index.directories, *index.unreadable):
         if path != "/" and not _is_path(path):
-            raise InvalidInputError(f"{where}: {path[:80]!r}: no path of a captured host")
+            raise InvalidInputError(msg("{where}: {path!r}: no path of a captured host", where=where, path=path[:80]))
     for path, target in index.links.items():
         if len(target) > MAX_NAME_BYTES:
-            raise InvalidInputError(f"{where}: {path!r}: its link is longer than any path")
+            raise InvalidInputError(msg("{where}: {path!r}: its link is longer than any path", where=where, path=path))
     return index
 
 
@@ -355,10 +365,12 @@ def _members(archive: tarball.Reader, where: str) -> _Members:
     total = 0
     for number, member in enumerate(archive):
         if number >= MAX_MEMBERS:
-            raise InvalidInputError(f"{where}: more than {MAX_MEMBERS} members")
+            raise InvalidInputError(
+                msg("{where}: more than {max_members} members", where=where, max_members=MAX_MEMBERS)
+            )
         path = _checked_name(member.name, where)
         if path in contents or path in links or (path in directories and member.kind != "directory"):
-            raise InvalidInputError(f"{where}: {member.name!r}: is there twice")
+            raise InvalidInputError(msg("{where}: {name!r}: is there twice", where=where, name=member.name))
         if member.kind == "directory":
             directories.add(path)
         elif member.kind == "link":
@@ -367,10 +379,14 @@ def _members(archive: tarball.Reader, where: str) -> _Members:
         elif member.kind == "file":
             total += member.size
             if member.size > MAX_MEMBER_BYTES or total > MAX_TOTAL_BYTES:
-                raise InvalidInputError(f"{where}: {member.name!r}: too large; a captured host is never so big")
+                raise InvalidInputError(
+                    msg("{where}: {name!r}: too large; a captured host is never so big", where=where, name=member.name)
+                )
             contents[path] = archive.content()
         else:
-            raise InvalidInputError(f"{where}: {member.name!r}: neither a file, a directory nor a symbolic link")
+            raise InvalidInputError(
+                msg("{where}: {name!r}: neither a file, a directory nor a symbolic link", where=where, name=member.name)
+            )
     _check_parents(contents, links, directories, where)
     return contents, links, directories
 
@@ -382,7 +398,9 @@ def _check_parents(contents: Mapping[str, bytes], links: Mapping[str, str], dire
         parent = path.rpartition("/")[0]
         while parent not in checked:
             if parent in contents or parent in links:
-                raise InvalidInputError(f"{where}: {path[1:]!r}: lies below what is no directory")
+                raise InvalidInputError(
+                    msg("{where}: {path!r}: lies below what is no directory", where=where, path=path[1:])
+                )
             checked.add(parent)
             parent = parent.rpartition("/")[0]
 
@@ -390,7 +408,7 @@ def _check_parents(contents: Mapping[str, bytes], links: Mapping[str, str], dire
 def _checked_name(name: str, where: str) -> str:
     path, fault = _path_of(name)
     if fault:
-        raise InvalidInputError(f"{where}: {name[:80]!r}: {fault}")
+        raise InvalidInputError(msg("{where}: {name!r}: {fault}", where=where, name=name[:80], fault=fault))
     return path
 
 
@@ -414,7 +432,9 @@ def _keep_link(path: str, target: str, where: str) -> bool:
     resolved; a capture that was moved climbs one step too far with them, which is no attack.
     """
     if len(target) > MAX_NAME_BYTES or "\0" in target:
-        raise InvalidInputError(f"{where}: {path[1:]!r}: its link is none that a file system can hold")
+        raise InvalidInputError(
+            msg("{where}: {path!r}: its link is none that a file system can hold", where=where, path=path[1:])
+        )
     if "/sys/devices/" in f"/{path}" and not target.startswith("/"):
         return True
     if "/proc/" in path and (target.startswith("/") or ":[" in target):
@@ -425,7 +445,14 @@ def _keep_link(path: str, target: str, where: str) -> bool:
         if depth < 0:
             break
     if target.startswith("/") or depth < 0:
-        raise InvalidInputError(f"{where}: {path[1:]!r}: its link leads out of the archive to {target!r}")
+        raise InvalidInputError(
+            msg(
+                "{where}: {path!r}: its link leads out of the archive to {target!r}",
+                where=where,
+                path=path[1:],
+                target=target,
+            )
+        )
     return True
 
 
@@ -443,5 +470,7 @@ def _bare_tree(contents: dict[str, bytes], links: dict[str, str], directories: s
         directories = {name.removeprefix(top) or "/" for name in directories}
         tops = _tops(contents, links, directories)
     if not tops & {"proc", "sys"}:
-        raise InvalidInputError(f"{where}: holds neither {INDEX} nor a /proc or /sys tree")
+        raise InvalidInputError(
+            msg("{where}: holds neither {index} nor a /proc or /sys tree", where=where, index=INDEX)
+        )
     return Host(MemoryFiles(contents, links, frozenset(directories)), NoCommands(), is_root=True)

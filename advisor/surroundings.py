@@ -11,6 +11,7 @@ import msgspec
 
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadFile, observe
+from advisor.i18n import N_, msg
 from advisor.planning.records import Bystander, Plan
 from advisor.script import commands_by_hand, hand_command
 
@@ -105,15 +106,19 @@ def _restore_reset(host: Host, one: Bystander, after: str | None, standing: str 
         return None
     if isinstance(live, Missing):
         # A queue goes with the channels, which speak for themselves.
-        gone = Outcome(one.tunable, "failed", f"cannot be read: {live.why}", by_hand)
+        gone = Outcome(one.tunable, "failed", msg("cannot be read: {why}", why=live.why), by_hand)
         return None if isinstance(one.probe, ReadFile) else gone
     if after and standing != after and live == standing:
-        return Outcome(one.tunable, "kept", f"somebody else set it to {_short(live)}", by_hand)
+        return Outcome(one.tunable, "kept", msg("somebody else set it to {short}", short=_short(live)), by_hand)
     if not one.undo:
-        return Outcome(one.tunable, "failed", f"was {_short(one.before)}, which no command can set; is {_short(live)}")
+        return Outcome(
+            one.tunable,
+            "failed",
+            msg("was {short}, which no command can set; is {short_2}", short=_short(one.before), short_2=_short(live)),
+        )
     outcome = _undone(host, one, live)
     if outcome.state == "restored" and observe(host, one.probe) != one.before:
-        return Outcome(one.tunable, "failed", "put back, but reads otherwise", by_hand)
+        return Outcome(one.tunable, "failed", N_("put back, but reads otherwise"), by_hand)
     return outcome
 
 
@@ -123,7 +128,11 @@ def _undone(host: Host, one: Bystander, live: str) -> Outcome:
             host.do(step)
     except CommandError as error:
         return Outcome(one.tunable, "failed", error.message, commands_by_hand(host, one.undo))
-    return Outcome(one.tunable, "restored", f"moved along to {_short(live)}, {_short(one.before)} again")
+    return Outcome(
+        one.tunable,
+        "restored",
+        msg("moved along to {short}, {short_2} again", short=_short(live), short_2=_short(one.before)),
+    )
 
 
 def _short(text: str) -> str:

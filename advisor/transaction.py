@@ -22,6 +22,7 @@ from advisor.coupled import Coupled, settle_changes
 from advisor.errors import AdvisorError, CommandError, NotRestoredError, RefusedError, RestoredError
 from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
 from advisor.host.located import located
+from advisor.i18n import N_, msg
 from advisor.journal import (
     BY_SCRIPT,
     Applied,
@@ -145,7 +146,7 @@ def _begin(host: Host, plan: Plan, store: Store, step_seconds: float | None) -> 
             try:
                 watchdog.start(persists=plan.persists, state="pending", step_seconds=step_seconds)
             except BaseException as error:
-                _note(journal, Undoing(time.time(), "the watchdog could not be started"))
+                _note(journal, Undoing(time.time(), N_("the watchdog could not be started")))
                 _note(journal, Undone(time.time(), ()))
                 watchdog.close()
                 release(journal.directory)
@@ -163,23 +164,28 @@ def confirm(host: Host, record: Record, store: Store, *, same_session: bool = Fa
     """
     if record.state != "awaiting-confirmation":
         said = record.why_undone or record.state
-        raise RefusedError(f"transaction {record.id} does not wait for confirmation: {said}", hint="advisor status")
+        raise RefusedError(
+            msg("transaction {id} does not wait for confirmation: {said}", id=record.id, said=said),
+            hint="advisor status",
+        )
     if not same_session and record.session is not None and record.session == session():
         raise RefusedError(
             "this is the ssh connection that the change was made over; that it lives on proves nothing about new ones",
-            hint=f"log in anew and run: advisor confirm {record.id} (or add --same-session)",
+            hint=msg("log in anew and run: advisor confirm {id} (or add --same-session)", id=record.id),
         )
     watchdog = store.watchdog(record.id)
     if record.seconds_left == 0 and watchdog.place is None:
         # Its watchdog has restored the values and could not record it.
         raise RefusedError(
-            f"too late: the time to confirm transaction {record.id} is over", hint=f"advisor rollback {record.id}"
+            msg("too late: the time to confirm transaction {id} is over", id=record.id),
+            hint=msg("advisor rollback {id}", id=record.id),
         )
     with store.reopen(record.id) as journal:
         journal.write(Confirmed(time.time()))
         if not watchdog.keep():
             raise RefusedError(
-                f"too late: transaction {record.id} is being put back", hint="advisor status shows what came of it"
+                msg("too late: transaction {id} is being put back", id=record.id),
+                hint="advisor status shows what came of it",
             )
     record = _settled(store, store.record(record.id))
     _write_scripts(store, record)
@@ -220,15 +226,15 @@ def _taken_over(host: Host, plan: Plan, watchdog: Watchdog, at: str | None = Non
     late += [_restore_file(host, one, force=False) for one in plan.files if is_late and one.path == at]
     lost = tuple(one for one in (*watched_outcomes(plan, outcome), *late) if not one.is_back)
     if lost:
-        return _not_restored(f"the watchdog took over ({outcome.why})", lost)
-    return RestoredError(f"the watchdog took over ({outcome.why}); everything has been put back")
+        return _not_restored(msg("the watchdog took over ({why})", why=outcome.why), lost)
+    return RestoredError(msg("the watchdog took over ({why}); everything has been put back", why=outcome.why))
 
 
 def watched_outcomes(plan: Plan, outcome: Watched) -> tuple[Outcome, ...]:
     """What the watchdog did, item by item."""
     lost = dict(kept_items(plan, outcome))
     names = [file.path for file in reversed(plan.files)] + [change.tunable for change in reversed(plan.changes)]
-    back = [Outcome(name, "restored", "by the watchdog") for name in names if name not in lost]
+    back = [Outcome(name, "restored", N_("by the watchdog")) for name in names if name not in lost]
     return (*back, *(Outcome(name, "kept" if why.startswith("kept") else "failed", why) for name, why in lost.items()))
 
 
@@ -332,7 +338,9 @@ class Trial:
             with self._pace.step():
                 outcome = _restore_change(self._host, self._plan, change, force=change.tunable == self.pending)
             if not outcome.is_back:
-                raise CommandError(f"{outcome.what}: {outcome.detail}", hint=outcome.by_hand)
+                raise CommandError(
+                    msg("{what}: {detail}", what=outcome.what, detail=outcome.detail), hint=outcome.by_hand
+                )
 
 
 @contextlib.contextmanager
@@ -363,12 +371,12 @@ def trial(host: Host, plan: Plan, store: Store, *, hung_after: float = _TRIAL_SE
             _close(journal, watchdog, outcomes)
     lost = tuple(one for one in outcomes if not one.is_back)
     if lost:
-        raise _not_restored("the trial is over", lost)
+        raise _not_restored(N_("the trial is over"), lost)
 
 
 def _not_restored(reason: str, lost: tuple[Outcome, ...]) -> NotRestoredError:
     return NotRestoredError(
-        f"{reason}; {len(lost)} item(s) could not be put back",
+        msg("{reason}; {count} item(s) could not be put back", reason=reason, count=len(lost)),
         items=tuple((one.what, one.by_hand or one.detail) for one in lost),
     )
 
@@ -378,36 +386,49 @@ def _boot_id(host: Host) -> str | None:
     return None if isinstance(boot_id, Missing) else boot_id
 
 
-_READ_AGAIN = "nothing was changed; plan again once it can be read"
+_READ_AGAIN = N_("nothing was changed; plan again once it can be read")
 
 
 def _preflight(host: Host, plan: Plan) -> None:
     """What must hold before the journal is opened. Raises RefusedError."""
     if plan.blocking:
         first = plan.blocking[0]
-        raise RefusedError(f"{first.tunable}: {first.reason}", hint="advisor plan shows all that stands in the way")
+        raise RefusedError(
+            msg("{tunable}: {reason}", tunable=first.tunable, reason=first.reason),
+            hint="advisor plan shows all that stands in the way",
+        )
     if plan.is_empty:
-        reason = plan.skipped[0].reason if plan.skipped else "it sets nothing"
-        raise RefusedError(f"nothing of this profile applies here: {reason}", hint="advisor plan lists every item")
+        reason = plan.skipped[0].reason if plan.skipped else N_("it sets nothing")
+        raise RefusedError(
+            msg("nothing of this profile applies here: {reason}", reason=reason), hint="advisor plan lists every item"
+        )
     machine = host.read("/etc/machine-id")
     if plan.machine_id is not None and machine != plan.machine_id:
         raise RefusedError("the plan was made for another host (its machine-id differs)")
     for why in foreign_links(host, plan.links).values():
-        raise RefusedError(f"changed since the plan was made: {why}", hint="make the plan again")
+        raise RefusedError(msg("changed since the plan was made: {why}", why=why), hint="make the plan again")
     for change in (*plan.changes, *plan.claims):
         live = observe(host, change.probe)
         if isinstance(live, Missing):
-            raise RefusedError(f"{change.tunable}: cannot be read: {live.why}", hint=_READ_AGAIN)
+            raise RefusedError(
+                msg("{tunable}: cannot be read: {why}", tunable=change.tunable, why=live.why), hint=_READ_AGAIN
+            )
         if live != change.before:
-            raise RefusedError(f"{change.tunable}: changed since the plan was made", hint="make the plan again")
+            raise RefusedError(
+                msg("{tunable}: changed since the plan was made", tunable=change.tunable), hint="make the plan again"
+            )
     for file in plan.files:
         content = _content(host, file.path)
         if isinstance(content, Missing):
-            raise RefusedError(f"{file.path}: cannot be read: {content.why}", hint=_READ_AGAIN)
+            raise RefusedError(msg("{path}: cannot be read: {why}", path=file.path, why=content.why), hint=_READ_AGAIN)
         if content != file.before:
-            raise RefusedError(f"{file.path}: changed since the plan was made", hint="make the plan again")
+            raise RefusedError(
+                msg("{path}: changed since the plan was made", path=file.path), hint="make the plan again"
+            )
         if not _is_writable(host, file):
-            raise RefusedError(f"{file.path}: its directory cannot be written to", hint="or use --runtime-only")
+            raise RefusedError(
+                msg("{path}: its directory cannot be written to", path=file.path), hint="or use --runtime-only"
+            )
 
 
 def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
@@ -420,8 +441,12 @@ def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
         for name, change in values_of(record).items() if record.is_in_force else ():
             if places.get(name) and places[name] != (_place(host, change.probe) or places[name]):
                 raise RefusedError(
-                    f"{name}: transaction {record.id} holds it on another device, which had this name then",
-                    hint=f"roll it back first: advisor rollback {record.id}",
+                    msg(
+                        "{name}: transaction {id} holds it on another device, which had this name then",
+                        name=name,
+                        id=record.id,
+                    ),
+                    hint=msg("roll it back first: advisor rollback {id}", id=record.id),
                 )
 
 
@@ -468,7 +493,7 @@ def _carry_out(
         if why is not None:
             left.add(change.tunable)
             journal.write(Left(change.tunable, why))
-            progress(f"{change.tunable}: left, the kernel manages it ({why})")
+            progress(msg("{tunable}: left, the kernel manages it ({why})", tunable=change.tunable, why=why))
         elif change.steps:
             journal.write(Done(change.tunable, _read_back(host, change)))
         expected.note(change)
@@ -481,7 +506,7 @@ def _carry_out(
     for file in plan.files:
         watchdog.check()
         if _content(host, file.path) != file.before:
-            raise CommandError(f"{file.path}: changed since the plan was made")
+            raise CommandError(msg("{path}: changed since the plan was made", path=file.path))
         at.announce(file.path)
         journal.write(Doing(file.path))
         progress(f"{file.path}: {'written' if file.before is None else 'changed'}")
@@ -510,7 +535,7 @@ def _check_link(host: Host, plan: Plan, change: Change) -> None:
     """The link is the one that the plan was made for. Raises CommandError."""
     own = [mark for mark in plan.links if mark.name == link_of(change.tunable)]
     for why in foreign_links(host, own).values():
-        raise CommandError(f"{change.tunable}: {why}", hint="make the plan again")
+        raise CommandError(msg("{tunable}: {why}", tunable=change.tunable, why=why), hint="make the plan again")
 
 
 _MOVING: Final = ("link:", "irq:")
@@ -533,9 +558,14 @@ class _Expected:
         if live == change.before or is_own or (self._moved and live == self._moved.get(change.tunable)):
             return
         found = (
-            f"cannot be read: {live.why}" if isinstance(live, Missing) else f"expected {change.before}, found {live}"
+            msg("cannot be read: {why}", why=live.why)
+            if isinstance(live, Missing)
+            else msg("expected {before}, found {live}", before=change.before, live=live)
         )
-        raise CommandError(f"{change.tunable}: changed since the plan was made: {found}", hint="make the plan again")
+        raise CommandError(
+            msg("{tunable}: changed since the plan was made: {found}", tunable=change.tunable, found=found),
+            hint="make the plan again",
+        )
 
     def note(self, change: Change) -> None:
         """After a step: what it may have moved is looked at."""
@@ -579,8 +609,12 @@ def _set(host: Host, change: Change) -> str | None:
 def _read_back(host: Host, change: Change) -> str:
     live = observe(host, change.probe)
     if live != change.after:
-        found = f"cannot be read: {live.why}" if isinstance(live, Missing) else f"reads {live}"
-        raise CommandError(f"{change.tunable}: set to {change.after}, but {found}")
+        found = (
+            msg("cannot be read: {why}", why=live.why) if isinstance(live, Missing) else msg("reads {live}", live=live)
+        )
+        raise CommandError(
+            msg("{tunable}: set to {after}, but {found}", tunable=change.tunable, after=change.after, found=found)
+        )
     return change.after
 
 
@@ -609,7 +643,7 @@ def _put_back_after(
         raise _not_restored(reason, lost) from error
     if isinstance(error, AdvisorError | OSError):
         hint = error.hint if isinstance(error, AdvisorError) else None
-        raise RestoredError(f"{reason}; everything has been put back", hint=hint) from error
+        raise RestoredError(msg("{reason}; everything has been put back", reason=reason), hint=hint) from error
 
 
 def _close(journal: Journal, watchdog: Watchdog, outcomes: Iterable[Outcome]) -> None:
@@ -646,7 +680,7 @@ def roll_back(
     _refuse_under_damaged(record, damaged)
     taken = take_out(host, record, records, force=force)
     own = msgspec.structs.replace(record, plan=taken.remaining, bystanders_after=taken.beside.after)
-    why = "interrupted" if record.is_unfinished else "asked for"
+    why = N_("interrupted") if record.is_unfinished else N_("asked for")
     watchdog = store.watchdog(record.id)
     with store.reopen(record.id, may_fail=True) as journal:
         is_open = watchdog.standing().open is not None
@@ -681,8 +715,12 @@ def roll_back(
             raise _taken_over_while_undoing(host, own, journal, watchdog, taken) from error
         if not journal.is_ended:
             warn(
-                f"{journal.directory}: cannot be written: it is not recorded that {record.id} is rolled back; once it"
-                f" can be written, run: advisor rollback {record.id}"
+                msg(
+                    "{directory}: cannot be written: it is not recorded that {id} is rolled back; once it can be"
+                    " written, run: advisor rollback {id}",
+                    directory=journal.directory,
+                    id=record.id,
+                )
             )
         _close(journal, watchdog, outcomes)
     _write_scripts(store, record)
@@ -710,7 +748,13 @@ def _claimed(watchdog: Watchdog, warn: Progress) -> Watched | None:
         watchdog.open("taken")
     except OSError as error:
         watchdog.stand_down()
-        warn(f"{watchdog.directory}: {error.strerror}: it is rolled back without a watchdog")
+        warn(
+            msg(
+                "{directory}: {error}: it is rolled back without a watchdog",
+                directory=watchdog.directory,
+                error=error.strerror,
+            )
+        )
     return None
 
 
@@ -721,7 +765,11 @@ def _start_again(plan: Plan, watchdog: Watchdog, warn: Progress) -> None:
         watchdog.start(persists=plan.persists, state="taken", step_seconds=seconds)
     except OSError as error:
         watchdog.stand_down()
-        warn(f"the watchdog cannot be started ({error.strerror or error}): it is rolled back without one")
+        warn(
+            msg(
+                "the watchdog cannot be started ({error}): it is rolled back without one", error=error.strerror or error
+            )
+        )
 
 
 def _record_outcome(journal: Journal, watchdog: Watchdog, own: Record, taken: TakenOut, outcome: Watched) -> None:
@@ -751,7 +799,11 @@ def _refuse_under_damaged(record: Record, damaged: Iterable[Damaged]) -> None:
     above = damaged_above(record, damaged)
     if above:
         raise RefusedError(
-            f"transaction {above[0].id} came later, and what it holds is unknown: {above[0].message}",
+            msg(
+                "transaction {id} came later, and what it holds is unknown: {reason}",
+                id=above[0].id,
+                reason=above[0].message,
+            ),
             hint=above[0].error.hint,
         )
 
@@ -775,8 +827,10 @@ def _hand_over(store: Store, own: Record, journal: Journal, taken: TakenOut, why
         store.write_script(own.id, _encoded(own_anew))
     except OSError as error:
         raise RefusedError(
-            f"{store.directory}: the journal cannot be written: {error.strerror}",
-            hint=f"once it can be written: advisor rollback {own.id}; advisor rollback --all needs no journal",
+            msg("{directory}: the journal cannot be written: {error}", directory=store.directory, error=error.strerror),
+            hint=msg(
+                "once it can be written: advisor rollback {id}; advisor rollback --all needs no journal", id=own.id
+            ),
         ) from error
 
 
@@ -954,19 +1008,19 @@ def _restore_file(host: Host, file: FileChange, *, force: bool, is_begun: bool =
     live = _content(host, file.path)
     host.remove_leftovers(file.undo, prune=is_begun and live is None and file.before is None)
     if live == file.before:
-        return Outcome(file.path, "already", "as before")
+        return Outcome(file.path, "already", N_("as before"))
     by_hand = hand_command(file.undo)
     if not is_begun:
         return Outcome(file.path, "already", _NOT_BEGUN)
     if live != file.after and not force:
-        return Outcome(file.path, "kept", "somebody else changed it since", by_hand)
+        return Outcome(file.path, "kept", N_("somebody else changed it since"), by_hand)
     try:
         host.do(file.undo)
     except CommandError as error:
         return Outcome(file.path, "failed", error.message, by_hand)
     if _content(host, file.path) != file.before:
-        return Outcome(file.path, "failed", "written, but reads otherwise", by_hand)
-    return Outcome(file.path, "restored", "removed" if file.before is None else "earlier content")
+        return Outcome(file.path, "failed", N_("written, but reads otherwise"), by_hand)
+    return Outcome(file.path, "restored", N_("removed") if file.before is None else N_("earlier content"))
 
 
 def _reload_again(host: Host, files: Iterable[FileChange]) -> list[Outcome]:
@@ -979,7 +1033,7 @@ def _reload_again(host: Host, files: Iterable[FileChange]) -> list[Outcome]:
     return failed
 
 
-_NOT_BEGUN: Final = "was not changed by this transaction"
+_NOT_BEGUN: Final = N_("was not changed by this transaction")
 
 
 def _restore_change(host: Host, plan: Plan, change: Change, *, force: bool, is_begun: bool = True) -> Outcome:
@@ -993,18 +1047,18 @@ def _restore_change(host: Host, plan: Plan, change: Change, *, force: bool, is_b
 def _restore_value(host: Host, change: Change, *, force: bool, is_begun: bool = True) -> Outcome:
     live = observe(host, change.probe)
     if live == change.before:
-        return Outcome(change.tunable, "already", f"is {change.before}")
+        return Outcome(change.tunable, "already", msg("is {before}", before=change.before))
     if isinstance(live, Missing) and live.is_absent and queue_file(change.probe) is not None:
-        return Outcome(change.tunable, "already", "is gone with its queue")
+        return Outcome(change.tunable, "already", N_("is gone with its queue"))
     by_hand = commands_by_hand(host, change.undo)
     if by_hand == "":
-        by_hand = f"set it to {change.before}"
+        by_hand = msg("set it to {before}", before=change.before)
     if isinstance(live, Missing):
-        return Outcome(change.tunable, "failed", f"cannot be read: {live.why}", by_hand)
+        return Outcome(change.tunable, "failed", msg("cannot be read: {why}", why=live.why), by_hand)
     if not is_begun:
         return Outcome(change.tunable, "already", _NOT_BEGUN)
     if live != change.after and not force:
-        return Outcome(change.tunable, "kept", f"somebody else set it to {live}", by_hand)
+        return Outcome(change.tunable, "kept", msg("somebody else set it to {live}", live=live), by_hand)
     try:
         for step in change.undo:
             host.do(step)
@@ -1013,7 +1067,7 @@ def _restore_value(host: Host, change: Change, *, force: bool, is_begun: bool = 
     now = observe(host, change.probe)
     if now != change.before:
         shown = now.why if isinstance(now, Missing) else now
-        return Outcome(change.tunable, "failed", f"put back, but reads {shown}", by_hand)
+        return Outcome(change.tunable, "failed", msg("put back, but reads {shown}", shown=shown), by_hand)
     return Outcome(change.tunable, "restored", f"{live} → {change.before}")
 
 
@@ -1051,23 +1105,24 @@ def _value_drift(host: Host, record: Record, change: Change, found: Change, in_f
         return None
     named = "" if found is change else now_named(host, record.plan.links, change.tunable)
     if isinstance(live, Missing):
-        return Drift(record.id, change.tunable, change.after, None, f"cannot be read: {live.why}{named}")
-    reason = "is as before the transaction" if live == change.before else "was changed since"
+        why = msg("cannot be read: {why}", why=live.why)
+        return Drift(record.id, change.tunable, change.after, None, f"{why}{named}")
+    reason = N_("is as before the transaction") if live == change.before else N_("was changed since")
     if live == change.before and change.persist is None and change.persist_note:
-        reason = f"is as before the transaction; {change.persist_note}"
+        reason = msg("is as before the transaction; {note}", note=change.persist_note)
     later = (one for one in in_force if sequence(one.id) > sequence(record.id))
     moved = [one.id for one in later if one.bystanders_after.get(change.tunable) == live]
     if moved:
-        reason = f"moved along with what {moved[-1]} changed"
+        reason = msg("moved along with what {moved} changed", moved=moved[-1])
     return Drift(record.id, change.tunable, change.after, live, f"{reason}{named}")
 
 
 def _file_drift(host: Host, identity: str, file: FileChange, overlaid: frozenset[tuple[str, ...]]) -> Drift | None:
     content = _content(host, file.path)
     if isinstance(content, Missing):
-        return Drift(identity, file.path, "its content", None, f"cannot be read: {content.why}")
+        return Drift(identity, file.path, N_("its content"), None, msg("cannot be read: {why}", why=content.why))
     if content is None:
-        return Drift(identity, file.path, "its content", None, "was removed")
+        return Drift(identity, file.path, N_("its content"), None, N_("was removed"))
     if all(holds(content, edit) for edit in file.edits if not settings_of(edit) & overlaid):
         return None
-    return Drift(identity, file.path, "its content", None, "no longer holds what the transaction wrote")
+    return Drift(identity, file.path, N_("its content"), None, N_("no longer holds what the transaction wrote"))

@@ -17,6 +17,7 @@ import msgspec
 from advisor import __version__
 from advisor.errors import RefusedError
 from advisor.host import Host, Missing, Probe, ReadCommand, ReadEthtool, Run, SetEthtool, SetMtu, SetQdisc, Step
+from advisor.i18n import msg
 from advisor.journal import Begun, Doing, Done, encode_entry
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.reserve import needed_bytes
@@ -39,10 +40,15 @@ def transaction_script(plan: Plan, *, machine_id: str | None, hostname: str | No
     """
     if plan.blocking:
         first = plan.blocking[0]
-        raise RefusedError(f"{first.tunable}: {first.reason}", hint="advisor plan shows all that stands in the way")
+        raise RefusedError(
+            msg("{tunable}: {reason}", tunable=first.tunable, reason=first.reason),
+            hint="advisor plan shows all that stands in the way",
+        )
     if plan.is_empty:
         reason = plan.skipped[0].reason if plan.skipped else "it sets nothing"
-        raise RefusedError(f"nothing is to be changed: {reason}", hint="advisor plan lists every item")
+        raise RefusedError(
+            msg("nothing is to be changed: {reason}", reason=reason), hint="advisor plan lists every item"
+        )
     machine_id = machine_id or plan.machine_id
     if not machine_id and not hostname:
         raise RefusedError(

@@ -26,6 +26,7 @@ import msgspec
 
 from advisor.errors import CommandError, RefusedError
 from advisor.host.putfile import fixed_temporary, put_file, remove_temporary, sync_directory
+from advisor.i18n import msg
 from advisor.reserve import ignore_errors, is_full, is_read_only, with_reserve
 
 _UNIT_DIRECTORY: Final = "/etc/systemd/system"
@@ -65,8 +66,8 @@ class TakenOverError(CommandError):
 def not_started(watchdog: Watchdog, error: OSError) -> RefusedError:
     """The refusal of a change that no watchdog can guard."""
     return RefusedError(
-        f"the watchdog that would put everything back cannot be started: {error}",
-        hint=f"nothing was changed; see {watchdog.directory}",
+        msg("the watchdog that would put everything back cannot be started: {error}", error=error),
+        hint=msg("nothing was changed; see {directory}", directory=watchdog.directory),
     )
 
 

@@ -18,6 +18,7 @@ from advisor.facts.whole import Facts, scan
 from advisor.gate import gate_for
 from advisor.host import Host
 from advisor.host.numbers import is_count
+from advisor.i18n import N_, msg
 from advisor.journal import Record, Store, first_seen, sequence, waiting_of
 from advisor.layers import foreseen, held_by, replacement_notes, script_of
 from advisor.planning.compute import make_plan
@@ -49,7 +50,10 @@ def requests(names: Sequence[str], settings: Mapping[str, str]) -> tuple[Request
     for key in settings:
         if key not in known:
             listed = ", ".join(f"{one}=" for one in sorted(known)) or "none"
-            raise UsageError(f"--set {key}: no such parameter of {', '.join(names)}", hint=f"parameters: {listed}")
+            raise UsageError(
+                msg("--set {key}: no such parameter of {names}", key=key, names=", ".join(names)),
+                hint=msg("parameters: {listed}", listed=listed),
+            )
     return tuple(Request.of(profile, _own(profile, settings)) for profile in profiles)
 
 
@@ -229,7 +233,9 @@ def in_force_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
         meant = {one.id for one in in_force if name in one.plan.profiles or sequence(one.id) == (sequence(name) or -1)}
         if not meant:
-            raise UsageError(f"--instead-of {name}: no transaction in force is or holds that", hint="advisor status")
+            raise UsageError(
+                msg("--instead-of {name}: no transaction in force is or holds that", name=name), hint="advisor status"
+            )
         found |= meant
     return tuple(record.id for record in in_force if record.id in found)
 
@@ -246,8 +252,12 @@ def refuse_while_one_waits(store: Store) -> None:
     waiting = waiting_of(records)
     if waiting is not None:
         raise RefusedError(
-            f"transaction {waiting.id} waits for confirmation, {waiting.seconds_left or 0:.0f} s left",
-            hint=f"advisor confirm {waiting.id}, or advisor rollback {waiting.id}",
+            msg(
+                "transaction {id} waits for confirmation, {seconds_left:.0f} s left",
+                id=waiting.id,
+                seconds_left=waiting.seconds_left or 0,
+            ),
+            hint=msg("advisor confirm {id}, or advisor rollback {id}", id=waiting.id),
         )
 
 
@@ -255,14 +265,14 @@ def _recovered(record: Record, outcomes: Iterable[Outcome]) -> str:
     """What became of a transaction that was not at its end; its watchdog may have seen to that long ago."""
     why, result = record.why_undone or "interrupted", _summary(outcomes)
     if record.by_watchdog:
-        return f"{record.id} had been taken back by its watchdog ({why}): {result}"
-    return f"{record.id} was not finished ({why}): {result}"
+        return msg("{id} had been taken back by its watchdog ({why}): {result}", id=record.id, why=why, result=result)
+    return msg("{id} was not finished ({why}): {result}", id=record.id, why=why, result=result)
 
 
 def _summary(outcomes: Iterable[Outcome]) -> str:
     listed = tuple(outcomes)
     lost = [one for one in listed if not one.is_back]
-    return f"{len(lost)} item(s) could not be put back" if lost else "put back"
+    return msg("{count} item(s) could not be put back", count=len(lost)) if lost else N_("put back")
 
 
 def script_for(host: Host, name: str | None, settings: Mapping[str, str], store: Store | None = None) -> str:
@@ -272,7 +282,7 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
         assert name is not None
         made = plan_profiles(host, (name,), settings, store=kept)
         if made.is_empty:
-            raise RefusedError(f"{name} would change nothing here, so there is nothing to put back")
+            raise RefusedError(msg("{name} would change nothing here, so there is nothing to put back", name=name))
         return rollback_script(made)
     if name is None:
         in_force = [record for record in kept.records() if record.is_in_force]

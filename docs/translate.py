@@ -3,9 +3,10 @@
 python docs/translate.py            writes what has changed
 python docs/translate.py --check    writes nothing; exit code 1 if something is stale, untranslated or does not fit
 
-A text is what stands in ``_("…")`` or ``N_("…")``, both forms of ``ngettext("…", "…", n)``, and the noun in
-``noun("…")``; in a module that imports ``_``, also the noun of ``counted(n, "…")`` and ``times(n, "…")``. The file
-formats are those of GNU gettext (its manual, "PO Files" and "MO Files").
+A text is what stands in ``_("…")``, ``N_("…")`` or ``msg("…")``, both forms of ``ngettext("…", "…", n)``, and the noun
+in ``noun("…")``; in a module that imports ``_``, also the noun of ``counted(n, "…")`` and ``times(n, "…")``. So are the
+plain texts of an error, ``SomeError("…", hint="…")``, where its class is of the tree of `advisor.errors`, and the
+reason in ``Missing(kind, "…")``. The file formats are those of GNU gettext (its manual, "PO Files" and "MO Files").
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from string import Formatter
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,8 +25,7 @@ LOCALES = ROOT / "advisor" / "locale"
 DOMAIN = "advisor"
 MAGIC = 0x950412DE
 PLURALS = {"de": "nplurals=2; plural=(n != 1);", "ja": "nplurals=1; plural=0;"}
-MARKS = re.compile(r"^from advisor(\.words import| import .*\bwords\b)", re.MULTILINE)
-_FIELD = re.compile(r"\{(\w*)\}")
+_FIELD = re.compile(r"\{(\w*)(?:![rsa])?(?::[^{}]*)?\}")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
@@ -42,10 +43,10 @@ Catalogue = dict[Text, tuple[str, ...]]
 def extracted(root: Path = ROOT) -> dict[Text, list[str]]:
     """Every text of the package, with the modules that it stands in; in their order, which is that of the catalogue."""
     found: dict[Text, list[str]] = {}
-    for path in sorted((root / "advisor").rglob("*.py")):
-        code = path.read_text(encoding="utf-8")
-        # A module that imports none of the marks has no text.
-        for text in _texts(ast.parse(code)) if MARKS.search(code) else ():
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((root / "advisor").rglob("*.py"))}
+    errors = error_classes(trees.values())
+    for path, tree in trees.items():
+        for text in _texts(tree, errors):
             places = found.setdefault(text, [])
             name = str(path.relative_to(root))
             if name not in places:
@@ -55,11 +56,25 @@ def extracted(root: Path = ROOT) -> dict[Text, list[str]]:
     return {text: places for text, places in found.items() if text.plural or text.singular not in plural}
 
 
-def _texts(tree: ast.Module) -> Iterator[Text]:
+def error_classes(trees: Iterable[ast.Module]) -> frozenset[str]:
+    """The names of AdvisorError and of every class below it."""
+    bases = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {"AdvisorError"}
+    while more := {name for name, above in bases.items() if above & found} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _texts(tree: ast.Module, errors: frozenset[str]) -> Iterator[Text]:
     imported = {
         alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "advisor.words"
+        if isinstance(node, ast.ImportFrom) and node.module == "advisor.i18n"
         for alias in node.names
     }
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -67,12 +82,32 @@ def _texts(tree: ast.Module) -> Iterator[Text]:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         words = [arg.value if isinstance(arg, ast.Constant) else None for arg in call.args]
         texts = [word for word in words if isinstance(word, str) and word]
-        if name in ("_", "N_") and texts:
+        if (name in ("_", "N_") and texts) or (name == "msg" and texts and has_words(texts[0])):
             yield Text(texts[0])
+        elif name in errors:
+            hints = [keyword.value for keyword in call.keywords if keyword.arg == "hint"]
+            yield from (Text(text) for part in (*call.args[:1], *hints) for text in literals(part) if has_words(text))
+        elif name == "Missing":
+            yield from (Text(text) for part in call.args[1:2] for text in literals(part) if has_words(text))
         elif name == "ngettext" and len(texts) >= 2:
             yield Text(texts[0], texts[1])
         elif (name == "noun" and texts) or (name in ("counted", "times") and texts and "_" in imported):
             yield _noun(*texts)
+
+
+def literals(node: ast.expr) -> Iterator[str]:
+    """The texts that an argument may be: its own, or one of those between which ``if`` and ``or`` choose."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.IfExp):
+        yield from (*literals(node.body), *literals(node.orelse))
+    elif isinstance(node, ast.BoolOp):
+        yield from (text for value in node.values for text in literals(value))
+
+
+def has_words(template: str) -> bool:
+    """Whether there is more in it than fields and signs."""
+    return any(char.isalpha() for text, *_ in Formatter().parse(template) for char in text)
 
 
 def _noun(singular: str, plural: str = "") -> Text:

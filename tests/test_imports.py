@@ -17,7 +17,7 @@ HEAVY = {"rich", "jinja2", "pyroute2", "psutil", "pydantic", "asyncio", "multipr
 
 # The rooms from the ground up: a room imports only from those before it (and from itself).
 ORDER = [
-    {"errors", "patterns", "tarball", "toml_lines", "words"},
+    {"errors", "patterns", "tarball", "toml_lines", "i18n"},
     {"host"},
     {"facts", "tunables"},
     {"reach"},
@@ -98,7 +98,7 @@ def test_what_the_tables_answer_loads_little_of_the_library(
 ) -> None:
     loaded = loaded_by(*arguments, **{"COLUMNS": "100", **environment})
     assert not {module.partition(".")[0] for module in loaded} & (HEAVY | PARSER | {"msgspec", "re", "pathlib", "json"})
-    assert not {"advisor.words", "advisor.errors", "advisor.cli.parser"} & loaded
+    assert not {"advisor.i18n", "advisor.errors", "advisor.cli.parser"} & loaded
 
 
 def room_of(module: str) -> int | None:

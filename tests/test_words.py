@@ -8,21 +8,35 @@ import importlib.util
 import json
 import os
 import pty
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
 
 from advisor.errors import UsageError
+from advisor.i18n import (
+    LANGUAGES,
+    N_,
+    _,
+    asked_language,
+    choose,
+    english_page,
+    joined,
+    language_for,
+    msg,
+    ngettext,
+    page,
+    settle,
+    spoken,
+    translate,
+)
 from advisor.report.layout import counted, listed
-from advisor.report.messages import CALLS, FORMS, told
-from advisor.words import LANGUAGES, _, asked_language, choose, language_for, ngettext, settle, spoken
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[1]
@@ -144,14 +158,24 @@ def test_a_mistaken_argument_is_a_usage_error_and_writes_nothing() -> None:
 # -- the code ----------------------------------------------------------------------------------------------------------
 
 
-TRANSLATED = [path for path, code in CODE.items() if TOOL.MARKS.search(code)]
+TREES = {path: ast.parse(code) for path, code in CODE.items()}
+ERRORS_OF_OURS = TOOL.error_classes(TREES.values())
+
+
+def imported(path: Path) -> set[str]:
+    """What a module takes from advisor.i18n."""
+    nodes = [node for node in ast.walk(TREES[path]) if isinstance(node, ast.ImportFrom)]
+    return {alias.name for node in nodes if node.module == "advisor.i18n" for alias in node.names}
+
+
+TRANSLATED = [path for path in MODULES if imported(path) & {"_", "ngettext", "translate", "page"}]
 
 
 @pytest.mark.parametrize("path", TRANSLATED, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_only_what_prints_translates(path: Path) -> None:
     """What is data stays English: records, journals, scripts and documents are made below these rooms."""
     assert path.relative_to(PACKAGE).parts[0] in ("report", "cli")
-    nodes = list(ast.walk(ast.parse(CODE[path])))
+    nodes = list(ast.walk(TREES[path]))
     if any(isinstance(node, ast.alias) and node.name == "_" for node in nodes):
         names = [node for node in nodes if isinstance(node, ast.Name) and node.id == "_"]
         assert [name.lineno for name in names if isinstance(name.ctx, ast.Store)] == [], "_ is a function here"
@@ -162,26 +186,34 @@ def test_what_is_read_by_programs_translates_nothing(name: str) -> None:
     assert PACKAGE / "report" / f"{name}.py" not in TRANSLATED
 
 
-def skeletons() -> Iterator[str]:
-    """Every text of the code and of the scripts, an X in place of each value."""
-    for script in (ROOT / "templates").glob("*.sh.j2"):
-        yield from re.findall(r"'([^'\n]+)'", script.read_text())
-    for path, code in CODE.items():
-        for node in ast.walk(ast.parse(code)) if path.name != "messages.py" else ():
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield re.sub(r"\{\w+\}", "X", node.value)
-            elif isinstance(node, ast.JoinedStr):
-                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+def error_texts(tree: ast.Module) -> Iterator[ast.expr]:
+    """The message and the hint of each error that is made."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in ERRORS_OF_OURS:
+                yield from (*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "hint"))
 
 
-def test_every_form_of_a_message_is_one_that_the_code_has() -> None:
-    known = set(skeletons())
-    patterns = {
-        form: re.compile(".+".join(map(re.escape, re.split(r"\{\w+\}", form))), re.DOTALL)
-        for form in FORMS
-        if form not in CALLS
-    }
-    assert [form for form, pattern in patterns.items() if not any(map(pattern.fullmatch, known))] == []
+def test_an_error_is_made_of_templates() -> None:
+    """A formatted string has lost its template: no catalogue can have it."""
+    found = [
+        f"{path}:{text.lineno}"
+        for path, tree in TREES.items()
+        for text in error_texts(tree)
+        if isinstance(text, ast.JoinedStr)
+    ]
+    assert found == [], "use advisor.i18n.msg"
+
+
+def test_a_template_has_the_fields_that_it_is_given() -> None:
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "msg":
+                template = node.args[0]
+                assert isinstance(template, ast.Constant), f"{path}:{node.lineno}"
+                given = {keyword.arg for keyword in node.keywords}
+                assert {name for _text, name, *_rest in Formatter().parse(template.value) if name} == given
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------
@@ -237,7 +269,7 @@ def test_a_language_without_a_catalogue_is_a_usage_error(language: str) -> None:
 def test_a_catalogue_that_is_gone_is_an_error_where_it_was_asked_for_and_else_english(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("advisor.words.LOCALES", tmp_path)
+    monkeypatch.setattr("advisor.i18n.LOCALES", tmp_path)
     with spoken("en"):
         settle(["scan"], {"LANG": "de_DE.UTF-8"}, is_terminal=True)
         assert _("Files") == "Files"
@@ -275,17 +307,58 @@ def test_numbers_and_lists() -> None:
         assert ngettext("{count} no such thing", "{count} no such things", 2) == "{count} no such things"
 
 
-def test_a_message_is_told_by_its_form() -> None:
-    refused = "nothing of this profile applies here: cannot be read: no"
-    assert told(refused) == refused
+def test_a_message_is_translated_by_its_template() -> None:
+    english = msg("{path}: not a directory", path="/x {y}")
+    assert english == "/x {y}: not a directory"
+    assert translate(english) == english
     with spoken("de"):
-        assert told("there is no profile 'x {y}'") == "es gibt kein Profil 'x {y}'"
-        assert told(refused) == "nichts von diesem Profil gilt hier: nicht lesbar: no"
-        # The one with more words of its own, where two fit.
-        assert told("too late: transaction 7 is being put back").startswith("zu spät")
-        assert told("--set none: given twice") == "--set none: zweimal angegeben"
-        assert told("nobody says this") == "nobody says this"
-        assert told("") == ""
+        # One that was made before the language was chosen has no template.
+        assert translate(english) == english
+        assert translate(msg("{path}: not a directory", path="/x {y}")) == "/x {y}: kein Verzeichnis"
+        assert translate("advisor status") == "advisor status"
+        assert translate("") == ""
+        assert translate(N_("was changed since")) == "wurde seither geändert"
+
+
+def test_a_message_in_a_field_is_translated_and_a_name_is_not() -> None:
+    with spoken("de"):
+        why = msg("cannot be read: {why}", why="Permission denied")
+        assert translate(why) == "nicht lesbar: Permission denied"
+        found = translate(msg("nothing of this profile applies here: {reason}", reason=why))
+        assert found == "nichts von diesem Profil gilt hier: nicht lesbar: Permission denied"
+        assert translate(msg("{path}: not a directory", path="Files")) == "Files: kein Verzeichnis"
+        two = joined("; ", (why, N_("was removed")))
+        assert translate(two) == "nicht lesbar: Permission denied; wurde entfernt"
+
+
+def test_a_message_that_is_not_whole_stays_english() -> None:
+    with spoken("de"):
+        for reason in ("nobody translates this", msg("nobody translates {what}", what="this")):
+            message = msg("nothing of this profile applies here: {reason}", reason=reason)
+            assert translate(message) == "nothing of this profile applies here: nobody translates this"
+        assert translate("of a journal: {}") == "of a journal: {}"
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_page_is_in_one_language(language: str) -> None:
+    @page
+    def inner(message: str) -> str:
+        return f"{_('Files')} {translate(message)}"
+
+    @page
+    def outer(message: str) -> str:
+        return f"{_('Files')} {inner(message)} {counted(2, 'file')}"
+
+    @english_page
+    def english() -> str:
+        return f"{_('Files')} {inner('was removed')}"
+
+    with spoken(language):
+        assert "Files" not in outer("was removed")
+        assert outer("was removed by nobody") == "Files Files was removed by nobody 2 files"
+        assert english() == "Files was removed"
+        assert _("Files") != "Files"
+    assert outer("was removed") == "Files Files was removed 2 files"
 
 
 # -- the whole program -------------------------------------------------------------------------------------------------
@@ -413,7 +486,7 @@ ANSWERS = {("de", "j"): True, ("de", "ja"): True, ("de", "y"): True, ("de", "n")
 def test_a_question_is_answered_in_the_language_it_is_asked_in(language: str, answer: str) -> None:
     code = (
         "import sys\nfrom advisor.cli.change import asked\nfrom advisor.errors import RefusedError\n"
-        "from advisor.words import _, choose\nchoose(sys.argv[1])\n"
+        "from advisor.i18n import _, choose\nchoose(sys.argv[1])\n"
         "try:\n    asked(_('Apply this?'))\n    print('agreed')\nexcept RefusedError:\n    print('refused')\n"
     )
     ours, theirs = pty.openpty()
@@ -436,9 +509,9 @@ def test_a_question_is_answered_in_the_language_it_is_asked_in(language: str, an
 
 def test_english_loads_nothing_for_this() -> None:
     code = (
-        "import sys\nimport advisor.words\nassert 'gettext' not in sys.modules\nfrom advisor.cli import main\n"
+        "import sys\nimport advisor.i18n\nassert 'gettext' not in sys.modules\nfrom advisor.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "sys.stderr.write(f\"\\n{'advisor.report.messages' in sys.modules}\")\n"
+        "sys.stderr.write(f\"\\n{'gettext' in sys.modules}\")\n"
     )
     for language, is_loaded in (("en", "False"), ("de", "True")):
         call = [sys.executable, "-c", code, "--lang", language, "plan", "no-such-profile"]

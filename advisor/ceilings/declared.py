@@ -30,6 +30,7 @@ from advisor.ceilings.ebs import (
 from advisor.ceilings.figures import MIB
 from advisor.ceilings.input_file import FieldError, decoding, is_json, read_input, toml_document
 from advisor.errors import InvalidInputError
+from advisor.i18n import N_, msg
 
 MAX_BYTES: Final = 16 << 20
 
@@ -111,7 +112,7 @@ def parse_declared(data: bytes, where: str) -> Declared:
     return msgspec.structs.replace(found, where=where)
 
 
-_HINT: Final = "docs/limits.md describes the file; the output of aws ec2 describe-volumes will do, too"
+_HINT: Final = N_("docs/limits.md describes the file; the output of aws ec2 describe-volumes will do, too")
 
 
 def _from_toml(data: bytes) -> Declared:
@@ -264,7 +265,7 @@ def check_volume(one: DeclaredVolume, place: str) -> None:
         _check_fields(one, place)
         _check_together(one, place)
     except FieldError as error:
-        raise InvalidInputError(f"field {error.field}: {error.message}") from error
+        raise InvalidInputError(msg("field {field}: {reason}", field=error.field, reason=error.message)) from error
 
 
 def canonical_id(text: str) -> str:

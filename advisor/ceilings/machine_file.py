@@ -15,8 +15,9 @@ import msgspec
 from advisor.ceilings.input_file import FieldError, decoding, read_input
 from advisor.ceilings.instances import BURST_SECONDS
 from advisor.ceilings.machines import Machine, NetworkLimits, VolumeLimits
+from advisor.i18n import N_
 
-_HINT: Final = "write it with: aws ec2 describe-instance-types > FILE, or: az vm list-skus -l REGION -o json > FILE"
+_HINT: Final = N_("write it with: aws ec2 describe-instance-types > FILE, or: az vm list-skus -l REGION -o json > FILE")
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 

@@ -11,6 +11,7 @@ import msgspec
 
 from advisor.ceilings.host_records import Ceiling, Direction, MeasuredShare
 from advisor.errors import InvalidInputError
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 
 UNITS: Final = {
@@ -48,18 +49,26 @@ def parse_measured(text: str) -> tuple[Measured, ...]:
     for part in text.split(","):
         name, is_named, figure = part.strip().rpartition("=")
         if is_named and name.strip() not in ("read", "write"):
-            raise InvalidInputError(f"--measured: field {name.strip()}: not one of read, write", hint=_HINT)
+            raise InvalidInputError(
+                msg("--measured: field {name}: not one of read, write", name=name.strip()), hint=_HINT
+            )
         value = parse_throughput(figure)
         if value is None or not 0 < value < 1e12:
             units = ", ".join(UNITS)
             raise InvalidInputError(
-                f"--measured: field {name or 'figure'}: {figure or 'nothing'}: expected a number "
-                f"above 0 and one of {units}",
+                msg(
+                    "--measured: field {name}: {figure}: expected a number above 0 and one of {units}",
+                    name=name or "figure",
+                    figure=figure or "nothing",
+                    units=units,
+                ),
                 hint=_HINT,
             )
         direction: Direction | None = None if not is_named else "read" if name.strip() == "read" else "write"
         if any(one.direction == direction for one in found) or (found and None in (direction, found[0].direction)):
-            raise InvalidInputError(f"--measured: field {name or 'figure'}: it is given twice", hint=_HINT)
+            raise InvalidInputError(
+                msg("--measured: field {name}: it is given twice", name=name or "figure"), hint=_HINT
+            )
         found.append(Measured(direction, value))
     return tuple(found)
 

@@ -35,6 +35,7 @@ from advisor.facts.filesystems import FileSystem
 from advisor.facts.identity import Cloud
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.rules.lookup import above, by_name
 
@@ -182,7 +183,7 @@ def _is_same(one: float | None, other: float | None) -> bool:
 
 
 def _wrong(text: str, message: str, hint: str = _HINT) -> InvalidInputError:
-    return InvalidInputError(f"--what-if {text}: {message}", hint=hint)
+    return InvalidInputError(msg("--what-if {text}: {message}", text=text, message=message), hint=hint)
 
 
 # What a target is.

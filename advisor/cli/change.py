@@ -26,7 +26,7 @@ from advisor.cli.output import (
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.host.own import need_root
-from advisor.words import _
+from advisor.i18n import _
 
 Names = Annotated[list[str], Argument(metavar="PROFILE…", autocompletion=profile_names)]
 Set = Annotated[

@@ -6,9 +6,10 @@ import errno
 import os
 import sys
 
-from advisor import words
+from advisor import i18n
 from advisor.cli.output import print_error
 from advisor.errors import AdvisorError
+from advisor.i18n import msg
 from advisor.signals import Interrupted
 
 
@@ -18,7 +19,7 @@ def report(error: BaseException, *, as_json: bool) -> int:
         print_error(error, as_json=as_json)
         return error.exit_code
     if isinstance(error, KeyboardInterrupt | Interrupted):
-        sys.stderr.write(f"advisor: {error or words._('interrupted')}\n")
+        sys.stderr.write(f"advisor: {error or i18n._('interrupted')}\n")
         return 130
     if isinstance(error, EOFError):
         # The end of standard input, typed at a question.
@@ -34,7 +35,7 @@ def report(error: BaseException, *, as_json: bool) -> int:
 def _report_os_error(error: OSError, *, as_json: bool) -> int:
     """What the system refused; on standard error alone where standard output itself is what failed."""
     place = error.filename or "standard output"
-    failed = AdvisorError(f"{place}: {os.strerror(error.errno or errno.EIO)}")
+    failed = AdvisorError(msg("{place}: {error}", place=place, error=os.strerror(error.errno or errno.EIO)))
     print_error(failed, as_json=as_json and error.filename is not None)
     if error.filename is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -43,7 +44,7 @@ def _report_os_error(error: OSError, *, as_json: bool) -> int:
 
 def _report_fault(error: Exception, *, as_json: bool) -> int:
     fault = AdvisorError(
-        f"this is a fault in advisor: {type(error).__name__}: {error}",
+        msg("this is a fault in advisor: {name}: {error}", name=type(error).__name__, error=error),
         hint="report it with what ADVISOR_TRACEBACK=1 in the environment makes it print",
     )
     print_error(fault, as_json=as_json)

@@ -20,6 +20,7 @@ from advisor.cli.output import print_json, print_text, say, terminal_width, want
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, severity
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.fleet.compare.comparison import Comparison
@@ -97,7 +98,13 @@ def _check_call(
     if snapshots and is_live:
         raise UsageError("--limit, --kept and --probe are for an inventory (-i)")
     if snapshots and group_by not in (None, LLT_CLUSTER):
-        raise UsageError(f"--group-by {group_by}: snapshots know of no groups but {LLT_CLUSTER}")
+        raise UsageError(
+            msg(
+                "--group-by {group_by}: snapshots know of no groups but {llt_cluster}",
+                group_by=group_by,
+                llt_cluster=LLT_CLUSTER,
+            )
+        )
 
 
 def _code(found: Comparison, floor: str | None) -> int:
@@ -206,7 +213,10 @@ def _check_pair(pair: tuple[str, str], known: Sequence[str]) -> None:
 
     for name in pair:
         if name not in known:
-            raise UsageError(f"--pair {name}: no such host among {len(known)}", hint=", ".join(sorted(known)[:8]))
+            raise UsageError(
+                msg("--pair {name}: no such host among {count}", name=name, count=len(known)),
+                hint=", ".join(sorted(known)[:8]),
+            )
 
 
 def _print(found: Comparison, *, as_json: bool, html: Path | None) -> None:

@@ -12,6 +12,7 @@ from advisor.cli.output import print_json, print_text, terminal_width, wants_col
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.ceilings.declared import Declared
@@ -79,7 +80,8 @@ def limits(
         for name in of_host:
             if name not in names:
                 raise UsageError(
-                    f"--volumes {name}=: no such host among {len(names)}", hint=", ".join(sorted(names)[:8])
+                    msg("--volumes {name}=: no such host among {count}", name=name, count=len(names)),
+                    hint=", ".join(sorted(names)[:8]),
                 )
         progress = show_progress("read") if len(sources) > _MANY else lambda done, total: None
         found, unread, quotas = gather_ceilings(sources, declared, of_host, progress)
@@ -106,7 +108,9 @@ def _declared(given: Sequence[str]) -> tuple[Declared, dict[str, Declared]]:
         if is_named and not Path(text).exists():
             of_host[name] = read_declared(Path(path))
         elif every is not None:
-            raise UsageError(f"--volumes {text}: one file for all hosts is given already", hint="--volumes HOST=FILE")
+            raise UsageError(
+                msg("--volumes {text}: one file for all hosts is given already", text=text), hint="--volumes HOST=FILE"
+            )
         else:
             every = read_declared(Path(text))
     return every or Declared(), of_host

@@ -10,6 +10,7 @@ from advisor.cli.output import print_json, print_text, say, terminal_width, the_
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 from advisor.errors import PermissionDeniedError, RefusedError, UsageError
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.host import Host
@@ -44,7 +45,7 @@ def import_profile(
     if (source is None) == (from_host is None):
         raise UsageError("name one source: tuned:NAME, saptune:NOTE, sysctl:FILE, a file, or --from-host SNAPSHOT")
     if mode not in ("faithful", "intent"):
-        raise UsageError(f"--mode {mode}: neither faithful nor intent")
+        raise UsageError(msg("--mode {mode}: neither faithful nor intent", mode=mode))
     if output is not None and install:
         raise UsageError("-o and --install exclude each other")
     chosen: Mode = "faithful" if mode == "faithful" else "intent"
@@ -109,10 +110,16 @@ def _installed_path(name: str) -> Path:
 
     target = LOCAL_PROFILES / f"{name}.toml"
     if os.geteuid() != 0:
-        raise PermissionDeniedError(f"{target}: only root may write there", hint=f"-o {name}.toml writes it here")
+        raise PermissionDeniedError(
+            msg("{target}: only root may write there", target=target),
+            hint=msg("-o {name}.toml writes it here", name=name),
+        )
     LOCAL_PROFILES.mkdir(parents=True, exist_ok=True)
     if target.exists() and not target.read_bytes().startswith(b"# Imported from "):
-        raise RefusedError(f"{target}: is there, and was not imported", hint="move it away, or write elsewhere with -o")
+        raise RefusedError(
+            msg("{target}: is there, and was not imported", target=target),
+            hint="move it away, or write elsewhere with -o",
+        )
     return target
 
 
@@ -120,7 +127,7 @@ def _write(target: Path, toml: str) -> None:
     from advisor.host.putfile import save_output
 
     if target.suffix != ".toml":
-        raise UsageError(f"{target}: a profile's file is NAME.toml")
+        raise UsageError(msg("{target}: a profile's file is NAME.toml", target=target))
     save_output(str(target), toml.encode(), mode=0o644)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from advisor.cli.output import print_json, print_text, terminal_width, the_host, wants_color
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.ceilings.measured import Measured as MeasuredThroughput
@@ -113,7 +114,7 @@ def _changes(what_if: Sequence[str] | None, more: Sequence[str] | None) -> tuple
     from advisor.errors import UsageError
 
     if more and not what_if:
-        raise UsageError(f"unexpected argument: {more[0]}", hint="--what-if K=V…")
+        raise UsageError(msg("unexpected argument: {more}", more=more[0]), hint="--what-if K=V…")
     return parse_changes((*(what_if or ()), *(more or ())))
 
 
@@ -140,7 +141,8 @@ def measurements(path: Path, *, option: str = "--bench") -> tuple[Measurement, .
     saved = load_any(path)
     if not isinstance(saved, SavedBench):
         raise InvalidInputError(
-            f"{path}: not a saved series but a saved proof", hint=f"{option} takes what bench saved"
+            msg("{path}: not a saved series but a saved proof", path=path),
+            hint=msg("{option} takes what bench saved", option=option),
         )
     series = reanalyse_series(saved)
     return tuple(one for measured in series.workloads for one in _of_workload(series, measured))

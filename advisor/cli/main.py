@@ -60,10 +60,10 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
     if page is not None:
         sys.stdout.write(page)
         return 0
-    from advisor import words
+    from advisor import i18n
 
-    words.settle(arguments, os.environ, is_terminal=sys.stdout.isatty())
-    call = quick.parsed(words.asked_language(arguments)[1])
+    i18n.settle(arguments, os.environ, is_terminal=sys.stdout.isatty())
+    call = quick.parsed(i18n.asked_language(arguments)[1])
     if call is not None:
         return call()
     from advisor.cli import parser

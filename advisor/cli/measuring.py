@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.parameters import Option
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof import target as proof_target
@@ -85,7 +86,7 @@ def chosen_settings(
     if quick and deep:
         raise UsageError("--quick and --deep exclude each other")
     if budget is not None and not 0 < budget <= _BUDGET_MAX_SECONDS:
-        raise UsageError(f"--budget {budget:g}: expected a number of seconds above 0, up to a week")
+        raise UsageError(msg("--budget {budget:g}: expected a number of seconds above 0, up to a week", budget=budget))
     mode: ModeName = "quick" if quick else "deep" if deep else "default"
     if save is not None:
         from advisor.proof.archive import check_place
@@ -131,9 +132,9 @@ def _places(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
     for pair in given:
         name, equals, directory = pair.partition("=")
         if not (name and equals and directory):
-            raise UsageError(f"--place {pair}: expected SECTION=DIR, such as wij=/wij")
+            raise UsageError(msg("--place {pair}: expected SECTION=DIR, such as wij=/wij", pair=pair))
         if name in found:
-            raise UsageError(f"--place {pair}: section {name} is named twice")
+            raise UsageError(msg("--place {pair}: section {name} is named twice", pair=pair, name=name))
         found[name] = str(Path(directory).resolve())
     return tuple(found.items())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from advisor.cli.output import print_text
 from advisor.cli.parameters import Option
 from advisor.errors import AdvisorError, UsageError
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.fleet.runs.in_force import FleetStanding
@@ -29,7 +30,9 @@ def check_forms(*, prometheus: str | None, nagios: bool, as_json: bool) -> None:
     forms = [name for name, is_asked in (("--nagios", nagios), ("--json", as_json)) if is_asked]
     forms += ["--prometheus -"] if prometheus == "-" else []
     if len(forms) > 1:
-        raise UsageError(f"{' and '.join(forms)}: one document at a time", hint="give --prometheus a file")
+        raise UsageError(
+            msg("{forms}: one document at a time", forms=" and ".join(forms)), hint="give --prometheus a file"
+        )
 
 
 def write_prometheus(hosts: States, file: str) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, UsageError
+from advisor.i18n import _, msg, page, translate
 from advisor.opening import open_host as the_host
-from advisor.words import _, is_english
 
 __all__ = [
     "print_error",
@@ -73,7 +73,11 @@ def print_result(show: Callable[[], None], remains: str) -> None:
 
 
 def say(message: str) -> None:
-    """Progress and messages: standard error. One that is gone (a hang-up) stops nothing."""
+    """Progress and messages, in the chosen language: standard error. One that is gone (a hang-up) stops nothing."""
+    _write(translate(message))
+
+
+def _write(message: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(_clean(message) + "\n")
         sys.stderr.flush()
@@ -86,21 +90,17 @@ def print_error(error: AdvisorError, *, as_json: bool) -> None:
 
         print_json(error_document(error))
         return
-    items = error.items if isinstance(error, NotRestoredError) else ()
-    say(f"advisor: {_hanging(_told(error.message))}")
-    for what, by_hand in items:
-        say(f"  {_hanging(what)}: {_('by hand: {command}').format(command=_hanging(by_hand))}")
+    _write(_error_text(error))
+
+
+@page
+def _error_text(error: AdvisorError) -> str:
+    lines = [f"advisor: {_hanging(translate(error.message))}"]
+    for what, by_hand in error.items if isinstance(error, NotRestoredError) else ():
+        lines.append(f"  {_hanging(what)}: {_('by hand: {command}').format(command=_hanging(by_hand))}")
     if error.hint:
-        say(f"  {_('hint: {text}').format(text=_hanging(_told(error.hint)))}")
-
-
-def _told(message: str) -> str:
-    """The message in the reader's language; nothing is loaded for English."""
-    if is_english():
-        return message
-    from advisor.report.messages import told
-
-    return told(message)
+        lines.append(f"  {_('hint: {text}').format(text=_hanging(translate(error.hint)))}")
+    return "\n".join(lines)
 
 
 def _hanging(text: str) -> str:
@@ -121,8 +121,10 @@ def settings(pairs: list[str] | None) -> Mapping[str, str]:
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise UsageError(f"--set {pair}: not of the form NAME=VALUE")
+            raise UsageError(msg("--set {pair}: not of the form NAME=VALUE", pair=pair))
         if key in found:
-            raise UsageError(f"--set {key}: given twice", hint="give it once; several names go into one, with commas")
+            raise UsageError(
+                msg("--set {key}: given twice", key=key), hint="give it once; several names go into one, with commas"
+            )
         found[key] = value
     return found

@@ -12,10 +12,11 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 import typer
 
-from advisor import __version__, words
+from advisor import __version__, i18n
 from advisor.cli.output import print_error, say
 from advisor.cli.parameters import Declared, Group
 from advisor.errors import UsageError
+from advisor.i18n import msg
 
 # Which file holds which command: only that file is loaded, since building all commands costs as much as running one.
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
@@ -106,9 +107,9 @@ def options(
     language: Annotated[
         str | None,
         typer.Option(
-            words.OPTION,
+            i18n.OPTION,
             metavar="LANGUAGE",
-            envvar=words.VARIABLE,
+            envvar=i18n.VARIABLE,
             help="Print pages and messages in this language: en, de or ja. On a terminal the locale's without it; "
             "JSON is English always.",
         ),
@@ -122,7 +123,7 @@ def _command_word(arguments: Sequence[str]) -> str | None:
     if "_ADVISOR_COMPLETE" in os.environ:
         # A shell that asks for completions passes the words of its line elsewhere.
         return None
-    rest = words.asked_language(arguments)[1]
+    rest = i18n.asked_language(arguments)[1]
     return next((word for word in rest if not word.startswith("-")), None)
 
 
@@ -143,14 +144,17 @@ CALL_ERROR: type[Exception] = next(one for one in typer.BadParameter.__mro__ if 
 
 def _report_call(error: Exception, *, as_json: bool) -> int:
     """A call whose words are off: say what and where to look."""
-    message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
+    from advisor.cli.call_errors import call_message
+
+    message = call_message(error)
     if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
         say(message)
         return UsageError.exit_code
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "advisor"
-    hint = f"{path} --help says what it takes"
-    if words.OPTION in message and context is not None and context.parent is not None:
-        hint = f"--lang stands before the command: {path.replace(' ', f' {words.OPTION} LANGUAGE ', 1)}"
-    print_error(UsageError(message.rstrip("."), hint=hint), as_json=as_json)
+    hint = msg("{command} --help says what it takes", command=path)
+    if i18n.OPTION in message and context is not None and context.parent is not None:
+        command = path.replace(" ", f" {i18n.OPTION} LANGUAGE ", 1)
+        hint = msg("--lang stands before the command: {command}", command=command)
+    print_error(UsageError(message, hint=hint), as_json=as_json)
     return UsageError.exit_code

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from advisor.cli.output import say
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof.comparison import Comparison
@@ -23,13 +24,24 @@ def check_page(path: Path, option: str = "--html", *, others: Iterable[Path | No
     from advisor.errors import UsageError
 
     if os.path.realpath(path) in [os.path.realpath(other) for other in others if other is not None]:
-        raise UsageError(f"{option} {path}: is named for something else already", hint="name a file that is new")
+        raise UsageError(
+            msg("{option} {path}: is named for something else already", option=option, path=path),
+            hint="name a file that is new",
+        )
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"{option} {path}: there is no such directory", hint="make it first")
+        raise UsageError(
+            msg("{option} {path}: there is no such directory", option=option, path=path), hint="make it first"
+        )
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise UsageError(f"{option} {path}: is there and is no regular file", hint="name a file that is new")
+        raise UsageError(
+            msg("{option} {path}: is there and is no regular file", option=option, path=path),
+            hint="name a file that is new",
+        )
     if not _is_replaceable(path):
-        raise UsageError(f"{option} {path}: is there and is no page or picture", hint="name a file that is new")
+        raise UsageError(
+            msg("{option} {path}: is there and is no page or picture", option=option, path=path),
+            hint="name a file that is new",
+        )
 
 
 def _is_replaceable(path: Path) -> bool:

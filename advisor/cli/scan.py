@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, the_host, wants_color
 from advisor.cli.parameters import Option
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.ceilings.declared import Declared
@@ -149,7 +150,7 @@ def severity(text: str | None) -> str | None:
     from advisor.rules.finding import SEVERITIES
 
     if text is not None and text not in SEVERITIES:
-        raise UsageError(f"--fail-on {text}: not one of {', '.join(SEVERITIES)}")
+        raise UsageError(msg("--fail-on {text}: not one of {severities}", text=text, severities=", ".join(SEVERITIES)))
     return text
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from advisor.cli.output import say
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.ceilings.declared import Declared
@@ -56,9 +57,11 @@ def check_files(files: Mapping[str, Path | None], *, printing: str | None) -> No
         if path != STANDARD_OUTPUT:
             check_page(path, option)
         elif printing:
-            raise UsageError(f"{option} -: {printing} prints there", hint="name a file")
+            raise UsageError(
+                msg("{option} -: {printing} prints there", option=option, printing=printing), hint="name a file"
+            )
     if len({path.absolute() for path in given.values()}) < len(given):
-        raise UsageError(f"{' and '.join(given)} name the same file", hint="name two")
+        raise UsageError(msg("{given} name the same file", given=" and ".join(given)), hint="name two")
 
 
 def write_files(

@@ -10,6 +10,7 @@ from advisor.cli.output import print_json, print_text, terminal_width, wants_col
 from advisor.cli.parameters import Option
 from advisor.cli.scan import Json
 from advisor.errors import UsageError
+from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.sizing.demand import Demand
@@ -105,7 +106,7 @@ def _clouds(name: str) -> tuple[Cloud, ...]:
 
     found = tuple(one for one in CLOUDS if one == name.strip().lower())
     if not found:
-        raise UsageError(f"--cloud {name}: expected one of {', '.join(CLOUDS)}")
+        raise UsageError(msg("--cloud {name}: expected one of {clouds}", name=name, clouds=", ".join(CLOUDS)))
     return found
 
 
@@ -149,7 +150,7 @@ def _measured_demand(path: Path) -> Demand:
     rates = [one for one in found if one.measure == "mb_per_s"]
     operations = [one.value for one in found if one.measure == "iops"]
     if not found:
-        raise InvalidInputError(f"{path}: no workload of it reads or writes a disk")
+        raise InvalidInputError(msg("{path}: no workload of it reads or writes a disk", path=path))
     most = max(rates, key=lambda one: one.value, default=None)
     return Demand(
         read_mb_s=most.value * most.read_share if most and most.read_share else None,

@@ -25,6 +25,7 @@ from advisor.fleet import FORKS, TIMEOUT_SECONDS
 from advisor.fleet.inventory import Access, Inventory, InventoryHost, environment, file_name, program
 from advisor.fleet.inventory import hosts as inventory_hosts
 from advisor.host.own import make_own_directory
+from advisor.i18n import msg
 
 State = Literal["ok", "unreachable", "failed", "no-root", "timeout", "lost"]
 PLAYBOOKS: Final = Path(__file__).parent / "ansible"
@@ -112,7 +113,7 @@ def run(
         notes = playbook.notes()
     left = [_answer(output, name, {"state": "none", "message": ""}) for name in waiting]
     if len(left) == len(named) and not any(answer.state == "ok" for answer in left):
-        raise InvalidInputError(f"ansible-playbook: {notes or 'ended without a word'}")
+        raise InvalidInputError(msg("ansible-playbook: {notes}", notes=notes or "ended without a word"))
     for answer in left:
         unsaid = "" if answer.message else notes or "Ansible ended without an answer"
         yield msgspec.structs.replace(answer, message=unsaid) if unsaid else answer

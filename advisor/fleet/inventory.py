@@ -19,6 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from advisor.errors import InvalidInputError, RefusedError
+from advisor.i18n import N_, msg
 from advisor.patterns import lazy_regex
 
 _SECONDS: Final = 300.0  # a plugin may have to ask a cloud
@@ -75,7 +76,7 @@ def file_name(host: str) -> str:
     if quoted.startswith("."):
         quoted = "%2E" + quoted[1:]
     if not quoted or len(quoted) > _LONGEST_NAME:
-        raise InvalidInputError(f"inventory: {host[:60]!r}: too long a name for a host")
+        raise InvalidInputError(msg("inventory: {host!r}: too long a name for a host", host=host[:60]))
     return quoted
 
 
@@ -87,7 +88,7 @@ def program(name: str) -> str:
     found = str(beside) if os.access(beside, os.X_OK) else which(name)
     if found is None:
         raise RefusedError(
-            f"{name} is not installed here, and advisor fleet runs on it",
+            msg("{name} is not installed here, and advisor fleet runs on it", name=name),
             hint="pip install 'advisor[fleet]' or your distribution's package ansible-core; on this machine alone",
         )
     return found
@@ -106,20 +107,28 @@ def hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     warnings = _messages(done.stderr)
     where = ", ".join(inventory.sources)
     if done.returncode != 0:
-        raise InvalidInputError(f"inventory {where}: {_summary(warnings)}", hint=_HINT)
+        raise InvalidInputError(
+            msg("inventory {where}: {summary}", where=where, summary=_summary(warnings)), hint=_HINT
+        )
     ignored = [text for text in warnings if "could not match supplied host pattern" in text.lower()]
     if ignored:
         raise InvalidInputError(
-            f"--limit {inventory.limit}: {ignored[0].rpartition(': ')[2]}: no such host or group in {where}", hint=_HINT
+            msg(
+                "--limit {limit}: {ignored}: no such host or group in {where}",
+                limit=inventory.limit,
+                ignored=ignored[0].rpartition(": ")[2],
+                where=where,
+            ),
+            hint=_HINT,
         )
     found = parse_inventory(done.stdout, where)
     if not found:
         limited = f"--limit {inventory.limit} leaves no host of it" if inventory.limit else "it names no host"
-        raise InvalidInputError(f"inventory {where}: {limited}", hint=_HINT)
+        raise InvalidInputError(msg("inventory {where}: {limited}", where=where, limited=limited), hint=_HINT)
     return found
 
 
-_HINT: Final = "ansible-inventory -i INVENTORY --graph shows what Ansible makes of it"
+_HINT: Final = N_("ansible-inventory -i INVENTORY --graph shows what Ansible makes of it")
 
 
 def source_words(inventory: Inventory) -> list[str]:
@@ -150,9 +159,11 @@ def parse_inventory(text: str, where: str = "inventory") -> tuple[InventoryHost,
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"{where}: ansible-inventory printed no JSON: {error}") from error
+        raise InvalidInputError(
+            msg("{where}: ansible-inventory printed no JSON: {error}", where=where, error=error)
+        ) from error
     if not isinstance(document, dict):
-        raise InvalidInputError(f"{where}: ansible-inventory printed no inventory")
+        raise InvalidInputError(msg("{where}: ansible-inventory printed no inventory", where=where))
     meta = document.get("_meta")
     variables = meta.get("hostvars") if isinstance(meta, dict) else None
     variables = variables if isinstance(variables, dict) else {}
@@ -220,7 +231,7 @@ def _is_plain(key: object, value: object) -> bool:
 def _check_name(text: str, what: str) -> None:
     # A name that begins with a dash would be an option of ssh.
     if not text or text.startswith("-") or not text.isprintable():
-        raise InvalidInputError(f"inventory: {what} {text[:60]!r}: no host can be called so")
+        raise InvalidInputError(msg("inventory: {what} {text!r}: no host can be called so", what=what, text=text[:60]))
     file_name(text)
 
 
@@ -240,7 +251,8 @@ def _check_sources(inventory: Inventory) -> None:
     for source in inventory.sources:
         if "," not in source and not os.path.exists(source):
             raise InvalidInputError(
-                f"{source}: no such inventory", hint="a list of hosts ends in a comma: -i host1,host2 or -i host1,"
+                msg("{source}: no such inventory", source=source),
+                hint="a list of hosts ends in a comma: -i host1,host2 or -i host1,",
             )
 
 
@@ -257,9 +269,11 @@ def _asked(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise InvalidInputError(f"inventory: Ansible did not read it within {_SECONDS:g} s") from error
+        raise InvalidInputError(
+            msg("inventory: Ansible did not read it within {seconds:g} s", seconds=_SECONDS)
+        ) from error
     except ValueError as error:
-        raise InvalidInputError(f"inventory: {error}") from error
+        raise InvalidInputError(msg("inventory: {error}", error=error)) from error
 
 
 _START: Final = lazy_regex(r"^\[(?:WARNING|ERROR|DEPRECATION WARNING)\]: ?|^ERROR! ", re.MULTILINE)

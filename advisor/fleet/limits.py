@@ -21,6 +21,7 @@ from advisor.fleet.captures.capture import open_capture
 from advisor.fleet.captures.stream import is_capture
 from advisor.fleet.compare.gathering import Source
 from advisor.host import tree_host
+from advisor.i18n import msg
 from advisor.snapshot import open_snapshot
 
 Progress = Callable[[int, int], None]
@@ -58,7 +59,7 @@ def read_ceiling(path: Path, declared: Declared) -> tuple[Ceiling, dict[str, Dec
     disks."""
     if path.is_dir():
         if not any((path / name).is_dir() for name in ("proc", "sys")):
-            raise InvalidInputError(f"{path}: holds neither proc nor sys")
+            raise InvalidInputError(msg("{path}: holds neither proc nor sys", path=path))
         host = tree_host(str(path))
     else:
         host = open_capture(path) if is_capture(path) else open_snapshot(path)

@@ -15,6 +15,7 @@ from advisor.errors import InvalidInputError
 from advisor.fleet.captures.capture import decode
 from advisor.fleet.engine import skew
 from advisor.fleet.store import CaptureHeader, Store
+from advisor.i18n import msg
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ def parse_facts(text: str) -> Facts:
     try:
         return msgspec.json.decode(text, type=Facts)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInputError(f"facts of a capture: {error}") from error
+        raise InvalidInputError(msg("facts of a capture: {error}", error=error)) from error
 
 
 def receive(stream: IO[bytes], host: str, facts: Facts, store: Store) -> Path:

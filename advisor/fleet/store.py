@@ -23,6 +23,7 @@ from advisor.errors import InvalidInputError
 from advisor.fleet.inventory import file_name
 from advisor.host.own import FILE_MODE, check_own_directory, make_own_directory, read_own_file
 from advisor.host.putfile import put_file
+from advisor.i18n import msg
 
 ARCHIVE: Final = ".tar.gz"
 HEADER: Final = ".json"
@@ -132,7 +133,7 @@ def read_own(path: Path, kind: type[T], *, limit: int = MAX_HEADER_BYTES) -> T |
         return msgspec.json.decode(content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInputError(
-            f"{path}: {error}", hint="it is damaged: remove it and run the command again"
+            msg("{path}: {error}", path=path, error=error), hint="it is damaged: remove it and run the command again"
         ) from error
 
 

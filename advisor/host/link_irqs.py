@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from advisor.errors import CommandError
 from advisor.host.missing import Missing
 from advisor.host.steps import SetIrqs, WriteFile
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def set_irqs(host: Host, step: SetIrqs) -> None:
         raise CommandError(found.why)
     wanted = [word.rpartition("=")[::2] for word in step.affinities]
     if len(found) != len(wanted):
-        raise CommandError(f"it has {len(found)} interrupts now and had {len(wanted)}")
+        raise CommandError(
+            msg("it has {count} interrupts now and had {count_2}", count=len(found), count_2=len(wanted))
+        )
     if [one.name for one in found] != [name for name, _ in wanted]:
         raise CommandError("its interrupts have other names than before, so that one cannot be told from another")
     refused: list[CommandError] = []

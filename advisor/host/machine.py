@@ -17,6 +17,7 @@ from advisor.host.located import located
 from advisor.host.missing import ABSENT, Missing
 from advisor.host.numbers import whole_number
 from advisor.host.steps import PutFile, Run, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
+from advisor.i18n import msg
 
 MAX_TEXT_BYTES: Final = 1 << 20
 """The longest file that is read as text: no configuration file is as long."""
@@ -122,15 +123,21 @@ class Host:
         Raises CommandError for a host that cannot be written to.
         """
         if not isinstance(self.files, DirectoryFiles):
-            raise CommandError(f"{path}: a snapshot cannot be changed")
+            raise CommandError(msg("{path}: a snapshot cannot be changed", path=path))
         parent, _, name = path.rpartition("/")
         place = self.files.locate(parent or "/")
         if isinstance(place, Missing):
             if not place.is_absent:
-                raise CommandError(f"{path}: the directory {parent}: {place.why}")
+                raise CommandError(
+                    msg("{path}: the directory {parent}: {why}", path=path, parent=parent, why=place.why)
+                )
             if not isinstance(self.files.readlink(parent), Missing):
                 # On this machine it may well lead somewhere.
-                raise CommandError(f"{path}: the directory {parent}: a symbolic link to what is not there")
+                raise CommandError(
+                    msg(
+                        "{path}: the directory {parent}: a symbolic link to what is not there", path=path, parent=parent
+                    )
+                )
             place = self.locate(parent)
         return f"{place.rstrip('/')}/{name}"
 
@@ -140,7 +147,7 @@ class Host:
             case WriteFile(path, value, identity):
                 place = located(self, path, identity)
                 if isinstance(place, Missing):
-                    raise CommandError(f"{path}: {place.why}")
+                    raise CommandError(msg("{path}: {why}", path=path, why=place.why))
                 self._write_attribute(place, value)
             case SetMtu(link, mtu):
                 self._set_link(link, attribute="mtu", file="mtu", value=mtu)
@@ -159,7 +166,7 @@ class Host:
 
     def _root(self, path: str) -> str:
         if not isinstance(self.files, DirectoryFiles):
-            raise CommandError(f"{path}: a snapshot cannot be changed")
+            raise CommandError(msg("{path}: a snapshot cannot be changed", path=path))
         return self.files.root
 
     def _write_attribute(self, path: str, value: str) -> None:
@@ -174,10 +181,12 @@ class Host:
         except AstrayError as error:
             raise CommandError(error.why, errno=error.errno) from error
         except (FileNotFoundError, ValueError) as error:
-            raise CommandError(f"{path}: {ABSENT.why}") from error
+            raise CommandError(msg("{path}: {why}", path=path, why=ABSENT.why)) from error
         except OSError as error:
             why = os.strerror(error.errno or errno.EIO)
-            raise CommandError(f"{path}: writing {value!r}: {why}", errno=error.errno) from error
+            raise CommandError(
+                msg("{path}: writing {value!r}: {why}", path=path, value=value, why=why), errno=error.errno
+            ) from error
 
     @staticmethod
     def _write(fd: int, data: bytes, path: str, value: str) -> None:
@@ -186,7 +195,9 @@ class Host:
             os.write(fd, data)
         except OSError as error:
             why = os.strerror(error.errno or errno.EIO)
-            raise CommandError(f"{path}: writing {value!r}: {why}", errno=error.errno) from error
+            raise CommandError(
+                msg("{path}: writing {value!r}: {why}", path=path, value=value, why=why), errno=error.errno
+            ) from error
 
     def _set_link(self, link: str, *, attribute: str, file: str, value: int) -> None:
         if not self.is_live:
@@ -198,7 +209,9 @@ class Host:
 
     def _set_live(self, step: SetEthtool | SetQdisc) -> None:
         if not self.is_live:
-            raise CommandError(f"link {step.link}: only the running kernel can set this, and here is a captured host")
+            raise CommandError(
+                msg("link {link}: only the running kernel can set this, and here is a captured host", link=step.link)
+            )
         from advisor.host import netlink
 
         if isinstance(step, SetQdisc):
@@ -209,9 +222,16 @@ class Host:
     def _run_step(self, argv: tuple[str, ...]) -> None:
         done = self.commands.run(argv, timeout=60.0)
         if isinstance(done, Missing):
-            raise CommandError(f"{argv[0]}: {done.why}")
+            raise CommandError(msg("{argv}: {why}", argv=argv[0], why=done.why))
         if not done.ok:
-            raise CommandError(f"{' '.join(argv)}: returned {done.rc}: {done.stderr.strip() or 'no message'}")
+            raise CommandError(
+                msg(
+                    "{argv}: returned {rc}: {stderr}",
+                    argv=" ".join(argv),
+                    rc=done.rc,
+                    stderr=done.stderr.strip() or "no message",
+                )
+            )
 
     def _put_file(self, step: PutFile) -> None:
         from advisor.host.putfile import put_file, remove_empty
@@ -221,11 +241,15 @@ class Host:
         try:
             put_file(step.path, step.content, mode=step.mode, uid=step.uid, gid=step.gid, root=root, is_alone=True)
         except AstrayError as error:
-            raise CommandError(f"{step.path}: the directory {error.why}", errno=error.errno) from error
+            raise CommandError(
+                msg("{path}: the directory {why}", path=step.path, why=error.why), errno=error.errno
+            ) from error
         except OSError as error:
-            raise CommandError(f"{step.path}: {os.strerror(error.errno or errno.EIO)}", errno=error.errno) from error
+            raise CommandError(
+                msg("{path}: {error}", path=step.path, error=os.strerror(error.errno or errno.EIO)), errno=error.errno
+            ) from error
         except ValueError as error:
-            raise CommandError(f"{step.path}: {error}") from error
+            raise CommandError(msg("{path}: {error}", path=step.path, error=error)) from error
         for directory in step.prune:
             with contextlib.suppress(OSError):
                 remove_empty(directory, root=root)

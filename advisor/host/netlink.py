@@ -33,6 +33,7 @@ from advisor.errors import CommandError
 from advisor.host.ethtool import UNSUPPORTED, Answer, Ethtool
 from advisor.host.missing import ABSENT, Missing, from_os_error
 from advisor.host.steps import QDISC_HANDLES, SetEthtool, SetQdisc
+from advisor.i18n import msg
 
 _SWITCHES: Final[Mapping[str, int]] = {"off": 0, "on": 1}
 
@@ -109,7 +110,7 @@ def _index(link: str) -> int:
     try:
         return socket.if_nametoindex(link)
     except OSError as error:
-        raise CommandError(f"link {link}: does not exist", errno=errno.ENODEV) from error
+        raise CommandError(msg("link {link}: does not exist", link=link), errno=errno.ENODEV) from error
 
 
 def _refused(what: str, error: NetlinkError | OSError) -> CommandError:

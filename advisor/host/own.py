@@ -13,6 +13,7 @@ from typing import Final
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError
 from advisor.host import walk
+from advisor.i18n import msg
 
 DIRECTORY_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
@@ -34,10 +35,13 @@ def check_own_directory(path: str) -> None:
     """Raises RefusedError for a directory that others can write to, or that is none; OSError where it is not there."""
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
-        raise RefusedError(f"{path}: not a directory that only its owner can write to", hint=_see_and_remove(path))
+        raise RefusedError(
+            msg("{path}: not a directory that only its owner can write to", path=path), hint=_see_and_remove(path)
+        )
     if not _is_own(status):
         raise RefusedError(
-            f"{path}: not a directory that only its owner can write to", hint=_make_own(path, DIRECTORY_MODE)
+            msg("{path}: not a directory that only its owner can write to", path=path),
+            hint=_make_own(path, DIRECTORY_MODE),
         )
 
 
@@ -51,14 +55,16 @@ def open_own_file(path: str, flags: int) -> int:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise RefusedError(f"{path}: not a regular file", hint=_see_and_remove(path)) from error
+            raise RefusedError(msg("{path}: not a regular file", path=path), hint=_see_and_remove(path)) from error
         raise
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise RefusedError(f"{path}: not a regular file", hint=_see_and_remove(path))
+            raise RefusedError(msg("{path}: not a regular file", path=path), hint=_see_and_remove(path))
         if not _is_own(status):
-            raise RefusedError(f"{path}: not a file that only its owner can write to", hint=_make_own(path, FILE_MODE))
+            raise RefusedError(
+                msg("{path}: not a file that only its owner can write to", path=path), hint=_make_own(path, FILE_MODE)
+            )
     except BaseException:
         os.close(fd)
         raise
@@ -75,7 +81,9 @@ def read_own_file(path: str, *, limit: int) -> bytes:
     with open(open_own_file(path, os.O_RDONLY), "rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise InvalidInputError(f"{path}: larger than {limit >> 20} MiB, which nothing that advisor writes is")
+        raise InvalidInputError(
+            msg("{path}: larger than {limit} MiB, which nothing that advisor writes is", path=path, limit=limit >> 20)
+        )
     return content
 
 
@@ -84,12 +92,17 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def _see_and_remove(path: str) -> str:
-    return f"see what it is, then: rm {_quoted(path)}"
+    return msg("see what it is, then: rm {path}", path=_quoted(path))
 
 
 def _make_own(path: str, mode: int) -> str:
     owner = "root" if os.geteuid() == 0 else str(os.geteuid())
-    return f"if you trust what it holds: chown {owner} {_quoted(path)} && chmod {mode:o} {_quoted(path)}"
+    return msg(
+        "if you trust what it holds: chown {owner} {path} && chmod {mode:o} {path}",
+        owner=owner,
+        path=_quoted(path),
+        mode=mode,
+    )
 
 
 def _quoted(path: str) -> str:

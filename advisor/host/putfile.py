@@ -10,6 +10,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import walk
+from advisor.i18n import msg
 
 # They vouch for the content, which is another one now.
 _OF_THE_CONTENT: Final = frozenset({"security.ima", "security.evm", "security.capability"})
@@ -163,14 +164,17 @@ def save_output(path: str, content: bytes, *, mode: int) -> None:
     """
     place = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(place)):
-        raise UsageError(f"{path}: there is no such directory", hint="make it first")
+        raise UsageError(msg("{path}: there is no such directory", path=path), hint="make it first")
     if os.path.lexists(place) and (os.path.islink(place) or not os.path.isfile(place)):
-        raise UsageError(f"{path}: is there and is no regular file", hint="name a file that is new or may be replaced")
+        raise UsageError(
+            msg("{path}: is there and is no regular file", path=path), hint="name a file that is new or may be replaced"
+        )
     try:
         put_file(place, content, mode=mode, uid=os.geteuid(), gid=os.getegid())
     except OSError as error:
         raise UsageError(
-            f"{path}: {error.strerror}", hint="name a file in a directory that you can write to"
+            msg("{path}: {error}", path=path, error=error.strerror),
+            hint="name a file in a directory that you can write to",
         ) from error
 
 

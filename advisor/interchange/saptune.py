@@ -12,6 +12,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.facts.whole import Facts
 from advisor.host import Host, Missing
 from advisor.host.kernel_text import SET
+from advisor.i18n import msg
 from advisor.interchange.disjoint import disjoint, last_wins
 from advisor.interchange.growing import is_growing
 from advisor.interchange.made import Line
@@ -74,7 +75,10 @@ def import_saptune(
     source = host if files is None else files
     place = path or installed_notes(source).get(note)
     if place is None:
-        raise UsageError(f"there is no saptune note {note[:80]!r}", hint=f"looked in {EXTRA}, {WORKING} and {PACKAGED}")
+        raise UsageError(
+            msg("there is no saptune note {note!r}", note=note[:80]),
+            hint=msg("looked in {extra}, {working} and {packaged}", extra=EXTRA, working=WORKING, packaged=PACKAGED),
+        )
     read = _read(source, place)
     override = f"{OVERRIDE}/{note}"
     own = _read(source, override) if path is None and source.exists(override) else None
@@ -103,10 +107,10 @@ def made_by_saptune(note: str, values: Mapping[str, str], host: Host, facts: Fac
 def _read(files: Host, place: str) -> Note:
     data = files.read_bytes(place)
     if isinstance(data, Missing):
-        raise InvalidInputError(f"{place}: {data.why}")
+        raise InvalidInputError(msg("{place}: {why}", place=place, why=data.why))
     note = parse_saptune_note(decode(data, place, "note of saptune"))
     if not note.entries:
-        raise InvalidInputError(f"{place}: no section with a setting: is this a note of saptune?")
+        raise InvalidInputError(msg("{place}: no section with a setting: is this a note of saptune?", place=place))
     return note
 
 

@@ -13,6 +13,7 @@ import msgspec
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host
 from advisor.host.given import open_given
+from advisor.i18n import msg
 from advisor.interchange.records import Imported, Mode
 from advisor.interchange.tuned.ini import MAX_BYTES
 
@@ -35,12 +36,14 @@ def find_source(text: str) -> Source:
     for known in KINDS:
         if colon and kind == known:
             if not name:
-                raise UsageError(f"{text}: names nothing", hint="write tuned:NAME, saptune:NOTE or sysctl:FILE")
+                raise UsageError(
+                    msg("{text}: names nothing", text=text), hint="write tuned:NAME, saptune:NOTE or sysctl:FILE"
+                )
             return Source(known, name)
     place = Path(text)
     if not place.exists():
         hint = "write tuned:NAME, saptune:NOTE, sysctl:FILE or a file; --list shows what is installed"
-        raise UsageError(f"{text[:120]}: no such file", hint=hint)
+        raise UsageError(msg("{text}: no such file", text=text[:120]), hint=hint)
     path = os.path.abspath(text)
     if place.is_dir():
         inside = os.path.join(path, "tuned.conf")
@@ -54,12 +57,14 @@ def find_source(text: str) -> Source:
 
 def _head(path: Path) -> str:
     if path.suffix == ".toml":
-        raise UsageError(f"{path}: a profile of ours already", hint=f"advisor profiles lint {path}")
+        raise UsageError(
+            msg("{path}: a profile of ours already", path=path), hint=msg("advisor profiles lint {path}", path=path)
+        )
     try:
         with open_given(path) as file:
             return file.read(MAX_BYTES).decode("utf-8", "replace")
     except OSError as error:
-        raise InvalidInputError(f"{path}: {error.strerror}") from error
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
 
 
 def kind_of_text(text: str) -> Kind:

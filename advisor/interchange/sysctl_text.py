@@ -14,6 +14,7 @@ from advisor.facts.sysctl_keys import kernel_number, refusal
 from advisor.host import Host, Missing
 from advisor.host.given import open_given
 from advisor.host.missing import from_os_error
+from advisor.i18n import msg
 from advisor.interchange.growing import is_growing
 from advisor.interchange.made import Line, as_the_kernel_reads
 from advisor.interchange.records import Difference, Imported, ImportedSense, ImportedSetting, Mode
@@ -39,7 +40,7 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
     if strays and not lines:
         first = next((one for one in strays if one.line), strays[0])
         told = f"line {first.line}: no KEY = VALUE" if first.line else first.why
-        raise InvalidInputError(f"{first.file}: {told}", hint="is this a file of sysctl(8)?")
+        raise InvalidInputError(msg("{file}: {told}", file=first.file, told=told), hint="is this a file of sysctl(8)?")
     settings = _converted(lines, host, mode)
     faithful = settings if mode == "faithful" else _converted(lines, host, "faithful")
     return Imported(
@@ -64,7 +65,7 @@ def _read(
         data = _content(files, path)
         if isinstance(data, Missing):
             if is_alone or data.why != _NO_FILE:
-                raise InvalidInputError(f"{path}: {data.why}")
+                raise InvalidInputError(msg("{path}: {why}", path=path, why=data.why))
             strays.append(Line("", "", "", printable(path), 0, written=printable(path)).ignored(data.why))
             continue
         text = decode(data, path, "file of sysctl(8)")
@@ -120,9 +121,9 @@ def _paths(files: Host, place: str) -> Sequence[str]:
         return (place,)
     names = [name for name in files.names(place) if name.endswith(".conf") and not name.startswith(".")]
     if not names:
-        raise InvalidInputError(f"{place}: holds no *.conf")
+        raise InvalidInputError(msg("{place}: holds no *.conf", place=place))
     if len(names) > _MAX_FILES:
-        raise InvalidInputError(f"{place}: holds more than {_MAX_FILES} files")
+        raise InvalidInputError(msg("{place}: holds more than {max_files} files", place=place, max_files=_MAX_FILES))
     return [f"{place.rstrip('/')}/{name}" for name in sorted(names)]
 
 

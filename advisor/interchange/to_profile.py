@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.i18n import msg
 from advisor.interchange.harm import hurts_when
 from advisor.interchange.made import shortened
 from advisor.interchange.records import Imported, ImportedSetting
@@ -30,7 +31,7 @@ def checked_name(name: str) -> str:
     """The name, where a profile may have it. Raises UsageError."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name[:80]!r} is no name of a profile",
+            msg("{name!r} is no name of a profile", name=name[:80]),
             hint="small letters, digits and hyphens, 63 at most; FILE is NAME.toml",
         )
     return name

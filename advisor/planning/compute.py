@@ -8,6 +8,7 @@ from advisor.errors import UsageError
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.facts.whole import Facts
 from advisor.host import Missing
+from advisor.i18n import msg
 from advisor.planning.clocks import clock_clashes, clock_rank
 from advisor.planning.guards import check_guards
 from advisor.planning.held import NOTHING_HELD, Held, claim_notes
@@ -123,7 +124,14 @@ def _unique(targets: Iterable[Target]) -> list[Target]:
         other = kept.setdefault(target.tunable, target)
         if _asked(other) != _asked(target):
             raise UsageError(
-                f"{target.tunable}: {other.profile} wants {other.value}, {target.profile} wants {target.value}",
+                msg(
+                    "{tunable}: {profile} wants {value}, {target_profile} wants {target_value}",
+                    tunable=target.tunable,
+                    profile=other.profile,
+                    value=other.value,
+                    target_profile=target.profile,
+                    target_value=target.value,
+                ),
                 hint="apply one of the two, or bring them together with --set",
             )
     return list(kept.values())

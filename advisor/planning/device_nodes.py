@@ -10,6 +10,7 @@ from advisor.facts.block import natural
 from advisor.facts.disks import Disk
 from advisor.facts.links import Link
 from advisor.facts.whole import Facts
+from advisor.i18n import msg
 
 Nodes = Mapping[int | None, tuple[str, ...]]
 """Node to the links or drives on it, by node; None for those whose node is unknown, the last."""
@@ -27,7 +28,7 @@ def nodes_of(device: str, facts: Facts) -> Nodes:
         if link.name == device:
             ports = _ports(device, {one.name: one for one in facts.links}, frozenset())
             return _by_node((port.name, port.numa_node) for port in ports) or {None: (device,)}
-    raise UsageError(f"there is no link, disk, array or mount point {device!r} on this host")
+    raise UsageError(msg("there is no link, disk, array or mount point {device!r} on this host", device=device))
 
 
 def nodes_seen(device: str, facts: Facts) -> Nodes:

@@ -8,6 +8,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.planning.order import rank_of
 from advisor.planning.records import Skipped, SkipState, Target
 from advisor.tunables import tunable
@@ -46,8 +47,16 @@ def _once(host: Host, targets: Iterable[Target]) -> tuple[tuple[Target, ...], tu
             continue
         if (first.value, first.sense) != (target.value, target.sense):
             raise UsageError(
-                f"{first.tunable} and {target.tunable} are one file: {first.profile} wants {first.value}, "
-                f"{target.profile} wants {target.value}",
+                msg(
+                    "{tunable} and {target_tunable} are one file: {profile} wants {value}, {target_profile}"
+                    " wants {target_value}",
+                    tunable=first.tunable,
+                    target_tunable=target.tunable,
+                    profile=first.profile,
+                    value=first.value,
+                    target_profile=target.profile,
+                    target_value=target.value,
+                ),
                 hint="ask for one of the two",
             )
         why = f"is the same file as {first.tunable}"

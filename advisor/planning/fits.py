@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from advisor.errors import UsageError
 from advisor.facts.links import Link
+from advisor.i18n import msg
 from advisor.profiles import Only
 
 Thing = TypeVar("Thing")
@@ -28,7 +29,10 @@ def named(
         is_there = any(fits(names_of(thing), (pattern,)) for thing in things)
         if not is_there and not any(sign in pattern for sign in "*?["):
             listed = ", ".join(next(iter(names_of(thing))) for thing in things) or "none"
-            raise UsageError(f"there is no {what} {pattern!r} on this host", hint=f"{what}s: {listed}")
+            raise UsageError(
+                msg("there is no {what} {pattern!r} on this host", what=what, pattern=pattern),
+                hint=msg("{what}s: {listed}", what=what, listed=listed),
+            )
     return tuple(thing for thing in things if fits(names_of(thing), patterns))
 
 

@@ -8,6 +8,7 @@ from advisor.errors import UsageError
 from advisor.facts.iris import Iris
 from advisor.facts.iris_memory import refuses_large_pages, wanted_pages
 from advisor.facts.whole import Facts
+from advisor.i18n import msg
 from advisor.planning.selection import Selected
 from advisor.profiles import Values
 from advisor.tunables.file_key import FileKey
@@ -25,7 +26,10 @@ def select_cpfs(values: Values, facts: Facts) -> tuple[Selected, ...]:
     for name in wanted:
         if not any(name in (one.name, one.cpf) for one in facts.iris):
             listed = ", ".join(one.cpf for one in facts.iris) or "none"
-            raise UsageError(f"there is no IRIS instance {name!r} on this host", hint=f"cpfs: {listed}")
+            raise UsageError(
+                msg("there is no IRIS instance {name!r} on this host", name=name),
+                hint=msg("cpfs: {listed}", listed=listed),
+            )
     chosen = (one for one in facts.iris if not wanted or one.name in wanted or one.cpf in wanted)
     return tuple(_selected(one) for one in chosen)
 

@@ -11,6 +11,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
+from advisor.i18n import msg
 from advisor.planning.beegfs import NO_INSTANCES, select_instances
 from advisor.planning.devices import none_chosen, select_arrays, select_disks
 from advisor.planning.heartbeats import reserved_ports, select_heartbeats
@@ -236,7 +237,7 @@ def _filled(template: str, values: Values, names: Mapping[str, str]) -> str:
             return names[name]
         value = values.get(name)
         if value is None:
-            raise UsageError(f"the profile needs a value: --set {name}=…")
+            raise UsageError(msg("the profile needs a value: --set {name}=…", name=name))
         return str(value)
 
     return re.sub(r"\{(\w+)\}", value_of, template)

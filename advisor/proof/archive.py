@@ -21,6 +21,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, CommandError, InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host.putfile import put_file
+from advisor.i18n import msg
 from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, conclude
 from advisor.proof.kept import keep
 from advisor.proof.metrics import Figures
@@ -86,19 +87,19 @@ def save(path: str | Path, result: Proof | Bench | ArmsProof, fio: Mapping[int, 
         mode, uid, gid = _standing(place)
         put_file(place, _packed(result, fio), mode=mode, uid=uid, gid=gid)
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}") from error
+        raise CommandError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
 
 
 def check_place(path: str | Path) -> None:
     """Raise UsageError where `save` could not write, so that it is known before anything is measured."""
     place = os.path.abspath(path)
     if not os.path.isdir(os.path.dirname(place)):
-        raise UsageError(f"--save {path}: there is no such directory", hint="make it first")
+        raise UsageError(msg("--save {path}: there is no such directory", path=path), hint="make it first")
     try:
         _standing(place)
     except OSError as error:
         hint = "name a file that is new or may be replaced"
-        raise UsageError(f"--save {path}: {error.strerror}", hint=hint) from None
+        raise UsageError(msg("--save {path}: {error}", path=path, error=error.strerror), hint=hint) from None
 
 
 def _standing(place: str) -> tuple[int, int, int]:
@@ -169,9 +170,11 @@ def load(path: str | Path) -> Saved:
     """A saved proof. Raises InvalidInputError that names the file and what is wrong with it."""
     saved = load_any(path)
     if isinstance(saved, SavedArms):
-        raise InvalidInputError(f"{path}: a saved comparison of several arms: advisor compare {path} prints it")
+        raise InvalidInputError(
+            msg("{path}: a saved comparison of several arms: advisor compare {path} prints it", path=path)
+        )
     if not isinstance(saved, Saved):
-        raise InvalidInputError(f"{path}: not a saved proof but a saved series (advisor bench)")
+        raise InvalidInputError(msg("{path}: not a saved proof but a saved series (advisor bench)", path=path))
     return saved
 
 
@@ -186,10 +189,12 @@ def load_any(path: str | Path) -> Saved | SavedBench | SavedArms:
         kind = _KINDS.get(schema.partition("/")[0], Saved)
         saved = msgspec.json.decode(content, type=kind)
     except PermissionError as error:
-        raise PermissionDeniedError(f"{path}: {error.strerror}", hint="run it as who saved it, or as root") from error
+        raise PermissionDeniedError(
+            msg("{path}: {error}", path=path, error=error.strerror), hint="run it as who saved it, or as root"
+        ) from error
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InvalidInputError(f"{path}: not a saved proof or series: {words}") from error
+        raise InvalidInputError(msg("{path}: not a saved proof or series: {words}", path=path, words=words)) from error
     _check(path, saved)
     change = msgspec.structs.replace
     if isinstance(saved, Saved):
@@ -208,7 +213,7 @@ def _unpacked(path: str | Path) -> bytes:
         with gzip.open(file) as packed:
             content = packed.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise InvalidInputError(f"{path}: larger than a saved proof or series can be")
+        raise InvalidInputError(msg("{path}: larger than a saved proof or series can be", path=path))
     return content
 
 
@@ -247,9 +252,9 @@ def _check(path: str | Path, saved: Saved | SavedBench | SavedArms) -> None:
         _check_runs([*runs, *extra])
         _when(_result_of(saved))
     except AdvisorError as error:
-        raise InvalidInputError(f"{path}: {error.message}", hint=error.hint) from error
+        raise InvalidInputError(msg("{path}: {reason}", path=path, reason=error.message), hint=error.hint) from error
     except ValueError as error:
-        raise InvalidInputError(f"{path}: not a saved proof or series: {error}") from error
+        raise InvalidInputError(msg("{path}: not a saved proof or series: {error}", path=path, error=error)) from error
 
 
 def _result_of(saved: Saved | SavedBench | SavedArms) -> Proof | Bench | ArmsProof:
@@ -290,7 +295,14 @@ def _check_runs(runs: Iterable[Run]) -> None:
         for name in Figures.__struct_fields__:
             value: float | None = getattr(run.figures, name)
             if value and not low <= value <= high:
-                raise InvalidInputError(f"run {run.number}: {name} {value:g} is no figure of a run")
+                raise InvalidInputError(
+                    msg(
+                        "run {number}: {name} {value:g} is no figure of a run",
+                        number=run.number,
+                        name=name,
+                        value=value,
+                    )
+                )
 
 
 def reanalyse(saved: Saved | Proof | str | Path) -> Proof:

@@ -15,6 +15,7 @@ import msgspec
 from advisor.errors import RefusedError, UsageError
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host
+from advisor.i18n import msg
 from advisor.journal import Store
 from advisor.planning.records import Plan
 from advisor.profiles import Profile, load
@@ -108,15 +109,19 @@ def parse_arms(text: str) -> tuple[str, ...]:
     """``none,P,Q`` as names, ``none`` first whether it was named or not. Raises UsageError."""
     names = [word.strip() for word in text.split(",")]
     if "" in names:
-        raise UsageError(f"--arms {text}: expected profile names with commas between, found an empty name")
+        raise UsageError(
+            msg("--arms {text}: expected profile names with commas between, found an empty name", text=text)
+        )
     doubled = sorted(name for name, times in Counter(names).items() if times > 1)
     if doubled:
-        raise UsageError(f"--arms {text}: {doubled[0]} is named twice")
+        raise UsageError(msg("--arms {text}: {doubled} is named twice", text=text, doubled=doubled[0]))
     found = (NONE, *(name for name in names if name != NONE))
     if len(found) < 2:
         raise UsageError("--arms: expected at least one profile besides none", hint="advisor profiles lists them")
     if len(found) > MAX_ARMS:
-        raise UsageError(f"--arms: expected at most {MAX_ARMS} arms, found {len(found)}")
+        raise UsageError(
+            msg("--arms: expected at most {max_arms} arms, found {count}", max_arms=MAX_ARMS, count=len(found))
+        )
     for name in found[1:]:
         load(name)
     return found
@@ -159,11 +164,13 @@ def prove_arms(
 def _arm(host: Host, name: str, values: Mapping[str, str], settings: Settings, facts: Facts, store: Store) -> ArmPlan:
     profile = load(name)
     if profile.proof is None:
-        raise UsageError(f"profile {name} does not say how it is proven", hint="it has no [proof] table")
+        raise UsageError(msg("profile {name} does not say how it is proven", name=name), hint="it has no [proof] table")
     own = {key: value for key, value in values.items() if key in profile.parameters}
     plan = live_changes(plan_profiles(host, [name], own, runtime_only=True, store=store, facts=facts))
     if toggle_class(profile.proof.toggle, plan.changes) == "T3":
-        raise RefusedError(f"{name}: its values need a reboot or a rebuild, so it cannot be an arm of a session")
+        raise RefusedError(
+            msg("{name}: its values need a reboot or a rebuild, so it cannot be an arm of a session", name=name)
+        )
     require_changes(plan, profile)
     return ArmPlan(name, profile, plan, fio_node(profile, settings, facts))
 
@@ -182,8 +189,14 @@ def _union(host: Host, arms: Sequence[ArmPlan], values: Mapping[str, str], facts
                     (two.name for two in arms if two is not one and change.tunable in two.tunables), "the other arms"
                 )
                 raise RefusedError(
-                    f"{change.tunable}: {one.name} sets {change.after}, together with {other} it would be"
-                    f" {wanted.get(change.tunable, 'left alone')}",
+                    msg(
+                        "{tunable}: {name} sets {after}, together with {other} it would be {wanted}",
+                        tunable=change.tunable,
+                        name=one.name,
+                        after=change.after,
+                        other=other,
+                        wanted=wanted.get(change.tunable, "left alone"),
+                    ),
                     hint="measure these two arms in sessions of their own",
                 )
     return union

@@ -15,6 +15,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
+from advisor.i18n import msg
 from advisor.proof.arms import Reconnect, ToggleError
 from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, Block, Cell, conclude
 from advisor.proof.conductor import Progress, ProgressEvent, Settings, Stage
@@ -113,7 +114,7 @@ class ArmsRunner:
         if isinstance(early, RefusedError):
             raise early
         if early is not None:
-            hint = f"the partial result is in {found.saved_to}" if found.saved_to else None
+            hint = msg("the partial result is in {path}", path=found.saved_to) if found.saved_to else None
             words = f"{early.message} after {self._done()} blocks; the host is as before, the scratch file is gone"
             raise InterruptedArmsError(words, found, hint=hint)
         return found
@@ -169,7 +170,9 @@ class ArmsRunner:
             self.switch.place(arm)
             self._reconnect_for(arm)
         except AdvisorError as error:
-            raise ToggleError(f"arm {arm} could not be made active: {error.message}") from error
+            raise ToggleError(
+                msg("arm {arm} could not be made active: {reason}", arm=arm, reason=error.message)
+            ) from error
         if self.reconnect is not None:
             self.measurer.find_scratch_again()
         self.stop.sleep(self.switch.settle_seconds(before, arm))

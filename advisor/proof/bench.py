@@ -17,6 +17,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.host import Host
+from advisor.i18n import msg
 from advisor.proof import schedule as scheduling
 from advisor.proof.conductor import Progress, ProgressEvent, Settings, Stage, silent
 from advisor.proof.covariates import read_gate
@@ -99,7 +100,7 @@ def require_workloads(workloads: Sequence[str]) -> tuple[str, ...]:
     found = {name: get(name) for name in workloads}
     for name, workload in found.items():
         if workload.is_network:
-            raise UsageError(f"{name} runs between two hosts; a series is measured on this one alone")
+            raise UsageError(msg("{name} runs between two hosts; a series is measured on this one alone", name=name))
     return tuple(found)
 
 
@@ -180,7 +181,7 @@ class _Rounds:
         if isinstance(early, RefusedError):
             raise early
         if early is not None:
-            hint = f"the partial result is in {found.saved_to}" if found.saved_to else None
+            hint = msg("the partial result is in {path}", path=found.saved_to) if found.saved_to else None
             words = f"{early.message} after {self._done()} rounds; the scratch file is gone"
             raise InterruptedBenchError(words, found, hint=hint)
         return found

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import InvalidInputError
+from advisor.i18n import msg
 from advisor.proof.archive import Saved, SavedBench
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import METRICS, MetricName
@@ -130,8 +131,13 @@ def compare(a: Saved | SavedBench, b: Saved | SavedBench, sources: tuple[str, st
     common = [name for name in first.side.workloads if name in second.side.workloads]
     if not common:
         raise InvalidInputError(
-            f"{sources[0]} and {sources[1]} have no workload in common: "
-            f"{', '.join(first.side.workloads)}; {', '.join(second.side.workloads)}",
+            msg(
+                "{sources} and {sources_2} have no workload in common: {workloads}; {workloads_2}",
+                sources=sources[0],
+                sources_2=sources[1],
+                workloads=", ".join(first.side.workloads),
+                workloads_2=", ".join(second.side.workloads),
+            ),
             hint="measure the same workload again: advisor bench --workload NAME",
         )
     judged = _judge(first, second, common)

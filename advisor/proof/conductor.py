@@ -16,6 +16,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
+from advisor.i18n import msg
 from advisor.proof import fio
 from advisor.proof.arms import Arms, Reconnect, Toggle
 from advisor.proof.credits import Volume
@@ -164,7 +165,7 @@ class Conductor:
         return proof
 
     def _interrupted(self, stopped: StoppedError, proof: Proof) -> InterruptedProofError:
-        hint = f"the partial result is in {proof.saved_to}" if proof.saved_to else None
+        hint = msg("the partial result is in {path}", path=proof.saved_to) if proof.saved_to else None
         message = f"{stopped.message} after {self._done_pairs()} pairs; arm A is in place, the scratch file is gone"
         return InterruptedProofError(message, proof, hint=hint)
 
@@ -275,7 +276,7 @@ class Conductor:
     def _refuse_or_force(self, reason: str) -> None:
         if not self.settings.force:
             raise RefusedError(
-                f"the host is busy: {reason}",
+                msg("the host is busy: {reason}", reason=reason),
                 hint="try again later; --force measures all the same, and the verdict is then indicative at most",
             )
         gate = msgspec.structs.replace(self.session.gate, busy=(*self.session.gate.busy, reason))

@@ -14,6 +14,7 @@ import msgspec
 from advisor.ceilings.ebs import EBS_MODEL, LARGEST_GIB, VOLUME_TYPES, Bucket, Volume, bucket_of
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 
 __all__ = ["EBS_MODEL", "MOST_SHARE", "Volume", "bucket_of", "credit_notes", "most_spent", "parse_volume"]
 
@@ -26,7 +27,10 @@ def parse_volume(text: str) -> Volume:
     kind, _, size = text.partition(":")
     if kind not in VOLUME_TYPES or not re.fullmatch(r"[1-9][0-9]{0,4}", size) or int(size) > LARGEST_GIB:
         raise UsageError(
-            f"{text!r} is no volume", hint=f"--volume takes TYPE:GIB such as gp2:100; types: {', '.join(VOLUME_TYPES)}"
+            msg("{text!r} is no volume", text=text),
+            hint=msg(
+                "--volume takes TYPE:GIB such as gp2:100; types: {volume_types}", volume_types=", ".join(VOLUME_TYPES)
+            ),
         )
     return msgspec.convert({"kind": kind, "gib": int(size)}, Volume)
 
@@ -53,8 +57,15 @@ def credit_notes(host: Host, device: str | None, volume: Volume | None, io_secon
     share = spent / bucket.size
     if share > MOST_SHARE:
         raise RefusedError(
-            f"the session could use up {spent:,.0f} {bucket.unit} of burst credits, {share:.0%} of the full bucket of a"
-            f" {volume.gib} GiB {volume.kind} volume, and slow down in the middle",
+            msg(
+                "the session could use up {spent:,.0f} {unit} of burst credits, {share:.0%} of the full"
+                " bucket of a {gib} GiB {kind} volume, and slow down in the middle",
+                spent=spent,
+                unit=bucket.unit,
+                share=share,
+                gib=volume.gib,
+                kind=volume.kind,
+            ),
             hint="choose --quick, fewer workloads or a smaller --budget",
         )
     yield (

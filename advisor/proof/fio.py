@@ -18,6 +18,7 @@ import msgspec
 
 from advisor.errors import RefusedError
 from advisor.host.numbers import is_count
+from advisor.i18n import msg
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import Figures
 from advisor.proof.process import Completed as Completed
@@ -134,7 +135,9 @@ def run(
     """
     if job.workload.is_network:
         if not isinstance(runner, RunsNetwork):
-            raise RefusedError(f"{job.workload.name} needs a second host", hint="--peer-ssh HOST names it")
+            raise RefusedError(
+                msg("{name} needs a second host", name=job.workload.name), hint="--peer-ssh HOST names it"
+            )
         return runner.run_network(job, stop)
     timeout = job.seconds + GRACE_SECONDS + SECONDS_PER_THREAD * sum(one.jobs for one in job.workload.sections)
     if scratch is None:
@@ -154,7 +157,9 @@ def read_version(runner: FioRunner, stop: Stop) -> str:
     """What ``fio --version`` prints. Raises FioMissingError."""
     done = runner.run(["fio", "--version"], timeout=GRACE_SECONDS, cwd="/", stop=stop)
     if done.timed_out or done.returncode != 0:
-        raise FioMissingError(f"fio --version failed: {_last_line(done)}", hint="install the package fio again")
+        raise FioMissingError(
+            msg("fio --version failed: {last_line}", last_line=_last_line(done)), hint="install the package fio again"
+        )
     return done.stdout.strip()
 
 
@@ -206,13 +211,13 @@ def parse_report(stdout: str) -> _Report:
         document, _ = json.JSONDecoder().raw_decode(json_text(stdout))
         return msgspec.convert(document, _Report)
     except (ValueError, msgspec.ValidationError, RecursionError) as error:
-        raise FioError(f"fio's JSON cannot be read: {error}") from error
+        raise FioError(msg("fio's JSON cannot be read: {error}", error=error)) from error
 
 
 def figures(job: Job, done: Completed) -> Figures:
     """The figures of a run that may be counted. Raises FioError that says why it may not."""
     if done.timed_out:
-        raise FioError(f"fio did not end within {job.seconds + GRACE_SECONDS:g} s and was killed")
+        raise FioError(msg("fio did not end within {seconds:g} s and was killed", seconds=job.seconds + GRACE_SECONDS))
     report = accepted_report(done)
     directions = [direction for entry in report.jobs for direction in (entry.read, entry.write)]
     ios = sum(direction.total_ios for direction in directions)
@@ -247,13 +252,34 @@ def accepted_report(done: Completed) -> _Report:
     try:
         report = parse_report(done.stdout)
     except FioError as error:
-        raise FioError(f"{error.message} (exit status {done.returncode}): {_last_line(done)}") from error
+        raise FioError(
+            msg(
+                "{reason} (exit status {returncode}): {last_line}",
+                reason=error.message,
+                returncode=done.returncode,
+                last_line=_last_line(done),
+            )
+        ) from error
     failed = [entry for entry in report.jobs if entry.error]
     if failed:
         words = os.strerror(abs(failed[0].error))
-        raise FioError(f"fio job {failed[0].jobname}: error {failed[0].error} ({words}): {_last_line(done)}")
+        raise FioError(
+            msg(
+                "fio job {jobname}: error {error} ({words}): {last_line}",
+                jobname=failed[0].jobname,
+                error=failed[0].error,
+                words=words,
+                last_line=_last_line(done),
+            )
+        )
     if done.returncode != 0:
-        raise FioError(f"fio ended with status {done.returncode}: {_last_line(done)}")
+        raise FioError(
+            msg(
+                "fio ended with status {returncode}: {last_line}",
+                returncode=done.returncode,
+                last_line=_last_line(done),
+            )
+        )
     return report
 
 
@@ -262,7 +288,7 @@ def _require_io(directions: Sequence[_Direction], ios: int) -> None:
         raise FioError("fio ended well but did no I/O")
     spoiled = sum(direction.short_ios + direction.drop_ios for direction in directions)
     if spoiled:
-        raise FioError(f"fio had {spoiled} short or dropped I/Os")
+        raise FioError(msg("fio had {spoiled} short or dropped I/Os", spoiled=spoiled))
 
 
 def _require_length(job: Job, runtime: float, total_bytes: int) -> None:
@@ -270,7 +296,9 @@ def _require_length(job: Job, runtime: float, total_bytes: int) -> None:
     # a run bounded by its bytes may end early, but not before it moved them
     bounded = job.workload.is_writing and total_bytes >= MINIMUM_BYTES_SHARE * job.limited_bytes
     if not (long_enough or bounded):
-        raise FioError(f"fio ran for {runtime:.3f} s instead of {job.seconds:g} s")
+        raise FioError(
+            msg("fio ran for {runtime:.3f} s instead of {seconds:g} s", runtime=runtime, seconds=job.seconds)
+        )
     if runtime <= 0 or not math.isfinite(runtime):
         raise FioError("the run was too short to be timed")
 
@@ -286,7 +314,7 @@ def pooled_bins(parts: Iterable[dict[str, int]]) -> dict[int, int]:
     for bins in parts:
         for key, number in bins.items():
             if not is_count(key):
-                raise FioError(f"fio's JSON cannot be read: latency bin {key!r}")
+                raise FioError(msg("fio's JSON cannot be read: latency bin {key!r}", key=key))
             pooled[int(key)] = pooled.get(int(key), 0) + number
     return pooled
 

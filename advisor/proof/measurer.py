@@ -13,6 +13,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.host import Host
+from advisor.i18n import msg
 from advisor.proof import fio
 from advisor.proof.covariates import (
     LAMPS,
@@ -50,7 +51,10 @@ def place_targets(host: Host, places: Iterable[tuple[str, str]], workloads: Iter
     found = {}
     for name, directory in places:
         if name not in known:
-            raise UsageError(f"--place {name}: no workload has such a section", hint=f"here: {', '.join(known)}")
+            raise UsageError(
+                msg("--place {name}: no workload has such a section", name=name),
+                hint=msg("here: {known}", known=", ".join(known)),
+            )
         found[name] = read_target(host, directory)
     return found
 
@@ -211,8 +215,13 @@ class Measurer:
         shortest = min(stored, key=lambda run: run.figures.runtime_seconds, default=None)
         if shortest is not None and shortest.figures.runtime_seconds < MINIMUM_TIMED_SECONDS:
             raise RefusedError(
-                f"{shortest.workload}: {self._schedule.run_write_bytes // MIB} MiB, all that the byte budget allows"
-                f" for a run, are written in {shortest.figures.runtime_seconds * 1000:.0f} ms: too short to be timed",
+                msg(
+                    "{workload}: {run_write_bytes} MiB, all that the byte budget allows for a run, are"
+                    " written in {runtime_seconds:.0f} ms: too short to be timed",
+                    workload=shortest.workload,
+                    run_write_bytes=self._schedule.run_write_bytes // MIB,
+                    runtime_seconds=shortest.figures.runtime_seconds * 1000,
+                ),
                 hint="raise the byte budget, or choose --quick",
             )
 

@@ -22,6 +22,7 @@ from advisor.errors import CommandError, RefusedError
 from advisor.host import Host, Missing
 from advisor.host.commands import find_program
 from advisor.host.numbers import whole_number
+from advisor.i18n import msg
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import Figures
@@ -68,7 +69,9 @@ class NetworkFio(FioProcess):
                 try:
                     self.run_network(fio.Job(workload, CHECK_SECONDS, 0, 0), stop)
                 except CommandError as error:
-                    raise RefusedError(f"{workload.name}: {error.message}", hint=error.hint) from error
+                    raise RefusedError(
+                        msg("{name}: {reason}", name=workload.name, reason=error.message), hint=error.hint
+                    ) from error
 
     def run_network(self, job: fio.Job, stop: Stop) -> tuple[Figures, str]:
         """One run with both ends. Raises FioError for one that does not count, and StoppedError."""
@@ -140,7 +143,10 @@ class NetworkFio(FioProcess):
         taken = self._bound_ports()
         free = next((port for port in PORTS if port not in taken), None)
         if free is None:
-            raise FioError(f"ports {PORTS[0]}-{PORTS[-1]} are all in use here", hint="ss -lntup shows by whom")
+            raise FioError(
+                msg("ports {ports}-{ports_2} are all in use here", ports=PORTS[0], ports_2=PORTS[-1]),
+                hint="ss -lntup shows by whom",
+            )
         return free
 
     def _bound_ports(self) -> set[int]:
@@ -152,7 +158,13 @@ class NetworkFio(FioProcess):
             if port in self._bound_ports():
                 return
             stop.sleep(0.05)
-        raise FioError(f"fio here did not listen on port {port} within {LISTEN_SECONDS:g} s")
+        raise FioError(
+            msg(
+                "fio here did not listen on port {port} within {listen_seconds:g} s",
+                port=port,
+                listen_seconds=LISTEN_SECONDS,
+            )
+        )
 
 
 def parse_bound_ports(text: str) -> set[int]:
@@ -214,9 +226,19 @@ def close_link(section: Section, address: str, port: int) -> None:
 
 def _not_connected(address: str, port: int, section: Section) -> PeerError:
     return PeerError(
-        f"nothing gets through to {address}, port {port}/{section.protocol}, although fio listens there",
-        hint=f"a firewall in between must let ports {PORTS[0]}-{PORTS[-1]} through while this runs: on that host"
-        f" firewall-cmd --add-port={PORTS[0]}-{PORTS[-1]}/{section.protocol} --timeout=1h",
+        msg(
+            "nothing gets through to {address}, port {port}/{protocol}, although fio listens there",
+            address=address,
+            port=port,
+            protocol=section.protocol,
+        ),
+        hint=msg(
+            "a firewall in between must let ports {ports}-{ports_2} through while this runs: on that"
+            " host firewall-cmd --add-port={ports}-{ports_2}/{protocol} --timeout=1h",
+            ports=PORTS[0],
+            ports_2=PORTS[-1],
+            protocol=section.protocol,
+        ),
     )
 
 
@@ -253,9 +275,16 @@ def network_figures(job: fio.Job, section: Section, near: Completed, far: Comple
     received = _received(section, sender, receiver)
     for end, words in ((sender, "the sender"), (receiver, "the receiver")):
         if end.ios <= 0:
-            raise FioError(f"{words} ended well but moved nothing")
+            raise FioError(msg("{words} ended well but moved nothing", words=words))
         if end.seconds < fio.MINIMUM_RUNTIME_SHARE * job.seconds:
-            raise FioError(f"{words} ran for {end.seconds:.3f} s instead of {job.seconds:g} s")
+            raise FioError(
+                msg(
+                    "{words} ran for {seconds:.3f} s instead of {job_seconds:g} s",
+                    words=words,
+                    seconds=end.seconds,
+                    job_seconds=job.seconds,
+                )
+            )
     blocks = received / section.block_bytes
     p50, p95, p99, p999 = (fio.percentile(here.bins, share) / 1000 for share in (0.5, 0.95, 0.99, 0.999))
     return Figures(
@@ -280,7 +309,13 @@ def network_figures(job: fio.Job, section: Section, near: Completed, far: Comple
 def _received(section: Section, sender: _End, receiver: _End) -> int:
     """Bytes that arrived. Raises FioError where the two ends cannot have talked to each other alone."""
     if receiver.bytes > sender.bytes + section.block_bytes:
-        raise FioError(f"{receiver.bytes} bytes arrived, but {sender.bytes} were sent: somebody else sent to that port")
+        raise FioError(
+            msg(
+                "{bytes} bytes arrived, but {sender_bytes} were sent: somebody else sent to that port",
+                bytes=receiver.bytes,
+                sender_bytes=sender.bytes,
+            )
+        )
     if receiver.ios <= 0 < sender.ios:
         raise NothingArrivedError("nothing of what was sent arrived")
     if section.protocol == "udp":
@@ -289,5 +324,7 @@ def _received(section: Section, sender: _End, receiver: _End) -> int:
     # came in two out of its count of bytes, so that alone would be too low
     arrived = max(receiver.bytes, (receiver.ios - receiver.short) * section.block_bytes)
     if arrived < (1 - _TCP_AGREEMENT) * sender.bytes:
-        raise FioError(f"{sender.bytes} bytes were sent over TCP, but only {arrived} arrived")
+        raise FioError(
+            msg("{bytes} bytes were sent over TCP, but only {arrived} arrived", bytes=sender.bytes, arrived=arrived)
+        )
     return sender.bytes

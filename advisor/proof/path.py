@@ -16,6 +16,7 @@ from typing import Final
 from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.facts.whole import Facts
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.planning.records import Plan
 from advisor.proof.interrupt import Stop
 from advisor.proof.peer import Peer, PeerError, Ssh, check_destination
@@ -44,21 +45,26 @@ def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop:
     try:
         where = resolve(address or ssh.host_name(destination))
     except PeerError as error:
-        raise RefusedError(f"--peer-ssh {error.message}", hint=error.hint) from error
+        raise RefusedError(msg("--peer-ssh {reason}", reason=error.message), hint=error.hint) from error
     if scope_of(where) is not None:
-        raise UsageError(f"--peer-address {where}: fio takes no address with a link", hint="give a global address")
+        raise UsageError(
+            msg("--peer-address {where}: fio takes no address with a link", where=where), hint="give a global address"
+        )
     (asked, left) = _asked(host, str(where))
     if asked is None or asked.link is None:
-        raise RefusedError(left or f"no route leads to {where}", hint=f"ip route get {where}")
+        raise RefusedError(
+            left or msg("no route leads to {where}", where=where), hint=msg("ip route get {where}", where=where)
+        )
     source = _source(str(where))
     if asked.link == "lo" or source == str(where):
         raise RefusedError(
-            f"{where} is an address of this host itself: nothing crosses a wire", hint="--peer-ssh names a second host"
+            msg("{where} is an address of this host itself: nothing crosses a wire", where=where),
+            hint="--peer-ssh names a second host",
         )
     try:
         version = ssh.version_there(destination, stop)
     except PeerError as error:
-        raise RefusedError(f"--peer-ssh {error.message}", hint=error.hint) from error
+        raise RefusedError(msg("--peer-ssh {reason}", reason=error.message), hint=error.hint) from error
     return Peer(destination, str(where), source, asked.link, version)
 
 
@@ -75,7 +81,10 @@ def _source(address: str) -> str:
             probe.connect((address, 9))
             return str(probe.getsockname()[0])
     except OSError as error:
-        raise RefusedError(f"{address}: {error.strerror}", hint=f"ip route get {address}") from error
+        raise RefusedError(
+            msg("{address}: {error}", address=address, error=error.strerror),
+            hint=msg("ip route get {address}", address=address),
+        ) from error
 
 
 def peer_target(peer: Peer) -> Target:
@@ -118,14 +127,24 @@ class PathCheck:
         deadline = time.monotonic() + LINK_SECONDS
         while down := self._links - up_links(self._host, self._links):
             if time.monotonic() > deadline:
-                raise CommandError(f"arm {arm}: {', '.join(sorted(down))} had no carrier after {LINK_SECONDS:g} s")
+                raise CommandError(
+                    msg(
+                        "arm {arm}: {down} had no carrier after {link_seconds:g} s",
+                        arm=arm,
+                        down=", ".join(sorted(down)),
+                        link_seconds=LINK_SECONDS,
+                    )
+                )
             time.sleep(_PAUSE_SECONDS)
         after = await_gate(
             self._host, self._links, self._passing, _LARGEST_PACKET_BYTES, window_seconds=self._window_seconds
         )
         if not after.held:
             why = "; ".join(one.why for one in after.failing)
-            raise CommandError(f"the path does not carry arm {arm}: {why}", hint="advisor probe shows what it carries")
+            raise CommandError(
+                msg("the path does not carry arm {arm}: {why}", arm=arm, why=why),
+                hint="advisor probe shows what it carries",
+            )
 
 
 def path_check(
@@ -150,14 +169,18 @@ def path_check(
     outside = next((one for one in found.unprobeable if one.role == "named"), None)
     if outside is not None:
         raise RefusedError(
-            f"--peer-address {outside.what}: {outside.why}: the effect of this profile cannot show there",
+            msg(
+                "--peer-address {what}: {why}: the effect of this profile cannot show there",
+                what=outside.what,
+                why=outside.why,
+            ),
             hint="name the peer's address on the link that is changed, or choose the links with --set links=",
         )
     now = gate(Peers(tuple(peer for peer in found.asked if _is_measured(peer, target))))
     for silent in now.failing:
         if silent.peer.role == "named":
             raise RefusedError(
-                f"{silent.why}, and that before anything was changed",
+                msg("{why}, and that before anything was changed", why=silent.why),
                 hint="the peer must answer pings (ICMP echoes) at the present MTU: advisor probe shows what is carried",
             )
     check = PathCheck(host, links, now.passing, window_seconds)
@@ -185,7 +208,11 @@ def require_other_way_in(host: Host, facts: Facts, plan: Plan, *, force: bool) -
     over = [peer for peer in peers_of(host, facts, links=links, extra=[client]).asked if peer.role == "named"]
     if over:
         raise RefusedError(
-            f"the ssh session from {client} that this runs in goes over {over[0].link}, which each toggle interrupts",
+            msg(
+                "the ssh session from {client} that this runs in goes over {link}, which each toggle interrupts",
+                client=client,
+                link=over[0].link,
+            ),
             hint="log in over another link or the console; --force does it all the same",
         )
 

@@ -12,6 +12,7 @@ import msgspec
 from advisor.errors import CommandError, NotRestoredError, RefusedError, UsageError
 from advisor.facts.whole import Facts, scan
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.journal import Store
 from advisor.planning.device_nodes import node_of
 from advisor.planning.records import Plan
@@ -119,12 +120,18 @@ def measurable_claims(
     left = [name for name in names if not (has_peer if get(name).is_network else has_target)]
     if left and (are_chosen or len(left) == len(names)):
         option = "--peer-ssh HOST" if get(left[0]).is_network else "--target DIR"
-        raise UsageError(f"{left[0]} is measured with {option}", hint=f"give {option}, or another --workload")
+        raise UsageError(
+            msg("{left} is measured with {option}", left=left[0], option=option),
+            hint=msg("give {option}, or another --workload", option=option),
+        )
     found = tuple(name for name in names if name not in left)
     for is_network, is_given, option in ((True, has_peer, "--peer-ssh"), (False, has_target, "--target")):
         if is_given and not any(get(name).is_network == is_network for name in found):
             example = "net.tcp-64k" if is_network else "infoscale.64k-seq-rw50"
-            raise UsageError(f"{option}: no workload uses it", hint=f"leave it out, or add --workload {example}")
+            raise UsageError(
+                msg("{option}: no workload uses it", option=option),
+                hint=msg("leave it out, or add --workload {example}", example=example),
+            )
     return found
 
 
@@ -171,7 +178,7 @@ def prove_profile(
     """
     profile = load(name)
     if profile.proof is None:
-        raise UsageError(f"profile {name} does not say how it is proven", hint="it has no [proof] table")
+        raise UsageError(msg("profile {name} does not say how it is proven", name=name), hint="it has no [proof] table")
     claims = measurable_claims(
         workloads or profile.proof.claims,
         has_target=bool(settings.target or settings.raw),
@@ -261,7 +268,11 @@ def mounted_again(hook: Reconnect | None) -> Iterator[None]:
             _ensure_mounted(hook)
         except NotRestoredError as second:
             items = (*first.items, *second.items)
-            raise NotRestoredError(f"{first.message}; {second.message}", hint=second.hint, items=items) from first
+            raise NotRestoredError(
+                msg("{reason}; {second_reason}", reason=first.message, second_reason=second.message),
+                hint=second.hint,
+                items=items,
+            ) from first
         raise
     except BaseException:
         _ensure_mounted(hook)
@@ -283,10 +294,13 @@ def live_changes(plan: Plan) -> Plan:
 def require_changes(plan: Plan, profile: Profile) -> None:
     if plan.blocking:
         first = plan.blocking[0]
-        raise RefusedError(f"{first.tunable}: {first.reason}", hint=f"advisor plan {profile.name} shows all")
+        raise RefusedError(
+            msg("{tunable}: {reason}", tunable=first.tunable, reason=first.reason),
+            hint=msg("advisor plan {name} shows all", name=profile.name),
+        )
     if not plan.changes:
         raise RefusedError(
-            f"{profile.name} would change no live value here: there are no two states to compare",
+            msg("{name} would change no live value here: there are no two states to compare", name=profile.name),
             hint="advisor plan says why; a profile in force is rolled back first, then proven; for what only a reboot"
             " puts in force: advisor bench, apply, reboot, advisor bench, advisor compare",
         )
@@ -311,7 +325,9 @@ def fio_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:
     node = node_of(device, facts) if device is not None else None
     if node is None:
         raise RefusedError(
-            f"the NUMA node of {settings.target or device} is unknown, so fio cannot be placed on it",
+            msg(
+                "the NUMA node of {target} is unknown, so fio cannot be placed on it", target=settings.target or device
+            ),
             hint="choose a directory on a drive or array whose members are on one node",
         )
     return node
@@ -330,7 +346,7 @@ def reconnect_hook(host: Host, profile: Profile, subject: Subject, target: Targe
     assert profile.proof is not None
     if profile.proof.reconnect is None:
         raise RefusedError(
-            f"{profile.name} does not say that mounting anew makes it act",
+            msg("{name} does not say that mounting anew makes it act", name=profile.name),
             hint="--reconnect COMMAND, or reconnect = in the [proof] table of a profile of your own",
         )
     return make_remount(host, target, needs_connection=profile.proof.reconnect == "connections")
@@ -342,8 +358,15 @@ def _by_command(host: Host, command: str) -> Reconnect:
     def reconnect(arm: Arm) -> None:
         done = host.run(argv, timeout=RECONNECT_SECONDS)
         if isinstance(done, Missing):
-            raise CommandError(f"--reconnect: {done.why}")
+            raise CommandError(msg("--reconnect: {why}", why=done.why))
         if not done.ok:
-            raise CommandError(f"--reconnect: {argv[0]} returned {done.rc}: {done.stderr.strip() or 'no message'}")
+            raise CommandError(
+                msg(
+                    "--reconnect: {argv} returned {rc}: {stderr}",
+                    argv=argv[0],
+                    rc=done.rc,
+                    stderr=done.stderr.strip() or "no message",
+                )
+            )
 
     return reconnect

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
+from advisor.i18n import msg
 from advisor.proof import schedule as scheduling
 from advisor.proof.arms import Reconnect, Toggle
 from advisor.proof.conductor import Conductor, Progress, ProgressEvent, Settings, silent
@@ -62,20 +63,29 @@ def require_measurable(
     """Raise RefusedError where pairs would show nothing: never let that be printed as "no difference"."""
     if toggle.toggle_class == "T1" and not can_reconnect:
         raise RefusedError(
-            f"{subject.profile} acts on new sockets, sessions or mounts only, and nothing reconnects them between the"
-            " arms: a measurement would compare the old state with itself",
+            msg(
+                "{profile} acts on new sockets, sessions or mounts only, and nothing reconnects them"
+                " between the arms: a measurement would compare the old state with itself",
+                profile=subject.profile,
+            ),
             hint="--reconnect COMMAND or --allow-remount makes them anew at every toggle; or measure between two hosts:"
             " --peer-ssh HOST --workload net.tcp-64k",
         )
     if toggle.toggle_class == "T2" and not settings.allow_link_flap:
         raise RefusedError(
-            f"{subject.profile} interrupts links each time it is toggled",
+            msg("{profile} interrupts links each time it is toggled", profile=subject.profile),
             hint="--allow-link-flap permits that; not on a link that somebody needs now",
         )
     if subject.path == "network" and not target.is_network:
         raise RefusedError(
-            f"{subject.profile} changes the network, and {target.path} ({target.file_system} on"
-            f" {target.device or target.source}) is local: its effect cannot show there",
+            msg(
+                "{profile} changes the network, and {path} ({file_system} on {device}) is local: its"
+                " effect cannot show there",
+                profile=subject.profile,
+                path=target.path,
+                file_system=target.file_system,
+                device=target.device or target.source,
+            ),
             hint="--target takes a directory that is mounted over the network in question",
         )
 
@@ -106,7 +116,12 @@ def chosen_mode(settings: Settings) -> Mode:
         return mode
     if not MINIMUM_SECONDS <= settings.seconds <= MAXIMUM_SECONDS:
         raise UsageError(
-            f"--seconds {settings.seconds:g}: expected {MINIMUM_SECONDS:g} to {MAXIMUM_SECONDS:g} s for a run",
+            msg(
+                "--seconds {seconds:g}: expected {minimum_seconds:g} to {maximum_seconds:g} s for a run",
+                seconds=settings.seconds,
+                minimum_seconds=MINIMUM_SECONDS,
+                maximum_seconds=MAXIMUM_SECONDS,
+            ),
             hint="runs of 2 s and more of them show small effects best; longer ones get past a throttle or a cache",
         )
     return replace(mode, seconds=settings.seconds)
@@ -130,7 +145,7 @@ def require_calm(gate: Gate, *, force: bool) -> None:
     """Raise RefusedError on a busy host, unless forced."""
     if gate.busy and not force:
         raise RefusedError(
-            "the host is busy: " + "; ".join(gate.busy),
+            msg("the host is busy: {reason}", reason="; ".join(gate.busy)),
             hint="try again later; --force measures all the same, and the verdict is then indicative at most",
         )
 

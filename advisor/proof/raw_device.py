@@ -25,6 +25,7 @@ from advisor.facts.block import BlockNames
 from advisor.facts.disks import Disk, read_disks
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.proof.target import RawDevice, Target, is_remote
 from advisor.proof.workloads import Workload
 
@@ -51,7 +52,7 @@ def read_raw_target(host: Host, chosen: RawDevice) -> Target:
     _require_serial(chosen, disk, disks)
     _require_unused(host, chosen.path, disk)
     if not disk.size_bytes:
-        raise RefusedError(f"{chosen.path}: its size is unknown or 0")
+        raise RefusedError(msg("{path}: its size is unknown or 0", path=chosen.path))
     found = msgspec.structs.replace(chosen, path=path, name=disk.name, number=number, size_bytes=disk.size_bytes)
     return Target(
         path=path,
@@ -72,7 +73,7 @@ def permitted(raw: RawDevice, workloads: Iterable[Workload]) -> RawDevice:
     writing = [workload.name for workload in workloads if workload.is_writing]
     if writing and not raw.may_write:
         raise RefusedError(
-            f"{writing[0]} would write to {raw.path} itself",
+            msg("{writing} would write to {path} itself", writing=writing[0], path=raw.path),
             hint="--workload names one that reads; --allow-raw-writes permits writing to a disk that holds nothing",
         )
     return msgspec.structs.replace(raw, may_write=bool(writing))
@@ -82,12 +83,14 @@ def _require_block_device(host: Host, path: str) -> tuple[str, tuple[int, int]]:
     real = host.real(path)
     try:
         if isinstance(real, Missing):
-            raise RefusedError(f"{path}: {real.why}", hint="--raw-device takes the device node of a disk")
+            raise RefusedError(
+                msg("{path}: {why}", path=path, why=real.why), hint="--raw-device takes the device node of a disk"
+            )
         found = os.stat(host.locate(real), follow_symlinks=False)
     except OSError as error:
-        raise RefusedError(f"{path}: {os.strerror(error.errno or 0)}") from None
+        raise RefusedError(msg("{path}: {error}", path=path, error=os.strerror(error.errno or 0))) from None
     if not stat.S_ISBLK(found.st_mode):
-        raise RefusedError(f"{path} is no block device", hint="for a file system: --target DIR")
+        raise RefusedError(msg("{path} is no block device", path=path), hint="for a file system: --target DIR")
     return real, (os.major(found.st_rdev), os.minor(found.st_rdev))
 
 
@@ -96,7 +99,7 @@ def _require_disk(host: Host, path: str, number: tuple[int, int], disks: Sequenc
     disk = next((one for one in disks if one.name == name), None)
     if disk is None:
         raise RefusedError(
-            f"{path} ({name or 'unknown to the kernel'}) is no whole disk",
+            msg("{path} ({name}) is no whole disk", path=path, name=name or "unknown to the kernel"),
             hint="a partition, volume, array or multipath map is measured through a directory: --target DIR",
         )
     return disk
@@ -105,37 +108,54 @@ def _require_disk(host: Host, path: str, number: tuple[int, int], disks: Sequenc
 def _require_serial(chosen: RawDevice, disk: Disk, disks: Sequence[Disk]) -> None:
     if disk.serial is None:
         raise RefusedError(
-            f"{chosen.path}: the kernel shows no serial number of {disk.name}, so it cannot be told from another disk",
+            msg(
+                "{path}: the kernel shows no serial number of {name}, so it cannot be told from another disk",
+                path=chosen.path,
+                name=disk.name,
+            ),
             hint="it can be measured through a file system: --target DIR",
         )
     if disk.serial != chosen.serial:
         raise RefusedError(
-            f"{chosen.path}: its serial number is not {chosen.serial!r}",
+            msg("{path}: its serial number is not {serial!r}", path=chosen.path, serial=chosen.serial),
             hint="advisor scan --json prints the serial number of each disk",
         )
     alike = [one.name for one in disks if one.serial == disk.serial and one.name != disk.name]
     if alike:
         # Where it is another path to the same disk, our hold on this one does not keep anybody from that one.
         raise RefusedError(
-            f"{chosen.path}: {', '.join(alike)} has the same serial number: another path to this disk, or one that"
-            " cannot be told from it"
+            msg(
+                "{path}: {alike} has the same serial number: another path to this disk, or one that"
+                " cannot be told from it",
+                path=chosen.path,
+                alike=", ".join(alike),
+            )
         )
 
 
 def _require_unused(host: Host, path: str, disk: Disk) -> None:
     """Also without these the exclusive hold would fail; they say why."""
     if disk.mountpoints:
-        raise RefusedError(f"{path} is in use: mounted at {', '.join(disk.mountpoints)}", hint="--target DIR")
+        raise RefusedError(
+            msg("{path} is in use: mounted at {mountpoints}", path=path, mountpoints=", ".join(disk.mountpoints)),
+            hint="--target DIR",
+        )
     if disk.holders:
-        raise RefusedError(f"{path} is in use: {', '.join(disk.holders)} is made of it (md, LVM, multipath, crypt)")
+        raise RefusedError(
+            msg(
+                "{path} is in use: {holders} is made of it (md, LVM, multipath, crypt)",
+                path=path,
+                holders=", ".join(disk.holders),
+            )
+        )
     swaps = host.read("/proc/swaps")
     if isinstance(swaps, Missing) and not swaps.is_absent:
-        raise RefusedError(f"/proc/swaps {swaps.why}: cannot tell whether {path} is swap space")
+        raise RefusedError(msg("/proc/swaps {why}: cannot tell whether {path} is swap space", why=swaps.why, path=path))
     if not isinstance(swaps, Missing):
         names = BlockNames(host)
         used = {names.by_path(line.split()[0]) for line in swaps.splitlines()[1:] if line.split()}
         if used & {disk.name, *disk.partitions}:
-            raise RefusedError(f"{path} is in use: swap space")
+            raise RefusedError(msg("{path} is in use: swap space", path=path))
 
 
 # -- the hold ----------------------------------------------------------------------------------------------------------
@@ -183,11 +203,15 @@ def hold(host: Host, raw: RawDevice) -> HeldDevice:
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError as error:
-        raise PermissionDeniedError(f"{raw.path}: {error.strerror}", hint="a disk is read as root") from None
+        raise PermissionDeniedError(
+            msg("{path}: {error}", path=raw.path, error=error.strerror), hint="a disk is read as root"
+        ) from None
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise RefusedError(f"{raw.path} is in use: somebody holds it, or a part of it, exclusively") from None
-        raise RefusedError(f"{raw.path}: {os.strerror(error.errno or 0)}") from None
+            raise RefusedError(
+                msg("{path} is in use: somebody holds it, or a part of it, exclusively", path=raw.path)
+            ) from None
+        raise RefusedError(msg("{path}: {error}", path=raw.path, error=os.strerror(error.errno or 0))) from None
     try:
         _require_same(raw, descriptor)
         if raw.may_write:
@@ -201,13 +225,20 @@ def hold(host: Host, raw: RawDevice) -> HeldDevice:
 def _require_same(raw: RawDevice, descriptor: int) -> None:
     found = os.fstat(descriptor)
     if not stat.S_ISBLK(found.st_mode) or (os.major(found.st_rdev), os.minor(found.st_rdev)) != raw.number:
-        raise RefusedError(f"{raw.path} is not the device that was looked at")
+        raise RefusedError(msg("{path} is not the device that was looked at", path=raw.path))
     try:
         size_bytes = os.lseek(descriptor, 0, os.SEEK_END)
     except OSError as error:
-        raise CommandError(f"{raw.path}: {os.strerror(error.errno or 0)}") from None
+        raise CommandError(msg("{path}: {error}", path=raw.path, error=os.strerror(error.errno or 0))) from None
     if size_bytes != raw.size_bytes:
-        raise RefusedError(f"{raw.path} has {size_bytes} bytes instead of {raw.size_bytes}")
+        raise RefusedError(
+            msg(
+                "{path} has {size_bytes} bytes instead of {raw_size_bytes}",
+                path=raw.path,
+                size_bytes=size_bytes,
+                raw_size_bytes=raw.size_bytes,
+            )
+        )
 
 
 def _require_empty(host: Host, raw: RawDevice, descriptor: int) -> None:
@@ -220,7 +251,11 @@ def _require_empty(host: Host, raw: RawDevice, descriptor: int) -> None:
     loaded = [name for name in _VXVM if host.is_dir(f"/sys/module/{name}")]
     if loaded:
         raise RefusedError(
-            f"{raw.path}: VxVM is loaded ({', '.join(loaded)}), and which disks are its own is not known"
+            msg(
+                "{path}: VxVM is loaded ({loaded}), and which disks are its own is not known",
+                path=raw.path,
+                loaded=", ".join(loaded),
+            )
         )
     _require_no_signature(host, raw)
     for start, length in _samples(raw.size_bytes):
@@ -228,13 +263,16 @@ def _require_empty(host: Host, raw: RawDevice, descriptor: int) -> None:
             if os.pread(descriptor, length, start).strip(b"\0"):
                 raise _holds(raw, f"data (at byte {start} and on)")
         except OSError as error:
-            raise CommandError(f"{raw.path}: {os.strerror(error.errno or 0)}") from None
+            raise CommandError(msg("{path}: {error}", path=raw.path, error=os.strerror(error.errno or 0))) from None
 
 
 def _require_no_signature(host: Host, raw: RawDevice) -> None:
     done = host.run(["blkid", "--probe", host.locate(raw.path)])
     if isinstance(done, Missing):
-        raise RefusedError(f"{raw.path}: cannot tell whether it holds a file system: {done.why}", hint="install blkid")
+        raise RefusedError(
+            msg("{path}: cannot tell whether it holds a file system: {why}", path=raw.path, why=done.why),
+            hint="install blkid",
+        )
     if done.rc != _NOTHING_FOUND or done.stdout.strip():
         words = done.stdout.strip().partition(": ")[2] or done.stderr.strip() or f"blkid ended with status {done.rc}"
         raise _holds(raw, f"something: {words[:200]}")
@@ -251,6 +289,6 @@ def _samples(size_bytes: int) -> Iterator[tuple[int, int]]:
 
 def _holds(raw: RawDevice, what: str) -> RefusedError:
     return RefusedError(
-        f"{raw.path} holds {what}: it is not written to",
+        msg("{path} holds {what}: it is not written to", path=raw.path, what=what),
         hint="leave --allow-raw-writes out to read it alone; one that is no longer needed is emptied with blkdiscard",
     )

@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
+from advisor.i18n import msg
 from advisor.proof.covariates import Covariates, Gate
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import CLAIMABLE, METRICS, Figures, MetricName
@@ -227,7 +228,9 @@ def claims_for(workloads: Iterable[str]) -> tuple[Claim, ...]:
     claims = tuple(Claim(get(name).name) for name in dict.fromkeys(workloads))
     if len(claims) > MAX_CLAIMS:
         raise UsageError(
-            f"{len(claims)} workloads cannot all be claims: at most {MAX_CLAIMS}",
+            msg(
+                "{count} workloads cannot all be claims: at most {max_claims}", count=len(claims), max_claims=MAX_CLAIMS
+            ),
             hint="name the ones that matter; the rest can be measured as exploratory",
         )
     return claims
@@ -239,30 +242,64 @@ def resolve(subject: Subject, mode: Mode) -> Subject:
     A quick session cannot resolve less than its own margin, so it widens narrower ones.
     """
     if not 1 <= len(subject.claims) <= MAX_CLAIMS:
-        raise InvalidInputError(f"{subject.profile}: {len(subject.claims)} claims; there must be 1 to {MAX_CLAIMS}")
+        raise InvalidInputError(
+            msg(
+                "{profile}: {count} claims; there must be 1 to {max_claims}",
+                profile=subject.profile,
+                count=len(subject.claims),
+                max_claims=MAX_CLAIMS,
+            )
+        )
     claims = tuple(_resolve_claim(subject.profile, claim, mode) for claim in subject.claims)
     if len({(claim.workload, claim.metric) for claim in claims}) < len(claims):
-        raise InvalidInputError(f"{subject.profile}: the same workload and metric are claimed twice")
+        raise InvalidInputError(
+            msg("{profile}: the same workload and metric are claimed twice", profile=subject.profile)
+        )
     for name in (*subject.exploratory, *([subject.control] if subject.control else [])):
         get(name)
     guardrails = subject.guardrails or tuple(_default_guardrails(claims))
     for guardrail in guardrails:
         get(guardrail.workload)
         if guardrail.limit <= 0:
-            raise InvalidInputError(f"{subject.profile}: guardrail {guardrail.workload}: limit must be above 0")
+            raise InvalidInputError(
+                msg(
+                    "{profile}: guardrail {workload}: limit must be above 0",
+                    profile=subject.profile,
+                    workload=guardrail.workload,
+                )
+            )
     return msgspec.structs.replace(subject, claims=claims, guardrails=guardrails)
 
 
 def _resolve_claim(profile: str, claim: Claim, mode: Mode) -> Claim:
     metric = claim.metric or get(claim.workload).metric
     if metric not in CLAIMABLE:
-        raise InvalidInputError(f"{profile}: claim {claim.workload}: no claim can be made on {metric}")
+        raise InvalidInputError(
+            msg(
+                "{profile}: claim {workload}: no claim can be made on {metric}",
+                profile=profile,
+                workload=claim.workload,
+                metric=metric,
+            )
+        )
     better = METRICS[metric].better
     if claim.direction not in (None, better):
-        raise InvalidInputError(f"{profile}: claim {claim.workload}: a {claim.direction} {metric} is no gain")
+        raise InvalidInputError(
+            msg(
+                "{profile}: claim {workload}: a {direction} {metric} is no gain",
+                profile=profile,
+                workload=claim.workload,
+                direction=claim.direction,
+                metric=metric,
+            )
+        )
     margin = claim.margin if claim.margin is not None else mode.margin
     if not (math.isfinite(margin) and 0 < margin < 1):
-        raise InvalidInputError(f"{profile}: claim {claim.workload}: margin must lie between 0 and 1")
+        raise InvalidInputError(
+            msg(
+                "{profile}: claim {workload}: margin must lie between 0 and 1", profile=profile, workload=claim.workload
+            )
+        )
     margin = max(margin, mode.margin) if mode.name == "quick" else margin
     return Claim(claim.workload, metric, better, margin)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.planning.records import Change, Plan
 from advisor.profiles import Profile
@@ -118,7 +119,10 @@ def require_visible(host: Host, plan: Plan, target: Target, workloads: Sequence[
     if hidden and len(hidden) == len(plan.changes):
         tunable, why = hidden[0]
         more = f" (and {len(hidden) - 1} more)" if len(hidden) > 1 else ""
-        raise RefusedError(f"{tunable}: {why}{more}: a measurement would show nothing of it", hint=_hint(why))
+        raise RefusedError(
+            msg("{tunable}: {why}{more}: a measurement would show nothing of it", tunable=tunable, why=why, more=more),
+            hint=_hint(why),
+        )
     notes = [f"not measured: {tunable}: {why}" for tunable, why in hidden]
     return (*notes, *_untold(host, plan, target, {tunable for tunable, _ in hidden}))
 

@@ -18,6 +18,7 @@ from advisor.errors import CommandError, NotRestoredError, RefusedError
 from advisor.facts.mounts import Mount, read_mounts
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
+from advisor.i18n import msg
 from advisor.proof.records import Arm
 from advisor.proof.target import Target
 
@@ -95,18 +96,30 @@ class Remount:
         words = ["sh", "-c", _SCRIPT, "advisor", one.target, one.kind, ",".join(self._options), one.source]
         done = self._host.run(words, timeout=REMOUNT_SECONDS)
         if isinstance(done, Missing):
-            raise RemountError(f"{one.target} was not mounted anew: {done.why}")
+            raise RemountError(msg("{target} was not mounted anew: {why}", target=one.target, why=done.why))
         said = " ".join(done.stderr.split())[:300] or "no message"
         if done.rc == _BUSY:
-            raise RemountError(f"{one.target} cannot be unmounted: {said}{_users(self._host, one.target)}")
+            raise RemountError(
+                msg(
+                    "{target} cannot be unmounted: {said}{users}",
+                    target=one.target,
+                    said=said,
+                    users=_users(self._host, one.target),
+                )
+            )
         if not done.ok:
-            raise RemountError(f"{one.target} could not be mounted again: {said}", hint=self.by_hand)
+            raise RemountError(
+                msg("{target} could not be mounted again: {said}", target=one.target, said=said), hint=self.by_hand
+            )
 
     def _mount_again(self) -> None:
         done = self._host.run(self._mount_words(), timeout=REMOUNT_SECONDS)
         if isinstance(done, Missing) or not done.ok:
             said = done.why if isinstance(done, Missing) else " ".join(done.stderr.split())[:300]
-            raise RemountError(f"{self._mount.target} could not be mounted again: {said}", hint=self.by_hand)
+            raise RemountError(
+                msg("{target} could not be mounted again: {said}", target=self._mount.target, said=said),
+                hint=self.by_hand,
+            )
 
     def _found(self) -> Mount | None:
         return _mounted_at(_mounts(self._host), self._mount.target)
@@ -114,14 +127,25 @@ class Remount:
     def _require_same(self) -> None:
         found = self._found()
         if found is None:
-            raise RemountError(f"{self._mount.target} is not mounted", hint=self.by_hand)
+            raise RemountError(msg("{target} is not mounted", target=self._mount.target), hint=self.by_hand)
         if (found.kind, found.source, found.root) != (self._mount.kind, self._mount.source, self._mount.root):
-            raise RemountError(f"{self._mount.target} is now {found.source} ({found.kind}), which is not what it was")
+            raise RemountError(
+                msg(
+                    "{target} is now {source} ({kind}), which is not what it was",
+                    target=self._mount.target,
+                    source=found.source,
+                    kind=found.kind,
+                )
+            )
         before, after = set(self._mount.options.split(",")), set(found.options.split(","))
         if before != after:
             raise RemountError(
-                f"{self._mount.target} is mounted with other options than before:"
-                f" without {_listed(before - after)}, with {_listed(after - before)}",
+                msg(
+                    "{target} is mounted with other options than before: without {listed}, with {listed_2}",
+                    target=self._mount.target,
+                    listed=_listed(before - after),
+                    listed_2=_listed(after - before),
+                ),
                 hint=self.by_hand,
             )
 
@@ -133,7 +157,7 @@ def _listed(words: Iterable[str]) -> str:
 def _mounts(host: Host) -> tuple[Mount, ...]:
     found = read_mounts(host)
     if isinstance(found, Missing):
-        raise RemountError(f"the mounts cannot be read: {found.why}")
+        raise RemountError(msg("the mounts cannot be read: {why}", why=found.why))
     return found
 
 
@@ -155,15 +179,17 @@ def make_remount(host: Host, target: Target, *, needs_connection: bool) -> Remou
     mounts = _mounts(host)
     mount = _mounted_at(mounts, place)
     if mount is None:
-        raise RefusedError(f"{place} is no mount point that can be unmounted", hint=_YOUR_WAY)
+        raise RefusedError(msg("{place} is no mount point that can be unmounted", place=place), hint=_YOUR_WAY)
     _require_allowed(place)
     _require_alone(mounts, mount)
     loop = mount.source.removeprefix("/dev/")
     if host.read(f"/sys/block/{loop}/loop/autoclear") == "1":
-        raise RefusedError(f"{mount.source} detaches from its file when it is unmounted", hint=_YOUR_WAY)
+        raise RefusedError(
+            msg("{source} detaches from its file when it is unmounted", source=mount.source), hint=_YOUR_WAY
+        )
     if needs_connection and mount.kind not in OWN_CONNECTION:
         raise RefusedError(
-            f"the profile acts on new connections, and mounting {mount.kind} anew makes none",
+            msg("the profile acts on new connections, and mounting {kind} anew makes none", kind=mount.kind),
             hint="--reconnect COMMAND: one that logs out of the storage and in again, or --peer-ssh HOST",
         )
     _require_no_other_namespace(host, mount)
@@ -173,8 +199,8 @@ def make_remount(host: Host, target: Target, *, needs_connection: bool) -> Remou
 def _require_allowed(place: str) -> None:
     if place in _PROTECTED or f"{place}/".startswith(_PROTECTED_BELOW):
         raise RefusedError(
-            f"{place} belongs to the system and is never unmounted",
-            hint=f"--target takes a directory on a mount of its own; or {_YOUR_WAY}",
+            msg("{place} belongs to the system and is never unmounted", place=place),
+            hint=msg("--target takes a directory on a mount of its own; or {your_way}", your_way=_YOUR_WAY),
         )
 
 
@@ -191,10 +217,18 @@ def _require_alone(mounts: Iterable[Mount], mount: Mount) -> None:
         (shared, "shares its connection with other mounts of that server, which a remount does not end"),
     ):
         if found:
-            raise RefusedError(f"{mount.target} {words}: {', '.join(found[:3])}", hint=_YOUR_WAY)
+            raise RefusedError(
+                msg("{target} {words}: {found}", target=mount.target, words=words, found=", ".join(found[:3])),
+                hint=_YOUR_WAY,
+            )
     if mount.root != "/":
         raise RefusedError(
-            f"{mount.target} is a part of {mount.source} ({mount.root}): a bind mount or a subvolume",
+            msg(
+                "{target} is a part of {source} ({root}): a bind mount or a subvolume",
+                target=mount.target,
+                source=mount.source,
+                root=mount.root,
+            ),
             hint=_YOUR_WAY,
         )
 
@@ -225,8 +259,12 @@ def _require_no_other_namespace(host: Host, mount: Mount) -> None:
         asked.add(space)
         if any(one != group or not one for one in _groups(host, pid, mount, "shared", "master")):
             raise RefusedError(
-                f"{mount.target} is also mounted in the mount namespace of process {pid} (a container?)",
-                hint=f"stop that first; or {_YOUR_WAY}",
+                msg(
+                    "{target} is also mounted in the mount namespace of process {pid} (a container?)",
+                    target=mount.target,
+                    pid=pid,
+                ),
+                hint=msg("stop that first; or {your_way}", your_way=_YOUR_WAY),
             )
 
 

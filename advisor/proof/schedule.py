@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import RefusedError, UsageError
+from advisor.i18n import msg
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.statistics import POCOCK
 from advisor.proof.workloads import Workload
@@ -192,8 +193,14 @@ def _require_room(scratch_bytes: int, workloads: Sequence[Workload]) -> None:
             if section.needs_scratch and region < MINIMUM_BLOCKS * section.block_bytes:
                 needed = -(-scratch_bytes * MINIMUM_BLOCKS * section.block_bytes // max(region, 1)) if region else None
                 raise UsageError(
-                    f"{workload.name} needs more than {scratch_bytes // 1024} KiB to work on",
-                    hint=f"--file-size {-(-needed // MIB)}MiB, and a --byte-budget that has room for it"
+                    msg(
+                        "{name} needs more than {scratch_bytes} KiB to work on",
+                        name=workload.name,
+                        scratch_bytes=scratch_bytes // 1024,
+                    ),
+                    hint=msg(
+                        "--file-size {needed}MiB, and a --byte-budget that has room for it", needed=-(-needed // MIB)
+                    )
                     if needed
                     else "choose a larger --file-size",
                 )
@@ -205,8 +212,14 @@ def _fitting_pairs(mode: Mode, each: float, fixed: float, budget_seconds: float 
     pairs = min(mode.pairs, int((budget_seconds - fixed) / each))
     if pairs < 1:
         raise RefusedError(
-            f"a budget of {budget_seconds:g} s has no room for one {noun}: scratch file, warm-up and restoring take"
-            f" about {fixed:.0f} s, each {noun} {each:.0f} s",
+            msg(
+                "a budget of {budget_seconds:g} s has no room for one {noun}: scratch file, warm-up and"
+                " restoring take about {fixed:.0f} s, each {noun} {each:.0f} s",
+                budget_seconds=budget_seconds,
+                noun=noun,
+                fixed=fixed,
+                each=each,
+            ),
             hint="raise --budget, or measure fewer workloads",
         )
     return pairs
@@ -227,8 +240,13 @@ def _run_bytes(budget: int, scratch_bytes: int, writing_runs: int, smallest: int
     per_run = int(left * (1 - OVERSHOOT_SHARE)) // writing_runs if writing_runs else 0
     if left < 0 or (writing_runs and per_run < smallest):
         raise RefusedError(
-            f"the byte budget of {budget // MIB} MiB has no room for a scratch file of {scratch_bytes // MIB} MiB"
-            f" and {writing_runs} writing runs",
+            msg(
+                "the byte budget of {budget} MiB has no room for a scratch file of {scratch_bytes} MiB"
+                " and {writing_runs} writing runs",
+                budget=budget // MIB,
+                scratch_bytes=scratch_bytes // MIB,
+                writing_runs=writing_runs,
+            ),
             hint="raise the byte budget, measure fewer writing workloads, or choose --quick",
         )
     return per_run

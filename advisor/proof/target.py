@@ -13,6 +13,7 @@ import msgspec
 
 from advisor.errors import PermissionDeniedError, RefusedError
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 
 REFUSED_FILE_SYSTEMS = frozenset(
@@ -124,14 +125,21 @@ def read_target(host: Host, path: str) -> Target:
     mount = _require_mount(host, real)
     if mount.file_system in REFUSED_FILE_SYSTEMS:
         raise RefusedError(
-            f"{path} lies on {mount.file_system} (mounted at {mount.mount_point}), which is no storage to measure",
+            msg(
+                "{path} lies on {file_system} (mounted at {mount_point}), which is no storage to measure",
+                path=path,
+                file_system=mount.file_system,
+                mount_point=mount.mount_point,
+            ),
             hint="choose a directory on the file system whose speed matters",
         )
     if "ro" in mount.options:
-        raise RefusedError(f"{path} lies on {mount.mount_point}, which is mounted read-only")
+        raise RefusedError(
+            msg("{path} lies on {mount_point}, which is mounted read-only", path=path, mount_point=mount.mount_point)
+        )
     if not os.access(real, os.W_OK | os.X_OK):
         raise PermissionDeniedError(
-            f"{path} is not writable for this user", hint="run it as root, or choose another directory"
+            msg("{path} is not writable for this user", path=path), hint="run it as root, or choose another directory"
         )
     space = os.statvfs(real)
     device = _device_name(host, mount, os.stat(real).st_dev)
@@ -154,25 +162,30 @@ def _require_directory(path: str, real: str) -> None:
         mode = os.stat(real).st_mode
     except OSError as error:
         raise RefusedError(
-            f"{path}: {os.strerror(error.errno or 0)}", hint="--target takes an existing directory"
+            msg("{path}: {error}", path=path, error=os.strerror(error.errno or 0)),
+            hint="--target takes an existing directory",
         ) from None
     if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
         raise RefusedError(
-            f"{path} is a device: writing to it would destroy what is on it",
+            msg("{path} is a device: writing to it would destroy what is on it", path=path),
             hint="--target takes a directory on a mounted file system; the scratch file is made inside it. An unused"
             " disk itself is read with --raw-device",
         )
     if not stat.S_ISDIR(mode):
-        raise RefusedError(f"{path} is not a directory", hint="the scratch file is made inside a directory")
+        raise RefusedError(
+            msg("{path} is not a directory", path=path), hint="the scratch file is made inside a directory"
+        )
 
 
 def _require_mount(host: Host, real: str) -> Mount:
     text = host.read("/proc/self/mountinfo")
     if isinstance(text, Missing):
-        raise RefusedError(f"/proc/self/mountinfo {text.why}: cannot tell on which file system {real} lies")
+        raise RefusedError(
+            msg("/proc/self/mountinfo {why}: cannot tell on which file system {real} lies", why=text.why, real=real)
+        )
     mount = mount_of(parse_mountinfo(text), real)
     if mount is None:
-        raise RefusedError(f"no mount in /proc/self/mountinfo holds {real}")
+        raise RefusedError(msg("no mount in /proc/self/mountinfo holds {real}", real=real))
     return mount
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.proof.metrics import METRICS, MetricName
 
@@ -299,9 +300,22 @@ def with_threads(workload: Workload, threads: int) -> Workload:
     """The workload run by that many threads, named ``NAME@N``; of one with several sections the last, which is for the
     data itself. Raises UsageError for a number that cannot be, and for a workload that has no threads."""
     if not 1 <= threads <= THREADS_MAX:
-        raise UsageError(f"{workload.name}@{threads}: expected 1 to {THREADS_MAX} threads")
+        raise UsageError(
+            msg(
+                "{name}@{threads}: expected 1 to {threads_max} threads",
+                name=workload.name,
+                threads=threads,
+                threads_max=THREADS_MAX,
+            )
+        )
     if not workload.needs_scratch:
-        raise UsageError(f"{workload.name}@{threads}: only workloads on storage take a number of threads")
+        raise UsageError(
+            msg(
+                "{name}@{threads}: only workloads on storage take a number of threads",
+                name=workload.name,
+                threads=threads,
+            )
+        )
     last = msgspec.structs.replace(workload.sections[-1], jobs=threads)
     title = f"{_THREADS.sub('', workload.title)}, {threads} thread{'s' if threads > 1 else ''}"
     return msgspec.structs.replace(
@@ -329,8 +343,10 @@ def get(name: str) -> Workload:
         return WORKLOADS[name]
     except KeyError:
         close = get_close_matches(name, WORKLOADS, n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(close)}?" if close else f"known: {', '.join(sorted(WORKLOADS))}"
-        raise UnknownWorkloadError(f"no workload is named {name!r}", hint=hint) from None
+        hint = msg("did you mean {names}?", names=", ".join(close))
+        if not close:
+            hint = msg("known: {names}", names=", ".join(sorted(WORKLOADS)))
+        raise UnknownWorkloadError(msg("no workload is named {name!r}", name=name), hint=hint) from None
 
 
 _DEPTH_VARIANT = f"-qd{SATURATION_DEPTH}"
@@ -348,6 +364,9 @@ def expand_workloads(patterns: Iterable[str]) -> tuple[str, ...]:
         names = [name for name in names if not name.endswith(_DEPTH_VARIANT) or _DEPTH_VARIANT in pattern]
         names = [name for name in names if WORKLOADS[name].needs_scratch or WORKLOADS[name].is_network]
         if not names:
-            raise UsageError(f"--workload {pattern}: no workload matches", hint="advisor bench --help lists the groups")
+            raise UsageError(
+                msg("--workload {pattern}: no workload matches", pattern=pattern),
+                hint="advisor bench --help lists the groups",
+            )
         found.update(dict.fromkeys(names))
     return tuple(found)

@@ -8,6 +8,7 @@ import msgspec
 
 from advisor.facts.llt import LLTTAB, Llt, LltLink
 from advisor.host import Host, Missing
+from advisor.i18n import N_, msg
 from advisor.reach.addresses import parse_address
 from advisor.reach.found import Found
 from advisor.reach.records import Unprobeable
@@ -63,13 +64,13 @@ def _is_over_ip(link: LltLink) -> bool:
 
 
 def _found(one: NodeAddress, link: LltLink | None) -> Found:
-    why = f"LLT node {one.node} over {one.tag}"
+    why = msg("LLT node {node} over {tag}", node=one.node, tag=one.tag)
     return Found(one.address, "llt", why, link.link if link else None, link.address if link else None)
 
 
 def _unprobeable(link: LltLink) -> Unprobeable:
     if _is_over_ip(link):
-        why = "LLT finds its peers by broadcast, and neither set-addr lines nor lltstat -nvv name any"
+        why = N_("LLT finds its peers by broadcast, and neither set-addr lines nor lltstat -nvv name any")
     else:
-        why = "Ethernet without IP: not to be asked from here, but lltping(1M) can: -s there, -c NODE -m SIZE here"
+        why = N_("Ethernet without IP: not to be asked from here, but lltping(1M) can: -s there, -c NODE -m SIZE here")
     return Unprobeable(f"LLT link {link.tag}", "llt", link.link, why)

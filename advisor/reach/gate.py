@@ -14,6 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.host import Host
+from advisor.i18n import msg
 from advisor.reach.icmp import LARGEST, small_size, version_of
 from advisor.reach.path import hinted, why_silent
 from advisor.reach.records import Peer, Peers, Unprobeable
@@ -262,18 +263,30 @@ def _reason(small: Heard, heard: Heard) -> Reason:
 
 def _why(peer: Peer, reason: Reason, small: Heard, heard: Heard) -> str:
     size, mtu = heard.size, hinted(heard)
-    named = f", MTU {mtu}" if mtu else ""
+    named = f" (MTU {mtu})" if mtu else ""
     if reason == "way-back":
-        return f"{peer.address} answers {size} bytes in fragments of {mtu}: its link, or the way back, carries no more"
+        return msg(
+            "{address} answers {size} bytes in fragments of {mtu}: its link, or the way back, carries no more",
+            address=peer.address,
+            size=size,
+            mtu=mtu,
+        )
     if reason == "link":
-        return f"{size} bytes do not leave by {peer.link or 'the own link'}{named}"
+        return msg("{size} bytes do not leave by {link}{named}", size=size, link=peer.link or "lo", named=named)
     if not small.rtts_ms or heard.unreachable is not None:
-        return f"{peer.address}: {why_silent(heard)}"
-    answered = f"{peer.address} answers {small.size} bytes, but not {size}"
+        return msg("{address}: {why}", address=peer.address, why=why_silent(heard))
+    answered = msg(
+        "{address} answers {size} bytes, but not {size_2}", address=peer.address, size=small.size, size_2=size
+    )
     if heard.too_big is not None:
-        return f"{answered}: too big, says {heard.too_big.by}{named}"
-    return f"{answered}: they vanish without a word"
+        return msg("{answered}: too big, says {by}{named}", answered=answered, by=heard.too_big.by, named=named)
+    return msg("{answered}: they vanish without a word", answered=answered)
 
 
 def _down(one: Passed, size: int, links: Sequence[str]) -> NotPassed:
-    return NotPassed(one.peer, size, "link-down", f"{one.peer.address} was not asked: {', '.join(links)} is not up")
+    return NotPassed(
+        one.peer,
+        size,
+        "link-down",
+        msg("{address} was not asked: {links} is not up", address=one.peer.address, links=", ".join(links)),
+    )

@@ -15,6 +15,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from advisor.i18n import N_
+
 ICMP_HEADER: Final = 8
 SMALL_DATA: Final = 56
 LARGEST: Final = 65535
@@ -34,23 +36,23 @@ _EXTENDED = struct.Struct("=IBBBBII")
 _LOCAL, _ICMP, _ICMP6 = 1, 2, 3
 _MAX_ERRNO: Final = 4095
 _UNREACHABLE4: Final = {
-    0: "network unreachable",
-    1: "host unreachable",
-    2: "protocol unreachable",
-    3: "port unreachable",
-    5: "source route failed",
-    9: "network administratively prohibited",
-    10: "host administratively prohibited",
-    13: "communication administratively prohibited",
+    0: N_("network unreachable"),
+    1: N_("host unreachable"),
+    2: N_("protocol unreachable"),
+    3: N_("port unreachable"),
+    5: N_("source route failed"),
+    9: N_("network administratively prohibited"),
+    10: N_("host administratively prohibited"),
+    13: N_("communication administratively prohibited"),
 }
 _UNREACHABLE6: Final = {
-    0: "no route to the destination",
-    1: "communication administratively prohibited",
-    2: "beyond the scope of the source address",
-    3: "address unreachable",
-    4: "port unreachable",
-    5: "source address failed policy",
-    6: "route rejected",
+    0: N_("no route to the destination"),
+    1: N_("communication administratively prohibited"),
+    2: N_("beyond the scope of the source address"),
+    3: N_("address unreachable"),
+    4: N_("port unreachable"),
+    5: N_("source address failed policy"),
+    6: N_("route rejected"),
 }
 
 Ancillary = Iterable[tuple[int, int, bytes]]
@@ -169,7 +171,7 @@ def _said(data: bytes, quoted: bytes) -> Said | None:
 
 def _local(number: int, info: int) -> Said:
     if number == errno.EMSGSIZE:
-        return Said("too-big", "too big for the link", None, info or None)
+        return Said("too-big", N_("too big for the link"), None, info or None)
     return Said("unreachable", _strerror(number))
 
 
@@ -195,7 +197,7 @@ def _offender(address: bytes) -> str | None:
 def _words(origin: int, kind: int, code: int, number: int) -> str:
     is_time = (origin, kind) in ((_ICMP, 11), (_ICMP6, 3))
     if is_time:
-        return "time to live exceeded" if code == 0 else "a fragment did not arrive in time"
+        return N_("time to live exceeded") if code == 0 else N_("a fragment did not arrive in time")
     if (origin, kind) == (_ICMP, 3) and code in _UNREACHABLE4:
         return _UNREACHABLE4[code]
     if (origin, kind) == (_ICMP6, 1) and code in _UNREACHABLE6:

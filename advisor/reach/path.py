@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from advisor.i18n import msg
 from advisor.reach.icmp import LARGEST, Said, least_size, small_size, version_of
 from advisor.reach.records import Limit, Peer, Reach
 from advisor.reach.talk import Ask, Heard, Talk, hold
@@ -161,8 +162,12 @@ def why_silent(heard: Heard) -> str:
     """Why there was no reply: what somebody said, or that nobody said anything."""
     said = heard.unreachable or heard.too_big
     if said is None:
-        return f"no answer to {heard.sent} {'echo' if heard.sent == 1 else 'echoes'} of {heard.size} bytes"
-    return f"{said.words} ({said.by or 'this host'})"
+        if heard.sent == 1:
+            return msg("no answer to 1 echo of {size} bytes", size=heard.size)
+        return msg("no answer to {sent} echoes of {size} bytes", sent=heard.sent, size=heard.size)
+    if said.by is None:
+        return msg("{reason} (this host)", reason=said.words)
+    return msg("{reason} ({by})", reason=said.words, by=said.by)
 
 
 def _reach(peer: Peer, heard: Heard, found: Found) -> Reach:
@@ -202,5 +207,10 @@ def _by(said: Said | None) -> str | None:
 def _why_unknown(found: Found) -> str:
     beyond = found.beyond
     if beyond is not None and beyond.unreachable is not None:
-        return f"{found.size} bytes pass; of {beyond.size}: {why_silent(beyond)}"
-    return f"stopped answering while it was asked; {found.size} bytes had passed"
+        return msg(
+            "{size} bytes pass; of {beyond_size}: {why_silent}",
+            size=found.size,
+            beyond_size=beyond.size,
+            why_silent=why_silent(beyond),
+        )
+    return msg("stopped answering while it was asked; {size} bytes had passed", size=found.size)

@@ -13,6 +13,7 @@ from advisor.facts.mounts import read_mounts
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.i18n import N_, msg
 from advisor.reach.addresses import Address, parse_address, resolve, scope_of, why_not_askable, with_scope
 from advisor.reach.cluster import llt_peers
 from advisor.reach.found import Found
@@ -71,7 +72,7 @@ def _why_named(name: str) -> str:
 
 
 def _sources(host: Host, facts: Known) -> tuple[list[Found], list[Unprobeable]]:
-    routers = [Found(str(address), "gateway", "default gateway", link) for address, link in gateways(host)]
+    routers = [Found(str(address), "gateway", N_("default gateway"), link) for address, link in gateways(host)]
     nodes, left = llt_peers(host, facts.llt)
     mounts = read_mounts(host)
     servers = [] if isinstance(mounts, Missing) else nfs_servers(mounts)
@@ -89,8 +90,10 @@ def _made(
         made = _peer(host, by_name, one)
         outside = wanted is not None and made.link not in wanted
         if isinstance(made, Peer) and outside and one.role == "named":
-            over = f"reached over {made.link}" if made.link else "no route leads there"
-            unprobeable.append(Unprobeable(made.address, "named", made.link, f"{over}: none of the links meant"))
+            over = msg("reached over {link}", link=made.link) if made.link else N_("no route leads there")
+            unprobeable.append(
+                Unprobeable(made.address, "named", made.link, msg("{over}: none of the links meant", over=over))
+            )
         elif isinstance(made, Peer) and not outside:
             asked.append(made)
         elif isinstance(made, Unprobeable) and (not outside or made.link is None):
@@ -113,16 +116,18 @@ def _with_upper(by_name: Mapping[str, Link], links: Iterable[str]) -> frozenset[
 def _peer(host: Host, by_name: Mapping[str, Link], one: Found) -> Peer | Unprobeable:
     address = parse_address(one.address)
     if address is None:
-        return Unprobeable(printable(one.address[:80]), one.role, one.link, f"{one.why}: not an IP address")
+        return Unprobeable(
+            printable(one.address[:80]), one.role, one.link, msg("{why}: not an IP address", why=one.why)
+        )
     address = with_scope(address, one.link)
     why_not = why_not_askable(address)
     if why_not is not None:
-        return Unprobeable(str(address), one.role, one.link, f"{one.why}: {why_not}")
+        return Unprobeable(str(address), one.role, one.link, msg("{why}: {reason}", why=one.why, reason=why_not))
     source = _source(one.source, address)
     hop = _hop(host, one, address, source)
     link = hop.link if hop else None
     if one.role != "named" and (address.packed in _own(by_name) or (hop and hop.is_local)):
-        return Unprobeable(str(address), one.role, link, f"{one.why}: an address of this host itself")
+        return Unprobeable(str(address), one.role, link, msg("{why}: an address of this host itself", why=one.why))
     return Peer(
         address=str(address),
         role=one.role,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from advisor.facts.mounts import Mount
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
+from advisor.i18n import msg
 from advisor.reach.found import Found
 
 _NFS = frozenset({"nfs", "nfs4"})
@@ -21,7 +22,9 @@ def nfs_servers(mounts: Iterable[Mount]) -> list[Found]:
         address = _option(mount.options.split(","), "addr") if mount.kind in _NFS else None
         if address:
             targets.setdefault(address, []).append(mount.target)
-    return [Found(address, "nfs", f"NFS server of {_named(those)}") for address, those in targets.items()]
+    return [
+        Found(address, "nfs", msg("NFS server of {named}", named=_named(those))) for address, those in targets.items()
+    ]
 
 
 def _option(options: Iterable[str], name: str) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from advisor import __version__
+from advisor.i18n import spoken
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
 from advisor.proof.progress import duration
 from advisor.report.charts.bars import bars
@@ -17,7 +18,6 @@ from advisor.report.proof_numbers import figure, p_figure, percent, written
 from advisor.report.proof_words import workload_title
 from advisor.report.words import clean
 from advisor.script import shell_quote
-from advisor.words import spoken
 
 _QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
     "sound": ("measured", "green"),

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from advisor.i18n import N_, _
 from advisor.proof.metrics import METRICS
 from advisor.proof.progress import duration
 from advisor.proof.records import Ended
@@ -20,7 +21,6 @@ from advisor.report.proof import METRIC_WORDS, percent
 from advisor.report.proof_words import place_options, scratch_words, workload_title
 from advisor.report.units import binary
 from advisor.script import shell_quote
-from advisor.words import N_, _
 
 _QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
     "sound": (N_("measured"), "green"),

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from advisor.i18n import N_, _
 from advisor.proof.comparison import Comparison, Difference, Side
 from advisor.proof.records import Verdict
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
 from advisor.report.proof import METRIC_WORDS, p_words, percent
 from advisor.report.proof_words import begun_words, medium_words, workload_title
-from advisor.words import N_, _
 
 _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
     "gain": (N_("better"), "green"),

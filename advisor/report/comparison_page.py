@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor import __version__
+from advisor.i18n import spoken
 from advisor.proof.comparison import Comparison, Difference
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Summary
@@ -27,7 +28,6 @@ from advisor.report.proof_page import Twin, pieces_of, rung_cells
 from advisor.report.proof_rows import Group, Row, band_of, by_workload, cells_of, head
 from advisor.report.proof_words import workload_title
 from advisor.report.words import clean
-from advisor.words import spoken
 
 _DESCRIPTION = (
     "Estimate and 95 % interval of B over A for each workload on one axis of changes, logarithmic, turned so that "

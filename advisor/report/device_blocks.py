@@ -9,12 +9,12 @@ from advisor.facts.disks import Disk, FileSystem
 from advisor.facts.links import Channels, Link
 from advisor.facts.pci import PcieLink
 from advisor.facts.whole import Facts
+from advisor.i18n import _, ngettext
 from advisor.report.devices import Row, alike, folded, stacked
 from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, label, said
 from advisor.report.units import binary, decimal, speed, times
 from advisor.report.words import natural, ranked, runs
 from advisor.rules.lookup import is_physical, is_up
-from advisor.words import _, ngettext
 
 _DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate")
 _INDENT = 4

@@ -14,10 +14,10 @@ from advisor.facts.links import Link
 from advisor.facts.numa import Node
 from advisor.facts.pci import PcieLink
 from advisor.facts.whole import Facts
+from advisor.i18n import _
 from advisor.report.words import natural
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import by_name, is_physical, nodes_below
-from advisor.words import _
 
 T = TypeVar("T")
 

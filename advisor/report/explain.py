@@ -9,6 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.i18n import msg
 from advisor.profiles import Profile, Wanted, load, profile_paths
 from advisor.report.handling import Handling, handling
 from advisor.report.layout import Page, Span
@@ -64,15 +65,20 @@ def explain(identity: str) -> Explanation:
         return _contradictions(identity, disputed.topic, (disputed,))
     if identity in profile_paths():
         return _profile(load(identity))
-    raise UsageError(f"{identity!r} is no rule, profile, tunable or contradiction", hint=_suggestion(identity))
+    raise UsageError(
+        msg("{identity!r} is no rule, profile, tunable or contradiction", identity=identity), hint=_suggestion(identity)
+    )
 
 
 def _suggestion(identity: str) -> str:
     close = _close(identity, (*_known_ids(identity), *profile_paths(), *_known_tunables()))
     if close:
-        return f"did you mean {' or '.join(close)}?"
+        return msg("did you mean {names}?", names=", ".join(close))
     kinds = ", ".join(f"{kind}:" for kind in KINDS)
-    return f"advisor profiles lists the profiles, advisor scan names rules, a tunable begins with one of {kinds}"
+    return msg(
+        "advisor profiles lists the profiles, advisor scan names rules, a tunable begins with one of {kinds}",
+        kinds=kinds,
+    )
 
 
 def _known_ids(like: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from advisor.i18n import N_, _
 from advisor.report.page import (
     COMMAND,
     QUIET,
@@ -23,7 +24,6 @@ from advisor.report.page import (
 from advisor.report.words import ranked, runs
 from advisor.rules.contradictions import Contradiction
 from advisor.rules.finding import SEVERITIES, Finding
-from advisor.words import N_, _
 
 _DETAIL_LINES = 12
 _SEVERITIES = {"warning": N_("warning"), "advice": N_("advice"), "info": N_("info")}

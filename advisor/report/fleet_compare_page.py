@@ -8,6 +8,7 @@ from typing import Final
 from advisor import __version__
 from advisor.fleet.compare.comparison import Comparison, Difference, FleetFinding
 from advisor.fleet.paths.matrix import Cell, Matrix
+from advisor.i18n import spoken
 from advisor.report.fleet_compare import (
     differing,
     goes_with_words,
@@ -24,7 +25,6 @@ from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import counted
 from advisor.report.words import natural, ranked
 from advisor.rules.finding import SEVERITIES
-from advisor.words import spoken
 
 _MAX_GRID: Final = 60
 _MAX_COLUMNS: Final = 14

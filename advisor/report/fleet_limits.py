@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from advisor.ceilings.cluster import Cluster, ClusterHost, Part
+from advisor.i18n import N_, _
 from advisor.report.host_ceiling import add_ceiling, figure, stage_words
 from advisor.report.layout import Page, Piece, Span
-from advisor.words import N_, _
 
 SCHEMA: Final = "advisor.fleet-limits/1"
 _PARTS: Final[dict[Part, str]] = {"server": N_("server"), "client": N_("client"), "other": N_("not counted")}

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from advisor.ceilings.host_records import Binding, Ceiling, HostStage, IopsBinding, MeasuredShare, StageSum
+from advisor.i18n import N_, _
 from advisor.report.layout import Page, Piece, Span
 from advisor.report.words import ranked, runs
-from advisor.words import N_, _
 
 STAGE_WORDS: Final[dict[HostStage, str]] = {
     "media": N_("drives and volumes"),

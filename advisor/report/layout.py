@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple
 
+from advisor.i18n import N_, _, ngettext
 from advisor.patterns import lazy_regex
 from advisor.report.words import clean
-from advisor.words import N_, _, ngettext
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan", "bold yellow", "bold cyan"]
 

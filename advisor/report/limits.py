@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from advisor.ceilings.records import Bought, Bound, Ceiling, Known, Limits, Observed, Path, Rate
+from advisor.i18n import N_, _
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page, Piece, Span, listed
 from advisor.report.units import binary, decimal
 from advisor.report.what_if import add_what_if
 from advisor.report.words import ranked, runs
-from advisor.words import N_, _
 
 _KNOWN: Final[dict[Known, str]] = {
     "host": N_("read from the host"),

@@ -12,9 +12,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Final, Protocol
 
+from advisor.i18n import N_
 from advisor.report.layout import Span, Style, columns, emitted
 from advisor.report.words import clean
-from advisor.words import N_
 
 HEADING: Final = "bold"
 LABEL: Final = "dim"

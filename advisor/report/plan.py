@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
+from advisor.i18n import N_, _, translate
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
 from advisor.redaction import for_display
 from advisor.report.folding import Folded, fold
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded, width_of
-from advisor.report.messages import told
 from advisor.report.terms import (
     EFFECTS,
     RISKS,
@@ -24,7 +24,6 @@ from advisor.report.terms import (
     unit_word,
 )
 from advisor.script import hand_command, shell_quote
-from advisor.words import N_, _
 
 FINGERPRINT_DIGITS: Final = 12
 
@@ -153,7 +152,7 @@ def _takes_effect(change: Change) -> str:
 def _persists(change: Change) -> str:
     if change.persist:
         return _("in {path}").format(path=change.persist)
-    return _("no: {why}").format(why=told(change.persist_note or N_("a reboot undoes it")))
+    return _("no: {why}").format(why=translate(change.persist_note or N_("a reboot undoes it")))
 
 
 def _risk(change: Change) -> str:
@@ -311,10 +310,12 @@ def _add_state(page: Page, title: str, style: Style, items: Sequence[Skipped]) -
 def _add_reason(page: Page, reason: str, folded: Sequence[Folded[Skipped]]) -> None:
     """A reason that several have in common stands above them, that of a single one beside it."""
     if reason and len(folded) > 1:
-        page.add(f"{told(reason)}:", indent=2)
+        page.add(f"{translate(reason)}:", indent=2)
         page.table([(_open_name(one), _skipped_values(one.items)) for one in folded], indent=4)
         return
-    texts = ((_open_name(one), ": ".join(filter(None, (_skipped_values(one.items), told(reason))))) for one in folded)
+    texts = (
+        (_open_name(one), ": ".join(filter(None, (_skipped_values(one.items), translate(reason))))) for one in folded
+    )
     page.table(list(texts))
 
 
@@ -340,14 +341,14 @@ def _add_notes(page: Page, notes: Sequence[str]) -> None:
     if notes:
         page.heading(_("Notes"))
         for note in notes:
-            page.bullet(told(note))
+            page.bullet(translate(note))
 
 
 def _add_next(page: Page, plan: Plan) -> None:
     page.blank()
     reason = cannot_apply_reason(plan)
     if reason:
-        page.add(Span(_("Cannot be applied:"), "red"), " ", told(reason), hang=2)
+        page.add(Span(_("Cannot be applied:"), "red"), " ", translate(reason), hang=2)
     elif plan.is_empty:
         page.add(_("Nothing to do: everything is there already."))
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from advisor.i18n import _
 from advisor.proof.records import Proof
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
@@ -40,7 +41,6 @@ from advisor.report.proof_words import (
     verdict_words,
     workload_title,
 )
-from advisor.words import _
 
 __all__ = ["METRIC_WORDS", "p_words", "percent", "proof_text"]
 

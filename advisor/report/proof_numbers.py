@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from advisor.i18n import _
 from advisor.proof.records import Summary
 from advisor.report.units import binary
-from advisor.words import _
 
 
 def percent(fraction: float) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from advisor import __version__
+from advisor.i18n import spoken
 from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Proof, Summary
 from advisor.report.charts.forest import forest
@@ -42,7 +43,6 @@ from advisor.report.proof_words import (
 )
 from advisor.report.words import clean
 from advisor.script import shell_quote
-from advisor.words import spoken
 
 
 class Twin(msgspec.Struct, frozen=True):

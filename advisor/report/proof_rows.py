@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from advisor.i18n import N_, _
 from advisor.proof.records import Proof, Summary
 from advisor.proof.statistics import MINIMUM_PAIRS
 from advisor.proof.verdict import has_moved
@@ -17,7 +18,6 @@ from advisor.report.layout import Span
 from advisor.report.proof_numbers import amount, amounts, change_words, figures_words, interval_words, p_figure, p_of
 from advisor.report.proof_words import VERDICTS, metric_words
 from advisor.report.words import clean
-from advisor.words import N_, _
 
 
 class Row(NamedTuple):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from advisor.i18n import N_, _
 from advisor.proof.comparison import Side
 from advisor.proof.metrics import MetricName
 from advisor.proof.progress import duration
@@ -19,7 +20,6 @@ from advisor.report.folding import fold
 from advisor.report.layout import Piece, Span, Style, counted
 from advisor.report.proof_numbers import amount, change_words, interval_words, p_of, p_words, written
 from advisor.script import shell_quote
-from advisor.words import N_, _
 
 VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {
     "gain": (N_("gain"), "green"),

@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
+from advisor.i18n import N_, _, ngettext
 from advisor.reach.records import Limit, Reach, Role, Unprobeable
 from advisor.reach.survey import Survey
 from advisor.report.layout import Page, Piece, Span, Style, listed, padded, width_of
-from advisor.words import N_, _, ngettext
 
 _ROLES: Final[Mapping[Role, str]] = {
     "named": N_("named"),

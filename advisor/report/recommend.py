@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from advisor.facts.infoscale_configuration import TITLES, Recognition
+from advisor.i18n import N_, _, ngettext
 from advisor.recommend.records import Case, Figure, Recommendation, Standing
 from advisor.report.encode import encoded
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.rules.workload import Workload
-from advisor.words import N_, _, ngettext
 
 SCHEMA: Final = "advisor.recommendation/1"
 _HEADINGS: Final = {"yes": N_("Fits"), "perhaps": N_("May fit"), "no": N_("Does not fit")}

@@ -10,6 +10,7 @@ from advisor.facts.llt import Llt, LltLink, Llttab
 from advisor.facts.numa import Node
 from advisor.facts.whole import Facts
 from advisor.host.numbers import is_count
+from advisor.i18n import N_, _, noun
 from advisor.report.device_blocks import array_blocks, disk_blocks, link_blocks
 from advisor.report.devices import Shelf, named_by, shelves
 from advisor.report.finding_blocks import finding_blocks
@@ -19,7 +20,6 @@ from advisor.report.units import binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Kind, Locality, locality
 from advisor.rules.lookup import ids
-from advisor.words import N_, _, noun
 
 _BUFFERS = (
     *("net.core.rmem_default", "net.core.rmem_max", "net.core.wmem_default", "net.core.wmem_max"),

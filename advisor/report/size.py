@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from advisor.i18n import N_, _, ngettext
 from advisor.report.layout import Page, Span, listed
 from advisor.report.limits import number, percent
 from advisor.sizing.demand import Demand
 from advisor.sizing.records import Choice, Purchase, Short, Sizing
-from advisor.words import N_, _, ngettext
 
 _UNITS = {"mb_s": "MB/s", "iops": "IOPS", "latency_ms": "ms"}
 _CLOUDS = {"aws": "AWS", "azure": "Azure", "metal": N_("own hardware")}

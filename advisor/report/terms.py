@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from advisor.host import Run
+from advisor.i18n import N_, _, noun
 from advisor.patterns import lazy_regex
 from advisor.planning.records import Change
 from advisor.report.layout import counted
@@ -16,7 +17,6 @@ from advisor.tunables import Effect, Risk, Tunable, tunable
 from advisor.tunables.file_key import FileKey
 from advisor.tunables.unit_numa import UnitNuma
 from advisor.tunables.unit_setting import UnitSetting
-from advisor.words import N_, _, noun
 
 EFFECTS: Final[Mapping[Effect, str]] = {
     "now": N_("at once"),

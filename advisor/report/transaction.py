@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.history import RolledBack, Status, as_set
+from advisor.i18n import N_, _, translate
 from advisor.journal import BY_SCRIPT, Damaged, Record, State, Store
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold
 from advisor.report.layers import add_layers
 from advisor.report.layout import Page, Span, Style, columns, counted, listed
-from advisor.report.messages import told
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
 from advisor.report.terms import restart_commands
 from advisor.script import shell_quote
 from advisor.transaction import Drift, Outcome
-from advisor.words import N_, _
 
 # What advisor.script says where no command does it.
 _PROSE: Final = ("put the earlier content of ", "set it to ")
@@ -108,7 +107,7 @@ def _add_left(page: Page, plan: Plan) -> None:
         page.blank()
         page.add(_("Left as they are: {counts}.").format(counts=counts))
     for note in plan.notes:
-        page.add(told(note))
+        page.add(translate(note))
 
 
 def _add_consequences(page: Page, plan: Plan) -> None:
@@ -121,7 +120,7 @@ def _add_consequences(page: Page, plan: Plan) -> None:
     for note, names in lost.items():
         page.blank()
         text = _("{values} will not outlast a reboot: {why}.")
-        page.add(text.format(values=counted(len(names), "value"), why=told(note)))
+        page.add(text.format(values=counted(len(names), "value"), why=translate(note)))
 
 
 def _add_restarts(page: Page, text: str, changes: Iterable[Change]) -> None:
@@ -196,11 +195,11 @@ def _add_record(page: Page, record: Record) -> None:
     if record.why_undone in _WHY:
         page.add(_(_WHY[record.why_undone]), indent=2, hang=2)
     elif record.why_undone and record.why_undone != "asked for":
-        page.add(_("put back because: {why}").format(why=told(record.why_undone)), indent=2, hang=2)
+        page.add(_("put back because: {why}").format(why=translate(record.why_undone)), indent=2, hang=2)
     if record.is_unfinished and record.pending:
         page.add(_("the last step announced: {step}").format(step=record.pending), indent=2, hang=2)
     for what, why in record.kept:
-        text = _("is not as before: {why}").format(why=told(why))
+        text = _("is not as before: {why}").format(why=translate(why))
         page.add(Span(what, "yellow"), f" {text}", indent=2, hang=2)
     if record.seconds_left is not None:
         page.add(_seconds_left(record.seconds_left), indent=2)
@@ -259,7 +258,7 @@ def verify_text(status: Status, *, width: int, color: bool) -> str:
             page.command(f"advisor confirm {record.id}")
     for other in status.others:
         page.blank()
-        page.add(told(other.note))
+        page.add(translate(other.note))
     return page.text
 
 
@@ -303,10 +302,10 @@ def _add_drift(page: Page, drift: Sequence[Drift]) -> None:
 
 def _drift_words(one: Drift) -> str:
     if one.what.startswith("/"):
-        return told(one.reason)
+        return translate(one.reason)
     parts = [_("set to {value}").format(value=one.wanted)]
     parts += [] if one.live is None else [_("is {value}").format(value=one.live)]
-    return _(", ").join((*parts, told(one.reason)))
+    return _(", ").join((*parts, translate(one.reason)))
 
 
 def _add_remedy(page: Page, in_force: Sequence[Record], drift: Sequence[Drift]) -> None:
@@ -375,10 +374,10 @@ def _add_outcome(page: Page, title: str, one: Outcome, force: str) -> None:
     """``force`` is the command that is told once, below all of them."""
     style: Style = "" if one.is_back else "red" if one.state == "failed" else "yellow"
     if one.is_back:
-        page.add(Span(title, "bold"), f": {told(one.detail)}", indent=2, hang=4)
+        page.add(Span(title, "bold"), f": {translate(one.detail)}", indent=2, hang=4)
         return
     state = _(_NOT_BACK.get(one.state, one.state))
-    page.add(Span(title, "bold"), " ", Span(state, style), f": {told(one.detail)}", indent=2, hang=4)
+    page.add(Span(title, "bold"), " ", Span(state, style), f": {translate(one.detail)}", indent=2, hang=4)
     if one.by_hand and one.by_hand != force:
         _add_by_hand(page, one.by_hand)
 

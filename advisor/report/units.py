@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from advisor.i18n import is_english
 from advisor.report.layout import counted
-from advisor.words import is_english
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")

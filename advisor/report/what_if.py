@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from advisor.ceilings.host_records import Binding, Ceiling, HostStage, PathChange, PathFigures, StageSum, WhatIf
+from advisor.i18n import _
 from advisor.report.host_ceiling import binding_words, figure, measured_words, members_words, stage_words
 from advisor.report.layout import Page, Piece, Span
 from advisor.report.units import binary
-from advisor.words import _
 
 Row = tuple[Piece, Piece, Piece, Piece]
 _SAME = 1e-6

@@ -15,6 +15,7 @@ from typing import Literal, cast, get_args
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.i18n import msg
 
 Access = Literal["sequential", "random"]
 Transport = Literal["tcp", "udp", "rdma", "local"]
@@ -164,18 +165,18 @@ def _hint(others: Mapping[str, Workload]) -> str:
 def _named(name: str, others: Mapping[str, Workload]) -> Workload:
     known = WORKLOADS.get(name) or others.get(name)
     if known is None:
-        raise UsageError(f"--workload: no workload is named {name!r}", hint=_hint(others))
+        raise UsageError(msg("--workload: no workload is named {name!r}", name=name), hint=_hint(others))
     return known
 
 
 def _setting(text: str, others: Mapping[str, Workload]) -> tuple[str, object]:
     key, _, value = (part.strip() for part in text.partition("="))
     if key not in _KEYS:
-        raise UsageError(f"--workload: unknown key {key!r}", hint=_hint(others))
+        raise UsageError(msg("--workload: unknown key {key!r}", key=key), hint=_hint(others))
     field, read, form = _KEYS[key]
     parsed = read(value)
     if parsed is None:
-        raise UsageError(f"--workload: {key}={value}: expected {form}")
+        raise UsageError(msg("--workload: {key}={value}: expected {form}", key=key, value=value, form=form))
     return field, parsed
 
 
@@ -199,6 +200,6 @@ def parse_workload(text: str, others: Mapping[str, Workload] = MappingProxyType(
             raise UsageError(_second_name(part, named), hint=_hint(others))
         field, value = _setting(part, others)
         if field in fields:
-            raise UsageError(f"--workload: {part.partition('=')[0].strip()} is given twice")
+            raise UsageError(msg("--workload: {part} is given twice", part=part.partition("=")[0].strip()))
         fields[field] = value
     return msgspec.structs.replace(named, **fields)

@@ -9,6 +9,7 @@ import msgspec
 
 from advisor.ceilings.measured import UNITS, parse_throughput
 from advisor.errors import UsageError
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 
 _COUNT: Final = lazy_regex(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([kKM]?)", re.ASCII)
@@ -72,7 +73,14 @@ def _throughput(option: str, text: str | None) -> float | None:
         return None
     value = parse_throughput(text)
     if value is None or not 0 < value < 1e9:
-        raise UsageError(f"{option} {text}: expected a throughput above 0, as 8GB/s; units: {', '.join(UNITS)}")
+        raise UsageError(
+            msg(
+                "{option} {text}: expected a throughput above 0, as 8GB/s; units: {units}",
+                option=option,
+                text=text,
+                units=", ".join(UNITS),
+            )
+        )
     return value
 
 
@@ -89,5 +97,5 @@ def _scaled(
     found = form.fullmatch(text.strip().replace(",", ""))
     value = float(found[1]) * units[found[2]] if found else 0.0
     if not value:
-        raise UsageError(f"{option} {text}: expected {what}, above 0")
+        raise UsageError(msg("{option} {text}: expected {what}, above 0", option=option, text=text, what=what))
     return value

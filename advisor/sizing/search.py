@@ -12,6 +12,7 @@ import msgspec
 from advisor.ceilings.declared import Declared
 from advisor.ceilings.machines import Given, Machine, all_machines
 from advisor.errors import UsageError
+from advisor.i18n import msg
 from advisor.sizing import cloud as in_cloud
 from advisor.sizing import metal
 from advisor.sizing.demand import Demand
@@ -50,10 +51,23 @@ def parse_layouts(text: str) -> Layouts:
         count = int(match[2]) if match and match[2] else None
         if name is None:
             names = ", ".join((*BY_NAME, *metal.LEAST))
-            raise UsageError(f"--layout {part.strip()}: expected one of {names}, with xN for the number of volumes")
+            raise UsageError(
+                msg(
+                    "--layout {part}: expected one of {names}, with xN for the number of volumes",
+                    part=part.strip(),
+                    names=names,
+                )
+            )
         most = metal.MOST_DRIVES if name in metal.LEAST else MOST_ASKED
         if count is not None and not 1 <= count <= most:
-            raise UsageError(f"--layout {part.strip()}: expected 1 to {most} volumes, found {count}")
+            raise UsageError(
+                msg(
+                    "--layout {part}: expected 1 to {most} volumes, found {count}",
+                    part=part.strip(),
+                    most=most,
+                    count=count,
+                )
+            )
         found.append((name, count))
     return tuple(found)
 
@@ -137,8 +151,13 @@ def _check_layouts(question: Question) -> None:
     if clouds and not set(clouds.values()) & set(question.clouds):
         name = next(iter(clouds))
         raise UsageError(
-            f"--layout {name} contradicts --cloud {', '.join(question.clouds)}: {name} is of {clouds[name]}",
-            hint=f"--cloud {clouds[name]}",
+            msg(
+                "--layout {name} contradicts --cloud {clouds}: {name} is of {clouds_2}",
+                name=name,
+                clouds=", ".join(question.clouds),
+                clouds_2=clouds[name],
+            ),
+            hint=msg("--cloud {clouds}", clouds=clouds[name]),
         )
 
 
@@ -147,7 +166,11 @@ def _check_instances(question: Question) -> None:
     unknown = [name for name in question.instances if name not in known]
     if unknown:
         raise UsageError(
-            f"--instance {unknown[0]}: it is in no table of {', '.join(question.clouds)}",
+            msg(
+                "--instance {unknown}: it is in no table of {clouds}",
+                unknown=unknown[0],
+                clouds=", ".join(question.clouds),
+            ),
             hint="--instance-types FILE takes what aws ec2 describe-instance-types or az vm list-skus printed",
         )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.i18n import msg
 from advisor.tunables.block import BlockQueue
 from advisor.tunables.cmdline import CommandLine
 from advisor.tunables.cpufreq import CpuFrequency
@@ -84,5 +85,8 @@ def tunable(identity: str) -> Tunable:
     kind, colon, rest = identity.partition(":")
     if not colon or kind not in KINDS:
         known = ", ".join(sorted(KINDS))
-        raise UsageError(f"{identity!r} is not a tunable", hint=f"an id begins with one of: {known}")
+        raise UsageError(
+            msg("{identity!r} is not a tunable", identity=identity),
+            hint=msg("an id begins with one of: {known}", known=known),
+        )
     return KINDS[kind](rest)

@@ -15,6 +15,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.tunables.block_identity import (
     device_rule,
@@ -62,8 +63,8 @@ class BlockQueue(KernelFile, frozen=True):
         device, _, attribute = rest.rpartition(":")
         if attribute not in ATTRIBUTES or not is_device_name(device):
             raise UsageError(
-                f"'block:{rest}' is not a tunable",
-                hint=f"write block:nvme0n1:ATTRIBUTE, one of {', '.join(ATTRIBUTES)}",
+                msg("'block:{rest}' is not a tunable", rest=rest),
+                hint=msg("write block:nvme0n1:ATTRIBUTE, one of {attributes}", attributes=", ".join(ATTRIBUTES)),
             )
         return cls(device, attribute)
 

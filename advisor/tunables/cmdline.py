@@ -15,6 +15,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step
 from advisor.host.kernel_text import SET
+from advisor.i18n import msg
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.programs import refused_word
 from advisor.tunables.tunable import Effect, Risk
@@ -28,10 +29,12 @@ class CommandLine(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, rest: str) -> CommandLine:
         if not re.fullmatch(r"[A-Za-z0-9_][\w.-]{0,80}", rest, re.ASCII):
-            raise UsageError(f"'cmdline:{rest}' is not a tunable", hint="write cmdline:intel_idle.max_cstate")
+            raise UsageError(
+                msg("'cmdline:{rest}' is not a tunable", rest=rest), hint="write cmdline:intel_idle.max_cstate"
+            )
         why = refused_word(rest)
         if why:
-            raise UsageError(f"'cmdline:{rest}' is not a tunable here", hint=why)
+            raise UsageError(msg("'cmdline:{rest}' is not a tunable here", rest=rest), hint=why)
         return cls(rest)
 
     @property

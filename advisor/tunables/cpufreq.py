@@ -17,6 +17,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
@@ -50,8 +51,11 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
         is_pattern = bool(_PATTERN.fullmatch(policy)) and any(sign in policy for sign in "*?[")
         if attribute not in _FILES or not (_POLICY.fullmatch(policy) or is_pattern):
             raise UsageError(
-                f"'cpufreq:{rest}' is not a tunable",
-                hint=f"write cpufreq:policy0:ATTRIBUTE, or cpufreq:*:ATTRIBUTE for all, one of {', '.join(_FILES)}",
+                msg("'cpufreq:{rest}' is not a tunable", rest=rest),
+                hint=msg(
+                    "write cpufreq:policy0:ATTRIBUTE, or cpufreq:*:ATTRIBUTE for all, one of {files}",
+                    files=", ".join(_FILES),
+                ),
             )
         return cls(policy, attribute)
 

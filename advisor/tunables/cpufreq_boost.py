@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.cpufreq import CPUFREQ
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
@@ -16,7 +17,7 @@ class CpuBoost(WrittenAtBoot, frozen=True):
     @classmethod
     def parse(cls, rest: str) -> CpuBoost:
         if rest != "boost":
-            raise UsageError(f"'cpufreq:{rest}' is not a tunable", hint="write cpufreq:boost")
+            raise UsageError(msg("'cpufreq:{rest}' is not a tunable", rest=rest), hint="write cpufreq:boost")
         return cls()
 
     @property

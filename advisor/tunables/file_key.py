@@ -20,6 +20,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Run, Step
 from advisor.host.config_text import UNSET, Layout, key_value, multipath_layout
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
@@ -160,10 +161,14 @@ class FileKey(msgspec.Struct, frozen=True):
                 "/etc/beegfs/beegfs-*.conf, /etc/multipath.conf, /etc/iscsi/iscsid.conf, "
                 "/etc/iscsi/nodes/TARGET/PORTAL/INTERFACE, /etc/llttab, …/iris.cpf"
             )
-            raise UsageError(f"'file:{rest}' is not a tunable", hint=f"write file:PATH:KEY with one of {files}")
+            raise UsageError(
+                msg("'file:{rest}' is not a tunable", rest=rest),
+                hint=msg("write file:PATH:KEY with one of {files}", files=files),
+            )
         if not any(one.key.fullmatch(key) for one in known):
             raise UsageError(
-                f"'file:{rest}' is not a tunable", hint=f"{key[:80]!r} is no key of {known[0].product} that is set here"
+                msg("'file:{rest}' is not a tunable", rest=rest),
+                hint=msg("{key!r} is no key of {product} that is set here", key=key[:80], product=known[0].product),
             )
         return cls(path, key)
 

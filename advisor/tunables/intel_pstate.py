@@ -11,6 +11,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
+from advisor.i18n import msg
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
@@ -28,7 +29,10 @@ class IntelPstate(WrittenAtBoot, frozen=True):
     def parse(cls, rest: str) -> IntelPstate:
         if rest not in _NAMES:
             known = ", ".join(_NAMES)
-            raise UsageError(f"'intel_pstate:{rest}' is not a tunable", hint=f"write intel_pstate:NAME, one of {known}")
+            raise UsageError(
+                msg("'intel_pstate:{rest}' is not a tunable", rest=rest),
+                hint=msg("write intel_pstate:NAME, one of {known}", known=known),
+            )
         return cls(rest)
 
     @property

@@ -9,6 +9,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.cpulist import parse_list
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
+from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
 
@@ -20,7 +21,7 @@ class IrqAffinity(msgspec.Struct, frozen=True):
     def parse(cls, rest: str) -> IrqAffinity:
         found = re.fullmatch(r"(0|[1-9]\d{0,6}):affinity", rest, re.ASCII)
         if not found:
-            raise UsageError(f"'irq:{rest}' is not a tunable", hint="write irq:42:affinity")
+            raise UsageError(msg("'irq:{rest}' is not a tunable", rest=rest), hint="write irq:42:affinity")
         return cls(int(found[1]))
 
     @property

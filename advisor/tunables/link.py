@@ -13,6 +13,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
 from advisor.host.numbers import is_count
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
@@ -35,7 +36,7 @@ class LinkMtu(msgspec.Struct, frozen=True):
     def parse(cls, rest: str) -> LinkMtu:
         name, _, attribute = rest.rpartition(":")
         if attribute != "mtu" or not _is_name(name):
-            raise UsageError(f"'link:{rest}' is not a tunable", hint="write link:eth1:mtu")
+            raise UsageError(msg("'link:{rest}' is not a tunable", rest=rest), hint="write link:eth1:mtu")
         return cls(name)
 
     @property

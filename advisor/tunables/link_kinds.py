@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.i18n import msg
 from advisor.tunables.link import LinkMtu
 from advisor.tunables.link_channels import LinkChannels
 from advisor.tunables.link_coalesce import LinkCoalesce
@@ -45,7 +46,7 @@ def parse_link(rest: str) -> Tunable:
     found = _tunable(link, attribute) if _is_name(link) else None
     if found is None:
         hint = f"write link:eth1:mtu, or in the place of mtu one of {', '.join(_ATTRIBUTES)}"
-        raise UsageError(f"'link:{rest}' is not a tunable", hint=hint)
+        raise UsageError(msg("'link:{rest}' is not a tunable", rest=rest), hint=hint)
     return found
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.i18n import msg
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit, Form
 from advisor.tunables.tunable import Effect, Risk
@@ -60,7 +61,7 @@ class LltFlow(LltValue, frozen=True):
     @classmethod
     def parse(cls, rest: str) -> LltFlow:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", rest):
-            raise UsageError(f"'llt:{rest}' is not a tunable", hint="write llt:highwater")
+            raise UsageError(msg("'llt:{rest}' is not a tunable", rest=rest), hint="write llt:highwater")
         return cls(rest)
 
     @property

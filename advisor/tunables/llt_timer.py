@@ -6,6 +6,7 @@ import re
 from typing import ClassVar
 
 from advisor.errors import UsageError
+from advisor.i18n import msg
 from advisor.tunables.edits import Form
 from advisor.tunables.llt import LltValue
 
@@ -21,7 +22,7 @@ class LltTimer(LltValue, frozen=True):
     def parse(cls, rest: str) -> LltTimer:
         found = re.fullmatch(r"timer\.([a-z][a-z0-9_]*)", rest)
         if not found:
-            raise UsageError(f"'llt:{rest}' is not a tunable", hint="write llt:timer.peerinact")
+            raise UsageError(msg("'llt:{rest}' is not a tunable", rest=rest), hint="write llt:timer.peerinact")
         return cls(found[1])
 
     @property

@@ -13,6 +13,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.tunables.block_identity import (
     device_rule,
     identity_of,
@@ -44,7 +45,8 @@ class MdSetting(KernelFile, frozen=True):
         device, _, attribute = rest.rpartition(":")
         if attribute not in _BOUNDS or not is_device_name(device):
             raise UsageError(
-                f"'md:{rest}' is not a tunable", hint=f"write md:md0:ATTRIBUTE, one of {', '.join(_BOUNDS)}"
+                msg("'md:{rest}' is not a tunable", rest=rest),
+                hint=msg("write md:md0:ATTRIBUTE, one of {bounds}", bounds=", ".join(_BOUNDS)),
             )
         return cls(device, attribute)
 

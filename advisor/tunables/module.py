@@ -11,6 +11,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Run, Step
+from advisor.i18n import msg
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded, spelt
@@ -29,7 +30,8 @@ class KernelModule(msgspec.Struct, frozen=True):
             named = spelt(rest)
             name = named if NAME.fullmatch(named) else "nf_conntrack"
             raise UsageError(
-                f"'module:{rest}' is not a tunable", hint=f"write module:{name} or module:{name}:PARAMETER"
+                msg("'module:{rest}' is not a tunable", rest=rest),
+                hint=msg("write module:{name} or module:{name}:PARAMETER", name=name),
             )
         return cls(rest)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, Step
+from advisor.i18n import msg
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded
@@ -43,10 +44,12 @@ class ModuleOption(msgspec.Struct, frozen=True):
     def parse(cls, rest: str) -> ModuleOption:
         found = re.fullmatch(r"([A-Za-z0-9_]+):option\.([A-Za-z0-9_]{1,60})", rest, re.ASCII)
         if not found or not NAME.fullmatch(found[1]):
-            raise UsageError(f"'module:{rest}' is not a tunable", hint="write module:nvme_core:option.multipath")
+            raise UsageError(
+                msg("'module:{rest}' is not a tunable", rest=rest), hint="write module:nvme_core:option.multipath"
+            )
         why = refused_parameter(found[1], found[2])
         if why:
-            raise UsageError(f"'module:{rest}' is not a tunable here", hint=why)
+            raise UsageError(msg("'module:{rest}' is not a tunable here", rest=rest), hint=why)
         return cls(found[1], found[2])
 
     @property

@@ -13,6 +13,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.kernel_modules import NAME, is_built_in
@@ -32,10 +33,12 @@ class ModuleParameter(KernelFile, frozen=True):
     def parse(cls, rest: str) -> ModuleParameter:
         name, _, parameter = rest.partition(":")
         if not NAME.fullmatch(name) or not re.fullmatch(r"[A-Za-z0-9_]{1,60}", parameter, re.ASCII):
-            raise UsageError(f"'module:{rest}' is not a tunable", hint="write module:nvme_core:io_timeout")
+            raise UsageError(
+                msg("'module:{rest}' is not a tunable", rest=rest), hint="write module:nvme_core:io_timeout"
+            )
         why = refused_parameter(name, parameter)
         if why:
-            raise UsageError(f"'module:{rest}' is not a tunable here", hint=why)
+            raise UsageError(msg("'module:{rest}' is not a tunable here", rest=rest), hint=why)
         return cls(name, parameter)
 
     @property

@@ -15,6 +15,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.i18n import msg
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
@@ -48,7 +49,9 @@ class PmQos(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, rest: str) -> PmQos:
         if rest != NAME:
-            raise UsageError(f"'pm-qos:{rest}' is not a tunable", hint=f"write pm-qos:{NAME}")
+            raise UsageError(
+                msg("'pm-qos:{rest}' is not a tunable", rest=rest), hint=msg("write pm-qos:{name}", name=NAME)
+            )
         return cls(rest)
 
     @property

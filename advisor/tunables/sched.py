@@ -15,6 +15,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.sysctl import sysctl_path
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
@@ -42,8 +43,8 @@ class SchedDebug(WrittenAtBoot, frozen=True):
     def parse(cls, rest: str) -> SchedDebug:
         if rest not in KEYS:
             raise UsageError(
-                f"'sched:{rest}' is not a tunable",
-                hint=f"write sched:KEY, one of {', '.join(sorted(KEYS))}; others are sysctls still",
+                msg("'sched:{rest}' is not a tunable", rest=rest),
+                hint=msg("write sched:KEY, one of {keys}; others are sysctls still", keys=", ".join(sorted(KEYS))),
             )
         return cls(rest)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
+from advisor.i18n import N_, msg
 from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
@@ -38,7 +39,7 @@ def _is_key(key: str) -> bool:
     return "/" not in names[0] and all(re.fullmatch(r"[\w/:@+-]+", name) and name.strip("/") for name in names)
 
 
-_HINT = "a key is names with dots between, such as net.core.rmem_max"
+_HINT = N_("a key is names with dots between, such as net.core.rmem_max")
 
 
 class Sysctl(msgspec.Struct, frozen=True):
@@ -47,10 +48,10 @@ class Sysctl(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, rest: str) -> Sysctl:
         if not _is_key(rest):
-            raise UsageError(f"'sysctl:{rest}' is not a tunable", hint=_HINT)
+            raise UsageError(msg("'sysctl:{rest}' is not a tunable", rest=rest), hint=_HINT)
         why = refused_sysctl(rest)
         if why:
-            raise UsageError(f"'sysctl:{rest}' is not a tunable here", hint=why)
+            raise UsageError(msg("'sysctl:{rest}' is not a tunable here", rest=rest), hint=why)
         return cls(rest)
 
     @property

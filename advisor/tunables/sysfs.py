@@ -18,6 +18,7 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances, choice_words
 from advisor.tunables.sysfs_owner import owner_of
@@ -57,11 +58,12 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
         is_path = rest.startswith("/sys/") and len(rest) <= 400 and len(parts) > 3
         if not is_path or any(not _PART.fullmatch(part) or part in (".", "..") for part in parts[1:]):
             raise UsageError(
-                f"'sysfs:{rest}' is not a tunable", hint="write sysfs:/sys/PATH; * ? and [ ] fit names as in a shell"
+                msg("'sysfs:{rest}' is not a tunable", rest=rest),
+                hint="write sysfs:/sys/PATH; * ? and [ ] fit names as in a shell",
             )
         why = refused_place(rest)
         if why:
-            raise UsageError(f"'sysfs:{rest}' is not a tunable here", hint=why)
+            raise UsageError(msg("'sysfs:{rest}' is not a tunable here", rest=rest), hint=why)
         return cls(rest)
 
     @property

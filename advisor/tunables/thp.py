@@ -11,6 +11,7 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
@@ -32,7 +33,10 @@ class HugePages(KernelFile, frozen=True):
     def parse(cls, rest: str) -> HugePages:
         known = (*_CHOICES, *_SWITCHES, *_NUMBERS)
         if rest not in known:
-            raise UsageError(f"'thp:{rest}' is not a tunable", hint=f"write thp:NAME, one of {', '.join(known)}")
+            raise UsageError(
+                msg("'thp:{rest}' is not a tunable", rest=rest),
+                hint=msg("write thp:NAME, one of {known}", known=", ".join(known)),
+            )
         return cls(rest)
 
     @property

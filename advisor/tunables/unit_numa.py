@@ -14,6 +14,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.cpulist import parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
@@ -49,7 +50,7 @@ class UnitNuma(msgspec.Struct, frozen=True):
     def parse(cls, rest: str) -> UnitNuma:
         unit, _, attribute = rest.rpartition(":")
         if attribute != "numa" or not _UNIT.fullmatch(unit):
-            raise UsageError(f"'unit:{rest}' is not a tunable", hint="write unit:NAME.service:numa")
+            raise UsageError(msg("'unit:{rest}' is not a tunable", rest=rest), hint="write unit:NAME.service:numa")
         return cls(unit)
 
     @property

@@ -16,6 +16,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.cpulist import format_list, parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
@@ -43,7 +44,8 @@ class UnitSetting(msgspec.Struct, frozen=True):
         if directive not in DIRECTIVES or not UNIT.fullmatch(unit):
             known = f"numa, {', '.join(DIRECTIVES)}"
             raise UsageError(
-                f"'unit:{rest}' is not a tunable", hint=f"write unit:NAME.service:DIRECTIVE, one of {known}"
+                msg("'unit:{rest}' is not a tunable", rest=rest),
+                hint=msg("write unit:NAME.service:DIRECTIVE, one of {known}", known=known),
             )
         return cls(unit, directive)
 

@@ -15,6 +15,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import Persisted
@@ -48,10 +49,10 @@ class UnitState(msgspec.Struct, frozen=True):
         unit, _, attribute = rest.rpartition(":")
         found = _UNIT.fullmatch(unit)
         if attribute != "state" or not found:
-            raise UsageError(f"'unit:{rest}' is not a tunable", hint="write unit:NAME.service:state")
+            raise UsageError(msg("'unit:{rest}' is not a tunable", rest=rest), hint="write unit:NAME.service:state")
         if _REFUSED.fullmatch(unit.removesuffix(f".{found[1]}")):
             raise UsageError(
-                f"'unit:{rest}' is not a tunable here",
+                msg("'unit:{rest}' is not a tunable here", rest=rest),
                 hint="the way to this host, its disks or systemd itself hang on it",
             )
         return cls(unit)

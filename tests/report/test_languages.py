@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.history import Status
+from advisor.i18n import _, spoken
 from advisor.profiles import load
 from advisor.reach.survey import Survey
 from advisor.recommend import declared
@@ -30,7 +31,6 @@ from advisor.report.text import scan_text
 from advisor.report.transaction import applied_text, confirmed_text, rollback_text, status_text, verify_text
 from advisor.rules.registry import judge
 from advisor.transaction import Drift, Outcome
-from advisor.words import _, spoken
 from tests.reach.test_probe import ALL, LEFT
 from tests.report import plans
 from tests.report.test_bench import BENCHES, COMPARISONS

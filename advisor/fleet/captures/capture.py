@@ -32,6 +32,7 @@ from advisor.host import Completed, Host, MemoryFiles, Missing
 from advisor.host.commands import SAFE_PATH
 from advisor.host.files import UNRECORDED
 from advisor.host.given import open_given
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 from advisor.script import shell_quote
 from advisor.workflow import read_for_scan_and_plans
@@ -146,7 +147,7 @@ def open_capture(path: Path) -> Host:
         with open_given(path) as file:
             return snapshot.open_archive(decode(file, str(path)).archive, str(path))
     except OSError as error:
-        raise InvalidInputError(f"{path}: {error.strerror or error}") from error
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
 
 
 def capture_host(stream: IO[bytes] | bytes, where: str) -> Host:
@@ -208,14 +209,16 @@ def _members(found: Stream, where: str) -> Iterator[tuple[str, bytes | str]]:
     try:
         for number, member in enumerate(reader):
             if number >= MAX_MEMBERS:
-                raise InvalidInputError(f"{where}: more than {MAX_MEMBERS} files")
+                raise InvalidInputError(
+                    msg("{where}: more than {max_members} files", where=where, max_members=MAX_MEMBERS)
+                )
             path = "/" + "/".join(part for part in member.name.split("/") if part not in ("", "."))
             if member.kind == "file":
                 yield path, reader.content()
             elif member.kind == "link":
                 yield path, member.target
     except (EOFError, OSError, ValueError, zlib.error, tarball.DamagedError) as error:
-        raise InvalidInputError(f"{where}: damaged capture: {error}") from error
+        raise InvalidInputError(msg("{where}: damaged capture: {error}", where=where, error=error)) from error
 
 
 def _files(members: Mapping[str, bytes | str], limit: int, *, with_secrets: bool) -> MemoryFiles:

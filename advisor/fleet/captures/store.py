@@ -13,6 +13,7 @@ import msgspec
 from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
 from advisor.history import Status
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.journal import (
     NOTE,
     STATE_DIRECTORY,
@@ -49,7 +50,9 @@ class CapturedStore(Store):
         if isinstance(names, Missing):
             if names.is_absent and self._host.is_root:
                 return ()
-            raise PermissionDeniedError(f"{place}: {names.why}", hint="only root on that host can read it")
+            raise PermissionDeniedError(
+                msg("{place}: {why}", place=place, why=names.why), hint="only root on that host can read it"
+            )
         known = sorted(filter(sequence, names), key=lambda name: (sequence(name), name))
         found = (self._captured(f"{place}/{name}", name) for name in known)
         return tuple(record for record in found if record is not None)
@@ -59,7 +62,7 @@ class CapturedStore(Store):
         if isinstance(data, Missing):
             if data.is_absent:
                 return None
-            raise InvalidInputError(f"{place}/journal: {data.why}")
+            raise InvalidInputError(msg("{place}/journal: {why}", place=place, why=data.why))
         record = replay(name, decode_journal(data, f"{place}/journal"))
         if record is None:
             return None
@@ -103,7 +106,7 @@ def captured_status(host: Host, *, only: Iterable[str] | None = None) -> Status:
         wanted = {sequence(one) for one in only}
         missing = wanted - {sequence(one.id) for one in records}
         if missing:
-            raise UsageError(f"there is no transaction {min(missing):04d} on that host")
+            raise UsageError(msg("there is no transaction {missing:04d} on that host", missing=min(missing)))
         records = tuple(one for one in records if sequence(one.id) in wanted)
     return Status(records, verify(host, records))
 

@@ -25,6 +25,7 @@ from advisor.fleet.runs.proving import check_provers, prove, provers
 from advisor.fleet.runs.resume import take_up
 from advisor.fleet.runs.waves import Canary, Shape
 from advisor.fleet.store import Store
+from advisor.i18n import msg
 from advisor.transaction_script import transaction_script
 from advisor.workflow import requests
 
@@ -59,7 +60,8 @@ def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     found = inventory_hosts(inventory)
     for names in duplicates(found):
         raise RefusedError(
-            f"{', '.join(names)} are one host: the same address and port", hint="leave all but one out, by --limit"
+            msg("{names} are one host: the same address and port", names=", ".join(names)),
+            hint="leave all but one out, by --limit",
         )
     return found
 
@@ -97,7 +99,8 @@ def _planned(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> Fleet
     if plan.hosts and all(one.state == "failed" for one in plan.hosts):
         first = plan.hosts[0]
         raise CommandError(
-            f"no host could be asked; {first.name}: {first.message}", hint="advisor fleet scan says more"
+            msg("no host could be asked; {name}: {reason}", name=first.name, reason=first.message),
+            hint="advisor fleet scan says more",
         )
     return plan
 
@@ -143,14 +146,18 @@ def resume_fleet(
     with locked(store):
         run = find_run(store, wanted)
         if run.ended is not None and run.ended.outcome in ("done", "rolled-back"):
-            raise RefusedError(f"run {run.id} has ended ({run.ended.outcome})", hint="advisor fleet apply begins anew")
+            raise RefusedError(
+                msg("run {id} has ended ({outcome})", id=run.id, outcome=run.ended.outcome),
+                hint="advisor fleet apply begins anew",
+            )
         wish = wish_of(run, access, rollback_all=rollback_all)
         directory = store.run(run.id)
         hands = Hands(wish.inventory, named_hosts(wish.inventory), store, directory, forks=wish.forks)
         missing = [name for name in run.hosts if name not in hands.hosts]
         if missing:
             raise UsageError(
-                f"run {run.id}: {', '.join(missing)} left the inventory since", hint="put them back into it"
+                msg("run {id}: {missing} left the inventory since", id=run.id, missing=", ".join(missing)),
+                hint="put them back into it",
             )
         check_failover(hands.hosts.values(), wish.shape.failover)
         with RunJournal(directory) as journal:
@@ -160,7 +167,13 @@ def resume_fleet(
                 code = running.finish(journal, plan)
                 return Outcome(plan, told(run.id, read_entries(directory)), code)
             if not agree(plan):
-                raise RefusedError(f"not agreed to; what run {run.id} has done stays: {counted_hosts(len(done))}")
+                raise RefusedError(
+                    msg(
+                        "not agreed to; what run {id} has done stays: {counted_hosts}",
+                        id=run.id,
+                        counted_hosts=counted_hosts(len(done)),
+                    )
+                )
             return _carried_out(wish, hands, plan, journal, run.id, say)
 
 

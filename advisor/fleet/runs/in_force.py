@@ -19,6 +19,7 @@ from advisor.fleet.runs.planning import Captured
 from advisor.fleet.runs.settle import PutBack
 from advisor.fleet.store import Store
 from advisor.history import Status
+from advisor.i18n import msg
 from advisor.journal import Record
 from advisor.signals import interruptible
 from advisor.snapshot import open_snapshot
@@ -76,7 +77,7 @@ def verify_fleet(
 
     run = find_run(store, wanted) if wanted is not None or inventory is None else None
     if run is not None and not run.touched:
-        raise RefusedError(f"run {run.id} has nothing in force", hint="advisor fleet status lists the runs")
+        raise RefusedError(msg("run {id} has nothing in force", id=run.id), hint="advisor fleet status lists the runs")
     meant = inventory
     if meant is None:
         assert run is not None
@@ -179,7 +180,9 @@ def rollback_fleet(
         hosts = named_hosts(meant)
         waves = _to_put_back(run, {one.name for one in hosts})
         if not waves:
-            raise RefusedError(f"run {run.id} has nothing in force that could be put back", hint="advisor fleet status")
+            raise RefusedError(
+                msg("run {id} has nothing in force that could be put back", id=run.id), hint="advisor fleet status"
+            )
         directory = store.run(run.id)
         end_orphans(directory)
         hands = Hands(meant, hosts, store, directory, forks=run.asked.forks)

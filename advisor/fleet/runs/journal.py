@@ -19,6 +19,7 @@ from advisor.fleet.captures.store import Sought
 from advisor.fleet.runs.waves import Shape, Wave
 from advisor.host.own import open_own_file, read_own_file
 from advisor.host.putfile import sync_directory
+from advisor.i18n import msg
 
 NAME: Final = "journal"
 MAX_BYTES: Final = 256 << 20
@@ -203,7 +204,8 @@ def _decoded(data: bytes, where: str) -> Iterator[Entry]:
             yield _DECODER.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidInputError(
-                f"{where}: line {number}: {error}", hint="the run cannot be told from it"
+                msg("{where}: line {number}: {error}", where=where, number=number, error=error),
+                hint="the run cannot be told from it",
             ) from error
 
 

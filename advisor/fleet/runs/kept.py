@@ -13,6 +13,7 @@ from advisor.fleet.runs.journal import Asked, RunRecord, read_entries, told
 from advisor.fleet.store import Store
 from advisor.host.numbers import is_count
 from advisor.host.own import make_own_directory
+from advisor.i18n import msg
 
 
 @contextlib.contextmanager
@@ -23,14 +24,17 @@ def locked(store: Store) -> Iterator[None]:
         fd = os.open(store.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise RefusedError(
-            f"{store.directory}: cannot be written: {error.strerror}", hint="name another place in ADVISOR_STATE_DIR"
+            msg("{directory}: cannot be written: {error}", directory=store.directory, error=error.strerror),
+            hint="name another place in ADVISOR_STATE_DIR",
         ) from error
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or "another process"
-            raise BusyError(f"another fleet run is under way here ({holder})", hint="wait for it to end") from None
+            raise BusyError(
+                msg("another fleet run is under way here ({holder})", holder=holder), hint="wait for it to end"
+            ) from None
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"process {os.getpid()}, since {time.strftime('%F %T')}\n".encode(), 0)
         yield
@@ -60,7 +64,7 @@ def find_run(store: Store, wanted: str | None) -> RunRecord:
     for one in runs:
         if one.id == wanted or one.id.lstrip("0") == str(wanted).lstrip("0"):
             return one
-    raise UsageError(f"there is no run {wanted!r}", hint="advisor fleet status lists them")
+    raise UsageError(msg("there is no run {wanted!r}", wanted=wanted), hint="advisor fleet status lists them")
 
 
 def same_order(run: RunRecord) -> tuple[tuple[int, tuple[str, ...]], ...]:
@@ -79,5 +83,7 @@ def same_order(run: RunRecord) -> tuple[tuple[int, tuple[str, ...]], ...]:
 def check_complete(run: RunRecord) -> Asked:
     """What the run was asked for. Raises InvalidInputError where its plan is not in its journal."""
     if run.planned is None:
-        raise InvalidInputError(f"run {run.id} ended before it had a plan", hint="advisor fleet apply begins anew")
+        raise InvalidInputError(
+            msg("run {id} ended before it had a plan", id=run.id), hint="advisor fleet apply begins anew"
+        )
     return run.asked

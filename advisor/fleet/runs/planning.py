@@ -14,6 +14,7 @@ from advisor.fleet.inventory import InventoryHost
 from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.order import Subject, known_groups, mtu_order, mtu_warnings, segments, subject_of
 from advisor.fleet.runs.waves import Candidate, Group, Shape, Waves, make_waves
+from advisor.i18n import msg
 from advisor.journal import sequence
 from advisor.planning.records import Plan
 from advisor.redaction import REDACTED
@@ -155,7 +156,7 @@ def check_failover(inventory: Iterable[InventoryHost], failover: str | None) -> 
         return
     what = "has this variable" if failover.startswith("var=") else "is in a group of this name"
     raise UsageError(
-        f"--failover-group {failover}: no host that is asked {what}",
+        msg("--failover-group {failover}: no host that is asked {what}", failover=failover, what=what),
         hint="a group of the inventory, or var=NAME for a variable of it; see --limit",
     )
 

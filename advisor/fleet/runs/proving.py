@@ -9,6 +9,7 @@ from typing import Final
 from advisor.errors import RefusedError, UsageError
 from advisor.fleet.runs.hands import Hands
 from advisor.fleet.runs.planning import FleetPlan
+from advisor.i18n import msg
 from advisor.script import shell_quote
 
 LOOK_SECONDS: Final = 60
@@ -34,7 +35,7 @@ def check_provers(hands: Hands, names: Sequence[str]) -> None:
         if answer is None or answer.state != "ok" or answer.rc != 0:
             why = "advisor is not installed there" if answer and answer.rc == _ABSENT else "it could not be asked"
             raise RefusedError(
-                f"--prove-canary: {name}: {why}, and a proof cannot be made without it",
+                msg("--prove-canary: {name}: {why}, and a proof cannot be made without it", name=name, why=why),
                 hint="install it there, or let a --gate-command of your own decide",
             )
 

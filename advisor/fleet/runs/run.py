@@ -37,6 +37,7 @@ from advisor.fleet.runs.planning import FleetPlan
 from advisor.fleet.runs.settle import PutBack, done, settled
 from advisor.fleet.runs.waves import Wave
 from advisor.fleet.store import put_own
+from advisor.i18n import msg
 from advisor.signals import interruptible
 
 COMMAND_SECONDS: Final = 600
@@ -262,7 +263,9 @@ class Run:
 
     def _left_behind(self, reason: str) -> NotRestoredError:
         items = tuple((name, self._hands.by_hand(name)) for name in sorted(self._not_back))
-        return NotRestoredError(f"{reason}; {len(items)} host(s) are not known to be back", items=items)
+        return NotRestoredError(
+            msg("{reason}; {count} host(s) are not known to be back", reason=reason, count=len(items)), items=items
+        )
 
 
 def finish(journal: RunJournal, plan: FleetPlan) -> int:

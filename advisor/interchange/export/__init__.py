@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.i18n import msg
 from advisor.interchange.export import ansible, cloud_init, files, network_manager, nmstate, shell, tuned
 from advisor.interchange.export.settings import Bundle, Exported, LeftOut, collect
 
@@ -28,5 +29,5 @@ FORMATS: Final[Mapping[str, Callable[[Exported], Bundle]]] = {
 def export(wanted: Exported, form: str) -> Bundle:
     """The files of a form. Raises UsageError for one that is not known."""
     if form not in FORMATS:
-        raise UsageError(f"--format {form}: not one of {', '.join(FORMATS)}")
+        raise UsageError(msg("--format {form}: not one of {formats}", form=form, formats=", ".join(FORMATS)))
     return FORMATS[form](wanted)

@@ -6,16 +6,20 @@ import tempfile
 from pathlib import Path
 
 from advisor.errors import AdvisorError, RefusedError, UsageError
+from advisor.i18n import msg
 from advisor.interchange.export.settings import Bundle
 
 
 def write(bundle: Bundle, directory: Path) -> None:
     """Write the files below ``directory``, which must not be there yet or be empty. Raises RefusedError, UsageError."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise RefusedError(f"{directory}: is there already", hint="name a new directory: nothing is written over")
+        raise RefusedError(
+            msg("{directory}: is there already", directory=directory),
+            hint="name a new directory: nothing is written over",
+        )
     parent = directory.resolve().parent
     if not parent.is_dir():
-        raise UsageError(f"{parent}: no such directory")
+        raise UsageError(msg("{parent}: no such directory", parent=parent))
     try:
         with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=parent) as beside:
             made = Path(beside, directory.name)
@@ -29,4 +33,6 @@ def write(bundle: Bundle, directory: Path) -> None:
                 directory.rmdir()
             made.rename(directory)
     except OSError as error:
-        raise AdvisorError(f"{error.filename or directory}: {error.strerror or error}") from error
+        raise AdvisorError(
+            msg("{filename}: {error}", filename=error.filename or directory, error=error.strerror or error)
+        ) from error

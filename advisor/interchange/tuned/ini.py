@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from advisor.errors import InvalidInputError
+from advisor.i18n import msg
 from advisor.patterns import lazy_regex
 
 MAX_BYTES: Final = 256 * 1024
@@ -45,12 +46,16 @@ def decode(data: bytes, path: str, what: str = "TuneD profile") -> str:
     Raises InvalidInputError naming the line.
     """
     if len(data) > MAX_BYTES:
-        raise InvalidInputError(f"{path}: larger than {MAX_BYTES // 1024} KiB: no {what} is")
+        raise InvalidInputError(
+            msg("{path}: larger than {max_bytes} KiB: no {what} is", path=path, max_bytes=MAX_BYTES // 1024, what=what)
+        )
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidInputError(f"{path}: line {line}: not UTF-8 at byte {error.start}") from error
+        raise InvalidInputError(
+            msg("{path}: line {line}: not UTF-8 at byte {start}", path=path, line=line, start=error.start)
+        ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -134,7 +139,10 @@ class _Reader:
         self._places[self._name, option] = number, " ".join(filter(None, self._comment))
 
     def _error(self, number: int, message: str) -> InvalidInputError:
-        return InvalidInputError(f"{self._path}: line {number}: {message}", hint="TuneD does not load such a file")
+        return InvalidInputError(
+            msg("{path}: line {number}: {message}", path=self._path, number=number, message=message),
+            hint="TuneD does not load such a file",
+        )
 
     def sections(self) -> Sections:
         found: dict[str, dict[str, Option]] = {}

@@ -11,6 +11,7 @@ import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host, Missing
+from advisor.i18n import msg
 from advisor.interchange.tuned.functions import AssertionFailedError
 from advisor.interchange.tuned.ini import Option, Sections, decode, parse_tuned_ini
 from advisor.interchange.tuned.places import is_plain_file, profile_directories
@@ -95,7 +96,7 @@ class _Loader:
     def load(self, names: str, path: str | None) -> TunedProfile:
         wanted = [name for name in names.split() if re.match(r"^[a-zA-Z0-9_.-]+$", name)]
         if not wanted:
-            raise UsageError(f"{names[:80]!r} is no name of a TuneD profile")
+            raise UsageError(msg("{names!r} is no name of a TuneD profile", names=names[:80]))
         main: dict[str, Option] = {}
         units: dict[str, Unit] = {}
         loaded = self._file(path, wanted[0]) if path else self._named(wanted, None)
@@ -104,7 +105,9 @@ class _Loader:
             for unit in own:
                 self._merge(units, unit)
         if not self._done:
-            raise UsageError(f"there is no TuneD profile {names[:80]!r} in {self._searched()}")
+            raise UsageError(
+                msg("there is no TuneD profile {names!r} in {searched}", names=names[:80], searched=self._searched())
+            )
         return self._finished(" ".join(wanted), main, units)
 
     def _named(self, names: list[str], heir: str | None) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
@@ -127,9 +130,16 @@ class _Loader:
         if skipped:
             return None
         if heir is not None:
-            raise InvalidInputError(f"{heir}: includes {name[:80]!r}, which is in none of {self._searched()}")
+            raise InvalidInputError(
+                msg(
+                    "{heir}: includes {name!r}, which is in none of {searched}",
+                    heir=heir,
+                    name=name[:80],
+                    searched=self._searched(),
+                )
+            )
         raise UsageError(
-            f"there is no TuneD profile {name[:80]!r} in {self._searched()}",
+            msg("there is no TuneD profile {name!r} in {searched}", name=name[:80], searched=self._searched()),
             hint="advisor profiles import --list shows what is installed; a snapshot holds none: name the file instead",
         )
 
@@ -142,7 +152,9 @@ class _Loader:
     def _file(self, place: str, name: str) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
         """What a file includes, and then the file."""
         if len(self._done) >= MAX_FILES:
-            raise InvalidInputError(f"{place}: the {MAX_FILES}th profile that one includes: too many")
+            raise InvalidInputError(
+                msg("{place}: the {max_files}th profile that one includes: too many", place=place, max_files=MAX_FILES)
+            )
         self._done.append(place)
         sections = self._read(place)
         main = dict(sections.get("main", {}))
@@ -158,17 +170,24 @@ class _Loader:
         try:
             expanded = self._variables.expand(include.value or "")
         except AssertionFailedError as error:
-            raise InvalidInputError(f"{place}: line {include.line}: assertion {error}") from error
+            raise InvalidInputError(
+                msg("{place}: line {line}: assertion {error}", place=place, line=include.line, error=error)
+            ) from error
         if expanded.unresolved:
             raise InvalidInputError(
-                f"{place}: line {include.line}: what it includes is unknown: {expanded.unresolved[0]}"
+                msg(
+                    "{place}: line {line}: what it includes is unknown: {unresolved}",
+                    place=place,
+                    line=include.line,
+                    unresolved=expanded.unresolved[0],
+                )
             )
         return expanded.text
 
     def _read(self, place: str, *, is_variables: bool = False) -> Sections:
         data = self._files.read_bytes(place)
         if isinstance(data, Missing):
-            raise InvalidInputError(f"{place}: {data.why}")
+            raise InvalidInputError(msg("{place}: {why}", place=place, why=data.why))
         sections = parse_tuned_ini(decode(data, place), place, is_variables=is_variables)
         if is_variables:
             return sections

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.ceilings.host_records import Binding, Ceiling, StageSum
+from advisor.i18n import spoken
 from advisor.report.host_ceiling import members_words, stage_words
 from advisor.report.picture.records import CeilingBar, CeilingPicture
 from advisor.report.words import clean
-from advisor.words import spoken
 
 
 @spoken("en")

@@ -11,6 +11,7 @@ from advisor.ceilings.host_records import Ceiling
 from advisor.facts.services import Service
 from advisor.facts.unknown import Unknown
 from advisor.facts.whole import Facts
+from advisor.i18n import spoken
 from advisor.patterns import lazy_regex
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.picture.content import host_picture
@@ -19,7 +20,6 @@ from advisor.report.picture.records import HostPicture
 from advisor.report.picture.sheet import Sheet, draw, legend, panels_side_by_side
 from advisor.report.words import ranked, runs
 from advisor.rules.finding import SEVERITIES, Finding
-from advisor.words import spoken
 
 if TYPE_CHECKING:
     from jinja2 import Environment

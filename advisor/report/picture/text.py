@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from advisor.facts.services import Service
 from advisor.facts.whole import Facts
+from advisor.i18n import spoken
 from advisor.report.layout import Piece, Span, Style, columns, paint, wrapped
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import crossing_line
@@ -15,7 +16,6 @@ from advisor.report.picture.records import Block, HostPicture, Look, Panel
 from advisor.report.picture.sheet import panels_side_by_side
 from advisor.report.words import clean
 from advisor.rules.finding import Finding
-from advisor.words import spoken
 
 MIN_BOX: Final = 38
 MAX_BOX: Final = 78

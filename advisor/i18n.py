@@ -1,0 +1,308 @@
+"""The language of pages and messages: English as it stands in the code, or a catalogue of GNU gettext in its place.
+
+Only what a person reads is translated, and only where it is printed: `advisor.report` and `advisor.cli`. What is data
+(JSON documents, plans and their fingerprints, journals, scripts, profiles, findings) is English always. A message that
+is made below those two rooms is made by `msg` from a template and fields, as an English text; `translate` finds the
+template again where the message is printed. docs/languages.md says what is translated, and how to add a language.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec
+
+from advisor.errors import UsageError
+
+if TYPE_CHECKING:
+    from gettext import GNUTranslations
+
+_P = ParamSpec("_P")
+
+LANGUAGES: Final = ("en", "de", "ja")
+OPTION: Final = "--lang"
+VARIABLE: Final = "ADVISOR_LANG"
+LOCALES: Final = Path(__file__).parent / "locale"
+# What reads these answers is a program, or compares them with what it knows.
+_FOR_PROGRAMS: Final = ("--json", "--nagios", "--prometheus")
+
+PROSE: Final = frozenset({"detail", "found", "note", "reason", "result", "why"})
+"""Fields of a template that hold a message in their turn; any other holds a name, a value or a foreign text."""
+
+
+class _Origin(NamedTuple):
+    """What a finished message was made of; ``template`` is empty for one that ``joined`` made."""
+
+    template: str
+    fields: Mapping[str, object] = {}
+    parts: tuple[str, ...] = ()
+
+
+# One process prints for one reader; gettext itself knows no other way.
+_catalogue: GNUTranslations | None = None
+# By the finished English text. The messages themselves are plain strings, as they also go into records, journals and
+# JSON documents. Nothing is kept in English.
+_origins: dict[str, _Origin] = {}
+# How often a text had no translation, in this process.
+_missed = 0
+
+
+def _(text: str) -> str:
+    """The text in the chosen language; the text itself where the catalogue has none, and in English."""
+    # The entry of the empty text is the catalogue's header.
+    return text if _catalogue is None or not text else _catalogue.gettext(text)
+
+
+def N_(text: str) -> str:  # noqa: N802 - gettext's own name for it
+    """Marks a text for the catalogue that is looked up later, where it is printed."""
+    return text
+
+
+def msg(template: str, /, **fields: object) -> str:
+    """The English message of a template (as for ``str.format``), which `translate` can print in another language.
+
+    A field that was made by this, or is named as in `PROSE`, is a message in its turn. A template without fields needs
+    no call: its text is its template, marked by `N_`.
+    """
+    text = template.format(**fields)
+    if _catalogue is not None:
+        # An exception holds its traceback; its text is all that is printed of it.
+        kept = {name: str(value) if isinstance(value, Exception) else value for name, value in fields.items()}
+        _origins[text] = _Origin(template, kept)
+    return text
+
+
+def joined(separator: str, messages: Iterable[str]) -> str:
+    """Several messages as one, each translated for itself; the separator is ``", "`` or ``"; "``."""
+    parts = tuple(messages)
+    text = separator.join(parts)
+    if _catalogue is not None and len(parts) > 1:
+        _origins[text] = _Origin(separator, parts=parts)
+    return text
+
+
+def translate(message: str) -> str:
+    """The message in the chosen language.
+
+    As a whole or not at all: a message of which a part has no translation stays English, and so does then all of the
+    `page` that it is on. Fields of a message of another process (a journal's, another host's) are not known.
+    """
+    global _missed
+    if _catalogue is None:
+        return message
+    found = _translated(message)
+    if found is None:
+        _missed += 1
+    return message if found is None else found
+
+
+def page(render: Callable[_P, str]) -> Callable[_P, str]:
+    """Decorates what makes a page: all of it is in the chosen language, or all of it is English.
+
+    It is English where a text or a message on it has no translation.
+    """
+
+    @functools.wraps(render)
+    def whole(*arguments: _P.args, **named: _P.kwargs) -> str:
+        if _catalogue is None:
+            return render(*arguments, **named)
+        before = _missed
+        text = render(*arguments, **named)
+        if _missed == before:
+            return text
+        # Where this is a part of another page, that one finds the count raised, and is English as well.
+        with spoken("en"):
+            return render(*arguments, **named)
+
+    return whole
+
+
+def english_page(render: Callable[_P, str]) -> Callable[_P, str]:
+    """Decorates what makes a page that is not offered in other languages."""
+
+    @functools.wraps(render)
+    def whole(*arguments: _P.args, **named: _P.kwargs) -> str:
+        if _catalogue is None:
+            return render(*arguments, **named)
+        with spoken("en"):
+            return render(*arguments, **named)
+
+    return whole
+
+
+def _translated(message: str) -> str | None:
+    origin = _origins.get(message)
+    if origin is None:
+        return message if not has_words(message) or _is_foreign(message) else _of_catalogue(message)
+    if origin.parts:
+        parts = [_translated(part) for part in origin.parts]
+        return None if None in parts else _(origin.template).join(part for part in parts if part is not None)
+    template = _of_catalogue(origin.template) if has_words(origin.template) else origin.template
+    fields = dict(origin.fields)
+    for name, value in origin.fields.items():
+        if isinstance(value, str) and (name in PROSE or value in _origins):
+            part = _translated(value)
+            if part is None:
+                return None
+            fields[name] = part
+    return None if template is None else template.format(**fields)
+
+
+def _of_catalogue(text: str) -> str | None:
+    """Its translation, which may be the same text (a command); None where there is none."""
+    before = _missed
+    found = _(text)
+    return found if _missed == before else None
+
+
+def has_words(template: str) -> bool:
+    """Whether a template has letters outside its fields."""
+    import re
+
+    return any(map(str.isalpha, re.sub(r"\{[^{}]*\}", "", template)))
+
+
+def _is_foreign(message: str) -> bool:
+    """Whether it is a text of the kernel or empty: quoted in every language."""
+    return not message or message in {os.strerror(number) for number in errno.errorcode}
+
+
+def noun(singular: str) -> str:
+    """Marks a noun for the catalogue that ``advisor.report.layout.counted`` looks up with its number."""
+    return singular
+
+
+def ngettext(singular: str, plural: str, count: int) -> str:
+    """The form that the count takes in the chosen language."""
+    if _catalogue is None:
+        return singular if count == 1 else plural
+    return _catalogue.ngettext(singular, plural, count)
+
+
+def is_english() -> bool:
+    """Whether texts stay as they are."""
+    return _catalogue is None
+
+
+def choose(language: str) -> None:
+    """Print in this language from now on: ``de``, or a locale's name, ``de_DE.UTF-8``.
+
+    Raises UsageError for one that there is no catalogue of.
+    """
+    global _catalogue
+    name = _language_of(language)
+    if name not in LANGUAGES:
+        names = ", ".join(LANGUAGES)
+        raise UsageError(
+            msg("{option} {language}: no such language", option=OPTION, language=language),
+            hint=msg("languages: {names}", names=names),
+        )
+    _catalogue = None if name == "en" else _loaded(name)
+
+
+def _loaded(name: str) -> GNUTranslations:
+    from gettext import GNUTranslations, NullTranslations
+
+    class Counting(NullTranslations):
+        """Asked for what the catalogue does not have."""
+
+        def gettext(self, message: str) -> str:
+            global _missed
+            _missed += 1
+            return message
+
+        def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+            return self.gettext(msgid1 if n == 1 else msgid2)
+
+    path = LOCALES / name / "LC_MESSAGES" / "advisor.mo"
+    try:
+        with path.open("rb") as file:
+            catalogue = GNUTranslations(file)
+    except OSError as error:
+        raise UsageError(
+            msg("{path}: {error}", path=path, error=error.strerror),
+            hint=msg("{option} en needs no catalogue", option=OPTION),
+        ) from error
+    catalogue.add_fallback(Counting())
+    return catalogue
+
+
+@contextlib.contextmanager
+def spoken(language: str) -> Iterator[None]:
+    """Print in this language inside the ``with``, and as before after it."""
+    global _catalogue
+    before = _catalogue
+    choose(language)
+    try:
+        yield
+    finally:
+        _catalogue = before
+
+
+def asked_language(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The value of ``--lang`` before the command, and the arguments without it.
+
+    One without a value stays among the arguments, for the parser to refuse.
+    """
+    found, rest = None, list(arguments)
+    at = 0
+    while at < len(rest) and rest[at].startswith("-") and rest[at] != "--":
+        if rest[at] == OPTION and at + 1 < len(rest):
+            found = rest[at + 1]
+            del rest[at : at + 2]
+        elif rest[at].startswith(f"{OPTION}="):
+            found = rest.pop(at).partition("=")[2]
+        else:
+            at += 1
+    return found, rest
+
+
+def language_for(arguments: Sequence[str], environment: Mapping[str, str], *, is_terminal: bool) -> str:
+    """The language of this call: English for programs; ``--lang``, else ADVISOR_LANG; on a terminal the locale's.
+
+    What goes into a pipe or a file stays English unless a language is asked for by name, so that no script that reads
+    it breaks on a host whose locale is another. A locale that there is no catalogue of is English.
+    """
+    asked = asked_language(arguments)[0] or environment.get(VARIABLE)
+    if asked and _language_of(asked) not in LANGUAGES:
+        return asked
+    if any(word.startswith(_FOR_PROGRAMS) for word in arguments):
+        return "en"
+    return asked or (_of_locale(environment) if is_terminal else "en")
+
+
+def settle(arguments: Sequence[str], environment: Mapping[str, str], *, is_terminal: bool) -> None:
+    """Choose the language of this call. Raises UsageError for one that was asked for by name and is not there."""
+    try:
+        choose(language_for(arguments, environment, is_terminal=is_terminal))
+    except UsageError as error:
+        named = asked_language(arguments)[0]
+        if not named and environment.get(VARIABLE):
+            error.message = error.message.replace(OPTION, VARIABLE, 1)
+            raise
+        if named:
+            raise
+        choose("en")
+
+
+def _of_locale(environment: Mapping[str, str]) -> str:
+    """The language that the locale names (locale(7)): the first of its variables that is set counts.
+
+    Only where the locale is UTF-8, since another may not have the characters; and not on the console (TERM=linux) for
+    a language whose characters its font does not have.
+    """
+    name = next((environment[key] for key in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(key)), "")
+    language = _language_of(name)
+    is_utf8 = name.lower().replace("-", "").endswith("utf8")
+    has_no_font = language == "ja" and environment.get("TERM") == "linux"
+    return language if language in LANGUAGES and is_utf8 and not has_no_font else "en"
+
+
+def _language_of(name: str) -> str:
+    """``de`` of ``de_DE.UTF-8``; English of the locales C and POSIX."""
+    language = name.partition(".")[0].partition("@")[0].partition("_")[0].lower()
+    return "en" if language in ("c", "posix") else language
