@@ -308,13 +308,13 @@ def test_numbers_and_lists() -> None:
 
 
 def test_a_message_is_translated_by_its_template() -> None:
-    english = msg("{path}: not a directory", path="/x {y}")
+    english = msg("{root}: not a directory", root="/x {y}")
     assert english == "/x {y}: not a directory"
     assert translate(english) == english
     with spoken("de"):
         # One that was made before the language was chosen has no template.
         assert translate(english) == english
-        assert translate(msg("{path}: not a directory", path="/x {y}")) == "/x {y}: kein Verzeichnis"
+        assert translate(msg("{root}: not a directory", root="/x {y}")) == "/x {y}: kein Verzeichnis"
         assert translate("advisor status") == "advisor status"
         assert translate("") == ""
         assert translate(N_("was changed since")) == "wurde seither geändert"
@@ -326,7 +326,7 @@ def test_a_message_in_a_field_is_translated_and_a_name_is_not() -> None:
         assert translate(why) == "nicht lesbar: Permission denied"
         found = translate(msg("nothing of this profile applies here: {reason}", reason=why))
         assert found == "nichts von diesem Profil gilt hier: nicht lesbar: Permission denied"
-        assert translate(msg("{path}: not a directory", path="Files")) == "Files: kein Verzeichnis"
+        assert translate(msg("{root}: not a directory", root="Files")) == "Files: kein Verzeichnis"
         two = joined("; ", (why, N_("was removed")))
         assert translate(two) == "nicht lesbar: Permission denied; wurde entfernt"
 
@@ -356,7 +356,7 @@ def test_a_page_is_in_one_language(language: str) -> None:
     with spoken(language):
         assert "Files" not in outer("was removed")
         assert outer("was removed by nobody") == "Files Files was removed by nobody 2 files"
-        assert english() == "Files was removed"
+        assert english() == "Files Files was removed"
         assert _("Files") != "Files"
     assert outer("was removed") == "Files Files was removed 2 files"
 

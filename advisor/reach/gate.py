@@ -263,7 +263,7 @@ def _reason(small: Heard, heard: Heard) -> Reason:
 
 def _why(peer: Peer, reason: Reason, small: Heard, heard: Heard) -> str:
     size, mtu = heard.size, hinted(heard)
-    named = f" (MTU {mtu})" if mtu else ""
+    named = f", MTU {mtu}" if mtu else ""
     if reason == "way-back":
         return msg(
             "{address} answers {size} bytes in fragments of {mtu}: its link, or the way back, carries no more",
