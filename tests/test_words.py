@@ -213,7 +213,7 @@ def test_a_template_has_the_fields_that_it_is_given() -> None:
                 template = node.args[0]
                 assert isinstance(template, ast.Constant), f"{path}:{node.lineno}"
                 given = {keyword.arg for keyword in node.keywords}
-                assert {name for _text, name, *_rest in Formatter().parse(template.value) if name} == given
+                assert {name for _text, name, *_rest in Formatter().parse(str(template.value)) if name} == given
 
 
 # -- the choice --------------------------------------------------------------------------------------------------------
