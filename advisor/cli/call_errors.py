@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 
 
 def call_message(error: Any) -> str:
@@ -61,7 +61,7 @@ def _unexpected(error: Any, text: str) -> str:
         names = text.partition("Did you mean ")[2].rstrip("?")
         if names:
             return msg("No such command '{name}'. Did you mean {names}?", name=name, names=names)
-        return msg("No such command '{name}'", name=name) if name else "Missing command"
+        return msg("No such command '{name}'", name=name) if name else N_("Missing command")
     more = text.partition(" (")[2].removesuffix(")")
     if not more:
         return text
