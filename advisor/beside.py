@@ -12,7 +12,7 @@ from advisor.journal import Record
 from advisor.later import Later, beside, moves, values_of
 from advisor.planning.neighbours import with_lost
 from advisor.planning.records import Bystander, Change
-from advisor.tunables.sysctl_group import can_move, is_moved
+from advisor.tunables.sysctl_group import can_move, disables_ipv6, is_moved, twin_of
 
 _replace = msgspec.structs.replace
 _WHOLE = (":irqs", ":rss")
@@ -84,6 +84,8 @@ def _top(name: str, later: Later) -> tuple[Change | None, bool]:
 def _hand_over(one: Bystander, was: str | None, later: Later, receivers: Mapping[str, str], *, is_own: bool) -> bool:
     """Tell the later transactions what there was before this one; whether one of them has set or moved it since."""
     receiver = None if is_own else _receiver(one, receivers)
+    # To restore it at once would zero what the later one has set.
+    is_twin = twin_of(one.tunable.removeprefix("sysctl:")) is not None
     for upper in later.records:
         name, theirs = one.tunable, beside(upper).get(one.tunable)
         above = values_of(upper).get(name)
@@ -95,7 +97,8 @@ def _hand_over(one: Bystander, was: str | None, later: Later, receivers: Mapping
             _merge(one, was, later, upper, is_own=is_own)
         elif theirs is not None:
             _replace_before(one, was, later, upper, is_own=is_own)
-        if above is not None or (one.resets and upper.id == receiver) or (theirs is not None and moves(upper, name)):
+        is_theirs = (one.resets or is_twin) and upper.id == receiver
+        if above is not None or is_theirs or (theirs is not None and moves(upper, name)):
             return True
     return False
 
@@ -146,7 +149,7 @@ def hangs_on(one: Bystander, changes: Iterable[Change]) -> bool:
     if one.coupled:
         return is_moved(one.tunable, [change.tunable for change in changes])
     if one.keeps:
-        return any(change.risk == "link" for change in changes)
+        return any(change.risk == "link" or _takes_along(change.tunable, one) for change in changes)
     return any(_takes_along(change.tunable, one) for change in changes)
 
 
@@ -155,7 +158,9 @@ def _takes_along(name: str, one: Bystander) -> bool:
     if one.coupled:
         return can_move(name, one.tunable)
     if one.keeps:
-        return name.startswith("link:")
+        return name.startswith("link:") or disables_ipv6(name, one.tunable.split(":")[1])
+    if (twin := twin_of(one.tunable.removeprefix("sysctl:"))) is not None:
+        return name == f"sysctl:{twin}"
     if one.resets:
         return name.startswith(f"{one.tunable.rpartition(':')[0]}:channels.")
     if one.tunable.startswith("link:") and one.tunable.endswith(":mtu"):

@@ -16,7 +16,7 @@ from advisor.i18n import msg
 from advisor.planning.records import Bystander, Change, Plan
 from advisor.script import coupled_changes, hand_command
 from advisor.surroundings import Outcome
-from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
+from advisor.tunables.sysctl_group import can_move, coupled_among, is_moved, restore_rank
 
 ROUNDS: Final = 4
 """How often a group is written before it counts as one that does not settle."""
@@ -42,10 +42,15 @@ class Coupled:
         probes += [(one.tunable, one.probe) for one in self._bystanders]
         self._standing = {name: observe(host, probe) for name, probe in probes}
 
-    def is_own(self, change: Change, done: Iterable[str]) -> bool:
+    def is_own(self, change: Change, done: Iterable[str], announced: Iterable[str] | None) -> bool:
         """Whether a value is the transaction's although it reads otherwise now: the rollback of another one of it,
-        which is among ``done``, can have changed it."""
-        was_own = change.tunable in self._changes and self._standing[change.tunable] == change.after
+        which is among ``done``, can have changed it. So can one of those ``announced`` before a transaction was cut
+        off; nobody has set again by then what that one had changed."""
+        if change.tunable not in self._changes:
+            return False
+        if announced is not None and is_moved(change.tunable, announced):
+            return True
+        was_own = self._standing[change.tunable] == change.after
         return was_own and any(can_move(name, change.tunable) for name in done)
 
     def restore(self, outcomes: Collection[Outcome], after: Mapping[str, str], *, force: bool) -> list[Outcome]:
@@ -65,6 +70,9 @@ class Coupled:
         for one in self._bystanders:
             value = self._target(one, after.get(one.tunable), force=force)
             wanted.append(_Wanted(one.tunable, one.probe, value, _steps(one, one.undo, value)))
+            if value != one.before:
+                by_hand = "; ".join(hand_command(step) for step in one.undo)
+                found.append(Outcome(one.tunable, "kept", f"modified externally: {value}", by_hand))
         written = settle(self._host, wanted)
         for each in wanted:
             live = observe(self._host, each.probe)
@@ -75,7 +83,7 @@ class Coupled:
                 by_hand = "; ".join(hand_command(step) for step in each.steps)
                 why = written.get(each.name) or msg("written, but reads {live}", live=live)
                 found.append(Outcome(each.name, "failed", why, by_hand))
-            elif each.name in written and each.name not in states:
+            elif each.name in written and each.name not in {*states, *(one.what for one in found)}:
                 found.append(Outcome(each.name, "restored", msg("side effect reversed: {value}", value=each.value)))
         return found
 

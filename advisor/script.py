@@ -36,7 +36,7 @@ from advisor.patterns import lazy_regex
 from advisor.planning.records import Bystander, Change, FileChange, Plan
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
-from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
+from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank, twin_of
 
 LINK = "\0"
 """Stands for the name of a link, which the script finds out when it comes to it; no name and no path can hold it."""
@@ -344,6 +344,7 @@ def _moved(one: Bystander, after: str, known: Collection[str]) -> dict[str, obje
     undo, probe = one.undo, one.probe
     if old is not None and old in known:
         undo, probe = tuple(renamed_step(step, old, LINK) for step in undo), renamed_probe(probe, old, LINK)
+    twin = twin_of(one.tunable.removeprefix("sysctl:"))
     return {
         "name": one.tunable,
         "before": one.before,
@@ -354,6 +355,7 @@ def _moved(one: Bystander, after: str, known: Collection[str]) -> dict[str, obje
         "rank": _rank(one.tunable),
         "write": _written(probe),
         "resets": one.resets,
+        "twin": twin and f"sysctl:{twin}",
         "goes": isinstance(probe, ReadFile),
         "by_hand": _hand_words(map(hand_command, undo)),
         "probe": _with_link(_probe(probe)),

@@ -14,8 +14,10 @@ from advisor.host import Host, Missing, ReadFile, observe
 from advisor.i18n import N_, msg
 from advisor.planning.records import Bystander, Plan
 from advisor.script import commands_by_hand, hand_command
+from advisor.tunables.sysctl_group import twin_of
 
 _SHOWN: Final = 80
+_NOT_BACK: Final = ("kept", "failed")
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -45,18 +47,30 @@ def restore_surroundings(
     host: Host, plan: Plan, outcomes: Iterable[Outcome], after: Mapping[str, str], standing: Standing, *, force: bool
 ) -> list[Outcome]:
     """Put back what is not as it was. ``outcomes`` are those of the changes; ``after`` are the values once all of them
-    were in force, as far as they are known. What is as it was is not among the result."""
+    were in force, as far as they are known. What is as it was is not among the result; `restore_lost` comes later, for
+    what a link has lost."""
     states = {one.what: one.state for one in outcomes}
     found: list[Outcome | None] = []
     for one in plan.bystanders:
-        if one.coupled:
+        if one.coupled or one.keeps:
             continue
         before_undo = standing[one.tunable]
+        if not one.resets and states.get(f"sysctl:{twin_of(one.tunable.removeprefix('sysctl:'))}") in _NOT_BACK:
+            # To write it would zero its twin.
+            continue
         if not one.resets:
-            found.append(_restore_moved(host, one, after.get(one.tunable), before_undo))
+            found.append(_restore_moved(host, one, after.get(one.tunable), before_undo, force=force))
         elif not (channels := _channels(plan, one, states)) & {"kept", "failed"}:
             known = after.get(one.tunable) if "restored" in channels and not force else None
             found.append(_restore_reset(host, one, known, before_undo))
+    return [one for one in found if one is not None]
+
+
+def restore_lost(host: Host, plan: Plan, after: Mapping[str, str], standing: Standing) -> list[Outcome]:
+    """Restore addresses and routes that a link has lost with the changes or with their rollback; last of all, as
+    settings of the link can take them, too."""
+    kept = (one for one in plan.bystanders if one.keeps)
+    found = (_restore_kept(host, one, after.get(one.tunable), standing[one.tunable]) for one in kept)
     return [one for one in found if one is not None]
 
 
@@ -81,8 +95,10 @@ def _channels(plan: Plan, one: Bystander, states: Mapping[str, str]) -> set[str]
     return {states[change.tunable] for change in plan.changes if change.tunable.startswith(beginning)}
 
 
-def _restore_moved(host: Host, one: Bystander, after: str | None, standing: str | Missing) -> Outcome | None:
-    """None where it is as it was. One that moved with the change is put back; one that somebody set since is left.
+def _restore_moved(
+    host: Host, one: Bystander, after: str | None, standing: str | Missing, *, force: bool
+) -> Outcome | None:
+    """None where it is as it was. One that moved with the change is restored; one that was modified externally is left.
 
     ``after`` is its value once the change was in force (None where that is not known), ``standing`` the one just before
     the change was put back.
@@ -90,8 +106,24 @@ def _restore_moved(host: Host, one: Bystander, after: str | None, standing: str 
     live = observe(host, one.probe)
     if isinstance(live, Missing) or live == one.before:
         return None
-    has_changed_since = live == standing and after == one.before if one.keeps else bool(after) and live != after
-    return None if has_changed_since else _undone(host, one, live)
+    if after and live not in (after, standing):
+        # The kernel has just set it to something else by itself: a bridge follows its ports.
+        return None
+    if after and standing != after and not force:
+        return Outcome(one.tunable, "kept", f"modified externally: {_short(live)}", _by_hand(one))
+    return _undone(host, one, live)
+
+
+def _restore_kept(host: Host, one: Bystander, after: str | None, standing: str | Missing) -> Outcome | None:
+    """None where it is as it was, or was as it was once the change was active: then it was modified externally."""
+    live = observe(host, one.probe)
+    if isinstance(live, Missing) or live == one.before or (live == standing and after == one.before):
+        return None
+    return _undone(host, one, live)
+
+
+def _by_hand(one: Bystander) -> str | None:
+    return "; ".join(hand_command(step) for step in one.undo) or None
 
 
 def _restore_reset(host: Host, one: Bystander, after: str | None, standing: str | Missing) -> Outcome | None:
@@ -101,7 +133,7 @@ def _restore_reset(host: Host, one: Bystander, after: str | None, standing: str 
     what it reads is the driver's.
     """
     live = observe(host, one.probe)
-    by_hand = "; ".join(hand_command(step) for step in one.undo) or None
+    by_hand = _by_hand(one)
     if live == one.before:
         return None
     if isinstance(live, Missing):

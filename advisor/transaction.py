@@ -51,7 +51,7 @@ from advisor.planning.withdrawal import holds, settings_of
 from advisor.reserve import ignore_errors, release
 from advisor.script import commands_by_hand, hand_command, queue_file, rollback_script
 from advisor.surroundings import Outcome as Outcome
-from advisor.surroundings import give_back, restore_surroundings, standing_of
+from advisor.surroundings import give_back, restore_lost, restore_surroundings, standing_of
 from advisor.tunables.link_mark import Lost, foreign_links, link_of
 from advisor.tunables.sysctl_group import can_move, coupled_among, is_moved
 from advisor.watchdog import Outcome as Watched
@@ -248,6 +248,7 @@ class _Place:
 
     def __init__(self) -> None:
         self.what: str | None = None
+        self.external: str | None = None
         self.announced: set[str] = set()
 
     def announce(self, what: str) -> None:
@@ -483,7 +484,7 @@ def _carry_out(
     for change in plan.changes:
         watchdog.check()
         _check_link(host, plan, change)
-        expected.check(change)
+        expected.check(change, at)
         at.announce(change.tunable)
         journal.write(Doing(change.tunable))
         progress(f"{change.tunable}: {change.before} → {change.after}")
@@ -551,7 +552,7 @@ class _Expected:
         self._moving = [one for one in changes if one.tunable.startswith(_MOVING) or one.tunable in among]
         self._moved: dict[str, str | Missing] = {}
 
-    def check(self, change: Change) -> None:
+    def check(self, change: Change, at: _Place) -> None:
         """What another process has set since the plan was made is not overwritten. Raises CommandError."""
         live = observe(self._host, change.probe)
         is_own = change in self._moving and live == change.after
@@ -562,6 +563,7 @@ class _Expected:
             if isinstance(live, Missing)
             else msg("expected {before}, found {live}", before=change.before, live=live)
         )
+        at.external = change.tunable
         raise CommandError(
             msg("{tunable}: changed since the plan was made: {found}", tunable=change.tunable, found=found),
             hint="make the plan again",
@@ -633,7 +635,14 @@ def _put_back_after(
         raise _taken_over(host, plan, watchdog, at.what) from error
     try:
         outcomes = _restore(
-            host, plan, journal, why=reason, force_one=at.what, announced=at.announced, check=watchdog.check
+            host,
+            plan,
+            journal,
+            why=reason,
+            force_one=at.what,
+            announced=at.announced,
+            external=at.external,
+            check=watchdog.check,
         )
     except TakenOverError:
         raise _taken_over(host, plan, watchdog, at.what) from error
@@ -919,11 +928,13 @@ def _restore(
     taken: TakenOut | None = None,
     bottom: Bottom | None = None,
     announced: Collection[str] | None = None,
+    external: str | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, ...]:
     """Files first, then live values, each in the reverse order of apply; then what the kernel moved along.
 
-    ``announced`` are the items that were begun, None for all. ``check`` is asked before each and after the last one.
+    ``announced`` are the items that were begun, None for all; ``external`` is one that another process has set before
+    its step. ``check`` is asked before each and after the last one.
     Raises TakenOverError, as that does.
     """
     check()
@@ -950,7 +961,8 @@ def _restore(
         if first != change.before and not isinstance(found, Lost) and observe(host, found.probe) == first:
             outcomes.append(Outcome(change.tunable, "already", "as before all transactions"))
             continue
-        is_own = change.tunable == force_one or coupled.is_own(change, (one.what for one in outcomes))
+        begun = None if change.tunable == external else announced
+        is_own = change.tunable == force_one or coupled.is_own(change, (one.what for one in outcomes), begun)
         outcome = _restore_change(host, plan, change, force=force or is_own, is_begun=is_begun)
         if outcome.state == "already" and not change.undo and change.persist in restored_files:
             # The file and its reload were what brought the value about, and back.
@@ -963,6 +975,7 @@ def _restore(
     outcomes += restore_surroundings(host, own.plan, outcomes, after, standing, force=force)
     again = coupled.restore(outcomes, after, force=force)
     outcomes = [one for one in outcomes if one.what not in {other.what for other in again}] + again
+    outcomes += restore_lost(host, own.plan, after, standing)
     outcomes = own.noted((*outcomes, *_lost_beside(plan, own, after)))
     if taken is not None:
         places = ((on_own_link(host, plan.links, one), left) for one, left in taken.beside.given)

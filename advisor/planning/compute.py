@@ -26,6 +26,7 @@ from advisor.tunables.circumstances import bound_probe, bound_steps
 from advisor.tunables.link import LinkMtu
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.sysctl import Sysctl
+from advisor.tunables.sysctl_group import disables_ipv6
 from advisor.tunables.sysctl_value import canonical
 from advisor.tunables.tunable import Sense
 
@@ -403,6 +404,9 @@ def _bystanders(changes: Iterable[Change], facts: Facts) -> tuple[Bystander, ...
 
 def _kept(changes: Iterable[Change], facts: Facts, neighbours: Neighbours) -> Iterator[Bystander]:
     """Addresses and routes of the links that could lose them."""
-    changed = {change.tunable.split(":")[1] for change in changes if change.risk == "link"}
-    for name in sorted(changed | {link.name for link in bystander_links(changed, facts.links)}):
+    made = list(changes)
+    changed = {change.tunable.split(":")[1] for change in made if change.risk == "link"}
+    changed |= {link.name for link in bystander_links(changed, facts.links)}
+    changed |= {link.name for link in facts.links if any(disables_ipv6(change.tunable, link.name) for change in made)}
+    for name in sorted(changed):
         yield from neighbours.get(name, ())

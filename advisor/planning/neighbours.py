@@ -1,8 +1,9 @@
 """Addresses and routes of the links that a plan changes, and of those stacked on them: recorded, so that they come
 back.
 
-An MTU below 1280 takes all IPv6 addresses of a link away for good (RFC 8200 section 5), and a driver that takes its
-link down to set an MTU or a ring takes those with it that nobody keeps (``net.ipv6.conf.*.keep_addr_on_down``).
+An MTU below 1280 takes all IPv6 addresses of a link away for good (RFC 8200 section 5), as does ``disable_ipv6``
+(addrconf_disable_ipv6 of the kernel). A driver that takes its link down to set an MTU or a ring takes those with it
+that nobody keeps (``net.ipv6.conf.*.keep_addr_on_down``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from advisor.planning.links import bystander_links
 from advisor.planning.records import Bystander, Change
 from advisor.tunables.link import IPV6_MTU_BYTES
 from advisor.tunables.sysctl import coupled_siblings
+from advisor.tunables.sysctl_group import disables_ipv6
 
 Neighbours = Mapping[str, tuple[Bystander, ...]]
 """By the name of the link."""
@@ -24,12 +26,15 @@ Neighbours = Mapping[str, tuple[Bystander, ...]]
 def read_neighbours(host: Host, tunables: Iterable[str], links: Iterable[Link]) -> Neighbours:
     """Lasting addresses and routes of the links that these tunables name, and of those above and below them."""
     known = tuple(links)
-    named = {one.split(":")[1] for one in tunables if one.startswith("link:")} & {link.name for link in known}
+    names = tuple(tunables)
+    named = {one.split(":")[1] for one in names if one.startswith("link:")} & {link.name for link in known}
     related = {link.name for link in bystander_links(named, known)} | named if named else set()
-    return {name: tuple(_recorded(host, name)) for name in sorted(related)}
+    without = {link.name for link in known if any(disables_ipv6(one, link.name) for one in names)}
+    return {name: tuple(_recorded(host, name, is_changed=name in related)) for name in sorted(related | without)}
 
 
-def _recorded(host: Host, link: str) -> Iterator[Bystander]:
+def _recorded(host: Host, link: str, *, is_changed: bool) -> Iterator[Bystander]:
+    """``is_changed``: the link itself is, and not only whether it has IPv6."""
     # A name that begins with a dash would be an option to ip(8).
     if link.startswith("-"):
         return
@@ -38,6 +43,8 @@ def _recorded(host: Host, link: str) -> Iterator[Bystander]:
         ("routes4", _routes(link, 4), _route_steps),
         ("routes6", _routes(link, 6), _route_steps),
     ):
+        if what == "routes4" and not is_changed:
+            continue
         before = observe(host, probe)
         if isinstance(before, str) and before:
             yield Bystander(f"link:{link}:{what}", before, probe, tuple(undo(link, before)), keeps=True)
@@ -83,8 +90,14 @@ def with_lost(found: Bystander, earlier: Bystander, left: str | None) -> Bystand
 
 
 def ipv6_notes(changes: Iterable[Change]) -> Iterator[str]:
-    """What cannot be given back to a link whose MTU falls below what IPv6 needs."""
+    """What cannot be restored on a link that loses IPv6 with a change."""
     for change in changes:
+        if disables_ipv6(change.tunable) and change.before == "0":
+            yield (
+                f"{change.tunable}: the kernel removes all IPv6 addresses and routes of the links that it applies to. "
+                "The lasting ones are restored with the rollback; neighbours that were added by hand, and the flags "
+                "and lifetimes of addresses, are not"
+            )
         link, setting = change.tunable.split(":")[1:3] if change.tunable.startswith("link:") else ("", "")
         if setting == "mtu" and int(change.after) < IPV6_MTU_BYTES <= int(change.before):
             yield (

@@ -16,7 +16,7 @@ from advisor.tunables.edits import FileEdit
 from advisor.tunables.forwarding import forwarding_circumstances
 from advisor.tunables.own_files import with_last_word
 from advisor.tunables.programs import refused_sysctl
-from advisor.tunables.sysctl_group import ZEROING, group_of
+from advisor.tunables.sysctl_group import group_of, twin_of
 from advisor.tunables.sysctl_value import canonical, out_of_bounds
 from advisor.tunables.tunable import Effect, Risk
 
@@ -24,8 +24,6 @@ from advisor.tunables.tunable import Effect, Risk
 _AT_SOCKET_CREATION = lazy_regex(
     r"net\.core\.[rw]mem_(default|max)|net\.ipv4\.tcp_[rw]mem|net\.ipv4\.tcp_congestion_control"
 )
-
-_TWINS = {one: other for pair in ZEROING for one, other in (pair, pair[::-1])}
 
 
 def sysctl_path(key: str) -> str:
@@ -73,7 +71,7 @@ class Sysctl(msgspec.Struct, frozen=True):
     @property
     def twin(self) -> str | None:
         """The key that says the same in another unit, and that is zero wherever this one is not."""
-        return _TWINS.get(self.key)
+        return twin_of(self.key)
 
     def check(self, value: str) -> str | None:
         if self.key.endswith("_bytes") and self.twin and value == "0":

@@ -8,6 +8,7 @@ addrconf_notify), net/core/neighbour.c (neigh_copy_dflt_parms), net/mptcp/ctrl.c
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -22,6 +23,8 @@ ZEROING: Final = (
     ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
 )
 
+_TWINS: Final = {one: other for pair in ZEROING for one, other in (pair, pair[::-1])}
+
 # One value under two names, or in two units of which the second is the finer.
 _PAIRS: Final = (
     ("net.ipv4.route.gc_min_interval", "net.ipv4.route.gc_min_interval_ms"),
@@ -29,13 +32,19 @@ _PAIRS: Final = (
     ("net.mptcp.pm_type", "net.mptcp.path_manager"),
     ("net.nf_conntrack_max", "net.netfilter.nf_conntrack_max"),
 )
+_OTHERS_OF_PAIRS: Final = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 _FINER: Final = {
     "base_reachable_time": "base_reachable_time_ms",
     "retrans_time": "retrans_time_ms",
     "unres_qlen": "unres_qlen_bytes",
 }
 # One that sets another of the same link.
-_SETS: Final = {"stable_secret": ("addr_gen_mode",), "forwarding": ("force_forwarding",)}
+_SETS: Final = {
+    "stable_secret": ("addr_gen_mode",),
+    "forwarding": ("force_forwarding",),
+    # With IPv6 back on the link, its IPv6 MTU is the link's.
+    "disable_ipv6": ("mtu",),
+}
 _SET: Final = frozenset(name for names in _SETS.values() for name in names)
 _COARSER: Final = {fine: coarse for coarse, fine in _FINER.items()}
 
@@ -43,6 +52,7 @@ _PER_LINK: Final = lazy_regex(
     r"net\.(?P<version>ipv[46])\.(?P<table>conf|neigh)\.(?P<scope>[^.]+)\.(?P<attribute>[^.]+)"
 )
 _IPV6: Final = lazy_regex(r"sysctl:net\.ipv6\.(conf|neigh)\.([^.]+)\.[^.]+")
+_DISABLES_IPV6: Final = lazy_regex(r"sysctl:net\.ipv6\.conf\.(?P<scope>[^.]+)\.disable_ipv6")
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -54,6 +64,21 @@ class _Place(msgspec.Struct, frozen=True):
     attribute: str
 
 
+def twin_of(key: str) -> str | None:
+    """The key that says the same in another unit, and that is zero wherever this one is not."""
+    return _TWINS.get(key)
+
+
+def disables_ipv6(tunable: str, link: str | None = None) -> bool:
+    """Whether setting the tunable can switch off IPv6, of this link or of any, and so take its addresses and routes.
+    That of ``default`` is for links to come."""
+    found = _DISABLES_IPV6.fullmatch(tunable)
+    if found is None or found["scope"] == "default":
+        return False
+    return link is None or found["scope"] in ("all", link.replace(".", "/"))
+
+
+@cache
 def _place(key: str) -> _Place | None:
     if key == "net.ipv4.ip_forward":
         return _Place("ipv4", "conf", "all", "forwarding")
@@ -62,15 +87,14 @@ def _place(key: str) -> _Place | None:
 
 
 def _other_of_pair(key: str) -> str | None:
-    return next((other for pair in _PAIRS if key in pair for other in pair if other != key), None)
+    return _OTHERS_OF_PAIRS.get(key)
 
 
-def _attributes(one: _Place) -> Iterator[str]:
+@cache
+def _attributes(table: str, attribute: str) -> frozenset[str]:
     """What a write of an attribute can change, in any scope that it reaches."""
-    yield one.attribute
-    if one.table == "neigh":
-        yield from (table[one.attribute] for table in (_FINER, _COARSER) if one.attribute in table)
-    yield from _SETS.get(one.attribute, ())
+    units = (unit[attribute] for unit in (_FINER, _COARSER) if attribute in unit) if table == "neigh" else ()
+    return frozenset((attribute, *units, *_SETS.get(attribute, ())))
 
 
 def _is_moved_key(key: str, other: str) -> bool:
@@ -87,7 +111,7 @@ def _is_moved_key(key: str, other: str) -> bool:
         # The kernel combines these with a link's own when it uses them, and copies them nowhere.
         return False
     is_reached = one.scope in ("all", two.scope) or (one.scope == "default" and two.scope != "all")
-    return is_reached and two.attribute in set(_attributes(one))
+    return is_reached and two.attribute in _attributes(one.table, one.attribute)
 
 
 def can_move(tunable: str, other: str) -> bool:
@@ -107,7 +131,38 @@ def is_moved(tunable: str, names: Iterable[str]) -> bool:
 
 def coupled_among(names: Collection[str]) -> frozenset[str]:
     """Those of the tunables that setting another of them can change."""
-    return frozenset(one for one in names if is_moved(one, names))
+    index: dict[tuple[str, ...], list[str]] = {}
+    for one in names:
+        for place in _reached(one):
+            index.setdefault(place, []).append(one)
+    movers = {one: [name for place in _places(one) for name in index.get(place, ())] for one in names}
+    return frozenset(one for one in names if is_moved(one, movers[one]))
+
+
+def _reached(tunable: str) -> Iterator[tuple[str, ...]]:
+    """Where to look for what setting a tunable can change, so that not each two have to be compared."""
+    if tunable.startswith("link:"):
+        yield ("link",)
+        return
+    key = tunable.removeprefix("sysctl:")
+    other, one = _other_of_pair(key), _place(key)
+    if other is not None:
+        yield (other,)
+    if one is not None:
+        names = _attributes(one.table, one.attribute)
+        for name in (*names, "accept_redirects") if one.attribute == "forwarding" else names:
+            yield (one.version, one.table, name)
+
+
+def _places(tunable: str) -> Iterator[tuple[str, ...]]:
+    """Where a tunable itself is found by that."""
+    key = tunable.removeprefix("sysctl:")
+    yield (key,)
+    one = _place(key)
+    if one is not None:
+        yield (one.version, one.table, one.attribute)
+        if one.version == "ipv6":
+            yield ("link",)
 
 
 def group_of(host: Host, key: str) -> tuple[str, ...]:
@@ -123,7 +178,7 @@ def _candidates(host: Host, key: str) -> Iterator[str]:
     one = _place(key)
     if one is None:
         return
-    attributes = set(_attributes(one))
+    attributes = set(_attributes(one.table, one.attribute))
     if (one.version, one.attribute) == ("ipv4", "forwarding"):
         yield "net.ipv4.ip_forward"
         attributes.add("accept_redirects")

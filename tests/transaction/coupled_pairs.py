@@ -1,7 +1,12 @@
 """Applies pairs of sysctls of a network namespace of its own, rolls them back, and compares all of ``net.*``; what
 ``test_coupled.py`` runs below unshare(1).
 
-usage: python -m tests.transaction.coupled_pairs WHERE command|script all|NUMBER SEED
+usage: python -m tests.transaction.coupled_pairs WHERE command|script WHICH SEED SECONDS
+
+WHICH is a NUMBER of pairs, most of them of one setting; ``near`` for each pair of one setting, in both orders; ``all``
+for each pair there is, ``all:1/3`` for a third of them; ``groups`` for plans of many keys, in which each two keys of
+different settings are applied together once. It ends after SECONDS, whatever is left. What differs is written to stderr
+at once, the numbers of all to stdout in the end.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -52,17 +58,23 @@ def files() -> list[str]:
     return [path for path in found if not _NOT_VALUES.fullmatch(path)]
 
 
-def read_all(paths: list[str]) -> dict[str, bytes]:
-    """By path; what cannot be read is not there."""
-    found: dict[str, bytes] = {}
-    for path in paths:
-        with contextlib.suppress(OSError):
-            number = os.open(path, os.O_RDONLY)
-            try:
-                found[path] = os.read(number, 4096)
-            finally:
-                os.close(number)
-    return found
+class Tree:
+    """All of ``net.*``, kept open: after each pair all of it is read."""
+
+    def __init__(self) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
+        self._open: dict[str, int] = {}
+        for path in files():
+            with contextlib.suppress(OSError):
+                self._open[path] = os.open(path, os.O_RDONLY)
+
+    def read(self) -> dict[str, bytes]:
+        """By path; what cannot be read is not there."""
+        found: dict[str, bytes] = {}
+        for path, number in self._open.items():
+            with contextlib.suppress(OSError):
+                found[path] = os.pread(number, 4096, 0)
+        return found
 
 
 def path_of(key: str) -> Path:
@@ -120,25 +132,28 @@ def disturbed(chance: random.Random, taken: Mapping[str, str]) -> None:
             is_taken(key, taken[key])
 
 
-def run_pair(pair: Mapping[str, str], where: Path, before: dict[str, bytes], *, by_script: bool) -> str | None:
-    """None where all is as before; otherwise what differs."""
+REFUSED = "not applied, all as before"
+
+
+def run_plan(wanted: Mapping[str, str], where: Path, tree: Tree, before: dict[str, bytes], *, by_script: bool) -> str:
+    """Empty where it was applied and all is as before, or `REFUSED`; otherwise what differs."""
     # As a tree: no watchdog has to be started for each of thousands of pairs.
     host, store = tree_host("/"), Store(str(where))
     targets = tuple(
         Target(f"sysctl:{key}", value, "exactly", "test", "test", ("test",), "test", rank=place)
-        for place, (key, value) in enumerate(pair.items())
+        for place, (key, value) in enumerate(wanted.items())
     )
     seen = observe_targets(host, targets, {})
     plan = make_plan(("test",), targets, (), seen, _FACTS, runtime_only=True)
     if plan.is_empty or plan.blocking:
-        return None
+        return REFUSED
     is_applied = False
     try:
         with store.lock():
             record = apply_plan(host, plan, store)
         is_applied = True
-        read = {key: " ".join(path_of(key).read_text().split()) for key in pair}
-        wrong = {key: live for key, live in read.items() if live != pair[key]}
+        read = {key: " ".join(path_of(key).read_text().split()) for key in wanted}
+        wrong = {key: live for key, live in read.items() if live != wanted[key]}
         if wrong:
             return f"applied, but reads {wrong}"
         if by_script:
@@ -156,13 +171,50 @@ def run_pair(pair: Mapping[str, str], where: Path, before: dict[str, bytes], *, 
             return f"{error.exit_code}: {error.message}"
     finally:
         shutil.rmtree(where, ignore_errors=True)
-    after = read_all(list(before))
+    after = tree.read()
     off = {path: (before.get(path), after.get(path)) for path in before | after if before.get(path) != after.get(path)}
-    return f"{'rolled back' if is_applied else 'failed'}, but differs: {off}" if off else None
+    if off:
+        return f"{'rolled back' if is_applied else 'failed'}, but differs: {off}"
+    return "" if is_applied else REFUSED
+
+
+_BLOCK = 15
+
+
+def groups(named: list[str]) -> Iterator[tuple[str, ...]]:
+    """Each two blocks of keys as one plan, without keys of one setting: `near` has those pairs."""
+    blocks = [named[at : at + _BLOCK] for at in range(0, len(named), _BLOCK)]
+    for one, two in itertools.combinations_with_replacement(blocks, 2):
+        by_setting = {setting(key): key for key in (*one, *two)}
+        yield tuple(by_setting.values())
+        # Those that were left out, with the others.
+        left = {setting(key): key for key in (*one, *two) if by_setting[setting(key)] != key}
+        if left:
+            yield tuple({**by_setting, **left}.values())
+
+
+def chosen(which: str, named: list[str], chance: random.Random) -> list[tuple[str, ...]]:
+    """The plans to try, as their keys."""
+    chance.shuffle(named)
+    if which == "groups":
+        return list(groups(named))
+    pairs = [chance.choice([pair, pair[::-1]]) for pair in itertools.combinations(named, 2)]
+    chance.shuffle(pairs)
+    form, _, share = which.partition(":")
+    if form == "all":
+        number, _, of = (share or "1/1").partition("/")
+        return list(pairs[int(number) - 1 :: int(of)])
+    settings = {key: setting(key) for key in named}
+    near = [pair for pair in pairs if settings[pair[0]] == settings[pair[1]]]
+    if which == "near":
+        return [order for one, two in near for order in ((one, two), (two, one))]
+    found = near[: int(which) * 3 // 4] + pairs[: int(which) // 4]
+    chance.shuffle(found)
+    return list(found)
 
 
 def main(words: list[str]) -> None:
-    where, way, number, seed = words
+    where, way, which, seed, seconds = words
     # What is written to a disk with each pair would take most of the time.
     subprocess.run(["mount", "-t", "tmpfs", "none", where], check=True)
     subprocess.run(["sh", "-c", _LINKS], check=True)
@@ -170,28 +222,28 @@ def main(words: list[str]) -> None:
     taken = values(chance)
     disturbed(chance, taken)
     # Of links of one kind the kernel makes no difference.
-    named = sorted(key for key in taken if not re.search(r"\.(lo|v1)\.", key))
-    pairs = [chance.choice([pair, pair[::-1]]) for pair in itertools.combinations(named, 2)]
-    if number != "all":
-        # Most of them are of one setting, where one can change the other.
-        near = [pair for pair in pairs if len({setting(key) for key in pair}) == 1]
-        pairs = chance.sample(near, min(len(near), int(number) * 3 // 4)) + chance.sample(pairs, int(number) // 4)
-        chance.shuffle(pairs)
-    before = read_all(files())
-    end = time.monotonic() + (10.0 if number != "all" else float("inf"))
+    plans = chosen(which, sorted(key for key in taken if not re.search(r"\.(lo|v1)\.", key)), chance)
+    tree = Tree()
+    before = tree.read()
+    begun = time.monotonic()
     failed: dict[str, str] = {}
-    done = 0
-    for one, two in pairs:
-        if time.monotonic() > end:
+    done = refused = 0
+    for keys_of_plan in plans:
+        if time.monotonic() > begun + float(seconds):
             break
-        live = {key: " ".join(path_of(key).read_text().split()) for key in (one, two)}
-        pair = {key: taken[key] for key in (one, two) if live[key] != taken[key]}
-        why = run_pair(pair, Path(where) / "state", before, by_script=way == "script")
+        live = {key: " ".join(path_of(key).read_text().split()) for key in keys_of_plan}
+        wanted = {key: taken[key] for key in keys_of_plan if live[key] != taken[key]}
+        why = run_plan(wanted, Path(where) / "state", tree, before, by_script=way == "script")
         done += 1
-        if why is not None:
-            before = read_all(files())
-            failed[f"{one} {two}"] = f"{pair}: {why}"
-    json.dump({"keys": len(taken), "pairs": done, "failed": failed, "process": os.getpid()}, sys.stdout)
+        refused += why == REFUSED
+        if why not in ("", REFUSED):
+            before = tree.read()
+            failed[" ".join(keys_of_plan)] = f"{wanted}: {why}"
+            print(f"{wanted}: {why}", file=sys.stderr, flush=True)
+        if done % 1000 == 0:
+            print(f"{done} of {len(plans)}, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+    counts = {"keys": len(taken), "plans": len(plans), "done": done, "refused": refused}
+    json.dump({**counts, "failed": failed, "seconds": round(time.monotonic() - begun)}, sys.stdout)
 
 
 if __name__ == "__main__":

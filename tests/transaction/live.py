@@ -1,7 +1,7 @@
 """Plans, applies and puts back on the network namespace that it is started in; what tests run by ``ip netns exec``.
 
 usage: python -m tests.transaction.live STORE apply [--confirm SECONDS] [--fail-gate] TUNABLE=VALUE…
-       python -m tests.transaction.live STORE rollback|confirm
+       python -m tests.transaction.live STORE rollback [ID]|confirm
        python -m tests.transaction.live STORE trial SECONDS TUNABLE=VALUE…
 """
 
@@ -49,7 +49,7 @@ def main(words: list[str]) -> None:
     kept = Store(store)
     if verb == "rollback":
         for _, outcomes in rollback_transactions(
-            live_host(), None, everything=False, force=False, store=kept, warn=warn
+            live_host(), rest[0] if rest else None, everything=False, force=False, store=kept, warn=warn
         ):
             for one in outcomes:
                 print(one.what, one.state, one.detail)

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network name
 _OWN = 'mount -t proc proc /proc && mount -t sysfs sysfs /sys && exec "$@"'
 
 
-def tried(where: Path, way: str, number: str, seed: int) -> dict[str, object]:
-    words = [sys.executable, "-m", "tests.transaction.coupled_pairs", str(where), way, number, str(seed)]
+def tried(where: Path, way: str, which: str, *, seed: int, seconds: int) -> dict[str, object]:
+    words = [sys.executable, "-m", "tests.transaction.coupled_pairs", str(where), way, which, str(seed), str(seconds)]
     command = ["unshare", "-n", "-m", "-p", "--fork", "sh", "-c", _OWN, "sh", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -25,13 +25,28 @@ def tried(where: Path, way: str, number: str, seed: int) -> dict[str, object]:
 
 @pytest.mark.parametrize("way", ["command", "script"])
 def test_pairs_of_sysctls_leave_nothing_behind(tmp_path: Path, way: str) -> None:
-    found = tried(tmp_path, way, "400", seed=20260)
+    found = tried(tmp_path, way, "400", seed=20260, seconds=10)
     assert found["failed"] == {}
-    assert isinstance(found["pairs"], int)
-    assert found["pairs"] > 10
+    assert isinstance(found["done"], int)
+    assert found["done"] > 10
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("way", ["command", "script"])
+def test_every_pair_of_one_setting_leaves_nothing_behind(tmp_path: Path, way: str, seed: int) -> None:
+    found = tried(tmp_path, way, "near", seed=seed, seconds=900)
+    assert (found["failed"], found["done"]) == ({}, found["plans"])
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("way", ["command", "script"])
-def test_every_pair_of_sysctls_leaves_nothing_behind(tmp_path: Path, way: str) -> None:
-    assert tried(tmp_path, way, "all", seed=1)["failed"] == {}
+def test_every_two_sysctls_in_plans_of_many_leave_nothing_behind(tmp_path: Path, way: str) -> None:
+    found = tried(tmp_path, way, "groups", seed=1, seconds=3600)
+    assert (found["failed"], found["done"]) == ({}, found["plans"])
+
+
+@pytest.mark.thorough
+def test_every_pair_of_sysctls_leaves_nothing_behind(tmp_path: Path) -> None:
+    found = tried(tmp_path, "command", "all", seed=1, seconds=3 * 3600)
+    assert (found["failed"], found["done"]) == ({}, found["plans"])
