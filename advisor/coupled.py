@@ -72,7 +72,7 @@ class Coupled:
             wanted.append(_Wanted(one.tunable, one.probe, value, _steps(one, one.undo, value)))
             if value != one.before:
                 by_hand = "; ".join(hand_command(step) for step in one.undo)
-                found.append(Outcome(one.tunable, "kept", f"modified externally: {value}", by_hand))
+                found.append(Outcome(one.tunable, "kept", msg("modified externally: {value}", value=value), by_hand))
         written = settle(self._host, wanted)
         for each in wanted:
             live = observe(self._host, each.probe)

@@ -110,7 +110,7 @@ def _restore_moved(
         # The kernel has just set it to something else by itself: a bridge follows its ports.
         return None
     if after and standing != after and not force:
-        return Outcome(one.tunable, "kept", f"modified externally: {_short(live)}", _by_hand(one))
+        return Outcome(one.tunable, "kept", msg("modified externally: {value}", value=_short(live)), _by_hand(one))
     return _undone(host, one, live)
 
 
