@@ -16,12 +16,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec
 
-from advisor.errors import UsageError
-
 if TYPE_CHECKING:
     from gettext import GNUTranslations
 
 _P = ParamSpec("_P")
+
+
+class LanguageError(ValueError):
+    """A language that there is no catalogue of; ``hint`` says what to do."""
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
 
 LANGUAGES: Final = ("en", "de", "ja")
 OPTION: Final = "--lang"
@@ -191,13 +199,13 @@ def is_english() -> bool:
 def choose(language: str) -> None:
     """Print in this language from now on: ``de``, or a locale's name, ``de_DE.UTF-8``.
 
-    Raises UsageError for one that there is no catalogue of.
+    Raises LanguageError for one that there is no catalogue of.
     """
     global _catalogue
     name = _language_of(language)
     if name not in LANGUAGES:
         names = ", ".join(LANGUAGES)
-        raise UsageError(
+        raise LanguageError(
             msg("{option} {language}: no such language", option=OPTION, language=language),
             hint=msg("languages: {names}", names=names),
         )
@@ -223,7 +231,7 @@ def _loaded(name: str) -> GNUTranslations:
         with path.open("rb") as file:
             catalogue = GNUTranslations(file)
     except OSError as error:
-        raise UsageError(
+        raise LanguageError(
             msg("{path}: {error}", path=path, error=error.strerror),
             hint=msg("{option} en needs no catalogue", option=OPTION),
         ) from error
@@ -276,10 +284,10 @@ def language_for(arguments: Sequence[str], environment: Mapping[str, str], *, is
 
 
 def settle(arguments: Sequence[str], environment: Mapping[str, str], *, is_terminal: bool) -> None:
-    """Choose the language of this call. Raises UsageError for one that was asked for by name and is not there."""
+    """Choose the language of this call. Raises LanguageError for one that was asked for by name and is not there."""
     try:
         choose(language_for(arguments, environment, is_terminal=is_terminal))
-    except UsageError as error:
+    except LanguageError as error:
         named = asked_language(arguments)[0]
         if not named and environment.get(VARIABLE):
             error.message = error.message.replace(OPTION, VARIABLE, 1)

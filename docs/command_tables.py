@@ -15,7 +15,7 @@ import typer.main
 from typer._completion_classes import FishComplete, ZshComplete
 
 from advisor.cli import parser
-from advisor.cli.parameters import Declared
+from advisor.cli.parameters import DeclaredParameter
 from advisor.cli.quick import HELP_COLUMNS
 
 HERE = Path(parser.__file__).parent / "tables"
@@ -150,8 +150,8 @@ def _declared(path: str) -> tuple[str, Any]:
     return room, found.commands[names[1]] if names[1:] else found
 
 
-def _about(annotation: Any) -> list[Declared]:
-    return [one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Declared)]
+def _about(annotation: Any) -> list[DeclaredParameter]:
+    return [one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, DeclaredParameter)]
 
 
 def _kind(parameter: Any) -> str:

@@ -17,9 +17,8 @@ sys.path.insert(0, str(DOCS.parent))
 
 from advisor.errors import UsageError  # noqa: E402
 from advisor.planning.devices import only_words  # noqa: E402
-from advisor.profiles import Profile, Wanted, load, profile_paths, shipped_directory  # noqa: E402
+from advisor.profiles.profile import Profile, Wanted, load, profile_paths, shipped_directory  # noqa: E402
 from advisor.proof.workloads import WORKLOADS  # noqa: E402
-from advisor.report.handling import EXAMPLES, Handling, form_words, handling, kind_words, more_words  # noqa: E402
 from advisor.report.profile_words import (  # noqa: E402
     GUARDS,
     condition_words,
@@ -29,6 +28,7 @@ from advisor.report.profile_words import (  # noqa: E402
     wanted_value,
 )
 from advisor.report.terms import EFFECTS  # noqa: E402
+from advisor.report.tunable_docs import EXAMPLES, Handling, form_words, handling, kind_words, more_words  # noqa: E402
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
 from advisor.rules.registry import RULES  # noqa: E402
 from advisor.tunables import tunable  # noqa: E402

@@ -10,15 +10,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from advisor.ceilings.records import Limits
-from advisor.coexistence import OtherWriter
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import Recognition
-from advisor.facts.whole import Facts
-from advisor.journal import Damaged
+from advisor.importers.conflicts import OtherWriter
+from advisor.limits.records import Limits
 from advisor.planning.records import Plan
-from advisor.profiles import Profile
+from advisor.profiles.profile import Profile
 from advisor.proof.blocks import ArmsProof
-from advisor.proof.comparison import Comparison
+from advisor.proof.comparison import SeriesComparison
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
 from advisor.reach.peers import Unprobeable
@@ -27,9 +26,10 @@ from advisor.recommend.records import Recommendation
 from advisor.report.explain import Explanation
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Locality
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 from advisor.sizing.records import Sizing
-from advisor.transaction import Drift, Outcome
+from advisor.transaction.engine import Drift, ItemOutcome
+from advisor.transaction.journal import Damaged
 from docs.schema_records import Fields, fields_of, record
 from docs.schemas_fleet import FLEET_DOCUMENTS
 
@@ -83,7 +83,7 @@ _UNDONE = record(
         ("id", str),
         ("state", Literal["rolled-back", "partly-rolled-back"]),
         ("profiles", tuple[str, ...]),
-        ("outcomes", tuple[Outcome, ...]),
+        ("outcomes", tuple[ItemOutcome, ...]),
     ],
 )
 _PROBED = record(
@@ -109,7 +109,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         *[field for field in fields_of(Facts) if field[0] == "unknown"],
     ],
     "advisor.recommendation/1": [
-        ("workload", Workload | None),
+        ("workload", DeclaredWorkload | None),
         ("recognised", Recognition | None),
         ("recommendations", tuple[Recommendation, ...]),
     ],
@@ -161,7 +161,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.proof/1": fields_of(Proof, "schema"),
     "advisor.bench/1": fields_of(Bench, "schema"),
     "advisor.arms/1": fields_of(ArmsProof, "schema"),
-    "advisor.comparison/1": fields_of(Comparison, "schema"),
+    "advisor.comparison/1": fields_of(SeriesComparison, "schema"),
     **FLEET_DOCUMENTS,
 }
 

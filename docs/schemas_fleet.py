@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
 
-from advisor.ceilings.cluster import Cluster
-from advisor.fleet.compare.comparison import Comparison, HostLine
-from advisor.fleet.runs.in_force import HostState as StandingState
+from advisor.exporters import LeftOut
+from advisor.fleet.compare.comparison import HostComparison, HostLine
 from advisor.fleet.runs.journal import GateDone, HostState, PlannedState
+from advisor.fleet.runs.status import HostState as StandingState
 from advisor.fleet.runs.waves import Wave
 from advisor.fleet.scan import HostScan
-from advisor.interchange.export import LeftOut
-from advisor.interchange.records import Imported, Outcome
+from advisor.importers.records import Imported, Outcome
+from advisor.limits.cluster import Cluster
 from advisor.rules.finding import Finding, Severity
-from advisor.transaction import Drift
+from advisor.transaction.engine import Drift
 from docs.schema_records import Fields, fields_of, record
 
 _NAMES = tuple[str, ...]
@@ -112,7 +112,7 @@ FLEET_DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.fleet-comparison/1": [
         ("hosts", tuple[HostLine, ...]),
         ("failed", _NAMES),
-        *fields_of(Comparison, "hosts"),
+        *fields_of(HostComparison, "hosts"),
     ],
     "advisor.fleet-limits/1": [*fields_of(Cluster), ("failed", dict[str, str])],
     "advisor.fleet-plan/1": [

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import typer
 
-from advisor import __version__
 from advisor.cli.parser import application
+from advisor.version import __version__
 
 EXIT_CODES: Final = (
     ("0", "Done, nothing to do, or compliant."),

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 
 from advisor.facts.beegfs import entry_command
-from advisor.facts.whole import Facts, scan
+from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host
 from tests.beegfs_server import ENTRY
 from tests.facts.storage import Tree

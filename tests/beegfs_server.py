@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from advisor.facts.beegfs import entry_command
+from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import show_command
 from advisor.facts.subnets import RULES
-from advisor.facts.whole import Facts, scan
 from advisor.host import Host, ReadCommand
 from advisor.tunables.unit_numa import UnitNuma
 from tests.facts.storage import Tree

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import advisor
-from advisor import api
+from advisor import operations as api
 from advisor.errors import PermissionDeniedError, UsageError
 from tests.trees import make_tree
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from advisor.planning.guards import _GUARDS
-from advisor.profiles import (
+from advisor.profiles.profile import (
     Computed,
     Condition,
     ForEach,
@@ -20,7 +20,7 @@ from advisor.profiles import (
     Operator,
     Parameter,
     Profile,
-    Proof,
+    ProofDeclaration,
     Wanted,
     parse_profile,
 )
@@ -31,7 +31,7 @@ from advisor.tunables.tunable import Sense
 
 DOCS = Path(__file__).parents[1] / "docs"
 FORMAT = (DOCS / "profile-format.md").read_text()
-RECORDS = (Profile, Parameter, Computed, Wanted, Only, Condition, Proof)
+RECORDS = (Profile, Parameter, Computed, Wanted, Only, Condition, ProofDeclaration)
 
 
 def generate(*arguments: str) -> subprocess.CompletedProcess[str]:

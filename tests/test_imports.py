@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,33 +15,6 @@ PACKAGE = Path(__file__).parent.parent / "advisor"
 
 # What costs tens of milliseconds each and has no part in a scan that prints JSON.
 HEAVY = {"rich", "jinja2", "pyroute2", "psutil", "pydantic", "asyncio", "multiprocessing", "ssl", "scipy", "numpy"}
-
-# The rooms from the ground up: a room imports only from those before it (and from itself).
-ORDER = [
-    {"errors", "patterns", "tarball", "toml_lines", "i18n"},
-    {"host"},
-    {"facts", "tunables"},
-    {"reach"},
-    {"rules"},
-    {"ceilings"},
-    {"sizing"},
-    {"profiles"},
-    {"planning"},
-    {"interchange"},
-    {"script", "templating", "reserve", "journal", "signals", "snapshot", "watchdog"},
-    {"coexistence", "surroundings", "coupled", "later", "beside", "layers", "transaction", "gate"},
-    {"workflow", "history"},
-    {"transaction_script"},
-    {"interchange.export"},
-    {"proof"},
-    {"recommend"},
-    {"fleet"},
-    {"opening"},
-    {"report"},
-    {"api"},
-    {"cli"},
-]
-
 
 # What a command that is parsed from the tables has no need of.
 PARSER = {"typer", "click", "shellingham"}
@@ -69,10 +43,12 @@ def test_heavy_libraries_stay_unloaded(arguments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("arguments", [("verify",), ("verify", "--json"), ("status",), ("status", "--json")])
 def test_what_is_asked_every_minute_loads_no_parser(arguments: tuple[str, ...], tmp_path: Path) -> None:
     loaded = loaded_by(*arguments, ADVISOR_STATE_DIR=str(tmp_path))
-    assert "advisor.history" in loaded
+    assert "advisor.transaction.status" in loaded
     assert not {module.partition(".")[0] for module in loaded} & (HEAVY | PARSER)
     # Those are for hosts where TuneD or saptune sets values, too.
-    assert not {module for module in loaded if module.startswith(("advisor.interchange", "advisor.rules"))}
+    assert {module for module in loaded if module.startswith(("advisor.importers.", "advisor.rules"))} <= {
+        "advisor.importers.conflicts"
+    }
 
 
 @pytest.mark.parametrize(
@@ -101,23 +77,94 @@ def test_what_the_tables_answer_loads_little_of_the_library(
     assert not {"advisor.i18n", "advisor.errors", "advisor.cli.parser"} & loaded
 
 
-def room_of(module: str) -> int | None:
-    parts = module.split(".")
-    if parts[0] != "advisor" or len(parts) < 2:
-        return None
-    for name in (".".join(parts[1:3]), parts[1]):
-        for number, rooms in enumerate(ORDER):
-            if name in rooms:
-                return number
-    return None
+# The rooms from the ground up: a room imports only from those before it (and from itself).
+FLOORS = [
+    {"errors", "i18n", "version"},
+    {"host"},
+    {"facts"},
+    {"reach", "rules", "tunables"},
+    {"limits", "profiles"},
+    {"planning", "sizing"},
+    {"importers", "shell"},
+    {"transaction"},
+    {"planner"},
+    {"exporters", "proof", "snapshot"},
+    {"fleet", "recommend"},
+    {"report"},
+    {"operations"},
+    {"cli"},
+    {"__main__"},
+]
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_run_downward_only(path: Path) -> None:
-    own = room_of(".".join(("advisor", *path.relative_to(PACKAGE).with_suffix("").parts)))
-    if own is None:
-        return
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imported(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and module of each import of the package's own modules: at the top, in functions, for type checkers."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            room = room_of(node.module)
-            assert room is None or room <= own, f"line {node.lineno} imports {node.module} from above"
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, one.name) for one in node.names if one.name.split(".")[0] == "advisor")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: line {node.lineno}: a relative import"
+            module = node.module or ""
+            if module.split(".")[0] == "advisor":
+                for one in node.names:
+                    inner = f"{module}.{one.name}"
+                    yield node.lineno, inner if inner in MODULES else module
+
+
+GRAPH = {name: tuple(imported(path)) for name, path in MODULES.items()}
+
+
+def room_of(module: str) -> str:
+    """The room of a module; of the package itself, which offers what lies above all others, the highest."""
+    return module.split(".")[1] if "." in module else "__main__"
+
+
+def test_every_room_has_a_floor_and_nothing_lies_loose() -> None:
+    rooms = {room_of(name) for name in MODULES}
+    assert rooms == set(FLOOR)
+    loose = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+    assert loose <= {"__main__", "version", "errors", "i18n", "operations", "planner"}
+    assert len(FLOORS) <= 15
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "advisor"])
+def test_imports_run_downward_only(name: str) -> None:
+    own = room_of(name)
+    for line, module in GRAPH[name]:
+        room = room_of(module)
+        assert room == own or FLOOR[room] < FLOOR[own], f"line {line} imports {module}, which is not below {own}"
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not even through others, nor late, nor only for type checkers."""
+    above: list[str] = []
+    done: set[str] = set()
+
+    def visit(name: str) -> None:
+        assert name not in above, " -> ".join((*above[above.index(name) :], name))
+        if name in done:
+            return
+        above.append(name)
+        for _, module in GRAPH.get(name, ()):
+            # A package that collects what its own modules have is named by those that lie outside of it.
+            if module != name:
+                visit(module)
+        above.pop()
+        done.add(name)
+
+    for name in MODULES:
+        if name != "advisor":
+            visit(name)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import UsageError
 from advisor.i18n import (
     LANGUAGES,
     N_,
+    LanguageError,
     _,
     asked_language,
     choose,
@@ -261,7 +261,7 @@ def test_a_language_without_a_catalogue_is_a_usage_error(language: str) -> None:
         with spoken(language):
             assert _("Files") == "Dateien"
         return
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(LanguageError) as caught:
         choose(language)
     assert caught.value.hint == "languages: en, de, ja"
 
@@ -274,12 +274,12 @@ def test_a_catalogue_that_is_gone_is_an_error_where_it_was_asked_for_and_else_en
         settle(["scan"], {"LANG": "de_DE.UTF-8"}, is_terminal=True)
         assert _("Files") == "Files"
         for arguments, environment in ((["--lang", "de"], {}), ([], {"ADVISOR_LANG": "de"})):
-            with pytest.raises(UsageError, match=r"advisor\.mo: No such file"):
+            with pytest.raises(LanguageError, match=r"advisor\.mo: No such file"):
                 settle(arguments, environment, is_terminal=True)
     damaged = tmp_path / "de" / "LC_MESSAGES" / "advisor.mo"
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(b"nonsense")
-    with pytest.raises(UsageError, match=r"advisor\.mo"):
+    with pytest.raises(LanguageError, match=r"advisor\.mo"):
         choose("de")
 
 

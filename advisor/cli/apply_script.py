@@ -20,8 +20,8 @@ def apply_script(
     runtime_only: RuntimeOnly = False,
 ) -> int:
     """A self-contained POSIX sh script that applies profiles to one host, this or a captured one, nothing installed."""
-    from advisor.transaction_script import script_for_profiles
-    from advisor.workflow import write_script
+    from advisor.exporters.apply_script import script_for_profiles
+    from advisor.operations.apply import write_script
 
     text = script_for_profiles(the_host(root, snapshot), names, settings(pairs), runtime_only=runtime_only)
     if output is None:

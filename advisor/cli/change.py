@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 if TYPE_CHECKING:
-    from advisor.history import RolledBack, Status
-    from advisor.journal import Record
     from advisor.planning.records import Plan
+    from advisor.transaction.journal import Record
+    from advisor.transaction.status import RolledBack, Status
 
 from advisor.cli.complete import profile_names, transaction_ids, transactions_or_profiles
 from advisor.cli.monitored import Nagios, Prometheus, answer_nagios, check_forms, one_host, verified
@@ -25,7 +25,7 @@ from advisor.cli.output import (
 )
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
-from advisor.host.own import need_root
+from advisor.host.trusted_files import need_root
 from advisor.i18n import _
 
 Names = Annotated[list[str], Argument(metavar="PROFILE…", autocompletion=profile_names)]
@@ -53,8 +53,9 @@ def plan(
     instead_of: InsteadOf = None,
 ) -> int:
     """What profiles would change on this host, live and on disk. Changes nothing and needs no root."""
+    from advisor.planner import plan_profiles
     from advisor.planning.records import plan_document
-    from advisor.workflow import plan_profiles, replaced_by
+    from advisor.transaction.requests import replaced_by
 
     replaced = replaced_by(instead_of)
     host = the_host(root, snapshot)
@@ -93,11 +94,13 @@ def apply(
 ) -> int:
     """Carry a plan out as one transaction: journalled, read back, all or nothing."""
     from advisor.host import live_host
+    from advisor.operations.apply import apply_profiles, taken_out_by
+    from advisor.planner import plan_profiles
     from advisor.report.documents import transaction_document
     from advisor.report.plan import plan_text
     from advisor.report.steps import steps_text
     from advisor.report.transaction import applied_text, rollback_text
-    from advisor.workflow import apply_profiles, plan_profiles, replaced_by, taken_out_by
+    from advisor.transaction.requests import replaced_by
 
     host = live_host()
     if dry_run:
@@ -171,10 +174,10 @@ def confirm(
     as_json: Json = False,
 ) -> int:
     """Keep a transaction that waits for confirmation; without it, all is put back when its time is up."""
-    from advisor.history import confirm_switch
     from advisor.host import live_host
     from advisor.report.documents import transaction_document
     from advisor.report.transaction import confirmed_text, rollback_text
+    from advisor.transaction.status import confirm_switch
 
     need_root()
     kept = confirm_switch(live_host(), identity, same_session=same_session)
@@ -198,8 +201,8 @@ def _code(found: RolledBack) -> int:
 
 def status(as_json: Json = False) -> int:
     """Transactions, what is in force, and drift."""
-    from advisor.history import host_status
     from advisor.host import live_host
+    from advisor.transaction.status import host_status
 
     found = host_status(live_host())
     if as_json:
@@ -226,8 +229,8 @@ def verify(
 ) -> int:
     """Is every value, live and persisted, as its transaction set it? Exit code 0 or 1, 2 where a journal is damaged;
     with --nagios, a plugin's."""
-    from advisor.history import verify_transactions
     from advisor.host import live_host
+    from advisor.transaction.status import verify_transactions
 
     def look() -> Status:
         check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
@@ -267,8 +270,8 @@ def rollback(
     as_json: Json = False,
 ) -> int:
     """Put a transaction back, live and persisted."""
-    from advisor.history import rollback_transactions
     from advisor.host import live_host
+    from advisor.transaction.status import rollback_transactions
 
     need_root()
     found = rollback_transactions(live_host(), identity, everything=everything, force=force, warn=say)
@@ -300,7 +303,7 @@ def rollback_script(
 ) -> int:
     """A self-contained POSIX sh script that puts a transaction (or, beforehand, a profile) back, nothing installed."""
     from advisor.host import live_host
-    from advisor.workflow import script_for, write_script
+    from advisor.operations.apply import script_for, write_script
 
     text = script_for(live_host(), name, settings(pairs))
     if output is None:

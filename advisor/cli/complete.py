@@ -14,7 +14,7 @@ def _matching(names: Iterable[str], start: str) -> list[str]:
 
 def profile_names(start: str) -> list[str]:
     """Profiles of the library that begin so."""
-    from advisor.profiles import profile_paths
+    from advisor.profiles.profile import profile_paths
 
     with contextlib.suppress(AdvisorError, OSError):
         return _matching(profile_paths(), start)
@@ -23,7 +23,7 @@ def profile_names(start: str) -> list[str]:
 
 def transaction_ids(start: str) -> list[str]:
     """Transactions of this host that begin so; none where they cannot be read."""
-    from advisor.journal import Store
+    from advisor.transaction.journal import Store
 
     with contextlib.suppress(AdvisorError, OSError):
         return _matching((record.id for record in Store().records()), start)

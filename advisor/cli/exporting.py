@@ -13,7 +13,7 @@ from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json, Root, Snapshot
 
 if TYPE_CHECKING:
-    from advisor.interchange.export import Bundle
+    from advisor.exporters import Bundle
 
 
 def export(
@@ -38,11 +38,11 @@ def export(
 ) -> int:
     """What profiles mean on this host, as files for other tools. What a form has no word for is listed, never
     approximated."""
-    from advisor.facts.whole import scan
-    from advisor.interchange.export import collect
-    from advisor.interchange.export import export as exported
-    from advisor.interchange.export.senses import senses
-    from advisor.workflow import plan_profiles
+    from advisor.exporters import collect
+    from advisor.exporters import export as exported
+    from advisor.exporters.comparison import senses
+    from advisor.facts.host_facts import scan
+    from advisor.planner import plan_profiles
 
     host = the_host(root, snapshot)
     facts = scan(host)
@@ -51,7 +51,7 @@ def export(
     wanted = collect(host, plan, hostname=facts.host.hostname, senses=senses(host, names, given, facts))
     bundle = _placed(exported(wanted, form), output)
     if output is not None:
-        from advisor.interchange.export.write import write
+        from advisor.exporters.write import write
 
         write(bundle, output)
     if as_json:
@@ -68,7 +68,7 @@ def _placed(bundle: Bundle, output: Path | None) -> Bundle:
         return bundle
     import msgspec
 
-    from advisor.script import shell_quote
+    from advisor.shell.quote import shell_quote
 
     # A path that begins with a dash would be an option.
     name = str(output) if not str(output).startswith("-") else f"./{output}"

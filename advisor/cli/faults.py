@@ -9,8 +9,8 @@ import sys
 from advisor import i18n
 from advisor.cli.output import print_error
 from advisor.errors import AdvisorError
+from advisor.host.signals import Interrupted
 from advisor.i18n import msg
-from advisor.signals import Interrupted
 
 
 def report(error: BaseException, *, as_json: bool) -> int:

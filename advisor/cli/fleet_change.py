@@ -24,9 +24,9 @@ from advisor.fleet import FORKS
 if TYPE_CHECKING:
     from advisor.fleet.inventory import Inventory
     from advisor.fleet.runs.changes import Wish
-    from advisor.fleet.runs.in_force import FleetStanding
     from advisor.fleet.runs.journal import RunRecord
     from advisor.fleet.runs.planning import FleetPlan
+    from advisor.fleet.runs.status import FleetStanding
 
 Profiles = Annotated[list[str], Argument(metavar="PROFILE…")]
 SomeProfiles = Annotated[list[str] | None, Argument(metavar="PROFILE…", show_default=False)]
@@ -81,11 +81,11 @@ def plan(
 ) -> int:
     """What profiles would change on every host, and in which order. Changes nothing there."""
     from advisor.fleet.runs.changes import make_fleet_plan, nothing_code, write_plan
-    from advisor.fleet.store import Store
+    from advisor.fleet.store import FleetStore
 
     meant = login(inventory, limit)
     wish = _wish(meant, names, pairs, canary, batch, failover, forks)
-    made = make_fleet_plan(wish, Store(), say)
+    made = make_fleet_plan(wish, FleetStore(), say)
     shape = {
         "--canary": canary,
         "--batch": [batch] if batch else None,
@@ -123,10 +123,10 @@ def _wish(
 ) -> Wish:
     from advisor.fleet.runs.changes import Wish, named_hosts
     from advisor.fleet.runs.run import Options
-    from advisor.fleet.runs.waves import Shape, batch_of, canary_of
+    from advisor.fleet.runs.waves import WaveShape, batch_of, canary_of
 
     known = [host.name for host in named_hosts(inventory)] if canary else []
-    shape = Shape(canary_of(canary or (), known), batch_of(batch), failover)
+    shape = WaveShape(canary_of(canary or (), known), batch_of(batch), failover)
     options = Options(confirm_within, gate_command, rollback_all, prove)
     return Wish(inventory, tuple(dict.fromkeys(names)), settings(pairs), shape, forks, options)
 
@@ -183,7 +183,7 @@ def apply(
     """Carry profiles out on every host, wave by wave: each host guards itself until its wave has passed its gate."""
     from advisor.errors import UsageError
     from advisor.fleet.runs.changes import apply_fleet, make_fleet_plan, nothing_code, resume_fleet
-    from advisor.fleet.store import Store
+    from advisor.fleet.store import FleetStore
 
     if resume is not None and (names or inventory or pairs):
         raise UsageError("--resume takes profiles and inventory from the run", hint="leave them out")
@@ -198,17 +198,17 @@ def apply(
         return True
 
     if resume is not None:
-        found = resume_fleet(resume, Store(), meant.access, agree=agree, say=say, rollback_all=rollback_all)
+        found = resume_fleet(resume, FleetStore(), meant.access, agree=agree, say=say, rollback_all=rollback_all)
         return _print_run(found.record, found.plan, found.code, as_json=as_json)
     wish = _wish(
         meant, names or [], pairs, canary, batch, failover, forks,
         confirm_within=confirm_within, gate_command=gate_command, rollback_all=rollback_all, prove=prove_canary,
     )  # fmt: skip
     if dry_run:
-        made = make_fleet_plan(wish, Store(), say)
+        made = make_fleet_plan(wish, FleetStore(), say)
         _print_plan(made, as_json=as_json)
         return nothing_code(made)
-    found = apply_fleet(wish, Store(), agree=agree, say=say)
+    found = apply_fleet(wish, FleetStore(), agree=agree, say=say)
     return _print_run(found.record, found.plan, found.code, as_json=as_json)
 
 
@@ -236,8 +236,8 @@ def verify(
 ) -> int:
     """Is every value of every host still as its transactions (or those of one run) set it? 0, 1 for drift, 4 for hosts
     that were not asked; with --nagios, a plugin's codes."""
-    from advisor.fleet.runs.in_force import verify_fleet
-    from advisor.fleet.store import Store
+    from advisor.fleet.runs.status import verify_fleet
+    from advisor.fleet.store import FleetStore
     from advisor.report.fleet_run import fleet_verify_document, fleet_verify_text
 
     meant = login(inventory, limit)
@@ -246,7 +246,7 @@ def verify(
         check_forms(prometheus=prometheus, nagios=nagios, as_json=as_json)
         asked_for = meant if inventory else None
         return verified_fleet(
-            lambda: verify_fleet(asked_for, meant.access, run, Store(), forks=forks, say=say), prometheus
+            lambda: verify_fleet(asked_for, meant.access, run, FleetStore(), forks=forks, say=say), prometheus
         )
 
     if nagios:
@@ -271,12 +271,12 @@ def rollback(
 ) -> int:
     """Put a run back on every host, its last wave first; without a number, the last run. With an inventory, on those
     of its hosts that are in that one, too."""
-    from advisor.fleet.runs.in_force import rollback_fleet
-    from advisor.fleet.store import Store
+    from advisor.fleet.runs.status import rollback_fleet
+    from advisor.fleet.store import FleetStore
 
     meant = login(inventory, limit)
     asked_for = meant if inventory else None
-    found = rollback_fleet(run, meant.access, Store(), inventory=asked_for, only=limit, force=force, say=say)
+    found = rollback_fleet(run, meant.access, FleetStore(), inventory=asked_for, only=limit, force=force, say=say)
     code = found.ended.code if found.ended is not None else 5
     return _print_run(found, None, code, as_json=as_json)
 
@@ -294,12 +294,12 @@ def status(
     login: Login,
 ) -> int:
     """The runs of this controller; with an inventory (or --kept) also what is in force on each host, and drift."""
-    from advisor.fleet.runs.in_force import fleet_status
-    from advisor.fleet.store import Store
+    from advisor.fleet.runs.status import fleet_status
+    from advisor.fleet.store import FleetStore
     from advisor.report.fleet_run import fleet_status_document, fleet_status_text
 
     meant = login(inventory, limit)
-    found = fleet_status(meant if inventory else None, Store(), kept=kept, forks=forks, say=say)
+    found = fleet_status(meant if inventory else None, FleetStore(), kept=kept, forks=forks, say=say)
     if as_json:
         print_json(fleet_status_document(found))
     else:

@@ -23,8 +23,8 @@ from advisor.fleet import FORKS, TIMEOUT_SECONDS
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from advisor.fleet.compare.comparison import Comparison
-    from advisor.fleet.compare.gathering import Source
+    from advisor.fleet.compare.comparison import HostComparison
+    from advisor.fleet.compare.gathering import CaptureSource
     from advisor.fleet.inventory import Inventory, InventoryHost
 
 _MANY: Final = 50
@@ -66,7 +66,7 @@ def compare(
     """Which host differs from the others, in what, and what to do. Changes nothing. Exit 1 where hosts differ in what
     is advice or warning, 4 where a host could not be read (the others are compared)."""
     from advisor.cli.scan_picture import check_files
-    from advisor.signals import interruptible
+    from advisor.host.signals import interruptible
 
     floor = severity(fail_on)
     _check_call(snapshots, inventory, group_by=group_by, is_live=kept or probe or limit is not None)
@@ -107,7 +107,7 @@ def _check_call(
         )
 
 
-def _code(found: Comparison, floor: str | None) -> int:
+def _code(found: HostComparison, floor: str | None) -> int:
     from advisor.fleet.compare.outliers import is_at_least
 
     if found.failed:
@@ -120,15 +120,15 @@ class InventoryRun:
 
     def __init__(self, inventory: Inventory, forks: int, timeout: int, output: Path | None) -> None:
         from advisor.fleet.inventory import hosts
-        from advisor.fleet.store import Store
+        from advisor.fleet.store import FleetStore
 
         self.inventory = inventory
         self.forks = forks
         self.timeout = timeout
         self.hosts = hosts(inventory)
-        self.store = Store(output)
+        self.store = FleetStore(output)
 
-    def captured(self, group_by: str | None) -> tuple[tuple[Source, ...], dict[str, str]]:
+    def captured(self, group_by: str | None) -> tuple[tuple[CaptureSource, ...], dict[str, str]]:
         """Every host captured anew; those that fail, with the reason."""
         from advisor.fleet.scan import capture_hosts
 
@@ -141,7 +141,7 @@ class InventoryRun:
             progress=show_progress("asked"),
         )
         got = {one.host: one for one in answers}
-        sources: list[Source] = []
+        sources: list[CaptureSource] = []
         failed: dict[str, str] = {}
         for host in self.hosts:
             one = got.get(host.name)
@@ -151,9 +151,9 @@ class InventoryRun:
                 sources.append(self._source(host, str(one.path), one.skew_seconds, group_by))
         return tuple(sources), failed
 
-    def kept(self, group_by: str | None) -> tuple[tuple[Source, ...], dict[str, str]]:
+    def kept(self, group_by: str | None) -> tuple[tuple[CaptureSource, ...], dict[str, str]]:
         """The last capture of each host."""
-        sources: list[Source] = []
+        sources: list[CaptureSource] = []
         failed: dict[str, str] = {}
         for host in self.hosts:
             header = self.store.header(host.name)
@@ -163,25 +163,25 @@ class InventoryRun:
                 sources.append(self._source(host, str(self.store.archive(host.name)), header.skew_seconds, group_by))
         return tuple(sources), failed
 
-    def _source(self, host: InventoryHost, path: str, skew: float | None, group_by: str | None) -> Source:
-        from advisor.fleet.compare.gathering import LLT_CLUSTER, Source, grouped_by
+    def _source(self, host: InventoryHost, path: str, skew: float | None, group_by: str | None) -> CaptureSource:
+        from advisor.fleet.compare.gathering import LLT_CLUSTER, CaptureSource, grouped_by
 
         group = None if group_by in (None, LLT_CLUSTER) else grouped_by(str(group_by), host.groups, host.variables)
-        return Source(host.name, path, group, skew, is_capture=True)
+        return CaptureSource(host.name, path, group, skew, is_capture=True)
 
 
 def _compared(
-    sources: Sequence[Source],
+    sources: Sequence[CaptureSource],
     failed: dict[str, str],
     pair: tuple[str, str] | None,
     group_by: str | None,
     *,
     run: InventoryRun | None = None,
     probe: bool = False,
-) -> Comparison:
+) -> HostComparison:
     from advisor.fleet.compare.gathering import gather
     from advisor.fleet.compare.outliers import compare as compare_fleet
-    from advisor.fleet.compare.remedies import Controller
+    from advisor.fleet.compare.remedies import CommandOrigin
 
     if pair:
         _check_pair(pair, [*(one.name for one in sources), *failed])
@@ -199,7 +199,7 @@ def _compared(
     missing = bool(pair) and any(name in failed for name in pair or ())
     return compare_fleet(
         fleet,
-        controller=Controller(first),
+        controller=CommandOrigin(first),
         failed=failed,
         pair=None if missing else pair,
         group_by=group_by,
@@ -219,7 +219,7 @@ def _check_pair(pair: tuple[str, str], known: Sequence[str]) -> None:
             )
 
 
-def _print(found: Comparison, *, as_json: bool, html: Path | None) -> None:
+def _print(found: HostComparison, *, as_json: bool, html: Path | None) -> None:
     from advisor.report.fleet_compare import comparison_document, comparison_text
 
     if html is not None:

@@ -15,7 +15,7 @@ from advisor.fleet import FORKS, TIMEOUT_SECONDS
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from advisor.ceilings.declared import Declared
+    from advisor.limits.declared import Declared
 
 _MANY: Final = 20
 """Of fewer hosts, nobody waits long enough to ask how far it is."""
@@ -53,14 +53,14 @@ def limits(
     changes nothing. Exit 4 where a host could not be read (the others are added up)."""
     import msgspec
 
-    from advisor.ceilings.cluster import cluster_of
-    from advisor.ceilings.measured import parse_measured, with_measured
     from advisor.cli.fleet_compare import InventoryRun
     from advisor.errors import UsageError
     from advisor.fleet.compare.gathering import named_sources
     from advisor.fleet.limits import gather_ceilings
+    from advisor.host.signals import interruptible
+    from advisor.limits.cluster import cluster_of
+    from advisor.limits.measured import parse_measured, with_measured
     from advisor.report.fleet_limits import fleet_limits_document, fleet_limits_text
-    from advisor.signals import interruptible
 
     if bool(captures) == bool(inventory):
         raise UsageError(
@@ -98,8 +98,8 @@ def limits(
 
 def _declared(given: Sequence[str]) -> tuple[Declared, dict[str, Declared]]:
     """What is declared of all hosts, and of single ones. Raises InvalidInputError, UsageError."""
-    from advisor.ceilings.declared import Declared, read_declared
     from advisor.errors import UsageError
+    from advisor.limits.declared import Declared, read_declared
 
     every: Declared | None = None
     of_host: dict[str, Declared] = {}

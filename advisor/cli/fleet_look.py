@@ -44,10 +44,10 @@ def scan(
     """Capture every host of an inventory once, and judge each as advisor scan does. Changes nothing there; nothing has
     to be installed there, not even Python."""
     from advisor.fleet.scan import scan_fleet
-    from advisor.fleet.store import Store
+    from advisor.fleet.store import FleetStore
+    from advisor.host.signals import interruptible
     from advisor.report.fleet_scan import fleet_scan_document, fleet_scan_text
     from advisor.rules.finding import at_or_above
-    from advisor.signals import interruptible
 
     declared = declared_workload(workload)
     floor = severity(fail_on)
@@ -55,7 +55,7 @@ def scan(
     with interruptible():
         found = scan_fleet(
             meant,
-            Store(output),
+            FleetStore(output),
             workload=declared,
             forks=forks,
             timeout_seconds=timeout,
@@ -79,9 +79,9 @@ def receive(
     and keys. For hosts that Ansible cannot reach: advisor fleet capture-script | ssh HOST sh -s | advisor
     fleet receive HOST"""
     from advisor.fleet.receive import parse_facts, receive
-    from advisor.fleet.store import Store
+    from advisor.fleet.store import FleetStore
 
-    sys.stdout.write(f"{receive(sys.stdin.buffer, host, parse_facts(facts), Store(output))}\n")
+    sys.stdout.write(f"{receive(sys.stdin.buffer, host, parse_facts(facts), FleetStore(output))}\n")
     return 0
 
 
@@ -90,8 +90,8 @@ def capture_script(
 ) -> int:
     """The script that captures a host: POSIX sh, read-only, the same for every host. It prints what fleet receive
     takes."""
-    from advisor.fleet.captures.capture import capture_script
     from advisor.host.putfile import save_output
+    from advisor.snapshot.remote.capture import capture_script
 
     if output is None:
         print_text(capture_script())

@@ -14,7 +14,7 @@ from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.host import Host
-    from advisor.interchange.records import Imported, Mode
+    from advisor.importers.records import Imported, Mode
 
 
 def import_profile(
@@ -55,12 +55,12 @@ def import_profile(
 
 def _imported(source: str | None, from_host: Path | None, host: Host, mode: Mode) -> Imported:
     if from_host is not None:
-        from advisor.interchange.from_host import import_host
-        from advisor.snapshot import open_snapshot
+        from advisor.importers.from_host import import_host
+        from advisor.snapshot.archive import open_snapshot
 
         return import_host(open_snapshot(from_host), host, mode, where=str(from_host))
     from advisor.host import live_host
-    from advisor.interchange.source import find_source, import_source
+    from advisor.importers.source import find_source, import_source
 
     assert source is not None
     found = find_source(source)
@@ -71,7 +71,7 @@ def _deliver(found: Imported, output: Path | None, *, is_installed: bool, as_jso
     """The profile to where it was asked for, the report to where the profile is not."""
     import msgspec
 
-    from advisor.interchange.to_profile import checked_name, to_profile, to_toml
+    from advisor.importers.to_profile import checked_name, to_profile, to_toml
     from advisor.report.imported import import_document, imported_text
 
     target = _installed_path(found.name) if is_installed else output
@@ -96,7 +96,7 @@ def _next(target: Path) -> str:
     """How to see what a written profile means: a plan is made of what is in the library."""
     import shlex
 
-    from advisor.profiles import LOCAL_PROFILES
+    from advisor.profiles.profile import LOCAL_PROFILES
 
     plan = f"advisor plan {target.stem} says what it means here"
     if target.parent.resolve() == LOCAL_PROFILES.resolve():
@@ -106,7 +106,7 @@ def _next(target: Path) -> str:
 
 
 def _installed_path(name: str) -> Path:
-    from advisor.profiles import LOCAL_PROFILES
+    from advisor.profiles.profile import LOCAL_PROFILES
 
     target = LOCAL_PROFILES / f"{name}.toml"
     if os.geteuid() != 0:
@@ -132,14 +132,14 @@ def _write(target: Path, toml: str) -> None:
 
 
 def _list(host: Host, *, as_json: bool) -> int:
-    from advisor.interchange.source import installed
+    from advisor.importers.source import installed
 
     found = installed(host)
     if as_json:
         sources = [{"source": source, "file": file} for source, file in found.items()]
         print_json({"schema": "advisor.importable/1", "sources": sources})
         return 0
-    from advisor.report.words import clean
+    from advisor.report.format import clean
 
     print_text("\n".join(clean(f"{source}  {file}") for source, file in found.items()) or "Nothing is installed.")
     return 0

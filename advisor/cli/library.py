@@ -16,7 +16,7 @@ from advisor.errors import AdvisorError
 
 def list_profiles(as_json: Json = False) -> int:
     """Every profile with its title."""
-    from advisor.profiles import load, profile_paths
+    from advisor.profiles.profile import load, profile_paths
 
     found, code = [], 0
     for name in profile_paths():
@@ -37,7 +37,7 @@ def list_profiles(as_json: Json = False) -> int:
 
 def show(name: Annotated[str, Argument(autocompletion=profile_names)], as_json: Json = False) -> int:
     """One profile whole: what it sets, why, when it helps and hurts, its parameters and sources."""
-    from advisor.profiles import load
+    from advisor.profiles.profile import load
 
     profile = load(name)
     if as_json:
@@ -58,9 +58,9 @@ def _document(record: object) -> dict[str, object]:
 
 def lint(files: Annotated[list[Path], Argument(metavar="FILE…")]) -> int:
     """Check profile files; the first error is named with its file, line and field, exit code 2."""
-    from advisor.profiles import lint_profile
+    from advisor.profiles.profile import lint_profile
     from advisor.proof.relevance import laxer_than_needed
-    from advisor.report.words import clean
+    from advisor.report.format import clean
 
     for path in files:
         profile = lint_profile(path)

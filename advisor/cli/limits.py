@@ -12,12 +12,12 @@ from advisor.cli.scan import Json, Root, Snapshot
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from advisor.ceilings.measured import Measured as MeasuredThroughput
-    from advisor.ceilings.observed import Measurement
-    from advisor.ceilings.records import Limits
-    from advisor.ceilings.what_if import Change
+    from advisor.limits.measured import MeasuredThroughput as MeasuredThroughput
+    from advisor.limits.observed import Measurement
+    from advisor.limits.records import Limits
+    from advisor.limits.what_if import WhatIfChange
     from advisor.proof.series import Bench
-    from advisor.proof.series import Measured as MeasuredWorkload
+    from advisor.proof.series import WorkloadSeries as MeasuredWorkload
 
 Measured = Annotated[
     str | None,
@@ -71,15 +71,15 @@ def limits(
 ) -> int:
     """The ceilings on each path from application to medium, and the one that binds; last, those of the whole host.
     Measures and changes nothing."""
-    from advisor.ceilings.declared import Declared, read_declared
-    from advisor.ceilings.front import read_front
-    from advisor.ceilings.machine_file import read_machines
-    from advisor.ceilings.measured import parse_measured
-    from advisor.ceilings.observed import with_observed
-    from advisor.ceilings.purchase import with_findings
-    from advisor.ceilings.surroundings import read_surroundings
-    from advisor.ceilings.what_if import Scene, limits_of_scene, with_what_if
-    from advisor.facts.whole import scan
+    from advisor.facts.host_facts import scan
+    from advisor.limits.declared import Declared, read_declared
+    from advisor.limits.machine_file import read_machines
+    from advisor.limits.measured import parse_measured
+    from advisor.limits.observed import with_observed
+    from advisor.limits.pci_and_network import read_surroundings
+    from advisor.limits.purchase import with_findings
+    from advisor.limits.storage_use import read_front
+    from advisor.limits.what_if import Scene, limits_of_scene, with_what_if
 
     declared = read_declared(volumes) if volumes else Declared()
     machines = read_machines(instance_types) if instance_types else None
@@ -108,10 +108,10 @@ def limits(
     return 0
 
 
-def _changes(what_if: Sequence[str] | None, more: Sequence[str] | None) -> tuple[Change, ...]:
+def _changes(what_if: Sequence[str] | None, more: Sequence[str] | None) -> tuple[WhatIfChange, ...]:
     """What --what-if says, with further K=V behind it. Raises UsageError, InvalidInputError."""
-    from advisor.ceilings.what_if import parse_changes
     from advisor.errors import UsageError
+    from advisor.limits.what_if import parse_changes
 
     if more and not what_if:
         raise UsageError(msg("unexpected argument: {more}", more=more[0]), hint="--what-if K=V…")
@@ -122,7 +122,7 @@ def _with_measured(limits: Limits, given: Sequence[MeasuredThroughput]) -> Limit
     """The figures as shares of the host's ceiling, and of the one with other hardware."""
     import msgspec
 
-    from advisor.ceilings.measured import with_measured
+    from advisor.limits.measured import with_measured
 
     if limits.host is None:
         return limits
@@ -150,7 +150,7 @@ def measurements(path: Path, *, option: str = "--bench") -> tuple[Measurement, .
 
 def _of_workload(series: Bench, measured: MeasuredWorkload) -> Iterator[Measurement]:
     """MB/s and IOPS of a workload that touches storage."""
-    from advisor.ceilings.observed import Measurement
+    from advisor.limits.observed import Measurement
     from advisor.proof.workloads import get
 
     workload = get(measured.name)

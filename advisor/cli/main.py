@@ -37,7 +37,7 @@ def _answered(arguments: list[str], *, as_json: bool) -> int:
     except BrokenPipeError:
         # The reader (head, a pager) has gone: it saw what it wanted.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = 0
+        code = 1
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - reported, or raised again, there
@@ -62,7 +62,12 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
         return 0
     from advisor import i18n
 
-    i18n.settle(arguments, os.environ, is_terminal=sys.stdout.isatty())
+    try:
+        i18n.settle(arguments, os.environ, is_terminal=sys.stdout.isatty())
+    except i18n.LanguageError as error:
+        from advisor.errors import UsageError
+
+        raise UsageError(error.message, hint=error.hint) from error
     call = quick.parsed(i18n.asked_language(arguments)[1])
     if call is not None:
         return call()

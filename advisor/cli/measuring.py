@@ -12,10 +12,10 @@ from advisor.i18n import msg
 
 if TYPE_CHECKING:
     from advisor.proof import target as proof_target
-    from advisor.proof.conductor import Settings
     from advisor.proof.records import Proof
     from advisor.proof.schedule import ModeName
     from advisor.proof.series import Bench
+    from advisor.proof.session_runner import Settings
 
 _BUDGET_MAX_SECONDS: Final = 7 * 86400
 Budget = Annotated[float | None, Option("--budget", metavar="SECONDS", help="Never take longer.")]
@@ -80,8 +80,8 @@ def chosen_settings(
     written, a disk without its serial number.
     """
     from advisor.errors import UsageError
-    from advisor.proof.conductor import Settings
     from advisor.proof.credits import parse_volume
+    from advisor.proof.session_runner import Settings
 
     if quick and deep:
         raise UsageError("--quick and --deep exclude each other")

@@ -12,9 +12,9 @@ from advisor.errors import AdvisorError, UsageError
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from advisor.fleet.runs.in_force import FleetStanding
-    from advisor.history import Status
+    from advisor.fleet.runs.status import FleetStanding
     from advisor.report.monitoring import VerifyState
+    from advisor.transaction.status import Status
 
 T = TypeVar("T")
 States = Mapping[str | None, "VerifyState"]

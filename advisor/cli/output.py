@@ -13,7 +13,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, UsageError
 from advisor.i18n import _, msg, page, translate
-from advisor.opening import open_host as the_host
+from advisor.snapshot.open import open_host as the_host
 
 __all__ = [
     "print_error",
@@ -110,7 +110,7 @@ def _hanging(text: str) -> str:
 
 def _clean(text: str) -> str:
     """Control characters of a host's or a file's own words must not reach the terminal."""
-    from advisor.report.words import clean
+    from advisor.report.format import clean
 
     return "\n".join(map(clean, text.expandtabs().split("\n")))
 

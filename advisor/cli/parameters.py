@@ -18,7 +18,7 @@ class Group:
         self.default = default
 
 
-class Declared:
+class DeclaredParameter:
     """The arguments of a call of ``typer.Option`` or ``typer.Argument`` that is still to be made."""
 
     def __init__(self, *names: str, **settings: Any) -> None:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from typer import Option as Option
 else:
 
-    class Argument(Declared):
+    class Argument(DeclaredParameter):
         """A positional argument."""
 
-    class Option(Declared):
+    class Option(DeclaredParameter):
         """An option, by its names."""

@@ -12,11 +12,12 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 import typer
 
-from advisor import __version__, i18n
+from advisor import i18n
 from advisor.cli.output import print_error, say
-from advisor.cli.parameters import Declared, Group
+from advisor.cli.parameters import DeclaredParameter, Group
 from advisor.errors import UsageError
 from advisor.i18n import msg
+from advisor.version import __version__
 
 # Which file holds which command: only that file is loaded, since building all commands costs as much as running one.
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
@@ -90,7 +91,7 @@ def _annotation(annotation: Any) -> Any:
     if get_origin(annotation) is not Annotated:
         return annotation
     kind, declared = get_args(annotation)
-    made = getattr(typer, type(declared).__name__) if isinstance(declared, Declared) else None
+    made = getattr(typer, type(declared).__name__) if isinstance(declared, DeclaredParameter) else None
     return annotation if made is None else Annotated[kind, made(*declared.names, **declared.settings)]
 
 

@@ -31,11 +31,11 @@ from advisor.cli.measuring import (
 from advisor.cli.output import say, settings
 from advisor.cli.parameters import Argument, Option
 from advisor.cli.scan import Json
-from advisor.host.own import need_root
+from advisor.host.trusted_files import need_root
 
 if TYPE_CHECKING:
-    from advisor.proof.conductor import Settings
     from advisor.proof.records import Proof
+    from advisor.proof.session_runner import Settings
 
 
 def prove(
@@ -114,8 +114,8 @@ def prove(
     from advisor.cli.prove_page import UNWRITTEN, check_page, write_page
     from advisor.errors import UsageError
     from advisor.host import live_host
-    from advisor.proof.conductor import InterruptedProofError
     from advisor.proof.progress import show_progress
+    from advisor.proof.session_runner import InterruptedProofError
 
     if sum((name is not None, self_test, arms is not None)) != 1:
         raise UsageError("expected one of: a profile, --arms none,P,Q, --self-test")
@@ -243,7 +243,7 @@ def usual_workload(chosen: Settings) -> str:
 
 def check_call(name: str | None, workloads: Sequence[str]) -> None:
     """Raise UsageError for an unknown profile or workload, before root is asked for."""
-    from advisor.profiles import load
+    from advisor.profiles.profile import load
     from advisor.proof.records import claims_for
 
     if name is not None:

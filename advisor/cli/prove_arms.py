@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.host.own import need_root
+from advisor.host.trusted_files import need_root
 
 if TYPE_CHECKING:
     from advisor.proof.blocks import ArmsProof
-    from advisor.proof.conductor import Settings
+    from advisor.proof.session_runner import Settings
 
 
 def prove_arms(

@@ -11,7 +11,7 @@ from advisor.cli.output import say
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from advisor.proof.comparison import Comparison
+    from advisor.proof.comparison import SeriesComparison
     from advisor.proof.records import Proof
 
 UNWRITTEN: Final = 4
@@ -55,7 +55,7 @@ def _is_replaceable(path: Path) -> bool:
         return False
 
 
-def write_page(path: Path, result: Proof | Comparison) -> bool:
+def write_page(path: Path, result: Proof | SeriesComparison) -> bool:
     """Write the page, whole or not at all; whether that succeeded. A fault is reported on standard error."""
     return write_text(path, _page(result), "page")
 
@@ -74,7 +74,7 @@ def write_text(path: Path, text: str, noun: str) -> bool:
     return True
 
 
-def _page(result: Proof | Comparison) -> str:
+def _page(result: Proof | SeriesComparison) -> str:
     from advisor.proof.records import Proof
 
     if isinstance(result, Proof):

@@ -24,7 +24,7 @@ def page(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None
     if not arguments or not environment.keys().isdisjoint(("ADVISOR_LANG", "_ADVISOR_COMPLETE")):
         return None
     if arguments == ["--version"]:
-        from advisor import __version__
+        from advisor.version import __version__
 
         return f"advisor {__version__}\n"
     if arguments[-1] not in ("--help", "-h") or _columns(environment) < HELP_COLUMNS:

@@ -24,7 +24,7 @@ def recommend(
     snapshot: Snapshot = None,
 ) -> int:
     """Which profiles fit this host and workload, why, and why the others do not. Changes nothing and needs no root."""
-    from advisor.facts.whole import scan
+    from advisor.facts.host_facts import scan
     from advisor.recommend import declared, outlooks
     from advisor.recommend import recommend as judged
     from advisor.report.recommend import recommendation_document, recommendation_text

@@ -12,11 +12,11 @@ from advisor.cli.parameters import Option
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from advisor.ceilings.declared import Declared
-    from advisor.facts.whole import Facts
+    from advisor.facts.host_facts import Facts
     from advisor.host import Host
+    from advisor.limits.declared import Declared
     from advisor.rules.finding import Finding
-    from advisor.rules.workload import Workload
+    from advisor.rules.workload import DeclaredWorkload
 
 Root = Annotated[
     Path | None, Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree instead of this host.")
@@ -68,7 +68,7 @@ def scan(
     """What this host is, and what is wrong with it. Needs no root; what root would add is listed as unknown."""
     from advisor.cli.scan_picture import check_files
     from advisor.errors import UsageError
-    from advisor.facts.whole import scan as scan_host
+    from advisor.facts.host_facts import scan as scan_host
     from advisor.rules.finding import at_or_above
     from advisor.rules.registry import judge
 
@@ -88,7 +88,7 @@ def scan(
     if interval is not None:
         facts = _over_interval(host, facts, interval)
     if bought is not None:
-        from advisor.ceilings.purchase import with_purchases
+        from advisor.limits.purchase import with_purchases
 
         facts = with_purchases(facts, bought)
     findings = judge(facts, declared)
@@ -101,7 +101,7 @@ def scan(
 def _declared_volumes(path: Path | None) -> Declared | None:
     if path is None:
         return None
-    from advisor.ceilings.declared import read_declared
+    from advisor.limits.declared import read_declared
 
     return read_declared(path)
 
@@ -173,8 +173,8 @@ def snapshot(
         return _write_capture_script(output, root)
     if output is None:
         raise UsageError("an archive needs a place", hint="-o FILE names it")
-    from advisor.snapshot import capture, save
-    from advisor.workflow import read_for_scan_and_plans
+    from advisor.planner import read_for_scan_and_plans
+    from advisor.snapshot.archive import capture, save
 
     data = capture(the_host(root, None), read_for_scan_and_plans)
     save(data, output)
@@ -184,8 +184,8 @@ def snapshot(
 
 def _write_capture_script(output: Path | None, root: Path | None) -> int:
     from advisor.errors import UsageError
-    from advisor.fleet.captures.capture import capture_script
-    from advisor.workflow import write_script
+    from advisor.operations.apply import write_script
+    from advisor.snapshot.remote.capture import capture_script
 
     if root is not None:
         raise UsageError("--script and --root exclude each other: the script reads the host that runs it")
@@ -201,7 +201,7 @@ def _write_capture_script(output: Path | None, root: Path | None) -> int:
 COMMANDS: Final = {"scan": scan, "snapshot": snapshot}
 
 
-def declared_workload(workload: str | None) -> Workload | None:
+def declared_workload(workload: str | None) -> DeclaredWorkload | None:
     """``--workload``; the names of measured patterns are read only where one is given, as they cost time."""
     if not workload:
         return None

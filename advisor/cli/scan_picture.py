@@ -11,11 +11,11 @@ from advisor.cli.output import say
 from advisor.i18n import msg
 
 if TYPE_CHECKING:
-    from advisor.ceilings.declared import Declared
-    from advisor.ceilings.host_records import Ceiling
+    from advisor.facts.host_facts import Facts
     from advisor.facts.services import Service
-    from advisor.facts.whole import Facts
     from advisor.host import Host
+    from advisor.limits.declared import Declared
+    from advisor.limits.host_records import HostCeiling
     from advisor.rules.finding import Finding
 
 STANDARD_OUTPUT: Final = Path("-")
@@ -33,12 +33,12 @@ def with_services(host: Host, facts: Facts) -> tuple[Facts, tuple[Service, ...]]
     return msgspec.structs.replace(facts, unknown=(*facts.unknown, *unknown.listed())), services
 
 
-def host_ceiling(host: Host, facts: Facts, declared: Declared | None) -> Ceiling | None:
+def host_ceiling(host: Host, facts: Facts, declared: Declared | None) -> HostCeiling | None:
     """The ceiling of the host, with what is declared of its volumes."""
-    from advisor.ceilings.declared import Declared
-    from advisor.ceilings.front import read_front
-    from advisor.ceilings.surroundings import read_surroundings
-    from advisor.ceilings.what_if import Scene, limits_of_scene
+    from advisor.limits.declared import Declared
+    from advisor.limits.pci_and_network import read_surroundings
+    from advisor.limits.storage_use import read_front
+    from advisor.limits.what_if import Scene, limits_of_scene
 
     scene = Scene(facts, read_surroundings(host, facts), declared or Declared(), read_front(host, facts))
     return limits_of_scene(scene).host
@@ -69,7 +69,7 @@ def write_files(
     findings: Sequence[Finding],
     services: Sequence[Service],
     *,
-    ceiling: Ceiling | None,
+    ceiling: HostCeiling | None,
     svg: Path | None,
     html: Path | None,
 ) -> bool:

@@ -71,14 +71,14 @@ def size(
 ) -> int:
     """Choose hardware that carries a demand: machine, volumes and stripes in a cloud, or drives, RAID and links.
     Searches the tables of limits; 1 where no choice is known to carry it. Reads nothing of this host."""
-    from advisor.ceilings.declared import Declared, read_declared
-    from advisor.ceilings.machine_file import read_machines
+    from advisor.limits.declared import Declared, read_declared
+    from advisor.limits.machine_file import read_machines
     from advisor.sizing.prices import read_prices
-    from advisor.sizing.search import CLOUDS, Question, answer, parse_layouts
+    from advisor.sizing.search import CLOUDS, SizeQuestion, answer, parse_layouts
 
     demand = _demand(read, write, iops, latency, capacity, series)
     found = answer(
-        Question(
+        SizeQuestion(
             demand=demand,
             clouds=_clouds(cloud) if cloud is not None else CLOUDS,
             instances=tuple(name.strip() for name in instance.split(",")) if instance is not None else (),

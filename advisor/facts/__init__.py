@@ -1,4 +1,4 @@
-"""What the host is: one file per subsystem; ``advisor.facts.whole`` reads them all.
+"""What the host is: one file per subsystem; ``advisor.facts.host_facts`` reads them all.
 
 Nothing is imported here: a command that verifies or puts back needs no reader, and start-up is a feature.
 """

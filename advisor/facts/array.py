@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 
-class Part(msgspec.Struct, frozen=True):
+class ArrayPart(msgspec.Struct, frozen=True):
     """A piece of an array that is made of several devices itself: a segment of a logical volume, a plex, a column.
 
     ``name`` is what its own tools call it. ``level`` is one of `Array.level`'s words and says how ``members`` are
@@ -18,7 +18,7 @@ class Part(msgspec.Struct, frozen=True):
 
     name: str
     level: str
-    members: tuple[str | Part, ...]
+    members: tuple[str | ArrayPart, ...]
     size_bytes: int | None = None
     chunk_bytes: int | None = None
 
@@ -83,7 +83,7 @@ class Array(msgspec.Struct, frozen=True):
     detail: Mapping[str, str]
     disks: tuple[str, ...] = ()
     """The whole disks at the bottom of it, through partitions, encryption and arrays of arrays; by `Disk.name`."""
-    structure: Part | None = None
+    structure: ArrayPart | None = None
     """How the members are combined where one level over all of them does not describe it: a volume of several segments,
     mirrored stripes, layered volumes. None where it does, or where it is unknown."""
     queue: Mapping[str, str] = {}

@@ -12,11 +12,11 @@ from typing import Literal
 import msgspec
 
 from advisor.facts import dm, md, recorded
-from advisor.facts.array import Array, Part, PathGroup
+from advisor.facts.array import Array, ArrayPart, PathGroup
 from advisor.facts.block import BlockNames, natural, read_queue, read_size
 from advisor.facts.disks import Disk
 from advisor.facts.dm import DmDevice
-from advisor.facts.dm_text import Shape, TableGroup, failed_paths, multipath_groups
+from advisor.facts.dm_text import ArrayShape, TableGroup, failed_paths, multipath_groups
 from advisor.facts.md_sources import read_md
 from advisor.facts.multipath_text import MultipathMap
 from advisor.facts.segments import structure_of_targets
@@ -114,7 +114,7 @@ class _Reader:
         made = self._array(
             device,
             "dm-multipath",
-            dm.shape(device) or Shape("multipath"),
+            dm.shape(device) or ArrayShape("multipath"),
             state=state,
             missing=None if failed is None else len(failed),
             members=tuple(sorted(device.slaves, key=natural)),
@@ -170,7 +170,7 @@ class _Reader:
         self,
         device: DmDevice,
         manager: Literal["lvm", "dm-multipath", "dm"],
-        geometry: Shape | None,
+        geometry: ArrayShape | None,
         *,
         state: str | None,
         missing: int | None,
@@ -178,7 +178,7 @@ class _Reader:
         failed: tuple[str, ...],
         progress: float | None,
         detail: Mapping[str, str],
-        structure: Part | None = None,
+        structure: ArrayPart | None = None,
     ) -> Array:
         fact = f"arrays.{device.title}"
         disks = self.storage.disks(device.name)

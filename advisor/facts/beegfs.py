@@ -24,7 +24,7 @@ from advisor.facts.services import Service, read_services
 from advisor.facts.subnets import SharedSubnet, read_shared_subnets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 ETC: Final = "/etc/beegfs"
 MAX_FILES: Final = 256

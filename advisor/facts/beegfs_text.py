@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from advisor.facts.printable import printable
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 MAX_FILE_TEXT = 1 << 20
 MAX_VALUE = 16 * 1024

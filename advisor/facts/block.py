@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 SECTOR_BYTES = 512  # sysfs counts in these, whatever the device's own block size (kernel: block/stat, ABI sysfs-block)
 

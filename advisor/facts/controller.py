@@ -29,7 +29,7 @@ class CacheProtection(msgspec.Struct, frozen=True):
     healthy: bool | None
 
 
-class Volume(msgspec.Struct, frozen=True):
+class ControllerVolume(msgspec.Struct, frozen=True):
     """A volume that a controller makes (virtual drive, unit, logical drive).
 
     ``write_policy`` is what is in force as far as the tool tells; ``always-write-back`` keeps writing back without
@@ -63,7 +63,7 @@ class Controller(msgspec.Struct, frozen=True):
     tool: str
     model: str | None
     firmware: str | None
-    volumes: tuple[Volume, ...]
+    volumes: tuple[ControllerVolume, ...]
     has_protection: bool | None
     protection: CacheProtection | None
     detail: Mapping[str, str] = {}

@@ -14,7 +14,7 @@ import msgspec
 
 from advisor.facts.array import Array
 from advisor.facts.block import clean
-from advisor.facts.controller import Controller, Volume, data_disks
+from advisor.facts.controller import Controller, ControllerVolume, data_disks
 from advisor.facts.disks import Disk
 from advisor.facts.ssacli import parse_ssacli
 from advisor.facts.storcli import parse_storcli, parse_storcli_volumes, with_details
@@ -49,17 +49,17 @@ def controller_arrays(controllers: Iterable[Controller], disks: Iterable[Disk]) 
     )
 
 
-def _devices(volume: Volume) -> tuple[str, ...]:
+def _devices(volume: ControllerVolume) -> tuple[str, ...]:
     return volume.devices or ((volume.device,) if volume.device else ())
 
 
-def array_name(controller: Controller, volume: Volume) -> str:
+def array_name(controller: Controller, volume: ControllerVolume) -> str:
     """``c0/v1``, ``tw0/u0``, ``slot0/1``: controller and volume as their tool counts them."""
     own = f"v{volume.name.rpartition('/')[2]}" if controller.tool == "storcli" else volume.name
     return f"{_PREFIX[controller.tool]}{controller.name}/{own}"
 
 
-def _array(controller: Controller, volume: Volume, disks: Sequence[Disk]) -> Array:
+def _array(controller: Controller, volume: ControllerVolume, disks: Sequence[Disk]) -> Array:
     name = array_name(controller, volume)
     texts = {"model": controller.model, "status": volume.status, "cache": volume.cache}
     texts |= {"write_policy": volume.write_policy, "drives": str(volume.drives) if volume.drives else None}
@@ -112,7 +112,7 @@ def _tw_cli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
     return tuple(found)
 
 
-def _with_serial(host: Host, controller: str, volume: Volume) -> Volume:
+def _with_serial(host: Host, controller: str, volume: ControllerVolume) -> ControllerVolume:
     """A unit with its serial number, by which its disk is known; old firmware shows none."""
     done = host.run(("tw_cli", f"/c{controller}/{volume.name}", "show", "all"), timeout=_DEADLINE_SECONDS)
     serial = None if isinstance(done, Missing) else parse_tw_cli_serial(done.stdout)

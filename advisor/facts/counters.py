@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _NUMBER = lazy_regex(r"[0-9]{1,20}", re.ASCII)
 _HEXADECIMAL = lazy_regex(r"[0-9a-f]{1,16}", re.ASCII)

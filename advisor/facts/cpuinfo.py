@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from advisor.host.numbers import is_count
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 # x86 prints "processor : 0", s390 "processor 0: version = ..." and in its second part "cpu number : 0".
 _ENTRY = lazy_regex(r"^(?:processor|cpu number)[ \t]*(?::[ \t]*(\d{1,6})\s*$|[ \t](\d{1,6}):)", re.MULTILINE | re.ASCII)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 MAX_ID = 1 << 16  # no kernel is built for more CPUs or nodes; bounds what a hostile file can make us build
 

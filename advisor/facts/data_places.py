@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _CEPH: Final = lazy_regex(r"ceph-osd@(\d{1,6})|ceph-([0-9a-f-]{36})@osd\.(\d{1,6})", re.ASCII)
 _CLUSTER: Final = lazy_regex(r"postgresql@(\d{1,2}(?:\.\d)?)-([\w-]{1,60})", re.ASCII)

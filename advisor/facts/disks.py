@@ -19,7 +19,7 @@ from advisor.facts.mounts import Mount, mountpoints, read_mounted
 from advisor.facts.pci import PcieLink, PciPlace, functions_above, read_place
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 __all__ = ["Disk", "FileSystem", "read_disks", "read_filesystems"]
 

@@ -13,7 +13,7 @@ import msgspec
 
 from advisor.facts import dm_text
 from advisor.facts.block import clean, natural
-from advisor.facts.dm_text import RaidStatus, Shape, Target
+from advisor.facts.dm_text import ArrayShape, RaidStatus, TableLine
 from advisor.facts.lvm_text import is_hidden
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
@@ -41,8 +41,8 @@ class DmDevice(msgspec.Struct, frozen=True):
     suspended: bool
     role: str
     slaves: tuple[str, ...]
-    targets: tuple[Target, ...] | None
-    status: tuple[Target, ...]
+    targets: tuple[TableLine, ...] | None
+    status: tuple[TableLine, ...]
 
     @property
     def group_id(self) -> str:
@@ -78,7 +78,7 @@ def read_dm(host: Host, names: Sequence[str], unknown: Unknowns) -> tuple[DmDevi
     return tuple(_without_placeholder(device, pools) for device in devices)
 
 
-def _ask(host: Host, argv: Sequence[str], what: str, unknown: Unknowns) -> dict[str, tuple[Target, ...]] | None:
+def _ask(host: Host, argv: Sequence[str], what: str, unknown: Unknowns) -> dict[str, tuple[TableLine, ...]] | None:
     """Targets by mapping; None, noted once for all devices, where they cannot be had."""
     fact = f"arrays.device-mapper.{what}"
     if host.is_live and not host.is_root:
@@ -97,8 +97,8 @@ def _ask(host: Host, argv: Sequence[str], what: str, unknown: Unknowns) -> dict[
 def _read_device(
     host: Host,
     name: str,
-    tables: Mapping[str, tuple[Target, ...]] | None,
-    status: Mapping[str, tuple[Target, ...]],
+    tables: Mapping[str, tuple[TableLine, ...]] | None,
+    status: Mapping[str, tuple[TableLine, ...]],
     unknown: Unknowns,
 ) -> DmDevice:
     fact, directory = f"arrays.{name}", f"/sys/block/{name}"
@@ -119,7 +119,7 @@ def _read_device(
     )
 
 
-def role_of(mapping: str, uuid: str, targets: Sequence[Target] | None) -> str:
+def role_of(mapping: str, uuid: str, targets: Sequence[TableLine] | None) -> str:
     """Whose device it is, by the prefix that each owner gives its ids; by its table where it has none."""
     if uuid.startswith("LVM-"):
         return _lvm_role(mapping, uuid)
@@ -153,12 +153,12 @@ def carrier(device: DmDevice, by_name: Mapping[str, DmDevice]) -> DmDevice:
     return next((one for one in below if one.role == "hidden"), device)
 
 
-def shape(device: DmDevice) -> Shape | None:
+def shape(device: DmDevice) -> ArrayShape | None:
     """Geometry of a device; None where its table could not be read."""
     return dm_text.shape_of(device.targets) if device.targets else None
 
 
-def health(device: DmDevice, geometry: Shape | None) -> Health:
+def health(device: DmDevice, geometry: ArrayShape | None) -> Health:
     """How an LVM volume or another dm array is, by its table and status."""
     if device.suspended:
         return Health("suspended")
@@ -175,7 +175,7 @@ def health(device: DmDevice, geometry: Shape | None) -> Health:
     return Health("active", detail=_usage(main, words))
 
 
-def raid_health(status: RaidStatus | None, geometry: Shape, devices: Sequence[str]) -> Health:
+def raid_health(status: RaidStatus | None, geometry: ArrayShape, devices: Sequence[str]) -> Health:
     """State by the health letters: dead ones are missing, and so are those that a recovery is still filling."""
     if status is None:
         return Health(None)

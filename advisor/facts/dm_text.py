@@ -12,14 +12,14 @@ from itertools import pairwise
 import msgspec
 
 from advisor.facts.block import SECTOR_BYTES
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _LINE = lazy_regex(r"(.+?): (\d{1,18}) (\d{1,18})(?: (\S+)(?: (.*))?)?", re.ASCII)
 _PATH_STATE = lazy_regex(r"(?<!\S)(\d+:\d+) ([AF]) (\d+)(?!\S)", re.ASCII)
 _DEVICE = lazy_regex(r"\d+:\d+", re.ASCII)
 
 
-class Target(msgspec.Struct, frozen=True):
+class TableLine(msgspec.Struct, frozen=True):
     """One line of a table or of a status. ``length`` in sectors; ``kind`` is None in a status without a type."""
 
     start: int
@@ -28,7 +28,7 @@ class Target(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
 
 
-class Shape(msgspec.Struct, frozen=True):
+class ArrayShape(msgspec.Struct, frozen=True):
     """What a table says of an array's geometry."""
 
     level: str
@@ -54,18 +54,18 @@ class VolumeName(msgspec.Struct, frozen=True):
     layer: str
 
 
-def parse_dm_lines(text: str) -> dict[str, tuple[Target, ...]]:
+def parse_dm_lines(text: str) -> dict[str, tuple[TableLine, ...]]:
     """Targets by device name, from ``dmsetup table`` or ``dmsetup status``; other lines are left out."""
-    found: dict[str, list[Target]] = {}
+    found: dict[str, list[TableLine]] = {}
     for line in text.replace("\0", " ").splitlines():
         match = _LINE.fullmatch(line.rstrip())
         if match:
             words = tuple((match[5] or "").split())
-            found.setdefault(match[1], []).append(Target(int(match[2]), int(match[3]), match[4], words))
+            found.setdefault(match[1], []).append(TableLine(int(match[2]), int(match[3]), match[4], words))
     return {name: tuple(targets) for name, targets in found.items()}
 
 
-def shape_of(targets: tuple[Target, ...]) -> Shape | None:
+def shape_of(targets: tuple[TableLine, ...]) -> ArrayShape | None:
     """Geometry of a device; where it is made of different parts, that of the kind that covers most of it.
 
     Holes (the ``error`` target) count only where there is nothing else.
@@ -84,23 +84,23 @@ def shape_of(targets: tuple[Target, ...]) -> Shape | None:
     return msgspec.structs.replace(shape, detail=(*shape.detail, ("segments", counted)))
 
 
-def _shape(kind: str, words: tuple[str, ...]) -> Shape:
+def _shape(kind: str, words: tuple[str, ...]) -> ArrayShape:
     if kind == "striped":
         stripes = _int(words, 0)
-        return Shape("striped", _sectors(words, 1), stripes, stripes)
+        return ArrayShape("striped", _sectors(words, 1), stripes, stripes)
     if kind == "raid":
         return _raid_shape(words)
     if kind == "mirror":
         return _mirror_shape(words)
     if kind in ("thin-pool", "writecache"):
-        return Shape(kind, _sectors(words, 2) if kind == "thin-pool" else _bytes(words, 3))
+        return ArrayShape(kind, _sectors(words, 2) if kind == "thin-pool" else _bytes(words, 3))
     if kind == "cache":
-        return Shape("cache", _sectors(words, 3), detail=_cache_mode(words))
+        return ArrayShape("cache", _sectors(words, 3), detail=_cache_mode(words))
     if kind == "snapshot":
-        return Shape("snapshot", _sectors(words, 3))
+        return ArrayShape("snapshot", _sectors(words, 3))
     if kind == "multipath":
-        return Shape("multipath", detail=_multipath_detail(words))
-    return Shape(kind)
+        return ArrayShape("multipath", detail=_multipath_detail(words))
+    return ArrayShape(kind)
 
 
 def _int(words: tuple[str, ...], index: int) -> int | None:
@@ -116,7 +116,7 @@ def _bytes(words: tuple[str, ...], index: int) -> int | None:
     return _int(words, index) or None
 
 
-def _raid_shape(words: tuple[str, ...]) -> Shape:
+def _raid_shape(words: tuple[str, ...]) -> ArrayShape:
     """``raid_type #params chunk_sectors … #devices meta data meta data …`` (dm-raid.rst)."""
     kind = words[0] if words else "raid"
     level = re.match(r"raid[0-9]+", kind)
@@ -126,7 +126,7 @@ def _raid_shape(words: tuple[str, ...]) -> Shape:
     disks = _int(words, 2 + count)
     chunk = _sectors(words, 2) if name != "raid1" else None
     detail = (("layout", kind),) if kind != name else ()
-    return Shape(name, chunk, _raid_data(name, disks, parameters), disks, detail)
+    return ArrayShape(name, chunk, _raid_data(name, disks, parameters), disks, detail)
 
 
 def _raid_data(level: str, disks: int | None, parameters: tuple[str, ...]) -> int | None:
@@ -146,10 +146,10 @@ def _raid10_data(disks: int, parameters: tuple[str, ...]) -> int:
     return disks // near if disks % near == 0 else disks
 
 
-def _mirror_shape(words: tuple[str, ...]) -> Shape:
+def _mirror_shape(words: tuple[str, ...]) -> ArrayShape:
     """``log #log_args … #devices dev offset …``."""
     count = _int(words, 1)
-    return Shape("mirror", disks=_int(words, 2 + count) if count is not None else None)
+    return ArrayShape("mirror", disks=_int(words, 2 + count) if count is not None else None)
 
 
 def _cache_mode(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -230,7 +230,7 @@ def path_numbers(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if _DEVICE.fullmatch(word)))
 
 
-def stripe_devices(target: Target) -> tuple[str, ...]:
+def stripe_devices(target: TableLine) -> tuple[str, ...]:
     """Device numbers that a linear or striped target lies on, in its order (linear.rst, striped.rst); empty where one
     is not a number."""
     count = 1 if target.kind == "linear" else _int(target.words, 0) or 0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from advisor.host.ethtool import Answer
 from advisor.host.missing import Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _REFUSAL = lazy_regex(
     r"(?:ethtool: |netlink error: |Cannot (?:get|set|read|allocate)|No data available|no stats available).*"

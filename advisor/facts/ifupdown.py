@@ -12,7 +12,7 @@ import msgspec
 from advisor.facts.interfaces_text import Stanza, parse_interfaces
 from advisor.facts.link_claim import LinkOwner
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 INTERFACES: Final = "/etc/network/interfaces"
 _STATE: Final = "/run/network/ifstate"

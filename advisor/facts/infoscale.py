@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from advisor.facts.identity import Cloud
-from advisor.facts.infoscale_configuration import Fit, Place, Recognition, Signs, recognised
+from advisor.facts.infoscale_configuration import Fit, InfoScaleSigns, Place, Recognition, recognised
 from advisor.facts.infoscale_text import (
     LltHost,
     VcsConfig,
@@ -49,7 +49,7 @@ class InfoScale(msgspec.Struct, frozen=True):
 
     configuration: str | None
     configurations: Mapping[str, Fit]
-    signs: Signs
+    signs: InfoScaleSigns
     hosts: tuple[LltHost, ...] = ()
     seed_nodes: int | None = None
     vcs: VcsConfig | None = None
@@ -69,7 +69,7 @@ def read_infoscale(
     read = InfoScale(
         configuration=None,
         configurations={},
-        signs=Signs(),
+        signs=InfoScaleSigns(),
         hosts=() if hosts is None else parse_llthosts(hosts),
         seed_nodes=None if gabtab is None else parse_gabtab(gabtab),
         vcs=None if main_cf is None else parse_main_cf(main_cf),
@@ -96,7 +96,7 @@ def _read_disks(host: Host, unknown: Unknowns) -> tuple[VxDisk, ...] | None:
     return parse_vxdisk_list(done.stdout)
 
 
-def signs_of(read: InfoScale, llt: Llt | None, links: tuple[Link, ...], cloud: Cloud | None) -> Signs:
+def signs_of(read: InfoScale, llt: Llt | None, links: tuple[Link, ...], cloud: Cloud | None) -> InfoScaleSigns:
     """What was seen, each with the place where it was."""
     is_cluster, counted = _is_cluster(read, llt)
     mirrors, stored = _mirrors(read)
@@ -105,7 +105,7 @@ def signs_of(read: InfoScale, llt: Llt | None, links: tuple[Link, ...], cloud: C
     transports = tuple(dict.fromkeys(one.type if one.type != "-" else "ether" for one in own))
     tagged = ", ".join(f"{one.tag} {one.type}" for one in own)
     seen = (counted, stored, f"LLT links: {tagged} (/etc/llttab)" if own else "", placed, _overlay(read))
-    return Signs(
+    return InfoScaleSigns(
         is_cluster=is_cluster,
         transports=transports,
         mirrors=mirrors,

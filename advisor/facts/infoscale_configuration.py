@@ -37,7 +37,7 @@ Fit = Literal["yes", "possible", "no"]
 Place = Literal["one-zone", "several-zones"]
 
 
-class Signs(msgspec.Struct, frozen=True):
+class InfoScaleSigns(msgspec.Struct, frozen=True):
     """What was seen, or declared; None and empty where nothing was.
 
     ``is_cluster`` is whether there are other nodes; ``transports`` are the types of LLT's links that are not of low
@@ -65,7 +65,7 @@ class Recognition(msgspec.Struct, frozen=True):
     untold: tuple[str, ...]
 
 
-def recognised(signs: Signs) -> Recognition:
+def recognised(signs: InfoScaleSigns) -> Recognition:
     """The configurations that the signs leave. Pure."""
     left = [name for name in TITLES if not _is_ruled_out(name, signs)]
     only = left[0] if len(left) == 1 and _is_proven(left[0], signs) else None
@@ -73,7 +73,7 @@ def recognised(signs: Signs) -> Recognition:
     return Recognition(only, fits, signs.seen, () if only else tuple(_untold(signs, left)))
 
 
-def _is_ruled_out(name: str, signs: Signs) -> bool:
+def _is_ruled_out(name: str, signs: InfoScaleSigns) -> bool:
     if name == SINGLE_NODE:
         return signs.is_cluster is True
     if signs.is_cluster is False:
@@ -84,7 +84,7 @@ def _is_ruled_out(name: str, signs: Signs) -> bool:
     return signs.mirrors is False or not _is_over(name, signs) or _is_elsewhere(name, signs)
 
 
-def _is_over(name: str, signs: Signs) -> bool:
+def _is_over(name: str, signs: InfoScaleSigns) -> bool:
     wanted = {"tcp"} if name == FSS_TCP else {"udp", "udp6"}
     if name == FSS_ZONES and signs.place == "several-zones":
         # The paper's ran over UDP; across zones the round trip is what counts.
@@ -92,18 +92,18 @@ def _is_over(name: str, signs: Signs) -> bool:
     return not signs.transports or bool(wanted.intersection(signs.transports))
 
 
-def _is_elsewhere(name: str, signs: Signs) -> bool:
+def _is_elsewhere(name: str, signs: InfoScaleSigns) -> bool:
     return signs.place == ("one-zone" if name == FSS_ZONES else "several-zones")
 
 
-def _is_proven(name: str, signs: Signs) -> bool:
+def _is_proven(name: str, signs: InfoScaleSigns) -> bool:
     """That no other is left proves nothing by itself: LLT runs over more kinds of link than the paper's."""
     if name == SINGLE_NODE:
         return signs.is_cluster is False
     return signs.is_cluster is True and signs.mirrors is (name != SHARED_DISK)
 
 
-def _untold(signs: Signs, left: list[str]) -> Iterator[str]:
+def _untold(signs: InfoScaleSigns, left: list[str]) -> Iterator[str]:
     yield from signs.untold
     if not left:
         yield "none of the five: the paper has no such cluster"

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from advisor.facts.printable import printable
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 MAX_TEXT: Final = 1 << 20
 """Characters that are looked at: those of a snapshot may be made to cost time."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _LINE: Final = lazy_regex(r"[^\n]*\n|[^\n]+")
 _CONTINUED: Final = lazy_regex(r"\\\n")
@@ -19,7 +19,7 @@ _STANZAS: Final = lazy_regex(
 _CAN_SET_MTU: Final = frozenset({"static", "manual", "tunnel"})
 
 
-class Line(msgspec.Struct, frozen=True):
+class JoinedLine(msgspec.Struct, frozen=True):
     """A line with those that continue it. ``text`` has a blank for each character of a line break inside, so that an
     offset in it, added to ``start``, is one in the file. ``end`` is after the line's end."""
 
@@ -35,8 +35,8 @@ class Line(msgspec.Struct, frozen=True):
 class Stanza(msgspec.Struct, frozen=True):
     """A first line and the options below it."""
 
-    head: Line
-    options: tuple[Line, ...]
+    head: JoinedLine
+    options: tuple[JoinedLine, ...]
 
     @property
     def kind(self) -> str:
@@ -79,8 +79,8 @@ class Stanza(msgspec.Struct, frozen=True):
 
 def parse_interfaces(text: str) -> Iterator[Stanza]:
     """The stanzas of one file, in order. Lines before the first are no one's."""
-    head: Line | None = None
-    options: list[Line] = []
+    head: JoinedLine | None = None
+    options: list[JoinedLine] = []
     for line in _logical_lines(text):
         if not _STANZAS.fullmatch(line.words[0]):
             options.append(line)
@@ -92,7 +92,7 @@ def parse_interfaces(text: str) -> Iterator[Stanza]:
         yield Stanza(head, tuple(options))
 
 
-def _logical_lines(text: str) -> Iterator[Line]:
+def _logical_lines(text: str) -> Iterator[JoinedLine]:
     pieces = _LINE.finditer(text)
     for piece in pieces:
         start = piece.start()
@@ -108,4 +108,4 @@ def _logical_lines(text: str) -> Iterator[Line]:
         # The file may end where a line was to be continued.
         line = f"{line[:-1]} " if line.endswith("\\") else line
         if line.strip():
-            yield Line(start, piece.end(), line)
+            yield JoinedLine(start, piece.end(), line)

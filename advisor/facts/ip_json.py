@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 Json: TypeAlias = Mapping[str, object]
 

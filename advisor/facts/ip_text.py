@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from advisor.facts.ip_json import DETAILS, BareLink, bare_link
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _HEAD = lazy_regex(r"(\d{1,9}): ([^:@\s]+)(?:@([^:\s]+))?: <([^>]*)>(.*)", re.ASCII)
 _NOT_DETAIL = ("link/", "inet", "valid_lft", "RX:", "TX:", "vf", "altname", "alias")

@@ -16,7 +16,7 @@ from advisor.facts.cpulist import format_list, parse_mask
 from advisor.facts.pci import read_device_irqs
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _DEVICES = "/sys/bus/pci/devices"
 _DEBUG = "/sys/kernel/debug/irq/irqs"

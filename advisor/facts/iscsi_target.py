@@ -19,7 +19,7 @@ from advisor.facts.block import BlockNames, natural
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 TARGETS: Final = "/sys/kernel/config/target/iscsi"
 IET: Final = "/proc/net/iet"

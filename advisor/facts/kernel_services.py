@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.facts.printable import printable
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 NFSD_THREADS: Final = "/proc/fs/nfsd/threads"
 EXPORTS: Final = ("/var/lib/nfs/etab", "/proc/fs/nfs/exports", "/etc/exports")

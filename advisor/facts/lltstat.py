@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from advisor.host.numbers import is_count
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _NODE = lazy_regex(r"(\*?)\s*([0-9]{1,5})\s+(\S.*)", re.ASCII)
 _LINK_STATES = frozenset({"UP", "DOWN", "TROUBLE"})

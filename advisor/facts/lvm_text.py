@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 UNITS = {"": 1, "b": 1, "s": 512, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4, "p": 1024**5, "e": 1024**6}
 # Written so that its answer is exact: bytes, no suffix. Used for captured hosts only.

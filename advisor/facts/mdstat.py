@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 KIB = 1024
 _ARRAY = lazy_regex(r"(\S+) : (active|inactive|broken)\b(.*)", re.ASCII)

@@ -10,7 +10,7 @@ import msgspec
 
 from advisor.facts.block import BlockNames
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 # Several devices or subvolumes under one anonymous device number: only the mount source says which device.
 ANONYMOUS_KINDS = frozenset({"btrfs", "bcachefs"})

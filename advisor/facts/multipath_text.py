@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _MAP = lazy_regex(
     r"(?:\w+: )?(?:(?P<alias>\S+) \((?P<wwid>[^()]+)\)|(?P<only>\S(?:[^()]*\S)?)) "
@@ -23,7 +23,7 @@ _GROUP = lazy_regex(
 )
 
 
-class Path(msgspec.Struct, frozen=True):
+class MultipathPath(msgspec.Struct, frozen=True):
     """One path: state by device-mapper (active, failed), by the checker (ready, faulty, ghost …), of the device.
 
     An empty text stands for a state that is not printed.
@@ -43,13 +43,13 @@ class Path(msgspec.Struct, frozen=True):
         return not bad & {self.dm_state, self.check_state, self.device_state}
 
 
-class Group(msgspec.Struct, frozen=True):
+class MultipathGroup(msgspec.Struct, frozen=True):
     """A priority group; ``state`` is active, enabled or disabled."""
 
     policy: str
     priority: int | None
     state: str
-    paths: tuple[Path, ...]
+    paths: tuple[MultipathPath, ...]
 
 
 class MultipathMap(msgspec.Struct, frozen=True):
@@ -64,10 +64,10 @@ class MultipathMap(msgspec.Struct, frozen=True):
     features: str | None
     hwhandler: str | None
     access: str | None
-    groups: tuple[Group, ...]
+    groups: tuple[MultipathGroup, ...]
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[MultipathPath, ...]:
         return tuple(path for group in self.groups for path in group.paths)
 
 
@@ -119,8 +119,8 @@ def _access(line: str) -> str | None:
     return (found[1] or found[2]) if found else None
 
 
-def _groups(body: list[str]) -> tuple[Group, ...]:
-    groups: list[tuple[re.Match[str], list[Path]]] = []
+def _groups(body: list[str]) -> tuple[MultipathGroup, ...]:
+    groups: list[tuple[re.Match[str], list[MultipathPath]]] = []
     for line in body:
         path = _PATH.fullmatch(line.rstrip())
         group = None if path else _GROUP.fullmatch(line.rstrip())
@@ -131,11 +131,11 @@ def _groups(body: list[str]) -> tuple[Group, ...]:
     return tuple(_group(found, paths) for found, paths in groups)
 
 
-def _group(found: re.Match[str], paths: list[Path]) -> Group:
+def _group(found: re.Match[str], paths: list[MultipathPath]) -> MultipathGroup:
     rest = found["rest"]
     priority = re.search(r"prio=(-?[0-9]{1,9})", rest)
     state = re.search(r"status=(\w+)|\]\[(\w+)\]", rest)
-    return Group(
+    return MultipathGroup(
         policy=found["policy"] or found["old"] or "",
         priority=int(priority[1]) if priority else None,
         state=(state[1] or state[2]) if state else "",
@@ -143,8 +143,8 @@ def _group(found: re.Match[str], paths: list[Path]) -> Group:
     )
 
 
-def _path(found: re.Match[str]) -> Path:
+def _path(found: re.Match[str]) -> MultipathPath:
     text: str = found["states"]
     states: list[str] = re.findall(r"\[([^\]]*)\]", text) or text.split()
     dm_state, check_state, device_state, *_ = [*states, "", "", ""]
-    return Path(found["device"], found["hctl"], found["number"], dm_state, check_state, device_state)
+    return MultipathPath(found["device"], found["hctl"], found["number"], dm_state, check_state, device_state)

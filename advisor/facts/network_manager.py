@@ -20,7 +20,7 @@ from advisor.facts.link_claim import (
 from advisor.facts.netplan import netplan_owner
 from advisor.facts.sysconfig import NETWORK_SCRIPTS, find_ifcfg
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 UNIT: Final = "NetworkManager.service"
 KEYFILES: Final = "/etc/NetworkManager/system-connections"
@@ -34,7 +34,7 @@ _OF_NETPLAN: Final = lazy_regex(rf"{_VOLATILE_KEYFILES}/netplan-(.+)\.nmconnecti
 _TRUE: Final = frozenset({"true", "1"})
 
 
-class Profile(msgspec.Struct, frozen=True):
+class ConnectionProfile(msgspec.Struct, frozen=True):
     """A connection profile. ``is_external``: NetworkManager wrote down what it found and sets nothing of it.
     ``is_automatic``: it is activated as soon as its link is there."""
 
@@ -82,8 +82,8 @@ def _managed_device(host: Host, link: str) -> _Device | Missing | None:
     return _Device(uuid or None, f"connection-uuid={uuid}")
 
 
-def _read_profiles(host: Host) -> tuple[Profile, ...] | Missing:
-    found: list[Profile] = []
+def _read_profiles(host: Host) -> tuple[ConnectionProfile, ...] | Missing:
+    found: list[ConnectionProfile] = []
     for path in _profile_paths(host):
         text = host.read(path)
         if isinstance(text, Missing):
@@ -92,9 +92,9 @@ def _read_profiles(host: Host) -> tuple[Profile, ...] | Missing:
     return tuple(found)
 
 
-def _parse_profile(path: str, text: str) -> Profile:
+def _parse_profile(path: str, text: str) -> ConnectionProfile:
     said = {(section, key): value for section, key, value in parse_settings(text, continued=False)}
-    return Profile(
+    return ConnectionProfile(
         path=path,
         uuid=said.get(("connection", "uuid")),
         link=said.get(("connection", "interface-name")),
@@ -105,7 +105,7 @@ def _parse_profile(path: str, text: str) -> Profile:
     )
 
 
-def _active(host: Host, link: str, profiles: tuple[Profile, ...], uuid: str) -> Profile | None:
+def _active(host: Host, link: str, profiles: tuple[ConnectionProfile, ...], uuid: str) -> ConnectionProfile | None:
     for one in profiles:
         if one.uuid == uuid:
             return one
@@ -114,7 +114,7 @@ def _active(host: Host, link: str, profiles: tuple[Profile, ...], uuid: str) -> 
     return own[0] if len(own) == 1 else None
 
 
-def _is_made_for(host: Host, link: str, profile: Profile) -> bool:
+def _is_made_for(host: Host, link: str, profile: ConnectionProfile) -> bool:
     if profile.link is not None:
         return profile.link == link
     return profile.mac in link_addresses(host, link) or any(fnmatchcase(link, one) for one in profile.patterns)
@@ -128,13 +128,13 @@ def _profile_paths(host: Host) -> Iterator[str]:
                 yield f"{directory}/{name}"
 
 
-def _idle_owner(host: Host, link: str, profiles: tuple[Profile, ...]) -> LinkOwner | Missing | None:
+def _idle_owner(host: Host, link: str, profiles: tuple[ConnectionProfile, ...]) -> LinkOwner | Missing | None:
     """A link without an active profile: the only one that is made for it will be active at the next start."""
     own = [one for one in profiles if one.link == link and one.is_automatic and not one.is_external]
     return _profile_owner(host, link, own[0], ()) if len(own) == 1 else None
 
 
-def _profile_owner(host: Host, link: str, profile: Profile, shared: tuple[str, ...]) -> LinkOwner | Missing:
+def _profile_owner(host: Host, link: str, profile: ConnectionProfile, shared: tuple[str, ...]) -> LinkOwner | Missing:
     generated = _OF_NETPLAN.fullmatch(profile.path)
     if generated:
         return netplan_owner(host, unquote(generated[1]), shared, profile=profile.path)

@@ -11,7 +11,7 @@ from advisor.facts.ini_text import last_value
 from advisor.facts.link_claim import LinkOwner, is_stopped, link_index, others_with
 from advisor.facts.netplan import netplan_owner
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _LINKS: Final = "/run/systemd/netif/links"
 # What is found in an earlier one hides its namesakes in later ones.

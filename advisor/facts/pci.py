@@ -14,7 +14,7 @@ from advisor.facts.numa import node_cpus, online_nodes
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 # Domains have 32 bits behind an Intel VMD controller: 10000:01:00.0.
 _FUNCTION = lazy_regex(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)

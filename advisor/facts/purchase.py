@@ -1,5 +1,5 @@
 """What was bought of volumes against what the machine carries. No host shows what was bought: the user declares it
-(``--volumes FILE``), and `advisor.ceilings.purchase` works it out."""
+(``--volumes FILE``), and `advisor.limits.purchase` works it out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 
-class Purchase(msgspec.Struct, frozen=True):
+class PurchasedFigures(msgspec.Struct, frozen=True):
     """Of all volumes together: MB/s (10^6 bytes) or IOPS bought, what the machine carries for as long as one likes, and
     the fraction that cannot pass it."""
 

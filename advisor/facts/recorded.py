@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from advisor.facts.array import Array, Part
+from advisor.facts.array import Array, ArrayPart
 from advisor.facts.block import natural
 from advisor.facts.lvm_text import LVS, LogicalVolume, parse_lvs
 from advisor.facts.multipath_text import MultipathMap, parse_multipath
@@ -110,7 +110,7 @@ def _array(
     chunk_bytes: int | None = None,
     data_disks: int | None = None,
     size_bytes: int | None = None,
-    structure: Part | None = None,
+    structure: ArrayPart | None = None,
 ) -> Array:
     return Array(
         name=name,

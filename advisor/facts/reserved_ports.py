@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 KEY: Final = "net.ipv4.ip_local_reserved_ports"
 # The kernel reads a number that begins with 0 to another base.

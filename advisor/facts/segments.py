@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from advisor.facts.array import Part
+from advisor.facts.array import ArrayPart
 from advisor.facts.block import SECTOR_BYTES
-from advisor.facts.dm_text import Target, stripe_devices
+from advisor.facts.dm_text import TableLine, stripe_devices
 from advisor.facts.lvm_text import LogicalVolume
 
 Piece = tuple[str, tuple[str, ...], int, int | None]
@@ -19,7 +19,9 @@ Piece = tuple[str, tuple[str, ...], int, int | None]
 _HOLES = frozenset({"error", "zero"})
 
 
-def structure_of_targets(name: str, targets: Sequence[Target], name_of: Callable[[str], str | None]) -> Part | None:
+def structure_of_targets(
+    name: str, targets: Sequence[TableLine], name_of: Callable[[str], str | None]
+) -> ArrayPart | None:
     """The segments in a device-mapper table; None for a volume of one segment, for other targets than linear and
     striped ones, and where a device number has no name."""
     pieces: list[Piece] = []
@@ -37,7 +39,7 @@ def structure_of_targets(name: str, targets: Sequence[Target], name_of: Callable
     return _structure(name, pieces)
 
 
-def structure_of_rows(name: str, rows: Iterable[LogicalVolume]) -> Part | None:
+def structure_of_rows(name: str, rows: Iterable[LogicalVolume]) -> ArrayPart | None:
     """The same from the rows of ``lvs``, one for each segment; sizes of segments are not among its columns."""
     pieces: list[Piece] = []
     for row in rows:
@@ -47,7 +49,7 @@ def structure_of_rows(name: str, rows: Iterable[LogicalVolume]) -> Part | None:
     return _structure(name, pieces)
 
 
-def _structure(name: str, pieces: Iterable[Piece]) -> Part | None:
+def _structure(name: str, pieces: Iterable[Piece]) -> ArrayPart | None:
     """Ranges on the same devices are one segment: of linear ones that follow each other only the devices count."""
     found: dict[tuple[str, frozenset[str], int | None], tuple[tuple[str, ...], int]] = {}
     for level, devices, size, chunk in pieces:
@@ -57,7 +59,7 @@ def _structure(name: str, pieces: Iterable[Piece]) -> Part | None:
     if len({devices for _level, devices, _chunk in found}) < 2:
         return None
     members = tuple(
-        devices[0] if len(devices) == 1 else Part(f"segment {at}", level, devices, size or None, chunk)
+        devices[0] if len(devices) == 1 else ArrayPart(f"segment {at}", level, devices, size or None, chunk)
         for at, ((level, _names, chunk), (devices, size)) in enumerate(found.items(), 1)
     )
-    return Part(name, "linear", members)
+    return ArrayPart(name, "linear", members)

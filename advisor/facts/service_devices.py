@@ -17,7 +17,7 @@ from advisor.facts.data_places import data_places
 from advisor.facts.mounts import read_mounts
 from advisor.facts.services import Service
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _SYSTEM_MOUNTS = ("/", "/boot", "/usr", "/var", "/tmp", "/run", "/dev", "/proc", "/sys", "/home", "/etc")
 

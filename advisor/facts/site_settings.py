@@ -17,7 +17,7 @@ from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.config_text import canonical, meant_by
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 MAX_TEXT: Final = 200
 """Characters of a value that are kept; more would be no setting of these kinds."""

@@ -16,7 +16,7 @@ from advisor.facts.controller import (
     MAX_VOLUMES,
     CacheProtection,
     Controller,
-    Volume,
+    ControllerVolume,
     WritePolicy,
     device_name,
     level_of,
@@ -25,7 +25,7 @@ from advisor.facts.controller import (
 )
 from advisor.facts.printable import printable
 from advisor.host.numbers import is_count
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _MAX_LINES: Final = 20_000
 _HEAD: Final = lazy_regex(r"(\S.{0,80}?) in Slot (\d{1,3})\b", re.ASCII)
@@ -107,11 +107,11 @@ def _medium(block: Block) -> str:
     return "ssd" if "Solid State" in words or "NVMe" in words else "hdd" if block.get("Rotational Speed") else ""
 
 
-def _volume(block: Block, about: Block, media: list[tuple[str, str]]) -> Volume:
+def _volume(block: Block, about: Block, media: list[tuple[str, str]]) -> ControllerVolume:
     status, caching = block.get("Status", ""), block.get("Caching", "")
     own = [medium for array, medium in media if array and array == block["array"]]
     begun = (state for words, state in _STATES if status.lower().startswith(words))
-    return Volume(
+    return ControllerVolume(
         name=block["name"],
         level=_LEVELS.get(block.get("Fault Tolerance", "").removeprefix("RAID ")) or level_of(block.get("RAID", "")),
         state=next(begun, None),

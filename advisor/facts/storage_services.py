@@ -11,7 +11,7 @@ from advisor.facts.service_devices import serves_data, with_devices
 from advisor.facts.services import Service, read_services
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 LIST_RUNNING: Final = (
     *("systemctl", "list-units", "--type=service", "--state=running"),

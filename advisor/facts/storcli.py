@@ -19,7 +19,7 @@ from advisor.facts.controller import (
     MAX_VOLUMES,
     CacheProtection,
     Controller,
-    Volume,
+    ControllerVolume,
     WritePolicy,
     device_name,
     level_of,
@@ -27,7 +27,7 @@ from advisor.facts.controller import (
     size_bytes,
 )
 from advisor.facts.printable import printable
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 Tree = Mapping[str, object]
 
@@ -69,7 +69,7 @@ def with_details(controller: Controller, details: tuple[StorcliVolume, ...]) -> 
     return msgspec.structs.replace(controller, volumes=volumes)
 
 
-def _with_detail(volume: Volume, detail: StorcliVolume | None) -> Volume:
+def _with_detail(volume: ControllerVolume, detail: StorcliVolume | None) -> ControllerVolume:
     if detail is None:
         return volume
     return msgspec.structs.replace(
@@ -127,12 +127,12 @@ def _is_healthy(state: str) -> bool | None:
     return False if re.search(r"fail|degrad|dgrd|missing|replace|learn|charg|not |needs", word) else None
 
 
-def _volume(entry: Tree, data: Tree) -> Volume:
+def _volume(entry: Tree, data: Tree) -> ControllerVolume:
     name, cache, status = (_word(entry.get(key)) or "" for key in ("DG/VD", "Cache", "State"))
     found = _CACHE.fullmatch(cache.upper())
     group = name.partition("/")[0]
     drives = [one for one in _trees(data.get("PD LIST")) if group and _word(one.get("DG")) == group]
-    return Volume(
+    return ControllerVolume(
         name=name,
         level=level_of(_word(entry.get("TYPE")) or ""),
         state=_STATES.get(status.lower()),

@@ -8,7 +8,7 @@ from typing import Final
 
 from advisor.facts.link_claim import LinkOwner, is_stopped, link_addresses
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 NETWORK_SCRIPTS: Final = "/etc/sysconfig/network-scripts"
 WICKED: Final = "/etc/sysconfig/network"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _CORE = (
     *("rmem_default", "rmem_max", "wmem_default", "wmem_max", "optmem_max"),

@@ -16,7 +16,7 @@ from advisor.facts.controller import (
     MAX_VOLUMES,
     CacheProtection,
     Controller,
-    Volume,
+    ControllerVolume,
     WritePolicy,
     level_of,
     size_bytes,
@@ -49,7 +49,7 @@ def parse_tw_cli_controllers(text: str) -> tuple[tuple[str, str | None], ...]:
     return tuple((number, None if is_count(model) else model) for number, model in models)[:MAX_CONTROLLERS]
 
 
-def parse_tw_cli_units(text: str) -> tuple[tuple[Volume, ...], bool | None, CacheProtection | None]:
+def parse_tw_cli_units(text: str) -> tuple[tuple[ControllerVolume, ...], bool | None, CacheProtection | None]:
     """Units, whether there is a battery, and the battery, in ``tw_cli /cN show``.
 
     A table of units without a line of a battery means that there is none. Its columns are those of its head: releases
@@ -73,21 +73,21 @@ def parse_tw_cli_serial(text: str) -> str | None:
 
 
 def controller_of(
-    number: str, model: str | None, found: tuple[tuple[Volume, ...], bool | None, CacheProtection | None]
+    number: str, model: str | None, found: tuple[tuple[ControllerVolume, ...], bool | None, CacheProtection | None]
 ) -> Controller:
     """The record of one controller."""
     volumes, has_protection, protection = found
     return Controller(number, "tw_cli", model, None, volumes, has_protection, protection)
 
 
-def _volume(row: Mapping[str, str], ports: list[list[str]]) -> Volume:
+def _volume(row: Mapping[str, str], ports: list[list[str]]) -> ControllerVolume:
     """``u0 RAID-10 OK - - 256K 7450.56 RiW ON``: name, type, status, …, stripe, size in GiB, cache, verify.
 
     Of drives it prints the bus, which does not tell those that turn from those that do not.
     """
     own = [port for port in ports if port[2] == row["Unit"]]
     kind, status, cache = row["UnitType"], row.get("Status", ""), row.get("Cache", "")
-    return Volume(
+    return ControllerVolume(
         name=row["Unit"],
         level=level_of(kind) if kind.startswith("RAID") else None,
         state=_STATES.get(status),

@@ -15,11 +15,11 @@ from typing import Final
 import msgspec
 
 from advisor.facts.block import natural
-from advisor.facts.controller import Controller, Volume
+from advisor.facts.controller import Controller, ControllerVolume
 from advisor.facts.disks import Disk
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _ADDRESS: Final = lazy_regex(r"/(\d{1,5}):(\d{1,5}):(\d{1,5}):(\d{1,5})(?=/|$)", re.ASCII)
 _VENDORS: Final = frozenset({"amcc", "3ware", "lsi"})
@@ -115,15 +115,15 @@ def _options(card: Controller, by_host: Mapping[int, list[_Place]]) -> list[int]
     return [number for number, places in sorted(by_host.items()) if _is_possible(card, places)]
 
 
-def _has_serial(volume: Volume, places: Iterable[_Place]) -> bool:
+def _has_serial(volume: ControllerVolume, places: Iterable[_Place]) -> bool:
     return any(_is_serial(volume, place) for place in _of_unit(volume, places))
 
 
-def _is_serial(volume: Volume, place: _Place) -> bool:
+def _is_serial(volume: ControllerVolume, place: _Place) -> bool:
     return volume.serial is not None and len(volume.serial) >= _MIN_SERIAL and volume.serial.upper() in place.serials
 
 
-def _of_unit(volume: Volume, places: Iterable[_Place]) -> list[_Place]:
+def _of_unit(volume: ControllerVolume, places: Iterable[_Place]) -> list[_Place]:
     return sorted((one for one in places if f"u{one.target}" == volume.name), key=lambda one: one.lun)
 
 
@@ -148,7 +148,7 @@ def _is_model(card: Controller, place: _Place) -> bool:
     return card.model.lower().startswith(place.model.lower())
 
 
-def _is_size(volume: Volume, places: Sequence[_Place]) -> bool:
+def _is_size(volume: ControllerVolume, places: Sequence[_Place]) -> bool:
     sizes = [one.disk.size_bytes for one in places]
     known = [size for size in sizes if size]
     if volume.size_bytes is None or len(known) < len(sizes) or volume.state == "reshaping":
@@ -167,7 +167,7 @@ def _tied(card: Controller, by_host: Mapping[int, list[_Place]], number: int | N
     return msgspec.structs.replace(card, volumes=tuple(volumes))
 
 
-def _why_untied(card: Controller, volume: Volume, by_host: Mapping[int, list[_Place]]) -> str:
+def _why_untied(card: Controller, volume: ControllerVolume, by_host: Mapping[int, list[_Place]]) -> str:
     if not by_host:
         return "no disk of a 3ware controller is among the disks of this host"
     options = _options(card, by_host)

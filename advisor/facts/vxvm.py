@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.facts.array import Array, Part
+from advisor.facts.array import Array, ArrayPart
 from advisor.facts.block import SECTOR_BYTES, clean, natural, read_queue
 from advisor.facts.disks import Disk
 from advisor.facts.mounts import Mount, read_mounted
@@ -28,7 +28,7 @@ from advisor.facts.vxvm_text import (
     parse_vxprint,
 )
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 VXPRINT: Final = ("vxprint", "-ht")
 LIST: Final = ("vxdisk", "-o", "alldgs", "list")
@@ -228,7 +228,7 @@ class _Group:
         nodes = {self.disks[name].numa_node for name in disks}
         structure = self._structure(volume, _MAX_DEPTH)
         if isinstance(structure, str) and structure not in members:
-            structure = Part(volume.name, "linear", (structure,))
+            structure = ArrayPart(volume.name, "linear", (structure,))
         striped = next((plex for plex in (*working, *broken) if plex.columns), None)
         self._note_unmapped(title, family)
         made = _array(title, place, level=self._level(volume, _MAX_DEPTH))
@@ -244,7 +244,7 @@ class _Group:
             size_bytes=volume.length * SECTOR_BYTES,
             detail={key: text for key, text in self._detail(volume, family).items() if text},
             disks=disks,
-            structure=structure if isinstance(structure, Part) and not _is_plain(structure, members) else None,
+            structure=structure if isinstance(structure, ArrayPart) and not _is_plain(structure, members) else None,
         )
 
     def _below(self, volume: VxVolume, depth: int = _MAX_DEPTH) -> Iterator[VxVolume]:
@@ -268,16 +268,16 @@ class _Group:
             leaf = self._leaf(subdisk)
             yield from (leaf,) if isinstance(leaf, str) else leaf.devices()
 
-    def _structure(self, volume: VxVolume, depth: int) -> str | Part | None:
+    def _structure(self, volume: VxVolume, depth: int) -> str | ArrayPart | None:
         """What serves a volume: its working plexes, or all of them where none works."""
         plexes = [plex for plex in _data(volume) if _works(plex, volume)] or _data(volume)
         found = [one for plex in plexes if (one := self._plex(plex, depth)) is not None]
         if len(found) < 2:
             return found[0] if found else None
-        return Part(volume.name, "raid1", tuple(found), volume.length * SECTOR_BYTES)
+        return ArrayPart(volume.name, "raid1", tuple(found), volume.length * SECTOR_BYTES)
 
-    def _plex(self, plex: Plex, depth: int) -> str | Part | None:
-        columns: dict[int, list[tuple[int, str | Part]]] = {}
+    def _plex(self, plex: Plex, depth: int) -> str | ArrayPart | None:
+        columns: dict[int, list[tuple[int, str | ArrayPart]]] = {}
         for subdisk in plex.subdisks:
             if not subdisk.is_log:
                 columns.setdefault(subdisk.column, []).append((subdisk.offset, self._leaf(subdisk)))
@@ -292,13 +292,13 @@ class _Group:
         if level is None:
             return _one_behind_the_other(plex.name, [one for _, found in sorted(columns.items()) for one in found])
         size = plex.length * SECTOR_BYTES if plex.length else None
-        return Part(plex.name, level, tuple(whole), size, plex.width * SECTOR_BYTES if plex.width else None)
+        return ArrayPart(plex.name, level, tuple(whole), size, plex.width * SECTOR_BYTES if plex.width else None)
 
-    def _leaf(self, subdisk: Subdisk) -> str | Part:
+    def _leaf(self, subdisk: Subdisk) -> str | ArrayPart:
         access = self.names.access(self.group, subdisk)
         names = self.names.kernel(access)
         if len(names) > 1:
-            return Part(access, "multipath", names)
+            return ArrayPart(access, "multipath", names)
         # A name of another node's disk may be that of a disk here.
         return names[0] if names else f"{access} (remote)" if access in self.disks else access
 
@@ -391,13 +391,13 @@ def _data_columns(plex: Plex | None) -> int | None:
     return plex.columns - 1 if plex.layout == "RAID" else plex.columns
 
 
-def _one_behind_the_other(name: str, found: Sequence[tuple[int, str | Part]]) -> str | Part:
+def _one_behind_the_other(name: str, found: Sequence[tuple[int, str | ArrayPart]]) -> str | ArrayPart:
     """The pieces of a column or of a concatenated plex by their offsets; several on one disk are one."""
     items = list(dict.fromkeys(one for _, one in sorted(found, key=lambda piece: piece[0])))
-    return items[0] if len(items) == 1 else Part(name, "linear", tuple(items))
+    return items[0] if len(items) == 1 else ArrayPart(name, "linear", tuple(items))
 
 
-def _is_plain(structure: Part, members: tuple[str, ...]) -> bool:
+def _is_plain(structure: ArrayPart, members: tuple[str, ...]) -> bool:
     """Whether one level over all members says the same."""
     return len(structure.members) == len(members) and set(structure.members) == set(members)
 

@@ -24,7 +24,7 @@ from advisor.errors import InvalidInputError
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 from advisor.fleet.inventory import Access, Inventory, InventoryHost, environment, file_name, program
 from advisor.fleet.inventory import hosts as inventory_hosts
-from advisor.host.own import make_own_directory
+from advisor.host.trusted_files import make_own_directory
 from advisor.i18n import msg
 
 State = Literal["ok", "unreachable", "failed", "no-root", "timeout", "lost"]
@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 """Called with how many hosts are done, and of how many."""
 
 
-class Job(msgspec.Struct, frozen=True):
+class HostJob(msgspec.Struct, frozen=True):
     """One thing to do on every host.
 
     ``script`` is a file for all of them, or a directory with a file for each: its name quoted (`file_name`) and
@@ -79,7 +79,7 @@ class HostAnswer(msgspec.Struct, frozen=True):
 
 def run(
     inventory: Inventory,
-    job: Job,
+    job: HostJob,
     *,
     output: Path,
     hosts: Sequence[InventoryHost] | None = None,
@@ -129,7 +129,7 @@ def answers(output: Path, hosts: Sequence[str]) -> Iterator[HostAnswer]:
 class _Playbook:
     """ansible-playbook, in a session of its own, until the block ends: then nothing of it is left here."""
 
-    def __init__(self, inventory: Inventory, job: Job, output: Path, names: Sequence[str], forks: int) -> None:
+    def __init__(self, inventory: Inventory, job: HostJob, output: Path, names: Sequence[str], forks: int) -> None:
         self._stack = contextlib.ExitStack()
         self._inventory, self._job, self._output, self._names, self._forks = inventory, job, output, names, forks
         self._notes: list[str] = []
@@ -174,7 +174,9 @@ def parse_event(line: bytes) -> Mapping[str, Any] | None:
     return event if isinstance(event, dict) and event.get("advisor") == 1 else None
 
 
-def _words(inventory: Inventory, job: Job, output: Path, names: Sequence[str], forks: int, place: Path) -> list[str]:
+def _words(
+    inventory: Inventory, job: HostJob, output: Path, names: Sequence[str], forks: int, place: Path
+) -> list[str]:
     only = place / "hosts"
     only.write_text("".join(f"{name}\n" for name in names))
     (place / "job.json").write_bytes(msgspec.json.encode(_arguments(job, output)))
@@ -187,7 +189,7 @@ def _words(inventory: Inventory, job: Job, output: Path, names: Sequence[str], f
     return [*words, "-e", json.dumps(variables), str(PLAYBOOKS / "run.yml")]
 
 
-def _arguments(job: Job, output: Path) -> dict[str, object]:
+def _arguments(job: HostJob, output: Path) -> dict[str, object]:
     """Those of the action plugin. In a file: Ansible takes braces in a variable for a template."""
     return {
         "scripts" if job.script.is_dir() else "script": str(job.script.absolute()),

@@ -19,8 +19,8 @@ from urllib.parse import quote
 import msgspec
 
 from advisor.errors import InvalidInputError, RefusedError
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, msg
-from advisor.patterns import lazy_regex
 
 _SECONDS: Final = 300.0  # a plugin may have to ask a cloud
 _LONGEST_NAME: Final = 200  # of a quoted name and what is put behind it, a file name takes 255 bytes

@@ -7,35 +7,35 @@ from pathlib import Path
 
 import msgspec
 
-from advisor.ceilings.account import AccountQuota, account_quotas
-from advisor.ceilings.declared import Declared, DeclaredVolume
-from advisor.ceilings.front import read_front
-from advisor.ceilings.host_ceiling import with_host
-from advisor.ceilings.host_records import Ceiling
-from advisor.ceilings.media import Media
-from advisor.ceilings.paths import limits_of
-from advisor.ceilings.surroundings import read_surroundings
 from advisor.errors import AdvisorError, InvalidInputError
-from advisor.facts.whole import scan
-from advisor.fleet.captures.capture import open_capture
-from advisor.fleet.captures.stream import is_capture
-from advisor.fleet.compare.gathering import Source
+from advisor.facts.host_facts import scan
+from advisor.fleet.compare.gathering import CaptureSource
 from advisor.host import tree_host
 from advisor.i18n import msg
-from advisor.snapshot import open_snapshot
+from advisor.limits.account import AccountQuota, account_quotas
+from advisor.limits.declared import Declared, DeclaredVolume
+from advisor.limits.host_ceiling import with_host
+from advisor.limits.host_records import HostCeiling
+from advisor.limits.media import Media
+from advisor.limits.paths import limits_of
+from advisor.limits.pci_and_network import read_surroundings
+from advisor.limits.storage_use import read_front
+from advisor.snapshot.archive import open_snapshot
+from advisor.snapshot.remote.capture import open_capture
+from advisor.snapshot.remote.stream import is_capture
 
 Progress = Callable[[int, int], None]
 
 
 def gather_ceilings(
-    sources: Sequence[Source],
+    sources: Sequence[CaptureSource],
     declared: Declared,
     of_host: Mapping[str, Declared],
     progress: Progress = lambda done, total: None,
-) -> tuple[tuple[tuple[str, Ceiling], ...], dict[str, str], tuple[AccountQuota, ...]]:
+) -> tuple[tuple[tuple[str, HostCeiling], ...], dict[str, str], tuple[AccountQuota, ...]]:
     """The ceiling of each host by its name, those that could not be read with the reason, and what the volumes of all
     have of the account's quotas. ``of_host`` is what is declared of one host, ``declared`` of all others."""
-    found: list[tuple[str, Ceiling]] = []
+    found: list[tuple[str, HostCeiling]] = []
     failed: dict[str, str] = {}
     bought: dict[str, DeclaredVolume] = {}
     for done, source in enumerate(sources, 1):
@@ -54,7 +54,7 @@ def gather_ceilings(
     return tuple(found), failed, account_quotas(every)
 
 
-def read_ceiling(path: Path, declared: Declared) -> tuple[Ceiling, dict[str, DeclaredVolume]]:
+def read_ceiling(path: Path, declared: Declared) -> tuple[HostCeiling, dict[str, DeclaredVolume]]:
     """Of a snapshot, of what the capture script printed, or of a tree of captured files; with what is declared of its
     disks."""
     if path.is_dir():

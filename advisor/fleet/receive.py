@@ -12,13 +12,13 @@ from typing import IO
 import msgspec
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.captures.capture import decode
 from advisor.fleet.engine import skew
-from advisor.fleet.store import CaptureHeader, Store
+from advisor.fleet.store import CaptureHeader, FleetStore
 from advisor.i18n import msg
+from advisor.snapshot.remote.capture import decode
 
 
-class Facts(msgspec.Struct, frozen=True):
+class CaptureTimes(msgspec.Struct, frozen=True):
     """When the host was asked and answered, by the controller's clock, and its own time at these two moments."""
 
     started: float | None = None
@@ -27,15 +27,15 @@ class Facts(msgspec.Struct, frozen=True):
     host_ended: int | None = None
 
 
-def parse_facts(text: str) -> Facts:
+def parse_facts(text: str) -> CaptureTimes:
     """The JSON object that Ansible's worker adds; other keys are not looked at. Raises InvalidInputError."""
     try:
-        return msgspec.json.decode(text, type=Facts)
+        return msgspec.json.decode(text, type=CaptureTimes)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidInputError(msg("facts of a capture: {error}", error=error)) from error
 
 
-def receive(stream: IO[bytes], host: str, facts: Facts, store: Store) -> Path:
+def receive(stream: IO[bytes], host: str, facts: CaptureTimes, store: FleetStore) -> Path:
     """Keep the capture of ``host``. Raises InvalidInputError for a stream that is none, RefusedError, OSError."""
     captured = decode(stream, host)
     ahead = skew(facts.started, facts.ended, facts.host_started, facts.host_ended)

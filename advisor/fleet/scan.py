@@ -11,18 +11,18 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.facts.whole import Facts
-from advisor.facts.whole import scan as scan_host
+from advisor.facts.host_facts import Facts
+from advisor.facts.host_facts import scan as scan_host
 from advisor.fleet import FORKS, MAX_SKEW_SECONDS, TIMEOUT_SECONDS
-from advisor.fleet.engine import HostAnswer, Job, Progress, run
+from advisor.fleet.engine import HostAnswer, HostJob, Progress, run
 from advisor.fleet.inventory import Inventory, InventoryHost, duplicates
 from advisor.fleet.inventory import hosts as inventory_hosts
-from advisor.fleet.store import Store
+from advisor.fleet.store import FleetStore
 from advisor.rules.finding import SEVERITIES, Finding, Severity
 from advisor.rules.locality_score import locality
 from advisor.rules.registry import judge
-from advisor.rules.workload import Workload
-from advisor.snapshot import open_snapshot
+from advisor.rules.workload import DeclaredWorkload
+from advisor.snapshot.archive import open_snapshot
 
 State = Literal["ok", "unreachable", "failed", "no-root", "timeout", "lost"]
 
@@ -93,29 +93,29 @@ class FleetScan(msgspec.Struct, frozen=True):
 def capture_hosts(
     inventory: Inventory,
     hosts: Sequence[InventoryHost],
-    store: Store,
+    store: FleetStore,
     *,
     forks: int = FORKS,
     timeout_seconds: int = TIMEOUT_SECONDS,
     progress: Progress = lambda done, total: None,
 ) -> Iterator[HostAnswer]:
     """Capture each of the hosts into the store; answers as they come, ``path`` is the archive. Raises as `run`."""
-    from advisor.fleet.captures.capture import capture_script
+    from advisor.snapshot.remote.capture import capture_script
 
     store.captures()
     with tempfile.TemporaryDirectory(prefix="advisor-capture.") as place:
         script = Path(place, "capture.sh")
         script.write_text(capture_script())
         keep = (sys.executable, "-P", "-m", "advisor", "fleet", "receive", "-o", str(store.directory))
-        job = Job("capture", script, timeout_seconds=timeout_seconds, receiver=keep)
+        job = HostJob("capture", script, timeout_seconds=timeout_seconds, receiver=keep)
         yield from run(inventory, job, output=Path(place, "answers"), hosts=hosts, forks=forks, progress=progress)
 
 
 def scan_fleet(
     inventory: Inventory,
-    store: Store,
+    store: FleetStore,
     *,
-    workload: Workload | None = None,
+    workload: DeclaredWorkload | None = None,
     forks: int = FORKS,
     timeout_seconds: int = TIMEOUT_SECONDS,
     progress: Progress = lambda done, total: None,
@@ -132,7 +132,7 @@ def scan_fleet(
     return gathered.result(named)
 
 
-def read_answer(answer: HostAnswer, workload: Workload | None) -> tuple[HostScan, tuple[Finding, ...]]:
+def read_answer(answer: HostAnswer, workload: DeclaredWorkload | None) -> tuple[HostScan, tuple[Finding, ...]]:
     """What the capture of one host says, and its findings; a capture that cannot be read is a failed host."""
     if answer.state != "ok" or answer.path is None:
         state: State = "failed" if answer.state == "ok" else answer.state

@@ -21,8 +21,8 @@ import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.fleet.inventory import file_name
-from advisor.host.own import FILE_MODE, check_own_directory, make_own_directory, read_own_file
 from advisor.host.putfile import put_file
+from advisor.host.trusted_files import FILE_MODE, check_own_directory, make_own_directory, read_own_file
 from advisor.i18n import msg
 
 ARCHIVE: Final = ".tar.gz"
@@ -63,7 +63,7 @@ def default_directory() -> Path:
     return base / "advisor/fleet"
 
 
-class Store:
+class FleetStore:
     """The state of the controller below one directory; nothing is made before something is written."""
 
     def __init__(self, directory: Path | None = None) -> None:

@@ -14,7 +14,17 @@ from advisor.host.files import DirectoryFiles, FileSource, MemoryFiles
 from advisor.host.machine import Host, live_host, tree_host
 from advisor.host.missing import Missing
 from advisor.host.probes import Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs, observe
-from advisor.host.steps import PutFile, Run, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
+from advisor.host.steps import (
+    PutFile,
+    RunCommand,
+    SetEthtool,
+    SetIrqs,
+    SetMtu,
+    SetQdisc,
+    SetTxqueuelen,
+    Step,
+    WriteFile,
+)
 
 __all__ = [
     "CommandRunner",
@@ -33,7 +43,7 @@ __all__ = [
     "ReadFile",
     "ReadIrqs",
     "RecordedCommands",
-    "Run",
+    "RunCommand",
     "SetEthtool",
     "SetIrqs",
     "SetMtu",

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 import msgspec
 
 from advisor.host.missing import Missing
-from advisor.host.walk import is_roots_alone
+from advisor.host.safe_open import is_roots_alone
 
 if TYPE_CHECKING:
     from subprocess import Popen

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from advisor.host.missing import Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 UNSET: Final = "(unset)"
 EMPTY: Final = "(empty)"

@@ -8,7 +8,7 @@ from typing import Final
 
 from advisor.host.config_text import UNSET
 from advisor.host.missing import Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 SET: Final = "(set)"
 """What a word of the kernel's command line reads that has no value."""

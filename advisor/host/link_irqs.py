@@ -9,16 +9,15 @@ vectors are those of the PCI function (``msi_irqs`` of sysfs-bus-pci). ``templat
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from advisor.errors import CommandError
 from advisor.host.missing import Missing
+from advisor.host.patterns import lazy_regex
+from advisor.host.reader import Reader
 from advisor.host.steps import SetIrqs, WriteFile
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
-
-if TYPE_CHECKING:
-    from advisor.host.machine import Host
 
 NAMELESS = b"-"
 _ODD_BYTE = lazy_regex(rb"[^!-<>-~]")
@@ -33,7 +32,7 @@ class LinkIrq(NamedTuple):
     cpus: str
 
 
-def link_irqs(host: Host, link: str) -> tuple[LinkIrq, ...] | Missing:
+def link_irqs(host: Reader, link: str) -> tuple[LinkIrq, ...] | Missing:
     """The message-signalled interrupts of the PCI function that carries a link, by name and number."""
     place = _function(host, link)
     names = () if place is None else host.names(f"{place}/msi_irqs")
@@ -55,9 +54,9 @@ def irqs_line(found: tuple[LinkIrq, ...] | Missing) -> str | Missing:
     return found if isinstance(found, Missing) else " ".join(f"{one.name}={one.cpus}" for one in found)
 
 
-def set_irqs(host: Host, step: SetIrqs) -> None:
-    """Give each interrupt its affinity. Raises CommandError with nothing written where they are not the same ones, or
-    with the kernel's words for the first that it refused, after all others."""
+def set_irqs(host: Reader, step: SetIrqs, do: Callable[[WriteFile], None]) -> None:
+    """Give each interrupt its affinity, by ``do``. Raises CommandError with nothing written where they are not
+    the same ones, or with the kernel's words for the first that it refused, after all others."""
     found = link_irqs(host, step.link)
     if isinstance(found, Missing):
         raise CommandError(found.why)
@@ -72,14 +71,14 @@ def set_irqs(host: Host, step: SetIrqs) -> None:
     for one, (_, cpus) in zip(found, wanted, strict=True):
         try:
             if one.cpus != cpus:
-                host.do(WriteFile(f"/proc/irq/{one.number}/smp_affinity_list", cpus))
+                do(WriteFile(f"/proc/irq/{one.number}/smp_affinity_list", cpus))
         except CommandError as error:
             refused.append(error)
     if refused:
         raise refused[0]
 
 
-def _function(host: Host, link: str) -> str | None:
+def _function(host: Reader, link: str) -> str | None:
     """The directory of the PCI function: the link's device, or what a virtio or auxiliary device is part of."""
     device = host.real(f"/sys/class/net/{link}/device")
     if isinstance(device, Missing):
@@ -88,7 +87,7 @@ def _function(host: Host, link: str) -> str | None:
     return device if host.exists(f"{device}/class") else device.rpartition("/")[0]
 
 
-def _name(host: Host, number: int) -> str:
+def _name(host: Reader, number: int) -> str:
     actions = host.read_bytes(f"/sys/kernel/irq/{number}/actions")
     if isinstance(actions, Missing):
         actions = _last_word(host.read_bytes("/proc/interrupts"), f"{number}:".encode())

@@ -12,11 +12,21 @@ from typing import Final
 from advisor.errors import CommandError
 from advisor.host import ethtool as ethtool_ioctl
 from advisor.host.commands import DEADLINE_SECONDS, CommandRunner, Completed, LiveCommands, NoCommands
+from advisor.host.device_identity import located
 from advisor.host.files import DirectoryFiles, FileSource
-from advisor.host.located import located
 from advisor.host.missing import ABSENT, Missing
 from advisor.host.numbers import whole_number
-from advisor.host.steps import PutFile, Run, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
+from advisor.host.steps import (
+    PutFile,
+    RunCommand,
+    SetEthtool,
+    SetIrqs,
+    SetMtu,
+    SetQdisc,
+    SetTxqueuelen,
+    Step,
+    WriteFile,
+)
 from advisor.i18n import msg
 
 MAX_TEXT_BYTES: Final = 1 << 20
@@ -158,8 +168,8 @@ class Host:
             case SetIrqs():
                 from advisor.host.link_irqs import set_irqs
 
-                set_irqs(self, step)
-            case Run(argv):
+                set_irqs(self, step, self.do)
+            case RunCommand(argv):
                 self._run_step(argv)
             case PutFile():
                 self._put_file(step)
@@ -170,7 +180,7 @@ class Host:
         return self.files.root
 
     def _write_attribute(self, path: str, value: str) -> None:
-        from advisor.host.walk import AstrayError, existing_file
+        from advisor.host.safe_open import AstrayError, existing_file
 
         # O_TRUNC and O_NONBLOCK matter in a captured tree only; without O_CREAT a mistyped path cannot become a file.
         flags = os.O_WRONLY | os.O_TRUNC | os.O_NOCTTY | os.O_NONBLOCK
@@ -235,7 +245,7 @@ class Host:
 
     def _put_file(self, step: PutFile) -> None:
         from advisor.host.putfile import put_file, remove_empty
-        from advisor.host.walk import AstrayError
+        from advisor.host.safe_open import AstrayError
 
         root = self._root(step.path)
         try:

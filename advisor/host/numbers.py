@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _FORMS: Final = {
     0: lazy_regex(r"-?(?:0[xX][0-9a-fA-F]{1,64}|0[oO]?[0-7]{0,64}|[1-9][0-9]{0,63})"),

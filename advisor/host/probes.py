@@ -1,4 +1,4 @@
-"""How a live value is read, as data: observed here, rendered as shell by ``advisor.script``.
+"""How a live value is read, as data: observed here, rendered as shell by ``advisor.shell.rollback_script``.
 
 A probe names a file or a command, and a *form* that reduces what it gives to one canonical line:
 
@@ -31,8 +31,9 @@ import msgspec
 
 from advisor.host import config_text, ip_forms, kernel_text, link_text, rss_text
 from advisor.host.config_text import UNSET
+from advisor.host.device_identity import located
 from advisor.host.ethtool import NOT_RECORDED, answer_key
-from advisor.host.located import Identity, located
+from advisor.host.identity import Identity
 from advisor.host.missing import Missing
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
 from advisor.host.unit_text import shown_cpus

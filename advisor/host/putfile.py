@@ -9,7 +9,7 @@ import stat
 from typing import Final
 
 from advisor.errors import UsageError
-from advisor.host import walk
+from advisor.host import safe_open as walk
 from advisor.i18n import msg
 
 # They vouch for the content, which is another one now.
@@ -51,8 +51,8 @@ def put_file(
 
     Temporary file in the same directory, fsync, rename, fsync of the directory. What has the name is replaced, be it a
     symbolic link or a FIFO, and neither followed nor opened; the access list and the extended attributes of a file that
-    is replaced are kept. ``path`` lies inside ``root`` and is walked as in `advisor.host.walk`. With ``is_alone`` (the
-    caller holds the store's lock) the temporary name is `fixed_temporary`, so that a kill leaves no unknown
+    is replaced are kept. ``path`` lies inside ``root`` and is opened as in `advisor.host.safe_open`. With ``is_alone``
+    (the caller holds the store's lock) the temporary name is `fixed_temporary`, so that a kill leaves no unknown
     name. Without ``is_durable`` nothing is flushed: for what a power cut makes void.
 
     Raises OSError; the old file is then untouched.

@@ -1,4 +1,4 @@
-"""What is done to a host, as data: executed here, rendered as shell by ``advisor.script``.
+"""What is done to a host, as data: executed here, rendered as shell by ``advisor.shell.rollback_script``.
 
 Apply, dry run, rollback, the rollback script and the documentation all print or execute the same steps.
 """
@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.host.located import Identity
+from advisor.host.identity import Identity
 
 DriverGroup = Literal["rings", "channels", "coalesce", "pause", "features"]
 
@@ -104,7 +104,7 @@ class SetIrqs(msgspec.Struct, frozen=True, tag="irqs"):
     affinities: tuple[str, ...]
 
 
-class Run(msgspec.Struct, frozen=True, tag="run"):
+class RunCommand(msgspec.Struct, frozen=True, tag="run"):
     """Run a command; a return code other than 0 is a failure."""
 
     argv: tuple[str, ...]
@@ -124,4 +124,4 @@ class PutFile(msgspec.Struct, frozen=True, tag="put"):
     prune: tuple[str, ...] = ()
 
 
-Step = WriteFile | SetMtu | SetTxqueuelen | SetEthtool | SetQdisc | SetIrqs | Run | PutFile
+Step = WriteFile | SetMtu | SetTxqueuelen | SetEthtool | SetQdisc | SetIrqs | RunCommand | PutFile

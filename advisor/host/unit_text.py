@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _CPU = lazy_regex(r"\d{1,6}", re.ASCII)
 _MASK = lazy_regex(r"(?:[0-9a-f]{16}){1,128}", re.ASCII)

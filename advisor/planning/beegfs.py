@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.planning.selection import Selected
-from advisor.profiles import Computed, Only, Wanted
+from advisor.profiles.profile import Computed, Only, Wanted
 
 NO_INSTANCES: Final = "no BeeGFS metadata or storage service with targets is set up here"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.host.numbers import is_count
-from advisor.planning.observations import Observations, Observed
-from advisor.planning.records import Target
+from advisor.planning.observations import Observations, ObservedTarget
+from advisor.planning.records import PlanTarget
 
 _LOWEST: Final = ("scaling_min_freq", "min_perf_pct")
 _HIGHEST: Final = ("scaling_max_freq", "max_perf_pct")
@@ -22,7 +22,7 @@ def clock_clashes(seen: Observations) -> Mapping[str, str]:
     return {name: why for name, why in found if why is not None}
 
 
-def _clash(name: str, one: Observed, seen: Observations) -> str | None:
+def _clash(name: str, one: ObservedTarget, seen: Observations) -> str | None:
     for other, after in _others(one, seen):
         if name.endswith(_PREFERENCE) and after == "performance" and one.combined not in (None, "performance"):
             return f"{other} is then performance, and its driver takes no preference but performance with it"
@@ -31,7 +31,7 @@ def _clash(name: str, one: Observed, seen: Observations) -> str | None:
     return None
 
 
-def clock_rank(target: Target, seen: Observations) -> int:
+def clock_rank(target: PlanTarget, seen: Observations) -> int:
     """What is added to a target's rank: the clock stays possible at every step, as the highest rises before the lowest
     and sinks after it, turbo comes first and goes last, and a preference is set under the governor that takes it."""
     one = seen.values.get(target.tunable)
@@ -44,7 +44,7 @@ def clock_rank(target: Target, seen: Observations) -> int:
     return 1 if target.tunable.endswith(_HIGHEST) and _number(one.combined) < _number(one.live) else 0
 
 
-def _others(one: Observed, seen: Observations) -> Iterator[tuple[str, str]]:
+def _others(one: ObservedTarget, seen: Observations) -> Iterator[tuple[str, str]]:
     """What other values are once the plan is carried out."""
     for name, live in one.circumstances.beside:
         other = seen.values.get(name)

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.errors import UsageError
+from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
-from advisor.facts.whole import Facts
 from advisor.host import Missing
 from advisor.i18n import msg
+from advisor.planning.aliases import reads_later, renumbered_irqs, rivals, twin_notes, twin_obstacle
 from advisor.planning.clocks import clock_clashes, clock_rank
+from advisor.planning.comparison import combine, is_comparable, would_lower
 from advisor.planning.guards import check_guards
-from advisor.planning.held import NOTHING_HELD, Held, claim_notes
 from advisor.planning.iscsi import record_notes
 from advisor.planning.links import bystander_links
 from advisor.planning.mtu import idle_notes
 from advisor.planning.multipath import new_file
 from advisor.planning.neighbours import Neighbours, ipv6_notes
-from advisor.planning.observations import FileState, Observations, Observed
-from advisor.planning.records import SATISFIED, Bystander, Change, FileChange, Plan, Skipped, SkipState, Target
-from advisor.planning.senses import combine, is_comparable, would_lower
-from advisor.planning.twins import reads_later, renumbered_irqs, rivals, twin_notes, twin_obstacle
+from advisor.planning.observations import FileState, Observations, ObservedTarget
+from advisor.planning.ownership import NOTHING_HELD, Held, claim_notes
+from advisor.planning.records import SATISFIED, Bystander, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
 from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
-from advisor.tunables.circumstances import bound_probe, bound_steps
 from advisor.tunables.link import LinkMtu
 from advisor.tunables.link_mark import link_of
+from advisor.tunables.preflight import bound_probe, bound_steps
 from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.sysctl_group import disables_ipv6
 from advisor.tunables.sysctl_value import canonical
@@ -33,7 +33,7 @@ from advisor.tunables.tunable import Sense
 
 def make_plan(
     profiles: tuple[str, ...],
-    targets: tuple[Target, ...],
+    targets: tuple[PlanTarget, ...],
     skipped: tuple[Skipped, ...],
     seen: Observations,
     facts: Facts,
@@ -111,16 +111,16 @@ def _once(*bystanders: Bystander) -> tuple[Bystander, ...]:
     return tuple({one.tunable: one for one in reversed(bystanders)}.values())[::-1]
 
 
-def _is_claim(target: Target, outcome: Change | Skipped, observed: Observed, held: Held) -> bool:
+def _is_claim(target: PlanTarget, outcome: Change | Skipped, observed: ObservedTarget, held: Held) -> bool:
     """Whether the value is there, and is so because another transaction in force holds it."""
     is_there = outcome.before == outcome.after if isinstance(outcome, Change) else outcome.state in SATISFIED
     live = observed.live if isinstance(observed.live, str) and observed.live == observed.combined else None
     return is_there and held.is_claim(target.tunable, live, target.profile)
 
 
-def _unique(targets: Iterable[Target]) -> list[Target]:
+def _unique(targets: Iterable[PlanTarget]) -> list[PlanTarget]:
     """One target per tunable. Raises UsageError where two profiles want different things of it."""
-    kept: dict[str, Target] = {}
+    kept: dict[str, PlanTarget] = {}
     for target in targets:
         other = kept.setdefault(target.tunable, target)
         if _asked(other) != _asked(target):
@@ -138,11 +138,13 @@ def _unique(targets: Iterable[Target]) -> list[Target]:
     return list(kept.values())
 
 
-def _asked(target: Target) -> tuple[object, ...]:
+def _asked(target: PlanTarget) -> tuple[object, ...]:
     return target.value, target.sense, target.multiply, target.default
 
 
-def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bool, is_reset: bool) -> Change | Skipped:
+def _judge(
+    target: PlanTarget, seen: Observations, facts: Facts, *, runtime_only: bool, is_reset: bool
+) -> Change | Skipped:
     observed = seen.values[target.tunable]
     if isinstance(observed.live, Missing):
         by_hand = new_file(target.tunable, target.value, observed.live)
@@ -176,7 +178,7 @@ def _judge(target: Target, seen: Observations, facts: Facts, *, runtime_only: bo
     return _change(target, observed, runtime_only=runtime_only)
 
 
-def _refusal_state(target: Target, observed: Observed) -> SkipState:
+def _refusal_state(target: PlanTarget, observed: ObservedTarget) -> SkipState:
     state = observed.circumstances.state
     if state != "incapable":
         return state
@@ -188,12 +190,12 @@ def _misfit(live: str, wanted: str) -> str:
     return f"has {has} field{'' if has == 1 else 's'} now, and {gets} {'is' if gets == 1 else 'are'} wanted"
 
 
-def _skip(target: Target, observed: Observed, state: SkipState, reason: str) -> Skipped:
+def _skip(target: PlanTarget, observed: ObservedTarget, state: SkipState, reason: str) -> Skipped:
     before = None if isinstance(observed.live, Missing) else observed.live
     return Skipped(target.tunable, before, observed.wanted, reason, state, target.profile)
 
 
-def _already(target: Target, observed: Observed) -> Skipped:
+def _already(target: PlanTarget, observed: ObservedTarget) -> Skipped:
     assert isinstance(observed.live, str)
     assert observed.combined is not None
     if _keeps(target) and observed.live != observed.wanted:
@@ -203,12 +205,14 @@ def _already(target: Target, observed: Observed) -> Skipped:
     return _skip(target, observed, "in-place", "is there already")
 
 
-def _keeps(target: Target) -> bool:
+def _keeps(target: PlanTarget) -> bool:
     """Whether the profile names the value and leaves it alone."""
     return target.sense == "keep" or (isinstance(target.sense, tuple) and set(target.sense) == {"keep"})
 
 
-def _is_persisted(target: Target, observed: Observed, seen: Observations, origins: Mapping[str, SysctlOrigin]) -> bool:
+def _is_persisted(
+    target: PlanTarget, observed: ObservedTarget, seen: Observations, origins: Mapping[str, SysctlOrigin]
+) -> bool:
     """Whether a reboot would bring the value back as it is. A value that the kernel has by itself needs no file."""
     for edit in observed.edits:
         state = seen.files[edit.path]
@@ -223,7 +227,7 @@ def _is_as_edited(edit: FileEdit, seen: Observations) -> bool:
     return isinstance(state, FileState) and state.content is not None and edited(state.content, edit) == state.content
 
 
-def _is_undone_at_boot(target: Target, observed: Observed, origins: Mapping[str, SysctlOrigin]) -> bool:
+def _is_undone_at_boot(target: PlanTarget, observed: ObservedTarget, origins: Mapping[str, SysctlOrigin]) -> bool:
     """Whether somebody set by hand what a file sets to less at the next boot."""
     one = tunable(target.tunable)
     if observed.at_start is not None:
@@ -234,7 +238,7 @@ def _is_undone_at_boot(target: Target, observed: Observed, origins: Mapping[str,
     return not line.rejected and not _satisfies(canonical(one.key, line.value), observed.wanted, target.sense)
 
 
-def _unreadable_file(observed: Observed, seen: Observations) -> str | None:
+def _unreadable_file(observed: ObservedTarget, seen: Observations) -> str | None:
     """Why the file that would persist the value cannot be edited: it exists and cannot be read."""
     for edit in observed.edits:
         state = seen.files[edit.path]
@@ -243,7 +247,7 @@ def _unreadable_file(observed: Observed, seen: Observations) -> str | None:
     return None
 
 
-def _overridden(target: Target, observed: Observed, origins: Mapping[str, SysctlOrigin]) -> str | None:
+def _overridden(target: PlanTarget, observed: ObservedTarget, origins: Mapping[str, SysctlOrigin]) -> str | None:
     one = tunable(target.tunable)
     if observed.circumstances.overridden:
         return observed.circumstances.overridden
@@ -261,7 +265,7 @@ def _overridden(target: Target, observed: Observed, origins: Mapping[str, Sysctl
     return None
 
 
-def _obstacle(line: SysctlSource, target: Target, observed: Observed) -> str | None:
+def _obstacle(line: SysctlSource, target: PlanTarget, observed: ObservedTarget) -> str | None:
     """Why a line that is read after our file undoes what we would write, or None if it does not."""
     value = canonical(line.key, line.value)
     if line.rejected:
@@ -277,7 +281,7 @@ def _satisfies(value: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> boo
     return combine(value, wanted, sense) == value
 
 
-def _change(target: Target, observed: Observed, *, runtime_only: bool) -> Change:
+def _change(target: PlanTarget, observed: ObservedTarget, *, runtime_only: bool) -> Change:
     one = tunable(target.tunable)
     assert isinstance(observed.live, str)
     assert observed.combined is not None

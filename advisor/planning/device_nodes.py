@@ -8,8 +8,8 @@ from advisor.errors import UsageError
 from advisor.facts.array import Array
 from advisor.facts.block import natural
 from advisor.facts.disks import Disk
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
 from advisor.i18n import msg
 
 Nodes = Mapping[int | None, tuple[str, ...]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from advisor.facts.arrays import Array
 from advisor.facts.disks import Disk
-from advisor.facts.whole import Facts
-from advisor.planning.fits import Fit, fits, name_fit, named, verdict, word_fit
+from advisor.facts.host_facts import Facts
 from advisor.planning.selection import Selected
-from advisor.profiles import Only, Values, Wanted
+from advisor.planning.selectors import Fit, fits, name_fit, named, verdict, word_fit
+from advisor.profiles.profile import Only, Values, Wanted
 from advisor.tunables.block_identity import is_device_name
 
 

@@ -10,14 +10,14 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
 from advisor.planning.order import rank_of
-from advisor.planning.records import Skipped, SkipState, Target
+from advisor.planning.records import PlanTarget, Skipped, SkipState
 from advisor.tunables import tunable
-from advisor.tunables.circumstances import Expanding
+from advisor.tunables.preflight import Expanding
 
 
-def expand_targets(host: Host, targets: Iterable[Target]) -> tuple[tuple[Target, ...], tuple[Skipped, ...]]:
+def expand_targets(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]:
     """The targets that are meant on this host, each under its own id; what fits nothing here, with the reason."""
-    found: list[Target] = []
+    found: list[PlanTarget] = []
     skipped: list[Skipped] = []
     for target in targets:
         one = tunable(target.tunable)
@@ -31,14 +31,14 @@ def expand_targets(host: Host, targets: Iterable[Target]) -> tuple[tuple[Target,
     return once, (*skipped, *again)
 
 
-def _once(host: Host, targets: Iterable[Target]) -> tuple[tuple[Target, ...], tuple[Skipped, ...]]:
+def _once(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]:
     """Each file below /sys once, whichever of its names it is given by: set twice it would be put back twice.
 
     Raises UsageError where two names of one file want different things of it.
     """
-    kept: list[Target] = []
+    kept: list[PlanTarget] = []
     skipped: list[Skipped] = []
-    firsts: dict[str, Target] = {}
+    firsts: dict[str, PlanTarget] = {}
     for target in targets:
         real = host.real(target.tunable.removeprefix("sysfs:")) if target.tunable.startswith("sysfs:") else None
         first = firsts.setdefault(real, target) if isinstance(real, str) else target
@@ -64,7 +64,7 @@ def _once(host: Host, targets: Iterable[Target]) -> tuple[tuple[Target, ...], tu
     return tuple(kept), tuple(skipped)
 
 
-def _renamed(target: Target, name: str) -> Target:
+def _renamed(target: PlanTarget, name: str) -> PlanTarget:
     if name == target.tunable:
         return target
     return msgspec.structs.replace(target, tunable=name, rank=target.rank or rank_of(name))

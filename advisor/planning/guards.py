@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from advisor.errors import RefusedError
 from advisor.facts.arrays import Array
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.host.numbers import is_count
 from advisor.i18n import msg
 from advisor.planning.records import Change

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.facts.reserved_ports import KEY, parse_ports, ports_text
-from advisor.facts.whole import Facts
 from advisor.planning.selection import Selected
-from advisor.profiles import Values
+from advisor.profiles.profile import Values
 from advisor.rules.llt import llt_ports, open_ports
 from advisor.rules.llt_path import DATAGRAMS, private_links
 from advisor.rules.lookup import below, by_name, numbers

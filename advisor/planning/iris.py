@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Iris
 from advisor.facts.iris_memory import refuses_large_pages, wanted_pages
-from advisor.facts.whole import Facts
 from advisor.i18n import msg
 from advisor.planning.selection import Selected
-from advisor.profiles import Values
+from advisor.profiles.profile import Values
 from advisor.tunables.file_key import FileKey
 
 NO_IRIS: Final = "no InterSystems IRIS instance is known on this host"

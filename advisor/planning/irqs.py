@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from advisor.facts.cpulist import format_list, parse_list
+from advisor.facts.host_facts import Facts
 from advisor.facts.irqs import Irq
-from advisor.facts.whole import Facts
 from advisor.planning.selection import Selected
-from advisor.profiles import Values
+from advisor.profiles.profile import Values
 
 IRQ_RANK = 50
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.facts.host_facts import Facts
 from advisor.facts.iscsi import ISCSID_CONF, NODE_RECORDS, IscsiNode
-from advisor.facts.whole import Facts
 from advisor.planning.records import Change
 from advisor.planning.selection import Selected
-from advisor.profiles import Wanted
+from advisor.profiles.profile import Wanted
 from advisor.rules.iscsi_sessions import portal_of
 from advisor.tunables.file_key import FileKey
 

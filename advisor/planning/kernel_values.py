@@ -8,7 +8,7 @@ from typing import Final
 from advisor.host import Host
 from advisor.planning.expansion import expand_targets
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Target
+from advisor.planning.records import PlanTarget
 from advisor.tunables.sched import KEYS
 
 # Each with a value that it takes, as some of what bears on a value is read for one alone.
@@ -30,5 +30,5 @@ _VALUES: Final[Mapping[str, str]] = {
 
 def read_kernel_values(host: Host) -> None:
     """Read what plans for these values read."""
-    targets = tuple(Target(name, value, "exactly", "", "", (), "advisor") for name, value in _VALUES.items())
+    targets = tuple(PlanTarget(name, value, "exactly", "", "", (), "advisor") for name, value in _VALUES.items())
     observe_targets(host, expand_targets(host, targets)[0], {})

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
-from advisor.planning.fits import judge_link, named
 from advisor.planning.links import default_route_refusal, unclear_link
 from advisor.planning.selection import Selected
-from advisor.profiles import Only, Values, Wanted
+from advisor.planning.selectors import judge_link, named
+from advisor.profiles.profile import Only, Values, Wanted
 from advisor.tunables import tunable
 
 

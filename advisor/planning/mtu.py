@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
-from advisor.planning.fits import judge_link, named
 from advisor.planning.heartbeats import unable_links
 from advisor.planning.links import default_route_refusal, depth, unclear_link
 from advisor.planning.records import Change
 from advisor.planning.selection import Selected
-from advisor.profiles import Only, Values
+from advisor.planning.selectors import judge_link, named
+from advisor.profiles.profile import Only, Values
 from advisor.rules.data_links import data_links, idle_links
 from advisor.rules.llt_path import private_carriers, stays_local
 from advisor.rules.lookup import below

@@ -13,12 +13,12 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.facts.arrays import Array
+from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
-from advisor.facts.whole import Facts
 from advisor.host import Missing
 from advisor.planning.records import SkipState
 from advisor.planning.selection import Selected
-from advisor.profiles import Values, Wanted
+from advisor.profiles.profile import Values, Wanted
 from advisor.rules import multipath
 from advisor.tunables.file_key import FileKey
 

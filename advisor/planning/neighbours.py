@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.links import Link
-from advisor.host import Host, Probe, ReadCommand, Run, observe
+from advisor.host import Host, Probe, ReadCommand, RunCommand, observe
 from advisor.planning.links import bystander_links
 from advisor.planning.records import Bystander, Change
 from advisor.tunables.link import IPV6_MTU_BYTES
@@ -62,17 +62,17 @@ def _routes(link: str, version: int) -> Probe:
     return ReadCommand(("ip", "-o", f"-{version}", "route", "show", "table", "all", "dev", link), f"routes:{version}")
 
 
-def _address_steps(link: str, addresses: str) -> Iterator[Run]:
+def _address_steps(link: str, addresses: str) -> Iterator[RunCommand]:
     for word in addresses.split(" "):
         address, _, flag = word.partition("+")
         # A kernel route to its own prefix goes with an address, unless it was made without.
-        yield Run(("ip", "address", "replace", address, "dev", link, *((flag,) if flag else ())))
+        yield RunCommand(("ip", "address", "replace", address, "dev", link, *((flag,) if flag else ())))
 
 
-def _route_steps(link: str, routes: str) -> Iterator[Run]:
+def _route_steps(link: str, routes: str) -> Iterator[RunCommand]:
     for route in routes.split("; "):
         words = re.sub(r"^([0-9]):", r"\1 ", route).split(" ")
-        yield Run(("ip", f"-{words[0]}", "route", "replace", *words[1:], "dev", link))
+        yield RunCommand(("ip", f"-{words[0]}", "route", "replace", *words[1:], "dev", link))
 
 
 def with_lost(found: Bystander, earlier: Bystander, left: str | None) -> Bystander:

@@ -11,13 +11,13 @@ from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_defaults
 from advisor.host import Host, Missing, observe
 from advisor.host.files import MAX_FILE_BYTES
 from advisor.host.numbers import is_count
-from advisor.planning.held import NOTHING_HELD, Held
-from advisor.planning.records import Target
-from advisor.planning.senses import combine
+from advisor.planning.comparison import combine
+from advisor.planning.ownership import NOTHING_HELD, Held
+from advisor.planning.records import PlanTarget
 from advisor.tunables import FileEdit, Persisted, Tunable, tunable
-from advisor.tunables.circumstances import Absent, Choosing, Circumstances, Circumstantial
 from advisor.tunables.link_mark import LinkMark, link_of, marks_of
 from advisor.tunables.live_value import misread
+from advisor.tunables.preflight import Absent, Choosing, Circumstances, Circumstantial
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class FileState(msgspec.Struct, frozen=True):
     """Directories that do not exist yet, innermost first."""
 
 
-class Observed(msgspec.Struct, frozen=True):
+class ObservedTarget(msgspec.Struct, frozen=True):
     """One target's live value, the value it would get, and the edit that would persist it.
 
     ``ours`` says that an earlier transaction of this tool brought the live value about.
@@ -55,13 +55,13 @@ class Observed(msgspec.Struct, frozen=True):
 
 
 class Observations(msgspec.Struct, frozen=True):
-    values: Mapping[str, Observed]
+    values: Mapping[str, ObservedTarget]
     files: Mapping[str, FileState | Missing]
     links: tuple[LinkMark, ...] = ()
 
 
 def observe_targets(
-    host: Host, targets: Iterable[Target], first_seen: Mapping[str, str] | None, held: Held = NOTHING_HELD
+    host: Host, targets: Iterable[PlanTarget], first_seen: Mapping[str, str] | None, held: Held = NOTHING_HELD
 ) -> Observations:
     """Read the host for a plan.
 
@@ -76,21 +76,21 @@ def observe_targets(
     return Observations(values, {path: _file_state(host, path) for path in sorted(paths)}, marks)
 
 
-def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | None, held: Held) -> Observed:
+def _observe_one(host: Host, target: PlanTarget, first_seen: Mapping[str, str] | None, held: Held) -> ObservedTarget:
     one = tunable(target.tunable)
     live = _live(host, one)
     if isinstance(live, Missing):
-        return Observed(live, target.value, None, live)
+        return ObservedTarget(live, target.value, None, live)
     if wrong := misread(one, live, target.value):
         unclear = Missing("unreadable", wrong)
-        return Observed(unclear, target.value, None, unclear)
+        return ObservedTarget(unclear, target.value, None, unclear)
     wanted = one.chosen(host, live, target.value) if isinstance(one, Choosing) else target.value
     if target.is_of_default and (first_seen is not None or target.default is not None):
         return _observe_mark(host, target, live, first_seen or {}, held)
     if first_seen is None:
         if target.multiply is not None:
             why = Missing("unreadable", f"reads {live}, but whether it was raised already is known to root alone")
-            return Observed(why, wanted, None, why)
+            return ObservedTarget(why, wanted, None, why)
         first_seen = {}
     if target.multiply is not None:
         base = first_seen.get(target.tunable, live)
@@ -100,16 +100,18 @@ def _observe_one(host: Host, target: Target, first_seen: Mapping[str, str] | Non
     around = Circumstances()
     if isinstance(one, Circumstantial) and one.check(combined) is None:
         around = one.circumstances(host, live, combined, profile=target.profile)
-    return Observed(live, wanted, combined, one.edit(host, combined, profile=target.profile), ours, around)
+    return ObservedTarget(live, wanted, combined, one.edit(host, combined, profile=target.profile), ours, around)
 
 
-def _observe_mark(host: Host, target: Target, live: str, first_seen: Mapping[str, str], held: Held) -> Observed:
+def _observe_mark(
+    host: Host, target: PlanTarget, live: str, first_seen: Mapping[str, str], held: Held
+) -> ObservedTarget:
     """A multiple of LLT's default, never less than what is live or in /etc/llttab."""
     one = tunable(target.tunable)
     name, first = target.tunable.removeprefix("llt:"), first_seen.get(target.tunable, live)
     text = host.read(LLTTAB)
     if isinstance(text, Missing) and not text.is_absent:
-        return Observed(text, target.value, None, text)
+        return ObservedTarget(text, target.value, None, text)
     llttab = None if isinstance(text, Missing) else parse_llttab(text)
     in_file = llttab.flow.get(name) if llttab else None
     known = MarkDefault(target.default)
@@ -122,7 +124,7 @@ def _observe_mark(host: Host, target: Target, live: str, first_seen: Mapping[str
         ]
     if known.packets is None or target.multiply is None:
         why = f"{known.why}: say it with --set default=PACKETS, as an untouched node prints it"
-        return Observed(live, target.value, live, Missing("absent", known.why), undecided=why)
+        return ObservedTarget(live, target.value, live, Missing("absent", known.why), undecided=why)
     wanted = str(max(target.multiply * known.packets, in_file or 0))
     combined = combine(held.underneath(target.tunable, live), wanted, target.sense)
     edit = one.edit(host, combined, profile=target.profile)
@@ -130,7 +132,7 @@ def _observe_mark(host: Host, target: Target, live: str, first_seen: Mapping[str
         one.circumstances(host, live, combined, profile=target.profile) if isinstance(one, Circumstantial) else None
     )
     ours, at_start = first != live, None if in_file is not None else str(known.packets)
-    return Observed(live, wanted, combined, edit, ours, around or Circumstances(), at_start=at_start)
+    return ObservedTarget(live, wanted, combined, edit, ours, around or Circumstances(), at_start=at_start)
 
 
 def _live(host: Host, one: Tunable) -> str | Missing:

@@ -8,14 +8,14 @@ from typing import Final
 import msgspec
 
 from advisor.facts.cpulist import format_list, parse_list
+from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.facts.systemd import CPUS_OF_NODE, NUMA_POLICY
-from advisor.facts.whole import Facts
 from advisor.planning.beegfs import units_of
 from advisor.planning.device_nodes import Nodes, node_of, nodes_of, nodes_seen, nodes_text
 from advisor.planning.records import Change
 from advisor.planning.selection import Selected
-from advisor.profiles import Values
+from advisor.profiles.profile import Values
 from advisor.tunables.unit_numa import bound, bound_cpus
 
 __all__ = ["node_of", "select_units", "unit_names"]

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from advisor.host import Probe, PutFile, Run, Step
-from advisor.redaction import for_display
+from advisor.facts.redaction import for_display
+from advisor.host import Probe, PutFile, RunCommand, Step
 from advisor.tunables import Effect, FileEdit, Risk
 from advisor.tunables.link_mark import LinkMark
 from advisor.tunables.tunable import Sense
@@ -20,7 +20,7 @@ BLOCKING: frozenset[SkipState] = frozenset({"blocked", "overridden"})
 SATISFIED: frozenset[SkipState] = frozenset({"in-place", "would-lower", "kept"})
 
 
-class Target(msgspec.Struct, frozen=True):
+class PlanTarget(msgspec.Struct, frozen=True):
     """A wanted value on this host: ``value``, or ``multiply`` times the value before us.
 
     ``is_of_default``: ``multiply`` times the default of LLT instead, which is ``default`` where a person said it.
@@ -88,7 +88,7 @@ class FileChange(msgspec.Struct, frozen=True):
     uid: int
     gid: int
     mode_before: int | None
-    reload: tuple[Run, ...]
+    reload: tuple[RunCommand, ...]
     tunables: tuple[str, ...]
     edits: tuple[FileEdit, ...]
     new_directories: tuple[str, ...] = ()

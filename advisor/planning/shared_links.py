@@ -11,10 +11,10 @@ import re
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.facts.host_facts import Facts
 from advisor.facts.subnets import SubnetLink
-from advisor.facts.whole import Facts
 from advisor.planning.selection import Selected
-from advisor.profiles import Values, Wanted
+from advisor.profiles.profile import Values, Wanted
 from advisor.tunables import tunable
 
 NO_SHARED_NETWORK: Final = "no two links of this host share a network"

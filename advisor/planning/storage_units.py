@@ -15,11 +15,11 @@ import msgspec
 
 from advisor.facts.block import natural
 from advisor.facts.cpulist import parse_list
+from advisor.facts.host_facts import Facts
 from advisor.facts.kernel_services import KernelServices
 from advisor.facts.services import Service
 from advisor.facts.systemd import NUMA_POLICY
-from advisor.facts.whole import Facts
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 from advisor.planning.device_nodes import Nodes, nodes_seen, nodes_text
 from advisor.planning.placement import LEAVE_UNBOUND, node_cpus, placed_on, placement
 from advisor.planning.records import SkipState

@@ -9,10 +9,11 @@ from typing import Final
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
-from advisor.facts.whole import Facts
 from advisor.i18n import msg
 from advisor.planning.beegfs import NO_INSTANCES, select_instances
+from advisor.planning.comparison import combine
 from advisor.planning.devices import none_chosen, select_arrays, select_disks
 from advisor.planning.heartbeats import reserved_ports, select_heartbeats
 from advisor.planning.iris import NO_IRIS, huge_pages, select_cpfs
@@ -23,12 +24,11 @@ from advisor.planning.mtu import links_by_role, select_links
 from advisor.planning.multipath import NO_MAPS, select_maps
 from advisor.planning.order import rank_of
 from advisor.planning.placement import select_units
-from advisor.planning.records import Skipped, Target
+from advisor.planning.records import PlanTarget, Skipped
 from advisor.planning.selection import Selected
-from advisor.planning.senses import combine
 from advisor.planning.shared_links import NO_SHARED_NETWORK, select_shared_links
 from advisor.planning.storage_units import StorageUnit, placeable, select_found
-from advisor.profiles import Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
+from advisor.profiles.profile import Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class Request(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, values=values, found=tuple(found))
 
 
-Outcome = tuple[tuple[Target, ...], tuple[Skipped, ...]]
+Outcome = tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]
 
 KEEP: Final = "keep"
 """The word of a parameter by which what it is the value of stays as it is."""
@@ -67,7 +67,7 @@ KEEP: Final = "keep"
 def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] = ()) -> Outcome:
     """What the profile wants on this host, and what of it cannot apply here with the reason."""
     failed = next((one for one in request.profile.conditions if not holds(one, facts)), None)
-    targets: list[Target] = []
+    targets: list[PlanTarget] = []
     skipped: list[Skipped] = []
     if not request.profile.tunables:
         # A profile may say that nothing helps; a plan without a word would not say why.
@@ -79,7 +79,7 @@ def resolve_targets(request: Request, facts: Facts, services: Sequence[Service] 
             skipped.append(_not_applicable(request, wanted, why_not))
             continue
         for outcome in _expand(request, wanted, facts, services):
-            (targets if isinstance(outcome, Target) else skipped).append(outcome)  # type: ignore[arg-type]
+            (targets if isinstance(outcome, PlanTarget) else skipped).append(outcome)  # type: ignore[arg-type]
     return tuple(targets), tuple(skipped)
 
 
@@ -104,7 +104,9 @@ def _not_applicable(request: Request, wanted: Wanted, reason: str) -> Skipped:
     return Skipped(wanted.tunable, None, value, reason, "not-applicable", request.profile.name)
 
 
-def _expand(request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]) -> Iterator[Target | Skipped]:
+def _expand(
+    request: Request, wanted: Wanted, facts: Facts, services: Sequence[Service]
+) -> Iterator[PlanTarget | Skipped]:
     if wanted.for_each is None and not _is_huge_pages(wanted) and not _is_ports(wanted):
         yield _target(request, wanted, Selected({}))
         return
@@ -195,7 +197,7 @@ def _is_huge_pages(wanted: Wanted) -> bool:
     return isinstance(wanted.value, Computed) and wanted.value.huge_pages is not None
 
 
-def _target(request: Request, wanted: Wanted, one: Selected) -> Target:
+def _target(request: Request, wanted: Wanted, one: Selected) -> PlanTarget:
     multiply, is_of_default, default = None, False, None
     if one.value is not None:
         value = one.value
@@ -207,7 +209,7 @@ def _target(request: Request, wanted: Wanted, one: Selected) -> Target:
         default = request.values.get(wanted.value.given) if wanted.value.given else None
         value = f"{multiply} × {'the default' if is_of_default else 'the value before'}"
     identity = _filled(wanted.tunable, request.values, one.names)
-    return Target(
+    return PlanTarget(
         tunable=identity,
         value=value,
         sense=wanted.sense,

@@ -23,9 +23,9 @@ from advisor.errors import AdvisorError, CommandError, InvalidInputError, Permis
 from advisor.host.putfile import put_file
 from advisor.i18n import msg
 from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, conclude
-from advisor.proof.kept import keep
-from advisor.proof.metrics import Figures
-from advisor.proof.records import Proof, Run, resolve
+from advisor.proof.metrics import RunFigures
+from advisor.proof.records import FioRun, Proof, resolve
+from advisor.proof.result_store import keep
 from advisor.proof.schedule import MODES
 from advisor.proof.series import Bench, summarise_series
 from advisor.proof.verdict import decide
@@ -267,7 +267,7 @@ def _result_of(saved: Saved | SavedBench | SavedArms) -> Proof | Bench | ArmsPro
             return saved.result
 
 
-def _arms_runs(session: ArmsSession) -> list[Run]:
+def _arms_runs(session: ArmsSession) -> list[FioRun]:
     """The runs of a saved comparison. Raises InvalidInputError where its blocks are not those of its arms."""
     _require(session.arms[:1] == (NONE,) and len(session.arms) > 1, "its arms are not those of a session")
     _require(len(session.blocks) <= MAX_ROUNDS, f"{len(session.blocks)} blocks are more than a session has")
@@ -288,11 +288,11 @@ def _require(holds: bool, words: str) -> None:
         raise InvalidInputError(words)
 
 
-def _check_runs(runs: Iterable[Run]) -> None:
+def _check_runs(runs: Iterable[FioRun]) -> None:
     low, high = _FIGURE
     for run in runs:
         get(run.workload)
-        for name in Figures.__struct_fields__:
+        for name in RunFigures.__struct_fields__:
             value: float | None = getattr(run.figures, name)
             if value and not low <= value <= high:
                 raise InvalidInputError(

@@ -13,16 +13,15 @@ from datetime import UTC, datetime
 import msgspec
 
 from advisor.errors import RefusedError, UsageError
-from advisor.facts.whole import Facts, scan
+from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host
 from advisor.i18n import msg
-from advisor.journal import Store
+from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
-from advisor.profiles import Profile, load
+from advisor.profiles.profile import Profile, load
 from advisor.proof import schedule as scheduling
 from advisor.proof.arms_session import ArmsRunner
 from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, smallest_blocks
-from advisor.proof.conductor import Progress, ProgressEvent, Settings, silent
 from advisor.proof.covariates import read_gate
 from advisor.proof.fio import read_version
 from advisor.proof.identity import read_identity
@@ -40,7 +39,11 @@ from advisor.proof.profile import (
     reconnect_hook,
     require_changes,
 )
-from advisor.proof.protocol import (
+from advisor.proof.records import ArmSetting, Claim, ProofSubject, ToggleClass
+from advisor.proof.relevance import TOGGLE_CLASSES, require_visible, toggle_class
+from advisor.proof.schedule import Mode, Schedule
+from advisor.proof.scratch import require_space
+from advisor.proof.session import (
     PLACE_SECONDS,
     chosen_mode,
     layout_notes,
@@ -48,14 +51,12 @@ from advisor.proof.protocol import (
     require_calm,
     require_measurable,
 )
-from advisor.proof.records import Claim, Setting, Subject, ToggleClass
-from advisor.proof.relevance import TOGGLE_CLASSES, require_visible, toggle_class
-from advisor.proof.schedule import Mode, Schedule
-from advisor.proof.scratch import require_space
-from advisor.proof.target import Target
+from advisor.proof.session_runner import Progress, ProgressEvent, Settings, silent
+from advisor.proof.target import MeasuredTarget
 from advisor.proof.workloads import get
-from advisor.transaction import Trial, recover, trial
-from advisor.workflow import plan_profiles, refuse_while_one_waits
+from advisor.transaction.engine import Trial, recover, trial
+from advisor.transaction.journal import Store
+from advisor.transaction.requests import refuse_while_one_waits
 
 MAX_ARMS = 8
 BLOCKS = {"quick": 12, "default": 16, "deep": 32}
@@ -286,17 +287,19 @@ def _class(arm: ArmPlan) -> ToggleClass:
     return toggle_class(arm.profile.proof.toggle if arm.profile.proof is not None else "T0", arm.plan.changes)
 
 
-def _subject(arm: ArmPlan, workloads: Sequence[str]) -> Subject:
+def _subject(arm: ArmPlan, workloads: Sequence[str]) -> ProofSubject:
     is_network = arm.profile.proof is not None and arm.profile.proof.network
     claims = tuple(Claim(name) for name in workloads)
-    return Subject(arm.name, claims, path="network" if is_network else "any")
+    return ProofSubject(arm.name, claims, path="network" if is_network else "any")
 
 
-def _settings_of(plan: Plan) -> tuple[Setting, ...]:
-    return tuple(Setting(one.tunable, one.before, one.after, one.why) for one in plan.changes)
+def _settings_of(plan: Plan) -> tuple[ArmSetting, ...]:
+    return tuple(ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes)
 
 
-def _schedule(arms: Sequence[ArmPlan], workloads: Sequence[str], settings: Settings, target: Target) -> Schedule:
+def _schedule(
+    arms: Sequence[ArmPlan], workloads: Sequence[str], settings: Settings, target: MeasuredTarget
+) -> Schedule:
     comparisons = len(arms) * len(workloads)
     settle = max(_settle(one.profile) for one in arms)
     return scheduling.make_schedule(

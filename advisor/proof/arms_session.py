@@ -17,16 +17,16 @@ from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
 from advisor.i18n import msg
 from advisor.proof.arms import Reconnect, ToggleError
-from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, Block, Cell, conclude
-from advisor.proof.conductor import Progress, ProgressEvent, Settings, Stage
+from advisor.proof.blocks import NONE, ArmBlock, ArmsProof, ArmsSession, ArmTurn, conclude
 from advisor.proof.fio import FioRunner
 from advisor.proof.interrupt import Stop, StoppedError
-from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of, place_targets
-from advisor.proof.protocol import require_calm
+from advisor.proof.measurer import MeasurePace, Measurer, is_under_pressure, lamps_of, place_targets
 from advisor.proof.recorder import Recorder
-from advisor.proof.records import Arm, Ended, Run
+from advisor.proof.records import Arm, Ended, FioRun
 from advisor.proof.schedule import CONTROL_SECONDS, REPEAT_SHARE
-from advisor.proof.target import Target
+from advisor.proof.session import require_calm
+from advisor.proof.session_runner import Progress, ProgressEvent, Settings, Stage
+from advisor.proof.target import MeasuredTarget
 from advisor.proof.workloads import NULL_CONTROL, get
 
 
@@ -57,7 +57,7 @@ class ArmsRunner:
     def __init__(
         self,
         host: Host,
-        target: Target,
+        target: MeasuredTarget,
         switch: ArmSwitch,
         settings: Settings,
         session: ArmsSession,
@@ -77,8 +77,8 @@ class ArmsRunner:
         self.coin = random.Random(session.seed)
         places = place_targets(host, settings.places, self.workloads)
         self.measurer = Measurer(host, target, session.schedule, settings.keep, runner, stop, session.notes, places)
-        self.pace = Pace(session.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
-        self.unfinished: list[Cell] = []
+        self.pace = MeasurePace(session.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
+        self.unfinished: list[ArmTurn] = []
         self.by_hand: str | None = None
         self.recorder: Recorder[ArmsSession, ArmsProof] = Recorder(
             session, self.measurer, conclude, save_to=settings.save_to, keep_result=settings.keep_result
@@ -146,13 +146,13 @@ class ArmsRunner:
         self.recorder.update(ended=how)
         if self.unfinished:
             cells, self.unfinished = tuple(self.unfinished), []
-            self._add(Block(len(self.session.blocks), 0, cells, whole=False))
+            self._add(ArmBlock(len(self.session.blocks), 0, cells, whole=False))
 
     def _fault(self, text: str) -> None:
         self.recorder.update(faults=(*self.session.faults, text))
         self._end("fault")
 
-    def _add(self, one: Block) -> None:
+    def _add(self, one: ArmBlock) -> None:
         self.recorder.update(blocks=(*self.session.blocks, one))
 
     def _done(self) -> int:
@@ -219,7 +219,7 @@ class ArmsRunner:
                 self._end("io-pressure")
                 return
 
-    def _run_block(self, index: int, attempt: int) -> Block:
+    def _run_block(self, index: int, attempt: int) -> ArmBlock:
         began = time.monotonic()
         blocks = self.session.blocks
         self._show("block", index + 1, lamps_of(_runs(blocks[-1].cells)) if blocks else ())
@@ -228,29 +228,29 @@ class ArmsRunner:
             self._place(arm)
             cells.append(self._run_cell(arm))
         judged = self._judged(cells)
-        one = Block(index, attempt, judged, contaminated=bool(lamps_of(_runs(judged))))
+        one = ArmBlock(index, attempt, judged, contaminated=bool(lamps_of(_runs(judged))))
         self.unfinished = []
         self._add(one)
         self.pace.seconds.append(time.monotonic() - began)
         return one
 
-    def _run_cell(self, arm: str) -> Cell:
+    def _run_cell(self, arm: str) -> ArmTurn:
         side: Arm = "A" if arm == NONE else "B"
         options = self.switch.fio_options(arm)
         seconds = self.schedule.seconds_per_run
         order = self.coin.sample(self.workloads, len(self.workloads))
         runs = tuple(self.measurer.run(side, workload, seconds, options) for workload in order)
         control = self.measurer.run(side, get(NULL_CONTROL), min(CONTROL_SECONDS, seconds))
-        return Cell(arm, runs, control)
+        return ArmTurn(arm, runs, control)
 
-    def _judged(self, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    def _judged(self, cells: Sequence[ArmTurn]) -> tuple[ArmTurn, ...]:
         """The cells with what contaminated their runs."""
         judged = {run.number: run for run in self.measurer.judged(_runs(cells))}
         return tuple(
             msgspec.structs.replace(cell, runs=tuple(judged[run.number] for run in cell.runs)) for cell in cells
         )
 
-    def _supersede(self, old: Block) -> None:
+    def _supersede(self, old: ArmBlock) -> None:
         done = msgspec.structs.replace(old, superseded=True)
         self.recorder.update(blocks=tuple(done if one is old else one for one in self.session.blocks))
 
@@ -258,5 +258,5 @@ class ArmsRunner:
         return self.pace.has_bytes(self.measurer.bytes_written, self.schedule.pairs - self._done() + 1)
 
 
-def _runs(cells: Sequence[Cell]) -> list[Run]:
+def _runs(cells: Sequence[ArmTurn]) -> list[FioRun]:
     return [run for cell in cells for run in cell.runs]

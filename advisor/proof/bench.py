@@ -19,20 +19,20 @@ from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.host import Host
 from advisor.i18n import msg
 from advisor.proof import schedule as scheduling
-from advisor.proof.conductor import Progress, ProgressEvent, Settings, Stage, silent
 from advisor.proof.covariates import read_gate
 from advisor.proof.fio import FioProcess, FioRunner, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
-from advisor.proof.measurer import Measurer, Pace, is_under_pressure, lamps_of, place_targets
-from advisor.proof.protocol import chosen_mode, chosen_target, layout_notes, require_calm
+from advisor.proof.measurer import MeasurePace, Measurer, is_under_pressure, lamps_of, place_targets
 from advisor.proof.recorder import Recorder
-from advisor.proof.records import Ended, Run
+from advisor.proof.records import Ended, FioRun
 from advisor.proof.schedule import REPEAT_SHARE, Schedule
 from advisor.proof.scratch import require_space
 from advisor.proof.series import Bench, Round, Series, summarise_series
+from advisor.proof.session import chosen_mode, chosen_target, layout_notes, require_calm
+from advisor.proof.session_runner import Progress, ProgressEvent, Settings, Stage, silent
 from advisor.proof.sizes import thread_counts
-from advisor.proof.target import Target
+from advisor.proof.target import MeasuredTarget
 from advisor.proof.workloads import get
 
 DEFAULT_WORKLOADS = ("infoscale.4k-rand-rw50", "iometer.maxtp-r100")
@@ -113,7 +113,7 @@ def swept(workloads: Sequence[str], threads: str | None) -> tuple[str, ...]:
     return tuple(f"{name}@{count}" for name in workloads for count in thread_counts(threads))
 
 
-def _schedule(names: Sequence[str], settings: Settings, target: Target) -> Schedule:
+def _schedule(names: Sequence[str], settings: Settings, target: MeasuredTarget) -> Schedule:
     return scheduling.make_schedule(
         chosen_mode(settings),
         [get(name) for name in names],
@@ -134,7 +134,7 @@ class _Rounds:
     def __init__(
         self,
         host: Host,
-        target: Target,
+        target: MeasuredTarget,
         settings: Settings,
         series: Series,
         runner: FioRunner,
@@ -148,8 +148,8 @@ class _Rounds:
         self.order = random.Random(series.seed)
         places = place_targets(host, settings.places, self.workloads)
         self.measurer = Measurer(host, target, series.schedule, settings.keep, runner, stop, series.notes, places)
-        self.pace = Pace(series.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
-        self.unfinished: list[Run] = []
+        self.pace = MeasurePace(series.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
+        self.unfinished: list[FioRun] = []
         self.recorder: Recorder[Series, Bench] = Recorder(
             series, self.measurer, summarise_series, save_to=settings.save_to, keep_result=settings.keep_result
         )

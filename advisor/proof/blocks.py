@@ -14,10 +14,10 @@ from typing import Literal
 
 import msgspec
 
-from advisor.proof.covariates import Gate
+from advisor.proof.covariates import CalmGate
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import METRICS, MetricName
-from advisor.proof.records import Cost, Ended, Run, Setting, ToggleClass, guardrails_of
+from advisor.proof.records import ArmSetting, Cost, Ended, FioRun, ToggleClass, guardrails_of
 from advisor.proof.schedule import Schedule
 from advisor.proof.statistics import (
     MINIMUM_PAIRS,
@@ -49,20 +49,20 @@ Call = Literal["gain", "loss", "no-difference", "inconclusive"]
 Quality = Literal["sound", "indicative", "invalid"]
 
 
-class Cell(msgspec.Struct, frozen=True):
+class ArmTurn(msgspec.Struct, frozen=True):
     """One arm's turn in a block: a run of every workload, and one of the negative control."""
 
     arm: str
-    runs: tuple[Run, ...]
-    control: Run | None = None
+    runs: tuple[FioRun, ...]
+    control: FioRun | None = None
 
 
-class Block(msgspec.Struct, frozen=True):
+class ArmBlock(msgspec.Struct, frozen=True):
     """Every arm once, in the order in which they ran. A contaminated block that was repeated is ``superseded``."""
 
     index: int
     attempt: int
-    cells: tuple[Cell, ...]
+    cells: tuple[ArmTurn, ...]
     contaminated: bool = False
     superseded: bool = False
     whole: bool = True
@@ -84,12 +84,12 @@ class ArmsSession(msgspec.Struct, frozen=True):
     device: str | None
     fio_version: str
     started: str
-    values: Mapping[str, tuple[Setting, ...]]
+    values: Mapping[str, tuple[ArmSetting, ...]]
     host: HostIdentity | None = None
-    gate: Gate = Gate()
+    gate: CalmGate = CalmGate()
     forced: bool = False
-    warm_up: tuple[Run, ...] = ()
-    blocks: tuple[Block, ...] = ()
+    warm_up: tuple[FioRun, ...] = ()
+    blocks: tuple[ArmBlock, ...] = ()
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     ended: Ended = "complete"
@@ -162,7 +162,7 @@ class ArmsProof(msgspec.Struct, frozen=True):
     comparisons: int
     contaminated_share: float
     seed: int
-    gate: Gate
+    gate: CalmGate
     session: ArmsSession
     saved_to: str | None = None
     schema: Literal["advisor.arms/1"] = "advisor.arms/1"
@@ -178,12 +178,12 @@ def smallest_blocks(comparisons: int, alpha: float = ALPHA) -> int:
     return math.ceil(1 + math.log2(comparisons / alpha))
 
 
-def counted_blocks(session: ArmsSession) -> tuple[Block, ...]:
+def counted_blocks(session: ArmsSession) -> tuple[ArmBlock, ...]:
     """The blocks that enter the statistics: whole, and not repeated because of contamination."""
     return tuple(one for one in session.blocks if one.whole and not one.superseded)
 
 
-def ratios(blocks: Sequence[Block], arm: str, workload: str, metric: MetricName) -> list[tuple[float, float]]:
+def ratios(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: MetricName) -> list[tuple[float, float]]:
     """(none, arm) of each block that has both, values above zero."""
     found = []
     for block in blocks:
@@ -193,7 +193,7 @@ def ratios(blocks: Sequence[Block], arm: str, workload: str, metric: MetricName)
     return found
 
 
-def _value(block: Block, arm: str, workload: str, metric: MetricName) -> float | None:
+def _value(block: ArmBlock, arm: str, workload: str, metric: MetricName) -> float | None:
     for cell in block.cells:
         if cell.arm != arm:
             continue
@@ -232,14 +232,14 @@ def conclude(session: ArmsSession) -> ArmsProof:
     )
 
 
-def _effects(blocks: Sequence[Block], arm: str, workload: str) -> list[float]:
+def _effects(blocks: Sequence[ArmBlock], arm: str, workload: str) -> list[float]:
     """ln ratios over ``none``, plus is better."""
     metric = get(workload).metric
     return [METRICS[metric].sign * math.log(after / before) for before, after in ratios(blocks, arm, workload, metric)]
 
 
 def _effect(
-    blocks: Sequence[Block], arm: str, workload: str, sample: Sequence[float], level: Tested, margin: float
+    blocks: Sequence[ArmBlock], arm: str, workload: str, sample: Sequence[float], level: Tested, margin: float
 ) -> Effect:
     metric = get(workload).metric
     described = METRICS[metric]
@@ -290,7 +290,7 @@ def _guarded(session: ArmsSession, one: Effect, level: Tested) -> Effect:
     return msgspec.structs.replace(one, call=call, cost=cost, below_margin=is_small)
 
 
-def _metric_effects(blocks: Sequence[Block], one: Effect, metric: MetricName) -> list[float]:
+def _metric_effects(blocks: Sequence[ArmBlock], one: Effect, metric: MetricName) -> list[float]:
     seen = ratios(blocks, one.arm, one.workload, metric)
     return [METRICS[metric].sign * math.log(after / before) for before, after in seen]
 
@@ -344,7 +344,7 @@ def _exceeds_control(session: ArmsSession, one: Effect) -> bool:
     return len(excess) >= MINIMUM_PAIRS and hodges_lehmann(excess, 1 - 2 * ONE_SIDED_LEVEL)[0].low > 0
 
 
-def _median_ratio(blocks: Sequence[Block], arm: str, workload: str, metric: MetricName) -> float | None:
+def _median_ratio(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: MetricName) -> float | None:
     found = [after / before for before, after in ratios(blocks, arm, workload, metric)]
     return median(found) if found else None
 
@@ -359,7 +359,7 @@ def _gain(one: Effect) -> float:
     return ratio if one.better == "higher" else 1 / ratio
 
 
-def _controls(blocks: Sequence[Block], arms: Sequence[str]) -> tuple[Control, ...]:
+def _controls(blocks: Sequence[ArmBlock], arms: Sequence[str]) -> tuple[Control, ...]:
     samples = [ratios(blocks, arm, NULL_CONTROL, "iops") for arm in arms]
     logs = [[math.log(after / before) for before, after in one] for one in samples]
     adjusted = holm([signed_rank(one).p_value for one in logs])

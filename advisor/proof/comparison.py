@@ -17,7 +17,7 @@ from advisor.i18n import msg
 from advisor.proof.archive import Saved, SavedBench
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import METRICS, MetricName
-from advisor.proof.records import Ended, Run, Session, Verdict, measured_workloads
+from advisor.proof.records import Ended, FioRun, Session, Verdict, measured_workloads
 from advisor.proof.schedule import MODES, Schedule
 from advisor.proof.series import Series, counted_rounds, summarise_series
 from advisor.proof.statistics import holm, median
@@ -41,7 +41,7 @@ NOT_INTERLEAVED = (
 """Measured on a virtual machine; ``tests/proof/test_error_rates.py`` shows the second in a simulation."""
 
 
-class Side(msgspec.Struct, frozen=True):
+class ComparedSeries(msgspec.Struct, frozen=True):
     """One of the two series, without its runs. ``source`` is the file; of a proof only arm A, the host as it was."""
 
     source: str
@@ -63,7 +63,7 @@ class Side(msgspec.Struct, frozen=True):
     profile: str | None = None
 
 
-class Difference(msgspec.Struct, frozen=True):
+class MetricDifference(msgspec.Struct, frozen=True):
     """One metric of one workload: B over A.
 
     ``ratio`` is the Hodges-Lehmann estimate, ``ci95`` its interval with the level ``confidence`` really achieved,
@@ -89,19 +89,19 @@ class Difference(msgspec.Struct, frozen=True):
     verdict: Verdict | None = None
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class SeriesComparison(msgspec.Struct, frozen=True):
     """The result; its JSON is ``advisor.comparison/1``. ``tendency`` is what the figures alone would say, ``reasons``
     why the verdict is not that, ``notes`` what else the two do not have in common."""
 
     verdict: Verdict
     tendency: Verdict
-    workloads: tuple[Difference, ...]
-    explored: tuple[Difference, ...]
+    workloads: tuple[MetricDifference, ...]
+    explored: tuple[MetricDifference, ...]
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
     alpha: float
-    a: Side
-    b: Side
+    a: ComparedSeries
+    b: ComparedSeries
     schema: Literal["advisor.comparison/1"] = "advisor.comparison/1"
 
     @property
@@ -113,8 +113,8 @@ class Comparison(msgspec.Struct, frozen=True):
 class _Runs(msgspec.Struct, frozen=True):
     """A side with the runs that count, and why they might count for nothing."""
 
-    side: Side
-    runs: tuple[Run, ...]
+    side: ComparedSeries
+    runs: tuple[FioRun, ...]
     invalid: tuple[str, ...]
 
     def values(self, name: str, metric: MetricName) -> tuple[float, ...]:
@@ -125,7 +125,7 @@ class _Runs(msgspec.Struct, frozen=True):
 # -- the two sides -----------------------------------------------------------------------------------------------------
 
 
-def compare(a: Saved | SavedBench, b: Saved | SavedBench, sources: tuple[str, str] = ("A", "B")) -> Comparison:
+def compare(a: Saved | SavedBench, b: Saved | SavedBench, sources: tuple[str, str] = ("A", "B")) -> SeriesComparison:
     """B against A, workload by workload. Raises InvalidInputError where they have no workload in common."""
     first, second = _runs_of(a, sources[0]), _runs_of(b, sources[1])
     common = [name for name in first.side.workloads if name in second.side.workloads]
@@ -144,7 +144,7 @@ def compare(a: Saved | SavedBench, b: Saved | SavedBench, sources: tuple[str, st
     invalid = (*_named("A", first.invalid), *_named("B", second.invalid))
     tendency = _tendency(judged)
     settled: Verdict = "inconclusive" if tendency == "inconclusive" else "indicative"
-    return Comparison(
+    return SeriesComparison(
         verdict="invalid" if invalid else settled,
         tendency=tendency,
         workloads=judged,
@@ -188,8 +188,8 @@ def _side(
     workloads: tuple[str, ...],
     rounds: int,
     profile: str | None = None,
-) -> Side:
-    return Side(
+) -> ComparedSeries:
+    return ComparedSeries(
         source=source,
         kind=kind,
         workloads=workloads,
@@ -213,11 +213,11 @@ def _side(
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
-def _difference(first: _Runs, second: _Runs, name: str, metric: MetricName) -> Difference:
+def _difference(first: _Runs, second: _Runs, name: str, metric: MetricName) -> MetricDifference:
     """One metric, not judged yet."""
     described = METRICS[metric]
     before, after = first.values(name, metric), second.values(name, metric)
-    empty = Difference(name, metric, described.unit, described.better, runs=(len(before), len(after)))
+    empty = MetricDifference(name, metric, described.unit, described.better, runs=(len(before), len(after)))
     if not before or not after:
         return empty
     shift = hodges_lehmann_shift(_logs(before, described.sign), _logs(after, described.sign), 0.95)[0]
@@ -239,7 +239,7 @@ def _logs(values: Sequence[float], sign: int) -> list[float]:
     return [sign * math.log(value) for value in values]
 
 
-def _judge(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[Difference, ...]:
+def _judge(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[MetricDifference, ...]:
     """Each workload in its own metric, tested together: Holm over the workloads."""
     found = [_difference(first, second, name, get(name).metric) for name in names]
     adjusted = holm([1.0 if one.p_value is None else one.p_value for one in found])
@@ -261,7 +261,7 @@ def _judge(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[Differenc
     return tuple(judged)
 
 
-def _verdict(one: Difference, p_holm: float, before: list[float], after: list[float], margin: float) -> Verdict:
+def _verdict(one: MetricDifference, p_holm: float, before: list[float], after: list[float], margin: float) -> Verdict:
     if one.ci95 is None or one.effect is None:
         return "inconclusive"
     if p_holm <= ALPHA and not one.ci95[0] <= 1 <= one.ci95[1]:
@@ -271,7 +271,7 @@ def _verdict(one: Difference, p_holm: float, before: list[float], after: list[fl
     return "inconclusive"
 
 
-def _tendency(judged: Sequence[Difference]) -> Verdict:
+def _tendency(judged: Sequence[MetricDifference]) -> Verdict:
     verdicts = [one.verdict for one in judged]
     if "gain" in verdicts:
         return "gain-with-cost" if "loss" in verdicts else "gain"
@@ -280,7 +280,7 @@ def _tendency(judged: Sequence[Difference]) -> Verdict:
     return "no-difference" if all(verdict == "no-difference" for verdict in verdicts) else "inconclusive"
 
 
-def _explore(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[Difference, ...]:
+def _explore(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[MetricDifference, ...]:
     """The other metrics: shown without a p value."""
     found = [
         _difference(first, second, name, metric.name)
@@ -294,7 +294,7 @@ def _explore(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[Differe
 # -- what they do not have in common -----------------------------------------------------------------------------------
 
 
-def _notes(a: Side, b: Side, common: Sequence[str]) -> Iterable[str]:
+def _notes(a: ComparedSeries, b: ComparedSeries, common: Sequence[str]) -> Iterable[str]:
     if _is_same(a, b):
         yield "A and B are the same series: nothing can follow from that"
     yield from _host_notes(a.host, b.host)
@@ -321,11 +321,11 @@ def _notes(a: Side, b: Side, common: Sequence[str]) -> Iterable[str]:
             yield f"{letter} has {side.rounds} rounds only"
 
 
-def _is_same(a: Side, b: Side) -> bool:
+def _is_same(a: ComparedSeries, b: ComparedSeries) -> bool:
     return (a.kind, a.started, a.seed, a.host, a.target) == (b.kind, b.started, b.seed, b.host, b.target)
 
 
-def _place(side: Side) -> str:
+def _place(side: ComparedSeries) -> str:
     return f"{side.target} ({side.file_system}{f' on {side.device}' if side.device else ''})"
 
 

@@ -17,8 +17,8 @@ import msgspec
 
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
-from advisor.patterns import lazy_regex
-from advisor.proof.metrics import Figures
+from advisor.host.patterns import lazy_regex
+from advisor.proof.metrics import RunFigures
 from advisor.proof.statistics import median
 
 SECTOR_BYTES = 512  # diskstats counts in these whatever the device's own block size
@@ -38,7 +38,7 @@ BACKUP_COMMANDS = frozenset(
 """Commands that only exist while a backup or a maintenance pass runs; daemons that idle are left out."""
 
 
-class Counters(msgspec.Struct, frozen=True):
+class CovariateCounters(msgspec.Struct, frozen=True):
     """Running totals at one moment; ``None`` where the host does not have them. CPU in clock ticks of all CPUs,
     pressure stalls in microseconds, ``at_seconds`` on the session's clock."""
 
@@ -142,13 +142,13 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-def read_counters(host: Host, device: str | None, at_seconds: float) -> Counters:
+def read_counters(host: Host, device: str | None, at_seconds: float) -> CovariateCounters:
     """The totals now. ``device`` is the kernel name of the target's block device."""
     disk = host.read("/proc/diskstats")
     stat = host.read("/proc/stat")
     ticks = None if isinstance(stat, Missing) else parse_cpu_ticks(stat)
     total, busy, steal = ticks or (None, None, None)
-    return Counters(
+    return CovariateCounters(
         at_seconds=at_seconds,
         disk_bytes=None if isinstance(disk, Missing) or device is None else parse_disk_bytes(disk, device),
         cpu_total_ticks=total,
@@ -198,7 +198,7 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
-def between(before: Counters, after: Counters, figures: Figures | None) -> Covariates:
+def between(before: CovariateCounters, after: CovariateCounters, figures: RunFigures | None) -> Covariates:
     """What happened between two moments, beside fio's own work (``None``: fio did not run)."""
     seconds = after.at_seconds - before.at_seconds
     own_bytes = figures.read_bytes + figures.written_bytes if figures else 0
@@ -277,14 +277,14 @@ def _total(lamp: Lamp, group: Sequence[Covariates]) -> float | None:
     return sum(known) if len(known) == len(values) else None
 
 
-class Gate(msgspec.Struct, frozen=True):
+class CalmGate(msgspec.Struct, frozen=True):
     """Why the host is not calm enough (``busy``), and what could not be told (``unknown``)."""
 
     busy: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
-def read_gate(host: Host) -> Gate:
+def read_gate(host: Host) -> CalmGate:
     """The state of the host before a session: pressure, md resync, running backups."""
     busy: list[str] = []
     unknown: list[str] = []
@@ -299,7 +299,7 @@ def read_gate(host: Host) -> Gate:
         busy.append("an md array is being resynced or checked (/proc/mdstat)")
     running = sorted({name for name in _command_names(host) if name in BACKUP_COMMANDS})
     busy.extend(f"{name} is running" for name in running)
-    return Gate(tuple(busy), tuple(unknown))
+    return CalmGate(tuple(busy), tuple(unknown))
 
 
 def _command_names(host: Host) -> list[str]:

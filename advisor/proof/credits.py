@@ -1,6 +1,6 @@
 """Burst credits: what a session may take out of a volume's bucket, told and bounded before it starts.
 
-Types and buckets are those of `advisor.ceilings.ebs`, with their sources.
+Types and buckets are those of `advisor.limits.ebs`, with their sources.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Final
 
 import msgspec
 
-from advisor.ceilings.ebs import EBS_MODEL, LARGEST_GIB, VOLUME_TYPES, Bucket, Volume, bucket_of
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
+from advisor.limits.ebs import EBS_MODEL, LARGEST_GIB, VOLUME_TYPES, Bucket, EbsVolume, bucket_of
 
-__all__ = ["EBS_MODEL", "MOST_SHARE", "Volume", "bucket_of", "credit_notes", "most_spent", "parse_volume"]
+__all__ = ["EBS_MODEL", "MOST_SHARE", "EbsVolume", "bucket_of", "credit_notes", "most_spent", "parse_volume"]
 
 MOST_SHARE: Final = 0.05
 """The share of a full bucket that a session may use up."""
 
 
-def parse_volume(text: str) -> Volume:
+def parse_volume(text: str) -> EbsVolume:
     """``gp2:100``: type and GiB. Raises UsageError."""
     kind, _, size = text.partition(":")
     if kind not in VOLUME_TYPES or not re.fullmatch(r"[1-9][0-9]{0,4}", size) or int(size) > LARGEST_GIB:
@@ -32,7 +32,7 @@ def parse_volume(text: str) -> Volume:
                 "--volume takes TYPE:GIB such as gp2:100; types: {volume_types}", volume_types=", ".join(VOLUME_TYPES)
             ),
         )
-    return msgspec.convert({"kind": kind, "gib": int(size)}, Volume)
+    return msgspec.convert({"kind": kind, "gib": int(size)}, EbsVolume)
 
 
 def most_spent(bucket: Bucket, io_seconds: float) -> float:
@@ -40,7 +40,7 @@ def most_spent(bucket: Bucket, io_seconds: float) -> float:
     return (bucket.burst - bucket.base) * io_seconds
 
 
-def credit_notes(host: Host, device: str | None, volume: Volume | None, io_seconds: float) -> Iterator[str]:
+def credit_notes(host: Host, device: str | None, volume: EbsVolume | None, io_seconds: float) -> Iterator[str]:
     """What is to be said of the credits of a target. Raises RefusedError above `MOST_SHARE` of a full bucket: beyond
     it a session could cross the edge where the volume falls back to its baseline, and compare credits, not arms."""
     if volume is None:

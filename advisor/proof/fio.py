@@ -20,14 +20,14 @@ from advisor.errors import RefusedError
 from advisor.host.numbers import is_count
 from advisor.i18n import msg
 from advisor.proof.interrupt import Stop
-from advisor.proof.metrics import Figures
-from advisor.proof.process import Completed as Completed
+from advisor.proof.metrics import RunFigures
+from advisor.proof.process import EndedProcess as EndedProcess
 from advisor.proof.process import FioError as FioError
 from advisor.proof.process import FioMissingError as FioMissingError
 from advisor.proof.process import FioProcess as FioProcess
 from advisor.proof.process import FioRunner as FioRunner
 from advisor.proof.scratch import FILE_NAME, Area
-from advisor.proof.workloads import Section, Workload
+from advisor.proof.workloads import JobSection, Pattern
 
 GRACE_SECONDS = 10.0
 """What fio may take beyond the run itself before it is killed."""
@@ -45,17 +45,17 @@ _NOWHERE: Mapping[str, Area] = {}
 class RunsNetwork(Protocol):
     """A runner that has a peer, for the workloads that run between two hosts."""
 
-    def run_network(self, job: Job, stop: Stop) -> tuple[Figures, str]:
+    def run_network(self, job: FioJob, stop: Stop) -> tuple[RunFigures, str]:
         """One run with both ends: the figures, and both reports as one JSON text. Raises as `run` does."""
 
 
-class Job(msgspec.Struct, frozen=True):
+class FioJob(msgspec.Struct, frozen=True):
     """One micro-run: a workload for ``seconds`` on ``size_bytes`` of scratch. ``write_limit_bytes`` bounds what a
     writing run may write; such a run ends at the time or at the bytes, whichever comes first. ``options`` are added to
     every section (where fio itself is placed, for instance). With ``is_read_only`` fio refuses to write whatever the
     rest says."""
 
-    workload: Workload
+    workload: Pattern
     seconds: float
     size_bytes: int
     write_limit_bytes: int
@@ -71,14 +71,14 @@ class Job(msgspec.Struct, frozen=True):
         bounded = [section for section in self.workload.sections if section.write_share > 0]
         return sum(self.section_limit(section) * section.jobs for section in bounded)
 
-    def section_limit(self, section: Section) -> int:
+    def section_limit(self, section: JobSection) -> int:
         """fio's ``io_size`` for each job of a writing section: reads and writes together, whole blocks."""
         writers = sum(other.jobs for other in self.workload.sections if other.write_share > 0)
         share = self.write_limit_bytes / writers / section.write_share
         return max(1, int(share) // section.block_bytes) * section.block_bytes
 
 
-def command(job: Job) -> list[str]:
+def command(job: FioJob) -> list[str]:
     """The argument vector of a run. The scratch file is named relatively: fio starts in its directory."""
     argv = ["fio", "--output-format=json+", "--eta=never", *(["--readonly"] if job.is_read_only else [])]
     for section in job.workload.sections:
@@ -86,7 +86,7 @@ def command(job: Job) -> list[str]:
     return argv
 
 
-def _section_options(job: Job, section: Section) -> Iterable[str]:
+def _section_options(job: FioJob, section: JobSection) -> Iterable[str]:
     yield f"--name={section.name}"
     # fio takes options before a --name as another job's: each section carries all of its own
     yield from ("--thread", "--group_reporting", "--norandommap", "--randrepeat=0", "--allow_file_create=0")
@@ -107,7 +107,7 @@ def _section_options(job: Job, section: Section) -> Iterable[str]:
     yield "--time_based" if section.write_share == 0 else f"--io_size={job.section_limit(section)}"
 
 
-def _place_options(job: Job, section: Section) -> Iterable[str]:
+def _place_options(job: FioJob, section: JobSection) -> Iterable[str]:
     if section.engine == "null":
         yield f"--size={NULL_BYTES}"
         return
@@ -121,13 +121,13 @@ def _place_options(job: Job, section: Section) -> Iterable[str]:
         yield from (f"--offset={start}", f"--size={length}")
 
 
-def _blocks(size_bytes: int, section: Section) -> int:
+def _blocks(size_bytes: int, section: JobSection) -> int:
     return size_bytes // section.block_bytes * section.block_bytes
 
 
 def run(
-    runner: FioRunner, job: Job, scratch: Area | None, stop: Stop, places: Mapping[str, Area] = _NOWHERE
-) -> tuple[Figures, str]:
+    runner: FioRunner, job: FioJob, scratch: Area | None, stop: Stop, places: Mapping[str, Area] = _NOWHERE
+) -> tuple[RunFigures, str]:
     """One run, after the check that the scratch file (or the disk) is still ours: the figures and fio's own JSON text.
     ``places`` are the scratch files of sections that work elsewhere, by the section's name.
 
@@ -214,7 +214,7 @@ def parse_report(stdout: str) -> _Report:
         raise FioError(msg("fio's JSON cannot be read: {error}", error=error)) from error
 
 
-def figures(job: Job, done: Completed) -> Figures:
+def figures(job: FioJob, done: EndedProcess) -> RunFigures:
     """The figures of a run that may be counted. Raises FioError that says why it may not."""
     if done.timed_out:
         raise FioError(msg("fio did not end within {seconds:g} s and was killed", seconds=job.seconds + GRACE_SECONDS))
@@ -230,7 +230,7 @@ def figures(job: Job, done: Completed) -> Figures:
     samples = sum(direction.clat_ns.N for direction in directions)
     io_cpu_ms = sum((entry.usr_cpu + entry.sys_cpu) / 100 * entry.job_runtime for entry in report.jobs)
     p50, p95, p99, p999 = (percentile(bins, share) / 1000 for share in (0.5, 0.95, 0.99, 0.999))
-    return Figures(
+    return RunFigures(
         iops=sum(direction.iops for direction in directions),
         bandwidth_bytes_per_s=float(sum(direction.bw_bytes for direction in directions)),
         latency_mean_us=weighted / samples / 1000 if samples else 0.0,
@@ -247,7 +247,7 @@ def figures(job: Job, done: Completed) -> Figures:
     )
 
 
-def accepted_report(done: Completed) -> _Report:
+def accepted_report(done: EndedProcess) -> _Report:
     """The report of a run in which no job failed. Raises FioError with fio's own words."""
     try:
         report = parse_report(done.stdout)
@@ -291,7 +291,7 @@ def _require_io(directions: Sequence[_Direction], ios: int) -> None:
         raise FioError(msg("fio had {spoiled} short or dropped I/Os", spoiled=spoiled))
 
 
-def _require_length(job: Job, runtime: float, total_bytes: int) -> None:
+def _require_length(job: FioJob, runtime: float, total_bytes: int) -> None:
     long_enough = runtime >= MINIMUM_RUNTIME_SHARE * job.seconds
     # a run bounded by its bytes may end early, but not before it moved them
     bounded = job.workload.is_writing and total_bytes >= MINIMUM_BYTES_SHARE * job.limited_bytes
@@ -303,7 +303,7 @@ def _require_length(job: Job, runtime: float, total_bytes: int) -> None:
         raise FioError("the run was too short to be timed")
 
 
-def _last_line(done: Completed) -> str:
+def _last_line(done: EndedProcess) -> str:
     lines = [line.strip() for line in (done.stderr or done.stdout[:2000]).splitlines() if line.strip()]
     return lines[-1][:300] if lines else "no message"
 

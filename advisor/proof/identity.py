@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from advisor import __version__
 from advisor.host import Host, Missing
+from advisor.version import __version__
 
 _APPLICATION = b"advisor"
 

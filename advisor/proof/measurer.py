@@ -26,13 +26,13 @@ from advisor.proof.covariates import (
 )
 from advisor.proof.interrupt import Stop
 from advisor.proof.raw_device import hold
-from advisor.proof.records import Arm, Run
+from advisor.proof.records import Arm, FioRun
 from advisor.proof.schedule import RESERVE_SECONDS, WARM_UP_RUNS, Schedule
 from advisor.proof.scratch import MIB, Area, Keep, Scratch, make_scratch
 from advisor.proof.scratch_registry import forget, register, sweep
 from advisor.proof.statistics import median
-from advisor.proof.target import Target, read_target
-from advisor.proof.workloads import Workload, get
+from advisor.proof.target import MeasuredTarget, read_target
+from advisor.proof.workloads import Pattern, get
 
 WARM_UP_AGREEMENT = 0.20
 IDLE_SAMPLE_SECONDS = 1.0
@@ -41,10 +41,12 @@ MINIMUM_TIMED_SECONDS = 0.02
 MAX_PRESSED = 3
 SUSTAINED_SHARE = 0.9
 """A run shorter than this share of what was asked for was ended by its bytes, and that is said."""
-_NOWHERE: Mapping[str, Target] = {}
+_NOWHERE: Mapping[str, MeasuredTarget] = {}
 
 
-def place_targets(host: Host, places: Iterable[tuple[str, str]], workloads: Iterable[Workload]) -> dict[str, Target]:
+def place_targets(
+    host: Host, places: Iterable[tuple[str, str]], workloads: Iterable[Pattern]
+) -> dict[str, MeasuredTarget]:
     """The directories of sections that work elsewhere. Raises UsageError for a section that no workload has, and what
     `read_target` raises."""
     known = dict.fromkeys(section.name for one in workloads for section in one.sections if section.needs_scratch)
@@ -65,13 +67,13 @@ class Measurer:
     def __init__(
         self,
         host: Host,
-        target: Target,
+        target: MeasuredTarget,
         schedule: Schedule,
         keep: Keep,
         runner: fio.FioRunner,
         stop: Stop,
         notes: Iterable[str] = (),
-        places: Mapping[str, Target] = _NOWHERE,
+        places: Mapping[str, MeasuredTarget] = _NOWHERE,
     ) -> None:
         self._host = host
         self._target = target
@@ -85,7 +87,7 @@ class Measurer:
         self._places: dict[str, Scratch] = {}
         self.raw: dict[int, str] = {}
         self._groups: dict[str, list[Sequence[Covariates]]] = {}
-        self.warm_up: list[Run] = []
+        self.warm_up: list[FioRun] = []
         self.notes = list(notes)
         for line in sweep():
             self.note(line)
@@ -145,12 +147,12 @@ class Measurer:
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
-    def run(self, arm: Arm, workload: Workload, seconds: float, options: tuple[str, ...] = ()) -> Run:
+    def run(self, arm: Arm, workload: Pattern, seconds: float, options: tuple[str, ...] = ()) -> FioRun:
         """One fio run with its covariates, not judged yet."""
         self._stop.check()
         schedule = self._schedule
         scratch = self.scratch if workload.needs_scratch else None
-        job = fio.Job(workload, seconds, schedule.area_bytes, schedule.run_write_bytes, options)
+        job = fio.FioJob(workload, seconds, schedule.area_bytes, schedule.run_write_bytes, options)
         if scratch is not None:
             job = msgspec.structs.replace(job, file_name=scratch.file_name, is_read_only=scratch.is_read_only)
         before = read_counters(self._host, self._target.device, time.monotonic())
@@ -166,9 +168,9 @@ class Measurer:
                 f" {schedule.run_write_bytes // MIB} MiB that the byte budget leaves it (--byte-budget)"
             )
         at_seconds = before.at_seconds - self.began
-        return Run(number, arm, workload.name, at_seconds, figures, between(before, after, figures))
+        return FioRun(number, arm, workload.name, at_seconds, figures, between(before, after, figures))
 
-    def judged(self, runs: Sequence[Run]) -> tuple[Run, ...]:
+    def judged(self, runs: Sequence[FioRun]) -> tuple[FioRun, ...]:
         """The runs of one pair (or round) with the lamps that they light, each lamp at the run with the most of it."""
         lit: dict[int, list[str]] = {}
         for name in dict.fromkeys(run.workload for run in runs if _is_disturbable(run)):
@@ -180,12 +182,12 @@ class Measurer:
             history.append(beside)
         return tuple(msgspec.structs.replace(run, lamps=tuple(lit.get(run.number, ()))) for run in runs)
 
-    def _warm_up_groups(self, like: Sequence[Run]) -> list[Sequence[Covariates]]:
+    def _warm_up_groups(self, like: Sequence[FioRun]) -> list[Sequence[Covariates]]:
         """What the warm-up would have been as pairs or rounds such as this one."""
         arms = ([one.covariates for one in self.warm_up if _is_same(one, run)] for run in like)
         return list(zip(*arms, strict=False))
 
-    def warm_up_workload(self, arm: Arm, workload: Workload, options: tuple[str, ...] = ()) -> None:
+    def warm_up_workload(self, arm: Arm, workload: Pattern, options: tuple[str, ...] = ()) -> None:
         """Runs that do not count, until two in a row agree."""
         values: list[float] = []
         for _ in range(WARM_UP_RUNS):
@@ -225,28 +227,28 @@ class Measurer:
                 hint="raise the byte budget, or choose --quick",
             )
 
-    def _stored_warm_up(self) -> list[Run]:
+    def _stored_warm_up(self) -> list[FioRun]:
         return [run for run in self.warm_up if get(run.workload).needs_scratch]
 
 
-def _is_disturbable(run: Run) -> bool:
+def _is_disturbable(run: FioRun) -> bool:
     """Whether others can get in its way: fio's null engine touches nothing."""
     workload = get(run.workload)
     return workload.needs_scratch or workload.is_network
 
 
-def _is_same(one: Run, other: Run) -> bool:
+def _is_same(one: FioRun, other: FioRun) -> bool:
     return (one.arm, one.workload) == (other.arm, other.workload)
 
 
-def _most_hit(group: Sequence[Run], lamp: str) -> Run:
+def _most_hit(group: Sequence[FioRun], lamp: str) -> FioRun:
     return max(group, key=lambda run: getattr(run.covariates, LAMPS[lamp].field))
 
 
-class Pace:
+class MeasurePace:
     """How long pairs (or rounds) take, and whether one more fits into what is left of time and bytes."""
 
-    def __init__(self, schedule: Schedule, workloads: Sequence[Workload], budget_seconds: float | None, began: float):
+    def __init__(self, schedule: Schedule, workloads: Sequence[Pattern], budget_seconds: float | None, began: float):
         self._schedule = schedule
         self._writers = sum(1 for workload in workloads if workload.is_writing)
         self._budget_seconds = budget_seconds
@@ -286,12 +288,12 @@ class Pace:
         return self._schedule.arms * self._writers * self._schedule.run_write_bytes
 
 
-def lamps_of(runs: Iterable[Run]) -> tuple[str, ...]:
+def lamps_of(runs: Iterable[FioRun]) -> tuple[str, ...]:
     """The lamps that any of the runs lit, each once."""
     return tuple(dict.fromkeys(lamp for run in runs for lamp in run.lamps))
 
 
-def is_under_pressure(attempts: Sequence[Sequence[Run]]) -> bool:
+def is_under_pressure(attempts: Sequence[Sequence[FioRun]]) -> bool:
     """Whether others waited for I/O in the latest attempts at a pair or round, again and again: leave it to them."""
     latest = attempts[-MAX_PRESSED:]
     return len(latest) == MAX_PRESSED and all("io-pressure" in lamps_of(runs) for runs in latest)

@@ -55,7 +55,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 CLAIMABLE: tuple[MetricName, ...] = ("iops", "bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p99")
 
 
-class Figures(msgspec.Struct, frozen=True):
+class RunFigures(msgspec.Struct, frozen=True):
     """One accepted fio run, reads and writes and all jobs taken together. Latencies are completion latencies."""
 
     iops: float

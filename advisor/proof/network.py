@@ -25,10 +25,10 @@ from advisor.host.numbers import whole_number
 from advisor.i18n import msg
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop
-from advisor.proof.metrics import Figures
-from advisor.proof.peer import PORTS, Peer, PeerError, Remote, Ssh
-from advisor.proof.process import Completed, FioError, FioProcess, Running
-from advisor.proof.workloads import Section, Workload
+from advisor.proof.metrics import RunFigures
+from advisor.proof.peer import PORTS, PeerError, RemoteProcess, SecondHostPeer, Ssh
+from advisor.proof.process import EndedProcess, FioError, FioProcess, Running
+from advisor.proof.workloads import JobSection, Pattern
 
 CHECK_SECONDS = 0.2
 LISTEN_SECONDS = 15.0
@@ -48,7 +48,7 @@ class NothingArrivedError(FioError):
     """The sender did its part, and the receiver took in nothing."""
 
 
-def has_network(workloads: Iterable[Workload]) -> bool:
+def has_network(workloads: Iterable[Pattern]) -> bool:
     """Whether any of them needs a peer."""
     return any(workload.is_network for workload in workloads)
 
@@ -56,24 +56,24 @@ def has_network(workloads: Iterable[Workload]) -> bool:
 class NetworkFio(FioProcess):
     """The real runner, with a peer for the workloads that take one."""
 
-    def __init__(self, host: Host, peer: Peer, ssh: Ssh, *, search_path: str | None = None) -> None:
+    def __init__(self, host: Host, peer: SecondHostPeer, ssh: Ssh, *, search_path: str | None = None) -> None:
         super().__init__(search_path=search_path)
         self._host = host
         self.peer = peer
         self._ssh = ssh
 
-    def check(self, workloads: Iterable[Workload], stop: Stop) -> None:
+    def check(self, workloads: Iterable[Pattern], stop: Stop) -> None:
         """A very short run of each network workload. Raises RefusedError where one cannot be measured, with a hint."""
         for workload in workloads:
             if workload.is_network:
                 try:
-                    self.run_network(fio.Job(workload, CHECK_SECONDS, 0, 0), stop)
+                    self.run_network(fio.FioJob(workload, CHECK_SECONDS, 0, 0), stop)
                 except CommandError as error:
                     raise RefusedError(
                         msg("{name}: {reason}", name=workload.name, reason=error.message), hint=error.hint
                     ) from error
 
-    def run_network(self, job: fio.Job, stop: Stop) -> tuple[Figures, str]:
+    def run_network(self, job: fio.FioJob, stop: Stop) -> tuple[RunFigures, str]:
         """One run with both ends. Raises FioError for one that does not count, and StoppedError."""
         section = job.workload.sections[0]
         for attempt in range(OPENINGS):
@@ -87,7 +87,7 @@ class NetworkFio(FioProcess):
             return found, f'{{"near": {fio.json_text(near.stdout)}, "far": {fio.json_text(far.stdout)}}}'
         raise AssertionError("the last attempt returns or raises")
 
-    def _send(self, job: fio.Job, section: Section, stop: Stop) -> tuple[Completed, Completed]:
+    def _send(self, job: fio.FioJob, section: JobSection, stop: Stop) -> tuple[EndedProcess, EndedProcess]:
         bound = _bound(job)
         there = [*_listen(job, section, bound, is_ipv6=self.peer.is_ipv6)]
         with self._ssh.started(self.peer.ssh, "listen", there, bound=bound) as remote:
@@ -98,7 +98,7 @@ class NetworkFio(FioProcess):
             far = _finish(remote, lambda: close_link(section, self.peer.address, port), stop)
         return near, self._heard(far, section, port)
 
-    def _receive(self, job: fio.Job, section: Section, stop: Stop) -> tuple[Completed, Completed]:
+    def _receive(self, job: fio.FioJob, section: JobSection, stop: Stop) -> tuple[EndedProcess, EndedProcess]:
         bound = _bound(job)
         port = self._free_port()
         # fio would wait for ever for a connection, even if this process were killed
@@ -123,19 +123,19 @@ class NetworkFio(FioProcess):
         is_here = not isinstance(find_program("setpriv", self._search_path), Missing)
         return ("setpriv", "--pdeathsig", "TERM") if is_here else ()
 
-    def _taken_in(self, running: Running, wake: Callable[[], None], stop: Stop) -> Completed | None:
+    def _taken_in(self, running: Running, wake: Callable[[], None], stop: Stop) -> EndedProcess | None:
         wake()
         near = running.finish(timeout=FINISH_SECONDS, stop=stop, meanwhile=wake)
         return None if near.timed_out else near
 
-    def _heard(self, receiver: Completed | None, section: Section, port: int) -> Completed:
+    def _heard(self, receiver: EndedProcess | None, section: JobSection, port: int) -> EndedProcess:
         """What the receiving end printed. Raises PeerError where nothing ever came."""
         if receiver is None:
             address = self.peer.address if section.pattern == "write" else self.peer.source
             raise _not_connected(address, port, section)
         return receiver
 
-    def _require_connected(self, sender: Completed, section: Section, port: int, address: str) -> None:
+    def _require_connected(self, sender: EndedProcess, section: JobSection, port: int, address: str) -> None:
         if sender.timed_out or "func=connect" in sender.stderr:
             raise _not_connected(address, port, section)
 
@@ -179,18 +179,18 @@ def parse_bound_ports(text: str) -> set[int]:
     return found
 
 
-def _bound(job: fio.Job) -> int:
+def _bound(job: fio.FioJob) -> int:
     """Seconds after which an end of the run is ended by `timeout`, whoever forgot it."""
     return round(LISTEN_SECONDS + job.seconds + fio.GRACE_SECONDS)
 
 
-def _common(section: Section, *, is_ipv6: bool) -> Iterable[str]:
+def _common(section: JobSection, *, is_ipv6: bool) -> Iterable[str]:
     yield from ("--output-format=json+", "--eta=never", f"--name={section.name}", "--thread", "--ioengine=net")
     yield f"--protocol={section.protocol}{'v6' if is_ipv6 else ''}"
     yield from (f"--bs={section.block_bytes}", f"--size={_ENDLESS}", "--time_based")
 
 
-def _listen(job: fio.Job, section: Section, bound: int, *, is_ipv6: bool) -> Iterable[str]:
+def _listen(job: fio.FioJob, section: JobSection, bound: int, *, is_ipv6: bool) -> Iterable[str]:
     yield "fio"
     yield from _common(section, is_ipv6=is_ipv6)
     # it ends when the sender does, which may come late
@@ -199,12 +199,12 @@ def _listen(job: fio.Job, section: Section, bound: int, *, is_ipv6: bool) -> Ite
         yield "--listen"
 
 
-def _connect(job: fio.Job, section: Section, address: str) -> Iterable[str]:
+def _connect(job: fio.FioJob, section: JobSection, address: str) -> Iterable[str]:
     yield from _common(section, is_ipv6=":" in address)
     yield from ("--rw=write", f"--runtime={round(job.seconds * 1000)}ms", f"--hostname={address}")
 
 
-def _finish(remote: Remote, wake: Callable[[], None], stop: Stop) -> Completed | None:
+def _finish(remote: RemoteProcess, wake: Callable[[], None], stop: Stop) -> EndedProcess | None:
     done = None
     for _ in range(round(FINISH_SECONDS / 0.1)):
         wake()
@@ -214,7 +214,7 @@ def _finish(remote: Remote, wake: Callable[[], None], stop: Stop) -> Completed |
     return done
 
 
-def close_link(section: Section, address: str, port: int) -> None:
+def close_link(section: JobSection, address: str, port: int) -> None:
     """Tell a UDP receiver that the sender is gone: fio does so once, and that datagram may be among the lost ones."""
     if section.protocol != "udp":
         return
@@ -224,7 +224,7 @@ def close_link(section: Section, address: str, port: int) -> None:
             waker.sendto(message, socket.MSG_DONTWAIT, (address, port))
 
 
-def _not_connected(address: str, port: int, section: Section) -> PeerError:
+def _not_connected(address: str, port: int, section: JobSection) -> PeerError:
     return PeerError(
         msg(
             "nothing gets through to {address}, port {port}/{protocol}, although fio listens there",
@@ -254,7 +254,7 @@ class _End(msgspec.Struct, frozen=True):
     cpu_ms: float
 
 
-def _end_of(done: Completed, *, is_sender: bool) -> _End:
+def _end_of(done: EndedProcess, *, is_sender: bool) -> _End:
     (entry,) = fio.accepted_report(done).jobs[:1] or (None,)
     if entry is None:
         raise FioError("fio reports no job")
@@ -264,7 +264,7 @@ def _end_of(done: Completed, *, is_sender: bool) -> _End:
     return _End(way.io_bytes, way.total_ios, way.short_ios, way.runtime / 1000, bins, way.clat_ns.mean, cpu_ms)
 
 
-def network_figures(job: fio.Job, section: Section, near: Completed, far: Completed) -> Figures:
+def network_figures(job: fio.FioJob, section: JobSection, near: EndedProcess, far: EndedProcess) -> RunFigures:
     """The figures of a run that may be counted. Raises FioError that says why it may not.
 
     Latency is that of the near end: how long a block takes to be handed over to, or from, the socket.
@@ -287,7 +287,7 @@ def network_figures(job: fio.Job, section: Section, near: Completed, far: Comple
             )
     blocks = received / section.block_bytes
     p50, p95, p99, p999 = (fio.percentile(here.bins, share) / 1000 for share in (0.5, 0.95, 0.99, 0.999))
-    return Figures(
+    return RunFigures(
         iops=blocks / receiver.seconds,
         bandwidth_bytes_per_s=received / receiver.seconds,
         latency_mean_us=here.mean_ns / 1000,
@@ -306,7 +306,7 @@ def network_figures(job: fio.Job, section: Section, near: Completed, far: Comple
     )
 
 
-def _received(section: Section, sender: _End, receiver: _End) -> int:
+def _received(section: JobSection, sender: _End, receiver: _End) -> int:
     """Bytes that arrived. Raises FioError where the two ends cannot have talked to each other alone."""
     if receiver.bytes > sender.bytes + section.block_bytes:
         raise FioError(

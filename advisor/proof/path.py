@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from advisor.errors import CommandError, RefusedError, UsageError
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.host import Host, Missing
 from advisor.i18n import msg
 from advisor.planning.records import Plan
 from advisor.proof.interrupt import Stop
-from advisor.proof.peer import Peer, PeerError, Ssh, check_destination
+from advisor.proof.peer import PeerError, SecondHostPeer, Ssh, check_destination
 from advisor.proof.records import Arm
-from advisor.proof.target import Target
+from advisor.proof.target import MeasuredTarget
 from advisor.reach import Passed, Peers, await_gate, gate, named_peers, peers_of, read_surroundings, up_links
 from advisor.reach.addresses import resolve, scope_of
 from advisor.reach.records import Peer as Other
@@ -35,7 +35,7 @@ _LARGEST_PACKET_BYTES: Final = 65535
 _STORAGE: Final = frozenset({"nfs", "iscsi", "nvme"})
 
 
-def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop: Stop) -> Peer:
+def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop: Stop) -> SecondHostPeer:
     """The second host, asked over ssh whether fio is there.
 
     ``address`` is where it is measured; without it, the one that ssh connects to. Raises UsageError for names that
@@ -65,7 +65,7 @@ def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop:
         version = ssh.version_there(destination, stop)
     except PeerError as error:
         raise RefusedError(msg("--peer-ssh {reason}", reason=error.message), hint=error.hint) from error
-    return Peer(destination, str(where), source, asked.link, version)
+    return SecondHostPeer(destination, str(where), source, asked.link, version)
 
 
 def _asked(host: Host, address: str) -> tuple[Other | None, str | None]:
@@ -87,9 +87,9 @@ def _source(address: str) -> str:
         ) from error
 
 
-def peer_target(peer: Peer) -> Target:
+def peer_target(peer: SecondHostPeer) -> MeasuredTarget:
     """What stands in a session for the storage where there is none: nothing is written anywhere."""
-    return Target(
+    return MeasuredTarget(
         path=f"peer {peer.address}" + (f" over {peer.link}" if peer.link else ""),
         file_system=f"{peer.fio_version} there",
         mount_point="",
@@ -151,7 +151,7 @@ def path_check(
     host: Host,
     facts: Facts,
     plan: Plan,
-    target: Target,
+    target: MeasuredTarget,
     say: Callable[[str], None],
     *,
     window_seconds: float = WINDOW_SECONDS,
@@ -191,7 +191,7 @@ def path_check(
     return check
 
 
-def _is_measured(other: Other, target: Target) -> bool:
+def _is_measured(other: Other, target: MeasuredTarget) -> bool:
     if target.peer_address:
         return other.role == "named"
     if target.file_system in ("nfs", "nfs4"):

@@ -25,10 +25,10 @@ import msgspec
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Missing
 from advisor.host.commands import SAFE_ENVIRONMENT, find_program
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
 from advisor.proof.interrupt import Stop
-from advisor.proof.process import Completed, FioError
+from advisor.proof.process import EndedProcess, FioError
 
 CONNECT_SECONDS = 10
 PORTS = tuple(range(28700, 28716))
@@ -75,7 +75,7 @@ _SCRIPT = " ".join(
 )
 
 
-class Peer(msgspec.Struct, frozen=True):
+class SecondHostPeer(msgspec.Struct, frozen=True):
     """The second host: how ssh calls it, the address that is measured, this host's own towards it, and the link."""
 
     ssh: str
@@ -105,7 +105,7 @@ def check_destination(text: str) -> str:
     return text
 
 
-class Remote:
+class RemoteProcess:
     """What was started over ssh, until its end."""
 
     def __init__(self, process: subprocess.Popen[bytes], destination: str, errors: IO[bytes]) -> None:
@@ -144,7 +144,7 @@ class Remote:
     def is_running(self) -> bool:
         return self._process.poll() is None
 
-    def finish(self, *, seconds: float, stop: Stop) -> Completed | None:
+    def finish(self, *, seconds: float, stop: Stop) -> EndedProcess | None:
         """What it printed, once it has ended; ``None`` where it has not by then. Raises PeerError."""
         deadline = time.monotonic() + seconds
         while self._read(stop):
@@ -173,14 +173,14 @@ class Remote:
             )
         return self._is_open
 
-    def _ended(self) -> Completed:
+    def _ended(self) -> EndedProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_END_SECONDS)
         self._errors.seek(0)
         words = self._errors.read(65536).decode("utf-8", "replace")
         code = self._process.returncode
         out = self._output.decode("utf-8", "replace")
-        return Completed(_SSH_FAILED if code is None else code, out, words, False, 0.0)
+        return EndedProcess(_SSH_FAILED if code is None else code, out, words, False, 0.0)
 
     def close(self) -> None:
         """End it: the end of its standard input ends fio there, and ssh with it."""
@@ -202,7 +202,9 @@ class Ssh:
         self._search_path = os.environ.get("PATH", os.defpath) if search_path is None else search_path
 
     @contextlib.contextmanager
-    def started(self, destination: str, mode: str, argv: Sequence[str] = (), *, bound: int = 0) -> Iterator[Remote]:
+    def started(
+        self, destination: str, mode: str, argv: Sequence[str] = (), *, bound: int = 0
+    ) -> Iterator[RemoteProcess]:
         """fio there, ``argv`` without its port, for ``bound`` seconds at most; it is ended when the block ends."""
         ports = " ".join(map(str, PORTS))
         words = ["sh", "-c", _SCRIPT, "advisor", mode, str(bound), ports, *argv]
@@ -216,7 +218,7 @@ class Ssh:
                 cwd="/",
                 start_new_session=True,
             )
-            remote = Remote(process, destination, errors)
+            remote = RemoteProcess(process, destination, errors)
             try:
                 yield remote
             finally:
@@ -305,7 +307,7 @@ _REASONS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def explained(destination: str, done: Completed) -> PeerError:
+def explained(destination: str, done: EndedProcess) -> PeerError:
     """Why nothing was measured there, from what ssh or the script said, with the one command that helps."""
     host = destination.rpartition("@")[2]
     said = " ".join(done.stderr.split())[-300:] or "without a word"

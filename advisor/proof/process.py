@@ -39,7 +39,7 @@ class FioError(CommandError):
     kind = "fio"
 
 
-class Completed(msgspec.Struct, frozen=True):
+class EndedProcess(msgspec.Struct, frozen=True):
     """A process that ended, or was ended. ``cpu_seconds`` is user and system time together."""
 
     returncode: int
@@ -54,7 +54,7 @@ class FioRunner(Protocol):
 
     def run(
         self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
-    ) -> Completed: ...
+    ) -> EndedProcess: ...
 
 
 class Running:
@@ -64,11 +64,11 @@ class Running:
         self._process = process
         self._cpu_before = cpu_before
 
-    def finish(self, *, timeout: float, stop: Stop, meanwhile: Callable[[], None] = lambda: None) -> Completed:
+    def finish(self, *, timeout: float, stop: Stop, meanwhile: Callable[[], None] = lambda: None) -> EndedProcess:
         """Wait for its end. ``timeout`` in seconds is hard; ``meanwhile`` is called about ten times a second."""
         out, err, timed_out = _wait(self._process, timeout, stop, meanwhile)
         cpu_seconds = _children_cpu_seconds() - self._cpu_before
-        return Completed(self._process.returncode, _text(out), _text(err), timed_out, cpu_seconds)
+        return EndedProcess(self._process.returncode, _text(out), _text(err), timed_out, cpu_seconds)
 
 
 class FioProcess:
@@ -79,7 +79,7 @@ class FioProcess:
 
     def run(
         self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
-    ) -> Completed:
+    ) -> EndedProcess:
         """Run it. ``timeout`` in seconds is hard: SIGTERM, then SIGKILL to the whole group. It inherits the
         descriptors ``keep_open``."""
         with self.started(argv, cwd=cwd, keep_open=keep_open) as running:

@@ -10,28 +10,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from advisor.errors import CommandError, NotRestoredError, RefusedError, UsageError
-from advisor.facts.whole import Facts, scan
+from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
 from advisor.i18n import msg
-from advisor.journal import Store
+from advisor.planner import plan_profiles
 from advisor.planning.device_nodes import node_of
 from advisor.planning.records import Plan
-from advisor.profiles import Profile, load
+from advisor.profiles.profile import Profile, load
 from advisor.proof.arms import Reconnect
-from advisor.proof.conductor import Progress, Settings, silent
 from advisor.proof.fio import FioProcess
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.network import NetworkFio
 from advisor.proof.path import PathCheck, find_peer, path_check, peer_target, require_other_way_in
 from advisor.proof.peer import Ssh
-from advisor.proof.protocol import chosen_target, prove, self_test
-from advisor.proof.records import Arm, Proof, Setting, Subject, ToggleClass, claims_for, measured_workloads
+from advisor.proof.records import Arm, ArmSetting, Proof, ProofSubject, ToggleClass, claims_for, measured_workloads
 from advisor.proof.relevance import require_visible, toggle_class
 from advisor.proof.remount import Remount, make_remount
-from advisor.proof.target import Target
+from advisor.proof.session import chosen_target, prove, self_test
+from advisor.proof.session_runner import Progress, Settings, silent
+from advisor.proof.target import MeasuredTarget
 from advisor.proof.workloads import get
-from advisor.transaction import Trial, recover, trial
-from advisor.workflow import apply_profiles, plan_profiles, refuse_while_one_waits
+from advisor.transaction.engine import Trial, recover, trial
+from advisor.transaction.journal import Store
+from advisor.transaction.requests import refuse_while_one_waits
 
 RECONNECT_SECONDS = 60.0
 
@@ -89,7 +90,7 @@ class Means(msgspec.Struct, frozen=True):
 class Ground(msgspec.Struct, frozen=True):
     """Where a session measures, and with which fio."""
 
-    target: Target
+    target: MeasuredTarget
     runner: FioProcess
 
 
@@ -173,8 +174,7 @@ def prove_profile(
     ``options`` are recorded, as the words that repeat the call. ``second`` is the peer of network workloads; where only
     such are measured, ``settings.target`` may be empty.
     ``reconnect`` is a command that makes connections or mounts anew after each toggle, ``allow_remount`` lets the
-    target be unmounted and mounted again for that. With ``keep_if_gain`` a proven gain is then applied, persisted, as a
-    transaction of its own. Raises what planning, `trial` and `prove` raise.
+    target be unmounted and mounted again for that. Raises what planning, `trial` and `prove` raise.
     """
     profile = load(name)
     if profile.proof is None:
@@ -194,13 +194,7 @@ def prove_profile(
         plan = live_changes(plan_profiles(host, [name], values, runtime_only=True, store=kept, facts=facts))
         require_changes(plan, profile)
         means = Means(second, reconnect, allow_remount, progress, say)
-        proof = _measured(host, profile, plan, facts, claims, settings, means, kept, options)
-    if not (settings.keep_if_gain and proof.is_gain):
-        return proof
-    done = apply_profiles(host, [name], values, progress=say, store=kept)
-    if done.record is not None and done.record.seconds_left is not None:
-        say(f"{done.record.id} waits {done.record.seconds_left:.0f} s for: advisor confirm {done.record.id}")
-    return msgspec.structs.replace(proof, kept=True)
+        return _measured(host, profile, plan, facts, claims, settings, means, kept, options)
 
 
 def _measured(
@@ -235,7 +229,7 @@ def _measured(
             target=ground.target,
             notes=(*path_notes(path), *_place_notes(node), *_class_notes(profile, own_class), *hidden),
             options=options,
-            values=[Setting(one.tunable, one.before, one.after, one.why) for one in plan.changes],
+            values=[ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes],
             progress=means.progress,
         )
 
@@ -306,9 +300,9 @@ def require_changes(plan: Plan, profile: Profile) -> None:
         )
 
 
-def _subject(profile: Profile, claims: Sequence[str]) -> Subject:
+def _subject(profile: Profile, claims: Sequence[str]) -> ProofSubject:
     assert profile.proof is not None
-    return Subject(
+    return ProofSubject(
         profile=profile.name,
         claims=claims_for(claims),
         path="network" if profile.proof.network else "any",
@@ -333,7 +327,9 @@ def fio_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:
     return node
 
 
-def reconnect_hook(host: Host, profile: Profile, subject: Subject, target: Target, means: Means) -> Reconnect | None:
+def reconnect_hook(
+    host: Host, profile: Profile, subject: ProofSubject, target: MeasuredTarget, means: Means
+) -> Reconnect | None:
     """What makes connections or mounts anew. Raises UsageError, or RefusedError where a remount would not do."""
     if means.reconnect is not None and means.allow_remount:
         raise UsageError("--reconnect and --allow-remount exclude each other")

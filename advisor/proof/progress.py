@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from advisor.proof.conductor import Progress, ProgressEvent
 from advisor.proof.schedule import Schedule
 from advisor.proof.scratch import GIB, MIB
+from advisor.proof.session_runner import Progress, ProgressEvent
 
 Say = Callable[[str], None]
 

@@ -26,8 +26,8 @@ from advisor.facts.disks import Disk, read_disks
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.i18n import msg
-from advisor.proof.target import RawDevice, Target, is_remote
-from advisor.proof.workloads import Workload
+from advisor.proof.target import MeasuredTarget, RawDevice, is_remote
+from advisor.proof.workloads import Pattern
 
 EDGE_BYTES: Final = 1 << 20
 SAMPLE_BYTES: Final = 4096
@@ -43,7 +43,7 @@ NEVER_WRITTEN = (
 # -- what is refused beforehand ----------------------------------------------------------------------------------------
 
 
-def read_raw_target(host: Host, chosen: RawDevice) -> Target:
+def read_raw_target(host: Host, chosen: RawDevice) -> MeasuredTarget:
     """The disk as a target, looked at but not touched. Raises RefusedError for anything but an unused whole disk whose
     serial number is the one that was given."""
     path, number = _require_block_device(host, chosen.path)
@@ -54,7 +54,7 @@ def read_raw_target(host: Host, chosen: RawDevice) -> Target:
     if not disk.size_bytes:
         raise RefusedError(msg("{path}: its size is unknown or 0", path=chosen.path))
     found = msgspec.structs.replace(chosen, path=path, name=disk.name, number=number, size_bytes=disk.size_bytes)
-    return Target(
+    return MeasuredTarget(
         path=path,
         file_system="raw device",
         mount_point="",
@@ -67,7 +67,7 @@ def read_raw_target(host: Host, chosen: RawDevice) -> Target:
     )
 
 
-def permitted(raw: RawDevice, workloads: Iterable[Workload]) -> RawDevice:
+def permitted(raw: RawDevice, workloads: Iterable[Pattern]) -> RawDevice:
     """The disk with the permission to write where a workload needs it, and else without. Raises RefusedError where it
     is needed and was not given."""
     writing = [workload.name for workload in workloads if workload.is_writing]

@@ -15,12 +15,12 @@ import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.i18n import msg
-from advisor.proof.covariates import Covariates, Gate
+from advisor.proof.covariates import CalmGate, Covariates
 from advisor.proof.identity import HostIdentity
-from advisor.proof.metrics import CLAIMABLE, METRICS, Figures, MetricName
+from advisor.proof.metrics import CLAIMABLE, METRICS, MetricName, RunFigures
 from advisor.proof.schedule import Mode, Schedule
 from advisor.proof.target import RawDevice
-from advisor.proof.workloads import NULL_CONTROL, Workload, get
+from advisor.proof.workloads import NULL_CONTROL, Pattern, get
 
 Arm = Literal["A", "B"]
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
@@ -57,7 +57,7 @@ class Guardrail(msgspec.Struct, frozen=True):
     limit: float = GUARDRAIL_LIMIT
 
 
-class Subject(msgspec.Struct, frozen=True):
+class ProofSubject(msgspec.Struct, frozen=True):
     """What is put to the test. ``path`` is where the effect can show: ``network`` needs a target behind a network.
 
     Without guardrails of its own each claimed workload is guarded by p99 and by CPU time for each I/O; one over the
@@ -73,7 +73,7 @@ class Subject(msgspec.Struct, frozen=True):
     exploratory: tuple[str, ...] = ()
 
 
-class Setting(msgspec.Struct, frozen=True):
+class ArmSetting(msgspec.Struct, frozen=True):
     """One value that told the arms apart: what a tunable was in arm A and in arm B, and why that was wanted."""
 
     tunable: str
@@ -82,14 +82,14 @@ class Setting(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Run(msgspec.Struct, frozen=True):
+class FioRun(msgspec.Struct, frozen=True):
     """One fio run. ``number`` counts all runs of the session; ``lamps`` are the covariates that spoiled it."""
 
     number: int
     arm: Arm
     workload: str
     at_seconds: float
-    figures: Figures
+    figures: RunFigures
     covariates: Covariates
     lamps: tuple[str, ...] = ()
 
@@ -100,8 +100,8 @@ class Pair(msgspec.Struct, frozen=True):
     index: int
     attempt: int
     order: str
-    runs: tuple[Run, ...]
-    control_runs: tuple[Run, ...] = ()
+    runs: tuple[FioRun, ...]
+    control_runs: tuple[FioRun, ...] = ()
     contaminated: bool = False
     superseded: bool = False
     whole: bool = True
@@ -111,7 +111,7 @@ class Hold(msgspec.Struct, frozen=True):
     """One arm held for a longer time, with run after run of each claimed workload: shows an effect that comes late."""
 
     arm: Arm
-    runs: tuple[Run, ...]
+    runs: tuple[FioRun, ...]
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -121,7 +121,7 @@ class Session(msgspec.Struct, frozen=True):
     was ``judged_by`` the pair, both arms taken together, or in old records by the run, against its own arm.
     """
 
-    subject: Subject
+    subject: ProofSubject
     schedule: Schedule
     toggle_class: ToggleClass
     seed: int
@@ -130,10 +130,10 @@ class Session(msgspec.Struct, frozen=True):
     device: str | None
     fio_version: str
     started: str
-    gate: Gate = Gate()
+    gate: CalmGate = CalmGate()
     forced: bool = False
     self_test: bool = False
-    warm_up: tuple[Run, ...] = ()
+    warm_up: tuple[FioRun, ...] = ()
     pairs: tuple[Pair, ...] = ()
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class Session(msgspec.Struct, frozen=True):
     peer_address: str | None = None
     host: HostIdentity | None = None
     raw_device: RawDevice | None = None
-    values: tuple[Setting, ...] | None = None
+    values: tuple[ArmSetting, ...] | None = None
     judged_by: Literal["run", "pair"] = "run"
     holds: tuple[Hold, ...] = ()
     wants_hold: bool = False
@@ -208,10 +208,10 @@ class Proof(msgspec.Struct, frozen=True):
     alpha: float
     seed: int
     order: tuple[str, ...]
-    gate: Gate
+    gate: CalmGate
     session: Session
     saved_to: str | None = None
-    values: tuple[Setting, ...] | None = None
+    values: tuple[ArmSetting, ...] | None = None
     cost: Cost = "undecided"
     below_margin: bool = False
     schema: Literal["advisor.proof/1"] = "advisor.proof/1"
@@ -236,7 +236,7 @@ def claims_for(workloads: Iterable[str]) -> tuple[Claim, ...]:
     return claims
 
 
-def resolve(subject: Subject, mode: Mode) -> Subject:
+def resolve(subject: ProofSubject, mode: Mode) -> ProofSubject:
     """The subject with every default filled in. Raises InvalidInputError or UnknownWorkloadError.
 
     A quick session cannot resolve less than its own margin, so it widens narrower ones.
@@ -311,7 +311,7 @@ def _default_guardrails(claims: Sequence[Claim]) -> Iterable[Guardrail]:
                 yield guardrail
 
 
-def guardrails_of(workload: Workload) -> Iterable[Guardrail]:
+def guardrails_of(workload: Pattern) -> Iterable[Guardrail]:
     """What must not get worse where a workload gets faster."""
     if not workload.is_network:
         yield Guardrail(workload.name, "latency_p99")
@@ -321,7 +321,7 @@ def guardrails_of(workload: Workload) -> Iterable[Guardrail]:
     yield Guardrail(workload.name, "cpu_per_io")
 
 
-def measured_workloads(subject: Subject) -> tuple[str, ...]:
+def measured_workloads(subject: ProofSubject) -> tuple[str, ...]:
     """The workloads that every pair runs, in order: claims, guardrails, exploratory; the control is apart."""
     claimed = [claim.workload for claim in subject.claims]
     guarded = [guardrail.workload for guardrail in subject.guardrails]

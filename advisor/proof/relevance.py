@@ -12,13 +12,13 @@ from typing import Final
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
 from advisor.planning.records import Change, Plan
-from advisor.profiles import Profile
+from advisor.profiles.profile import Profile
 from advisor.proof.records import ToggleClass
-from advisor.proof.target import Target, lower_devices
-from advisor.proof.workloads import Workload
+from advisor.proof.target import MeasuredTarget, lower_devices
+from advisor.proof.workloads import Pattern
 from advisor.tunables import Effect, Risk, tunable
 
 TOGGLE_CLASSES: Final[tuple[ToggleClass, ...]] = ("T0", "T1", "T2", "T3")
@@ -69,7 +69,7 @@ def laxer_than_needed(profile: Profile) -> tuple[str, ToggleClass] | None:
     return max(stricter, key=lambda one: TOGGLE_CLASSES.index(one[1]), default=None)
 
 
-def unseen(host: Host, plan: Plan, target: Target, workloads: Sequence[Workload]) -> list[tuple[str, str]]:
+def unseen(host: Host, plan: Plan, target: MeasuredTarget, workloads: Sequence[Pattern]) -> list[tuple[str, str]]:
     """The tunables of a plan whose effect cannot show in this session, each with the reason."""
     below = stack_of(host, target.device) if target.device else frozenset()
     over_network = target.is_network or any(one.is_network for one in workloads)
@@ -92,7 +92,7 @@ def _device_of(change: Change) -> str | None:
     return device if kind in ("block", "md") else None
 
 
-def _page_cache_reason(tunable: str, workloads: Sequence[Workload]) -> str | None:
+def _page_cache_reason(tunable: str, workloads: Sequence[Pattern]) -> str | None:
     """Why no workload shows what acts on the page cache; None where one does, or where the tunable does not."""
     if not _PAGE_CACHE.fullmatch(tunable):
         return None
@@ -106,14 +106,14 @@ def _page_cache_reason(tunable: str, workloads: Sequence[Workload]) -> str | Non
     return None
 
 
-def is_opaque(target: Target, below: frozenset[str]) -> bool:
+def is_opaque(target: MeasuredTarget, below: frozenset[str]) -> bool:
     """Whether the kernel does not show which disks hold the target: ZFS, VxVM and the like."""
     if target.device is None:
         return not target.is_network or target.source.startswith("/dev/")
     return any(_OPAQUE.fullmatch(name) for name in below)
 
 
-def require_visible(host: Host, plan: Plan, target: Target, workloads: Sequence[Workload]) -> tuple[str, ...]:
+def require_visible(host: Host, plan: Plan, target: MeasuredTarget, workloads: Sequence[Pattern]) -> tuple[str, ...]:
     """Notes on what is not measured. Raises RefusedError where nothing of the plan can show."""
     hidden = unseen(host, plan, target, workloads)
     if hidden and len(hidden) == len(plan.changes):
@@ -127,7 +127,7 @@ def require_visible(host: Host, plan: Plan, target: Target, workloads: Sequence[
     return (*notes, *_untold(host, plan, target, {tunable for tunable, _ in hidden}))
 
 
-def _untold(host: Host, plan: Plan, target: Target, hidden: set[str]) -> Iterable[str]:
+def _untold(host: Host, plan: Plan, target: MeasuredTarget, hidden: set[str]) -> Iterable[str]:
     """The devices of which it is unknown whether the target lies on them."""
     below = stack_of(host, target.device) if target.device else frozenset()
     if not is_opaque(target, below):

@@ -20,7 +20,7 @@ from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.i18n import msg
 from advisor.proof.records import Arm
-from advisor.proof.target import Target
+from advisor.proof.target import MeasuredTarget
 
 REMOUNT_SECONDS: Final = 120.0
 OWN_CONNECTION: Final = frozenset({"nfs", "nfs4", "cifs", "smb3"})
@@ -169,7 +169,7 @@ def _mount_options(mount: Mount) -> tuple[str, ...]:
     return tuple(option for option in mount.options.split(",") if option not in _SHOWN_ONLY)
 
 
-def make_remount(host: Host, target: Target, *, needs_connection: bool) -> Remount:
+def make_remount(host: Host, target: MeasuredTarget, *, needs_connection: bool) -> Remount:
     """The remount of the target, checked as far as that can be without trying. Raises RefusedError.
 
     With ``needs_connection`` new sockets are what matters, and those a remount makes only where the file system has a

@@ -16,7 +16,7 @@ from advisor.errors import RefusedError, UsageError
 from advisor.i18n import msg
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.statistics import POCOCK
-from advisor.proof.workloads import Workload
+from advisor.proof.workloads import Pattern
 
 ModeName = Literal["quick", "default", "deep"]
 
@@ -90,7 +90,7 @@ class Schedule(msgspec.Struct, frozen=True):
         return self.scratch_bytes or self.device_bytes
 
 
-def io_seconds(schedule: Schedule, workloads: Sequence[Workload], arms: int = 2) -> float:
+def io_seconds(schedule: Schedule, workloads: Sequence[Pattern], arms: int = 2) -> float:
     """How long fio runs on the scratch file at most, in seconds: warm-up, pairs, and all repeats."""
     runs = WARM_UP_RUNS + math.ceil(schedule.pairs * (1 + REPEAT_SHARE))
     return runs * arms * sum(workload.needs_scratch for workload in workloads) * schedule.seconds_per_run
@@ -109,7 +109,7 @@ def level_for(looks: Sequence[int]) -> float:
     return POCOCK[len(looks)]
 
 
-def pair_seconds(workloads: Sequence[Workload], mode: Mode, place_seconds: float, arms: int = 2) -> float:
+def pair_seconds(workloads: Sequence[Pattern], mode: Mode, place_seconds: float, arms: int = 2) -> float:
     """Predicted duration of one pair or block: every workload and the control in each arm; or of a round of a single
     arm."""
     arm = place_seconds + len(workloads) * (mode.seconds + FIO_OVERHEAD_SECONDS)
@@ -128,7 +128,7 @@ def plan_bytes(device_bytes: int, byte_budget: int | None) -> int:
 
 def make_schedule(
     mode: Mode,
-    workloads: Sequence[Workload],
+    workloads: Sequence[Pattern],
     *,
     device_bytes: int,
     place_seconds: float,
@@ -184,7 +184,7 @@ def _scratch_size(mode: Mode, budget: int) -> int:
     return max(MINIMUM_SCRATCH_BYTES, min(mode.scratch_bytes, int(budget * SCRATCH_BUDGET_SHARE) // MIB * MIB))
 
 
-def _require_room(scratch_bytes: int, workloads: Sequence[Workload]) -> None:
+def _require_room(scratch_bytes: int, workloads: Sequence[Pattern]) -> None:
     """Raise UsageError where a job's region of the scratch file would hold next to nothing (fio reads a size of 0
     as the whole file)."""
     for workload in workloads:
@@ -225,7 +225,7 @@ def _fitting_pairs(mode: Mode, each: float, fixed: float, budget_seconds: float 
     return pairs
 
 
-def _smallest_run(workloads: Sequence[Workload]) -> int:
+def _smallest_run(workloads: Sequence[Pattern]) -> int:
     """Bytes below which a bounded run could not give each of its writing jobs a few blocks."""
     needed = (
         sum(section.jobs * section.block_bytes for section in workload.sections if section.write_share > 0)

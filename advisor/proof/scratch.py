@@ -19,7 +19,7 @@ import msgspec
 
 from advisor.errors import CommandError, RefusedError
 from advisor.i18n import msg
-from advisor.proof.target import Target
+from advisor.proof.target import MeasuredTarget
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
@@ -177,7 +177,7 @@ def _open_directory(path: str) -> int:
         raise ScratchChangedError(msg("{path}: {error}", path=path, error=os.strerror(error.errno or 0))) from error
 
 
-def require_space(target: Target, size_bytes: int, keep: Keep = DEFAULT_KEEP) -> None:
+def require_space(target: MeasuredTarget, size_bytes: int, keep: Keep = DEFAULT_KEEP) -> None:
     """Raise RefusedError where the scratch file would leave too little free."""
     kept = keep.of(target.size_bytes)
     if target.free_bytes - size_bytes < kept:
@@ -194,7 +194,7 @@ def require_space(target: Target, size_bytes: int, keep: Keep = DEFAULT_KEEP) ->
         )
 
 
-def left_behind(target: Target) -> tuple[str, ...]:
+def left_behind(target: MeasuredTarget) -> tuple[str, ...]:
     """Scratch directories that a session left there which was killed; or one that is running has them now."""
     try:
         with os.scandir(target.path) as found:
@@ -211,7 +211,7 @@ def has_holes(descriptor: int, size_bytes: int) -> bool:
 
 @contextmanager
 def scratch_file(
-    target: Target, size_bytes: int, *, keep: Keep = DEFAULT_KEEP, check_stop: Callable[[], None] = lambda: None
+    target: MeasuredTarget, size_bytes: int, *, keep: Keep = DEFAULT_KEEP, check_stop: Callable[[], None] = lambda: None
 ) -> Iterator[Scratch]:
     """`make_scratch` for the time of the block; removed at its end."""
     scratch = make_scratch(target, size_bytes, keep=keep, check_stop=check_stop)
@@ -222,7 +222,7 @@ def scratch_file(
 
 
 def make_scratch(
-    target: Target,
+    target: MeasuredTarget,
     size_bytes: int,
     *,
     keep: Keep = DEFAULT_KEEP,
@@ -257,7 +257,7 @@ def make_scratch(
 def _make_in(
     parent: int,
     name: str,
-    target: Target,
+    target: MeasuredTarget,
     size_bytes: int,
     check_stop: Callable[[], None],
     on_made: Callable[[str, int, int], None],

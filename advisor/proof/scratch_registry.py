@@ -14,12 +14,12 @@ from pathlib import Path
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.host.own import make_own_directory
-from advisor.journal import Store
+from advisor.host.trusted_files import make_own_directory
 from advisor.proof.scratch import FILE_NAME
+from advisor.transaction.journal import Store
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ScratchEntry(msgspec.Struct, frozen=True):
     """A scratch directory: its path and identity, and the process that made it."""
 
     directory: str
@@ -43,7 +43,7 @@ def register(directory: str, device: int, inode: int) -> None:
     """Note a directory that was just made. What cannot be noted is not: the session does not depend on it."""
     pid = os.getpid()
     with contextlib.suppress(OSError, AdvisorError):
-        entry = Entry(directory, device, inode, pid, start_ticks(pid))
+        entry = ScratchEntry(directory, device, inode, pid, start_ticks(pid))
         place = _place()
         for one in (place.parent, place):
             make_own_directory(str(one))
@@ -71,7 +71,7 @@ def sweep() -> list[str]:
 
 def _settle(path: Path) -> str | None:
     try:
-        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+        entry = msgspec.json.decode(path.read_bytes(), type=ScratchEntry)
     except (OSError, msgspec.DecodeError):
         # Torn by the same kill: it names nothing. A session's notes name directories that are left in its target.
         with contextlib.suppress(OSError):
@@ -84,14 +84,14 @@ def _settle(path: Path) -> str | None:
     return line
 
 
-def _is_running(entry: Entry) -> bool:
+def _is_running(entry: ScratchEntry) -> bool:
     try:
         return start_ticks(entry.pid) == entry.started_ticks
     except (OSError, ValueError, IndexError):
         return False
 
 
-def _removed(entry: Entry) -> str | None:
+def _removed(entry: ScratchEntry) -> str | None:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(entry.directory, flags)

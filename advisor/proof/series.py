@@ -12,10 +12,10 @@ from typing import Literal
 
 import msgspec
 
-from advisor.proof.covariates import Gate
+from advisor.proof.covariates import CalmGate
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import METRICS, MetricName
-from advisor.proof.records import Ended, Run
+from advisor.proof.records import Ended, FioRun
 from advisor.proof.schedule import Schedule
 from advisor.proof.statistics import holm, median
 from advisor.proof.target import RawDevice
@@ -43,7 +43,7 @@ class Round(msgspec.Struct, frozen=True):
 
     index: int
     attempt: int
-    runs: tuple[Run, ...]
+    runs: tuple[FioRun, ...]
     contaminated: bool = False
     superseded: bool = False
     whole: bool = True
@@ -61,9 +61,9 @@ class Series(msgspec.Struct, frozen=True):
     fio_version: str
     started: str
     host: HostIdentity | None = None
-    gate: Gate = Gate()
+    gate: CalmGate = CalmGate()
     forced: bool = False
-    warm_up: tuple[Run, ...] = ()
+    warm_up: tuple[FioRun, ...] = ()
     rounds: tuple[Round, ...] = ()
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Series(msgspec.Struct, frozen=True):
     """The other options of the call, word by word: with them it measures the same again."""
 
 
-class Measured(msgspec.Struct, frozen=True):
+class WorkloadSeries(msgspec.Struct, frozen=True):
     """One workload over all runs that count.
 
     ``median`` and ``interval`` are of the workload's own metric in ``unit``; the interval holds the true median with
@@ -122,11 +122,11 @@ class Bench(msgspec.Struct, frozen=True):
     names the file that holds every run."""
 
     quality: Quality
-    workloads: tuple[Measured, ...]
+    workloads: tuple[WorkloadSeries, ...]
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
     contaminated_share: float
-    gate: Gate
+    gate: CalmGate
     seed: int
     series: Series
     sweeps: tuple[Sweep, ...] = ()
@@ -164,11 +164,11 @@ def summarise_series(series: Series) -> Bench:
     )
 
 
-def _measured(series: Series, name: str) -> Measured:
+def _measured(series: Series, name: str) -> WorkloadSeries:
     workload = get(name)
     described = METRICS[workload.metric]
     values = values_of(series, name, workload.metric)
-    empty = Measured(name, workload.metric, described.unit, described.better)
+    empty = WorkloadSeries(name, workload.metric, described.unit, described.better)
     if not values:
         return empty
     interval = median_interval(values, CONFIDENCE)
@@ -202,9 +202,9 @@ def _cpu_percent(series: Series, name: str) -> float | None:
     return median(values) if values else None
 
 
-def sweeps_of(measured: Iterable[Measured]) -> Iterator[Sweep]:
+def sweeps_of(measured: Iterable[WorkloadSeries]) -> Iterator[Sweep]:
     """A sweep for each workload that was run with two numbers of threads or more."""
-    found: dict[str, list[tuple[int, Measured]]] = {}
+    found: dict[str, list[tuple[int, WorkloadSeries]]] = {}
     for one in measured:
         name, threads = split_threads(one.name)
         if threads is not None and one.median is not None:

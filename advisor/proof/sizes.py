@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
 from advisor.proof.scratch import MIB
 from advisor.proof.workloads import THREADS_MAX
 

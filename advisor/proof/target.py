@@ -13,8 +13,8 @@ import msgspec
 
 from advisor.errors import PermissionDeniedError, RefusedError
 from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
 
 REFUSED_FILE_SYSTEMS = frozenset(
     {
@@ -35,7 +35,7 @@ NETWORK_FILE_SYSTEMS = frozenset(
 )
 
 
-class Mount(msgspec.Struct, frozen=True):
+class TargetMount(msgspec.Struct, frozen=True):
     """One line of mountinfo."""
 
     device_number: str
@@ -57,7 +57,7 @@ class RawDevice(msgspec.Struct, frozen=True):
     size_bytes: int = 0
 
 
-class Target(msgspec.Struct, frozen=True):
+class MeasuredTarget(msgspec.Struct, frozen=True):
     """Where the scratch file will be. ``device`` is the kernel name in diskstats, ``None`` where there is no
     block device; ``size_bytes`` and ``free_bytes`` are the file system's, ``free_bytes`` as an ordinary user's.
 
@@ -85,7 +85,7 @@ _MIRRORED = ("/dev/vx/", "/dev/drbd")
 """Volumes that may be mirrored to another node: VxVM's over LLT, and DRBD's."""
 
 
-def parse_mountinfo(text: str) -> tuple[Mount, ...]:
+def parse_mountinfo(text: str) -> tuple[TargetMount, ...]:
     """Mounts in the order in which they were made; lines that are not whole are left out."""
     mounts = []
     for line in text.splitlines():
@@ -93,7 +93,7 @@ def parse_mountinfo(text: str) -> tuple[Mount, ...]:
         fields, tail = before.split(" "), after.split(" ")
         if separator and len(fields) >= 6 and len(tail) >= 3:
             options = (*fields[5].split(","), *tail[2].split(","))
-            mounts.append(Mount(fields[2], _unescape(fields[4]), tail[0], _unescape(tail[1]), options))
+            mounts.append(TargetMount(fields[2], _unescape(fields[4]), tail[0], _unescape(tail[1]), options))
     return tuple(mounts)
 
 
@@ -102,9 +102,9 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
-def mount_of(mounts: tuple[Mount, ...], path: str) -> Mount | None:
+def mount_of(mounts: tuple[TargetMount, ...], path: str) -> TargetMount | None:
     """The mount that an absolute path without symbolic links lies on: the longest mount point, the last one made."""
-    found: Mount | None = None
+    found: TargetMount | None = None
     for mount in mounts:
         prefix = mount.mount_point.rstrip("/") + "/"
         if (path + "/").startswith(prefix) and (found is None or len(mount.mount_point) >= len(found.mount_point)):
@@ -118,7 +118,7 @@ def diskstats_names(text: str) -> dict[str, str]:
     return {f"{row[0]}:{row[1]}": row[2] for row in rows if len(row) >= 3}
 
 
-def read_target(host: Host, path: str) -> Target:
+def read_target(host: Host, path: str) -> MeasuredTarget:
     """What ``--target`` stands on. Raises RefusedError for anything but a writable directory on real storage."""
     real = os.path.realpath(path)
     _require_directory(path, real)
@@ -143,7 +143,7 @@ def read_target(host: Host, path: str) -> Target:
         )
     space = os.statvfs(real)
     device = _device_name(host, mount, os.stat(real).st_dev)
-    return Target(
+    return MeasuredTarget(
         path=real,
         file_system=mount.file_system,
         mount_point=mount.mount_point,
@@ -177,7 +177,7 @@ def _require_directory(path: str, real: str) -> None:
         )
 
 
-def _require_mount(host: Host, real: str) -> Mount:
+def _require_mount(host: Host, real: str) -> TargetMount:
     text = host.read("/proc/self/mountinfo")
     if isinstance(text, Missing):
         raise RefusedError(
@@ -189,13 +189,13 @@ def _require_mount(host: Host, real: str) -> Mount:
     return mount
 
 
-def _device_name(host: Host, mount: Mount, st_dev: int) -> str | None:
+def _device_name(host: Host, mount: TargetMount, st_dev: int) -> str | None:
     text = host.read("/proc/diskstats")
     names = {} if isinstance(text, Missing) else diskstats_names(text)
     return names.get(f"{os.major(st_dev)}:{os.minor(st_dev)}") or _mounted_device(host, mount)
 
 
-def _mounted_device(host: Host, mount: Mount) -> str | None:
+def _mounted_device(host: Host, mount: TargetMount) -> str | None:
     text = host.read("/proc/diskstats")
     if isinstance(text, Missing):
         return None
@@ -242,7 +242,7 @@ def lower_devices(host: Host, device: str) -> tuple[str, ...]:
     return tuple(found if below is None else [*found, below])
 
 
-def backing_mount(host: Host, device: str) -> Mount | None:
+def backing_mount(host: Host, device: str) -> TargetMount | None:
     """The mount that holds the file behind a loop device; None where there is none or it cannot be told."""
     path = host.read(f"/sys/class/block/{device}/loop/backing_file")
     text = host.read("/proc/self/mountinfo")

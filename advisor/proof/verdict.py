@@ -32,10 +32,10 @@ from advisor.proof.records import (
     Arm,
     Claim,
     Cost,
+    FioRun,
     Guardrail,
     Pair,
     Proof,
-    Run,
     Session,
     Summary,
     Verdict,
@@ -100,7 +100,7 @@ def sample(pairs: Sequence[Pair], workload: str, metric: MetricName, *, control:
     return Sample(before_all, after_all, effects, orders)
 
 
-def _arm_value(runs: Sequence[Run], arm: Arm, metric: MetricName) -> float | None:
+def _arm_value(runs: Sequence[FioRun], arm: Arm, metric: MetricName) -> float | None:
     """Geometric mean over an arm's runs in a pair: one run as a rule, two for A in an A-B-A sequence."""
     values = [run.figures.value(metric) for run in runs if run.arm == arm]
     if not values or min(values) <= 0:
@@ -410,7 +410,7 @@ def late_effect(session: Session) -> str | None:
     return None
 
 
-def _trend(runs: Sequence[Run], workload: str, metric: MetricName) -> float | None:
+def _trend(runs: Sequence[FioRun], workload: str, metric: MetricName) -> float | None:
     """Mean logarithm of the last third of the runs less that of the first."""
     values = [run.figures.value(metric) for run in runs if run.workload == workload]
     third = len(values) // 3

@@ -15,14 +15,14 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
 from advisor.proof.metrics import METRICS, MetricName
 
 KIB = 1024
 SATURATION_DEPTH = 16
 
-Pattern = Literal["read", "write", "rw", "randread", "randwrite", "randrw"]
+AccessPattern = Literal["read", "write", "rw", "randread", "randwrite", "randrw"]
 Protocol = Literal["tcp", "udp"]
 
 
@@ -32,13 +32,13 @@ class UnknownWorkloadError(UsageError):
     kind = "unknown-workload"
 
 
-class Section(msgspec.Struct, frozen=True):
+class JobSection(msgspec.Struct, frozen=True):
     """One group of equal fio jobs. ``read_percent`` belongs to mixed patterns, ``random_percent`` is fio's
     ``percentage_random``; ``region`` is the part of the scratch file in percent (start, length). With the engine
     ``net`` a ``protocol`` is named, and ``write`` means that this host sends, ``read`` that it receives."""
 
     name: str
-    pattern: Pattern
+    pattern: AccessPattern
     block_bytes: int
     depth: int = 1
     jobs: int = 1
@@ -65,12 +65,12 @@ class Section(msgspec.Struct, frozen=True):
         return 1.0 if self.pattern in ("write", "randwrite") else 1 - self.read_percent / 100
 
 
-class Workload(msgspec.Struct, frozen=True):
+class Pattern(msgspec.Struct, frozen=True):
     """A named pattern: its fio jobs, the metric that a claim uses unless it names another, and its origin."""
 
     name: str
     title: str
-    sections: tuple[Section, ...]
+    sections: tuple[JobSection, ...]
     metric: MetricName
     source: str
 
@@ -111,12 +111,12 @@ IRIS = "InterSystems IRIS on gp3 and io2 article (2023), RANREAD and RANWRITE"
 BEEGFS = "Dell EMC Ready Solution for HPC BeeGFS High Performance Storage, benchmark section"
 
 
-def _single(name: str, title: str, source: str, section: Section) -> Workload:
-    return Workload(name, title, (section,), default_metric(section.block_bytes), source)
+def _single(name: str, title: str, source: str, section: JobSection) -> Pattern:
+    return Pattern(name, title, (section,), default_metric(section.block_bytes), source)
 
 
-def _infoscale() -> list[Workload]:
-    mixes: tuple[tuple[str, str, Pattern, Pattern], ...] = (
+def _infoscale() -> list[Pattern]:
+    mixes: tuple[tuple[str, str, AccessPattern, AccessPattern], ...] = (
         ("r100", "reads", "read", "randread"),
         ("rw50", "half reads, half writes", "rw", "randrw"),
         ("w100", "writes", "write", "randwrite"),
@@ -129,53 +129,53 @@ def _infoscale() -> list[Workload]:
             for depth, suffix in ((1, ""), (SATURATION_DEPTH, "-qd16")):
                 name = f"infoscale.{kib}k-{order}-{mix}{suffix}"
                 title = f"{kib} KiB {word} {mix_word}, queue depth {depth}"
-                found.append(_single(name, title, PAPER, Section("io", pattern, kib * KIB, depth=depth)))
+                found.append(_single(name, title, PAPER, JobSection("io", pattern, kib * KIB, depth=depth)))
     return found
 
 
-def _iometer() -> list[Workload]:
+def _iometer() -> list[Pattern]:
     return [
         _single(
             "iometer.maxtp-r100",
             "Max throughput, 100 % read: 32 KiB sequential, 64 outstanding",
             ISCSI,
-            Section("io", "read", 32 * KIB, depth=64),
+            JobSection("io", "read", 32 * KIB, depth=64),
         ),
         _single(
             "iometer.maxtp-rw50",
             "Max throughput, 50 % read: 32 KiB sequential, 64 outstanding",
             ISCSI,
-            Section("io", "rw", 32 * KIB, depth=64),
+            JobSection("io", "rw", 32 * KIB, depth=64),
         ),
         _single(
             "iometer.reallife",
             "RealLife: 8 KiB, 60 % random, 65 % read, 64 outstanding",
             ISCSI,
-            Section("io", "randrw", 8 * KIB, depth=64, read_percent=65, random_percent=60),
+            JobSection("io", "randrw", 8 * KIB, depth=64, read_percent=65, random_percent=60),
         ),
         _single(
             "iometer.rnd8k-r70",
             "Random 8 KiB, 70 % read, 64 outstanding",
             ISCSI,
-            Section("io", "randrw", 8 * KIB, depth=64, read_percent=70),
+            JobSection("io", "randrw", 8 * KIB, depth=64, read_percent=70),
         ),
     ]
 
 
-def _ranread(name: str, jobs: int) -> Workload:
-    section = Section("db", "randread", 8 * KIB, jobs=jobs, engine="psync")
+def _ranread(name: str, jobs: int) -> Pattern:
+    section = JobSection("db", "randread", 8 * KIB, jobs=jobs, engine="psync")
     return _single(name, f"RANREAD: 8 KiB random reads by {jobs} processes", IRIS, section)
 
 
-def _iris() -> list[Workload]:
+def _iris() -> list[Pattern]:
     # Asyncwij=16 outstanding journal writes; 16 write daemons; the image journal goes first through its own region.
-    journal = Section("wij", "write", 256 * KIB, depth=16, region=(0, 25))
-    database = Section("db", "randwrite", 8 * KIB, jobs=16, engine="psync", region=(25, 75))
+    journal = JobSection("wij", "write", 256 * KIB, depth=16, region=(0, 25))
+    database = JobSection("db", "randwrite", 8 * KIB, jobs=16, engine="psync", region=(25, 75))
     return [
         _ranread("iris.ranread", 20),
         _ranread("iris.ranread-10", 10),
         _ranread("iris.ranread-40", 40),
-        Workload(
+        Pattern(
             "iris.ranwrite",
             "RANWRITE: 256 KiB image-journal burst beside 8 KiB random writes by 16 write daemons",
             (journal, database),
@@ -186,51 +186,51 @@ def _iris() -> list[Workload]:
             "iris.oltp-7030",
             "8 KiB random, 70 % read, 16 processes",
             IRIS,
-            Section("db", "randrw", 8 * KIB, jobs=16, engine="psync", read_percent=70),
+            JobSection("db", "randrw", 8 * KIB, jobs=16, engine="psync", read_percent=70),
         ),
     ]
 
 
-def _beegfs() -> list[Workload]:
+def _beegfs() -> list[Pattern]:
     # IOzone gives each thread a file of its own; here each job has a region of its own in the one scratch file.
-    sequential = Section("io", "write", 1024 * KIB, jobs=4, engine="psync", own_regions=True, end_fsync=True)
+    sequential = JobSection("io", "write", 1024 * KIB, jobs=4, engine="psync", own_regions=True, end_fsync=True)
     return [
         _single("beegfs.iozone-seq", "IOzone -i 0: 1 MiB sequential writes by 4 threads", BEEGFS, sequential),
         _single(
             "beegfs.iozone-seq-read",
             "IOzone -i 1: 1 MiB sequential reads by 4 threads",
             BEEGFS,
-            Section("io", "read", 1024 * KIB, jobs=4, engine="psync", own_regions=True),
+            JobSection("io", "read", 1024 * KIB, jobs=4, engine="psync", own_regions=True),
         ),
         _single(
             "beegfs.iozone-rand",
             "IOzone -i 2: 4 KiB random direct reads by 4 threads",
             BEEGFS,
-            Section("io", "randread", 4 * KIB, jobs=4, engine="psync", own_regions=True),
+            JobSection("io", "randread", 4 * KIB, jobs=4, engine="psync", own_regions=True),
         ),
         _single(
             "beegfs.iozone-rand-write",
             "IOzone -i 2: 4 KiB random direct writes by 4 threads",
             BEEGFS,
-            Section("io", "randwrite", 4 * KIB, jobs=4, engine="psync", own_regions=True),
+            JobSection("io", "randwrite", 4 * KIB, jobs=4, engine="psync", own_regions=True),
         ),
         _single(
             "beegfs.dd",
             "dd bs=1M oflag=direct: 1 MiB sequential writes, one at a time",
             BEEGFS,
-            Section("io", "write", 1024 * KIB, engine="psync"),
+            JobSection("io", "write", 1024 * KIB, engine="psync"),
         ),
         _single(
             "beegfs.storagebench",
             "StorageBench: 512 KiB sequential writes",
             BEEGFS,
-            Section("io", "write", 512 * KIB, engine="psync"),
+            JobSection("io", "write", 512 * KIB, engine="psync"),
         ),
         _single(
             "beegfs.storagebench-read",
             "StorageBench: 512 KiB sequential reads",
             BEEGFS,
-            Section("io", "read", 512 * KIB, engine="psync"),
+            JobSection("io", "read", 512 * KIB, engine="psync"),
         ),
     ]
 
@@ -238,14 +238,14 @@ def _beegfs() -> list[Workload]:
 KERNEL_READAHEAD = "Linux kernel documentation, admin-guide/sysctl and block/queue-sysfs: read_ahead_kb"
 
 
-def _buffered() -> list[Workload]:
+def _buffered() -> list[Pattern]:
     """Reads through the page cache: what read-ahead acts on, and direct I/O passes by."""
     return [
         _single(
             f"buffered.seq-{label}-r100",
             f"{words} sequential reads through an empty page cache, one at a time",
             KERNEL_READAHEAD,
-            Section("io", "read", block, engine="psync", buffered=True),
+            JobSection("io", "read", block, engine="psync", buffered=True),
         )
         for label, words, block in (("128k", "128 KiB", 128 * KIB), ("1m", "1 MiB", 1024 * KIB))
     ]
@@ -254,12 +254,12 @@ def _buffered() -> list[Workload]:
 FIO_NET = "fio(1), ioengine=net"
 
 
-def _network() -> list[Workload]:
+def _network() -> list[Pattern]:
     shapes: tuple[tuple[Protocol, int, str], ...] = (
         ("tcp", 64, "one TCP connection, 64 KiB writes"),
         ("udp", 8, "8 KiB UDP datagrams"),
     )
-    ways: tuple[tuple[str, Pattern, str], ...] = (
+    ways: tuple[tuple[str, AccessPattern, str], ...] = (
         ("", "write", "this host sends to the peer"),
         ("-receive", "read", "the peer sends to this host"),
     )
@@ -268,7 +268,7 @@ def _network() -> list[Workload]:
             f"net.{protocol}-{kib}k{suffix}",
             f"{title}, {way}",
             FIO_NET,
-            Section("net", pattern, kib * KIB, engine="net", protocol=protocol),
+            JobSection("net", pattern, kib * KIB, engine="net", protocol=protocol),
         )
         for protocol, kib, title in shapes
         for suffix, pattern, way in ways
@@ -278,17 +278,17 @@ def _network() -> list[Workload]:
 NULL_CONTROL = "null.4k"
 
 
-def _control() -> Workload:
-    section = Section("null", "randread", 4 * KIB, engine="null")
+def _control() -> Pattern:
+    section = JobSection("null", "randread", 4 * KIB, engine="null")
     return _single(NULL_CONTROL, "fio's null engine: touches no storage (negative control)", "fio(1)", section)
 
 
-def _catalogue() -> Mapping[str, Workload]:
+def _catalogue() -> Mapping[str, Pattern]:
     workloads = [*_infoscale(), *_iometer(), *_iris(), *_beegfs(), *_buffered(), *_network(), _control()]
     return MappingProxyType({workload.name: workload for workload in workloads})
 
 
-WORKLOADS: Mapping[str, Workload] = _catalogue()
+WORKLOADS: Mapping[str, Pattern] = _catalogue()
 """Every workload by its name."""
 
 
@@ -296,7 +296,7 @@ THREADS_MAX = 1024
 """What the BeeGFS article runs at most."""
 
 
-def with_threads(workload: Workload, threads: int) -> Workload:
+def with_threads(workload: Pattern, threads: int) -> Pattern:
     """The workload run by that many threads, named ``NAME@N``; of one with several sections the last, which is for the
     data itself. Raises UsageError for a number that cannot be, and for a workload that has no threads."""
     if not 1 <= threads <= THREADS_MAX:
@@ -333,7 +333,7 @@ def split_threads(name: str) -> tuple[str, int | None]:
     return (match[1], int(match[2])) if match else (name, None)
 
 
-def get(name: str) -> Workload:
+def get(name: str) -> Pattern:
     """The workload of that name, ``NAME@N`` with N threads. Raises UnknownWorkloadError, whose hint names close
     matches, and UsageError as `with_threads`."""
     base, threads = split_threads(name)

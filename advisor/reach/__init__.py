@@ -12,20 +12,20 @@ host (routes, mounts, sysfs) goes through `advisor.host`. Sizes are those of who
 
 from __future__ import annotations
 
-from advisor.reach.gate import Awaited, Gate, NotPassed, Passed, await_gate, gate, passes, up_links
 from advisor.reach.path import measure
-from advisor.reach.peers import Surroundings, named_peers, peers_of, read_surroundings
+from advisor.reach.path_check import Awaited, NotPassed, Passed, PathState, await_gate, gate, passes, up_links
+from advisor.reach.peers import PeerFactsRead, named_peers, peers_of, read_surroundings
 from advisor.reach.records import Peer, Peers, Reach, Unprobeable
 
 __all__ = [
     "Awaited",
-    "Gate",
     "NotPassed",
     "Passed",
+    "PathState",
     "Peer",
+    "PeerFactsRead",
     "Peers",
     "Reach",
-    "Surroundings",
     "Unprobeable",
     "await_gate",
     "gate",

@@ -10,7 +10,7 @@ from advisor.facts.llt import LLTTAB, Llt, LltLink
 from advisor.host import Host, Missing
 from advisor.i18n import N_, msg
 from advisor.reach.addresses import parse_address
-from advisor.reach.found import Found
+from advisor.reach.found import FoundAddress
 from advisor.reach.records import Unprobeable
 
 _IP_TYPES = frozenset({"udp", "udp6", "rdma"})
@@ -36,7 +36,7 @@ def parse_set_addr(text: str) -> tuple[NodeAddress, ...]:
     return tuple(found)
 
 
-def llt_peers(host: Host, llt: Llt | None) -> tuple[list[Found], list[Unprobeable]]:
+def llt_peers(host: Host, llt: Llt | None) -> tuple[list[FoundAddress], list[Unprobeable]]:
     """The addresses that /etc/llttab and the running LLT name, and the links that have none."""
     if llt is None:
         return [], []
@@ -63,9 +63,9 @@ def _is_over_ip(link: LltLink) -> bool:
     return link.type in _IP_TYPES
 
 
-def _found(one: NodeAddress, link: LltLink | None) -> Found:
+def _found(one: NodeAddress, link: LltLink | None) -> FoundAddress:
     why = msg("LLT node {node} over {tag}", node=one.node, tag=one.tag)
-    return Found(one.address, "llt", why, link.link if link else None, link.address if link else None)
+    return FoundAddress(one.address, "llt", why, link.link if link else None, link.address if link else None)
 
 
 def _unprobeable(link: LltLink) -> Unprobeable:

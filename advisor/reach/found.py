@@ -7,7 +7,7 @@ import msgspec
 from advisor.reach.records import Role
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundAddress(msgspec.Struct, frozen=True):
     """``link`` is the link that the service is bound to, ``source`` its own address; None where the route decides."""
 
     address: str

@@ -39,7 +39,7 @@ _PLATEAUS: Final = (9216, 9000, 8900, 4352, 1500, 1492, 1480, 1460, 1450, 1430, 
 _ETHERNET: Final = 1500
 
 
-class Pace(msgspec.Struct, frozen=True):
+class ProbePace(msgspec.Struct, frozen=True):
     """How to ask for one size, after what the small echoes have shown of this path."""
 
     copies: int
@@ -51,7 +51,7 @@ class Pace(msgspec.Struct, frozen=True):
         return Ask(size, self.copies, spacing, 2 * self.wait_seconds)
 
 
-class Found(msgspec.Struct, frozen=True):
+class SearchEnd(msgspec.Struct, frozen=True):
     """The end of a search: ``size`` passes, and ``beyond`` is what was heard of more; None where more cannot leave."""
 
     size: int
@@ -84,18 +84,18 @@ def explore(peer: Peer, count: int) -> Talk[Reach]:
     return _reach(peer, heard, found)
 
 
-def pace_for(heard: Heard) -> Pace:
+def pace_for(heard: Heard) -> ProbePace:
     """More copies where small echoes were lost, so that losing all of them stays unlikely; longer waits where slow."""
     lost = 1 - len(heard.rtts_ms) / heard.sent
     copies = math.ceil(math.log(_CHANCE_OF_ALL_LOST) / math.log(lost)) if lost else _COPIES
     wait = _LEAST_WAIT_SECONDS + _WAIT_ROUND_TRIPS * max(heard.rtts_ms) / 1000
-    return Pace(
+    return ProbePace(
         copies=min(max(copies, _COPIES), _MOST_COPIES),
         wait_seconds=min(wait, _MOST_WAIT_SECONDS),
     )
 
 
-def search(small: int, top: int, pace: Pace) -> Generator[Ask, Heard, Found]:
+def search(small: int, top: int, pace: ProbePace) -> Generator[Ask, Heard, SearchEnd]:
     """The largest size from ``small`` (which passes) to ``top`` that passes while one byte more does not."""
     passing = small
     failed: dict[int, Heard] = {}
@@ -104,18 +104,18 @@ def search(small: int, top: int, pace: Pace) -> Generator[Ask, Heard, Found]:
         if passing + 1 < end:
             heard = yield pace.ask(next_size(passing, end, failed))
         elif end > top or hinted(failed[end]):
-            return Found(passing, failed.get(end))
+            return SearchEnd(passing, failed.get(end))
         elif named := [one for size, one in failed.items() if size > passing and hinted(one) == passing]:
             # Routers limit how often they say it; somebody did, and named this very size.
-            return Found(passing, named[0])
+            return SearchEnd(passing, named[0])
         else:
             # Silence is also what lost packets leave behind: ask again, and whether anybody is there at all.
             alive = yield pace.ask(small)
             heard = yield pace.ask(end)
             if not alive.rtts_ms and not heard.rtts_ms:
-                return Found(passing, failed[end], is_gone=True)
+                return SearchEnd(passing, failed[end], is_gone=True)
             if not heard.passed:
-                return Found(passing, heard)
+                return SearchEnd(passing, heard)
         if heard.passed:
             passing = max(passing, heard.size)
         else:
@@ -170,7 +170,7 @@ def why_silent(heard: Heard) -> str:
     return msg("{reason} ({by})", reason=said.words, by=said.by)
 
 
-def _reach(peer: Peer, heard: Heard, found: Found) -> Reach:
+def _reach(peer: Peer, heard: Heard, found: SearchEnd) -> Reach:
     limit = limit_of(found)
     said = found.beyond.too_big if found.beyond else None
     return Reach(
@@ -188,7 +188,7 @@ def _reach(peer: Peer, heard: Heard, found: Found) -> Reach:
     )
 
 
-def limit_of(found: Found) -> Limit:
+def limit_of(found: SearchEnd) -> Limit:
     """Which of the five ends a search found."""
     beyond = found.beyond
     if beyond is None or (beyond.too_big is not None and beyond.too_big.by is None):
@@ -204,7 +204,7 @@ def _by(said: Said | None) -> str | None:
     return said.by if said else None
 
 
-def _why_unknown(found: Found) -> str:
+def _why_unknown(found: SearchEnd) -> str:
     beyond = found.beyond
     if beyond is not None and beyond.unreachable is not None:
         return msg(

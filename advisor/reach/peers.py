@@ -16,7 +16,7 @@ from advisor.host import Host, Missing
 from advisor.i18n import N_, msg
 from advisor.reach.addresses import Address, parse_address, resolve, scope_of, why_not_askable, with_scope
 from advisor.reach.cluster import llt_peers
-from advisor.reach.found import Found
+from advisor.reach.found import FoundAddress
 from advisor.reach.records import Peer, Peers, Role, Unprobeable
 from advisor.reach.routes import Hop, gateways, route_to
 from advisor.reach.storage import iscsi_portals, nfs_servers, nvme_targets
@@ -24,8 +24,8 @@ from advisor.reach.storage import iscsi_portals, nfs_servers, nvme_targets
 _ROLES: tuple[Role, ...] = get_args(Role)
 
 
-class Known(Protocol):
-    """What is needed of the facts; `advisor.facts.whole.Facts` has it, and so has `Surroundings`."""
+class PeerFacts(Protocol):
+    """What is needed of the facts; `advisor.facts.host_facts.Facts` has it, and so has `PeerFactsRead`."""
 
     @property
     def links(self) -> tuple[Link, ...]: ...
@@ -34,21 +34,21 @@ class Known(Protocol):
     def llt(self) -> Llt | None: ...
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class PeerFactsRead(msgspec.Struct, frozen=True):
     """The facts that peers are found by, without the rest of a scan."""
 
     links: tuple[Link, ...]
     llt: Llt | None
 
 
-def read_surroundings(host: Host) -> Surroundings:
+def read_surroundings(host: Host) -> PeerFactsRead:
     """Links, and LLT where it is there."""
     unknown = Unknowns()
     links = read_links(host, unknown)
-    return Surroundings(links, read_llt(host, links, unknown))
+    return PeerFactsRead(links, read_llt(host, links, unknown))
 
 
-def peers_of(host: Host, facts: Known, *, links: Collection[str] | None = None, extra: Sequence[str] = ()) -> Peers:
+def peers_of(host: Host, facts: PeerFacts, *, links: Collection[str] | None = None, extra: Sequence[str] = ()) -> Peers:
     """Everybody whom this host has reason to talk to, and those of ``extra`` (addresses or names).
 
     With ``links``, only those whom a route leads to over one of them, or over a link stacked on one of them; the rest
@@ -58,21 +58,21 @@ def peers_of(host: Host, facts: Known, *, links: Collection[str] | None = None, 
     return _made(host, facts, [*_named(extra), *found], left, links)
 
 
-def named_peers(host: Host, facts: Known, names: Sequence[str]) -> Peers:
+def named_peers(host: Host, facts: PeerFacts, names: Sequence[str]) -> Peers:
     """Those whom the user names, and nobody else. Raises UsageError for one that means no host."""
     return _made(host, facts, _named(names), [], None)
 
 
-def _named(names: Iterable[str]) -> list[Found]:
-    return [Found(str(resolve(name)), "named", _why_named(name)) for name in names]
+def _named(names: Iterable[str]) -> list[FoundAddress]:
+    return [FoundAddress(str(resolve(name)), "named", _why_named(name)) for name in names]
 
 
 def _why_named(name: str) -> str:
     return "named" if parse_address(name) else f"named {printable(name)}"
 
 
-def _sources(host: Host, facts: Known) -> tuple[list[Found], list[Unprobeable]]:
-    routers = [Found(str(address), "gateway", N_("default gateway"), link) for address, link in gateways(host)]
+def _sources(host: Host, facts: PeerFacts) -> tuple[list[FoundAddress], list[Unprobeable]]:
+    routers = [FoundAddress(str(address), "gateway", N_("default gateway"), link) for address, link in gateways(host)]
     nodes, left = llt_peers(host, facts.llt)
     mounts = read_mounts(host)
     servers = [] if isinstance(mounts, Missing) else nfs_servers(mounts)
@@ -80,7 +80,11 @@ def _sources(host: Host, facts: Known) -> tuple[list[Found], list[Unprobeable]]:
 
 
 def _made(
-    host: Host, facts: Known, found: Iterable[Found], left: Iterable[Unprobeable], links: Collection[str] | None
+    host: Host,
+    facts: PeerFacts,
+    found: Iterable[FoundAddress],
+    left: Iterable[Unprobeable],
+    links: Collection[str] | None,
 ) -> Peers:
     by_name = {link.name: link for link in facts.links}
     wanted = None if links is None else _with_upper(by_name, links)
@@ -113,7 +117,7 @@ def _with_upper(by_name: Mapping[str, Link], links: Iterable[str]) -> frozenset[
     return frozenset(found)
 
 
-def _peer(host: Host, by_name: Mapping[str, Link], one: Found) -> Peer | Unprobeable:
+def _peer(host: Host, by_name: Mapping[str, Link], one: FoundAddress) -> Peer | Unprobeable:
     address = parse_address(one.address)
     if address is None:
         return Unprobeable(
@@ -150,7 +154,7 @@ def _source(text: str | None, address: Address) -> Address | None:
     return with_scope(source, scope_of(address))
 
 
-def _hop(host: Host, one: Found, address: Address, source: Address | None) -> Hop | None:
+def _hop(host: Host, one: FoundAddress, address: Address, source: Address | None) -> Hop | None:
     """The link that the service is bound to where it is to one; else what the route says."""
     if one.link is not None and one.role in ("gateway", "llt", "nvme"):
         return Hop(one.link)

@@ -8,14 +8,14 @@ from advisor.facts.mounts import Mount
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.i18n import msg
-from advisor.reach.found import Found
+from advisor.reach.found import FoundAddress
 
 _NFS = frozenset({"nfs", "nfs4"})
 _NVME_OVER_IP = {"tcp": "NVMe/TCP", "rdma": "NVMe/RDMA"}
 _MOST_NAMED = 3
 
 
-def nfs_servers(mounts: Iterable[Mount]) -> list[Found]:
+def nfs_servers(mounts: Iterable[Mount]) -> list[FoundAddress]:
     """The ``addr=`` of each NFS mount: the server's address as the kernel uses it (nfs(5))."""
     targets: dict[str, list[str]] = {}
     for mount in mounts:
@@ -23,7 +23,8 @@ def nfs_servers(mounts: Iterable[Mount]) -> list[Found]:
         if address:
             targets.setdefault(address, []).append(mount.target)
     return [
-        Found(address, "nfs", msg("NFS server of {named}", named=_named(those))) for address, those in targets.items()
+        FoundAddress(address, "nfs", msg("NFS server of {named}", named=_named(those)))
+        for address, those in targets.items()
     ]
 
 
@@ -37,7 +38,7 @@ def _named(names: Iterable[str]) -> str:
     return ", ".join(those[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def iscsi_portals(host: Host) -> list[Found]:
+def iscsi_portals(host: Host) -> list[FoundAddress]:
     """Portals of the iSCSI connections that exist, and the address of this host that each uses (scsi_transport_iscsi).
 
     ``address`` is where the connection leads now, ``persistent_address`` what it was made with.
@@ -49,7 +50,7 @@ def iscsi_portals(host: Host) -> list[Found]:
         port = _attribute(host, f"{base}/{name}/port") or _attribute(host, f"{base}/{name}/persistent_port")
         if address:
             why = f"iSCSI portal{f', port {port}' if port else ''}"
-            found.append(Found(address.strip("[]"), "iscsi", why, source=_iscsi_source(host, f"{base}/{name}")))
+            found.append(FoundAddress(address.strip("[]"), "iscsi", why, source=_iscsi_source(host, f"{base}/{name}")))
     return list(dict.fromkeys(found))
 
 
@@ -67,7 +68,7 @@ def _attribute(host: Host, path: str) -> str | None:
     return None if isinstance(text, Missing) or text in ("", "(null)", "<NULL>") else text
 
 
-def nvme_targets(host: Host) -> list[Found]:
+def nvme_targets(host: Host) -> list[FoundAddress]:
     """Targets of the NVMe controllers over TCP and RDMA (nvme-fabrics): ``traddr=…,trsvcid=…,host_traddr=…``."""
     found = []
     base = "/sys/class/nvme"
@@ -77,5 +78,5 @@ def nvme_targets(host: Host) -> list[Found]:
         address = _option(options, "traddr")
         if kind and address:
             source = _option(options, "host_traddr") or _option(options, "src_addr")
-            found.append(Found(address, "nvme", f"{kind} target {name}", _option(options, "host_iface"), source))
+            found.append(FoundAddress(address, "nvme", f"{kind} target {name}", _option(options, "host_iface"), source))
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
-from advisor.facts.whole import Facts
 from advisor.recommend import infoscale, iris, iscsi
 from advisor.recommend.records import Case
 from advisor.rules.buffers import below_bandwidth_delay, udp_is_sized
@@ -32,9 +32,9 @@ from advisor.rules.lookup import (
     is_up,
 )
 from advisor.rules.storage_path import crosses_iscsi, crosses_network, seen
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
-_NOTHING: Final = Workload()
+_NOTHING: Final = DeclaredWorkload()
 
 
 def smallest_mtu(facts: Facts) -> int | None:
@@ -52,15 +52,15 @@ def smallest_mtu(facts: Facts) -> int | None:
     return min(sizes, default=None)
 
 
-def _sequential(workload: Workload) -> Case:
+def _sequential(workload: DeclaredWorkload) -> Case:
     return Case("sequential access, as in batch work", None if workload.access is None else workload.is_sequential)
 
 
-def _writes(workload: Workload) -> Case:
+def _writes(workload: DeclaredWorkload) -> Case:
     return Case("half of it writes, or more", None if workload.write_share is None else workload.is_write_heavy)
 
 
-def _networked(facts: Facts, workload: Workload) -> Case:
+def _networked(facts: Facts, workload: DeclaredWorkload) -> Case:
     """By what is declared, else by the storage that is seen."""
     crosses = crosses_network(facts, workload)
     if crosses is None and workload.replication is not None:
@@ -72,7 +72,7 @@ def _networked(facts: Facts, workload: Workload) -> Case:
 _CROSSES: Final = "data crosses the network"
 
 
-def _jumbo(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+def _jumbo(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     if crosses_iscsi(facts, workload):
         return (_networked(facts, workload), *iscsi.frame_cases(facts, workload))
     mtu, block = smallest_mtu(facts), workload.block_bytes
@@ -86,7 +86,7 @@ def _jumbo(facts: Facts, workload: Workload) -> tuple[Case, ...]:
     )
 
 
-def _buffers(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+def _buffers(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     over_udp = bool(private_links(facts, *DATAGRAMS)) and not stays_local(facts)
     transport = None if workload.transport is None else workload.transport == "udp"
     by_sockets = workload.transport != "rdma"
@@ -101,7 +101,7 @@ def _buffers(facts: Facts, workload: Workload) -> tuple[Case, ...]:
     )
 
 
-def _llt(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+def _llt(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     rtt = workload.rtt_seconds
     return (
         Case("writes are mirrored to another node", None if workload.replication is None else workload.mirrors_writes),
@@ -110,11 +110,11 @@ def _llt(facts: Facts, workload: Workload) -> tuple[Case, ...]:
     )
 
 
-def _numa(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+def _numa(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     return (Case("two NUMA nodes or more", len(facts.numa.nodes) > 1 if facts.numa.nodes else None),)
 
 
-def _beegfs(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+def _beegfs(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     servers = facts.beegfs.servers if facts.beegfs else ()
     drives = {disk.name: disk.kind for disk in facts.disks}
     below = {drives.get(name) for one in servers for target in one.targets for name in target.disks}
@@ -127,7 +127,7 @@ def _beegfs(facts: Facts, workload: Workload) -> tuple[Case, ...]:
     )
 
 
-_CASES: Mapping[str, Callable[[Facts, Workload], tuple[Case, ...]]] = {
+_CASES: Mapping[str, Callable[[Facts, DeclaredWorkload], tuple[Case, ...]]] = {
     JUMBO_FRAMES: _jumbo,
     NETWORK_BUFFERS: _buffers,
     LLT_FLOW_CONTROL: _llt,
@@ -138,7 +138,7 @@ _CASES: Mapping[str, Callable[[Facts, Workload], tuple[Case, ...]]] = {
 }
 
 
-def cases(profile: str, facts: Facts, workload: Workload | None) -> tuple[Case, ...]:
+def cases(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> tuple[Case, ...]:
     """The cases that a profile's source names; none for a profile that no source of ours is about."""
     configuration = infoscale.configuration_of(profile)
     if configuration is not None:
@@ -149,7 +149,7 @@ def cases(profile: str, facts: Facts, workload: Workload | None) -> tuple[Case, 
     return made(facts, as_seen(facts, workload) or _NOTHING) if made else ()
 
 
-def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | None:
+def contrary(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> str | None:
     """Why the declared workload cannot gain by a profile; None where it may, or nothing was declared."""
     configuration = infoscale.configuration_of(profile)
     if configuration is not None and workload is not None:
@@ -192,14 +192,14 @@ def contrary(profile: str, facts: Facts, workload: Workload | None) -> str | Non
     return None
 
 
-def _seen_local(profile: str, facts: Facts, workload: Workload | None) -> str | None:
+def _seen_local(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> str | None:
     """Why LLT carries no writes, where the workload names no other path that MTU and buffers could be for."""
     if profile != LLT_FLOW_CONTROL and workload is not None and workload.transport is not None:
         return None
     return infoscale.writes_stay_local(facts)
 
 
-def _against_jumbo(facts: Facts, workload: Workload) -> str | None:
+def _against_jumbo(facts: Facts, workload: DeclaredWorkload) -> str | None:
     """The white paper's own exceptions, which are about data that LLT mirrors: storage over iSCSI is another case."""
     if crosses_iscsi(facts, workload):
         return iscsi.against_frames(facts, workload)

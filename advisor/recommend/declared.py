@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.proof import workloads as measured
-from advisor.rules.workload import Access, Replication, Transport, Workload, parse_workload
+from advisor.rules.workload import Access, DeclaredWorkload, Replication, Transport, parse_workload
 
 # What an article's pattern ran over: transport and replication. Nothing is said where it has both forms.
 _GROUPS: Final[Mapping[str, tuple[Transport | None, Replication | None]]] = {
@@ -21,16 +21,16 @@ _ON_SERVERS: Final = ("beegfs.dd", "beegfs.storagebench")
 """What the article runs on the storage servers themselves: nothing of it crosses the network."""
 
 
-def declared(text: str) -> Workload:
+def declared(text: str) -> DeclaredWorkload:
     """The workload of a command line. Raises UsageError, which names what is known."""
     return parse_workload(text, _patterns())
 
 
-def _patterns() -> dict[str, Workload]:
+def _patterns() -> dict[str, DeclaredWorkload]:
     return {name: _as_declared(one) for name, one in measured.WORKLOADS.items()}
 
 
-def _as_declared(one: measured.Workload) -> Workload:
+def _as_declared(one: measured.Pattern) -> DeclaredWorkload:
     """The first of its jobs that is for the data itself; a journal beside it has no say."""
     main = one.sections[-1]
     transport, replication = _GROUPS.get(one.name.partition(".")[0], (None, None))
@@ -39,7 +39,7 @@ def _as_declared(one: measured.Workload) -> Workload:
     is_random = main.pattern.startswith("rand") or (main.random_percent or 0) >= 50
     access: Access = "random" if is_random else "sequential"
     sends = main.pattern == "write"
-    return Workload(
+    return DeclaredWorkload(
         name=one.name,
         write_share=main.write_share if main.engine != "net" else float(sends),
         block_bytes=main.block_bytes,

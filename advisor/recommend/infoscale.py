@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import (
     FSS_TCP,
     FSS_UDP,
@@ -15,14 +16,13 @@ from advisor.facts.infoscale_configuration import (
     SINGLE_NODE,
     TITLES,
 )
-from advisor.facts.whole import Facts
 from advisor.recommend.records import Case, Figure, Fits, Reason, Standing
 from advisor.rules import sources
 from advisor.rules.infoscale import MIRRORING_CPU_PERCENT, PROFILE_PREFIX, profile_of, recognition
 from advisor.rules.llt_path import stays_local
 from advisor.rules.lookup import LLT_FLOW_CONTROL
 from advisor.rules.whole_profile import PARTS as PARTS
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 Verdict = tuple[Fits, Standing, str]
 
@@ -93,20 +93,20 @@ def configuration_of(profile: str) -> str | None:
     return name if profile.startswith(PROFILE_PREFIX) and name in TITLES else None
 
 
-def recognised_as(facts: Facts, workload: Workload | None) -> str | None:
+def recognised_as(facts: Facts, workload: DeclaredWorkload | None) -> str | None:
     """The configuration where it is certain."""
     found = recognition(facts, workload)
     return found.configuration if found else None
 
 
-def own_case(configuration: str, facts: Facts, workload: Workload | None) -> Case:
+def own_case(configuration: str, facts: Facts, workload: DeclaredWorkload | None) -> Case:
     """Whether this host is such a one."""
     found = recognition(facts, workload)
     fit = found.fits[configuration] if found else "no"
     return Case(f"this host is {TITLES[configuration]}", {"yes": True, "no": False, "possible": None}[fit])
 
 
-def contrary(configuration: str, workload: Workload) -> str | None:
+def contrary(configuration: str, workload: DeclaredWorkload) -> str | None:
     """Why the declared workload cannot gain by the profile of a mirrored configuration."""
     if configuration not in MIRRORED:
         return None
@@ -115,7 +115,7 @@ def contrary(configuration: str, workload: Workload) -> str | None:
     return READS_ALONE if workload.is_replicated and not workload.mirrors_writes else None
 
 
-def doubt(profile: str, facts: Facts, workload: Workload | None) -> str | None:
+def doubt(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> str | None:
     """Why a profile that the host or the declared workload asks for may not be right in this configuration."""
     if profile == "ebs-volumes":
         is_cluster = facts.infoscale is not None and facts.infoscale.signs.is_cluster is True
@@ -135,7 +135,7 @@ def writes_stay_local(facts: Facts) -> str | None:
     return f"Recognised, not declared: this host is {TITLES[name]}, so LLT carries no writes."
 
 
-def adjusted(configuration: str, verdict: Verdict, facts: Facts, workload: Workload | None) -> Verdict:
+def adjusted(configuration: str, verdict: Verdict, facts: Facts, workload: DeclaredWorkload | None) -> Verdict:
     """The verdict on the profile of a configuration, with how certain it is that the host is one."""
     fits, standing, summary = verdict
     found = recognition(facts, workload)
@@ -154,7 +154,7 @@ def adjusted(configuration: str, verdict: Verdict, facts: Facts, workload: Workl
     return fits, standing, f"{how}: this host is {title}. {summary}"
 
 
-def reasons(profile: str, facts: Facts, workload: Workload | None) -> Iterator[Reason]:
+def reasons(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Reason]:
     """What the recognition rests on; and for a tuning, which profile has it along with what else belongs to it."""
     configuration, found = configuration_of(profile), recognition(facts, workload)
     if found is None:
@@ -171,7 +171,7 @@ def reasons(profile: str, facts: Facts, workload: Workload | None) -> Iterator[R
         yield Reason("host", f"It has what these have, so plan it instead of them and not with them: {parts}.")
 
 
-def untold(profile: str, facts: Facts, workload: Workload | None) -> tuple[str, ...]:
+def untold(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> tuple[str, ...]:
     """What would make it certain whether this host is such a one."""
     configuration, found = configuration_of(profile), recognition(facts, workload)
     if configuration is None or found is None or found.fits[configuration] == "no":

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.recommend.records import Case, Figure
 from advisor.rules import sources
 from advisor.rules.iris import WRITE_DAEMONS_PROFILE, write_volumes
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 _LOAD: Final = "RANREAD and RANWRITE on a r5b.24xlarge, Asyncwij=16, wdparm=16,32,512,128, wduseasyncio=1"
 
@@ -24,7 +24,7 @@ FIGURES: Final = {
 }
 
 
-def cases(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+def cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     """An instance, many random writes, and volumes below its databases and WIJ that take many at a time."""
     volumes = [write_volumes(facts, one) for one in facts.iris]
     names = tuple(dict.fromkeys(name for all_of_one, _turning in volumes for name in all_of_one))
@@ -39,7 +39,7 @@ def cases(facts: Facts, workload: Workload) -> tuple[Case, ...]:
     )
 
 
-def contrary(facts: Facts, workload: Workload | None) -> str | None:
+def contrary(facts: Facts, workload: DeclaredWorkload | None) -> str | None:
     """Why the declared workload cannot gain by more write daemons; None where it may, or nothing was declared."""
     if workload is None or not facts.iris:
         return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.recommend.records import Case, Figure, Reason
 from advisor.rules import sources
 from advisor.rules.iscsi import order, sessions_of
 from advisor.rules.lookup import ISCSI, ISCSI_MULTIPATH, JUMBO_FRAMES, below, by_name
 from advisor.rules.storage_path import carriers, crosses_iscsi
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 PROFILES: Final = frozenset({ISCSI, ISCSI_MULTIPATH})
 
@@ -49,7 +49,7 @@ _STEP: Final = (_SEQUENTIAL, _HALF, _REAL_LIFE, _RANDOM)
 FIGURES: Final = {ISCSI: _STEP, ISCSI_MULTIPATH: (_SWITCH, *_STEP)}
 
 
-def cases(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+def cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     """Storage over iSCSI, by several paths, and requests that the links cut into several frames."""
     sessions, paths = sessions_of(facts), facts.iscsi.multipath_disks if facts.iscsi else ()
     return (
@@ -59,7 +59,7 @@ def cases(facts: Facts, workload: Workload) -> tuple[Case, ...]:
     )
 
 
-def frame_cases(facts: Facts, workload: Workload) -> tuple[Case, ...]:
+def frame_cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     """Whether a request is larger than a frame of the links that carry iSCSI."""
     mtu, block = storage_mtu(facts), workload.block_bytes
     larger = None if mtu is None or block is None else block + _HEADER_BYTES > mtu
@@ -74,7 +74,7 @@ def storage_mtu(facts: Facts) -> int | None:
     return min((mtu for mtu in found if mtu is not None), default=None)
 
 
-def against_frames(facts: Facts, workload: Workload) -> str | None:
+def against_frames(facts: Facts, workload: DeclaredWorkload) -> str | None:
     """Why larger frames cannot help requests over iSCSI: arithmetic alone. None where they may."""
     mtu, block = storage_mtu(facts), workload.block_bytes
     if mtu is None or block is None or block + _HEADER_BYTES > mtu or mtu > 1500:
@@ -82,14 +82,14 @@ def against_frames(facts: Facts, workload: Workload) -> str | None:
     return f"Requests of {block:,} bytes and their headers fit into a frame of today ({mtu:,} bytes)."
 
 
-def contrary(workload: Workload) -> str | None:
+def contrary(workload: DeclaredWorkload) -> str | None:
     """Why the declared workload cannot gain; None where it may."""
     if workload.transport == "local":
         return "Nothing of the declared workload crosses the network."
     return None
 
 
-def reasons(profile: str, facts: Facts, workload: Workload | None) -> Iterator[Reason]:
+def reasons(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Reason]:
     """The article's order and stop rule, where there is iSCSI storage; and which profile has this one whole."""
     is_part = profile == JUMBO_FRAMES and crosses_iscsi(facts, workload)
     if profile not in PROFILES and not is_part:

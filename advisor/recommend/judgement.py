@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import MIRRORED, TITLES
-from advisor.facts.whole import Facts
 from advisor.planning.records import SATISFIED, Plan
 from advisor.planning.storage_units import FOUND_HERE
 from advisor.planning.targets import holds
-from advisor.profiles import Profile
+from advisor.profiles.profile import Profile
 from advisor.recommend import infoscale, iscsi
 from advisor.recommend.cases import cases, contrary
 from advisor.recommend.figures import FIGURES
-from advisor.recommend.here import hurts, unknown
+from advisor.recommend.local_cost import hurts, unknown
 from advisor.recommend.outlook import Outlook
 from advisor.recommend.records import Fits, Reason, Recommendation, Standing
 from advisor.rules.buffers import LLT_WINDOW_BYTES, path_bytes
@@ -25,7 +25,7 @@ from advisor.rules.infoscale import recognised_workload
 from advisor.rules.llt_path import DATAGRAMS, as_seen, private_links, stays_local
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
 from advisor.rules.registry import judge_singly
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 _ORDER: tuple[Fits, ...] = ("yes", "perhaps", "no")
 _USUAL_DEFAULT_BYTES = 212_992
@@ -61,7 +61,7 @@ class _Signs(msgspec.Struct, frozen=True):
     against: str | None
 
 
-def recommend(facts: Facts, workload: Workload | None, known: Sequence[Outlook]) -> tuple[Recommendation, ...]:
+def recommend(facts: Facts, workload: DeclaredWorkload | None, known: Sequence[Outlook]) -> tuple[Recommendation, ...]:
     """A judgement on each profile: those that fit first, then those that may, by name."""
     # What a recognised configuration says of the load; a declaration is never put in its place without a word.
     plain, declared = judge_singly(facts), judge_singly(facts, workload or recognised_workload(facts))
@@ -88,7 +88,7 @@ def _of_one(
     outlook: Outlook,
     parts: frozenset[str],
     facts: Facts,
-    workload: Workload | None,
+    workload: DeclaredWorkload | None,
     plain: Iterable[Finding],
     declared: Iterable[Finding],
 ) -> Recommendation:
@@ -134,7 +134,7 @@ def _signs(
     profile: Profile,
     names: frozenset[str],
     facts: Facts,
-    workload: Workload | None,
+    workload: DeclaredWorkload | None,
     plain: Iterable[Finding],
     declared: Iterable[Finding],
 ) -> _Signs:
@@ -151,7 +151,9 @@ def _signs(
     )
 
 
-def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload | None) -> tuple[Fits, Standing, str]:
+def _verdict(
+    outlook: Outlook, signs: _Signs, facts: Facts, workload: DeclaredWorkload | None
+) -> tuple[Fits, Standing, str]:
     fits, standing, summary = _doubted(outlook.name, _by_signs(signs, facts, workload), facts, workload)
     plan = outlook.plan
     if plan is None:
@@ -174,14 +176,16 @@ def _verdict(outlook: Outlook, signs: _Signs, facts: Facts, workload: Workload |
     return "no", "not-applicable", f"It does not apply here: {_not_applicable(plan)}."
 
 
-def _doubted(name: str, verdict: infoscale.Verdict, facts: Facts, workload: Workload | None) -> infoscale.Verdict:
+def _doubted(
+    name: str, verdict: infoscale.Verdict, facts: Facts, workload: DeclaredWorkload | None
+) -> infoscale.Verdict:
     """The verdict, with what of the host's configuration makes it less certain."""
     fits, standing, summary = verdict
     doubt = infoscale.doubt(name, facts, workload) if fits == "yes" else None
     return ("perhaps", standing, f"{doubt} {summary}") if doubt else verdict
 
 
-def _is_case(profile: str, facts: Facts, workload: Workload | None) -> bool:
+def _is_case(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> bool:
     """Whether the declared workload is one for which the source names the profile: none of its cases is denied."""
     held = [case.holds for case in cases(profile, facts, workload)] if workload is not None else []
     return held.count(True) > 1 and False not in held
@@ -199,7 +203,7 @@ def _not_applicable(plan: Plan) -> str:
     return "; ".join(reasons) or "there is nothing that it could set"
 
 
-def _by_signs(signs: _Signs, facts: Facts, workload: Workload | None) -> tuple[Fits, Standing, str]:
+def _by_signs(signs: _Signs, facts: Facts, workload: DeclaredWorkload | None) -> tuple[Fits, Standing, str]:
     if signs.certain and signs.against:
         return "perhaps", "symptom", f"The host shows a symptom, but: {signs.against}"
     if signs.certain:
@@ -232,7 +236,7 @@ def _recognised_words(facts: Facts) -> str:
 
 
 def _reasons(
-    profile: Profile, outlook: Outlook, facts: Facts, signs: _Signs, workload: Workload | None
+    profile: Profile, outlook: Outlook, facts: Facts, signs: _Signs, workload: DeclaredWorkload | None
 ) -> Iterator[Reason]:
     for field, words in _COUNTERS.get(profile.name, ()):
         count = getattr(facts.counters, field)
@@ -283,7 +287,12 @@ def _over_udp(facts: Facts) -> bool:
 
 
 def _command(
-    profile: Profile, outlook: Outlook, facts: Facts, workload: Workload | None, signs: _Signs, standing: Standing
+    profile: Profile,
+    outlook: Outlook,
+    facts: Facts,
+    workload: DeclaredWorkload | None,
+    signs: _Signs,
+    standing: Standing,
 ) -> str | None:
     if standing == "in-force":
         return f"advisor plan {profile.name}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from advisor.errors import AdvisorError, InvalidInputError, RefusedError
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.host import Host
+from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
-from advisor.profiles import Profile, load, profile_paths
-from advisor.workflow import plan_profiles
+from advisor.profiles.profile import Profile, load, profile_paths
 
 
 class Outlook(msgspec.Struct, frozen=True):

@@ -6,18 +6,18 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from advisor import __version__
 from advisor.i18n import spoken
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
 from advisor.proof.progress import duration
 from advisor.report.charts.bars import bars
 from advisor.report.charts.shapes import FONT_SIZE, LETTER_WIDTH, LINE_HEIGHT
+from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 from advisor.report.proof_numbers import figure, p_figure, percent, written
 from advisor.report.proof_words import workload_title
-from advisor.report.words import clean
-from advisor.script import shell_quote
+from advisor.shell.quote import shell_quote
+from advisor.version import __version__
 
 _QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
     "sound": ("measured", "green"),

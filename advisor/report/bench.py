@@ -13,14 +13,14 @@ from advisor.i18n import N_, _
 from advisor.proof.metrics import METRICS
 from advisor.proof.progress import duration
 from advisor.proof.records import Ended
-from advisor.proof.series import Bench, Measured, Quality, Series, counted_rounds, values_of
+from advisor.proof.series import Bench, Quality, Series, WorkloadSeries, counted_rounds, values_of
 from advisor.report.bench_tables import add_pattern_table, add_sweeps
 from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, bars, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.report.proof import METRIC_WORDS, percent
 from advisor.report.proof_words import place_options, scratch_words, workload_title
 from advisor.report.units import binary
-from advisor.script import shell_quote
+from advisor.shell.quote import shell_quote
 
 _QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
     "sound": (N_("measured"), "green"),
@@ -101,7 +101,7 @@ def _add_workloads(page: Page, bench: Bench) -> None:
     _add_legend(page, bench, is_drawn=axis is not None)
 
 
-def _add_figures(page: Page, one: Measured) -> None:
+def _add_figures(page: Page, one: WorkloadSeries) -> None:
     median = Span(_amount(one.median, one.unit), "bold")
     rows: list[tuple[str, tuple[Piece, ...]]] = [
         (_(METRIC_WORDS[one.metric]), (median, f" {_interval_words(one)}")),
@@ -116,7 +116,7 @@ def _add_figures(page: Page, one: Measured) -> None:
     page.labelled(rows, indent=4)
 
 
-def _interval_words(one: Measured) -> str:
+def _interval_words(one: WorkloadSeries) -> str:
     if one.interval is None or one.confidence is None:
         return ""
     low, high = (_number(bound) for bound in one.interval)
@@ -124,14 +124,14 @@ def _interval_words(one: Measured) -> str:
     return _(", ").join((interval, counted(one.runs, "run")))
 
 
-def _spread_words(one: Measured) -> str:
+def _spread_words(one: WorkloadSeries) -> str:
     parts = [f"median absolute deviation {_amount(one.mad, one.unit)}"] if one.mad is not None else []
     if one.cv is not None:
         parts.append(f"CV {_share(one.cv)}")
     return ", ".join(parts)
 
 
-def _latency_words(one: Measured) -> str:
+def _latency_words(one: WorkloadSeries) -> str:
     found = (("p50", one.latency_p50_us), ("p95", one.latency_p95_us), ("p99", one.latency_p99_us))
     return ", ".join(f"{name} {_amount(value, 'us')}" for name, value in found if value is not None)
 
@@ -144,7 +144,7 @@ def _axis(page: Page, bench: Bench) -> Axis | None:
     return axis_around(reach, min(page.width - 4, PLOT_MAX))
 
 
-def _around_median(series: Series, one: Measured) -> list[float]:
+def _around_median(series: Series, one: WorkloadSeries) -> list[float]:
     """Logarithms of each run over the median, in the order of time; plus is better."""
     if one.median is None:
         return []
@@ -152,7 +152,7 @@ def _around_median(series: Series, one: Measured) -> list[float]:
     return [sign * math.log(value / one.median) for value in values_of(series, one.name, one.metric)]
 
 
-def _add_drawing(page: Page, series: Series, one: Measured, axis: Axis) -> None:
+def _add_drawing(page: Page, series: Series, one: WorkloadSeries, axis: Axis) -> None:
     assert one.median is not None
     assert one.interval is not None
     values = _around_median(series, one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.proof.series import KNEE_SHARE, Bench, Measured, Sweep
+from advisor.proof.series import KNEE_SHARE, Bench, Sweep, WorkloadSeries
 from advisor.proof.workloads import WORKLOADS, split_threads
 from advisor.report.arms import bar_words
 from advisor.report.layout import Page, Span, columns, listed
@@ -45,7 +45,7 @@ def knee_words(sweep: Sweep) -> str:
     return f"Knee at {sweep.knee} threads: the fewest with {KNEE_SHARE:.0%} of the best median."
 
 
-def doubt_words(sweep: Sweep, known: Mapping[str, Measured]) -> str:
+def doubt_words(sweep: Sweep, known: Mapping[str, WorkloadSeries]) -> str:
     """Where fewer threads than the knee may be as good: their interval reaches that of the best. Else empty."""
     rows = [(threads, known[f"{sweep.workload}@{threads}"]) for threads in sweep.threads]
     best = max(rows, key=lambda row: row[1].median or 0.0)[1]
@@ -81,8 +81,8 @@ def add_pattern_table(page: Page, bench: Bench) -> None:
         _add_aligned(page, rows, left=(0,))
 
 
-def _groups(measured: Sequence[Measured]) -> Iterable[tuple[str, list[Measured]]]:
-    found: dict[str, list[Measured]] = {}
+def _groups(measured: Sequence[WorkloadSeries]) -> Iterable[tuple[str, list[WorkloadSeries]]]:
+    found: dict[str, list[WorkloadSeries]] = {}
     for one in measured:
         name, threads = split_threads(one.name)
         if threads is None and name in WORKLOADS and one.median is not None:

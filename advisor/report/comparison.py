@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.i18n import N_, _
-from advisor.proof.comparison import Comparison, Difference, Side
+from advisor.proof.comparison import ComparedSeries, MetricDifference, SeriesComparison
 from advisor.proof.records import Verdict
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
@@ -25,7 +25,7 @@ _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
 ESTIMATE: Final = N_("Medians of the runs; the change is estimated from all pairs of a run of A and one of B.")
 
 
-def comparison_text(comparison: Comparison, *, width: int, color: bool) -> str:
+def comparison_text(comparison: SeriesComparison, *, width: int, color: bool) -> str:
     """The whole comparison for a person, in at most ``width`` columns; its first word is the verdict."""
     page = Page(width, color=color)
     _add_verdict(page, comparison)
@@ -36,13 +36,13 @@ def comparison_text(comparison: Comparison, *, width: int, color: bool) -> str:
     return page.text
 
 
-def _add_verdict(page: Page, comparison: Comparison) -> None:
+def _add_verdict(page: Page, comparison: SeriesComparison) -> None:
     page.add(verdict_span(comparison), ": ", *meaning(comparison), hang=2)
     for line in workload_lines(comparison):
         page.add(line, indent=2, hang=2)
 
 
-def verdict_span(comparison: Comparison) -> Span:
+def verdict_span(comparison: SeriesComparison) -> Span:
     """The verdict, and the style that it is set in."""
     match comparison.verdict:
         case "invalid":
@@ -52,7 +52,7 @@ def verdict_span(comparison: Comparison) -> Span:
     return Span(_("indicative, no proof"), "yellow")
 
 
-def meaning(comparison: Comparison) -> Sequence[Piece]:
+def meaning(comparison: SeriesComparison) -> Sequence[Piece]:
     """What the verdict says."""
     match comparison.verdict:
         case "invalid":
@@ -70,12 +70,12 @@ def _around(text: str, verdict: Span) -> Sequence[Piece]:
     return (before, verdict, after)
 
 
-def workload_lines(comparison: Comparison) -> list[str]:
+def workload_lines(comparison: SeriesComparison) -> list[str]:
     """A line for each workload that both have."""
     return [_words(one, is_void=comparison.verdict == "invalid") for one in comparison.workloads]
 
 
-def _words(one: Difference, *, is_void: bool) -> str:
+def _words(one: MetricDifference, *, is_void: bool) -> str:
     """``-12 % IOPS (-15 % to -9.1 %) on …, 24 and 24 runs, p = 0.0005``."""
     metric, title = _(METRIC_WORDS[one.metric]), workload_title(one.name)
     if one.ratio is None:
@@ -91,7 +91,7 @@ def _words(one: Difference, *, is_void: bool) -> str:
     return f"{found}: {limit.format(size=seen)}"
 
 
-def _add_why(page: Page, comparison: Comparison) -> None:
+def _add_why(page: Page, comparison: SeriesComparison) -> None:
     page.heading(_("Why this is no proof"))
     for reason in comparison.reasons:
         page.bullet(reason)
@@ -100,7 +100,7 @@ def _add_why(page: Page, comparison: Comparison) -> None:
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
-def _add_differences(page: Page, comparison: Comparison) -> None:
+def _add_differences(page: Page, comparison: SeriesComparison) -> None:
     shown = [one for one in comparison.workloads if one.ratio is not None]
     if not shown:
         return
@@ -118,22 +118,22 @@ def _add_differences(page: Page, comparison: Comparison) -> None:
     _add_legend(page, comparison)
 
 
-def says(comparison: Comparison, one: Difference) -> Span:
+def says(comparison: SeriesComparison, one: MetricDifference) -> Span:
     """What is said of one workload; in brackets, as nothing is proven."""
     words, style = _TENDENCIES[one.verdict or "inconclusive"]
     return Span(_("void"), "dim") if comparison.verdict == "invalid" else Span(f"({_(words)})", style)
 
 
-def _cells(one: Difference) -> tuple[str, str, str]:
+def _cells(one: MetricDifference) -> tuple[str, str, str]:
     values = f"{_number(one.before)} → {_number(one.after)} {one.unit}"
     return _(METRIC_WORDS[one.metric]), values, f"{percent((one.ratio or 1) - 1)} ({_interval(one)})"
 
 
-def _sizes(rows: Iterable[Difference]) -> list[int]:
+def _sizes(rows: Iterable[MetricDifference]) -> list[int]:
     return [max(map(columns, column)) for column in zip(*map(_cells, rows), strict=True)]
 
 
-def _add_row(page: Page, one: Difference, sizes: Sequence[int], words: Span) -> None:
+def _add_row(page: Page, one: MetricDifference, sizes: Sequence[int], words: Span) -> None:
     cells = [padded(cell, size + 2) for cell, size in zip(_cells(one), sizes, strict=True)]
     if 4 + width_of((*cells, words)) <= page.width:
         page.row("    ", *cells, words)
@@ -142,30 +142,30 @@ def _add_row(page: Page, one: Difference, sizes: Sequence[int], words: Span) -> 
         page.add(f"{metric} {values}, {change}, ", words, indent=4, hang=2)
 
 
-def _axis(page: Page, shown: Sequence[Difference]) -> Axis:
+def _axis(page: Page, shown: Sequence[MetricDifference]) -> Axis:
     reach = [value for one in shown for value in (*(_drawn(one) or ()), *(_band(one) or ()))]
     stated = max(columns(_stated(one)) for one in shown)
     beside = page.width - 6 - stated
     return axis_around(reach, min(beside if beside >= PLOT_MIN else page.width - 4, PLOT_MAX))
 
 
-def _drawn(one: Difference) -> Drawn | None:
+def _drawn(one: MetricDifference) -> Drawn | None:
     if one.ratio is None or one.ci95 is None:
         return None
     sign = 1 if one.better == "higher" else -1
     return Drawn(*sorted(sign * math.log(value) for value in (one.ci95[0], one.ratio, one.ci95[1])))
 
 
-def _band(one: Difference) -> tuple[float, float] | None:
+def _band(one: MetricDifference) -> tuple[float, float] | None:
     return None if one.margin is None else (-math.log1p(one.margin), math.log1p(one.margin))
 
 
-def _stated(one: Difference) -> str:
+def _stated(one: MetricDifference) -> str:
     mde = _size(one.minimum_detectable_effect)
     return ", ".join(filter(None, (p_words(one.p_holm), _runs(one), f"MDE {mde}" if mde else "")))
 
 
-def _add_drawing(page: Page, one: Difference, axis: Axis) -> None:
+def _add_drawing(page: Page, one: MetricDifference, axis: Axis) -> None:
     style = _TENDENCIES[one.verdict or "inconclusive"][1]
     drawing, stated = plot(axis, _drawn(one), band=_band(one), style=style), _stated(one)
     if 4 + axis.width + 2 + columns(stated) <= page.width:
@@ -176,7 +176,7 @@ def _add_drawing(page: Page, one: Difference, axis: Axis) -> None:
     page.row("    ", Span(labels(axis, percent(math.expm1(axis.low)), percent(math.expm1(axis.high))), "dim"))
 
 
-def _add_legend(page: Page, comparison: Comparison) -> None:
+def _add_legend(page: Page, comparison: SeriesComparison) -> None:
     page.blank()
     drawn = _(
         "├──●──┤ B over A with its 95 % interval, │ no change, ░ within the margin; better is to the right, for latency"
@@ -186,7 +186,7 @@ def _add_legend(page: Page, comparison: Comparison) -> None:
         page.add(Span(text, "dim"))
 
 
-def level_words(comparison: Comparison) -> str:
+def level_words(comparison: SeriesComparison) -> str:
     """Which test it is, up to which p a change is significant, and what the MDE is."""
     adjusted = " " + _("(adjusted for the number of workloads)") if len(comparison.workloads) > 1 else ""
     return _(
@@ -198,12 +198,12 @@ def level_words(comparison: Comparison) -> str:
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 
-def notes_of(comparison: Comparison) -> list[str]:
+def notes_of(comparison: SeriesComparison) -> list[str]:
     """What a reader has to know beside the figures."""
     return [*comparison.notes, *_coverage(comparison)]
 
 
-def _add_notes(page: Page, comparison: Comparison) -> None:
+def _add_notes(page: Page, comparison: SeriesComparison) -> None:
     notes = notes_of(comparison)
     if notes:
         page.heading(_("Notes"))
@@ -211,20 +211,20 @@ def _add_notes(page: Page, comparison: Comparison) -> None:
         page.bullet(note)
 
 
-def _coverage(comparison: Comparison) -> Iterable[str]:
+def _coverage(comparison: SeriesComparison) -> Iterable[str]:
     weak = {one.runs: one.confidence for one in comparison.workloads if (one.confidence or 1.0) < 0.95}
     for (first, second), confidence in sorted(weak.items()):
         worth = f"{math.floor((confidence or 0.0) * 1000) / 10:g} %"
         yield f"the interval of {first} and {second} runs is no 95 % interval but one of {worth}"
 
 
-def _add_sides(page: Page, comparison: Comparison) -> None:
+def _add_sides(page: Page, comparison: SeriesComparison) -> None:
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
         page.heading(f"{letter}: ", side.source)
         page.labelled(side_rows(side))
 
 
-def side_rows(side: Side) -> list[tuple[str, Sequence[Piece]]]:
+def side_rows(side: ComparedSeries) -> list[tuple[str, Sequence[Piece]]]:
     """What one of the two is, each with its label."""
     host = side.host
     name = (host.name if host is not None else None) or _("unknown")
@@ -246,14 +246,14 @@ def side_rows(side: Side) -> list[tuple[str, Sequence[Piece]]]:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _interval(one: Difference) -> str:
+def _interval(one: MetricDifference) -> str:
     if one.ci95 is None:
         return ""
     low, high = (percent(bound - 1) for bound in one.ci95)
     return _("{low} to {high}").format(low=low, high=high)
 
 
-def _runs(one: Difference) -> str:
+def _runs(one: MetricDifference) -> str:
     first, second = one.runs
     return _("{first} and {second}").format(first=first, second=counted(second, "run"))
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from advisor import __version__
 from advisor.i18n import spoken
-from advisor.proof.comparison import Comparison, Difference
+from advisor.proof.comparison import MetricDifference, SeriesComparison
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Summary
 from advisor.report.charts.forest import forest_of
@@ -21,13 +20,14 @@ from advisor.report.comparison import (
     verdict_span,
     workload_lines,
 )
+from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Span
 from advisor.report.proof_numbers import amount
 from advisor.report.proof_page import Twin, pieces_of, rung_cells
-from advisor.report.proof_rows import Group, Row, band_of, by_workload, cells_of, head
+from advisor.report.proof_rows import MetricRow, RowGroup, band_of, by_workload, cells_of, head
 from advisor.report.proof_words import workload_title
-from advisor.report.words import clean
+from advisor.version import __version__
 
 _DESCRIPTION = (
     "Estimate and 95 % interval of B over A for each workload on one axis of changes, logarithmic, turned so that "
@@ -36,7 +36,7 @@ _DESCRIPTION = (
 
 
 @spoken("en")
-def comparison_page(comparison: Comparison) -> str:
+def comparison_page(comparison: SeriesComparison) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()
     style = made.get_template("proof.css.j2").render()
@@ -69,32 +69,34 @@ def _text(piece: Span | str) -> str:
     return piece if isinstance(piece, str) else piece.text
 
 
-def summary_of(one: Difference) -> Summary:
+def summary_of(one: MetricDifference) -> Summary:
     """A difference as what the rows and pictures of a proof take; its pairs are the runs of the shorter series."""
-    common = {name: getattr(one, name) for name in Summary.__struct_fields__ if name in Difference.__struct_fields__}
+    common = {
+        name: getattr(one, name) for name in Summary.__struct_fields__ if name in MetricDifference.__struct_fields__
+    }
     return Summary(**common, pairs=min(one.runs))
 
 
-def _groups(comparison: Comparison) -> list[Group]:
+def _groups(comparison: SeriesComparison) -> list[RowGroup]:
     judged = [one for one in comparison.workloads if one.ratio is not None]
     margin = amount(judged[0].margin) if judged else ""
     groups = (
-        Group("Workloads", f"margin ±{margin}", tuple(_row(comparison, one) for one in judged)),
-        Group(
+        RowGroup("Workloads", f"margin ±{margin}", tuple(_row(comparison, one) for one in judged)),
+        RowGroup(
             "Explored",
             "not judged",
-            tuple(Row(summary_of(one), Span("not judged", "dim")) for one in comparison.explored),
+            tuple(MetricRow(summary_of(one), Span("not judged", "dim")) for one in comparison.explored),
             is_judged=False,
         ),
     )
     return [group for group in groups if group.rows]
 
 
-def _row(comparison: Comparison, one: Difference) -> Row:
-    return Row(summary_of(one), says(comparison, one), band_of(one.margin, one.margin))
+def _row(comparison: SeriesComparison, one: MetricDifference) -> MetricRow:
+    return MetricRow(summary_of(one), says(comparison, one), band_of(one.margin, one.margin))
 
 
-def _rows_of(group: Group, comparison: Comparison) -> dict[str, object]:
+def _rows_of(group: RowGroup, comparison: SeriesComparison) -> dict[str, object]:
     runs = {(one.name, one.metric): one.runs for one in (*comparison.workloads, *comparison.explored)}
     return {
         "title": group.title,
@@ -106,13 +108,13 @@ def _rows_of(group: Group, comparison: Comparison) -> dict[str, object]:
     }
 
 
-def _cells(row: Row, runs: Mapping[tuple[str, MetricName], tuple[int, int]]) -> dict[str, object]:
+def _cells(row: MetricRow, runs: Mapping[tuple[str, MetricName], tuple[int, int]]) -> dict[str, object]:
     first, second = runs[row.summary.name, row.summary.metric]
     cells = cells_of(row)._replace(pairs=f"{first}, {second}")
     return {"cells": cells, "says": row.says.text, "style": row.says.style}
 
 
-def _ladders(comparison: Comparison) -> list[Twin]:
+def _ladders(comparison: SeriesComparison) -> list[Twin]:
     items = [summary_of(one) for one in (*comparison.explored, *comparison.workloads)]
     names = dict.fromkeys(one.name for one in comparison.workloads)
     found = [(name, rungs_of(items, name)) for name in names]

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk, FileSystem
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Channels, Link
 from advisor.facts.pci import PcieLink
-from advisor.facts.whole import Facts
 from advisor.i18n import _, ngettext
-from advisor.report.devices import Row, alike, folded, stacked
+from advisor.report.devices import LinkRow, alike, folded, stacked
+from advisor.report.format import natural, ranked, runs
 from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, label, said
 from advisor.report.units import binary, decimal, speed, times
-from advisor.report.words import natural, ranked, runs
 from advisor.rules.lookup import is_physical, is_up
 
 _DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate")
@@ -35,7 +35,7 @@ def link_blocks(facts: Facts, links: Sequence[Link], *, shown: int, never: froze
         )
 
 
-def _link_cells(row: Row, here: frozenset[str], ranks: Mapping[str, int]) -> list[Cell]:
+def _link_cells(row: LinkRow, here: frozenset[str], ranks: Mapping[str, int]) -> list[Cell]:
     link = row.link
     return [
         said("  " * row.depth + link.name),

@@ -10,12 +10,12 @@ import msgspec
 
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.facts.numa import Node
 from advisor.facts.pci import PcieLink
-from advisor.facts.whole import Facts
 from advisor.i18n import _
-from advisor.report.words import natural
+from advisor.report.format import natural
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import by_name, is_physical, nodes_below
 
@@ -26,14 +26,14 @@ _NOWHERE: Literal["nowhere"] = "nowhere"
 _Key = int | Literal["across", "nowhere"]
 
 
-class Row(msgspec.Struct, frozen=True):
+class LinkRow(msgspec.Struct, frozen=True):
     """A link and how many links deep it is stacked."""
 
     link: Link
     depth: int
 
 
-def stacked(links: Iterable[Link]) -> tuple[Row, ...]:
+def stacked(links: Iterable[Link]) -> tuple[LinkRow, ...]:
     """Physical links first, each link after all that it rests on, as near to them as may be."""
     order = sorted(links, key=_rank)
     known = {link.name for link in order}
@@ -43,18 +43,18 @@ def stacked(links: Iterable[Link]) -> tuple[Row, ...]:
             bearing.setdefault(name, []).append(link)
     waiting = {link.name: len(known.intersection(link.lower)) for link in order}
     depths = {link.name: 0 for link in order}
-    rows: list[Row] = []
+    rows: list[LinkRow] = []
     pending = [link for link in reversed(order) if not waiting[link.name]]
     while pending:
         link = pending.pop()
-        rows.append(Row(link, depths[link.name]))
+        rows.append(LinkRow(link, depths[link.name]))
         for upper in reversed(bearing.get(link.name, [])):
             depths[upper.name] = max(depths[upper.name], depths[link.name] + 1)
             waiting[upper.name] -= 1
             if not waiting[upper.name]:
                 pending.append(upper)
     # What still waits rests on itself: no kernel allows it, a damaged capture may say so.
-    return (*rows, *(Row(link, 0) for link in order if waiting[link.name]))
+    return (*rows, *(LinkRow(link, 0) for link in order if waiting[link.name]))
 
 
 def _rank(link: Link) -> tuple[object, ...]:
@@ -113,7 +113,7 @@ def named_by(findings: Iterable[Finding]) -> frozenset[str]:
     return frozenset(names)
 
 
-def folded(rows: tuple[Row, ...], shown: int, never: frozenset[str]) -> tuple[tuple[Row, ...], int]:
+def folded(rows: tuple[LinkRow, ...], shown: int, never: frozenset[str]) -> tuple[tuple[LinkRow, ...], int]:
     """The first rows and those that must be seen, and how many are left out."""
     kept = tuple(row for number, row in enumerate(rows) if number < shown or row.link.name in never)
     return kept, len(rows) - len(kept)

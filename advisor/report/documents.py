@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from advisor.history import RolledBack, Status, as_set
-from advisor.journal import Record, Store
 from advisor.planning.records import Plan, plan_document
 from advisor.report.layers import layers_document
-from advisor.transaction import Drift, Outcome
+from advisor.transaction.engine import Drift, ItemOutcome
+from advisor.transaction.journal import Record, Store
+from advisor.transaction.status import RolledBack, Status, as_set
 
 Document = dict[str, object]
 
@@ -136,7 +136,7 @@ def rollback_document(found: RolledBack) -> Document:
     }
 
 
-def _rolled_back(record: Record, outcomes: Sequence[Outcome]) -> Document:
+def _rolled_back(record: Record, outcomes: Sequence[ItemOutcome]) -> Document:
     is_back = all(one.is_back for one in outcomes)
     return {
         "id": record.id,

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _BEYOND_ASCII = lazy_regex(r"[^\n -~]")
 _SURROGATE = lazy_regex("[\ud800-\udfff]")

@@ -10,8 +10,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.i18n import msg
-from advisor.profiles import Profile, Wanted, load, profile_paths
-from advisor.report.handling import Handling, handling
+from advisor.profiles.profile import Profile, Wanted, load, profile_paths
 from advisor.report.layout import Page, Span
 from advisor.report.profile_words import (
     GUARDS,
@@ -22,6 +21,7 @@ from advisor.report.profile_words import (
     proof_words,
     wanted_value,
 )
+from advisor.report.tunable_docs import Handling, handling
 from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
 from advisor.rules.registry import RULES
 from advisor.rules.rule import Rule

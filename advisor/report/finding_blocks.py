@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.i18n import N_, _
+from advisor.report.format import ranked, runs
 from advisor.report.page import (
     COMMAND,
     QUIET,
     SEVERITY_STYLE,
     Block,
     Cell,
-    Text,
+    PageText,
     grid,
     joined,
     labelled,
@@ -21,7 +22,6 @@ from advisor.report.page import (
     said,
     section,
 )
-from advisor.report.words import ranked, runs
 from advisor.rules.contradictions import Contradiction
 from advisor.rules.finding import SEVERITIES, Finding
 
@@ -39,7 +39,7 @@ def finding_blocks(findings: Sequence[Finding]) -> Iterator[Block]:
     yield section(_("Findings"), joined(summary) if findings else none)
     told: set[str] = set()
     for finding in findings:
-        yield Text()
+        yield PageText()
         yield grid([_title(finding)])
         yield prose(labelled([*_rows(finding), *_contradictions(finding, told)], indent=4))
 
@@ -69,7 +69,7 @@ def _contradictions(finding: Finding, told: set[str]) -> Iterator[tuple[str, Cel
         told.add(one.id)
 
 
-def _contradiction(one: Contradiction) -> Text:
+def _contradiction(one: Contradiction) -> PageText:
     """The question, what is done about it, and between whom it is; every side's words are a command away."""
     between = "; ".join(dict.fromkeys(side.source for side in one.sides))
     return lined(
@@ -80,7 +80,7 @@ def _contradiction(one: Contradiction) -> Text:
     )
 
 
-def _evidence(evidence: Mapping[str, object]) -> Text:
+def _evidence(evidence: Mapping[str, object]) -> PageText:
     """The sentences of ``detail`` line by line where there are some, else every name with its value."""
     detail = evidence.get("detail")
     if not isinstance(detail, tuple):

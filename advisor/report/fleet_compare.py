@@ -7,12 +7,19 @@ from typing import Final
 
 import msgspec
 
-from advisor.fleet.compare.comparison import Comparison, Difference, FleetFinding, Held, HostLine, Network
+from advisor.fleet.compare.comparison import (
+    AttributeDifference,
+    FleetFinding,
+    HeldValue,
+    HostComparison,
+    HostLine,
+    Network,
+)
 from advisor.report.encode import encoded
 from advisor.report.fleet_matrix import add_matrix
+from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed, padded
 from advisor.report.units import speed
-from advisor.report.words import ranked, runs
 from advisor.rules.finding import SEVERITIES
 
 SCHEMA: Final = "advisor.fleet-comparison/1"
@@ -22,7 +29,7 @@ _MAX_HOSTS: Final = 20
 STYLES: Final[Mapping[str, Style]] = {"warning": "red", "advice": "yellow", "info": "cyan"}
 
 
-def comparison_document(comparison: Comparison) -> bytes:
+def comparison_document(comparison: HostComparison) -> bytes:
     """``advisor.fleet-comparison/1``."""
     whole = {name: getattr(comparison, name) for name in comparison.__struct_fields__ if name != "hosts"}
     hosts = [_host_document(one) for one in comparison.hosts]
@@ -33,7 +40,7 @@ def _host_document(one: HostLine) -> dict[str, object]:
     return msgspec.structs.asdict(one)
 
 
-def comparison_text(comparison: Comparison, *, width: int, color: bool) -> str:
+def comparison_text(comparison: HostComparison, *, width: int, color: bool) -> str:
     """The page. All names are spelt out where they are not printable. What findings of one kind have in common (why,
     when it hurts, who says so) is told with the first of them."""
     page = Page(width, color=color)
@@ -58,7 +65,7 @@ def comparison_text(comparison: Comparison, *, width: int, color: bool) -> str:
     return page.text
 
 
-def summary_words(comparison: Comparison) -> str:
+def summary_words(comparison: HostComparison) -> str:
     """``12 hosts compared, 1 failed``."""
     failed = f", {len(comparison.failed)} failed" if comparison.failed else ""
     if comparison.pair:
@@ -66,7 +73,7 @@ def summary_words(comparison: Comparison) -> str:
     return f"{counted(len(comparison.compared), 'host')} compared{failed}"
 
 
-def verdict_words(comparison: Comparison) -> str:
+def verdict_words(comparison: HostComparison) -> str:
     """What came of it in one sentence; that all are alike is said of what is known alone."""
     if len(comparison.compared) < 2:
         return "nothing to compare: there are not two hosts that could be read"
@@ -79,11 +86,11 @@ def verdict_words(comparison: Comparison) -> str:
     return f"{alike}; {', '.join(counts)}" if counts else f"{alike}: no host differs, as far as is known"
 
 
-def summary_pieces(comparison: Comparison) -> Sequence[Piece]:
+def summary_pieces(comparison: HostComparison) -> Sequence[Piece]:
     return (Span(summary_words(comparison), "bold"), " · ", verdict_words(comparison))
 
 
-def differing(comparison: Comparison) -> list[tuple[HostLine, list[FleetFinding]]]:
+def differing(comparison: HostComparison) -> list[tuple[HostLine, list[FleetFinding]]]:
     """Hosts that are outliers among others, the worst first; where nobody is in the majority, nobody is called one."""
     found = [(host, [one for one in comparison.findings if host.name in singled_out(one)]) for host in comparison.hosts]
     ranks = ranked(comparison.compared)
@@ -103,7 +110,7 @@ def _badness(findings: Sequence[FleetFinding]) -> tuple[int, ...]:
     return tuple(-sum(one.severity == severity for one in findings) for severity in reversed(SEVERITIES))
 
 
-def _add_who(page: Page, comparison: Comparison) -> None:
+def _add_who(page: Page, comparison: HostComparison) -> None:
     who = [(host, some) for host, some in differing(comparison) if any(one.severity != "info" for one in some)]
     if not who or comparison.pair:
         return
@@ -161,7 +168,7 @@ def goes_with_words(names: Sequence[str]) -> str:
     return f"{shown} and {len(names) - _MAX_ROWS} more" if len(names) > _MAX_ROWS else shown
 
 
-def difference_words(one: Difference, ranks: Mapping[str, int]) -> str:
+def difference_words(one: AttributeDifference, ranks: Mapping[str, int]) -> str:
     """``1500 on n3 · 9000 on 11 others``; without a majority every value with its hosts."""
     parts = [_held(held, ranks) for held in one.groups]
     if one.absent:
@@ -177,12 +184,12 @@ def difference_words(one: Difference, ranks: Mapping[str, int]) -> str:
     return " · ".join(parts)
 
 
-def _held(held: Held, ranks: Mapping[str, int]) -> str:
+def _held(held: HeldValue, ranks: Mapping[str, int]) -> str:
     count = f"{len(held.hosts)} hosts " if len(held.hosts) > 3 else ""
     return f"{held.value} on {count}{names_words(held.hosts, ranks)}"
 
 
-def _add_failed(page: Page, comparison: Comparison) -> None:
+def _add_failed(page: Page, comparison: HostComparison) -> None:
     failed = [one for one in comparison.hosts if one.state == "failed"]
     if not failed:
         return
@@ -190,14 +197,14 @@ def _add_failed(page: Page, comparison: Comparison) -> None:
     page.table([(Span(one.name, "bold"), one.message or "nothing is known of it") for one in failed])
 
 
-def _add_types(page: Page, comparison: Comparison, ranks: Mapping[str, int]) -> None:
+def _add_types(page: Page, comparison: HostComparison, ranks: Mapping[str, int]) -> None:
     if len(comparison.types) < 2:
         return
     page.heading("Types of hardware")
     page.table([(str(len(one.hosts)), f"{one.label}: {names_words(one.hosts, ranks)}") for one in comparison.types])
 
 
-def _add_networks(page: Page, comparison: Comparison, ranks: Mapping[str, int]) -> None:
+def _add_networks(page: Page, comparison: HostComparison, ranks: Mapping[str, int]) -> None:
     if not comparison.networks:
         return
     page.heading("Networks")
@@ -207,7 +214,7 @@ def _add_networks(page: Page, comparison: Comparison, ranks: Mapping[str, int]) 
         page.add(f"… and {len(rows) - _MAX_HOSTS} more; --json lists all", indent=2)
 
 
-def odd_first(comparison: Comparison) -> list[Network]:
+def odd_first(comparison: HostComparison) -> list[Network]:
     """Networks, those with several MTUs or speeds first."""
     return sorted(comparison.networks, key=lambda one: (len(one.mtus) < 2, len(one.speeds) < 2))
 
@@ -221,7 +228,7 @@ def network_words(one: Network, ranks: Mapping[str, int]) -> str:
     return " · ".join(parts)
 
 
-def _values(groups: Sequence[Held], ranks: Mapping[str, int], shown: Callable[[int], str]) -> str:
+def _values(groups: Sequence[HeldValue], ranks: Mapping[str, int], shown: Callable[[int], str]) -> str:
     said = [(shown(int(one.value)), one.hosts) for one in groups]
     if len(said) == 1:
         return said[0][0]
@@ -231,7 +238,7 @@ def _values(groups: Sequence[Held], ranks: Mapping[str, int], shown: Callable[[i
     )
 
 
-def _add_unknown(page: Page, comparison: Comparison, ranks: Mapping[str, int]) -> None:
+def _add_unknown(page: Page, comparison: HostComparison, ranks: Mapping[str, int]) -> None:
     if not comparison.unknown:
         return
     page.heading("Unknown, and so not compared")

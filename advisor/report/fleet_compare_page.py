@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from advisor import __version__
-from advisor.fleet.compare.comparison import Comparison, Difference, FleetFinding
-from advisor.fleet.paths.matrix import Cell, Matrix
+from advisor.fleet.compare.comparison import AttributeDifference, FleetFinding, HostComparison
+from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from advisor.i18n import spoken
 from advisor.report.fleet_compare import (
     differing,
@@ -21,10 +20,11 @@ from advisor.report.fleet_compare import (
     verdict_words,
 )
 from advisor.report.fleet_matrix import duration, in_trouble, worst_of
+from advisor.report.format import natural, ranked
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import counted
-from advisor.report.words import natural, ranked
 from advisor.rules.finding import SEVERITIES
+from advisor.version import __version__
 
 _MAX_GRID: Final = 60
 _MAX_COLUMNS: Final = 14
@@ -34,7 +34,7 @@ _STYLES: Final = {"warning": "red", "advice": "yellow", "info": ""}
 
 
 @spoken("en")
-def comparison_page(comparison: Comparison) -> str:
+def comparison_page(comparison: HostComparison) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()
     style = made.get_template("fleet.css.j2").render()
@@ -70,13 +70,13 @@ def comparison_page(comparison: Comparison) -> str:
     )
 
 
-def _verdict_style(comparison: Comparison) -> str:
+def _verdict_style(comparison: HostComparison) -> str:
     if len(comparison.compared) < 2:
         return "yellow"
     return _STYLES[comparison.findings[0].severity] if comparison.findings else "green"
 
 
-def _grid(comparison: Comparison, numbers: Mapping[int, int]) -> dict[str, object]:
+def _grid(comparison: HostComparison, numbers: Mapping[int, int]) -> dict[str, object]:
     """Hosts that differ against what they differ in; a cell is the worst finding of its kind on its host."""
     who = [] if comparison.pair else differing(comparison)
     topics = list(dict.fromkeys(short(one) for one in comparison.findings if one.differences))[:_MAX_COLUMNS]
@@ -93,7 +93,7 @@ def _hit(finding: FleetFinding, numbers: Mapping[int, int]) -> dict[str, object]
 
 
 def _groups(
-    comparison: Comparison, numbers: Mapping[int, int], ranks: Mapping[str, int]
+    comparison: HostComparison, numbers: Mapping[int, int], ranks: Mapping[str, int]
 ) -> Iterator[tuple[str, list[dict[str, object]]]]:
     told: set[str] = set()
     for severity in reversed(SEVERITIES):
@@ -120,7 +120,7 @@ def _told(finding: FleetFinding, number: int, ranks: Mapping[str, int], *, is_fi
     }
 
 
-def _rows(one: Difference, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
+def _rows(one: AttributeDifference, ranks: Mapping[str, int]) -> Iterator[dict[str, str]]:
     """A line for each value that is not the usual one."""
     if one.has_majority:
         value = "not there" if one.majority is None else str(one.majority)
@@ -149,7 +149,7 @@ def _paths(matrix: Matrix) -> dict[str, object]:
     if len(hosts) > _MAX_PATHS:
         named = {name for one in worst for name in (one.source, one.target)}
         hosts = [host for host in hosts if host in named][:_MAX_PATHS]
-    cells: dict[tuple[str, str], list[Cell]] = {}
+    cells: dict[tuple[str, str], list[MatrixCell]] = {}
     for one in matrix.cells:
         cells.setdefault((one.source, one.target), []).append(one)
     rows = [{"name": one, "cells": [_path(cells.get((one, other), ())) for other in hosts]} for one in hosts]
@@ -166,7 +166,7 @@ def _silent(matrix: Matrix) -> list[tuple[str, str]]:
     return sorted(matrix.silent_hosts.items(), key=lambda one: (natural(one[0]), one[0]))[:_MAX_PATHS]
 
 
-def _path(cells: Sequence[Cell]) -> dict[str, str]:
+def _path(cells: Sequence[MatrixCell]) -> dict[str, str]:
     """The worst of the links between two hosts."""
     if not cells:
         return {"words": "", "style": "path-none", "title": ""}
@@ -175,13 +175,13 @@ def _path(cells: Sequence[Cell]) -> dict[str, str]:
     return {"words": cell_words(worst), "style": _path_style(worst), "title": title}
 
 
-def _path_style(cell: Cell) -> str:
+def _path_style(cell: MatrixCell) -> str:
     if cell.carries is False or (cell.sent and not cell.answered):
         return "hit-warning"
     return "path-well" if cell.answered else "path-none"
 
 
-def cell_words(cell: Cell) -> str:
+def cell_words(cell: MatrixCell) -> str:
     """``210 us, 9000``, or why nothing came back."""
     if cell.rtt_us is None:
         return "no answer" if cell.sent else "not asked"

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from advisor.ceilings.cluster import Cluster, ClusterHost, Part
 from advisor.i18n import N_, _
+from advisor.limits.cluster import Cluster, ClusterHost, Part
 from advisor.report.host_ceiling import add_ceiling, figure, stage_words
 from advisor.report.layout import Page, Piece, Span
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.fleet.paths.matrix import Cell, Matrix
+from advisor.fleet.paths.matrix import Matrix, MatrixCell
+from advisor.report.format import natural
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
-from advisor.report.words import natural
 
 MAX_GRID: Final = 12
 """Nodes of a network that stand in one table: as many as 80 columns have room for."""
@@ -21,19 +21,19 @@ _LEGEND: Final = (
 )
 
 
-def in_trouble(matrix: Matrix) -> list[Cell]:
+def in_trouble(matrix: Matrix) -> list[MatrixCell]:
     """Directions that were asked and have no answer, or that carry less than both links."""
     return [one for one in matrix.cells if one.carries is False or (one.sent and not one.answered)]
 
 
-def worst_of(cells: Iterable[Cell]) -> Cell:
+def worst_of(cells: Iterable[MatrixCell]) -> MatrixCell:
     """Of several links between two nodes the one to look at first."""
     return min(cells, key=lambda one: (one.answered, one.carries is not False, -one.rtt_us[1] if one.rtt_us else 0.0))
 
 
 def add_matrix(page: Page, matrix: Matrix) -> None:
     """A heading and a table for each network, who could not ask, and what is left out."""
-    networks: dict[str, list[Cell]] = {}
+    networks: dict[str, list[MatrixCell]] = {}
     for cell in matrix.cells:
         networks.setdefault(cell.network, []).append(cell)
     for network, cells in networks.items():
@@ -51,7 +51,7 @@ def add_matrix(page: Page, matrix: Matrix) -> None:
         page.add(note, indent=2, hang=2)
 
 
-def _summary(cells: Sequence[Cell]) -> str:
+def _summary(cells: Sequence[MatrixCell]) -> str:
     """``12 directions, 36 us in the middle, 90 us at most; path MTU 9000 in 8, 1500 in 4``."""
     times = [cell.rtt_us[1] for cell in cells if cell.rtt_us]
     parts = [counted(len(cells), "direction")]
@@ -67,8 +67,8 @@ def duration(microseconds: float) -> str:
     return f"{microseconds:.0f} us" if microseconds < 1000 else f"{microseconds / 1000:.3g} ms"
 
 
-def _add_grid(page: Page, hosts: Sequence[str], cells: Sequence[Cell]) -> None:
-    by_pair: dict[tuple[str, str], list[Cell]] = {}
+def _add_grid(page: Page, hosts: Sequence[str], cells: Sequence[MatrixCell]) -> None:
+    by_pair: dict[tuple[str, str], list[MatrixCell]] = {}
     for cell in cells:
         by_pair.setdefault((cell.source, cell.target), []).append(cell)
     room = page.width - 2 - 4 - _CELL * len(hosts)
@@ -85,14 +85,14 @@ def _add_grid(page: Page, hosts: Sequence[str], cells: Sequence[Cell]) -> None:
         page.add(Span(line, "dim"), indent=2, hang=2)
 
 
-def _cell(cells: Sequence[Cell], *, is_self: bool) -> Piece:
+def _cell(cells: Sequence[MatrixCell], *, is_self: bool) -> Piece:
     if not cells:
         return Span(f"{'·' if is_self else '':>{_CELL}}", "dim")
     words, style = cell_words(worst_of(cells))
     return Span(f"{words:>{_CELL}}", style)
 
 
-def cell_words(cell: Cell) -> tuple[str, Style]:
+def cell_words(cell: MatrixCell) -> tuple[str, Style]:
     """At most five characters: ``36``, ``1.2m``, ``36!``, ``36?``, ``x``; nothing where nobody asked."""
     if cell.rtt_us is None:
         return ("x", "red") if cell.sent else ("", "dim")
@@ -109,7 +109,7 @@ def _long(microseconds: float) -> str:
     return f"{min(microseconds / 1000, 999):.0f}m"
 
 
-def _add_rows(page: Page, cells: Sequence[Cell]) -> None:
+def _add_rows(page: Page, cells: Sequence[MatrixCell]) -> None:
     odd = [cell for cell in cells if cell.carries is False or not cell.answered or cell.received < cell.sent]
     if not odd:
         page.add("All of them answer, and none is known to carry less than both links.", indent=2)
@@ -120,11 +120,11 @@ def _add_rows(page: Page, cells: Sequence[Cell]) -> None:
         page.add(f"… and {len(odd) - MAX_ROWS} more; --json lists all", indent=2)
 
 
-def _ends(cell: Cell) -> Span:
+def _ends(cell: MatrixCell) -> Span:
     return Span(f"{cell.source} → {cell.target}", "bold")
 
 
-def cell_sentence(cell: Cell) -> str:
+def cell_sentence(cell: MatrixCell) -> str:
     """What is known of a direction, in words."""
     over = f"{cell.address} over {cell.link}: "
     if cell.rtt_us is None:

@@ -9,9 +9,9 @@ from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.planning.records import Plan, plan_document
 from advisor.report.encode import encoded
+from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.report.plan import add_plan
-from advisor.report.words import ranked, runs
 
 SCHEMA: Final = "advisor.fleet-plan/1"
 

@@ -7,15 +7,15 @@ from typing import Final
 
 import msgspec
 
-from advisor.fleet.runs.in_force import FleetStanding, HostStanding
-from advisor.fleet.runs.in_force import HostState as StandingState
 from advisor.fleet.runs.journal import HostDone, HostState, RunRecord
 from advisor.fleet.runs.planning import FleetPlan
+from advisor.fleet.runs.status import FleetStanding, HostStanding
+from advisor.fleet.runs.status import HostState as StandingState
 from advisor.report.encode import encoded
+from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.report.transaction import when
-from advisor.report.words import ranked, runs
-from advisor.transaction import Drift
+from advisor.transaction.engine import Drift
 
 RUN_SCHEMA: Final = "advisor.fleet-run/1"
 VERIFY_SCHEMA: Final = "advisor.fleet-verify/1"

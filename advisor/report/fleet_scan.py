@@ -7,8 +7,8 @@ from typing import Final
 
 from advisor.fleet.scan import FleetScan, HostScan, RuleFinding, State, is_off
 from advisor.report.encode import encoded
+from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
-from advisor.report.words import ranked, runs
 from advisor.rules.finding import SEVERITIES, Severity
 
 SCHEMA: Final = "advisor.fleet-scan/1"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from advisor.facts.cpulist import format_list
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 FOLD_FROM: Final = 4
 MAX_SPANS: Final = 5

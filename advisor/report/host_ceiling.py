@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from advisor.ceilings.host_records import Binding, Ceiling, HostStage, IopsBinding, MeasuredShare, StageSum
 from advisor.i18n import N_, _
+from advisor.limits.host_records import Binding, HostCeiling, HostStage, IopsBinding, MeasuredShare, StageSum
+from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span
-from advisor.report.words import ranked, runs
 
 STAGE_WORDS: Final[dict[HostStage, str]] = {
     "media": N_("drives and volumes"),
@@ -25,7 +25,7 @@ _SAME: Final = 0.005
 """Figures that differ by less are one."""
 
 
-def add_ceiling(page: Page, ceiling: Ceiling, title: str) -> None:
+def add_ceiling(page: Page, ceiling: HostCeiling, title: str) -> None:
     """A heading, the stages with their sums, what binds, what was measured, and what the figures rest on."""
     page.heading(title)
     page.add(_("All data paths at once; what they share counts once. Unknown stages may lie lower."), indent=2)
@@ -37,7 +37,7 @@ def add_ceiling(page: Page, ceiling: Ceiling, title: str) -> None:
         page.add(note, indent=2, hang=2)
 
 
-def _mark(stage: HostStage, ceiling: Ceiling) -> str | None:
+def _mark(stage: HostStage, ceiling: HostCeiling) -> str | None:
     """What a stage binds: all, one way, or a part where different stages bind different paths or hosts."""
     ways = [
         (_("binds reads"), _("binds reads in part"), ceiling.binds if ceiling.read_mb_s is not None else None),
@@ -89,7 +89,7 @@ def figure(value: float | None) -> Piece:
     return Span("?", "yellow") if value is None else f"{value:,.0f}"
 
 
-def _rows(ceiling: Ceiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+def _rows(ceiling: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     one, other = ceiling.binds, ceiling.write_binds
     if ceiling.read_mb_s is None and ceiling.write_mb_s is None:
         yield _("ceiling"), (_("unknown: no stage is known of every path"),)
@@ -104,7 +104,7 @@ def _rows(ceiling: Ceiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
         yield _("measured"), (measured_words(measured),)
 
 
-def _iops_rows(ceiling: Ceiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+def _iops_rows(ceiling: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     """One row where reads and writes are alike."""
     reads = _iops_words(ceiling, ceiling.read_iops, ceiling.read_iops_at_most, ceiling.iops_binds)
     writes = _iops_words(ceiling, ceiling.write_iops, ceiling.write_iops_at_most, ceiling.write_iops_binds)
@@ -115,7 +115,9 @@ def _iops_rows(ceiling: Ceiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
         yield _("IOPS (writes)"), (writes or "?",)
 
 
-def _iops_words(ceiling: Ceiling, value: float | None, at_most: float | None, one: IopsBinding | None) -> str | None:
+def _iops_words(
+    ceiling: HostCeiling, value: float | None, at_most: float | None, one: IopsBinding | None
+) -> str | None:
     """``260,000, bound by EC2 instance (r5b.24xlarge); next: drives and volumes, 356,000 (37 % higher)``."""
     shown = at_most if value is None else value
     if shown is None:
@@ -143,11 +145,11 @@ def _iops_words(ceiling: Ceiling, value: float | None, at_most: float | None, on
     return words
 
 
-def _silent(ceiling: Ceiling) -> bool:
+def _silent(ceiling: HostCeiling) -> bool:
     return bool(ceiling.iops_unknown_of)
 
 
-def _unknown(ceiling: Ceiling) -> str:
+def _unknown(ceiling: HostCeiling) -> str:
     return members_words(ceiling.iops_unknown_of, 3)
 
 

@@ -7,7 +7,7 @@ import hashlib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from advisor.report.words import clean
+from advisor.report.format import clean
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -23,7 +23,7 @@ class Raw(str):
 @cache
 def html_environment() -> Environment:
     """Escapes everything, and spells out what is not printable; filters ``place`` (percent) and ``pixels``."""
-    from advisor.templating import environment
+    from advisor.shell.templates import environment
 
     made = environment(escape_html=True).overlay(finalize=_said)
     made.filters["place"] = _place

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from advisor.interchange.made import shortened
-from advisor.interchange.records import Difference, Imported, ImportedSetting, counts
+from advisor.importers.made import shortened
+from advisor.importers.records import ImportDifference, Imported, ImportedSetting, counts
 from advisor.report.layout import Page, Span, Style, counted
 
 MAX_QUOTED: Final = 240
@@ -55,7 +55,7 @@ def tunable_words(one: ImportedSetting) -> str:
     return f"{one.tunable} {value}{sense}{names}"
 
 
-def _add_difference(page: Page, one: Difference) -> None:
+def _add_difference(page: Page, one: ImportDifference) -> None:
     section = f"[{one.section}] " if one.section else ""
     page.add(Span(one.kind, "yellow"), f"  {section}{one.key}", indent=2, hang=4)
     page.labelled([("done", (one.faithful,)), ("meant", (one.intent,)), ("because", (one.why,))], indent=6)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from advisor.i18n import _
-from advisor.journal import Record
-from advisor.layers import stacks
 from advisor.planning.records import Change
 from advisor.report.folding import fold
 from advisor.report.layout import Page, Span
+from advisor.transaction.journal import Record
+from advisor.transaction.layers import stacks
 
 Stack = tuple[tuple[str, Change], ...]
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple
 
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, _, ngettext
-from advisor.patterns import lazy_regex
-from advisor.report.words import clean
+from advisor.report.format import clean
 
 Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan", "bold yellow", "bold cyan"]
 

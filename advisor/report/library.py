@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from advisor.i18n import _
-from advisor.profiles import Profile, Wanted
+from advisor.profiles.profile import Profile, Wanted
 from advisor.report.layout import Page, Span, columns, padded
 from advisor.report.profile_words import GUARDS, condition_words, filled, parameter_words, proof_words, wanted_value
 

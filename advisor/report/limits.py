@@ -8,13 +8,13 @@ from typing import Final
 
 import msgspec
 
-from advisor.ceilings.records import Bought, Bound, Ceiling, Known, Limits, Observed, Path, Rate
 from advisor.i18n import N_, _
+from advisor.limits.records import Bought, Bound, Known, Limits, ObservedShare, PathCeiling, Rate, StoragePath
+from advisor.report.format import ranked, runs
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page, Piece, Span, listed
 from advisor.report.units import binary, decimal
 from advisor.report.what_if import add_what_if
-from advisor.report.words import ranked, runs
 
 _KNOWN: Final[dict[Known, str]] = {
     "host": N_("read from the host"),
@@ -71,7 +71,7 @@ def _instance(limits: Limits) -> tuple[Piece, ...]:
     return (f" · {limits.instance_type}",) if limits.instance_type else ()
 
 
-def _shape(path: Path) -> object:
+def _shape(path: StoragePath) -> object:
     """What paths have in common that are told once: only bare devices with the same figures, for the same reasons."""
     if path.layers or path.file_system or path.observed or path.holds or path.name != path.device:
         return path.kind, path.device
@@ -83,7 +83,7 @@ def _without(text: str, name: str) -> str:
     return text.removeprefix(f"{name}: ")
 
 
-def _add_path(page: Page, paths: Sequence[Path]) -> None:
+def _add_path(page: Page, paths: Sequence[StoragePath]) -> None:
     path = paths[0]
     names = [one.name for one in paths]
     title = runs(names, ranked(names)) if len(paths) > 1 else path.name
@@ -100,7 +100,7 @@ def _add_path(page: Page, paths: Sequence[Path]) -> None:
         page.add(note, indent=4, hang=2)
 
 
-def _title_words(path: Path) -> str:
+def _title_words(path: StoragePath) -> str:
     words = []
     if path.file_system:
         words.append(_("{what} on {device}").format(what=path.file_system, device=path.device))
@@ -116,7 +116,7 @@ def _head() -> tuple[Piece, ...]:
     return tuple(Span(word, "dim") for word in (_("part"), "MB/s", "IOPS", _("known how")))
 
 
-def _row(one: Ceiling, *, many: bool) -> tuple[Piece, ...]:
+def _row(one: PathCeiling, *, many: bool) -> tuple[Piece, ...]:
     known = Span(_(_KNOWN[one.known]), "yellow" if one.known == "unknown" else "")
     where = "" if many else _where(one)
     why = f"{known.text}: {where}{one.why}"
@@ -125,7 +125,7 @@ def _row(one: Ceiling, *, many: bool) -> tuple[Piece, ...]:
     return one.what, _two(one.sustained, "mb_per_s"), _two(one.sustained, "iops"), why + _burst_words(one)
 
 
-def _where(one: Ceiling) -> str:
+def _where(one: PathCeiling) -> str:
     shown = one.where[:_PLACES_SHOWN]
     more = len(one.where) - len(shown)
     if not shown or one.stage in ("instance", "wire") or set(shown) & set(one.why.partition(":")[:1]):
@@ -134,7 +134,7 @@ def _where(one: Ceiling) -> str:
     return (_("{item} and {count} more").format(item=names, count=more) if more else names) + "; "
 
 
-def _burst_words(one: Ceiling) -> str:
+def _burst_words(one: PathCeiling) -> str:
     if one.burst is None:
         return ""
     lasting = " " + _("for {time}").format(time=minutes(one.burst_seconds)) if one.burst_seconds else ""
@@ -174,7 +174,7 @@ def minutes(seconds: float) -> str:
     return f"{whole // 60} h {whole % 60} min" if whole % 60 else f"{whole // 60} h"
 
 
-def _binding_rows(path: Path) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+def _binding_rows(path: StoragePath) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     if not path.sustained:
         yield _("bound by"), (_("no ceiling of it is known"),)
     for measure, unit in (("mb_per_s", "MB/s"), ("iops", "IOPS")) if path.sustained else ():
@@ -202,7 +202,7 @@ def _way(one: Bound) -> str:
     return _("reads") if one.quantity.startswith("read") else _("writes")
 
 
-def _observed_words(one: Observed) -> str:
+def _observed_words(one: ObservedShare) -> str:
     unit = "IOPS" if one.measure == "iops" else "MB/s"
     words = f"{one.workload}: {number(one.value)} {unit}"
     if one.share is None or one.ceiling is None:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import msgspec
 
-from advisor import __version__
-from advisor.history import Status, as_set
+from advisor.report.format import clean
 from advisor.report.layout import counted
-from advisor.report.words import clean
-from advisor.transaction import Drift
+from advisor.transaction.engine import Drift
+from advisor.transaction.status import Status, as_set
+from advisor.version import __version__
 
 if TYPE_CHECKING:
-    from advisor.fleet.runs.in_force import FleetStanding
+    from advisor.fleet.runs.status import FleetStanding
 
 MAX_SERIES: Final = 100
 """Series of one name for one host. More are counted only: a name that is in a label makes a series each."""

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Final, Protocol
 
 from advisor.i18n import N_
+from advisor.report.format import clean
 from advisor.report.layout import Span, Style, columns, emitted
-from advisor.report.words import clean
 
 HEADING: Final = "bold"
 LABEL: Final = "dim"
@@ -37,7 +37,7 @@ class Block(Protocol):
         """Its lines, none wider than so many columns."""
 
 
-class Text:
+class PageText:
     """Running text of several styles, wrapped at blanks; a word that no line has room for is broken."""
 
     def __init__(self, spans: Iterable[Span] = ()) -> None:
@@ -66,7 +66,7 @@ class Text:
         return found
 
 
-Cell = str | Text
+Cell = str | PageText
 
 
 def _breaks(text: str, width: int) -> Iterator[int]:
@@ -106,26 +106,26 @@ def _folded(word: str, width: int) -> list[str]:
     return parts
 
 
-def said(text: object, style: Style = "") -> Text:
+def said(text: object, style: Style = "") -> PageText:
     """Text of a host, harmless."""
-    return Text((Span(clean(str(text)), style),))
+    return PageText((Span(clean(str(text)), style),))
 
 
-def joined(parts: Iterable[Cell], between: str = " · ") -> Text:
+def joined(parts: Iterable[Cell], between: str = " · ") -> PageText:
     """Parts in one running text; empty ones are left out."""
     spans: list[Span] = []
     for part in parts:
         if part:
             if spans:
                 spans.append(Span(between, QUIET))
-            spans += (part if isinstance(part, Text) else said(part)).spans
-    return Text(spans)
+            spans += (part if isinstance(part, PageText) else said(part)).spans
+    return PageText(spans)
 
 
-def lined(parts: Iterable[Text]) -> Text:
+def lined(parts: Iterable[PageText]) -> PageText:
     """Parts one below the other."""
     spans = [span for part in parts for span in (Span("\n"), *part.spans)]
-    return Text(spans[1:])
+    return PageText(spans[1:])
 
 
 def render(blocks: Iterable[Block], *, width: int, color: bool) -> str:
@@ -135,8 +135,8 @@ def render(blocks: Iterable[Block], *, width: int, color: bool) -> str:
 
 
 class _Section:
-    def __init__(self, heading: Text, body: Sequence[Block], *, is_apart: bool) -> None:
-        self._blocks: tuple[Block, ...] = (*([Text()] if is_apart else []), heading, *body)
+    def __init__(self, heading: PageText, body: Sequence[Block], *, is_apart: bool) -> None:
+        self._blocks: tuple[Block, ...] = (*([PageText()] if is_apart else []), heading, *body)
 
     def lines(self, width: int) -> Iterator[Sequence[Span]]:
         for block in self._blocks:
@@ -164,12 +164,12 @@ class _Within:
 
 def label(text: str, indent: int = 2) -> Block:
     """A small heading inside a section."""
-    return _Within(Text((Span(text, LABEL),)), indent=indent)
+    return _Within(PageText((Span(text, LABEL),)), indent=indent)
 
 
 def labelled(rows: Iterable[tuple[str, Cell]], *, indent: int = 2) -> Block:
     """A label and what it says, per line; rows that say nothing are left out."""
-    return grid([[Text((Span(name, LABEL),)), text] for name, text in rows if text], indent=indent)
+    return grid([[PageText((Span(name, LABEL),)), text] for name, text in rows if text], indent=indent)
 
 
 def prose(block: Block) -> Block:
@@ -181,14 +181,14 @@ def grid(rows: Sequence[Sequence[Cell]], *, indent: int = 2) -> Block:
     """Columns as wide as their widest cell, up to a bound beyond which they wrap; the last takes what is left. Where
     too little is left for it, it stands on lines of its own below the others."""
     return _Within(
-        _Grid([[cell if isinstance(cell, Text) else said(cell) for cell in row] for row in rows]), indent=indent
+        _Grid([[cell if isinstance(cell, PageText) else said(cell) for cell in row] for row in rows]), indent=indent
     )
 
 
 class _Grid:
     """A grid that knows its width only when it is printed."""
 
-    def __init__(self, cells: Sequence[Sequence[Text]]) -> None:
+    def __init__(self, cells: Sequence[Sequence[PageText]]) -> None:
         self._cells = cells
         count = max((len(row) for row in cells), default=1) - 1
         self._widths = [min(max(row[at].width for row in cells), _COLUMN_MAX) for at in range(count)]
@@ -200,7 +200,7 @@ class _Grid:
         for row in self._cells:
             yield from _stacked(row, width) if is_stacked else self._beside(row, max(left, 1))
 
-    def _beside(self, row: Sequence[Text], left: int) -> Iterator[Sequence[Span]]:
+    def _beside(self, row: Sequence[PageText], left: int) -> Iterator[Sequence[Span]]:
         sizes = (*self._widths, left)
         cells = [list(cell.lines(size)) for cell, size in zip(row, sizes, strict=True)]
         for number in range(max(map(len, cells))):
@@ -212,8 +212,8 @@ class _Grid:
             yield line[:-1]
 
 
-def _stacked(row: Sequence[Text], width: int) -> Iterator[Sequence[Span]]:
+def _stacked(row: Sequence[PageText], width: int) -> Iterator[Sequence[Span]]:
     spans = [span for cell in row[:-1] if cell.width for span in (Span(" " * _GAP), *cell.spans)]
-    yield from Text(spans[1:]).lines(width)
+    yield from PageText(spans[1:]).lines(width)
     if row[-1].width:
         yield from _Within(row[-1], indent=4).lines(width)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
+from advisor.facts.redaction import for_display
 from advisor.i18n import N_, _, translate
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
-from advisor.redaction import for_display
 from advisor.report.folding import Folded, fold
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded, width_of
 from advisor.report.terms import (
@@ -23,7 +23,8 @@ from advisor.report.terms import (
     short_name,
     unit_word,
 )
-from advisor.script import hand_command, shell_quote
+from advisor.shell.quote import shell_quote
+from advisor.shell.rollback_script import hand_command
 
 FINGERPRINT_DIGITS: Final = 12
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from advisor.planning.guards import LLT_SHARE, REFUSE_SHARE, WARN_SHARE
 from advisor.planning.targets import KEEP
-from advisor.profiles import Computed, Condition, Parameter, Profile, Proof, Wanted
+from advisor.profiles.profile import Computed, Condition, Parameter, Profile, ProofDeclaration, Wanted
 from advisor.tunables.tunable import Sense
 
 _SENSES: Final[Mapping[Sense, str]] = {
@@ -103,7 +103,7 @@ def condition_words(condition: Condition) -> str:
     return f"{condition.fact} {condition.op} {shown}".rstrip()
 
 
-def proof_words(proof: Proof) -> str:
+def proof_words(proof: ProofDeclaration) -> str:
     """How a gain is measured, in sentences."""
     sentences = [TOGGLES[proof.toggle]]
     if proof.network:

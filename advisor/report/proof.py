@@ -14,8 +14,8 @@ from advisor.report.layout import Page, Piece, Span, Style, columns, counted, pa
 from advisor.report.proof_numbers import amount, p_of, p_words, percent
 from advisor.report.proof_rows import (
     Cells,
-    Group,
-    Row,
+    MetricRow,
+    RowGroup,
     axis_ends,
     by_workload,
     cells_of,
@@ -108,7 +108,7 @@ def _add_figures(page: Page, proof: Proof) -> None:
     _add_legend(page, proof)
 
 
-def _add_wide(page: Page, groups: Sequence[Group], sizes: Sequence[int], axis: Axis) -> None:
+def _add_wide(page: Page, groups: Sequence[RowGroup], sizes: Sequence[int], axis: Axis) -> None:
     named: set[str] = set()
     page.blank()
     _add_wide_row(page, head(), sizes, [Span(_scale(axis), "dim")], Span(""), "dim")
@@ -127,7 +127,7 @@ def _add_wide_row(
     page.row("    ", *texts[:4], *plot, "  ", *texts[4:], says)
 
 
-def _add_stacked(page: Page, groups: Sequence[Group], axis: Axis) -> None:
+def _add_stacked(page: Page, groups: Sequence[RowGroup], axis: Axis) -> None:
     """Two lines a row: figures and what is said of them, then the drawing; of what is not judged the first only."""
     named: set[str] = set()
     cells = [cells_of(row) for row in rows_of(groups)]
@@ -142,21 +142,21 @@ def _add_stacked(page: Page, groups: Sequence[Group], axis: Axis) -> None:
             page.row("    ", Span(_scale(axis), "dim"))
 
 
-def _stacked_width(page: Page, groups: Iterable[Group]) -> int:
+def _stacked_width(page: Page, groups: Iterable[RowGroup]) -> int:
     """As much as the figures beside a drawing leave; all, where that is too little and they go below."""
     stated = max(columns(_stated(row)) for group in groups if group.is_judged for row in group.rows)
     beside = page.width - 6 - stated
     return min(beside if beside >= PLOT_MIN else page.width - 4, PLOT_MAX)
 
 
-def _stated(row: Row) -> str:
+def _stated(row: MetricRow) -> str:
     item = row.summary
     mde = amount(item.minimum_detectable_effect)
     parts = (p_words(p_of(item)), counted(item.pairs, "pair"), f"MDE {mde}" if mde else "")
     return ", ".join(filter(None, parts))
 
 
-def _add_stacked_row(page: Page, row: Row, sizes: Sequence[int], axis: Axis, *, is_judged: bool) -> None:
+def _add_stacked_row(page: Page, row: MetricRow, sizes: Sequence[int], axis: Axis, *, is_judged: bool) -> None:
     cells = cells_of(row)
     change = f"{cells.change} ({cells.interval})  " if cells.change else ""
     figures = [padded(cell, size + 2) for cell, size in zip((cells.metric, cells.values), sizes, strict=True)]
@@ -169,7 +169,7 @@ def _add_stacked_row(page: Page, row: Row, sizes: Sequence[int], axis: Axis, *, 
         _add_drawing(page, row, axis)
 
 
-def _add_drawing(page: Page, row: Row, axis: Axis) -> None:
+def _add_drawing(page: Page, row: MetricRow, axis: Axis) -> None:
     plot, stated = _plot(row, axis), _stated(row)
     if 4 + axis.width + 2 + columns(stated) <= page.width:
         page.row("    ", *plot, f"  {stated}")
@@ -178,7 +178,7 @@ def _add_drawing(page: Page, row: Row, axis: Axis) -> None:
         page.add(stated, indent=4)
 
 
-def _add_group(page: Page, group: Group) -> None:
+def _add_group(page: Page, group: RowGroup) -> None:
     page.heading(group.title, Span(f": {group.note}" if group.note else "", "dim"))
 
 
@@ -196,7 +196,7 @@ def _scale(axis: Axis) -> str:
     return labels(axis, *(percent(expm1(end)) for end in (axis.low, axis.high)))
 
 
-def _plot(row: Row, axis: Axis) -> list[Span]:
+def _plot(row: MetricRow, axis: Axis) -> list[Span]:
     return plot(axis, interval_of(row.summary), band=row.band, style=row.says.style)
 
 

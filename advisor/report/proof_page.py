@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from advisor import __version__
 from advisor.i18n import spoken
 from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Proof, Summary
@@ -17,11 +16,12 @@ from advisor.report.charts.forest import forest
 from advisor.report.charts.ladder import DISPLAY_ONLY, ladder, laddered, rungs
 from advisor.report.charts.shapes import Picture
 from advisor.report.charts.slope import pair_values, slope
-from advisor.report.charts.timeline import Entry, entries, timed_metrics, timeline
+from advisor.report.charts.timeline import TimelineEntry, entries, timed_metrics, timeline
+from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Piece, Span, counted
 from advisor.report.proof_numbers import change_words, figure, figures_words, interval_words, percent
-from advisor.report.proof_rows import Group, Row, by_workload, cells_of, groups_of, head
+from advisor.report.proof_rows import MetricRow, RowGroup, by_workload, cells_of, groups_of, head
 from advisor.report.proof_words import (
     AGAIN,
     METRIC_WORDS,
@@ -41,8 +41,8 @@ from advisor.report.proof_words import (
     verdict_words,
     workload_title,
 )
-from advisor.report.words import clean
-from advisor.script import shell_quote
+from advisor.shell.quote import shell_quote
+from advisor.version import __version__
 
 
 class Twin(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ def _figures(proof: Proof) -> dict[str, object]:
     }
 
 
-def _group(group: Group) -> dict[str, object]:
+def _group(group: RowGroup) -> dict[str, object]:
     return {
         "title": group.title,
         "note": group.note,
@@ -114,7 +114,7 @@ def _group(group: Group) -> dict[str, object]:
     }
 
 
-def _cells(row: Row) -> dict[str, object]:
+def _cells(row: MetricRow) -> dict[str, object]:
     return {"cells": cells_of(row), "says": row.says.text, "style": row.says.style}
 
 
@@ -162,7 +162,7 @@ def _timelines(proof: Proof) -> list[Twin]:
     ]
 
 
-def _timeline(proof: Proof, runs: Sequence[Entry], metric: MetricName, number: int) -> Twin:
+def _timeline(proof: Proof, runs: Sequence[TimelineEntry], metric: MetricName, number: int) -> Twin:
     name = runs[0].run.workload
     return Twin(
         heading=f"{METRIC_WORDS[metric]} of {name}",
@@ -173,7 +173,7 @@ def _timeline(proof: Proof, runs: Sequence[Entry], metric: MetricName, number: i
     )
 
 
-def _run(entry: Entry, metric: MetricName) -> tuple[str, ...]:
+def _run(entry: TimelineEntry, metric: MetricName) -> tuple[str, ...]:
     where = (str(entry.pair), str(entry.attempt), entry.order) if entry.pair else ("", "", "")
     value = figure(entry.run.figures.value(metric))
     return (*where, entry.run.arm, value, entry.state, ", ".join(entry.run.lamps))

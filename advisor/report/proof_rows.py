@@ -13,14 +13,14 @@ from advisor.i18n import N_, _
 from advisor.proof.records import Proof, Summary
 from advisor.proof.statistics import MINIMUM_PAIRS
 from advisor.proof.verdict import has_moved
+from advisor.report.format import clean
 from advisor.report.intervals import Drawn, round_ends
 from advisor.report.layout import Span
 from advisor.report.proof_numbers import amount, amounts, change_words, figures_words, interval_words, p_figure, p_of
 from advisor.report.proof_words import VERDICTS, metric_words
-from advisor.report.words import clean
 
 
-class Row(NamedTuple):
+class MetricRow(NamedTuple):
     """One metric: its summary, what is said of it, and the band that counts as no change (on the axis' scale)."""
 
     summary: Summary
@@ -28,10 +28,10 @@ class Row(NamedTuple):
     band: tuple[float, float] | None = None
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     title: str
     note: str
-    rows: tuple[Row, ...]
+    rows: tuple[MetricRow, ...]
     is_judged: bool = True
 
 
@@ -56,11 +56,11 @@ def head() -> Cells:
     return Cells("", _("before → after"), _("change"), _("interval"), "p", _("pairs"), "MDE")
 
 
-def rows_of(groups: Iterable[Group]) -> list[Row]:
+def rows_of(groups: Iterable[RowGroup]) -> list[MetricRow]:
     return [row for group in groups for row in group.rows]
 
 
-def groups_of(proof: Proof) -> list[Group]:
+def groups_of(proof: Proof) -> list[RowGroup]:
     """Claims, guardrails, control, explored; those without rows left out."""
     remarks = {"invalid": _("; void, nothing follows from them"), "indicative": _("; indicative only")}
     remark = remarks.get(proof.verdict, "")
@@ -68,16 +68,16 @@ def groups_of(proof: Proof) -> list[Group]:
     most = amounts(item.limit for item in proof.guardrails)
     limits = _("what must not get worse by more than {limit}").format(limit=most)
     groups = (
-        Group(_("Claims"), margins + remark, tuple(_claim_row(proof, claim) for claim in proof.workloads)),
-        Group(_("Guardrails"), limits, tuple(_guard_row(proof, item) for item in proof.guardrails)),
-        Group(_("Control"), _("what the change cannot touch"), _control_rows(proof)),
-        Group(_("Explored"), _("not judged"), _explored_rows(proof), is_judged=False),
+        RowGroup(_("Claims"), margins + remark, tuple(_claim_row(proof, claim) for claim in proof.workloads)),
+        RowGroup(_("Guardrails"), limits, tuple(_guard_row(proof, item) for item in proof.guardrails)),
+        RowGroup(_("Control"), _("what the change cannot touch"), _control_rows(proof)),
+        RowGroup(_("Explored"), _("not judged"), _explored_rows(proof), is_judged=False),
     )
     return [group for group in groups if group.rows]
 
 
-def _claim_row(proof: Proof, claim: Summary) -> Row:
-    return Row(claim, _claim_says(proof, claim), band_of(claim.margin, claim.margin))
+def _claim_row(proof: Proof, claim: Summary) -> MetricRow:
+    return MetricRow(claim, _claim_says(proof, claim), band_of(claim.margin, claim.margin))
 
 
 def _claim_says(proof: Proof, claim: Summary) -> Span:
@@ -99,7 +99,7 @@ def band_of(down: float | None, up: float | None) -> tuple[float, float] | None:
     return None if values[0] is None or values[1] is None else (-values[0], values[1])
 
 
-def _guard_row(proof: Proof, item: Summary) -> Row:
+def _guard_row(proof: Proof, item: Summary) -> MetricRow:
     says = Span(_("limit kept"))
     if not item.pairs:
         says = Span(_(_NOT_MEASURED), "dim")
@@ -109,10 +109,10 @@ def _guard_row(proof: Proof, item: Summary) -> Row:
         says = Span(_("over {share} worse").format(share=amount(item.limit)), "red")
     elif item.status == "undecided":
         says = Span(_("undecided"), "yellow")
-    return Row(item, says, band_of(item.limit, 0.0))
+    return MetricRow(item, says, band_of(item.limit, 0.0))
 
 
-def _control_rows(proof: Proof) -> tuple[Row, ...]:
+def _control_rows(proof: Proof) -> tuple[MetricRow, ...]:
     if proof.control is None:
         return ()
     margin = min((claim.margin for claim in proof.workloads if claim.margin is not None), default=math.inf)
@@ -122,7 +122,7 @@ def _control_rows(proof: Proof) -> tuple[Row, ...]:
         says = Span(_("too few pairs"))
     else:
         says = Span(_("moved"), "red") if _has_moved(proof.control, margin) else Span(_("did not move"), "green")
-    return (Row(proof.control, says),)
+    return (MetricRow(proof.control, says),)
 
 
 def _has_moved(control: Summary, margin: float) -> bool:
@@ -130,11 +130,11 @@ def _has_moved(control: Summary, margin: float) -> bool:
     return control.effect is not None and control.effect > -1 and has_moved(control, margin)
 
 
-def _explored_rows(proof: Proof) -> tuple[Row, ...]:
-    return tuple(Row(item, Span(_("not judged"), "dim")) for item in proof.exploratory)
+def _explored_rows(proof: Proof) -> tuple[MetricRow, ...]:
+    return tuple(MetricRow(item, Span(_("not judged"), "dim")) for item in proof.exploratory)
 
 
-def cells_of(row: Row) -> Cells:
+def cells_of(row: MetricRow) -> Cells:
     """A row's figures in words."""
     item = row.summary
     return Cells(
@@ -148,7 +148,7 @@ def cells_of(row: Row) -> Cells:
     )
 
 
-def by_workload(rows: Sequence[Row]) -> Iterable[tuple[str, list[Row]]]:
+def by_workload(rows: Sequence[MetricRow]) -> Iterable[tuple[str, list[MetricRow]]]:
     """The rows of each workload, in the order in which the workloads come."""
     for name in dict.fromkeys(row.summary.name for row in rows):
         yield name, [row for row in rows if row.summary.name == name]
@@ -169,7 +169,7 @@ def interval_of(item: Summary) -> Drawn | None:
     return Drawn(*sorted(sign * math.log(value) for value in values))
 
 
-def axis_ends(rows: Iterable[Row]) -> tuple[float, float]:
+def axis_ends(rows: Iterable[MetricRow]) -> tuple[float, float]:
     """The axis from the first to the last round effect around all that is drawn."""
     reach: list[float] = []
     for row in rows:

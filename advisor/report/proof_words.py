@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.i18n import N_, _
-from advisor.proof.comparison import Side
+from advisor.proof.comparison import ComparedSeries
 from advisor.proof.metrics import MetricName
 from advisor.proof.progress import duration
 from advisor.proof.records import Ended, Proof, Session, Summary, ToggleClass, Verdict
@@ -19,7 +19,7 @@ from advisor.proof.workloads import THREADS_MAX, WORKLOADS, split_threads, with_
 from advisor.report.folding import fold
 from advisor.report.layout import Piece, Span, Style, counted
 from advisor.report.proof_numbers import amount, change_words, interval_words, p_of, p_words, written
-from advisor.script import shell_quote
+from advisor.shell.quote import shell_quote
 
 VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {
     "gain": (N_("gain"), "green"),
@@ -88,7 +88,7 @@ def subject_words(proof: Proof) -> tuple[str, str]:
     return what, _("on {place}").format(place=f"{session.target} ({medium_words(session)})")
 
 
-def medium_words(of: Session | Series | Side) -> str:
+def medium_words(of: Session | Series | ComparedSeries) -> str:
     """``xfs on sda``; of a file system on no device that is known, its kind."""
     if not of.device:
         return of.file_system

@@ -10,7 +10,7 @@ from advisor.i18n import N_, _, ngettext
 from advisor.recommend.records import Case, Figure, Recommendation, Standing
 from advisor.report.encode import encoded
 from advisor.report.layout import Page, Piece, Span, Style, counted
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 SCHEMA: Final = "advisor.recommendation/1"
 _HEADINGS: Final = {"yes": N_("Fits"), "perhaps": N_("May fit"), "no": N_("Does not fit")}
@@ -30,7 +30,7 @@ _HOLDS: Final = {True: N_("yes"), False: N_("no"), None: N_("not declared")}
 
 
 def recommendation_document(
-    workload: Workload | None, found: Sequence[Recommendation], recognised: Recognition | None = None
+    workload: DeclaredWorkload | None, found: Sequence[Recommendation], recognised: Recognition | None = None
 ) -> bytes:
     """``advisor.recommendation/1``: the declared workload, what was recognised, and the judgement on each profile."""
     document = {"schema": SCHEMA, "workload": workload, "recognised": recognised, "recommendations": tuple(found)}
@@ -38,7 +38,7 @@ def recommendation_document(
 
 
 def recommendation_text(
-    workload: Workload | None,
+    workload: DeclaredWorkload | None,
     found: Sequence[Recommendation],
     recognised: Recognition | None = None,
     *,
@@ -81,7 +81,7 @@ def _headline(found: Sequence[Recommendation], findings: int) -> str:
     return text.format(profiles=counted(len(fitting), "profile"), names=names) + tail
 
 
-def _workload_words(workload: Workload | None) -> str:
+def _workload_words(workload: DeclaredWorkload | None) -> str:
     if workload is None:
         return _("No workload is declared: only what this host shows by itself is judged (--workload NAME or K=V,…).")
     said = [
@@ -101,7 +101,7 @@ def _given(words: str, value: float | None, shown: Callable[[float], str]) -> st
     return "" if value is None else _(words).format(value=shown(value))
 
 
-def _recognised_words(found: Recognition, workload: Workload | None) -> str:
+def _recognised_words(found: Recognition, workload: DeclaredWorkload | None) -> str:
     if found.configuration is not None:
         how = _("recognised, not declared") if workload is None else _("recognised, with what is declared")
         return f"InfoScale: {TITLES[found.configuration]}: {how} ({'; '.join(found.evidence)})."

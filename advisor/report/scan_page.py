@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from advisor.facts.cpulist import format_list
+from advisor.facts.host_facts import Facts
 from advisor.facts.llt import Llt, LltLink, Llttab
 from advisor.facts.numa import Node
-from advisor.facts.whole import Facts
 from advisor.host.numbers import is_count
 from advisor.i18n import N_, _, noun
 from advisor.report.device_blocks import array_blocks, disk_blocks, link_blocks

@@ -10,7 +10,7 @@ from advisor.i18n import N_, _, ngettext
 from advisor.report.layout import Page, Span, listed
 from advisor.report.limits import number, percent
 from advisor.sizing.demand import Demand
-from advisor.sizing.records import Choice, Purchase, Short, Sizing
+from advisor.sizing.records import Choice, Short, Sizing, VolumePurchase
 
 _UNITS = {"mb_s": "MB/s", "iops": "IOPS", "latency_ms": "ms"}
 _CLOUDS = {"aws": "AWS", "azure": "Azure", "metal": N_("own hardware")}
@@ -122,7 +122,7 @@ def _rows(one: Choice) -> Iterator[tuple[str, tuple[str | Span, ...]]]:
         yield _("price"), (_("unknown: the file has none of {items}").format(items=", ".join(one.price_lacks)),)
 
 
-def _purchase_words(one: Purchase) -> str:
+def _purchase_words(one: VolumePurchase) -> str:
     parts = []
     if one.gib is not None:
         parts.append(f"{one.gib:,} GiB")

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from advisor.host import Step
-from advisor.journal import Record
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 from advisor.planning.records import Change, FileChange, Plan
+from advisor.report.format import clean
 from advisor.report.plan import FINGERPRINT_DIGITS, cannot_apply_reason
-from advisor.report.words import clean
-from advisor.script import hand_command, printf_lines, shell_quote
+from advisor.shell.quote import shell_quote
+from advisor.shell.rollback_script import hand_command, printf_lines
+from advisor.transaction.journal import Record
 
 ROOT: Final = (0, 0)
 
@@ -29,14 +30,14 @@ def steps_text(plan: Plan, taken_out: TakenOut = ()) -> str:
     return "\n".join(_lines(plan, taken_out)) + "\n"
 
 
-class Block(NamedTuple):
+class StepBlock(NamedTuple):
     """What is done, in words, and the commands that do it; a here-document is one command."""
 
     what: str
     commands: tuple[str, ...]
 
 
-def blocks(plan: Plan, taken_out: TakenOut = ()) -> tuple[Block, ...]:
+def blocks(plan: Plan, taken_out: TakenOut = ()) -> tuple[StepBlock, ...]:
     """Every step in order; none where the plan cannot be applied or nothing is left to do."""
     if cannot_apply_reason(plan) is not None:
         return ()
@@ -46,24 +47,24 @@ def blocks(plan: Plan, taken_out: TakenOut = ()) -> tuple[Block, ...]:
     return tuple(found)
 
 
-def _reload(plan: Plan) -> tuple[Block, ...]:
+def _reload(plan: Plan) -> tuple[StepBlock, ...]:
     reloads = tuple(dict.fromkeys(step for file in plan.files for step in file.reload))
-    return (Block("so that the files are read", tuple(map(step_command, reloads))),) if reloads else ()
+    return (StepBlock("so that the files are read", tuple(map(step_command, reloads))),) if reloads else ()
 
 
-def _taken_out(record: Record, remaining: Plan) -> Iterator[Block]:
+def _taken_out(record: Record, remaining: Plan) -> Iterator[StepBlock]:
     """What is put back of a transaction, files first, as a rollback does it."""
     place = f"of {record.id} ({', '.join(record.plan.profiles)}), which is taken out once this is kept"
     for file in reversed(remaining.files):
         path = visible(shell_quote(file.path))
         if file.before is None:
-            yield Block(f"{file.path}: removed, {place}", (f"rm -f {path}",))
+            yield StepBlock(f"{file.path}: removed, {place}", (f"rm -f {path}",))
         else:
-            yield Block(f"{file.path}: as it was, {place}", (_writes(file.before, path),))
+            yield StepBlock(f"{file.path}: as it was, {place}", (_writes(file.before, path),))
     yield from _reload(remaining)
     for change in reversed(remaining.changes):
         back = f"{change.tunable}: {change.after} → {change.before}"
-        yield Block(f"{back}, {place}", tuple(map(step_command, change.undo)))
+        yield StepBlock(f"{back}, {place}", tuple(map(step_command, change.undo)))
 
 
 def _lines(plan: Plan, taken_out: TakenOut) -> Iterator[str]:
@@ -87,13 +88,13 @@ def _comment(text: str) -> str:
     return f"# {clean(text)}"
 
 
-def _change(change: Change) -> Block:
+def _change(change: Change) -> StepBlock:
     by_file = "" if change.steps else ", by the file below"
     what = f"{change.tunable}: {change.before} → {change.after}{by_file}"
-    return Block(what, tuple(map(step_command, change.steps)))
+    return StepBlock(what, tuple(map(step_command, change.steps)))
 
 
-def _file(file: FileChange) -> Block:
+def _file(file: FileChange) -> StepBlock:
     path = visible(shell_quote(file.path))
     commands = [_writes(file.after, path)]
     if file.new_directories:
@@ -103,7 +104,7 @@ def _file(file: FileChange) -> Block:
     if file.before is None and (file.uid, file.gid) != ROOT:
         commands.append(f"chown {file.uid}:{file.gid} {path}")
     state = "new" if file.before is None else "changed"
-    return Block(f"{file.path}: {state}, mode {file.mode:04o}", tuple(commands))
+    return StepBlock(f"{file.path}: {state}, mode {file.mode:04o}", tuple(commands))
 
 
 def _writes(content: bytes, path: str) -> str:

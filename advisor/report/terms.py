@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from advisor.host import Run
+from advisor.host import RunCommand
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, _, noun
-from advisor.patterns import lazy_regex
 from advisor.planning.records import Change
 from advisor.report.layout import counted
 from advisor.report.units import binary
-from advisor.script import hand_command
+from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Effect, Risk, Tunable, tunable
 from advisor.tunables.file_key import FileKey
 from advisor.tunables.unit_numa import UnitNuma
@@ -105,7 +105,7 @@ def restart_commands(changes: Iterable[Change]) -> tuple[str, ...]:
     return tuple(hand_command(step) for step in dict.fromkeys(found) if step is not None)
 
 
-def _restart(one: Tunable) -> Run | None:
+def _restart(one: Tunable) -> RunCommand | None:
     if isinstance(one, UnitNuma | UnitSetting):
-        return Run(("systemctl", "restart", one.unit))
+        return RunCommand(("systemctl", "restart", one.unit))
     return one.restart if isinstance(one, FileKey) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules.finding import Finding
 
 LINKS_SHOWN = 24

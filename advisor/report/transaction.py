@@ -6,17 +6,17 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.history import RolledBack, Status, as_set
 from advisor.i18n import N_, _, translate
-from advisor.journal import BY_SCRIPT, Damaged, Record, State, Store
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold
 from advisor.report.layers import add_layers
 from advisor.report.layout import Page, Span, Style, columns, counted, listed
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
 from advisor.report.terms import restart_commands
-from advisor.script import shell_quote
-from advisor.transaction import Drift, Outcome
+from advisor.shell.quote import shell_quote
+from advisor.transaction.engine import Drift, ItemOutcome
+from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, State, Store
+from advisor.transaction.status import RolledBack, Status, as_set
 
 # What advisor.script says where no command does it.
 _PROSE: Final = ("put the earlier content of ", "set it to ")
@@ -329,7 +329,7 @@ def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
     return page.text
 
 
-def _add_rollback(page: Page, record: Record, outcomes: Sequence[Outcome]) -> None:
+def _add_rollback(page: Page, record: Record, outcomes: Sequence[ItemOutcome]) -> None:
     lost = [one for one in outcomes if not one.is_back]
     force = f"advisor rollback {record.id} --force"
     page.blank()
@@ -364,13 +364,13 @@ _OUTCOMES: Final = {
 _NOT_BACK: Final = {"kept": N_("kept"), "failed": N_("failed")}
 
 
-def _outcome_counts(outcomes: Sequence[Outcome]) -> str:
+def _outcome_counts(outcomes: Sequence[ItemOutcome]) -> str:
     states = [one.state for one in outcomes]
     counts = (_(words).format(count=states.count(state)) for state, words in _OUTCOMES.items() if state in states)
     return _(", ").join(counts) or _("no items")
 
 
-def _add_outcome(page: Page, title: str, one: Outcome, force: str) -> None:
+def _add_outcome(page: Page, title: str, one: ItemOutcome, force: str) -> None:
     """``force`` is the command that is told once, below all of them."""
     style: Style = "" if one.is_back else "red" if one.state == "failed" else "yellow"
     if one.is_back:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from advisor.ceilings.host_records import Binding, Ceiling, HostStage, PathChange, PathFigures, StageSum, WhatIf
 from advisor.i18n import _
+from advisor.limits.host_records import Binding, HostCeiling, HostStage, PathChange, PathFigures, StageSum, WhatIf
 from advisor.report.host_ceiling import binding_words, figure, measured_words, members_words, stage_words
 from advisor.report.layout import Page, Piece, Span
 from advisor.report.units import binary
@@ -15,7 +15,7 @@ _SAME = 1e-6
 _MOST_PATHS = 12
 
 
-def add_what_if(page: Page, before: Ceiling, found: WhatIf) -> None:
+def add_what_if(page: Page, before: HostCeiling, found: WhatIf) -> None:
     """What was given, whether it changes the ceiling, and each figure before and after."""
     page.heading(_("What if"))
     for given in found.given:
@@ -39,7 +39,7 @@ def add_what_if(page: Page, before: Ceiling, found: WhatIf) -> None:
         page.add(note, indent=2, hang=2)
 
 
-def _rows(before: Ceiling, found: WhatIf) -> Iterator[Row]:
+def _rows(before: HostCeiling, found: WhatIf) -> Iterator[Row]:
     after = found.host
     yield _figures(Span(f"{_('ceiling')}: {_('reads MB/s')}", "bold"), before.read_mb_s, after.read_mb_s)
     yield _figures(Span(f"{_('ceiling')}: {_('writes MB/s')}", "bold"), before.write_mb_s, after.write_mb_s)
@@ -71,7 +71,7 @@ def _alike(paths: Sequence[PathChange]) -> Iterator[tuple[PathChange, ...]]:
     yield from map(tuple, groups.values())
 
 
-def _bindings(before: Ceiling, after: Ceiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+def _bindings(before: HostCeiling, after: HostCeiling) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     for name, old, new in (
         (_("binds reads"), before.binds, after.binds),
         (_("binds writes"), before.write_binds, after.write_binds),

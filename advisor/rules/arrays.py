@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.array import Array
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import has_several_nodes
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 120
 
@@ -104,7 +104,7 @@ _HURTS: Final[Mapping[str, str]] = {
     hurts_when=_HURTS["md"],
     sources=(sources.MD,),
 )
-def degraded(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def degraded(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
     lost = tuple(_degraded(array) for array in facts.arrays if _is_degraded(array))
     return (
         *lost,
@@ -134,7 +134,7 @@ def degraded(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
     hurts_when="Slowing a recovery down leaves the array longer without redundancy.",
     sources=(sources.MD,),
 )
-def rebuilding(facts: Facts, workload: Workload | None) -> Finding | None:
+def rebuilding(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     busy = tuple(array for array in facts.arrays if array.state in _BUSY or array.progress_percent is not None)
     if not busy:
         return None
@@ -171,7 +171,7 @@ def _wide_evidence(wide: tuple[Array, ...]) -> dict[str, tuple[str, ...]]:
     hurts_when="One file system must have all the bandwidth of the host; it means to create the arrays again.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE),
 )
-def spans_nodes(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if not has_several_nodes(facts):
         return
     wide = tuple(array for array in facts.arrays if len(array.numa_nodes) > 1)
@@ -207,7 +207,7 @@ def spans_nodes(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     hurts_when="raid0 loses all when one volume is lost: keep snapshots. A mirror over two zones is another matter.",
     sources=(sources.AWS_EBS_RAID,),
 )
-def redundant_on_ebs(facts: Facts, workload: Workload | None) -> Finding | None:
+def redundant_on_ebs(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     volumes = {disk.name for disk in facts.disks if disk.model is not None and disk.model.strip() == _EBS_MODEL}
     found = tuple(
         array
@@ -240,7 +240,7 @@ def redundant_on_ebs(facts: Facts, workload: Workload | None) -> Finding | None:
     "device.",
     sources=(sources.IRIS_GP3,),
 )
-def linear_over_many(facts: Facts, workload: Workload | None) -> Finding | None:
+def linear_over_many(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         a for a in facts.arrays if a.manager in ("lvm", "vxvm") and a.level == "linear" and len(set(a.members)) > 1
     )

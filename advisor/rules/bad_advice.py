@@ -12,11 +12,11 @@ from functools import partial
 
 import msgspec
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlSource
-from advisor.facts.whole import Facts
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.rule import Rule, register
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 OURS = ("/etc/sysctl.d/90-advisor-", "/etc/sysctl.d/90-advisor.")
 """Files that advisor's own profiles write: requested by name, planned with a budget, removed by a rollback."""
@@ -33,7 +33,7 @@ class Gone(msgspec.Struct, frozen=True):
     why: str
 
 
-class Advice(msgspec.Struct, frozen=True, kw_only=True):
+class BadAdvice(msgspec.Struct, frozen=True, kw_only=True):
     """A row of advice: the fields of `Rule`, ``instead``: what to do, and ``lines``, which finds who follows it.
 
     ``intent`` marks one that is right for some programs and wrong for others. Where ``gone`` applies, following the
@@ -57,7 +57,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     def register(self, module: str) -> None:
         """Adds the rule that fires where ``lines`` finds any, as one of ``module``."""
 
-        def judge(facts: Facts, workload: Workload | None) -> Finding | None:
+        def judge(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             found = tuple(dict.fromkeys(self.lines(facts)))
             if not found:
                 return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
-from advisor.facts.whole import Facts
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
-from advisor.rules.bad_advice import Advice, Lines, kernel_version
+from advisor.rules.bad_advice import BadAdvice, Lines, kernel_version
 from advisor.rules.multipath import is_request_based
 
 ORDER = 270
@@ -49,7 +49,7 @@ def _is_long_queue(facts: Facts, one: SiteSetting) -> bool:
 
 
 ROWS = (
-    Advice(
+    BadAdvice(
         id="advice.nobarrier",
         title="A file system is mounted without write barriers",
         what="The options nobarrier and barrier=0 in /etc/fstab.",
@@ -63,7 +63,7 @@ ROWS = (
         severity="warning",
         lines=_settings(lambda _, one: one.key == "nobarrier" or (one.key == "barrier" and one.value == "0")),
     ),
-    Advice(
+    BadAdvice(
         id="advice.write-through",
         title="A setting declares that a disk has no volatile cache",
         what='udev rules, tmpfiles.d and start-up scripts that write "write through" to queue/write_cache.',
@@ -76,7 +76,7 @@ ROWS = (
         severity="warning",
         lines=_settings(lambda _, one: one.key == "queue/write_cache" and one.value == "write through"),
     ),
-    Advice(
+    BadAdvice(
         id="advice.irqbalance-off",
         title="irqbalance is kept from running",
         what="Start-up scripts that stop irqbalance, and its unit masked, on a host with several CPUs.",
@@ -89,7 +89,7 @@ ROWS = (
             lambda facts, one: one.key == "stops" and one.value == "irqbalance" and (facts.cpu.threads or 0) > 1
         ),
     ),
-    Advice(
+    BadAdvice(
         id="advice.queue-length",
         title="A link's transmit queue holds ten thousand packets or more",
         what="txqueuelen in start-up scripts and tx_queue_len in udev rules, of 10,000 and more.",
@@ -100,7 +100,7 @@ ROWS = (
         sources=(sources.TUNING_NOTES, sources.SCALING),
         lines=_settings(_is_long_queue),
     ),
-    Advice(
+    BadAdvice(
         id="advice.old-scheduler",
         title="A scheduler is asked for that this kernel does not have",
         what="noop, deadline and cfq in udev rules, tmpfiles.d, start-up scripts and on the kernel's command line, on "
@@ -113,7 +113,7 @@ ROWS = (
         sources=(sources.BLK_MQ, sources.BLOCK_SYSFS),
         lines=_settings(_is_old_scheduler),
     ),
-    Advice(
+    BadAdvice(
         id="advice.no-merges",
         title="Merging of requests is switched off",
         what="udev rules, tmpfiles.d and start-up scripts that set queue/nomerges to 2.",
@@ -125,7 +125,7 @@ ROWS = (
         severity="info",
         lines=_settings(lambda _, one: one.key == "queue/nomerges" and one.value == "2"),
     ),
-    Advice(
+    BadAdvice(
         id="advice.bfq-for-nvme",
         title="A udev rule gives NVMe drives the scheduler bfq",
         what="Rules and scripts that write bfq to queue/scheduler and name nvme.",
@@ -136,7 +136,7 @@ ROWS = (
         sources=(sources.BFQ,),
         lines=_settings(lambda _, one: one.key == "queue/scheduler" and one.value == "bfq" and "nvme" in one.scope),
     ),
-    Advice(
+    BadAdvice(
         id="advice.rr-min-io",
         title="multipath.conf sets rr_min_io, which is not used",
         what="rr_min_io in /etc/multipath.conf and its conf.d, on a kernel of 2.6.31 or newer. Before that it is what "
@@ -151,7 +151,7 @@ ROWS = (
         severity="info",
         lines=_settings(lambda facts, one: one.key == "rr_min_io" and is_request_based(facts) is not False),
     ),
-    Advice(
+    BadAdvice(
         id="advice.target-chooser",
         title="BeeGFS places files round robin",
         what="tuneTargetChooser = roundrobin in /etc/beegfs/beegfs-meta.conf.",
@@ -163,7 +163,7 @@ ROWS = (
         sources=(sources.BEEGFS_META, sources.DELL_BEEGFS),
         lines=_settings(lambda _, one: one.key == "tuneTargetChooser" and one.value == "roundrobin"),
     ),
-    Advice(
+    BadAdvice(
         id="advice.huge-pages-for-all",
         title="Transparent huge pages are decided for every program",
         what="never or always on the kernel's command line, in tmpfiles.d or in a start-up script.",
@@ -180,7 +180,7 @@ ROWS = (
             lambda _, one: one.key in ("transparent_hugepage", _THP_FILE) and one.value in ("never", "always")
         ),
     ),
-    Advice(
+    BadAdvice(
         id="advice.ifconfig-mtu",
         title="An MTU is set by ifconfig in a start-up script",
         what="ifconfig with mtu in rc.local, and in commands that udev rules run.",
@@ -192,7 +192,7 @@ ROWS = (
         sources=(sources.IP_LINK, sources.WHITE_PAPER),
         lines=_settings(lambda _, one: one.key == "ifconfig mtu"),
     ),
-    Advice(
+    BadAdvice(
         id="advice.offloads-off",
         title="Segmentation offloads are switched off",
         what="tso and gso off in start-up scripts, udev rules, ifcfg files and .link files.",

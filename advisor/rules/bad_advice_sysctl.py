@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlSource
-from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
-from advisor.rules.bad_advice import Advice, Gone, bad_lines, kernel_version, numbers_of, sysctl_text, where
+from advisor.rules.bad_advice import BadAdvice, Gone, bad_lines, kernel_version, numbers_of, sysctl_text, where
 from advisor.rules.bad_advice import is_word as set_to
 from advisor.rules.beegfs import all_bound
 
@@ -65,7 +65,7 @@ def _old_lore(facts: Facts) -> Iterator[str]:
 
 
 ROWS = (
-    Advice(
+    BadAdvice(
         id="advice.tcp-tw-recycle",
         title="A sysctl file switches tcp_tw_recycle on",
         what="Lines of sysctl files that set net.ipv4.tcp_tw_recycle to anything but 0.",
@@ -82,7 +82,7 @@ ROWS = (
         ),
         lines=where(["net.ipv4.tcp_tw_recycle"], lambda _, values: values[0] != 0),
     ),
-    Advice(
+    BadAdvice(
         id="advice.tcp-mem-fixed",
         title="A sysctl file sets tcp_mem to more than the host can give",
         what="Lines of sysctl files whose tcp_mem has three equal fields, or a maximum above half of the memory.",
@@ -95,7 +95,7 @@ ROWS = (
         severity="warning",
         lines=where(["net.ipv4.tcp_mem"], _fixed_pages),
     ),
-    Advice(
+    BadAdvice(
         id="advice.tcp-sack-off",
         title="A sysctl file switches selective acknowledgements or timestamps of TCP off",
         what="Lines of sysctl files that set tcp_sack or tcp_timestamps to 0.",
@@ -108,7 +108,7 @@ ROWS = (
         sources=(sources.IP_SYSCTL, sources.OLD_IXGB, sources.ENA),
         lines=where(["net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps"], lambda _, values: values[0] == 0),
     ),
-    Advice(
+    BadAdvice(
         id="advice.tcp-sizes-equal",
         title="A sysctl file gives TCP buffers one size for minimum, default and maximum",
         what="Lines of sysctl files whose tcp_rmem or tcp_wmem has three equal fields.",
@@ -121,7 +121,7 @@ ROWS = (
             ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"], lambda _, values: len(values) == 3 and len(set(values)) == 1
         ),
     ),
-    Advice(
+    BadAdvice(
         id="advice.without-effect",
         title="A sysctl file sets values that today's kernels ignore",
         what="Lines that set tcp_low_latency or tcp_fack to 1, or udp_wmem_min at all.",
@@ -137,7 +137,7 @@ ROWS = (
             where(["net.ipv4.udp_wmem_min"], lambda _, values: True)(facts),
         ),
     ),
-    Advice(
+    BadAdvice(
         id="advice.adv-win-scale",
         title="A sysctl file sets tcp_adv_win_scale, which Linux 6.6 made obsolete",
         what="Lines that set net.ipv4.tcp_adv_win_scale, on Linux 6.6 or newer.",
@@ -151,7 +151,7 @@ ROWS = (
             ["net.ipv4.tcp_adv_win_scale"], lambda facts, _: (kernel_version(facts) or (0, 0)) >= _ADV_WIN_SCALE_GONE
         ),
     ),
-    Advice(
+    BadAdvice(
         id="advice.large-by-default",
         title="A sysctl file gives every socket a default buffer of 8 MB or more",
         what="Lines of sysctl files that set rmem_default or wmem_default to 8 MiB or more; not those of a profile "
@@ -166,7 +166,7 @@ ROWS = (
         contradictions=(contradictions.SOCKET_BUFFERS.id,),
         lines=where(["net.core.rmem_default", "net.core.wmem_default"], lambda _, values: values[0] >= EIGHT_MB),
     ),
-    Advice(
+    BadAdvice(
         id="advice.optmem-large",
         title="A sysctl file raises the ancillary memory of sockets as if it were a buffer",
         what="Lines of sysctl files that set net.core.optmem_max to 8 MiB or more; not those of a profile that this "
@@ -179,7 +179,7 @@ ROWS = (
         severity="info",
         lines=where(["net.core.optmem_max"], lambda _, values: values[0] >= EIGHT_MB),
     ),
-    Advice(
+    BadAdvice(
         id="advice.maxima-lowered",
         title="A sysctl file lowers the kernel's own buffer limits",
         what="rmem_max and the third field of tcp_rmem and tcp_wmem in sysctl files, against what this version of the "
@@ -193,7 +193,7 @@ ROWS = (
         contradictions=(contradictions.SOCKET_BUFFERS.id,),
         lines=_lowered,
     ),
-    Advice(
+    BadAdvice(
         id="advice.swappiness-zero",
         title="A sysctl file sets vm.swappiness to 0",
         what="Lines of sysctl files that set vm.swappiness to 0.",
@@ -205,7 +205,7 @@ ROWS = (
         sources=(sources.VM,),
         lines=where(["vm.swappiness"], lambda _, values: values[0] == 0),
     ),
-    Advice(
+    BadAdvice(
         id="advice.cache-pressure-zero",
         title="A sysctl file sets vm.vfs_cache_pressure to 0",
         what="Lines of sysctl files that set vm.vfs_cache_pressure to 0.",
@@ -217,7 +217,7 @@ ROWS = (
         severity="warning",
         lines=where(["vm.vfs_cache_pressure"], lambda _, values: values[0] == 0),
     ),
-    Advice(
+    BadAdvice(
         id="advice.min-free-large",
         title="A sysctl file keeps more than 3 % of the memory free (vm.min_free_kbytes)",
         what="Lines of sysctl files that set vm.min_free_kbytes, against 3 % of this host's memory.",
@@ -230,7 +230,7 @@ ROWS = (
         severity="warning",
         lines=where(["vm.min_free_kbytes"], _above_reserve),
     ),
-    Advice(
+    BadAdvice(
         id="advice.dirty-ratio-high",
         title="A sysctl file lets three quarters of the memory and more be dirty",
         what="Lines of sysctl files that set vm.dirty_ratio to 75 or more.",
@@ -243,7 +243,7 @@ ROWS = (
         contradictions=(contradictions.DIRTY_RATIOS.id,),
         lines=where(["vm.dirty_ratio"], lambda _, values: values[0] >= _HIGH_DIRTY_PERCENT),
     ),
-    Advice(
+    BadAdvice(
         id="advice.zone-reclaim",
         title="A sysctl file switches zone_reclaim_mode on",
         what="Lines of sysctl files that set vm.zone_reclaim_mode to anything but 0.",
@@ -257,7 +257,7 @@ ROWS = (
         contradictions=(contradictions.ZONE_RECLAIM.id,),
         lines=where(["vm.zone_reclaim_mode"], lambda facts, values: values[0] != 0 and not all_bound(facts)),
     ),
-    Advice(
+    BadAdvice(
         id="advice.backlog-huge",
         title="A sysctl file makes the receive backlog hold hundreds of thousands of packets",
         what="Lines of sysctl files that set net.core.netdev_max_backlog to 100,000 or more.",
@@ -268,7 +268,7 @@ ROWS = (
         sources=(sources.SCALING, sources.SYSCTL_NET, sources.TUNING_NOTES),
         lines=where(["net.core.netdev_max_backlog"], lambda _, values: values[0] >= _HUGE_BACKLOG),
     ),
-    Advice(
+    BadAdvice(
         id="advice.old-lore",
         title="A sysctl file sets TCP up after notes for wide-area transfers of the 2000s",
         what="Lines of sysctl files that set tcp_congestion_control to htcp or tcp_no_metrics_save to 1.",
@@ -281,7 +281,7 @@ ROWS = (
         severity="info",
         lines=_old_lore,
     ),
-    Advice(
+    BadAdvice(
         id="advice.tcp-tw-reuse",
         title="A sysctl file switches tcp_tw_reuse on for all connections",
         what="Lines of sysctl files that set net.ipv4.tcp_tw_reuse to 1.",
@@ -293,7 +293,7 @@ ROWS = (
         severity="info",
         lines=where(["net.ipv4.tcp_tw_reuse"], lambda _, values: values[0] == 1),
     ),
-    Advice(
+    BadAdvice(
         id="advice.no-path-mtu",
         title="A sysctl file switches path MTU discovery off",
         what="Lines of sysctl files that set net.ipv4.ip_no_pmtu_disc to anything but 0.",

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, BeegfsTarget
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
 from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links, tells_data_links
 from advisor.rules.lookup import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, ids, plan
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 280
 
@@ -97,7 +97,7 @@ def _where(service: BeegfsService) -> str:
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE_CONF, sources.SYSTEMD_EXEC),
     contradictions=("contradiction.numa-balancing",),
 )
-def not_bound(facts: Facts, workload: Workload | None) -> Finding | None:
+def not_bound(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple((one, node) for one, node, near in placed(facts) if _is_unbound(one, near))
     if not found:
         return None
@@ -133,7 +133,7 @@ def _why_wrong(service: BeegfsService, node: int, near: frozenset[int]) -> str:
     hurts_when="The service was put near its link on purpose, as the drives are slow against it.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_BINDING),
 )
-def bound_to_wrong_node(facts: Facts, workload: Workload | None) -> Finding | None:
+def bound_to_wrong_node(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     wrong = tuple((one, node, why) for one, node, near in placed(facts) if (why := _why_wrong(one, node, near)))
     if not wrong:
         return None
@@ -176,7 +176,7 @@ def _has_free_memory(service: BeegfsService, near: frozenset[int]) -> bool:
     hurts_when="Strictly bound memory can run out on one node while another has plenty: --set policy=preferred.",
     sources=(sources.BEEGFS_BINDING, sources.NETAPP_BEEGFS_PIN, sources.SYSTEMD_EXEC),
 )
-def memory_not_bound(facts: Facts, workload: Workload | None) -> Finding | None:
+def memory_not_bound(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(one for one, _, near in placed(facts) if _has_free_memory(one, near))
     if not found:
         return None
@@ -203,7 +203,7 @@ def memory_not_bound(facts: Facts, workload: Workload | None) -> Finding | None:
     "its numeric id must stay as it was.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_UNITS),
 )
-def spans_zones(facts: Facts, workload: Workload | None) -> Finding | None:
+def spans_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = []
     for service in servers(facts):
         nodes = {target.path: target.numa_nodes[0] for target in service.targets if len(target.numa_nodes) == 1}
@@ -246,7 +246,7 @@ def _counted(number: int, noun: str) -> str:
     hurts_when="The slots are wired to one socket, as in many servers: then bind everything to that one.",
     sources=(sources.DELL_BEEGFS,),
 )
-def uneven_zones(facts: Facts, workload: Workload | None) -> Finding | None:
+def uneven_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not servers(facts) or not has_several_nodes(facts):
         return None
     nodes = {disk.name: disk.numa_node for disk in facts.disks}
@@ -303,7 +303,7 @@ def _why_no_mirror(target: BeegfsTarget, kinds: Mapping[str, str]) -> str:
     hurts_when="Metadata is mirrored by BeeGFS to another server (buddy groups): then a second copy here costs drives.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_METADATA),
 )
-def metadata_not_mirrored(facts: Facts, workload: Workload | None) -> Finding | None:
+def metadata_not_mirrored(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     kinds = {disk.name: disk.kind for disk in facts.disks}
     bad = tuple((target, why) for _, target in _targets(facts, "meta") if (why := _why_no_mirror(target, kinds)))
     if not bad:
@@ -327,7 +327,7 @@ def metadata_not_mirrored(facts: Facts, workload: Workload | None) -> Finding | 
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE),
     contradictions=("contradiction.raid10-writes",),
 )
-def storage_on_parity(facts: Facts, workload: Workload | None) -> Finding | None:
+def storage_on_parity(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     kinds = {disk.name: disk.kind for disk in facts.disks}
     found = tuple(
         target
@@ -361,7 +361,7 @@ _MIRRORS: Final = frozenset({"raid1", "raid10", "mirror"})
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE),
     contradictions=("contradiction.raid10-writes",),
 )
-def storage_on_mirror(facts: Facts, workload: Workload | None) -> Finding | None:
+def storage_on_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     kinds = {disk.name: disk.kind for disk in facts.disks}
     found = tuple(
         target

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, StripePattern
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.beegfs import servers
 from advisor.rules.beegfs_sizes import MIB, connection_bytes, number, size
@@ -19,7 +19,7 @@ from advisor.rules.beegfs_transport import has_rdma, is_beegfs, is_rdma_off
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.lookup import is_physical, is_up
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 310
 
@@ -38,7 +38,7 @@ def clients(facts: Facts) -> tuple[BeegfsService, ...]:
     return found if is_mounted or not servers(facts) else ()
 
 
-def _severity(workload: Workload | None) -> Severity:
+def _severity(workload: DeclaredWorkload | None) -> Severity:
     return "advice" if is_beegfs(workload) else "info"
 
 
@@ -62,7 +62,7 @@ def _more_memory(client: BeegfsService, connections: int) -> int | None:
     "than the client has CPUs gain nothing.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_CLIENT),
 )
-def few_connections(facts: Facts, workload: Workload | None) -> Finding | None:
+def few_connections(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     wanted = min(CONNECTIONS, facts.cpu.threads or CONNECTIONS)
     counts = [(one, count) for one in clients(facts) if (count := number(one, "connMaxInternodeNum")) is not None]
     low = [(one, count) for one, count in counts if count < wanted]
@@ -112,7 +112,7 @@ def _why_interfaces(client: BeegfsService, links: dict[str, Link]) -> str:
     hurts_when="A link that is not in the file is never used, also when the other one fails.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_CLIENT),
 )
-def client_interfaces(facts: Facts, workload: Workload | None) -> Finding | None:
+def client_interfaces(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = {
         link.name: link
         for link in tuple(link for link in facts.links if is_physical(link) and is_up(link) and link.addresses)
@@ -156,7 +156,7 @@ def _shown(one: StripePattern) -> str:
     hurts_when="Small files; or zones of another number of targets: then that number, or a divisor of it.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STRIPING),
 )
-def client_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
+def client_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if servers(facts):
         return None
     patterns = facts.beegfs.patterns if facts.beegfs else ()
@@ -186,7 +186,7 @@ def client_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="Programs with very many fsyncs on scratch data wait for the servers' drives.",
     sources=(sources.BEEGFS_CLIENT,),
 )
-def remote_fsync(facts: Facts, workload: Workload | None) -> Finding | None:
+def remote_fsync(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(one for one in clients(facts) if one.settings.get("tuneRemoteFSync", "").lower() in _FALSE)
     if not found:
         return None
@@ -208,7 +208,7 @@ def remote_fsync(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="It was switched off for a fault of driver or firmware: then find that first.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_CLIENT, sources.BEEGFS_STORAGE_CONF),
 )
-def rdma_off(facts: Facts, workload: Workload | None) -> Finding | None:
+def rdma_off(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     ports = tuple(link.name for link in facts.links if is_up(link) and has_rdma(link))
     kinds = ("meta", "storage")
     used = {id(one) for one in (*servers(facts), *clients(facts))}

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService
+from advisor.facts.host_facts import Facts
 from advisor.facts.subnets import SharedSubnet, SubnetLink
-from advisor.facts.whole import Facts
 from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.beegfs import placed, profile_applies
@@ -15,7 +15,7 @@ from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links
 from advisor.rules.lookup import BEEGFS_NVME, NETWORK_BUFFERS, by_name, numbers, plan
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 290
 
@@ -57,7 +57,7 @@ def _why_astray(link: SubnetLink, subnet: SharedSubnet) -> str:
     sources=(sources.DELL_BEEGFS, sources.NETAPP_BEEGFS, sources.RED_HAT_RP_FILTER, sources.IP_SYSCTL),
     contradictions=("contradiction.several-links-arp",),
 )
-def one_subnet(facts: Facts, workload: Workload | None) -> Finding | None:
+def one_subnet(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = []
     for subnet in facts.beegfs.shared_subnets if facts.beegfs else ():
         wrong = tuple(why for one in subnet.links if (why := _why_astray(one, subnet)))
@@ -100,7 +100,7 @@ def _why_far(service: BeegfsService, node: int, nodes: Mapping[str, int | None])
     hurts_when="A link that is not in the file is never used, also when the other one fails.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE_CONF),
 )
-def interfaces_not_chosen(facts: Facts, workload: Workload | None) -> Finding | None:
+def interfaces_not_chosen(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
     nodes = {link.name: link.numa_node for link in data_links(facts, links)}
     if len({node for node in nodes.values() if node is not None}) < 2:
@@ -137,7 +137,7 @@ def _why_in_vain(service: BeegfsService, most: int, default: int) -> Iterator[st
     hurts_when="Over RDMA these sockets carry next to nothing.",
     sources=(sources.BEEGFS_STORAGE_CONF, sources.SOCKET),
 )
-def socket_buffers(facts: Facts, workload: Workload | None) -> Finding | None:
+def socket_buffers(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     most, default = (numbers(facts, f"net.core.rmem_{name}") for name in ("max", "default"))
     if not most or not default:
         return None

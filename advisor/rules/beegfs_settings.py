@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, StripePattern
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.beegfs import LARGE_BYTES, node_of_targets, profile_applies, servers
@@ -28,7 +28,7 @@ from advisor.rules.beegfs_transport import is_beegfs
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import BEEGFS_NVME, numbers, plan
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 300
 
@@ -77,7 +77,7 @@ def _bytes_of_client(service: BeegfsService, connections: int) -> int | None:
     hurts_when="Fewer connections and workers serve fewer requests at once.",
     sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_CLIENT),
 )
-def buffer_memory(facts: Facts, workload: Workload | None) -> Finding | None:
+def buffer_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     memory = facts.memory.total_bytes
     if not memory or not servers(facts):
         return None
@@ -111,7 +111,7 @@ def buffer_memory(facts: Facts, workload: Workload | None) -> Finding | None:
     sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_META_CONF),
     contradictions=("contradiction.beegfs-meta-workers",),
 )
-def many_workers(facts: Facts, workload: Workload | None) -> Finding | None:
+def many_workers(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     threads = facts.cpu.threads
     counts = [workers(one, threads) for one in servers(facts)]
     known = [count for count in counts if count is not None]
@@ -142,7 +142,7 @@ def _why_small(service: BeegfsService) -> str:
     hurts_when="The buffer is allocated twice for each worker of each target.",
     sources=(sources.BEEGFS_STORAGE_CONF,),
 )
-def small_worker_buffer(facts: Facts, workload: Workload | None) -> Finding | None:
+def small_worker_buffer(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(why for one in servers(facts) if one.kind == "storage" and (why := _why_small(one)))
     if not found:
         return None
@@ -181,7 +181,7 @@ def _why_rdma(service: BeegfsService, largest: tuple[StripePattern, int] | None)
     hurts_when="Each connection of each client takes twice that much memory on every server.",
     sources=(sources.BEEGFS_STORAGE_CONF, sources.BEEGFS_CLIENT, sources.DELL_BEEGFS),
 )
-def small_rdma_buffers(facts: Facts, workload: Workload | None) -> Finding | None:
+def small_rdma_buffers(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     patterns = facts.beegfs.patterns if facts.beegfs else ()
     chunks = [(one, one.entry.chunk_bytes) for one in patterns if one.entry.chunk_bytes]
     largest = max(chunks, key=lambda pair: pair[1], default=None)
@@ -215,7 +215,7 @@ def _port(service: BeegfsService) -> int | None:
     hurts_when="Only one of them is meant to run here at a time, as in a cluster with failover.",
     sources=(sources.BEEGFS_UNITS, sources.BEEGFS_STORAGE_CONF),
 )
-def same_port(facts: Facts, workload: Workload | None) -> Finding | None:
+def same_port(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     ports = {one.label: _port(one) for one in servers(facts)}
     twice = {port for port, count in Counter(ports.values()).items() if count > 1 and port is not None}
     if not twice or all(
@@ -251,7 +251,7 @@ def _reached(threads: int, count: int, total: int) -> str:
     "several zones and servers all the same.",
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STRIPING),
 )
-def stripes(facts: Facts, workload: Workload | None) -> Finding | None:
+def stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found: Counter[int] = Counter()
     for service in servers(facts):
         if service.kind == "storage" and (node := node_of_targets(service)) is not None:
@@ -305,7 +305,7 @@ def _other_values(facts: Facts) -> Iterator[str]:
         *("contradiction.dirty-ratios", "contradiction.zone-reclaim-mode", "contradiction.transparent-huge-pages"),
     ),
 )
-def memory_settings(facts: Facts, workload: Workload | None) -> Finding | None:
+def memory_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not is_beegfs(workload) or not servers(facts) or (facts.memory.total_bytes or 0) < LARGE_BYTES:
         return None
     other = tuple(_other_values(facts))

@@ -11,15 +11,15 @@ from typing import Final
 import msgspec
 
 from advisor.facts.beegfs import BeegfsService
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
-from advisor.rules.workload import Transport, Workload
+from advisor.rules.workload import DeclaredWorkload, Transport
 
 _FALSE: Final = frozenset({"false", "0", "no"})
 _DATA: Final = ("storage", "meta", "client")
 
 
-def is_beegfs(workload: Workload | None) -> bool:
+def is_beegfs(workload: DeclaredWorkload | None) -> bool:
     """Whether the declared workload is BeeGFS, by the word of the trade or by one of its measured patterns."""
     return workload is not None and (workload.name or "").partition(".")[0] == "beegfs"
 
@@ -44,7 +44,7 @@ def transport_seen(facts: Facts) -> Transport | None:
     return "tcp" if is_off or not any(map(has_rdma, ports)) else "rdma"
 
 
-def with_transport_seen(facts: Facts, workload: Workload | None) -> Workload | None:
+def with_transport_seen(facts: Facts, workload: DeclaredWorkload | None) -> DeclaredWorkload | None:
     """A declared BeeGFS workload with the transport of this host: its name alone says RDMA."""
     if workload is None or not is_beegfs(workload) or workload.transport == "local":
         return workload

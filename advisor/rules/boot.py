@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlSource
-from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 60
 
@@ -49,7 +49,7 @@ def _unquoted(value: str) -> str:
     hurts_when="The value takes effect from then on: make sure that it is still wanted.",
     sources=(sources.MEASURED_QUOTES, sources.SYSCTL_D, sources.WHITE_PAPER),
 )
-def rejected(facts: Facts, workload: Workload | None) -> Finding | None:
+def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     refused = tuple(_refused(facts))
     if not refused:
         return None
@@ -95,7 +95,7 @@ def _lost(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource, str]]
     hurts_when="The later file is there to override on purpose.",
     sources=(sources.SYSCTL_D,),
 )
-def overridden(facts: Facts, workload: Workload | None) -> Finding | None:
+def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     lost = tuple(_lost(facts))
     if not lost:
         return None
@@ -137,7 +137,7 @@ def _differing(facts: Facts) -> Iterable[tuple[str, str, SysctlSource]]:
     hurts_when="A tuning daemon or the cluster software sets the live value on purpose after boot.",
     sources=(sources.SYSCTL_D,),
 )
-def differs_at_boot(facts: Facts, workload: Workload | None) -> Finding | None:
+def differs_at_boot(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(_differing(facts))
     if not found:
         return None

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding, Severity
 from advisor.rules.llt_path import DATAGRAMS, over_ethernet, private_carriers, private_links, stays_local
 from advisor.rules.lookup import NETWORK_BUFFERS, below, by_name, is_physical, is_up, numbers, plan
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 20
 
@@ -51,7 +51,7 @@ def _below(facts: Facts, wanted_bytes: int, keys: tuple[str, ...]) -> dict[str, 
     return {key: value for key, value in limits.items() if value is not None and value < wanted_bytes}
 
 
-def _case_of_white_paper(workload: Workload) -> bool:
+def _case_of_white_paper(workload: DeclaredWorkload) -> bool:
     # RDMA moves data past the sockets.
     crosses = workload.is_replicated or workload.transport in ("tcp", "udp")
     return (
@@ -74,7 +74,7 @@ _FULL_BUFFERS: Mapping[str, str] = {
 }
 
 
-def _wanted(facts: Facts, workload: Workload | None, *, is_over_udp: bool) -> tuple[int, dict[str, int]]:
+def _wanted(facts: Facts, workload: DeclaredWorkload | None, *, is_over_udp: bool) -> tuple[int, dict[str, int]]:
     """The size that the path needs, in bytes, and the limits below it: for LLT over UDP those of UDP and the size of
     the path, else all four and the white paper's 8 MiB."""
     path = path_bytes(facts, workload) if is_over_udp else None
@@ -83,7 +83,7 @@ def _wanted(facts: Facts, workload: Workload | None, *, is_over_udp: bool) -> tu
     return path.size, _below(facts, path.size, ("net.core.rmem_max", "net.core.wmem_max"))
 
 
-def udp_is_sized(facts: Facts, workload: Workload | None) -> int | None:
+def udp_is_sized(facts: Facts, workload: DeclaredWorkload | None) -> int | None:
     """The size of the path of LLT over UDP in bytes, where the limits and defaults hold it already; else None."""
     path = path_bytes(facts, workload) if private_links(facts, *DATAGRAMS) and not stays_local(facts) else None
     sizes = [limit(facts, f"net.core.{end}_{which}") for end in ("rmem", "wmem") for which in ("max", "default")]
@@ -104,7 +104,7 @@ def udp_is_sized(facts: Facts, workload: Workload | None) -> int | None:
     sources=(sources.WHITE_PAPER, sources.KEEP_DEFAULTS, sources.SYSCTL_NET, sources.IP_SYSCTL),
     contradictions=(contradictions.SOCKET_BUFFERS.id,),
 )
-def below_profile(facts: Facts, workload: Workload | None) -> Finding | None:
+def below_profile(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     over_udp = () if stays_local(facts) else private_carriers(facts, *DATAGRAMS)
     wanted_bytes, low = _wanted(facts, workload, is_over_udp=bool(over_udp))
     if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
@@ -159,7 +159,7 @@ class PathBytes(msgspec.Struct, frozen=True):
     formula: str
 
 
-def path_bytes(facts: Facts, workload: Workload | None) -> PathBytes | None:
+def path_bytes(facts: Facts, workload: DeclaredWorkload | None) -> PathBytes | None:
     """One size for one path, whatever of it was declared and whatever seen: the larger of one LLT window over UDP and
     twice bandwidth × round trip. None where neither is known."""
     parts = [part for part in (_window_part(facts), _delay_part(facts, workload)) if part is not None]
@@ -180,7 +180,7 @@ def _window_part(facts: Facts) -> PathBytes | None:
     return PathBytes(size, f"LLT window {window} packets × {each:,} bytes = {window * each:,}{more}")
 
 
-def _delay_part(facts: Facts, workload: Workload | None) -> PathBytes | None:
+def _delay_part(facts: Facts, workload: DeclaredWorkload | None) -> PathBytes | None:
     path = _path_link(facts, workload)
     if path is None or workload is None or workload.rtt_seconds is None or workload.transport in ("rdma", "local"):
         return None
@@ -198,7 +198,7 @@ def _power_of_two(least: int) -> int:
     return 1 << max(0, least - 1).bit_length()
 
 
-def _path_link(facts: Facts, workload: Workload | None) -> tuple[str, int] | None:
+def _path_link(facts: Facts, workload: DeclaredWorkload | None) -> tuple[str, int] | None:
     """The fastest link of the path, with its Mbit/s: of those under LLT for a mirrored workload, else of all."""
     links = by_name(facts)
     carriers = private_carriers(facts) if workload is not None and workload.is_replicated else ()
@@ -206,7 +206,7 @@ def _path_link(facts: Facts, workload: Workload | None) -> tuple[str, int] | Non
     return _fastest(facts, under) or _fastest(facts, frozenset())
 
 
-def _sized(facts: Facts, workload: Workload | None) -> str:
+def _sized(facts: Facts, workload: DeclaredWorkload | None) -> str:
     """The command with the size of the path, where that is known."""
     path = path_bytes(facts, workload)
     return plan(NETWORK_BUFFERS, bytes=[str(path.size)]) if path else plan(NETWORK_BUFFERS)
@@ -225,7 +225,7 @@ def _sized(facts: Facts, workload: Workload | None) -> str:
     "link's speed, as clouds do: then several connections help and buffers do not.",
     sources=(sources.RFC_BDP, sources.IP_SYSCTL, sources.IRIS_GP3),
 )
-def below_bandwidth_delay(facts: Facts, workload: Workload | None) -> Finding | None:
+def below_bandwidth_delay(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     path = _path_link(facts, workload)
     if workload is None or workload.rtt_seconds is None or path is None or workload.transport in ("rdma", "local"):
         return None
@@ -274,7 +274,7 @@ def _llt_packet_bytes(facts: Facts) -> int:
     sources=(sources.MEASURED_UDP, sources.WHITE_PAPER, sources.SOCKET),
     contradictions=(contradictions.SOCKET_BUFFERS.id,),
 )
-def below_llt_window(facts: Facts, workload: Workload | None) -> Finding | None:
+def below_llt_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     size, path = limit(facts, "net.core.rmem_default"), path_bytes(facts, workload)
     if facts.llt is None or _window_part(facts) is None or path is None or size is None:
         return None
@@ -316,7 +316,7 @@ def _share(part: int, whole: int | None) -> float | None:
     sources=(sources.SNMP_COUNTER, sources.SOCKET, sources.WHITE_PAPER),
     contradictions=(contradictions.SOCKET_BUFFERS.id,),
 )
-def udp_receive_errors(facts: Facts, workload: Workload | None) -> Finding | None:
+def udp_receive_errors(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     errors, received = facts.counters.udp_receive_buffer_errors, facts.counters.udp_received
     if not errors:
         return None
@@ -353,7 +353,7 @@ def udp_receive_errors(facts: Facts, workload: Workload | None) -> Finding | Non
     hurts_when="It was one burst long ago, or the program does not read: then the buffer is not the cause.",
     sources=(sources.SNMP_COUNTER, sources.IP_SYSCTL),
 )
-def tcp_pruned(facts: Facts, workload: Workload | None) -> Finding | None:
+def tcp_pruned(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     pruned = facts.counters.tcp_pruned
     if not pruned:
         return None
@@ -380,7 +380,7 @@ def tcp_pruned(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="A program relies on the large default because it never asks for a buffer: raise it there instead.",
     sources=(sources.WHITE_PAPER, sources.SOCKET),
 )
-def above_memory(facts: Facts, workload: Workload | None) -> Finding | None:
+def above_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     sockets, available = facts.memory.sockets.udp, facts.memory.available_bytes
     sizes = (limit(facts, "net.core.rmem_default"), limit(facts, "net.core.wmem_default"))
     if not sockets or not available or sizes[0] is None or sizes[1] is None:
@@ -412,7 +412,7 @@ def above_memory(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="Never: raising the maximum gives nobody memory who does not ask.",
     sources=(sources.SOCKET, sources.SYSCTL_NET),
 )
-def default_above_maximum(facts: Facts, workload: Workload | None) -> Finding | None:
+def default_above_maximum(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     wrong: dict[str, int] = {}
     raised = []
     for end in ("rmem", "wmem"):
@@ -439,7 +439,7 @@ def default_above_maximum(facts: Facts, workload: Workload | None) -> Finding | 
     hurts_when="The program accepts too slowly for good: a longer queue then only hides it.",
     sources=(sources.IP_SYSCTL, sources.SNMP_COUNTER),
 )
-def listen_overflows(facts: Facts, workload: Workload | None) -> Finding | None:
+def listen_overflows(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     overflows, backlog = facts.counters.listen_overflows, limit(facts, "net.core.somaxconn")
     if not overflows:
         return None
@@ -465,7 +465,7 @@ def listen_overflows(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="A queue of hundreds of thousands, as old guides have it, turns loss into seconds of delay.",
     sources=(sources.SYSCTL_NET, sources.SCALING),
 )
-def softnet_drops(facts: Facts, workload: Workload | None) -> Finding | None:
+def softnet_drops(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     dropped, processed = facts.counters.softnet_dropped, facts.counters.softnet_processed
     if not dropped:
         return None
@@ -493,7 +493,7 @@ def softnet_drops(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="Programs on those CPUs wait longer; spreading the interrupts may be the better cure.",
     sources=(sources.SYSCTL_NET,),
 )
-def softnet_squeezed(facts: Facts, workload: Workload | None) -> Finding | None:
+def softnet_squeezed(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     squeezed, processed = facts.counters.softnet_squeezed, facts.counters.softnet_processed
     if not squeezed or not processed or squeezed / processed < _SQUEEZED_SHARE:
         return None

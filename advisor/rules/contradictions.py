@@ -16,7 +16,7 @@ from advisor.rules import sources
 PREFIX: Final = "contradiction."
 
 
-class Side(msgspec.Struct, frozen=True):
+class ContradictionSide(msgspec.Struct, frozen=True):
     """What one source says."""
 
     says: str
@@ -28,7 +28,7 @@ class Contradiction(msgspec.Struct, frozen=True):
 
     id: str
     topic: str
-    sides: tuple[Side, ...]
+    sides: tuple[ContradictionSide, ...]
     what_we_do: str
 
 
@@ -36,7 +36,7 @@ _BY_ID: Final[dict[str, Contradiction]] = {}
 
 
 def _between(name: str, topic: str, *sides: tuple[str, str], what_we_do: str) -> Contradiction:
-    new = Contradiction(PREFIX + name, topic, tuple(Side(*side) for side in sides), what_we_do)
+    new = Contradiction(PREFIX + name, topic, tuple(ContradictionSide(*side) for side in sides), what_we_do)
     return _BY_ID.setdefault(new.id, new)
 
 

@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Iterator
 from typing import Literal
 
-from advisor.facts.controller import Controller, Volume
+from advisor.facts.controller import Controller, ControllerVolume
 from advisor.facts.controllers import array_name
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 130
 
@@ -23,16 +23,16 @@ _WRITES_BACK = frozenset({"write-back", "always-write-back"})
 _COSTS = {"raid5": 4, "raid6": 6}
 
 
-def _volumes(facts: Facts) -> Iterator[tuple[Controller, Volume]]:
+def _volumes(facts: Facts) -> Iterator[tuple[Controller, ControllerVolume]]:
     return ((controller, volume) for controller in facts.controllers for volume in controller.volumes)
 
 
-def _told(controller: Controller, volume: Volume) -> str:
+def _told(controller: Controller, volume: ControllerVolume) -> str:
     words = (volume.level, f"cache {volume.cache}" if volume.cache else None)
     return f"{array_name(controller, volume)}: {', '.join(word for word in words if word)}"
 
 
-def _names(found: list[tuple[Controller, Volume]]) -> tuple[str, ...]:
+def _names(found: list[tuple[Controller, ControllerVolume]]) -> tuple[str, ...]:
     return tuple(array_name(*one) for one in found)
 
 
@@ -42,7 +42,7 @@ def _protection_words(controller: Controller) -> str:
     return f"{kind[one.kind]} {one.state}" if one else "no battery or CacheVault"
 
 
-def _set_policy(controller: Controller, volume: Volume, policy: Literal["wt", "wb"]) -> str:
+def _set_policy(controller: Controller, volume: ControllerVolume, policy: Literal["wt", "wb"]) -> str:
     """The command that has a volume write through or back, in the words of its tool."""
     is_on = policy == "wb"
     match controller.tool:
@@ -69,7 +69,7 @@ def _set_policy(controller: Controller, volume: Volume, policy: Literal["wt", "w
     hurts_when="Writing through is several times slower for small writes: the battery is the remedy, not the policy.",
     sources=(sources.OPENFILER, sources.STORCLI, sources.TW_CLI),
 )
-def unprotected(facts: Facts, workload: Workload | None) -> Finding | None:
+def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = [one for one in _volumes(facts) if one[1].write_policy in _WRITES_BACK and one[0].is_protected is False]
     if not found:
         return None
@@ -98,7 +98,7 @@ def unprotected(facts: Facts, workload: Workload | None) -> Finding | None:
     "needs it more.",
     sources=(sources.OPENFILER, sources.STORCLI),
 )
-def write_through(facts: Facts, workload: Workload | None) -> Finding | None:
+def write_through(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = [
         one
         for one in _volumes(facts)
@@ -131,7 +131,7 @@ def write_through(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="A learn cycle is routine and ends by itself: wait for it.",
     sources=(sources.STORCLI, sources.TW_CLI),
 )
-def battery(facts: Facts, workload: Workload | None) -> Finding | None:
+def battery(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     bad = tuple(one for one in facts.controllers if one.protection is not None and one.protection.healthy is False)
     if not bad:
         return None
@@ -147,7 +147,7 @@ def battery(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _writes_small_at_random(workload: Workload | None) -> bool:
+def _writes_small_at_random(workload: DeclaredWorkload | None) -> bool:
     if workload is None or workload.access != "random":
         return False
     is_small = workload.block_bytes is not None and workload.block_bytes < SMALL_BLOCK_BYTES
@@ -171,7 +171,7 @@ def exported(facts: Facts) -> frozenset[str]:
     hurts_when="RAID 10 gives half of the drives away, and any second drive of a pair takes the array with it.",
     sources=(sources.RAID_SMALL_WRITES, sources.OPENFILER),
 )
-def parity(facts: Facts, workload: Workload | None) -> Finding | None:
+def parity(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     is_declared = _writes_small_at_random(workload)
     if workload is not None and not is_declared:
         return None
@@ -217,7 +217,7 @@ def gain_percent(before: float, after: float) -> int:
     hurts_when="One volume needs the space or the random reads of all drives, over links that are not full.",
     sources=(sources.OPENFILER,),
 )
-def wide_mirror(facts: Facts, workload: Workload | None) -> Finding | None:
+def wide_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     shipped = exported(facts)
     found = tuple(
         one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules.llt_path import heartbeat_only, private_carriers, stays_local
 from advisor.rules.lookup import below, by_name, carries_default_route
 from advisor.rules.storage_path import carriers

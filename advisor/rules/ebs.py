@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterator
 
 from advisor.facts.array import Array
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 210
 
@@ -49,7 +49,7 @@ def _arrays_on(facts: Facts, volumes: frozenset[str]) -> Iterator[Array]:
     hurts_when="It means to move the data: an EBS volume that is grown in size, IOPS or MB/s needs no move.",
     sources=(sources.IRIS_GP3, sources.AWS_EBS_RAID),
 )
-def few_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
+def few_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         array
         for array in _arrays_on(facts, ebs_disks(facts))
@@ -102,7 +102,7 @@ def _read_ahead(facts: Facts) -> Iterator[tuple[str, int]]:
     sources=(sources.AWS_HDD,),
     contradictions=(contradictions.READ_AHEAD.id,),
 )
-def stream_read_ahead(facts: Facts, workload: Workload | None) -> Finding | None:
+def stream_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or not workload.is_sequential or workload.write_share is None or workload.write_share == 1:
         return None
     found = {name: kb for name, kb in _read_ahead(facts) if kb < _STREAM_KB}
@@ -130,7 +130,7 @@ def stream_read_ahead(facts: Facts, workload: Workload | None) -> Finding | None
     hurts_when="Reads are to go before a burst of writes, which mq-deadline and kyber see to.",
     sources=(sources.BLK_MQ, sources.RED_HAT_SCHEDULER),
 )
-def ordered(facts: Facts, workload: Workload | None) -> Finding | None:
+def ordered(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     volumes = ebs_disks(facts)
     found = tuple(
         disk
@@ -161,7 +161,7 @@ def ordered(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="A larger type costs more, and a test system may not need it.",
     sources=(sources.AWS_EBS_OPTIMIZED, sources.WHITE_PAPER),
 )
-def shared_link(facts: Facts, workload: Workload | None) -> Finding | None:
+def shared_link(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     cloud = facts.host.cloud
     if cloud is None or cloud.provider != "aws" or cloud.instance_type not in _SHARED_LINK:
         return None

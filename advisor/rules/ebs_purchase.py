@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.facts.purchase import Purchase
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
+from advisor.facts.purchase import PurchasedFigures
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 220
 
@@ -18,16 +18,16 @@ _LARGE: Final = 1 / 3
 """From this share on it is advice."""
 
 
-def _words(one: Purchase) -> str:
+def _words(one: PurchasedFigures) -> str:
     tail = f"{_percent(one)} cannot pass" if one.unusable else "all of it is usable"
     return f"volumes {one.volumes:,.0f} {one.unit}, {one.machine_type} {one.machine:,.0f} {one.unit}: {tail}"
 
 
-def _carried(one: Purchase) -> str:
+def _carried(one: PurchasedFigures) -> str:
     return f"{one.machine:,.0f} {one.unit}"
 
 
-def _percent(one: Purchase) -> str:
+def _percent(one: PurchasedFigures) -> str:
     return f"{100 * one.unusable:.0f} %"
 
 
@@ -44,7 +44,7 @@ def _percent(one: Purchase) -> str:
     "bought for more than the instance together; and some instances carry more than this for half an hour a day.",
     sources=(sources.IRIS_GP3, sources.AWS_EBS_OPTIMIZED),
 )
-def unusable(facts: Facts, workload: Workload | None) -> Finding | None:
+def unusable(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(one for one in facts.purchases if one.unusable >= _LEAST)
     if not found:
         return None

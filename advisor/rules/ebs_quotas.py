@@ -11,12 +11,12 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 230
 
@@ -66,7 +66,7 @@ STORAGE: Final[Mapping[str, Default]] = {
     hurts_when="Nothing is changed by asking; a raised quota is only the right to buy more.",
     sources=(sources.IRIS_GP3, sources.AWS_EBS_QUOTAS),
 )
-def account_quota(facts: Facts, workload: Workload | None) -> Finding | None:
+def account_quota(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     volumes = ebs_disks(facts)
     size = sum(disk.size_bytes or 0 for disk in facts.disks if disk.name in volumes)
     smallest = min(one.value for one in STORAGE.values()) * _TIB

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk, FileSystem
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import count
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 160
 
@@ -86,7 +86,7 @@ def _align(filesystem: FileSystem, chunk: int, disks: int) -> str:
     "it is.",
     sources=(sources.XFS, sources.MKE2FS, sources.BEEGFS_STORAGE),
 )
-def misaligned(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def misaligned(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for filesystem, array in _on_arrays(facts):
         if _is_misaligned(filesystem, array):
             chunk, disks = array.chunk_bytes or 0, array.data_disks or 0
@@ -146,7 +146,7 @@ def _off(disks: Iterable[Disk], unit: Mapping[str, int | None]) -> tuple[tuple[D
     hurts_when="It means to copy the data away and back. Reads in large requests hardly notice.",
     sources=(sources.BEEGFS_ALIGNMENT, sources.BLOCK_SYSFS),
 )
-def partitions(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def partitions(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     split = _off(facts.disks, {disk.name: count(disk.queue.get("physical_block_size")) for disk in facts.disks})
     known = {name for _, name, _, _ in split}
     across = _off(facts.disks, {disk.name: _optimal_bytes(disk) for disk in facts.disks})
@@ -183,7 +183,7 @@ def partitions(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     hurts_when="They were added for their space: then it is right, and changing it means to copy the data.",
     sources=(sources.IRIS_GP3, sources.LVCREATE),
 )
-def fewer_stripes(facts: Facts, workload: Workload | None) -> Finding | None:
+def fewer_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     # ebs.few-stripes reports EBS volumes.
     volumes = ebs_disks(facts)
     found = tuple(
@@ -227,7 +227,7 @@ _WITH_TIMES = frozenset({"ext3", "ext4", "xfs"})
     hurts_when="A program counts on exact times of access, as some that clean up or watch mail do.",
     sources=(sources.MOUNT,),
 )
-def reads_that_write(facts: Facts, workload: Workload | None) -> Finding | None:
+def reads_that_write(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(filesystem for filesystem in facts.filesystems if _writes_on_read(filesystem))
     if not found:
         return None

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import (
     FSS_TCP,
     FSS_UDP,
@@ -15,15 +16,14 @@ from advisor.facts.infoscale_configuration import (
     SHARED_DISK,
     SINGLE_NODE,
     TITLES,
+    InfoScaleSigns,
     Recognition,
-    Signs,
     recognised,
 )
-from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
-from advisor.rules.workload import RecognisedWorkload, Replication, Transport, Workload
+from advisor.rules.workload import DeclaredWorkload, RecognisedWorkload, Replication, Transport
 
 ORDER = 90
 
@@ -52,7 +52,7 @@ def serial_writes_per_second(rtt_seconds: float) -> float:
     return 1 / rtt_seconds
 
 
-def recognition(facts: Facts, workload: Workload | None) -> Recognition | None:
+def recognition(facts: Facts, workload: DeclaredWorkload | None) -> Recognition | None:
     """The configuration by what was seen; a declaration fills in what was not. None where InfoScale is not here."""
     if facts.infoscale is None:
         return None
@@ -60,7 +60,7 @@ def recognition(facts: Facts, workload: Workload | None) -> Recognition | None:
     return recognised(signs if workload is None else _with_declared(signs, workload))
 
 
-def _with_declared(signs: Signs, workload: Workload) -> Signs:
+def _with_declared(signs: InfoScaleSigns, workload: DeclaredWorkload) -> InfoScaleSigns:
     said: list[str] = []
     transports, mirrors, place, is_cluster = signs.transports, signs.mirrors, signs.place, signs.is_cluster
     if is_cluster is None and workload.name == SINGLE_NODE:
@@ -83,7 +83,7 @@ def _with_declared(signs: Signs, workload: Workload) -> Signs:
     )
 
 
-def recognised_workload(facts: Facts) -> Workload | None:
+def recognised_workload(facts: Facts) -> DeclaredWorkload | None:
     """What the recognised configuration says of the load, where nothing was declared; None where none is certain.
 
     Only what follows from the configuration: neither block size, nor order, nor share of writes can be seen.
@@ -97,7 +97,7 @@ def recognised_workload(facts: Facts) -> Workload | None:
     return RecognisedWorkload(transport=over, replication=mirrored)
 
 
-def _contradiction(facts: Facts, workload: Workload | None) -> str:
+def _contradiction(facts: Facts, workload: DeclaredWorkload | None) -> str:
     seen = recognition(facts, None)
     is_local = seen is not None and seen.configuration in (SINGLE_NODE, SHARED_DISK)
     if not is_local or workload is None or not workload.is_replicated:
@@ -131,7 +131,7 @@ _WHY: Final = {
     sources=(sources.WHITE_PAPER, sources.VCS_UDP),
     judges_declared=True,
 )
-def configuration(facts: Facts, workload: Workload | None) -> Finding | None:
+def configuration(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = recognition(facts, workload)
     if found is None:
         return None
@@ -157,7 +157,7 @@ def configuration(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _is_mirrored(facts: Facts, workload: Workload | None) -> bool:
+def _is_mirrored(facts: Facts, workload: DeclaredWorkload | None) -> bool:
     """Certainly by what was seen, or declared for a cluster of LLT's."""
     found = recognition(facts, workload)
     if found is not None:
@@ -177,7 +177,7 @@ def _is_mirrored(facts: Facts, workload: Workload | None) -> bool:
     sources=(sources.WHITE_PAPER,),
     judges_declared=True,
 )
-def mirroring_cost(facts: Facts, workload: Workload | None) -> Finding | None:
+def mirroring_cost(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not _is_mirrored(facts, workload):
         return None
     rtt = workload.rtt_seconds if workload else None

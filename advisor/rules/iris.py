@@ -6,15 +6,15 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from advisor.facts.cpf_text import Cpf
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.iris import Iris, IrisPlace
-from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iris_memory import PROFILE, label
 from advisor.rules.lookup import numbers, plan
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 250
 
@@ -64,7 +64,7 @@ def _words(place: IrisPlace) -> str:
     hurts_when="One more volume is to be paid for and watched. An instance for development needs none.",
     sources=(sources.IRIS_GP3, sources.IRIS_JOURNAL),
 )
-def journal_shared(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def journal_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for one in facts.iris:
         for journal in _of(one, "journal"):
             databases, wij = _meets(journal, _of(one, "database")), _meets(journal, _of(one, "wij"))
@@ -91,7 +91,7 @@ def journal_shared(facts: Facts, workload: Workload | None) -> Iterator[Finding]
     hurts_when="A second volume is to be paid for.",
     sources=(sources.IRIS_JOURNAL,),
 )
-def alternate_shared(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def alternate_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for one in facts.iris:
         for second in _of(one, "alternate-journal"):
             first = _meets(second, _of(one, "journal"))
@@ -120,7 +120,7 @@ _MIRROR_QUOTA = (
     hurts_when="It costs a volume; the article's mirror kept both on one io2 volume because of the account's quota.",
     sources=(sources.IRIS_GP3,),
 )
-def wij_shared(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def wij_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     wanted = workload is not None and _many_random_writes(workload)
     for one in facts.iris:
         for wij in _of(one, "wij"):
@@ -150,7 +150,7 @@ def wij_shared(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     hurts_when="Nothing is wrong with it; each volume is paid for and watched.",
     sources=(sources.IRIS_GP3,),
 )
-def parts_apart(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def parts_apart(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for one in facts.iris:
         parts = tuple(place for role in ("database", "wij", "journal") for place in _of(one, role) if place.disks)
         volumes = tuple(dict.fromkeys(place.mountpoint for place in parts))
@@ -179,7 +179,7 @@ def parts_apart(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     hurts_when="The data must be moved, which by itself no figure asks for.",
     sources=(sources.IRIS_GP3,),
 )
-def other_file_system(facts: Facts, workload: Workload | None) -> Finding | None:
+def other_file_system(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         f"{label(one)}, {_words(place)}: {place.kind}"
         for one in facts.iris
@@ -207,7 +207,7 @@ def other_file_system(facts: Facts, workload: Workload | None) -> Finding | None
     hurts_when="Nothing was measured with another size: a smaller one may do as well for databases.",
     sources=(sources.IRIS_GP3,),
 )
-def stripe_size(facts: Facts, workload: Workload | None) -> Finding | None:
+def stripe_size(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     devices = {place.device for one in facts.iris for role in ("wij", "database") for place in _of(one, role)}
     found = tuple(
         array
@@ -244,7 +244,7 @@ def stripe_size(facts: Facts, workload: Workload | None) -> Finding | None:
     sources=(sources.INTERSYSTEMS_LINUX, sources.VM),
     contradictions=(contradictions.DIRTY_RATIOS.id,),
 )
-def vm_settings(facts: Facts, workload: Workload | None) -> Finding | None:
+def vm_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not facts.iris:
         return None
     over = {key: live[0] for key, most in _CEILINGS.items() if len(live := numbers(facts, key)) == 1 and live[0] > most}
@@ -263,7 +263,7 @@ def vm_settings(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _many_random_writes(workload: Workload) -> bool:
+def _many_random_writes(workload: DeclaredWorkload) -> bool:
     """The load of the article's tests: at least half writes, and not in sequence; write daemons write at random."""
     return workload.is_write_heavy and not workload.is_sequential
 
@@ -276,7 +276,7 @@ def write_volumes(facts: Facts, one: Iris) -> tuple[tuple[str, ...], tuple[str, 
     return names, tuple(name for name in names if name in turning)
 
 
-def _volume_words(volumes: tuple[str, ...], slow: tuple[str, ...], workload: Workload | None) -> str:
+def _volume_words(volumes: tuple[str, ...], slow: tuple[str, ...], workload: DeclaredWorkload | None) -> str:
     if slow:
         return (
             f"Here databases or WIJ lie on rotating disks ({', '.join(slow)}), where more writes in flight only queue."
@@ -309,7 +309,7 @@ def _below_article(settings: Cpf) -> Iterator[str]:
     "reference does not describe these parameters: ask its support first.",
     sources=(sources.IRIS_GP3,),
 )
-def write_daemons(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def write_daemons(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if workload is not None and not _many_random_writes(workload):
         return
     for one in facts.iris:
@@ -340,7 +340,7 @@ def write_daemons(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     hurts_when="A member in the same zone is lost together with it.",
     sources=(sources.IRIS_GP3,),
 )
-def mirror_round_trip(facts: Facts, workload: Workload | None) -> Finding | None:
+def mirror_round_trip(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not facts.iris or workload is None or workload.replication != "sync" or workload.rtt_seconds is None:
         return None
     rtt = workload.rtt_seconds

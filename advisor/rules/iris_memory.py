@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Iris
 from advisor.facts.iris_memory import globals_bytes, pages_for, refuses_large_pages, shared_bytes
 from advisor.facts.memory import HugePagePool
-from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.lookup import numbers, plan
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 240
 
@@ -69,7 +69,7 @@ def _not_free(facts: Facts, asking: tuple[tuple[Iris, int], ...], missing: int) 
     hurts_when="Reserved memory is lost to all other programs and to the page cache, also while IRIS is stopped.",
     sources=(sources.HUGETLB, sources.IRIS_CPF, sources.INTERSYSTEMS_LINUX, sources.IRIS_GP3),
 )
-def short_pool(facts: Facts, workload: Workload | None) -> Finding | None:
+def short_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     pool, asking = default_pool(facts), _asking(facts)
     if pool is None or not asking:
         return None
@@ -124,7 +124,7 @@ def _idle(facts: Facts, pool: HugePagePool, why: str, pages: int, severity: Seve
     hurts_when="Another program (a Java virtual machine, a second instance) is to take them later.",
     sources=(sources.HUGETLB, sources.IRIS_CPF),
 )
-def idle_pool(facts: Facts, workload: Workload | None) -> Finding | None:
+def idle_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     pool = default_pool(facts)
     if pool is None or not pool.total or not facts.iris:
         return None
@@ -160,7 +160,7 @@ def _over_limits(facts: Facts, asked: list[tuple[Iris, int]]) -> Iterator[str]:
     hurts_when="The limit is there so that IRIS cannot take more.",
     sources=(sources.SYSCTL_KERNEL, sources.IRIS_CPF, sources.INTERSYSTEMS_LINUX),
 )
-def kernel_limit(facts: Facts, workload: Workload | None) -> Finding | None:
+def kernel_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     asked = [(one, size) for one in facts.iris if one.settings and (size := shared_bytes(one.settings))]
     found = tuple(_over_limits(facts, asked))
     if not found:
@@ -184,7 +184,7 @@ def kernel_limit(facts: Facts, workload: Workload | None) -> Finding | None:
     sources=(sources.TRANSHUGE, sources.TUNED_ORACLE),
     contradictions=(contradictions.HUGE_PAGES.id,),
 )
-def transparent(facts: Facts, workload: Workload | None) -> Finding | None:
+def transparent(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not facts.iris or facts.memory.thp_enabled != "always":
         return None
     return transparent.found(
@@ -237,7 +237,7 @@ def _by_guideline(facts: Facts, total: int) -> Finding | None:
     hurts_when="Other programs run on the host, or very many processes: then the share is theirs to reckon with.",
     sources=(sources.INTERSYSTEMS_LINUX, sources.IRIS_CPF, sources.IRIS_GP3),
 )
-def cache_share(facts: Facts, workload: Workload | None) -> Finding | None:
+def cache_share(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     total = facts.memory.total_bytes
     known = [one for one in facts.iris if one.settings is not None]
     if not total or not known or len(known) < len(facts.iris):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.iscsi import IscsiSession, networks_of
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import ISCSI, NUMA_PINNING, below, by_name, has_several_nodes, is_physical, nodes_below, plan
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 140
 
@@ -67,7 +67,7 @@ def _are_known(paths: Paths) -> bool:
     hurts_when="Several sessions over one fast link were made on purpose, for more queues.",
     sources=(sources.OPENFILER, sources.ISCSID_CONF),
 )
-def shared_link(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def shared_link(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
     for name, paths in path_groups(facts):
         if _are_known(paths) and len(ports := _ports(session_links(paths), links)) == 1:
@@ -112,7 +112,7 @@ def _shared_networks(links: Iterable[Link]) -> dict[str, tuple[str, ...]]:
     "its link and set arp_ignore, arp_announce and rp_filter to suit.",
     sources=(sources.OPENFILER, sources.IP_SYSCTL),
 )
-def shared_subnet(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def shared_subnet(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
     links = by_name(facts)
     found: dict[tuple[str, ...], Finding] = {}
     for name, paths in path_groups(facts):
@@ -159,7 +159,7 @@ def _mtu_differs(name: str, links: Iterable[Link]) -> Finding:
     hurts_when="The smaller one is right because its switch carries no more: then lower the other.",
     sources=(sources.OPENFILER, sources.MEASURED_MTU),
 )
-def mtu_differs(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def mtu_differs(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
     links = by_name(facts)
     found: dict[tuple[str, ...], Finding] = {}
     for name, paths in path_groups(facts):
@@ -230,7 +230,7 @@ def _one_sided_sessions(facts: Facts) -> Iterator[Finding]:
     hurts_when="The service needs more CPUs or memory than the node has.",
     sources=(sources.DELL_BEEGFS, sources.PCI_SYSFS),
 )
-def far_node(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def far_node(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
     if not has_several_nodes(facts) or facts.iscsi is None:
         return ()
     return (*_far_targets(facts), *_one_sided_sessions(facts))
@@ -268,7 +268,7 @@ def disk_test_bytes(memory_bytes: int) -> int:
     "step 3.",
     sources=(sources.OPENFILER,),
 )
-def order(facts: Facts, workload: Workload | None) -> Finding | None:
+def order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     sessions = sessions_of(facts)
     exported = tuple(target.name for target in (facts.iscsi.targets if facts.iscsi else ()) if target.enabled)
     if not sessions and not exported:

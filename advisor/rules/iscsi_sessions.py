@@ -8,16 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.array import Array
+from advisor.facts.host_facts import Facts
 from advisor.facts.iscsi import ISCSID_CONF, Iscsi, IscsiSession
 from advisor.facts.path_load import PathLoad
 from advisor.facts.site_settings import SiteSetting
-from advisor.facts.whole import Facts
 from advisor.rules import multipath, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iscsi import sessions_of
 from advisor.rules.lookup import ISCSI, ISCSI_MULTIPATH, plan
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 150
 
@@ -40,7 +40,7 @@ _SMALL_BURST_BYTES = 256 << 10
     hurts_when="The storage is down on purpose: then wait for it.",
     sources=(sources.ISCSID_CONF,),
 )
-def not_logged_in(facts: Facts, workload: Workload | None) -> Finding | None:
+def not_logged_in(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     lost = tuple(one for one in sessions_of(facts) if one.state not in (None, "LOGGED_IN"))
     if not lost:
         return None
@@ -75,7 +75,7 @@ def _timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
     "once, unless no_path_retry queues.",
     sources=(sources.ISCSID_CONF, sources.OPEN_ISCSI),
 )
-def replacement_timeout(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     long, short = [], []
     for session in sessions_of(facts):
         seconds = session.recovery_seconds
@@ -168,7 +168,7 @@ _RECORDS_NAMED = 4
     hurts_when="Larger numbers fill the storage's own queue: it answers queue full, and latency grows.",
     sources=(sources.ISCSID_CONF,),
 )
-def queues(facts: Facts, workload: Workload | None) -> Finding | None:
+def queues(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     iscsi = facts.iscsi
     if iscsi is None:
         return None
@@ -207,7 +207,7 @@ def _small_sizes(session: IscsiSession) -> Iterator[str]:
     hurts_when="The storage has little memory for each session.",
     sources=(sources.ISCSID_CONF, sources.RFC_ISCSI),
 )
-def small_bursts(facts: Facts, workload: Workload | None) -> Finding | None:
+def small_bursts(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = {one: sizes for one in sessions_of(facts) if (sizes := tuple(_small_sizes(one)))}
     if not found:
         return None
@@ -238,7 +238,7 @@ def small_bursts(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="Without it, damage between the ends goes unseen where TCP's checksum misses it.",
     sources=(sources.RFC_ISCSI, sources.ISCSID_CONF),
 )
-def digests(facts: Facts, workload: Workload | None) -> Finding | None:
+def digests(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(one for one in sessions_of(facts) if any(wire.data_digest for wire in one.connections))
     if not found:
         return None
@@ -262,7 +262,7 @@ def digests(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The maker of the storage asks for round robin in its device section: that section wins.",
     sources=(sources.MULTIPATH_CONF, sources.OPENFILER),
 )
-def path_selector(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def path_selector(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for array in facts.arrays:
         if array.manager == "dm-multipath" and multipath.selector(array) == "round-robin":
             speeds = multipath.link_speeds(facts, array)
@@ -321,7 +321,7 @@ _NEW_FILE: Final = f" (where {multipath.CONF} does not exist, it prints the line
     hurts_when="The storage's controllers hand a volume over at each change of path (an old active/passive array).",
     sources=(sources.OPENFILER, sources.MULTIPATH_CONF, sources.DM_ROUND_ROBIN),
 )
-def late_switch(facts: Facts, workload: Workload | None) -> Finding | None:
+def late_switch(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     maps = multipath.iscsi_maps(facts)
     found = tuple(text for one in maps for text in _turn_words(facts, one))
     if facts.iscsi is None or not found:
@@ -364,7 +364,7 @@ _REQUESTS_IN_INTERVAL = 1_000
     hurts_when="A path was away or was added later: its counters are smaller for that alone. Look at an interval.",
     sources=(sources.OPENFILER, sources.BLOCK_STAT),
 )
-def unequal_paths(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def unequal_paths(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     arrays = {one.name: one for one in multipath.iscsi_maps(facts)}
     loads = ((arrays[one.array], one) for one in facts.path_load if one.array in arrays)
     for array, load in loads:

@@ -6,18 +6,18 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS, MIRRORED
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_defaults
 from advisor.facts.reserved_ports import KEY, parse_ports
-from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import stays_local
 from advisor.rules.lookup import LLT_FLOW_CONTROL, by_name, numbers, plan
 from advisor.rules.rule import Rule, rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 70
 
@@ -29,7 +29,7 @@ def _defaults(llt: Llt) -> dict[str, MarkDefault]:
     return mark_defaults(live, llt.llttab)
 
 
-def _is_case(workload: Workload) -> bool:
+def _is_case(workload: DeclaredWorkload) -> bool:
     """Mirrored writes: many, or some over a long round trip. A round trip by itself fills no queue."""
     far = workload.rtt_seconds is not None and workload.rtt_seconds > LONG_ROUND_TRIP_SECONDS
     return workload.mirrors_writes and (workload.is_write_heavy or (far and bool(workload.write_share)))
@@ -48,7 +48,7 @@ def _is_case(workload: Workload) -> bool:
     sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
     contradictions=(contradictions.LLT_DEFAULTS.id,),
 )
-def flow_control_default(facts: Facts, workload: Workload | None) -> Finding | None:
+def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if (
         facts.llt is None
         or (workload is not None and not (workload.replication != "none" and workload.write_share != 0))
@@ -120,7 +120,7 @@ def _out_of_order(values: Mapping[str, int], where: str) -> tuple[str, ...]:
     hurts_when="Set in the wrong order the values contradict each other for a moment: raise the high mark first.",
     sources=(sources.VCS_FLOW, sources.LLTCONFIG),
 )
-def flow_control_order(facts: Facts, workload: Workload | None) -> Finding | None:
+def flow_control_order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if facts.llt is None:
         return None
     at_boot = {**facts.llt.flow_control, **(facts.llt.llttab.flow if facts.llt.llttab else {})}
@@ -165,7 +165,7 @@ def drift(
     hurts_when="The live value is an experiment that is meant to end with the restart.",
     sources=(sources.LLTCONFIG, sources.WHITE_PAPER),
 )
-def flow_control_drift(facts: Facts, workload: Workload | None) -> Finding | None:
+def flow_control_drift(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if facts.llt is None or facts.llt.llttab is None:
         return None
     why = "lltconfig -F holds until LLT restarts; from then on /etc/llttab counts."
@@ -216,7 +216,7 @@ def _same_broadcast(lines: Iterable[LltLink]) -> dict[str, tuple[LltLink, ...]]:
     hurts_when="The change needs LLT down on the node: one node at a time.",
     sources=(sources.VCS_UDP, sources.IP_SYSCTL),
 )
-def same_subnet(facts: Facts, workload: Workload | None) -> Finding | None:
+def same_subnet(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
     udp = [link for link in (facts.llt.links if facts.llt else ()) if link.type in ("udp", "udp6")]
     carriers = tuple(dict.fromkeys(link.link for link in udp if link.link in links))
@@ -286,7 +286,7 @@ def _reserve(facts: Facts, ports: tuple[int, ...]) -> str:
     hurts_when="Never; but the key holds the whole list, so add to it.",
     sources=(sources.VCS_UDP, sources.IP_SYSCTL),
 )
-def port_not_reserved(facts: Facts, workload: Workload | None) -> Finding | None:
+def port_not_reserved(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     span, open_ = numbers(facts, "net.ipv4.ip_local_port_range"), open_ports(facts)
     if not open_ or KEY not in facts.sysctl:
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import FSS_ZONES, LONG_ROUND_TRIP_SECONDS
 from advisor.facts.llt import Llt
-from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.buffers import LLT_WINDOW, bandwidth_delay_bytes
 from advisor.rules.finding import Finding
@@ -17,7 +17,7 @@ from advisor.rules.llt_path import DATAGRAMS, private_carriers
 from advisor.rules.lookup import below, by_name, is_physical
 from advisor.rules.mtu import LLT_UDP_MTU
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 80
 
@@ -43,7 +43,7 @@ def _timers(llt: Llt) -> Iterator[tuple[str, Mapping[str, int]]]:
     hurts_when="A peerinact that is raised delays failover, and must stay below the time of a reboot.",
     sources=(sources.VCS_TIMERS,),
 )
-def timer_order(facts: Facts, workload: Workload | None) -> Finding | None:
+def timer_order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if facts.llt is None:
         return None
     pairs = [("peertrouble", "peerinact"), ("peertroublelo", "peerinact")]
@@ -75,14 +75,14 @@ def timer_order(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The live value is meant for a repair of cables or switches, and is to end with it.",
     sources=(sources.VCS_TIMERS, sources.LLTCONFIG),
 )
-def timer_drift(facts: Facts, workload: Workload | None) -> Finding | None:
+def timer_drift(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if facts.llt is None or facts.llt.llttab is None:
         return None
     why = "lltconfig -T holds until LLT restarts; a set-timer line counts only from then on."
     return drift(timer_drift, facts.llt.timers, facts.llt.llttab.timers, why=why, option="-T", line="set-timer")
 
 
-def _is_far(facts: Facts, workload: Workload | None) -> bool:
+def _is_far(facts: Facts, workload: DeclaredWorkload | None) -> bool:
     found = recognition(facts, workload)
     if found is not None and found.configuration == FSS_ZONES:
         return True
@@ -100,7 +100,7 @@ def _is_far(facts: Facts, workload: Workload | None) -> bool:
     hurts_when="Failover takes as long as peerinact; it must stay below the time of a reboot.",
     sources=(sources.VCS_TIMERS,),
 )
-def peerinact_short(facts: Facts, workload: Workload | None) -> Finding | None:
+def peerinact_short(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     value = facts.llt.timers.get("peerinact") if facts.llt else None
     if value is None or value >= DEFAULT_PEERINACT or not _is_far(facts, workload):
         return None
@@ -124,7 +124,7 @@ def peerinact_short(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The second link shares cable, card or subnet with the first: then it adds nothing.",
     sources=(sources.VCS_LINKS, sources.WHITE_PAPER),
 )
-def single_link(facts: Facts, workload: Workload | None) -> Finding | None:
+def single_link(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = facts.llt.links if facts.llt else ()
     is_alone = facts.infoscale is not None and facts.infoscale.signs.is_cluster is False
     if len(links) != 1 or is_alone:
@@ -151,7 +151,7 @@ def single_link(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The change needs LLT down on the node: one node at a time.",
     sources=(sources.VCS_LINKS, sources.WHITE_PAPER),
 )
-def links_on_one_port(facts: Facts, workload: Workload | None) -> Finding | None:
+def links_on_one_port(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
     carried: dict[tuple[str, ...], list[str]] = {}
     for one in facts.llt.links if facts.llt else ():
@@ -199,7 +199,7 @@ def queue_bytes(highwater: int, rporthighwater: int, packet_bytes: int, peers: i
     hurts_when="Lower marks stop the senders earlier.",
     sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
 )
-def queue_memory(facts: Facts, workload: Workload | None) -> Finding | None:
+def queue_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     available = facts.memory.available_bytes
     if facts.llt is None or not available or "highwater" not in facts.llt.flow_control:
         return None
@@ -239,7 +239,7 @@ def window_bytes_per_second(window: int, packet_bytes: int, rtt_seconds: float) 
     hurts_when="The window outgrows the receiver's socket buffer: what does not fit is dropped and sent again.",
     sources=(sources.VCS_FLOW, sources.RFC_BDP),
 )
-def window_below_path(facts: Facts, workload: Workload | None) -> Finding | None:
+def window_below_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     rtt = workload.rtt_seconds if workload else None
     if facts.llt is None or rtt is None or workload is None or not workload.mirrors_writes:
         return None
@@ -276,7 +276,7 @@ def window_below_path(facts: Facts, workload: Workload | None) -> Finding | None
     hurts_when="A node without its set-addr lines is then not found: all nodes need all of them.",
     sources=(sources.VCS_UDP,),
 )
-def broadcast_over_router(facts: Facts, workload: Workload | None) -> Finding | None:
+def broadcast_over_router(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     networks = []
     for address in (address for link in facts.links for address in link.addresses):
         try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import MIRRORED, SHARED_DISK, SINGLE_NODE, TITLES
 from advisor.facts.llt import LltLink
-from advisor.facts.whole import Facts
 from advisor.rules.beegfs_transport import with_transport_seen
 from advisor.rules.infoscale import recognised_workload, recognition
 from advisor.rules.lookup import below, by_name
-from advisor.rules.workload import Transport, Workload
+from advisor.rules.workload import DeclaredWorkload, Transport
 
 DATAGRAMS = ("udp", "udp6")
 
@@ -58,7 +58,7 @@ def llt_transport(facts: Facts) -> Transport | None:
     return next(iter(over)) if len(over) == 1 else None
 
 
-def contradicts_seen(facts: Facts, workload: Workload | None) -> str | None:
+def contradicts_seen(facts: Facts, workload: DeclaredWorkload | None) -> str | None:
     """What was seen where the declared workload says the opposite: that its writes are mirrored to another node."""
     name = stays_local(facts)
     if name is None or workload is None or not workload.is_replicated:
@@ -75,7 +75,7 @@ def _is_mirrored(facts: Facts) -> bool:
     return found is not None and found.configuration in MIRRORED
 
 
-def as_seen(facts: Facts, workload: Workload | None) -> Workload | None:
+def as_seen(facts: Facts, workload: DeclaredWorkload | None) -> DeclaredWorkload | None:
     """The declared workload with what was seen of its path: no mirror where the disks are shared or the node is alone,
     and LLT's transport where the workload is mirrored and names none, or mirroring over LLT is certain."""
     workload = with_transport_seen(facts, workload)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.disks import Disk
+from advisor.facts.host_facts import Facts
 from advisor.facts.irqs import Irq
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import (
@@ -26,7 +26,7 @@ from advisor.rules.lookup import (
 )
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 110
 
@@ -46,7 +46,7 @@ _MANY_VECTORS = 4
     "locality.",
     sources=(sources.DELL_BEEGFS, sources.BONDING),
 )
-def bond_spans_nodes(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def bond_spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
     bonds = tuple(link for link in facts.links if link.kind in ("bond", "team") and len(nodes_below(link, links)) > 1)
     for bond in bonds:
@@ -115,7 +115,7 @@ def _listed(nodes: Iterable[int | None]) -> str:
     hurts_when="The move costs downtime and another card its slot; on a lightly loaded host it gains nothing.",
     sources=(sources.DELL_BEEGFS, sources.PCI_SYSFS),
 )
-def links_far_from_disks(facts: Facts, workload: Workload | None) -> Finding | None:
+def links_far_from_disks(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
     near = tuple(link for link in data_links(facts, links) if link.numa_node is not None)
     disks = data_disks(facts)
@@ -159,7 +159,7 @@ def _movable(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tuple[tu
     "masks set by hand unless configured not to.",
     sources=(sources.SCALING, sources.DELL_BEEGFS),
 )
-def irqs_far_from_link(facts: Facts, workload: Workload | None) -> Finding | None:
+def irqs_far_from_link(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     by_number, home = {irq.number: irq for irq in facts.irqs}, node_of_cpu(facts)
     found = []
     for link in facts.links:
@@ -201,7 +201,7 @@ def irqs_far_from_link(facts: Facts, workload: Workload | None) -> Finding | Non
     hurts_when="The CPU was set apart for it on purpose.",
     sources=(sources.SCALING, sources.ENA),
 )
-def irqs_on_one_cpu(facts: Facts, workload: Workload | None) -> Finding | None:
+def irqs_on_one_cpu(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     by_number = {irq.number: irq for irq in facts.irqs}
     found = []
     for link in facts.links:
@@ -234,7 +234,7 @@ def irqs_on_one_cpu(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The firmware splits sockets into more nodes than memory channels are populated, on purpose.",
     sources=(sources.SYSCTL_KERNEL,),
 )
-def node_without_memory(facts: Facts, workload: Workload | None) -> Finding | None:
+def node_without_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     bare = tuple(str(node.id) for node in facts.numa.nodes if node.cpus and node.memory_bytes == 0)
     if not bare or not has_several_nodes(facts):
         return None

@@ -23,7 +23,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules.beegfs import node_of_targets, servers
 from advisor.rules.locality import data_disks, data_links
 from advisor.rules.lookup import by_name, has_several_nodes, ids, is_physical, is_up
@@ -33,7 +33,7 @@ KINDS: Final[tuple[Kind, ...]] = ("links", "disks", "arrays", "services", "inter
 _ADMIN_QUEUE = re.compile(r"nvme\d+q0", re.ASCII)
 
 
-class Part(msgspec.Struct, frozen=True):
+class LocalityPart(msgspec.Struct, frozen=True):
     """One thing: the node that it is on (None: several), and its share from 0 to 1. ``why`` says what it loses by."""
 
     kind: Kind
@@ -59,7 +59,7 @@ class Locality(msgspec.Struct, frozen=True):
     score: int | None
     why: str | None
     kinds: tuple[KindShare, ...] = ()
-    losses: tuple[Part, ...] = ()
+    losses: tuple[LocalityPart, ...] = ()
 
 
 def locality(facts: Facts) -> Locality:
@@ -81,14 +81,14 @@ def locality(facts: Facts) -> Locality:
     )
 
 
-def _of_kind(kind: Kind, parts: tuple[Part, ...]) -> KindShare | None:
+def _of_kind(kind: Kind, parts: tuple[LocalityPart, ...]) -> KindShare | None:
     shares = [part.share for part in parts if part.kind == kind]
     if not shares:
         return None
     return KindShare(kind, len(shares), sum(share < 1 for share in shares), round(sum(shares) / len(shares), 4))
 
 
-def _parts(facts: Facts) -> Iterator[Part]:
+def _parts(facts: Facts) -> Iterator[LocalityPart]:
     links = tuple(link for link in data_links(facts, by_name(facts)) if link.numa_node is not None)
     disks = data_disks(facts)
     link_nodes = {link.numa_node for link in links}
@@ -96,16 +96,20 @@ def _parts(facts: Facts) -> Iterator[Part]:
     # Without the other side there is nothing that a link or a disk could be far from.
     for link in links if disk_nodes else ():
         is_near = link.numa_node in disk_nodes
-        yield Part("links", link.name, link.numa_node, float(is_near), "" if is_near else "no data disk on its node")
+        yield LocalityPart(
+            "links", link.name, link.numa_node, float(is_near), "" if is_near else "no data disk on its node"
+        )
     for disk in disks if link_nodes else ():
         is_near = disk.numa_node in link_nodes
-        yield Part("disks", disk.name, disk.numa_node, float(is_near), "" if is_near else "no data link on its node")
+        yield LocalityPart(
+            "disks", disk.name, disk.numa_node, float(is_near), "" if is_near else "no data link on its node"
+        )
     yield from _arrays(facts)
     yield from _services(facts)
     yield from _interrupts(facts)
 
 
-def _arrays(facts: Facts) -> Iterator[Part]:
+def _arrays(facts: Facts) -> Iterator[LocalityPart]:
     nodes = {disk.name: disk.numa_node for disk in facts.disks}
     for array in facts.arrays:
         counts = Counter(node for name in array.disks if (node := nodes.get(name)) is not None)
@@ -115,20 +119,24 @@ def _arrays(facts: Facts) -> Iterator[Part]:
         listed = ", ".join(f"{count} on node {one}" for one, count in sorted(counts.items()))
         is_near = len(counts) == 1
         share = most / sum(counts.values())
-        yield Part("arrays", array.name, node if is_near else None, share, "" if is_near else f"its disks: {listed}")
+        yield LocalityPart(
+            "arrays", array.name, node if is_near else None, share, "" if is_near else f"its disks: {listed}"
+        )
 
 
-def _services(facts: Facts) -> Iterator[Part]:
+def _services(facts: Facts) -> Iterator[LocalityPart]:
     cpus = {node.id: ids(node.cpus) for node in facts.numa.nodes}
     for one in servers(facts):
         node, allowed = node_of_targets(one), ids(one.service.cpus_allowed) if one.service else frozenset()
         if node is not None and allowed and cpus.get(node):
             share = len(allowed & cpus[node]) / len(allowed)
             why = "" if share == 1 else f"may run on CPUs {one.service.cpus_allowed if one.service else ''}, its data "
-            yield Part("services", one.label, node if share == 1 else None, share, why and f"{why}is on node {node}")
+            yield LocalityPart(
+                "services", one.label, node if share == 1 else None, share, why and f"{why}is on node {node}"
+            )
 
 
-def _interrupts(facts: Facts) -> Iterator[Part]:
+def _interrupts(facts: Facts) -> Iterator[LocalityPart]:
     by_number = {irq.number: irq for irq in facts.irqs}
     cpus = {node.id: ids(node.cpus) for node in facts.numa.nodes}
     links = ((link.name, link.numa_node, link.irqs) for link in facts.links if is_physical(link) and is_up(link))
@@ -147,4 +155,4 @@ def _interrupts(facts: Facts) -> Iterator[Part]:
             far = sum(not places & near for places in counted)
             share = 1 - far / len(counted)
             why = f"{far} of {len(counted)} interrupts on another node" if far else ""
-            yield Part("interrupts", name, None if far else node, share, why)
+            yield LocalityPart("interrupts", name, None if far else node, share, why)

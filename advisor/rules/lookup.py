@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 
 from advisor.facts.cpulist import parse_list
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
 from advisor.host.numbers import is_count
 
 JUMBO_FRAMES = "jumbo-frames"

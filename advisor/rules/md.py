@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterator
 
 from advisor.facts.array import Array
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import count
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 170
 
@@ -65,7 +65,7 @@ def _cache_that_fits(facts: Facts, array: Array) -> int | None:
     "nothing.",
     sources=(sources.MD,),
 )
-def small_cache(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def small_cache(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if workload is None or not workload.is_sequential or not workload.is_write_heavy:
         return
     wanted = ((array, _cache_that_fits(facts, array)) for array in _of_md(facts, _PARITY))
@@ -100,7 +100,7 @@ def small_cache(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     hurts_when="The threads take CPUs from the service; few writes gain nothing.",
     sources=(sources.MD, sources.PRACTICE),
 )
-def one_thread(facts: Facts, workload: Workload | None) -> Finding | None:
+def one_thread(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         array
         for array in _of_md(facts, _PARITY)
@@ -131,7 +131,7 @@ def one_thread(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The service needs the bandwidth more than the array needs its redundancy.",
     sources=(sources.MD,),
 )
-def rebuild_limited(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def rebuild_limited(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
     return tuple(
         rebuild_limited.found(
             title=f"The rebuild of {array.name} runs at its limit",
@@ -161,7 +161,7 @@ def rebuild_limited(facts: Facts, workload: Workload | None) -> tuple[Finding, .
     hurts_when="Each region's first write waits for the bitmap: many small random writes lose some speed.",
     sources=(sources.MD, sources.MDADM),
 )
-def no_bitmap(facts: Facts, workload: Workload | None) -> Finding | None:
+def no_bitmap(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         array
         for array in _of_md(facts, _REDUNDANT)
@@ -187,7 +187,7 @@ def no_bitmap(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="sync_action repair makes them agree, but md cannot know which one is right.",
     sources=(sources.MD,),
 )
-def mismatches(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     counted = ((array, _attribute(array, "mismatch_cnt") or 0) for array in _of_md(facts, _REDUNDANT))
     for array, sectors in counted:
         if sectors:
@@ -218,7 +218,7 @@ def mismatches(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
     sources=(sources.AWS_EBS_RAID, sources.BEEGFS_METADATA, sources.DELL_BEEGFS),
     contradictions=(contradictions.RAID10_WRITES.id,),
 )
-def parity_random(facts: Facts, workload: Workload | None) -> Finding | None:
+def parity_random(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or workload.access != "random" or (workload.write_share or 0) < _RANDOM_WRITES:
         return None
     found = tuple(array for array in facts.arrays if array.manager in ("md", "lvm") and array.level in _PARITY)
@@ -237,7 +237,7 @@ def parity_random(facts: Facts, workload: Workload | None) -> Finding | None:
     )
 
 
-def _least_chunk(workload: Workload, block_bytes: int) -> int | None:
+def _least_chunk(workload: DeclaredWorkload, block_bytes: int) -> int | None:
     if workload.access == "random":
         return block_bytes
     return _STREAM_CHUNK_BYTES if workload.is_sequential and workload.has_large_blocks else None
@@ -256,7 +256,7 @@ def _least_chunk(workload: Workload, block_bytes: int) -> int | None:
     "larger stripe, which fewer writes fill.",
     sources=(sources.MD, sources.MDADM),
 )
-def small_chunk(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def small_chunk(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if workload is None or not workload.block_bytes:
         return
     least = _least_chunk(workload, workload.block_bytes)

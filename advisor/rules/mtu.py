@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import FSS_UDP, FSS_ZONES
 from advisor.facts.links import Link
 from advisor.facts.llt import LltLink
-from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.data_links import data_links, idle_links
 from advisor.rules.finding import Finding
@@ -28,7 +28,7 @@ from advisor.rules.lookup import (
 )
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import TRANSPORT_GAINS, carriers, crosses_iscsi, crosses_network, seen
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 10
 
@@ -71,14 +71,14 @@ def _range_text(facts: Facts, link: Link) -> str:
     return f"{link.name}: {link.mtu}, " + (f"could be {largest}" if largest else "its largest MTU is unknown")
 
 
-def _gains_from_jumbo(facts: Facts, workload: Workload) -> bool:
+def _gains_from_jumbo(facts: Facts, workload: DeclaredWorkload) -> bool:
     """The white paper's cases, and those of the iSCSI article: every load of its over iSCSI gained by its links."""
     if crosses_iscsi(facts, workload):
         return True
     return bool(crosses_network(facts, workload)) and (workload.is_sequential or workload.is_write_heavy)
 
 
-def _carrying(found: tuple[Link, ...], facts: Facts, workload: Workload) -> tuple[Link, ...]:
+def _carrying(found: tuple[Link, ...], facts: Facts, workload: DeclaredWorkload) -> tuple[Link, ...]:
     """Those of the links that carry the declared work: where the storage path is seen, the links below it."""
     if workload.is_replicated or not (workload.transport is None or crosses_iscsi(facts, workload)):
         return found
@@ -87,7 +87,7 @@ def _carrying(found: tuple[Link, ...], facts: Facts, workload: Workload) -> tupl
     return tuple(link for link in found if link.name in carried) if carried else found
 
 
-def _gain_words(facts: Facts, workload: Workload) -> str:
+def _gain_words(facts: Facts, workload: DeclaredWorkload) -> str:
     if crosses_iscsi(facts, workload):
         return (
             f"Seen: {'; '.join(seen(facts))}. The article's transport step, of which the MTU is one part, gave "
@@ -127,7 +127,7 @@ def _below_range(facts: Facts, found: tuple[Link, ...], gains: str) -> Finding:
     "get a little slower. Not for links that lead to the Internet or over a VPN.",
     sources=(sources.WHITE_PAPER, sources.OPENFILER, sources.AWS_MTU, sources.GCP_MTU, sources.MEASURED_MTU),
 )
-def mtu_below_range(facts: Facts, workload: Workload | None) -> Finding | None:
+def mtu_below_range(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
     idle = idle_links(facts)
     ports = (
@@ -172,7 +172,7 @@ def _ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
     "lower the others instead.",
     sources=(sources.BONDING, sources.MEASURED_MTU),
 )
-def mtu_differs_in_stack(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def mtu_differs_in_stack(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
     masters = (link for link in facts.links if link.kind in ("bond", "team", "bridge"))
     stacks = ((master, _ports(master, links)) for master in masters)
@@ -221,7 +221,7 @@ def _vxlan_excess(link: Link, links: Mapping[str, Link]) -> tuple[Link, int] | N
     hurts_when="Never inside the tunnel; connections that are open keep their segment size until they notice.",
     sources=(sources.MEASURED_VXLAN,),
 )
-def vxlan_mtu_above_underlay(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def vxlan_mtu_above_underlay(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
     found = ((link, excess) for link in facts.links if (excess := _vxlan_excess(link, links)))
     for link, (underlay, room) in found:
@@ -261,7 +261,9 @@ def _fragment_text(carried: LltLink, link: Link, count: int) -> str:
     return f"LLT link {carried.tag} over {link.name}: MTU {size} on a link MTU of {link.mtu} = {count} fragments"
 
 
-def _lower_llt_mtu(found: tuple[tuple[LltLink, Link, int], ...], facts: Facts, workload: Workload | None) -> str:
+def _lower_llt_mtu(
+    found: tuple[tuple[LltLink, Link, int], ...], facts: Facts, workload: DeclaredWorkload | None
+) -> str:
     recognised = recognition(facts, workload)
     name = recognised.configuration if recognised else None
     if name in (FSS_UDP, FSS_ZONES):
@@ -285,7 +287,7 @@ def _lower_llt_mtu(found: tuple[tuple[LltLink, Link, int], ...], facts: Facts, w
     "packets per block.",
     sources=(sources.VCS_UDP, sources.ENA, sources.WHITE_PAPER, sources.MEASURED_MTU),
 )
-def llt_fragments(facts: Facts, workload: Workload | None) -> Finding | None:
+def llt_fragments(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
     found = tuple(_fragmented(facts, links))
     if not found or stays_local(facts):
@@ -316,7 +318,7 @@ def llt_fragments(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The smaller link cannot be raised because its switch carries no more: then lower the other.",
     sources=(sources.VCS_UDP, sources.MEASURED_MTU),
 )
-def llt_mtu_differs(facts: Facts, workload: Workload | None) -> Finding | None:
+def llt_mtu_differs(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
     pairs = tuple((each.tag, links[each.link]) for each in private_links(facts) if each.link in links)
     sizes = {link.mtu for _, link in pairs if link.mtu is not None}

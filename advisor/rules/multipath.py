@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.facts.arrays import Array
+from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
-from advisor.facts.whole import Facts
 from advisor.rules.lookup import by_name
 
 CONF: Final = "/etc/multipath.conf"

@@ -6,14 +6,14 @@ import ipaddress
 import shlex
 from collections.abc import Iterator
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.lookup import above, below, by_name, is_physical, is_up, number
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 30
 
@@ -41,7 +41,7 @@ def _lost(link: Link) -> int:
     "under these names too.",
     sources=(sources.RED_HAT_RING, sources.STATISTICS, sources.ENA),
 )
-def ring_drops(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def ring_drops(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for link in facts.links:
         if is_physical(link) and _lost(link):
             lost, received = _lost(link), link.counters.get("rx_packets")
@@ -93,7 +93,7 @@ def _is_behind(facts: Facts) -> bool:
     "efficient; each more is one more interrupt.",
     sources=(sources.SCALING, sources.ENA),
 )
-def few_queues(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def few_queues(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     is_behind, cpus = _is_behind(facts), facts.cpu.cores
     if not cpus or not (is_behind or crosses_network(facts, workload)):
         return
@@ -131,7 +131,7 @@ def _is_steered(link: Link) -> bool:
     hurts_when="The card spreads the flows badly (tunnels, one flow): then steering may still help.",
     sources=(sources.SCALING,),
 )
-def steering_redundant(facts: Facts, workload: Workload | None) -> Finding | None:
+def steering_redundant(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     threads = facts.cpu.threads
     found = tuple(link for link in facts.links if _is_steered(link) and threads and (_queues(link) or 0) >= threads)
     if not found:
@@ -163,7 +163,7 @@ def _has_one_queue_for_all(link: Link) -> bool:
     hurts_when="One flow stays on one CPU; the hand-over costs an interrupt between CPUs.",
     sources=(sources.SCALING, sources.ENA),
 )
-def steering_missing(facts: Facts, workload: Workload | None) -> Finding | None:
+def steering_missing(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     threads = facts.cpu.threads or 0
     if not _is_behind(facts) or threads < 2:
         return None
@@ -241,7 +241,7 @@ _RP = "net.ipv4.conf.{}.rp_filter"
     sources=(sources.IP_SYSCTL, sources.RED_HAT_RP_FILTER, sources.NETAPP_BEEGFS),
     contradictions=(contradictions.TWO_LINKS_ONE_SUBNET.id,),
 )
-def reverse_path(facts: Facts, workload: Workload | None) -> Finding | None:
+def reverse_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     homes, dropped = _homes(facts), facts.counters.reverse_path_filtered
     twice = tuple(
         link.name for link in homes if any(_networks(link) & _networks(other) for other in homes if other is not link)
@@ -278,7 +278,7 @@ def reverse_path(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="A scan of the network fills any table: then find who scans.",
     sources=(sources.IP_SYSCTL, sources.NETAPP_BEEGFS),
 )
-def neighbours(facts: Facts, workload: Workload | None) -> Finding | None:
+def neighbours(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     full, entries = facts.counters.neighbour_table_full or 0, facts.counters.neighbours or 0
     most = number(facts, "net.ipv4.neigh.default.gc_thresh3")
     if not full and (most is None or entries < _NEARLY_FULL * most):
@@ -304,7 +304,7 @@ def neighbours(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="What the host itself receives costs more CPU without LRO, where the card has no hardware GRO.",
     sources=(sources.SEGMENTATION,),
 )
-def merged_and_forwarded(facts: Facts, workload: Workload | None) -> Finding | None:
+def merged_and_forwarded(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
     forwards = number(facts, "net.ipv4.ip_forward") == 1
     found = tuple(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
-from advisor.facts.whole import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import is_physical, is_up, is_virtual_machine
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 180
 
@@ -86,7 +86,7 @@ def _some(names: tuple[str, ...]) -> str:
     hurts_when="Idle links may lower their speed to save power and come back under load: that is no fault.",
     sources=(sources.PCI_SYSFS, sources.PCIE_BANDWIDTH),
 )
-def below_maximum(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def below_maximum(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
     low = [entry for entry in _devices(facts) if _is_narrow(entry[2]) or _is_slow(entry[2])]
     low.sort(key=lambda entry: (_shape(entry[2]), entry[2].limiting or ""))
     groups = groupby(low, key=lambda entry: (_shape(entry[2]), entry[2].limiting))
@@ -116,7 +116,7 @@ def _is_make_believe(link: Link) -> bool:
     hurts_when="Nothing is lost where the link is never busy; moving a card costs downtime.",
     sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
 )
-def below_link_speed(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def below_link_speed(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if is_virtual_machine(facts):
         return
     for link in facts.links:
@@ -157,7 +157,7 @@ def _by_slot(facts: Facts) -> Mapping[str, tuple[Link, ...]]:
     hurts_when="The second port is there to survive a cable or a switch: then it need not carry anything more.",
     sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
 )
-def shared_slot(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def shared_slot(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if is_virtual_machine(facts):
         return
     for _, links in sorted(_by_slot(facts).items()):
@@ -225,7 +225,7 @@ def _links_mbps(facts: Facts) -> int:
     hurts_when="Nothing is lost where they never do; drives slower than their lanes share longer without harm.",
     sources=(sources.PCIE_BANDWIDTH, sources.DELL_BEEGFS),
 )
-def shared_uplink(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def shared_uplink(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if is_virtual_machine(facts):
         return
     own = _own_mbps(facts)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from advisor.facts.disks import Disk
+from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
-from advisor.facts.whole import Facts
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import count, is_virtual_machine
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 190
 
@@ -42,7 +42,7 @@ def for_all(disks: Iterable[Disk], wanted: str) -> str:
     hurts_when="Shares of bandwidth per control group (io.bfq.weight) are in use: only bfq gives them.",
     sources=(sources.BFQ,),
 )
-def bfq_on_nvme(facts: Facts, workload: Workload | None) -> Finding | None:
+def bfq_on_nvme(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(disk for disk in facts.disks if disk.scheduler == "bfq" and disk.name.startswith("nvme"))
     if not found:
         return None
@@ -68,7 +68,7 @@ def _timeout_ms(disk: Disk) -> int | None:
     hurts_when="The cluster is to notice a dead volume quickly and fail over: a request may then hang for very long.",
     sources=(sources.AWS_EBS_NVME,),
 )
-def ebs_timeout(facts: Facts, workload: Workload | None) -> Finding | None:
+def ebs_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     volumes = (disk for disk in facts.disks if disk.model is not None and disk.model.strip() == _EBS_MODEL)
     found = tuple(disk for disk in volumes if disk.name.startswith("nvme") and _timeout_ms(disk) == _KERNEL_TIMEOUT_MS)
     if not found:
@@ -109,7 +109,7 @@ def is_spinning(facts: Facts, disk: Disk) -> bool:
     sources=(sources.RED_HAT_SCHEDULER, sources.BEEGFS_STORAGE, sources.NETAPP_BEEGFS),
     contradictions=(contradictions.HDD_SCHEDULER.id,),
 )
-def unscheduled(facts: Facts, workload: Workload | None) -> Finding | None:
+def unscheduled(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(disk for disk in facts.disks if is_spinning(facts, disk) and disk.scheduler == "none")
     if not found:
         return None
@@ -131,7 +131,7 @@ def unscheduled(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="It is rotating storage indeed (st1 and sc1 volumes are): then the flag is right.",
     sources=(sources.BLOCK_SYSFS, sources.MEASURED_ROTATION),
 )
-def doubtful_rotation(facts: Facts, workload: Workload | None) -> Finding | None:
+def doubtful_rotation(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not is_virtual_machine(facts):
         return None
     found = tuple(disk for disk in facts.disks if disk.rotational and disk.kind in ("virtio", "xen", "scsi"))
@@ -157,7 +157,7 @@ def doubtful_rotation(facts: Facts, workload: Workload | None) -> Finding | None
     hurts_when="A small system without any other source of random numbers.",
     sources=(sources.BLOCK_SYSFS,),
 )
-def entropy_from_flash(facts: Facts, workload: Workload | None) -> Finding | None:
+def entropy_from_flash(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(disk for disk in facts.disks if disk.rotational is False and setting(disk, "add_random") == 1)
     if not found:
         return None
@@ -194,7 +194,7 @@ def _asked(facts: Facts) -> Iterator[tuple[SiteSetting, Disk, int, int]]:
     hurts_when="The rule also sets a scheduler and has not run since: then udevadm trigger is what is missing.",
     sources=(sources.BLOCK_SYSFS, sources.PRACTICE),
 )
-def asked_too_long(facts: Facts, workload: Workload | None) -> Finding | None:
+def asked_too_long(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(_asked(facts))
     if not found:
         return None
@@ -223,7 +223,7 @@ def asked_too_long(facts: Facts, workload: Workload | None) -> Finding | None:
     sources=(sources.BEEGFS_STORAGE, sources.BEEGFS_METADATA, sources.BLOCK_SYSFS),
     contradictions=(contradictions.HDD_SCHEDULER.id,),
 )
-def long_queue(facts: Facts, workload: Workload | None) -> Finding | None:
+def long_queue(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or workload.access != "random":
         return None
     found = tuple(d for d in facts.disks if is_spinning(facts, d) and (setting(d, "nr_requests") or 0) >= _LONG_QUEUE)

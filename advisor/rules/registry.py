@@ -7,13 +7,13 @@ import sys
 from importlib import import_module
 from typing import Final
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import __path__
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.rules.llt_path import as_seen
 from advisor.rules.rule import REGISTERED, Rule
 from advisor.rules.whole_profile import sent_whole
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 LAST: Final = 1_000_000
 """The place of the rules of a module without an ``ORDER`` of its own: after all others, by the module's name."""
@@ -32,7 +32,7 @@ RULES: Final = _collect()
 """In the order of documents and lists: by the ``ORDER`` of their module, then as they stand in it."""
 
 
-def judge(facts: Facts, workload: Workload | None = None) -> tuple[Finding, ...]:
+def judge(facts: Facts, workload: DeclaredWorkload | None = None) -> tuple[Finding, ...]:
     """Every rule's findings: warnings first, matters of intent last among their like, then by id.
 
     Where a recognised system has a profile of its own, its findings name that one.
@@ -40,7 +40,7 @@ def judge(facts: Facts, workload: Workload | None = None) -> tuple[Finding, ...]
     return sent_whole(facts, workload, judge_singly(facts, workload))
 
 
-def judge_singly(facts: Facts, workload: Workload | None = None) -> tuple[Finding, ...]:
+def judge_singly(facts: Facts, workload: DeclaredWorkload | None = None) -> tuple[Finding, ...]:
     """As `judge`, each finding with the profile that its rule names.
 
     What was seen outranks what is declared: all rules but those that recognise the configuration get both together.

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import count
 from advisor.rules.queues import for_all, is_spinning, names_of, setting
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 200
 
@@ -52,7 +52,7 @@ def _reading(facts: Facts) -> Iterator[tuple[str, int, int]]:
     sources=(sources.BEEGFS_STORAGE, sources.AWS_HDD),
     contradictions=(contradictions.READ_AHEAD.id,),
 )
-def short_read_ahead(facts: Facts, workload: Workload | None) -> Finding | None:
+def short_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     low = tuple((name, now, wanted) for name, now, wanted in _reading(facts) if now < wanted)
     if not low or not (
         workload is not None
@@ -84,7 +84,7 @@ def short_read_ahead(facts: Facts, workload: Workload | None) -> Finding | None:
     sources=(sources.BEEGFS_METADATA, sources.AWS_HDD),
     contradictions=(contradictions.READ_AHEAD.id,),
 )
-def long_read_ahead(facts: Facts, workload: Workload | None) -> Finding | None:
+def long_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or workload.access != "random":
         return None
     devices = [(array.device, array.queue, array.mountpoints) for array in facts.arrays]
@@ -126,7 +126,7 @@ def _larger(array: Array, disk: Disk) -> str:
     hurts_when="Small reads wait behind large requests; some controllers are slower with them.",
     sources=(sources.BLOCK_SYSFS, sources.MULTIPATH_CONF, sources.BEEGFS_STORAGE),
 )
-def split_chunks(facts: Facts, workload: Workload | None) -> Finding | None:
+def split_chunks(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(_splits(facts))
     if not found:
         return None
@@ -157,7 +157,7 @@ def split_chunks(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The CPUs that ask are busy and the one that takes the interrupts has room.",
     sources=(sources.BLOCK_SYSFS,),
 )
-def anywhere(facts: Facts, workload: Workload | None) -> Finding | None:
+def anywhere(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(disk for disk in facts.disks if setting(disk, "rq_affinity") == 0)
     if not found:
         return None
@@ -179,7 +179,7 @@ def anywhere(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="Random requests only: there the search finds nothing. NetApp's roles for BeeGFS set 2.",
     sources=(sources.BLOCK_SYSFS, sources.NETAPP_BEEGFS),
 )
-def merges_off(facts: Facts, workload: Workload | None) -> Finding | None:
+def merges_off(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(disk for disk in facts.disks if setting(disk, "nomerges") == 2)
     if not found or workload is None or not workload.is_sequential:
         return None
@@ -200,7 +200,7 @@ def merges_off(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The service throttles its writes itself, or writes matter more than reads.",
     sources=(sources.BLOCK_SYSFS,),
 )
-def unthrottled(facts: Facts, workload: Workload | None) -> Finding | None:
+def unthrottled(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     share = workload.write_share if workload else None
     if share is None or not 0 < share < 1:
         return None

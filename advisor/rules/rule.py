@@ -8,12 +8,12 @@ from types import MappingProxyType
 
 import msgspec
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules.contradictions import named
 from advisor.rules.finding import SEVERITIES, Evidence, Finding, Severity
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
-Judge = Callable[[Facts, Workload | None], Finding | Iterable[Finding] | None]
+Judge = Callable[[Facts, DeclaredWorkload | None], Finding | Iterable[Finding] | None]
 """Judges a host: nothing, one finding or several."""
 
 
@@ -39,7 +39,7 @@ class Rule(msgspec.Struct, frozen=True):
     contradictions: tuple[str, ...] = ()
     judges_declared: bool = False
 
-    def __call__(self, facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+    def __call__(self, facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
         found = self.function(facts, workload)
         return () if found is None else (found,) if isinstance(found, Finding) else tuple(found)
 

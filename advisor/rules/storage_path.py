@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.network_storage import Kind, NetworkStorage
-from advisor.facts.whole import Facts
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ISCSI_KINDS: Final = frozenset({"iscsi", "iscsi-target"})
 _TITLES: Final[Mapping[Kind, str]] = {
@@ -30,7 +30,7 @@ TRANSPORT_GAINS: Final = (
 """What the iSCSI article's step over the links gave its four loads, in requests a second."""
 
 
-def crosses_network(facts: Facts, workload: Workload | None) -> bool | None:
+def crosses_network(facts: Facts, workload: DeclaredWorkload | None) -> bool | None:
     """Whether the data of the declared work crosses the network: what is declared decides, else the storage that is
     seen. None where neither shows it."""
     if workload is None:
@@ -40,7 +40,7 @@ def crosses_network(facts: Facts, workload: Workload | None) -> bool | None:
     return True if facts.network_storage else None
 
 
-def crosses_iscsi(facts: Facts, workload: Workload | None) -> bool:
+def crosses_iscsi(facts: Facts, workload: DeclaredWorkload | None) -> bool:
     """Whether it crosses iSCSI sessions or targets of this host that are seen. A declared transport other than TCP
     says that it does not."""
     if workload is None or not crosses_network(facts, workload) or workload.transport in ("udp", "rdma"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.bad_advice import kernel_version
 from advisor.rules.finding import Finding
@@ -12,7 +12,7 @@ from advisor.rules.lookup import by_name, carries_default_route, is_physical, is
 from advisor.rules.mtu import ETHERNET_MTU
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 40
 
@@ -26,7 +26,7 @@ _TUNNELS = frozenset({"wireguard", "tun", "gre", "gretap", "sit", "ip6tnl", "ip6
 _FAR_SECONDS = 5e-3
 
 
-def _narrower_path(facts: Facts, workload: Workload | None) -> str | None:
+def _narrower_path(facts: Facts, workload: DeclaredWorkload | None) -> str | None:
     """What says that connections cross a network of smaller frames; None where nothing does."""
     tunnels = tuple(link.name for link in facts.links if link.kind in _TUNNELS and is_up(link))
     if tunnels:
@@ -47,7 +47,7 @@ def _narrower_path(facts: Facts, workload: Workload | None) -> str | None:
     hurts_when="Loss is taken for a black hole now and then, and the connection goes on with small packets.",
     sources=(sources.IP_SYSCTL, sources.AWS_MTU),
 )
-def mtu_probing(facts: Facts, workload: Workload | None) -> Finding | None:
+def mtu_probing(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if number(facts, "net.ipv4.tcp_mtu_probing") != 0:
         return None
     links = by_name(facts)
@@ -79,7 +79,7 @@ def mtu_probing(facts: Facts, workload: Workload | None) -> Finding | None:
     "port.",
     sources=(sources.BONDING,),
 )
-def bond_by_address(facts: Facts, workload: Workload | None) -> Finding | None:
+def bond_by_address(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         link.name
         for link in facts.links
@@ -111,7 +111,7 @@ def bond_by_address(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="A shared or wide-area path: a burst at full window meets queues that have filled meanwhile, and loses.",
     sources=(sources.IP_SYSCTL,),
 )
-def slow_start(facts: Facts, workload: Workload | None) -> Finding | None:
+def slow_start(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or not workload.is_replicated or workload.transport != "tcp":
         return None
     if number(facts, "net.ipv4.tcp_slow_start_after_idle") != 1:
@@ -134,7 +134,7 @@ def slow_start(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="Very many connections on a host with little memory.",
     sources=(sources.IP_SYSCTL, sources.WHITE_PAPER),
 )
-def initial_window(facts: Facts, workload: Workload | None) -> Finding | None:
+def initial_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     values, version = numbers(facts, "net.ipv4.tcp_rmem"), kernel_version(facts)
     if len(values) != 3 or version is None or version < _INITIAL_SINCE or not 0 < values[1] < _INITIAL_BYTES:
         return None
@@ -157,7 +157,7 @@ def initial_window(facts: Facts, workload: Workload | None) -> Finding | None:
     hurts_when="The path carries no more, as some tunnels and radio links do, and IPv6 is not used.",
     sources=(sources.IP_SYSCTL, sources.MEASURED_IPV6),
 )
-def below_ipv6(facts: Facts, workload: Workload | None) -> tuple[Finding, ...]:
+def below_ipv6(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
     found = tuple(link for link in facts.links if is_up(link) and is_physical(link) and 0 < (link.mtu or 0) < _IPV6_MTU)
     return tuple(
         below_ipv6.found(
@@ -184,7 +184,7 @@ _POLLING = ("net.core.busy_poll", "net.core.busy_read")
     hurts_when="Few sockets, idle CPUs and a service whose delay is the point: then it is right.",
     sources=(sources.SYSCTL_NET, sources.ENA),
 )
-def busy_polling(facts: Facts, workload: Workload | None) -> Finding | None:
+def busy_polling(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     polled = {key: value for key in _POLLING if (value := number(facts, key))}
     if not polled:
         return None
@@ -223,7 +223,7 @@ _LINKS_NAMED = 4
     "all queues of a card wait for one lock: tc qdisc replace dev IFACE root mq gives each its own default_qdisc.",
     sources=(sources.IP_SYSCTL, sources.PRACTICE),
 )
-def unpaced(facts: Facts, workload: Workload | None) -> Finding | None:
+def unpaced(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     queue = facts.sysctl.get("net.core.default_qdisc")
     if facts.sysctl.get("net.ipv4.tcp_congestion_control") != "bbr" or queue in (None, "fq"):
         return None

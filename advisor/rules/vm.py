@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.memory import HugePagePool
-from advisor.facts.whole import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import number
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 50
 
@@ -37,7 +37,7 @@ _SWAPPED_BYTES = 64 * _MIB
     sources=(sources.VM, sources.BEEGFS_STORAGE),
     contradictions=(contradictions.DIRTY_RATIOS.id,),
 )
-def dirty_at_limit(facts: Facts, workload: Workload | None) -> Finding | None:
+def dirty_at_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     dirty, limit = facts.counters.dirty_pages, facts.counters.dirty_limit_pages
     if dirty is None or not limit or dirty < _AT_LIMIT * limit:
         return None
@@ -71,7 +71,7 @@ def _dirty_limit_bytes(facts: Facts) -> int | None:
     sources=(sources.VM, sources.BEEGFS_STORAGE, sources.INTERSYSTEMS_LINUX, sources.NETAPP_BEEGFS),
     contradictions=(contradictions.DIRTY_RATIOS.id,),
 )
-def dirty_large(facts: Facts, workload: Workload | None) -> Finding | None:
+def dirty_large(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     limit = _dirty_limit_bytes(facts)
     # Hosts with IRIS or BeeGFS have rules of their own, with their vendors' values.
     by_ratio = bool(number(facts, "vm.dirty_ratio")) and not facts.iris and facts.beegfs is None
@@ -103,7 +103,7 @@ def dirty_large(facts: Facts, workload: Workload | None) -> Finding | None:
     "more than 3 % of the memory is advised.",
     sources=(sources.VM, sources.ENA, sources.DELL_BEEGFS),
 )
-def reclaim_stalls(facts: Facts, workload: Workload | None) -> Finding | None:
+def reclaim_stalls(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     direct, background = facts.counters.reclaimed_directly_pages, facts.counters.reclaimed_by_kswapd_pages
     if direct is None or background is None or direct < _DIRECT_PAGES:
         return None
@@ -142,7 +142,7 @@ def reclaim_stalls(facts: Facts, workload: Workload | None) -> Finding | None:
     sources=(sources.TRANSHUGE, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.TUNED_ORACLE),
     contradictions=(contradictions.HUGE_PAGES.id,),
 )
-def pages_always(facts: Facts, workload: Workload | None) -> Finding | None:
+def pages_always(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if facts.memory.thp_enabled != "always" or facts.memory.thp_defrag != "always":
         return None
     stalls, faults = facts.counters.compaction_stalls, facts.counters.huge_page_faults
@@ -168,7 +168,7 @@ def pages_always(facts: Facts, workload: Workload | None) -> Finding | None:
     "killer.",
     sources=(sources.VM, sources.INTERSYSTEMS_LINUX),
 )
-def swapping(facts: Facts, workload: Workload | None) -> Finding | None:
+def swapping(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     pages, swappiness = facts.counters.swapped_out_pages, number(facts, "vm.swappiness")
     swapped = (pages or 0) * facts.memory.page_bytes
     if pages is None or swapped < _SWAPPED_BYTES or swappiness is None or swappiness <= _LOW_SWAPPINESS:
@@ -200,7 +200,7 @@ def _unused_bytes(pool: HugePagePool) -> int:
     hurts_when="The database is only stopped for now: it may not get its pages back once memory is in pieces.",
     sources=(sources.HUGETLB, sources.IRIS_GP3),
 )
-def huge_pages_unused(facts: Facts, workload: Workload | None) -> Finding | None:
+def huge_pages_unused(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     pools = tuple(pool for pool in facts.memory.hugepages if _unused_bytes(pool))
     size, memory = sum(map(_unused_bytes, pools)), facts.memory.total_bytes
     # Where IRIS is installed, the owner of the pages is known: a rule about IRIS reports them.
@@ -229,7 +229,7 @@ def huge_pages_unused(facts: Facts, workload: Workload | None) -> Finding | None
     hurts_when="Data is read again and again and needs the page cache; 0 can end in a lack of memory.",
     sources=(sources.VM, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS),
 )
-def cache_pressure(facts: Facts, workload: Workload | None) -> Finding | None:
+def cache_pressure(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     pressure = number(facts, "vm.vfs_cache_pressure")
     if workload is None or workload.name != "small-files" or pressure is None or pressure < 100:
         return None

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from advisor.facts.array import Array, Part
+from advisor.facts.array import Array, ArrayPart
 from advisor.facts.disks import Disk, FileSystem
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 ORDER = 100
 
@@ -40,7 +40,7 @@ def _group_and_name(array: Array) -> tuple[str, str]:
     hurts_when="Many scattered writes: each first marks its region in the log. Small volumes are copied soon.",
     sources=(sources.VXVM_GUIDE,),
 )
-def without_log(facts: Facts, workload: Workload | None) -> Finding | None:
+def without_log(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         array
         for array in _volumes(facts)
@@ -67,15 +67,15 @@ def _shared_disks(array: Array) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in _stripes(array.structure) for name in _twice(part)))
 
 
-def _stripes(part: Part) -> Iterator[Part]:
+def _stripes(part: ArrayPart) -> Iterator[ArrayPart]:
     if part.level in ("raid0", "raid5"):
         yield part
     for one in part.members:
-        if isinstance(one, Part):
+        if isinstance(one, ArrayPart):
             yield from _stripes(one)
 
 
-def _twice(part: Part) -> Iterator[str]:
+def _twice(part: ArrayPart) -> Iterator[str]:
     columns = [{one} if isinstance(one, str) else set(one.devices()) for one in part.members]
     counted = Counter(name for column in columns for name in column)
     return (name for name, count in counted.items() if count > 1)
@@ -92,7 +92,7 @@ def _twice(part: Part) -> Iterator[str]:
     "overhead.",
     sources=(sources.VXVM_GUIDE,),
 )
-def shared_columns(facts: Facts, workload: Workload | None) -> Finding | None:
+def shared_columns(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = [(array, names) for array in _volumes(facts) if (names := _shared_disks(array))]
     if not found:
         return None
@@ -129,7 +129,7 @@ def _controller(array: Array, disks: dict[str, Disk]) -> str | None:
     hurts_when="The other adapter has the system's disk only, or disks of another kind.",
     sources=(sources.VXVM_GUIDE,),
 )
-def one_controller(facts: Facts, workload: Workload | None) -> Finding | None:
+def one_controller(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     disks = {disk.name: disk for disk in facts.disks}
     # A system's own disk on another adapter is no place for data.
     others = {disk.pci for disk in facts.disks if disk.pci and not disk.partitions and not disk.mountpoints}
@@ -187,7 +187,7 @@ def _wanted(filesystem: FileSystem, array: Array) -> dict[str, int]:
     "VxFS does not ask for.",
     sources=(sources.VXFS_GUIDE,),
 )
-def vxfs_streams(facts: Facts, workload: Workload | None) -> Iterator[Finding]:
+def vxfs_streams(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     arrays = {array.device: array for array in _volumes(facts)}
     for filesystem in facts.filesystems:
         if filesystem.device in arrays and (wanted := _wanted(filesystem, arrays[filesystem.device])):

@@ -12,14 +12,14 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import FSS_TCP, FSS_UDP, FSS_ZONES, SHARED_DISK, SINGLE_NODE
-from advisor.facts.whole import Facts
 from advisor.rules.buffers import LLT_WINDOW_BYTES
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import private_carriers
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, below, by_name, plan
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     SINGLE_NODE: (),
@@ -33,7 +33,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 _BYTES: Final = re.compile(r"--set bytes=(\d{1,12})", re.ASCII)
 
 
-def sent_whole(facts: Facts, workload: Workload | None, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def sent_whole(facts: Facts, workload: DeclaredWorkload | None, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings, those about one tuning with the profile of the configuration that holds it."""
     found = recognition(facts, workload)
     name = found.configuration if found else None
@@ -42,7 +42,7 @@ def sent_whole(facts: Facts, workload: Workload | None, findings: Iterable[Findi
     return tuple(_whole(one, name, facts) if one.profile in PARTS[name] else one for one in findings)
 
 
-def _mirrors(workload: Workload) -> bool:
+def _mirrors(workload: DeclaredWorkload) -> bool:
     """Whether writes of the declared workload may cross to the other node."""
     if workload.replication == "none" or (workload.transport == "local" and not workload.is_replicated):
         return False

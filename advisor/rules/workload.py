@@ -29,7 +29,7 @@ _BINARY = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _TIME = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-class Workload(msgspec.Struct, frozen=True):
+class DeclaredWorkload(msgspec.Struct, frozen=True):
     """A declared workload; None in a field means that nothing was said about it.
 
     ``write_share`` runs from 0 to 1. ``transport`` is what carries the data between hosts, ``local`` where nothing
@@ -79,7 +79,7 @@ class Workload(msgspec.Struct, frozen=True):
         return "The declared workload"
 
 
-class RecognisedWorkload(Workload, frozen=True):
+class RecognisedWorkload(DeclaredWorkload, frozen=True):
     """What follows from a recognised configuration; nothing of it was declared."""
 
     @property
@@ -87,24 +87,24 @@ class RecognisedWorkload(Workload, frozen=True):
         return "The recognised configuration, not a declared workload,"
 
 
-WORKLOADS: Mapping[str, Workload] = {
+WORKLOADS: Mapping[str, DeclaredWorkload] = {
     named.name: named
     for named in (
-        Workload("oltp", 0.3, 8 << 10, "random"),
-        Workload("replicated-writes", 1.0, 64 << 10, "sequential", "udp", None, "sync"),
-        Workload("batch", 0.5, 64 << 10, "sequential"),
-        Workload("backup", 1.0, 1 << 20, "sequential"),
-        Workload("streaming-read", 0.0, 1 << 20, "sequential"),
-        Workload("streaming-write", 1.0, 1 << 20, "sequential"),
-        Workload("small-files", 0.5, 4 << 10, "random"),
-        Workload("single-node", 0.5, 4 << 10, "random", "local", None, "none"),
-        Workload("shared-disk", 0.5, 4 << 10, "random", "local", None, "none"),
-        Workload("fss-tcp", 0.5, 4 << 10, "sequential", "tcp", None, "sync"),
-        Workload("fss-udp", 0.5, 64 << 10, "sequential", "udp", None, "sync"),
-        Workload("fss-cross-zone", 0.5, 4 << 10, "sequential", "udp", 1.16e-3, "sync"),
-        Workload("iris", 0.3, 8 << 10, "random", "local"),
-        Workload("iscsi-vm", 0.35, 8 << 10, "random", "tcp"),
-        Workload("beegfs", 0.5, 1 << 20, "sequential", "rdma"),
+        DeclaredWorkload("oltp", 0.3, 8 << 10, "random"),
+        DeclaredWorkload("replicated-writes", 1.0, 64 << 10, "sequential", "udp", None, "sync"),
+        DeclaredWorkload("batch", 0.5, 64 << 10, "sequential"),
+        DeclaredWorkload("backup", 1.0, 1 << 20, "sequential"),
+        DeclaredWorkload("streaming-read", 0.0, 1 << 20, "sequential"),
+        DeclaredWorkload("streaming-write", 1.0, 1 << 20, "sequential"),
+        DeclaredWorkload("small-files", 0.5, 4 << 10, "random"),
+        DeclaredWorkload("single-node", 0.5, 4 << 10, "random", "local", None, "none"),
+        DeclaredWorkload("shared-disk", 0.5, 4 << 10, "random", "local", None, "none"),
+        DeclaredWorkload("fss-tcp", 0.5, 4 << 10, "sequential", "tcp", None, "sync"),
+        DeclaredWorkload("fss-udp", 0.5, 64 << 10, "sequential", "udp", None, "sync"),
+        DeclaredWorkload("fss-cross-zone", 0.5, 4 << 10, "sequential", "udp", 1.16e-3, "sync"),
+        DeclaredWorkload("iris", 0.3, 8 << 10, "random", "local"),
+        DeclaredWorkload("iscsi-vm", 0.35, 8 << 10, "random", "tcp"),
+        DeclaredWorkload("beegfs", 0.5, 1 << 20, "sequential", "rdma"),
     )
     if named.name
 }
@@ -155,21 +155,21 @@ _KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
 }
 
 
-def _hint(others: Mapping[str, Workload]) -> str:
+def _hint(others: Mapping[str, DeclaredWorkload]) -> str:
     groups = dict.fromkeys(f"{name.partition('.')[0]}.…" for name in others)
     patterns = f"; patterns of advisor bench: {', '.join(groups)}" if groups else ""
     keys = ", ".join(f"{key} ({form})" for key, (_, _, form) in _KEYS.items())
     return f"names: {', '.join(WORKLOADS)}{patterns}; keys: {keys}"
 
 
-def _named(name: str, others: Mapping[str, Workload]) -> Workload:
+def _named(name: str, others: Mapping[str, DeclaredWorkload]) -> DeclaredWorkload:
     known = WORKLOADS.get(name) or others.get(name)
     if known is None:
         raise UsageError(msg("--workload: no workload is named {name!r}", name=name), hint=_hint(others))
     return known
 
 
-def _setting(text: str, others: Mapping[str, Workload]) -> tuple[str, object]:
+def _setting(text: str, others: Mapping[str, DeclaredWorkload]) -> tuple[str, object]:
     key, _, value = (part.strip() for part in text.partition("="))
     if key not in _KEYS:
         raise UsageError(msg("--workload: unknown key {key!r}", key=key), hint=_hint(others))
@@ -180,12 +180,12 @@ def _setting(text: str, others: Mapping[str, Workload]) -> tuple[str, object]:
     return field, parsed
 
 
-def _second_name(part: str, named: Workload) -> str:
+def _second_name(part: str, named: DeclaredWorkload) -> str:
     why = f"{named.name!r} is one already" if named.name else f"write {part},KEY=VALUE"
     return f"--workload: {part!r} is a name: one NAME comes first, and only one is taken ({why})"
 
 
-def parse_workload(text: str, others: Mapping[str, Workload] = MappingProxyType({})) -> Workload:
+def parse_workload(text: str, others: Mapping[str, DeclaredWorkload] = MappingProxyType({})) -> DeclaredWorkload:
     """A workload from ``NAME``, ``K=V,…`` or ``NAME,K=V,…``; a later key wins over the name.
 
     ``others`` are further names that may be given. Raises UsageError, which names the known workloads and keys.
@@ -193,7 +193,7 @@ def parse_workload(text: str, others: Mapping[str, Workload] = MappingProxyType(
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise UsageError("--workload: says nothing", hint=_hint(others))
-    named = Workload() if "=" in parts[0] else _named(parts.pop(0), others)
+    named = DeclaredWorkload() if "=" in parts[0] else _named(parts.pop(0), others)
     fields: dict[str, object] = {}
     for part in parts:
         if part in WORKLOADS or part in others:

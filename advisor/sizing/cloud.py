@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from advisor.ceilings.machines import AZURE_TABLE, EC2_TABLE, Machine
+from advisor.limits.machines import AZURE_TABLE, EC2_TABLE, Machine
 from advisor.sizing.demand import Demand
-from advisor.sizing.records import Choice, Cloud, Part, Purchase, Short
+from advisor.sizing.records import Choice, Cloud, Short, SizedPart, VolumePurchase
 from advisor.sizing.volumes import PREMIUM, carried
 
 Rank = Callable[[Choice], tuple[object, ...]]
 
 
-def choices(machines: Iterable[Machine], layouts: Sequence[tuple[Purchase, ...]], demand: Demand) -> Iterator[Choice]:
+def choices(
+    machines: Iterable[Machine], layouts: Sequence[tuple[VolumePurchase, ...]], demand: Demand
+) -> Iterator[Choice]:
     """Every machine with every layout that carry the demand together, as far as the tables know them."""
     for machine in machines:
         if not _may_carry(machine, demand):
@@ -33,7 +35,7 @@ def _may_carry(machine: Machine, demand: Demand) -> bool:
     return all(not asked or has is None or has >= asked for asked, has in pairs)
 
 
-def _takes(machine: Machine, volumes: Sequence[Purchase]) -> bool:
+def _takes(machine: Machine, volumes: Sequence[VolumePurchase]) -> bool:
     """Whether the machine takes as many volumes of these kinds; io2 Block Express needs Nitro."""
     count = sum(one.count for one in volumes)
     kinds = {one.kind.partition(" ")[0] for one in volumes}
@@ -44,7 +46,7 @@ def _takes(machine: Machine, volumes: Sequence[Purchase]) -> bool:
     return not (kinds & set(PREMIUM) and machine.provider == "azure" and machine.premium is False)
 
 
-def _choice(machine: Machine, volumes: tuple[Purchase, ...], demand: Demand) -> Choice | None:
+def _choice(machine: Machine, volumes: tuple[VolumePurchase, ...], demand: Demand) -> Choice | None:
     """None where the volumes do not carry the demand."""
     limits = machine.volumes
     assert limits is not None
@@ -92,15 +94,15 @@ def _unknown(machine: Machine, demand: Demand) -> Iterator[str]:
         yield f"IOPS of {machine.name}"
 
 
-def words_of(volumes: Sequence[Purchase]) -> str:
+def words_of(volumes: Sequence[VolumePurchase]) -> str:
     """``4 × gp3``."""
     return " + ".join(f"{one.count} × {one.kind}" for one in volumes)
 
 
-def _part(what: str, mb_s: float | None, iops: float | None, demand: Demand, source: str) -> Part:
+def _part(what: str, mb_s: float | None, iops: float | None, demand: Demand, source: str) -> SizedPart:
     pairs = ((demand.mb_s, mb_s), (demand.iops, iops))
     left = min((max(0.0, 1 - asked / has) for asked, has in pairs if asked and has), default=1.0)
-    return Part(what, mb_s, iops, left, source)
+    return SizedPart(what, mb_s, iops, left, source)
 
 
 def shortfalls(cloud: Cloud, machines: Sequence[Machine], demand: Demand) -> Iterator[Short]:

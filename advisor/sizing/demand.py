@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from advisor.ceilings.measured import UNITS, parse_throughput
 from advisor.errors import UsageError
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
+from advisor.limits.measured import UNITS, parse_throughput
 
 _COUNT: Final = lazy_regex(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([kKM]?)", re.ASCII)
 _TIME: Final = lazy_regex(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s?(us|µs|μs|ms|s)", re.ASCII)

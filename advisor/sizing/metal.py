@@ -13,14 +13,14 @@ from typing import Final
 
 import msgspec
 
-from advisor.ceilings import wire
-from advisor.ceilings.declared import Declared
-from advisor.ceilings.figures import Figures
-from advisor.ceilings.observed import mixed
-from advisor.ceilings.raid import combined
-from advisor.ceilings.records import Measure, Rate
+from advisor.limits import wire
+from advisor.limits.declared import Declared
+from advisor.limits.figures import Figures
+from advisor.limits.observed import mixed
+from advisor.limits.raid import combined
+from advisor.limits.records import Measure, Rate
 from advisor.sizing.demand import Demand
-from advisor.sizing.records import Choice, Links, Part, Purchase, Short
+from advisor.sizing.records import Choice, Links, Short, SizedPart, VolumePurchase
 
 MOST_DRIVES: Final = 128
 MOST_LINKS: Final = 16
@@ -166,10 +166,10 @@ def _choice(drive: Drive, level: str, count: int, links: Links, demand: Demand) 
     array = combined(level, [drive.figures] * count)
     mb_s, iops = _together(array, "mb_per_s", demand), _together(array, "iops", demand)
     name = f"{count} × {drive.name} in {level}"
-    media = Part(name, mb_s, iops, _left(demand, mb_s, iops), drive.source)
+    media = SizedPart(name, mb_s, iops, _left(demand, mb_s, iops), drive.source)
     total = links.count * links.mb_s
     asked = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
-    wires = Part(f"{links.count} × {links.kind}", total, None, 1 - asked / total, links.source)
+    wires = SizedPart(f"{links.count} × {links.kind}", total, None, 1 - asked / total, links.source)
     parts = (wires, media)
     binds = min(parts, key=lambda one: round(one.headroom, 6))
     reads = _of(demand.read_mb_s, demand.mb_s, mb_s, total)
@@ -190,7 +190,7 @@ def _choice(drive: Drive, level: str, count: int, links: Links, demand: Demand) 
         vcpus=None,
         memory_gib=None,
         volumes=(
-            Purchase(
+            VolumePurchase(
                 drive.name,
                 count,
                 level,

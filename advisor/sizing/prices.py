@@ -12,9 +12,9 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from advisor.ceilings.input_file import FieldError, decoding, is_json, read_input, toml_document
 from advisor.i18n import N_
-from advisor.sizing.records import Choice, Links, Price, Purchase
+from advisor.limits.input_file import FieldError, decoding, is_json, read_input, toml_document
+from advisor.sizing.records import Choice, Links, Price, VolumePurchase
 
 HOURS_PER_MONTH: Final = 730
 _HINT: Final = N_("docs/size.md describes the file")
@@ -129,7 +129,7 @@ def _of_links(one: Links, prices: Prices) -> tuple[float, Per] | None:
 
 
 def _of_purchase(
-    one: Purchase, table: Mapping[str, VolumePrice], prices: Prices, usual: Per
+    one: VolumePurchase, table: Mapping[str, VolumePrice], prices: Prices, usual: Per
 ) -> tuple[float, Per] | None:
     """A tier by its own name ("P30") or with its type ("Premium_LRS P30")."""
     found = table.get(one.kind) or table.get(one.kind.rpartition(" ")[2])
@@ -139,7 +139,7 @@ def _of_purchase(
     return None if each is None else (one.count * each, found.per or prices.per or usual)
 
 
-def _by_figures(one: Purchase, found: VolumePrice) -> float | None:
+def _by_figures(one: VolumePurchase, found: VolumePrice) -> float | None:
     """None where a price is by a figure that is not known of the volume."""
     mib = one.mib_s if one.mib_s is not None else None if one.mb_s is None else one.mb_s * 1e6 / 2**20
     amounts = (

@@ -11,7 +11,7 @@ from advisor.sizing.demand import Demand
 Cloud = Literal["aws", "azure", "metal"]
 
 
-class Purchase(msgspec.Struct, frozen=True):
+class VolumePurchase(msgspec.Struct, frozen=True):
     """Volumes or drives that are bought alike, ``count`` of them in one ``layout``; per volume its ``gib``, ``iops``
     and ``mb_s`` (10^6 bytes), None for what is not bought or not known of it."""
 
@@ -35,7 +35,7 @@ class Links(msgspec.Struct, frozen=True):
     source: str = ""
 
 
-class Part(msgspec.Struct, frozen=True):
+class SizedPart(msgspec.Struct, frozen=True):
     """One part of a choice: what it carries, None where that is not known or no limit, and the fraction of it that the
     demand leaves, 0 to 1."""
 
@@ -63,7 +63,7 @@ class Choice(msgspec.Struct, frozen=True):
     instance: str | None
     vcpus: int | None
     memory_gib: float | None
-    volumes: tuple[Purchase, ...]
+    volumes: tuple[VolumePurchase, ...]
     links: tuple[Links, ...]
     read_mb_s: float | None
     write_mb_s: float | None
@@ -72,7 +72,7 @@ class Choice(msgspec.Struct, frozen=True):
     headroom: float
     unusable: float
     price: Price | None
-    parts: tuple[Part, ...]
+    parts: tuple[SizedPart, ...]
     unknown: tuple[str, ...] = ()
     price_lacks: tuple[str, ...] = ()
     """What the price file has no price of."""

@@ -9,16 +9,16 @@ from typing import Final
 
 import msgspec
 
-from advisor.ceilings.declared import Declared
-from advisor.ceilings.machines import Given, Machine, all_machines
 from advisor.errors import UsageError
 from advisor.i18n import msg
+from advisor.limits.declared import Declared
+from advisor.limits.machines import Given, Machine, all_machines
 from advisor.sizing import cloud as in_cloud
 from advisor.sizing import metal
 from advisor.sizing.demand import Demand
 from advisor.sizing.prices import Prices, with_price
-from advisor.sizing.records import Choice, Cloud, Excluded, Purchase, Short, Sizing
-from advisor.sizing.volumes import BY_NAME, KINDS, MOST_ASKED, Kind, declared_purchases, purchases
+from advisor.sizing.records import Choice, Cloud, Excluded, Short, Sizing, VolumePurchase
+from advisor.sizing.volumes import BY_NAME, KINDS, MOST_ASKED, VolumeKind, declared_purchases, purchases
 
 CLOUDS: Final[tuple[Cloud, ...]] = ("aws", "azure", "metal")
 Layouts = tuple[tuple[str, int | None], ...]
@@ -28,7 +28,7 @@ _MEASURED_LATENCY: Final = (
 )
 
 
-class Question(msgspec.Struct, frozen=True):
+class SizeQuestion(msgspec.Struct, frozen=True):
     """What is searched: the demand, the clouds, only these machines and layouts, and the user's own files."""
 
     demand: Demand
@@ -72,7 +72,7 @@ def parse_layouts(text: str) -> Layouts:
     return tuple(found)
 
 
-def answer(question: Question) -> Sizing:
+def answer(question: SizeQuestion) -> Sizing:
     """The choices, best first. Raises UsageError for a machine that no table has."""
     demand = question.demand
     _check_layouts(question)
@@ -104,7 +104,7 @@ def answer(question: Question) -> Sizing:
     )
 
 
-def _asked(question: Question) -> Iterator[Cloud]:
+def _asked(question: SizeQuestion) -> Iterator[Cloud]:
     """The clouds in which the machines, layouts and volumes that are asked for are."""
     bought = {_cloud_of(one) for one in declared_purchases(question.declared)}
     wanted = {BY_NAME[name].cloud if name in BY_NAME else "metal" for name, _ in question.layouts}
@@ -114,14 +114,14 @@ def _asked(question: Question) -> Iterator[Cloud]:
             yield cloud
 
 
-def _prices_words(question: Question) -> str | None:
+def _prices_words(question: SizeQuestion) -> str | None:
     prices = question.prices
     if prices is None:
         return None
     return f"{question.prices_where} of {prices.date.isoformat()}, in {prices.currency}"
 
 
-def _rank(question: Question) -> in_cloud.Rank:
+def _rank(question: SizeQuestion) -> in_cloud.Rank:
     """What is known for certain first. With prices by price, those without one last; else the least that cannot be
     used, the smallest machine, the fewest drives and volumes, the tightest fit."""
     priced = question.prices is not None
@@ -145,7 +145,7 @@ def _rank(question: Question) -> in_cloud.Rank:
     return rank
 
 
-def _check_layouts(question: Question) -> None:
+def _check_layouts(question: SizeQuestion) -> None:
     """That some layout is of a cloud that is asked for. Raises UsageError."""
     clouds = {name: BY_NAME[name].cloud if name in BY_NAME else "metal" for name, _ in question.layouts}
     if clouds and not set(clouds.values()) & set(question.clouds):
@@ -161,7 +161,7 @@ def _check_layouts(question: Question) -> None:
         )
 
 
-def _check_instances(question: Question) -> None:
+def _check_instances(question: SizeQuestion) -> None:
     known = {one.name for cloud in question.clouds if cloud != "metal" for one in _machines(cloud, question)}
     unknown = [name for name in question.instances if name not in known]
     if unknown:
@@ -175,12 +175,12 @@ def _check_instances(question: Question) -> None:
         )
 
 
-def _machines(cloud: Cloud, question: Question) -> tuple[Machine, ...]:
+def _machines(cloud: Cloud, question: SizeQuestion) -> tuple[Machine, ...]:
     found = all_machines("azure" if cloud == "azure" else "aws", question.given)
     return tuple(one for one in found if not question.instances or one.name in question.instances)
 
 
-def _kinds(cloud: Cloud, question: Question) -> tuple[tuple[Kind, ...], tuple[Excluded, ...]]:
+def _kinds(cloud: Cloud, question: SizeQuestion) -> tuple[tuple[VolumeKind, ...], tuple[Excluded, ...]]:
     """The kinds of a cloud that fit the latency, and those that do not."""
     wanted = {name for name, _ in question.layouts}
     mine = [one for one in KINDS if one.cloud == cloud and (not question.layouts or one.name in wanted)]
@@ -189,13 +189,13 @@ def _kinds(cloud: Cloud, question: Question) -> tuple[tuple[Kind, ...], tuple[Ex
     return fits, tuple(Excluded(one.name, _why(one, latency), one.source) for one in mine if one not in fits)
 
 
-def _why(kind: Kind, latency: float | None) -> str:
+def _why(kind: VolumeKind, latency: float | None) -> str:
     measured = f". {_MEASURED_LATENCY}" if kind.name == "gp3" else ""
     return f"its documented latency is {kind.words}, and {latency:g} ms is asked for{measured}"
 
 
-def _of_cloud(cloud: Cloud, kinds: Sequence[Kind], question: Question) -> Iterator[Choice]:
-    layouts: list[tuple[Purchase, ...]] = []
+def _of_cloud(cloud: Cloud, kinds: Sequence[VolumeKind], question: SizeQuestion) -> Iterator[Choice]:
+    layouts: list[tuple[VolumePurchase, ...]] = []
     for kind in kinds:
         counts = [count for name, count in question.layouts if name == kind.name] or [None]
         for count in counts:
@@ -213,17 +213,17 @@ def _of_cloud(cloud: Cloud, kinds: Sequence[Kind], question: Question) -> Iterat
     yield from priced if question.layouts else in_cloud.cheapest(priced, _rank(question))
 
 
-def _cloud_of(one: Purchase) -> Cloud:
+def _cloud_of(one: VolumePurchase) -> Cloud:
     return "azure" if "_" in one.kind else "aws"
 
 
-def _of_metal(question: Question) -> Iterator[Choice]:
+def _of_metal(question: SizeQuestion) -> Iterator[Choice]:
     prices = question.prices
     found = metal.choices(question.demand, question.declared, question.layouts, all_links=prices is not None)
     if prices is None:
         yield from found
         return
-    best: dict[tuple[Purchase, ...], Choice] = {}
+    best: dict[tuple[VolumePurchase, ...], Choice] = {}
     rank = _rank(question)
     for one in (with_price(each, prices) for each in found):
         if one.volumes not in best or rank(one) < rank(best[one.volumes]):
@@ -231,7 +231,7 @@ def _of_metal(question: Question) -> Iterator[Choice]:
     yield from best.values()
 
 
-def _shortfalls(cloud: Cloud, kinds: Sequence[Kind], question: Question) -> Iterator[Short]:
+def _shortfalls(cloud: Cloud, kinds: Sequence[VolumeKind], question: SizeQuestion) -> Iterator[Short]:
     latency = question.demand.latency_ms
     if cloud == "metal":
         yield from metal.shortfalls(question.demand, question.declared)
@@ -245,7 +245,7 @@ def _shortfalls(cloud: Cloud, kinds: Sequence[Kind], question: Question) -> Iter
     yield from in_cloud.shortfalls(cloud, _machines(cloud, question), question.demand)
 
 
-def _notes(question: Question, choices: Sequence[Choice]) -> Iterator[str]:
+def _notes(question: SizeQuestion, choices: Sequence[Choice]) -> Iterator[str]:
     clouds = {one.cloud for one in choices}
     if any(one.unknown for one in choices):
         yield (

@@ -13,13 +13,13 @@ from typing import Final
 
 import msgspec
 
-from advisor.ceilings import azure_disks, ebs
-from advisor.ceilings.azure_disks import Tier
-from advisor.ceilings.declared import Declared
-from advisor.ceilings.figures import MIB
-from advisor.ceilings.media import medium_of
+from advisor.limits import azure_disks, ebs
+from advisor.limits.azure_disks import Tier
+from advisor.limits.declared import Declared
+from advisor.limits.figures import MIB
+from advisor.limits.media import medium_of
 from advisor.sizing.demand import Demand
-from advisor.sizing.records import Cloud, Purchase
+from advisor.sizing.records import Cloud, VolumePurchase
 
 MOST_STRIPES: Final = 16
 """Volumes of one stripe at most, unless a layout asks for more; a machine has room for few more."""
@@ -28,7 +28,7 @@ _EBS_LIMITS: Final = f"{ebs.GUIDE}; limits of 2026"
 _EBS_LATENCY: Final = "Amazon EBS user guide, EBS optimization and volume types"
 
 
-class Kind(msgspec.Struct, frozen=True):
+class VolumeKind(msgspec.Struct, frozen=True):
     """A kind of volume. ``latency_ms`` is the bound of its documented class, ``words`` the class."""
 
     name: str
@@ -39,19 +39,19 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 KINDS: Final = (
-    Kind("gp3", "aws", 10, "single-digit milliseconds", _EBS_LATENCY),
-    Kind("io2", "aws", 0.5, "an average below 0.5 ms (Block Express, 16 KiB, on Nitro)", _EBS_LATENCY),
-    Kind("Premium_LRS", "azure", 10, "single-digit milliseconds", azure_disks.TYPES_SOURCE),
-    Kind("StandardSSD_LRS", "azure", 10, "single-digit milliseconds", azure_disks.TYPES_SOURCE),
-    Kind("PremiumV2_LRS", "azure", 1, "below 1 ms", azure_disks.TYPES_SOURCE),
-    Kind("UltraSSD_LRS", "azure", 1, "below 1 ms", azure_disks.TYPES_SOURCE),
+    VolumeKind("gp3", "aws", 10, "single-digit milliseconds", _EBS_LATENCY),
+    VolumeKind("io2", "aws", 0.5, "an average below 0.5 ms (Block Express, 16 KiB, on Nitro)", _EBS_LATENCY),
+    VolumeKind("Premium_LRS", "azure", 10, "single-digit milliseconds", azure_disks.TYPES_SOURCE),
+    VolumeKind("StandardSSD_LRS", "azure", 10, "single-digit milliseconds", azure_disks.TYPES_SOURCE),
+    VolumeKind("PremiumV2_LRS", "azure", 1, "below 1 ms", azure_disks.TYPES_SOURCE),
+    VolumeKind("UltraSSD_LRS", "azure", 1, "below 1 ms", azure_disks.TYPES_SOURCE),
 )
 BY_NAME: Final = {one.name: one for one in KINDS}
 PREMIUM: Final = ("Premium_LRS", "PremiumV2_LRS", "UltraSSD_LRS")
 """Kinds that only a VM size with premium storage takes."""
 
 
-def purchases(kind: str, demand: Demand, count: int | None = None) -> Iterator[Purchase]:
+def purchases(kind: str, demand: Demand, count: int | None = None) -> Iterator[VolumePurchase]:
     """The ways to buy volumes of a kind that carry the demand: one for each number of volumes (and tier), the fewest
     first; of one number where ``count`` is given."""
     if kind in ("gp3", "io2"):
@@ -70,20 +70,20 @@ def purchases(kind: str, demand: Demand, count: int | None = None) -> Iterator[P
                 yield _of_tier(tier, count or least)
 
 
-def carried(one: Purchase) -> tuple[float, float]:
+def carried(one: VolumePurchase) -> tuple[float, float]:
     """MB/s and IOPS of all volumes of a purchase in one stripe."""
     return one.count * (one.mb_s or 0), one.count * (one.iops or 0)
 
 
-def declared_purchases(declared: Declared) -> tuple[Purchase, ...]:
+def declared_purchases(declared: Declared) -> tuple[VolumePurchase, ...]:
     """The volumes of a user's file, those that are alike together. Drives and volumes of which too little is known are
     left out."""
-    found: dict[Purchase, int] = {}
+    found: dict[VolumePurchase, int] = {}
     for one in declared.volume:
         medium = medium_of(one, declared.where) if one.type != "drive" else None
         if medium is not None:
             figures = medium.sustained
-            bought = Purchase(
+            bought = VolumePurchase(
                 kind=one.type,
                 count=1,
                 layout="as declared",
@@ -109,7 +109,7 @@ def _layout(count: int) -> str:
     return "single" if count == 1 else "striped"
 
 
-def _gp3(demand: Demand, count: int) -> Purchase | None:
+def _gp3(demand: Demand, count: int) -> VolumePurchase | None:
     mib = max(ebs.LEAST_MIB_PER_S["gp3"], math.ceil((demand.mb_s or 0) / count / MIB))
     needed = max(math.ceil((demand.iops or 0) / count), mib * ebs.IOPS_PER_MIB["gp3"])
     iops = max(ebs.LEAST_IOPS["gp3"], needed)
@@ -119,7 +119,7 @@ def _gp3(demand: Demand, count: int) -> Purchase | None:
     return _ebs("gp3", count, gib, iops, mib)
 
 
-def _io2(demand: Demand, count: int) -> Purchase | None:
+def _io2(demand: Demand, count: int) -> VolumePurchase | None:
     mib = (demand.mb_s or 0) / count / MIB
     iops = max(ebs.LEAST_IOPS["io2"], math.ceil((demand.iops or 0) / count), math.ceil(mib / 0.256 - 1e-9))
     gib = max(
@@ -130,13 +130,15 @@ def _io2(demand: Demand, count: int) -> Purchase | None:
     return _ebs("io2", count, gib, iops, None)
 
 
-def _ebs(kind: ebs.VolumeType, count: int, gib: int, iops: int, mib: int | None) -> Purchase | None:
+def _ebs(kind: ebs.VolumeType, count: int, gib: int, iops: int, mib: int | None) -> VolumePurchase | None:
     """None for what is not for sale."""
     if iops > ebs.MOST_IOPS[kind] or gib > ebs.LARGEST_GIB or (mib or 0) > ebs.MOST_MIB_PER_S.get(kind, math.inf):
         return None
-    found = ebs.carried(ebs.Volume(kind, gib), iops, mib)
+    found = ebs.carried(ebs.EbsVolume(kind, gib), iops, mib)
     assert found is not None
-    return Purchase(kind, count, _layout(count), gib, found.iops, found.mib_per_s * MIB, found.mib_per_s, _EBS_LIMITS)
+    return VolumePurchase(
+        kind, count, _layout(count), gib, found.iops, found.mib_per_s * MIB, found.mib_per_s, _EBS_LIMITS
+    )
 
 
 def _least(tier: Tier, demand: Demand) -> int:
@@ -144,12 +146,12 @@ def _least(tier: Tier, demand: Demand) -> int:
     return max(1, *(math.ceil((asked or 0) / each) for asked, each in needs))
 
 
-def _of_tier(tier: Tier, count: int) -> Purchase:
+def _of_tier(tier: Tier, count: int) -> VolumePurchase:
     name = f"{tier.kind} {tier.name}"
-    return Purchase(name, count, _layout(count), tier.gib, tier.iops, tier.mb_per_s, source=azure_disks.SOURCE)
+    return VolumePurchase(name, count, _layout(count), tier.gib, tier.iops, tier.mb_per_s, source=azure_disks.SOURCE)
 
 
-def _by_figures(kind: str, demand: Demand, count: int) -> Purchase | None:
+def _by_figures(kind: str, demand: Demand, count: int) -> VolumePurchase | None:
     """Premium SSD v2: 3,000 IOPS and 125 MB/s at least, 500 IOPS per GiB, 0.25 MB/s per IOPS. Ultra Disk: 1,000 IOPS
     per GiB, 0.256 MB/s per IOPS, sizes in powers of two to 1 TiB."""
     is_ultra = kind == "UltraSSD_LRS"
@@ -162,4 +164,4 @@ def _by_figures(kind: str, demand: Demand, count: int) -> Purchase | None:
         gib = 2 ** math.ceil(math.log2(gib)) if gib <= 1024 else 1024 * math.ceil(gib / 1024)
     if iops > most_iops or mb_s > most_mb or gib > 65_536:
         return None
-    return Purchase(kind, count, _layout(count), gib, iops, mb_s, source=azure_disks.TYPES_SOURCE)
+    return VolumePurchase(kind, count, _layout(count), gib, iops, mb_s, source=azure_disks.TYPES_SOURCE)

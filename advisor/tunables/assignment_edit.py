@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _LINE: Final = lazy_regex(r"[^\n]*\n|[^\n]+")
 _PIECES: Final = r"""(?:[^\s"'`\\;&|<>()]|\\[^\n]|'[^'\n]*'|"(?:[^"\\\n]|\\[^\n])*"|\([^()\n]*\)|`[^`\n]*`)*"""

@@ -15,8 +15,8 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
 from advisor.tunables.block_identity import (
     device_rule,
     identity_of,
@@ -24,9 +24,9 @@ from advisor.tunables.block_identity import (
     is_device_name,
     later_rules,
 )
-from advisor.tunables.circumstances import Circumstances, Sibling, choice_words
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
+from advisor.tunables.preflight import Circumstances, Sibling, choice_words
 
 _SWITCH = ("0", "1")
 _NUMBER = lazy_regex(r"0|[1-9][0-9]{0,9}")

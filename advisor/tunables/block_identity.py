@@ -10,22 +10,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from advisor.host import Host, Missing, Run
-from advisor.host.located import (
-    ATTRIBUTES,
-    Identity,
-    Marks,
-    is_nvme_path,
-    marks_of,
-    udev_properties,
-    words_of,
-)
-from advisor.patterns import lazy_regex
+from advisor.host import Host, Missing, RunCommand
+from advisor.host.device_identity import ATTRIBUTES, Marks, is_nvme_path, marks_of, udev_properties, words_of
+from advisor.host.identity import Identity
+from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 
 RULES: Final = "/etc/udev/rules.d/90-advisor-block.rules"
 _HEADER: Final = b"# Settings of block devices, one line for each device and attribute.\n"
-_RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
+_RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
 
 # A pattern in quotes (udev(7)): no sign with a meaning of its own, and none that would end it.
 _SAFE: Final = lazy_regex(r"[\w#+.:=@/,-]+( +[\w#+.:=@/,-]+)*", re.ASCII)

@@ -16,7 +16,7 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step
 from advisor.host.kernel_text import SET
 from advisor.i18n import msg
-from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.programs import refused_word
 from advisor.tunables.tunable import Effect, Risk
 

@@ -17,9 +17,9 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
-from advisor.tunables.circumstances import Circumstances, Sibling
+from advisor.tunables.preflight import Circumstances, Sibling
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
 CPUFREQ: Final = "/sys/devices/system/cpu/cpufreq"

@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.host import Missing
 from advisor.host.config_text import Layout, multipath_layout
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 LineForm = Literal[
     "udev-rule",
@@ -36,7 +36,7 @@ _PLAIN_VALUE: Final = lazy_regex(r"[\w.:+-]+", re.ASCII)
 _ASSIGNED_FIRST: Final = ("ATTR{queue/scheduler}", "ATTR{md/stripe_cache_size}")
 
 
-class Setting(msgspec.Struct, frozen=True):
+class EditSetting(msgspec.Struct, frozen=True):
     """One setting: patterns of what stands before its value and of a value, and the line that is added for it.
 
     ``section`` is that of a systemd file or of one like it. A line that is added stands before the first that
@@ -52,7 +52,7 @@ class Setting(msgspec.Struct, frozen=True):
     is_whole: bool = False
 
 
-def line_setting(form: LineForm, key: str, value: str) -> Setting:
+def line_setting(form: LineForm, key: str, value: str) -> EditSetting:
     """The setting of a form that has one line for each (``unit-list``: two).
 
     ``udev-rule``: the line ``key, value``; ``key`` is the rule's match part, ``value`` one assignment with its quotes,
@@ -69,38 +69,38 @@ def line_setting(form: LineForm, key: str, value: str) -> Setting:
         case "udev-rule":
             return _udev_rule(key, value)
         case "udev-run":
-            return Setting(rf"[ \t]*{re.escape(key)}[ \t]+", r'[^"\n\r\0]*"', f'{value}"', f'{key} {value}"')
+            return EditSetting(rf"[ \t]*{re.escape(key)}[ \t]+", r'[^"\n\r\0]*"', f'{value}"', f'{key} {value}"')
         case "tmpfiles":
             head = rf"[ \t]*w[-+!=~^$]*[ \t]+{re.escape(key)}(?:[ \t]+{_FIELD}){{4}}[ \t]+"
-            return Setting(head, TO_THE_END, value, f"w {key} - - - - {value}")
+            return EditSetting(head, TO_THE_END, value, f"w {key} - - - - {value}")
         case "llttab-timer":
             head = rf"[ \t]*set-timer[ \t]+{re.escape(key)}[ \t]*:[ \t]*"
-            return Setting(head, WORD, value, f"set-timer {key}:{value}")
+            return EditSetting(head, WORD, value, f"set-timer {key}:{value}")
         case "llttab-directive":
-            return Setting(rf"[ \t]*{re.escape(key)}[ \t]+", r"[^ \t#\n\r\0]+", value, f"{key} {value}")
+            return EditSetting(rf"[ \t]*{re.escape(key)}[ \t]+", r"[^ \t#\n\r\0]+", value, f"{key} {value}")
         case "llttab-mtu":
             head = rf"[ \t]*link(?:-lowpri)?[ \t]+{re.escape(key)}(?:[ \t]+{_LLT_FIELD}){{4}}[ \t]+"
-            return Setting(head, _LLT_FIELD, value, f"link {key} DEVICE NODES TYPE PORT {value}")
+            return EditSetting(head, _LLT_FIELD, value, f"link {key} DEVICE NODES TYPE PORT {value}")
         case "conf":
-            return Setting(rf"[ \t]*{re.escape(key)}[ \t]*=[ \t]*", TO_THE_END, value, f"{key} = {value}")
+            return EditSetting(rf"[ \t]*{re.escape(key)}[ \t]*=[ \t]*", TO_THE_END, value, f"{key} = {value}")
         case "cpf":
             head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
-            return Setting(head, TO_THE_END, value, f"{name}={value}", section)
+            return EditSetting(head, TO_THE_END, value, f"{name}={value}", section)
         case "word":
-            return Setting(rf"[ \t]*{re.escape(key)}[ \t]*", r"(?=[\n\r\0]|$)", "", key)
+            return EditSetting(rf"[ \t]*{re.escape(key)}[ \t]*", r"(?=[\n\r\0]|$)", "", key)
         case "module-option":
             module, _, parameter = key.partition(" ")
             head = rf"[ \t]*options[ \t]+{re.escape(module)}[ \t]+{re.escape(parameter)}="
-            return Setting(head, TO_THE_END, value, f"options {key}={value}")
+            return EditSetting(head, TO_THE_END, value, f"options {key}={value}")
         case "unit-list":
             head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
-            return Setting(head, TO_THE_END, value, f"{name}=\n{name}={value}", section, is_whole=True)
+            return EditSetting(head, TO_THE_END, value, f"{name}=\n{name}={value}", section, is_whole=True)
 
 
-def _udev_rule(match: str, assignment: str) -> Setting:
+def _udev_rule(match: str, assignment: str) -> EditSetting:
     left, _, right = assignment.partition("=")
     own = rf"[ \t]*{re.escape(match)}[ \t]*,"
-    return Setting(
+    return EditSetting(
         head=rf"{own}[ \t]*{re.escape(left)}[ \t]*=[ \t]*",
         body=_STRING,
         value=right,

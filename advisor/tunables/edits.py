@@ -11,14 +11,14 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.host import Run
+from advisor.host import RunCommand
+from advisor.host.patterns import lazy_regex
 from advisor.host.probes import FLOW_ALIASES
-from advisor.patterns import lazy_regex
 from advisor.tunables.edit_forms import (
     TO_THE_END,
     WORD,
+    EditSetting,
     LineForm,
-    Setting,
     line_setting,
     multipath_edited,
     multipath_mentions,
@@ -47,7 +47,7 @@ class FileEdit(msgspec.Struct, frozen=True):
     value: str
     fresh: bytes = b""
     mode: int = 0o644
-    reload: tuple[Run, ...] = ()
+    reload: tuple[RunCommand, ...] = ()
     also: tuple[FileEdit, ...] = ()
 
     @property
@@ -85,24 +85,24 @@ def mentions(content: bytes, edit: FileEdit) -> bool:
     return any(_found(lines, setting) for setting in _settings(edit))
 
 
-def _settings(edit: FileEdit) -> Iterator[Setting]:
+def _settings(edit: FileEdit) -> Iterator[EditSetting]:
     key, value = _latin(edit.key), _latin(edit.value)
     match edit.form:
         case "sysctl":
             # sysctl.d(5): where a slash is the first separator, dots and slashes stand for each other.
             spelt = f"{re.escape(key)}|{re.escape(key.translate(_SWAPPED))}"
             head = rf"[ \t]*(?:-[ \t]*)?(?:{spelt})[ \t]*=[ \t]*"
-            yield Setting(head, TO_THE_END, value, f"{key} = {value}")
+            yield EditSetting(head, TO_THE_END, value, f"{key} = {value}")
         case "llttab-flow":
             # The spelling of the file stays, whichever of the two it is.
             spelt = "|".join([re.escape(key), *(other for other, name in FLOW_ALIASES.items() if name == key)])
             head = rf"[ \t]*set-flow[ \t]+(?:{spelt})[ \t]*:[ \t]*"
-            yield Setting(head, WORD, value, f"set-flow {key}:{value}")
+            yield EditSetting(head, WORD, value, f"set-flow {key}:{value}")
         case "section":
             for setting in value.split(" "):
                 name, _, wanted = setting.partition("=")
                 head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
-                yield Setting(head, TO_THE_END, wanted, setting, key.partition("/")[0])
+                yield EditSetting(head, TO_THE_END, wanted, setting, key.partition("/")[0])
         case "multipath" | "shell" | "interfaces" | "netplan":
             raise AssertionError("a file with nested sections is edited whole")
         case _:
@@ -113,7 +113,7 @@ def _latin(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def _with(text: str, setting: Setting) -> str:
+def _with(text: str, setting: EditSetting) -> str:
     lines: list[str] = _LINE.findall(text)
     matching = _found(lines, setting)
     if not matching:
@@ -124,7 +124,7 @@ def _with(text: str, setting: Setting) -> str:
     return "".join(line for number, line in enumerate(lines) if number == last or number not in matching)
 
 
-def _found(lines: list[str], setting: Setting) -> dict[int, re.Match[str]]:
+def _found(lines: list[str], setting: EditSetting) -> dict[int, re.Match[str]]:
     """The lines, by number, that give the setting."""
     pattern = re.compile(f"({setting.head}){setting.body}")
     places = range(len(lines)) if setting.section is None else _inside(lines, setting.section)
@@ -142,7 +142,7 @@ def _inside(lines: Iterable[str], section: str) -> Iterator[int]:
             yield number
 
 
-def _added(lines: list[str], setting: Setting) -> str:
+def _added(lines: list[str], setting: EditSetting) -> str:
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     at = len(lines)
     new = [setting.line + end]

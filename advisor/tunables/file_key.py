@@ -18,12 +18,12 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadFile, Run, Step
+from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
 from advisor.host.config_text import UNSET, Layout, key_value, multipath_layout
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tunable import Effect, Risk
 
 _VALUE: Final = lazy_regex(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
@@ -191,14 +191,16 @@ class FileKey(msgspec.Struct, frozen=True):
         return "new-sockets" if self.dialect.product == RECORDS else "service-restart"
 
     @property
-    def restart(self) -> Run | None:
+    def restart(self) -> RunCommand | None:
         """What makes the program read its file again; None where that is more than one command."""
         if self.dialect.product == "multipath":
-            return Run(("multipathd", "reconfigure"))
+            return RunCommand(("multipathd", "reconfigure"))
         found = re.fullmatch(r"/etc/beegfs/(?:([\w-]+)\.d/)?(beegfs-[\w-]+)\.conf", self.path)
         if not found:
             return None
-        return Run(("systemctl", "restart", f"{found[2]}@{found[1]}.service" if found[1] else f"{found[2]}.service"))
+        return RunCommand(
+            ("systemctl", "restart", f"{found[2]}@{found[1]}.service" if found[1] else f"{found[2]}.service")
+        )
 
     @property
     def probe(self) -> Probe:

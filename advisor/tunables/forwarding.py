@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
-from advisor.tunables.circumstances import Circumstances, Sibling
+from advisor.host.patterns import lazy_regex
 from advisor.tunables.link_driver import sibling
 from advisor.tunables.link_feature import LinkFeature
+from advisor.tunables.preflight import Circumstances, Sibling
 
 _KEY: Final = lazy_regex(
     r"net\.(?:ipv4\.(?P<short>ip_forward)|(?P<version>ipv[46])\.conf\.(?P<link>[^.]+)\.forwarding)"

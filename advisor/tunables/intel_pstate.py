@@ -12,7 +12,7 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
 from advisor.i18n import msg
-from advisor.tunables.circumstances import Circumstances, Sibling
+from advisor.tunables.preflight import Circumstances, Sibling
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
 DIRECTORY: Final = "/sys/devices/system/cpu/intel_pstate"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from advisor.facts.interfaces_text import Line, Stanza, parse_interfaces
-from advisor.patterns import lazy_regex
+from advisor.facts.interfaces_text import JoinedLine, Stanza, parse_interfaces
+from advisor.host.patterns import lazy_regex
 
 _COMMANDS: Final = frozenset({"pre-up", "up", "post-up"})
 _NUMBER: Final = lazy_regex(r"[0-9]+")
@@ -67,7 +67,7 @@ def _setting(own: list[Stanza], names: str) -> list[Span]:
     return found
 
 
-def _numbers(option: Line, command: re.Match[str]) -> Iterator[Span]:
+def _numbers(option: JoinedLine, command: re.Match[str]) -> Iterator[Span]:
     start = option.start + command.start()
     for match in _COMMAND_MTU.finditer(command[0]):
         yield start + match.start(1), start + match.end(1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 NAME: Final = lazy_regex(r"[A-Za-z0-9_]{1,60}", re.ASCII)
 

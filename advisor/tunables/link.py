@@ -13,12 +13,12 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
 from advisor.host.numbers import is_count
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_driver import sibling
 from advisor.tunables.link_ring import LinkRing
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.sysctl import coupled_siblings
 from advisor.tunables.sysctl_group import ipv6_keys
 from advisor.tunables.tunable import Effect, Risk

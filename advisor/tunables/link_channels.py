@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.link_driver import DriverValue
 from advisor.tunables.link_queue_state import queue_state, rss_notes
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tunable import Risk
 
 # A link receives by its combined channels and by those for receiving alone.

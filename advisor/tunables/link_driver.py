@@ -9,12 +9,12 @@ import msgspec
 
 from advisor.host import Host, Missing, Probe, ReadEthtool, SetEthtool, Step, observe
 from advisor.host.ethtool import answer_key
+from advisor.host.patterns import lazy_regex
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
-from advisor.patterns import lazy_regex
-from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_override import overriding_setting
 from advisor.tunables.link_rules import run_rule
+from advisor.tunables.preflight import Circumstances, Sibling
 from advisor.tunables.tunable import Effect, Risk
 
 SWITCH = ("on", "off")

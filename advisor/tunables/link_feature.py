@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 
 from advisor.host import Host, Missing
-from advisor.tunables.circumstances import Sibling
 from advisor.tunables.link_driver import SWITCH, DriverValue, sibling
+from advisor.tunables.preflight import Sibling
 from advisor.tunables.tunable import Risk
 
 # NETIF_F_UPPER_DISABLES: switched off on a bond or VLAN, it goes off on the links below, and not on again.

@@ -6,11 +6,11 @@ import re
 from typing import Final
 
 from advisor.facts.link_claim import udev_property
-from advisor.host import Host, Missing, Run
+from advisor.host import Host, Missing, RunCommand
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_identity import ByAddress, ByName, ByPlace, link_identity
 
-_RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
+_RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
 _DIRECTORY: Final = "/etc/systemd/network"
 _DEFAULT_LINK_FILE: Final = "/usr/lib/systemd/network/99-default.link"
 # Of the files that match a link only the first is read.

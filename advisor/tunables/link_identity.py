@@ -8,7 +8,7 @@ import msgspec
 
 from advisor.facts.link_claim import udev_property
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _ADDRESS: Final = lazy_regex(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
 

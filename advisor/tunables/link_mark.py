@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host, Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 _SYSCTL: Final = lazy_regex(r"sysctl:net\.(?:ipv[46]\.(?:conf|neigh)|mpls\.conf)\.([^.]+)\.[^.]+")
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
@@ -27,7 +27,7 @@ class LinkMark(msgspec.Struct, frozen=True):
     device: str | None
 
 
-class Lost(msgspec.Struct, frozen=True):
+class LostLink(msgspec.Struct, frozen=True):
     """Why a link is not found. ``is_gone``: for certain, and what was set on it with it."""
 
     why: str
@@ -64,7 +64,7 @@ def marks_of(host: Host) -> tuple[LinkMark, ...]:
     return tuple(mark for name in host.names(_LINKS) if (mark := mark_of(host, name)) is not None)
 
 
-def place_of(host: Host, mark: LinkMark) -> str | Lost:
+def place_of(host: Host, mark: LinkMark) -> str | LostLink:
     """The name that the link has now. Within one boot it is found by its ifindex, after a boot by its permanent address
     and its device together, and a virtual one by its name; what is known of it besides must agree."""
     names = host.names(_LINKS)
@@ -91,7 +91,7 @@ def foreign_links(host: Host, marks: Iterable[LinkMark]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for mark in marks:
         place = place_of(host, mark)
-        if isinstance(place, Lost):
+        if isinstance(place, LostLink):
             found[mark.name] = place.why
         elif place != mark.name:
             what = "is another link than it was" if host.exists(f"{_LINKS}/{mark.name}") else "is not there"
@@ -106,14 +106,14 @@ def _agrees(mark: LinkMark, now: LinkMark | None) -> bool:
     return mark.address is None or now.address is None or mark.address == now.address
 
 
-def _gone(host: Host, mark: LinkMark) -> Lost:
+def _gone(host: Host, mark: LinkMark) -> LostLink:
     if host.exists(f"{_LINKS}/{mark.name}"):
-        return Lost(f"{mark.name} is another link than it was; the one that is meant is gone", is_gone=True)
-    return Lost(f"{mark.name} is not there, under any name", is_gone=True)
+        return LostLink(f"{mark.name} is another link than it was; the one that is meant is gone", is_gone=True)
+    return LostLink(f"{mark.name} is not there, under any name", is_gone=True)
 
 
-def _unclear(mark: LinkMark, *names: str) -> Lost:
-    return Lost(f"{mark.name} cannot be told for certain from {', '.join(names)}", is_gone=False)
+def _unclear(mark: LinkMark, *names: str) -> LostLink:
+    return LostLink(f"{mark.name} cannot be told for certain from {', '.join(names)}", is_gone=False)
 
 
 def _text(host: Host, path: str) -> str | None:

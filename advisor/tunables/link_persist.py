@@ -17,7 +17,7 @@ from advisor.facts.netplan import list_files, read_definitions
 from advisor.facts.network_manager import KEYFILES, UNIT, VENDOR_KEYFILES
 from advisor.facts.networkd import read_network_mtu
 from advisor.facts.sysconfig import parse_assignments
-from advisor.host import Host, Missing, Run
+from advisor.host import Host, Missing, RunCommand
 from advisor.tunables.assignment_edit import is_one_value_a_line
 from advisor.tunables.edits import FileEdit, edited, mentions
 from advisor.tunables.link_file import link_file_edit
@@ -99,9 +99,9 @@ def _in_profile(host: Host, owner: LinkOwner, value: str) -> FileEdit | Missing:
     return FileEdit(path, "section", f"{section}/", f"mtu={value}", fresh, mode=0o600, reload=reload)
 
 
-def _loaded(host: Host, profile: str) -> tuple[Run, ...]:
+def _loaded(host: Host, profile: str) -> tuple[RunCommand, ...]:
     """What makes NetworkManager read a profile again. It is not activated again: the live value is set already."""
-    return () if is_stopped(host, UNIT) else (Run(("nmcli", "connection", "load", profile)),)
+    return () if is_stopped(host, UNIT) else (RunCommand(("nmcli", "connection", "load", profile)),)
 
 
 def _profile_section(text: str) -> str | Missing:
@@ -141,7 +141,7 @@ def _in_netplan(host: Host, owner: LinkOwner, value: str) -> FileEdit | Missing:
     if isinstance(path, Missing):
         return path
     # Its generated files would else bring the old value back when the renderer sets the link up again.
-    reload = (Run(("netplan", "generate")), *(_loaded(host, owner.profile) if owner.profile else ()))
+    reload = (RunCommand(("netplan", "generate")), *(_loaded(host, owner.profile) if owner.profile else ()))
     edit = FileEdit(path, "netplan", owner.name, value, mode=0o600, reload=reload)
     content = host.read(path)
     if not isinstance(content, Missing) and netplan_edited(content, owner.name, value) is None:
@@ -221,7 +221,7 @@ def _has_mtu(placed: Placed) -> bool:
     return any(option.words[0] == "mtu" for option in placed.stanza.options)
 
 
-def _in_ifcfg(host: Host, path: str, value: str, *, reload: tuple[Run, ...]) -> FileEdit | Missing:
+def _in_ifcfg(host: Host, path: str, value: str, *, reload: tuple[RunCommand, ...]) -> FileEdit | Missing:
     content = host.read_bytes(path)
     if isinstance(content, Missing):
         return Missing("unreadable", f"{path}: {content.why}")

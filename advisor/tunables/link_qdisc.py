@@ -17,9 +17,9 @@ import msgspec
 from advisor.host import Host, Missing, Probe, ReadCommand, SetQdisc, Step
 from advisor.host.link_text import DEFAULT
 from advisor.host.steps import QDISC_HANDLES
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tunable import Effect, Risk
 
 _DEFAULT_PATH = "/proc/sys/net/core/default_qdisc"

@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from advisor.host import Host, Missing, Probe, ReadCommand, ReadIrqs, Run, SetIrqs, Step, observe
+from advisor.host import Host, Missing, Probe, ReadCommand, ReadIrqs, RunCommand, SetIrqs, Step, observe
 from advisor.host.link_text import NO_CPUS
 from advisor.host.rss_text import NO_TABLE, highest_queue, setting_words
-from advisor.tunables.circumstances import Sibling
 from advisor.tunables.link_queues import QueueValue
 from advisor.tunables.link_rps import LinkRps
 from advisor.tunables.link_rps_flows import LinkRpsFlows
 from advisor.tunables.link_xps import LinkXps
+from advisor.tunables.preflight import Sibling
 
 _UNSUPPORTED: Final = "Operation not supported"
 _SHOWN: Final = 60
@@ -71,7 +71,7 @@ def _irqs(link: str, live: str | Missing) -> Iterator[Sibling]:
 def _rss(link: str, live: str | Missing) -> Iterator[Sibling]:
     if isinstance(live, str):
         words = setting_words(live)
-        undo: tuple[Step, ...] = () if words is None else (Run(("ethtool", "-X", link, *words)),)
+        undo: tuple[Step, ...] = () if words is None else (RunCommand(("ethtool", "-X", link, *words)),)
         yield Sibling(f"link:{link}:rss", live, _rss_probe(link), undo, resets=True)
 
 

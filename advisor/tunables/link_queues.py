@@ -7,10 +7,10 @@ from typing import ClassVar
 from advisor.facts.cpulist import format_list, mask_words, parse_list
 from advisor.host import Host, Missing
 from advisor.host.link_text import NO_CPUS
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
+from advisor.tunables.preflight import Circumstances
 
 
 class QueueValue(KernelFile, frozen=True):

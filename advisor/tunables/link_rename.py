@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from advisor.host import Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs, Run, Step, WriteFile
+from advisor.host import Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs, RunCommand, Step, WriteFile
+from advisor.host.patterns import lazy_regex
 from advisor.host.steps import SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen
-from advisor.patterns import lazy_regex
 
 _PLACE: Final = lazy_regex(
     r"(/sys/class/net|/proc/sys/net/(?:ipv[46]/(?:conf|neigh)|mpls/conf))/([^/]+)(/.*)", re.DOTALL
@@ -34,7 +34,7 @@ def renamed_step(step: Step, old: str, new: str) -> Step:
     match step:
         case WriteFile(path):
             return _replace(step, path=_path(path, old, new))
-        case Run(argv):
+        case RunCommand(argv):
             return _replace(step, argv=_argv(argv, old, new))
         case SetMtu(link) | SetTxqueuelen(link) | SetEthtool(link) | SetQdisc(link) | SetIrqs(link):
             return _replace(step, link=new) if link == old else step

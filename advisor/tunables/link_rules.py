@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from advisor.host import Host, Missing, Run
-from advisor.patterns import lazy_regex
+from advisor.host import Host, Missing, RunCommand
+from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_identity import ByAddress, ByName, ByPlace, link_identity
 
@@ -19,7 +19,7 @@ RULES: Final = "/etc/udev/rules.d/91-advisor-link.rules"
 QUEUE_RULES: Final = "/etc/udev/rules.d/92-advisor-link-queues.rules"
 
 _FRESH: Final = b"# Values of links that last over a reboot. udev(7) tells how to write a rule.\n"
-_RELOAD: Final = (Run(("udevadm", "control", "--reload")),)
+_RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
 _FOLDERS: Final = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
 _PLAIN: Final = lazy_regex(r"[\w.:-]+", re.ASCII)
 

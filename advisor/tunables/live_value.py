@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from advisor.facts.sysctl_keys import WORDS
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 from advisor.tunables.block import BlockQueue
 from advisor.tunables.cpufreq import CpuFrequency
 from advisor.tunables.intel_pstate import IntelPstate

@@ -8,10 +8,10 @@ from typing import ClassVar, Final
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.i18n import msg
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit, Form
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tunable import Effect, Risk
 
 LLTTAB = "/etc/llttab"
@@ -43,7 +43,7 @@ class LltValue(msgspec.Struct, frozen=True):
         return ReadCommand(("lltconfig", self.option, "query"), f"{self.word}:{self.name}")
 
     def steps(self, value: str) -> tuple[Step, ...]:
-        return (Run(("lltconfig", self.option, f"{self.name}:{value}")),)
+        return (RunCommand(("lltconfig", self.option, f"{self.name}:{value}")),)
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if not host.exists(LLTTAB):

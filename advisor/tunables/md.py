@@ -21,9 +21,9 @@ from advisor.tunables.block_identity import (
     is_device_name,
     later_rules,
 )
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
+from advisor.tunables.preflight import Circumstances
 
 # Bounds of the kernel's own (drivers/md/raid5.c, md.c); what it takes beyond is bounded by the array.
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {

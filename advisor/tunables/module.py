@@ -10,12 +10,12 @@ from __future__ import annotations
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadFile, Run, Step
+from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
 from advisor.i18n import msg
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded, spelt
 from advisor.tunables.module_removal import removal
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tunable import Effect, Risk
 
 _DIRECTORIES = ("/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d", "/run/modules-load.d")
@@ -55,7 +55,7 @@ class KernelModule(msgspec.Struct, frozen=True):
         return None if value in ("loaded", "unloaded") else "is not loaded"
 
     def steps(self, value: str) -> tuple[Step, ...]:
-        return (Run(("modprobe", self.name)) if value == "loaded" else removal(self.name),)
+        return (RunCommand(("modprobe", self.name)) if value == "loaded" else removal(self.name),)
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if not any(host.is_dir(directory) for directory in _DIRECTORIES):

@@ -13,10 +13,10 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, Step
 from advisor.i18n import msg
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded
 from advisor.tunables.own_files import with_last_word
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.programs import refused_parameter
 from advisor.tunables.tunable import Effect, Risk
 

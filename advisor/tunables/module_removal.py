@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from advisor.host import Run
+from advisor.host import RunCommand
 
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     **{name: (name,) for name in ("dummy", "ifb", "ipvlan", "ipvtap", "macsec", "macvlan", "macvtap", "team", "veth")},
@@ -47,7 +47,9 @@ _REMOVE: Final = (
 )
 
 
-def removal(*modules: str) -> Run:
+def removal(*modules: str) -> RunCommand:
     """Removes modules in this order; fails, and removes none, where one of them makes a link that is in use."""
     kinds = [kind for module in modules for kind in _KINDS.get(module, ())]
-    return Run(("/bin/sh", "-c", _REMOVE, " ".join(kinds), *modules)) if kinds else Run(("rmmod", *modules))
+    return (
+        RunCommand(("/bin/sh", "-c", _REMOVE, " ".join(kinds), *modules)) if kinds else RunCommand(("rmmod", *modules))
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from advisor.facts.yaml_tree import as_mapping, as_scalar, child, compose, descend
 from advisor.host import Missing
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 if TYPE_CHECKING:
     from yaml import MappingNode, Node

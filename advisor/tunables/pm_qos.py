@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.i18n import msg
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tunable import Effect, Risk
 
 NAME: Final = "cpu_dma_latency"
@@ -40,7 +40,7 @@ Description=Limit of the wake-up latency of CPUs
 Type=forking
 ExecStart=/bin/sh -c '{_HOLD.format('"$$CPU_DMA_LATENCY"')}'
 """
-_STOP: Final = (Run(("systemctl", "stop", f"{_UNIT}*.service")),)
+_STOP: Final = (RunCommand(("systemctl", "stop", f"{_UNIT}*.service")),)
 
 
 class PmQos(msgspec.Struct, frozen=True):
@@ -78,10 +78,10 @@ class PmQos(msgspec.Struct, frozen=True):
     def steps(self, value: str) -> tuple[Step, ...]:
         words = ("/bin/sh", "-c", _HOLD.format(_hexadecimal(value)))
         unit = (f"--unit={_UNIT}-now", "--property=Type=forking", "--property=DefaultDependencies=no")
-        return (*_STOP, Run(("systemd-run", "--quiet", "--collect", *unit, *words)))
+        return (*_STOP, RunCommand(("systemd-run", "--quiet", "--collect", *unit, *words)))
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        reload = (Run(("systemctl", "daemon-reload")),)
+        reload = (RunCommand(("systemctl", "daemon-reload")),)
         pulled = FileEdit(_TARGET, "section", "Unit/", f"Wants={_UNIT}.service", reload=reload)
         setting = f"Environment=CPU_DMA_LATENCY={_hexadecimal(value)}"
         return FileEdit(_PATH, "section", "Service/", setting, _FRESH.encode(), reload=reload, also=(pulled,))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 RUNS: Final = "the kernel runs what it names, as root"
 _FIRMWARE: Final = "it names where programs for devices lie"

@@ -16,7 +16,7 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
-from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.sysctl import sysctl_path
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 

@@ -9,12 +9,12 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, msg
-from advisor.patterns import lazy_regex
-from advisor.tunables.circumstances import Circumstances, Sibling
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.forwarding import forwarding_circumstances
 from advisor.tunables.own_files import with_last_word
+from advisor.tunables.preflight import Circumstances, Sibling
 from advisor.tunables.programs import refused_sysctl
 from advisor.tunables.sysctl_group import group_of, twin_of
 from advisor.tunables.sysctl_value import canonical, out_of_bounds

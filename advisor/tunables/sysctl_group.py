@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 # One limit in two units: the kernel zeroes the one when the other is written (admin-guide/sysctl/vm).
 ZEROING: Final = (

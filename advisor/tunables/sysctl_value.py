@@ -12,7 +12,7 @@ import msgspec
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports, ports_text
 from advisor.facts.sysctl_keys import kernel_number, numbers_of
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 # Keys whose words are no such numbers: text, lists and masks of CPUs or ports, hexadecimal in what is read back.
 _TEXT: Final = lazy_regex(

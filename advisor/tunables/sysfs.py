@@ -18,9 +18,9 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
-from advisor.tunables.circumstances import Circumstances, choice_words
+from advisor.tunables.preflight import Circumstances, choice_words
 from advisor.tunables.sysfs_owner import owner_of
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 

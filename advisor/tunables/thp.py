@@ -12,9 +12,9 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tmpfiles_line import tmpfiles_edit, written_first
 
 _BASE: Final = "/sys/kernel/mm/transparent_hugepage"

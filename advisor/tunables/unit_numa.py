@@ -13,9 +13,9 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.facts.cpulist import parse_list
-from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
 
@@ -77,7 +77,7 @@ class UnitNuma(msgspec.Struct, frozen=True):
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         path = f"/etc/systemd/system/{self.unit}.d/50-advisor-numa.conf"
-        reload = (Run(("systemctl", "daemon-reload")),)
+        reload = (RunCommand(("systemctl", "daemon-reload")),)
         if value.startswith(_ALONE):
             # systemd before 228 takes single numbers with blanks between them, and neither ranges nor commas.
             numbers = " ".join(map(str, parse_list(value.removeprefix(_ALONE))))

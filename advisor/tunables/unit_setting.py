@@ -15,14 +15,14 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.facts.cpulist import format_list, parse_list
-from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import Effect, Risk
 
 UNIT: Final = lazy_regex(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
-_RELOAD: Final = (Run(("systemctl", "daemon-reload")),)
+_RELOAD: Final = (RunCommand(("systemctl", "daemon-reload")),)
 _LIMITS: Final = ("LimitNOFILE", "LimitMEMLOCK", "LimitNPROC", "LimitSTACK", "LimitCORE")
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "CPUWeight": (1, 10000),

@@ -14,11 +14,11 @@ from typing import Final
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadCommand, Run, Step
+from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import msg
-from advisor.patterns import lazy_regex
-from advisor.tunables.circumstances import Circumstances
 from advisor.tunables.edits import Persisted
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tunable import Effect, Risk
 
 _UNIT: Final = lazy_regex(r"[\w:.\\@][\w:.\\@-]{0,245}\.(service|socket|timer)", re.ASCII)
@@ -81,13 +81,15 @@ class UnitState(msgspec.Struct, frozen=True):
     def steps(self, value: str) -> tuple[Step, ...]:
         at_boot, runs = value.split(" ")
         verbs = [{"enabled": "enable", "disabled": "disable"}.get(at_boot), "start" if runs == "active" else "stop"]
-        return tuple(Run(("systemctl", verb, "--", self.unit)) for verb in verbs if verb)
+        return tuple(RunCommand(("systemctl", verb, "--", self.unit)) for verb in verbs if verb)
 
     def edit(self, host: Host, value: str, *, profile: str) -> Persisted | Missing:
         return Persisted(_LINKS)
 
     def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        undo = [Run(("/bin/sh", "-c", _START, self.unit)) if _starts(step) else step for step in self.steps(before)]
+        undo = [
+            RunCommand(("/bin/sh", "-c", _START, self.unit)) if _starts(step) else step for step in self.steps(before)
+        ]
         return Circumstances(refusal=self._kept(host, before, after), state="not-applicable", undo=tuple(undo))
 
     def _kept(self, host: Host, before: str, after: str) -> str | None:
@@ -103,4 +105,4 @@ class UnitState(msgspec.Struct, frozen=True):
 
 
 def _starts(step: Step) -> bool:
-    return isinstance(step, Run) and step.argv[:2] == ("systemctl", "start")
+    return isinstance(step, RunCommand) and step.argv[:2] == ("systemctl", "start")

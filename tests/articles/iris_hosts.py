@@ -7,7 +7,7 @@ from typing import Final
 
 from advisor.facts.iris import QLIST, REGISTRY
 from advisor.host import Host
-from tests.ceilings.hosts import EBS
+from tests.limits.hosts import EBS
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
 
 _SECTORS: Final = 1 << 30

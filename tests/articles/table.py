@@ -12,20 +12,20 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from advisor import api
-from advisor.ceilings.cluster import cluster_of
-from advisor.ceilings.declared import Declared, parse_declared
-from advisor.ceilings.front import read_front
-from advisor.ceilings.host_ceiling import with_host
-from advisor.ceilings.host_records import Ceiling
-from advisor.ceilings.measured import parse_measured, with_measured
-from advisor.ceilings.paths import limits_of
-from advisor.ceilings.purchase import with_purchases
-from advisor.ceilings.surroundings import read_surroundings
-from advisor.ceilings.what_if import Scene, limits_of_scene, parse_changes, with_what_if
+from advisor import operations as api
 from advisor.errors import AdvisorError
-from advisor.facts.whole import scan
+from advisor.facts.host_facts import scan
 from advisor.host import Host
+from advisor.limits.cluster import cluster_of
+from advisor.limits.declared import Declared, parse_declared
+from advisor.limits.host_ceiling import with_host
+from advisor.limits.host_records import HostCeiling
+from advisor.limits.measured import parse_measured, with_measured
+from advisor.limits.paths import limits_of
+from advisor.limits.pci_and_network import read_surroundings
+from advisor.limits.purchase import with_purchases
+from advisor.limits.storage_use import read_front
+from advisor.limits.what_if import Scene, limits_of_scene, parse_changes, with_what_if
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.layout import Page
 from advisor.report.limits import limits_document
@@ -34,7 +34,7 @@ from advisor.report.what_if import add_what_if
 from advisor.rules.ebs_purchase import unusable
 from advisor.rules.registry import judge
 from advisor.sizing.demand import parse_demand
-from advisor.sizing.search import Question, parse_layouts
+from advisor.sizing.search import SizeQuestion, parse_layouts
 from advisor.sizing.search import answer as size
 
 SYSTEMS: Final[Mapping[str, str]] = {
@@ -210,7 +210,7 @@ def _options(volumes: str, measured: str) -> str:
     return f"{' --volumes FILE' if volumes else ''}{f' --measured {measured}' if measured else ''}"
 
 
-def _ceiling(host: Host, volumes: str) -> Ceiling:
+def _ceiling(host: Host, volumes: str) -> HostCeiling:
     facts = scan(host)
     around = read_surroundings(host, facts)
     declared = parse_declared(volumes.encode(), "FILE") if volumes else Declared()
@@ -219,7 +219,7 @@ def _ceiling(host: Host, volumes: str) -> Ceiling:
     return found
 
 
-def _ceiling_words(found: Ceiling, measured: str, title: str) -> str:
+def _ceiling_words(found: HostCeiling, measured: str, title: str) -> str:
     page = Page(4000, color=False)
     add_ceiling(page, with_measured(found, parse_measured(measured)) if measured else found, title)
     lines = [" ".join(line.split()) for line in page.text.splitlines()]
@@ -236,7 +236,7 @@ def sized(*, volumes: str = "", **options: str) -> Ask:
         demand = parse_demand(**{name: value for name, value in options.items() if name != "layout"})
         layouts = parse_layouts(options["layout"]) if "layout" in options else ()
         declared = parse_declared(volumes.encode(), "FILE") if volumes else Declared()
-        question = Question(demand, instances=(cloud.instance_type,), layouts=layouts, declared=declared)
+        question = SizeQuestion(demand, instances=(cloud.instance_type,), layouts=layouts, declared=declared)
         lines = [" ".join(line.split()) for line in size_text(size(question), width=4000, color=False).splitlines()]
         return "; ".join(line for line in lines[: lines.index("Sources") if "Sources" in lines else None] if line)
 

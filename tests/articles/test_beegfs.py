@@ -1,7 +1,7 @@
 """S004, Dell EMC's article on BeeGFS: each of its figures that can be computed, from servers built as it says.
 
 Rows are those of the evidence (seed_facts.csv). What the authors measured and no code can repeat is listed in
-docs/systems/beegfs.md. More of the article's arithmetic: tests/ceilings/test_articles.py.
+docs/systems/beegfs.md. More of the article's arithmetic: tests/limits/test_articles.py.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from advisor.ceilings import wire
-from advisor.ceilings.figures import Figures
-from advisor.ceilings.paths import limits_of
-from advisor.ceilings.raid import combined, usable_bytes
 from advisor.facts.beegfs_text import EntryInfo, parse_entry_info
-from advisor.facts.whole import Facts
-from advisor.profiles import load
+from advisor.facts.host_facts import Facts
+from advisor.limits import wire
+from advisor.limits.figures import Figures
+from advisor.limits.paths import limits_of
+from advisor.limits.raid import combined, usable_bytes
+from advisor.profiles.profile import load
 from advisor.proof.workloads import WORKLOADS
 from advisor.rules.beegfs_settings import AGREED
 from advisor.rules.beegfs_sizes import (

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import pytest
 
-from advisor.ceilings.ebs import Volume, bucket_of, lasts_seconds
-from advisor.ceilings.instances import find_instance
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.sysctl_files import parse_sysctl_file
 from advisor.host.probes import parse_flow
-from advisor.host.steps import Run
+from advisor.host.steps import RunCommand
+from advisor.limits.ebs import EbsVolume, bucket_of, lasts_seconds
+from advisor.limits.instances import find_instance
 from advisor.planning.guards import LLT_PACKET_BYTES, LLT_SHARE
-from advisor.profiles import load
+from advisor.profiles.profile import load
 from advisor.proof.workloads import WORKLOADS
 from advisor.recommend.infoscale import PARTS
 from advisor.rules import sources
@@ -46,7 +46,7 @@ net.ipv4.tcp_wmem="4096 65536 8388608"
 
 def test_s000_s001_env() -> None:
     """Row "000/001,env": a gp2 volume of 5 GiB has a base of 100 IOPS, and t2 is in no table of EBS-optimised types."""
-    bucket = bucket_of(Volume("gp2", 5))
+    bucket = bucket_of(EbsVolume("gp2", 5))
     assert bucket is not None
     assert lasts_seconds(bucket, 100) is None
     assert lasts_seconds(bucket, 101) is not None
@@ -83,7 +83,7 @@ def test_s000_s001_result_4k_random() -> None:
     assert round(PAPER_LOCAL_IOPS * block / 1e6) == 8
     assert mirrored_iops(PAPER_LOCAL_IOPS) == 1000
     assert round(mirrored_iops(PAPER_LOCAL_IOPS) * block / 1e6) == 4
-    bucket = bucket_of(Volume("gp2", 5))
+    bucket = bucket_of(EbsVolume("gp2", 5))
     assert bucket is not None
     assert round((lasts_seconds(bucket, PAPER_LOCAL_IOPS) or 0) / 60) == 47
 
@@ -186,7 +186,7 @@ def test_s001_llt_set(tmp_path: Path) -> None:
     """Row "001,LLT set": lltconfig -F highwater:2000 and rporthighwater:2000, kept as set-flow in /etc/llttab."""
     plan = plans.make(tmp_path, "llt-highwater-doubled", facts=facts(**OPEN))
     steps = {step for one in plan.changes for step in one.steps}
-    assert steps == {Run(("lltconfig", "-F", f"{name}:2000")) for name in ("highwater", "rporthighwater")}
+    assert steps == {RunCommand(("lltconfig", "-F", f"{name}:2000")) for name in ("highwater", "rporthighwater")}
     (file,) = plan.files
     assert file.path == "/etc/llttab"
     assert (file.after or b"").endswith(b"set-flow highwater:2000\nset-flow rporthighwater:2000\n")

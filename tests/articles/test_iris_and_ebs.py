@@ -1,7 +1,7 @@
 """S002, the article on InterSystems IRIS over gp3 and io2 volumes: each of its figures that can be computed.
 
 Rows are those of the evidence (seed_facts.csv, 002). What the author measured and no code can repeat is listed in
-docs/systems/iris.md. The share of test 2 that the instance cannot use: tests/ceilings/test_articles.py.
+docs/systems/iris.md. The share of test 2 that the instance cannot use: tests/limits/test_articles.py.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from advisor.ceilings.declared import Declared, DeclaredVolume, Quota
-from advisor.ceilings.ebs import Volume, carried
-from advisor.ceilings.figures import MIB
-from advisor.ceilings.instances import find_instance
-from advisor.ceilings.paths import limits_of
-from advisor.ceilings.records import Limits, Path
 from advisor.facts.cpf_text import parse_cpf
 from advisor.facts.iris import Iris, IrisPlace
 from advisor.facts.iris_memory import globals_bytes, pages_for, wanted_pages
+from advisor.limits.declared import Declared, DeclaredVolume, Quota
+from advisor.limits.ebs import EbsVolume, carried
+from advisor.limits.figures import MIB
+from advisor.limits.instances import find_instance
+from advisor.limits.paths import limits_of
+from advisor.limits.records import Limits, StoragePath
 from advisor.planning.guards import HUGE_PAGE_SHARE
 from advisor.planning.targets import Request, resolve_targets
-from advisor.profiles import load, parse_profile
+from advisor.profiles.profile import load, parse_profile
 from advisor.proof.workloads import WORKLOADS as PATTERNS
 from advisor.rules.buffers import bandwidth_delay_bytes
 from advisor.rules.contradictions import R5B_LIMIT
@@ -31,7 +31,7 @@ from advisor.rules.iris import ARTICLE_STRIPE_BYTES
 from advisor.rules.registry import RULES, judge
 from advisor.rules.rule import Rule
 from advisor.rules.workload import WORKLOADS, parse_workload
-from tests.ceilings.hosts import EBS, array, disk, facts, mounted
+from tests.limits.hosts import EBS, array, disk, facts, mounted
 from tests.rules.build import facts as calm
 from tests.rules.build import replaced
 from tests.rules.selection import rules_of
@@ -72,7 +72,7 @@ def limits(layout: dict[str, list[DeclaredVolume]], quota: Quota | None = None) 
     return limits_of(host, None, Declared(tuple(volumes), quota))
 
 
-def path(found: Limits, name: str) -> Path:
+def path(found: Limits, name: str) -> StoragePath:
     return next(one for one in found.paths if one.name == f"/{name}")
 
 
@@ -83,16 +83,16 @@ def bound(found: Limits, name: str) -> dict[str, tuple[str, int]]:
 
 def test_s002_volumes_as_they_come_and_at_most() -> None:
     """Row "002,volumes": gp3 3,000 IOPS and 125 MB/s by itself, 16,000 and 1,000 at most; io2 256,000 and 4,000."""
-    plain = carried(Volume("gp3", 1000))
+    plain = carried(EbsVolume("gp3", 1000))
     assert plain is not None
     assert (plain.iops, plain.mib_per_s) == (3000, 125)
-    most = carried(Volume("gp3", 1000), 16_000, 1000.0)
+    most = carried(EbsVolume("gp3", 1000), 16_000, 1000.0)
     assert most is not None
     assert (most.iops, most.mib_per_s) == (16_000, 1000)
-    express = carried(Volume("io2", 1000), 256_000)
+    express = carried(EbsVolume("io2", 1000), 256_000)
     assert express is not None
     assert (express.iops, express.mib_per_s) == (256_000, 4000)
-    assert carried(Volume("io2", 1000), 100_000) == replaced(express, {"iops": 100_000})
+    assert carried(EbsVolume("io2", 1000), 100_000) == replaced(express, {"iops": 100_000})
 
 
 def test_s002_the_instance_and_the_figure_further_down_that_is_wrong() -> None:

@@ -11,15 +11,15 @@ from typing import Final
 
 import pytest
 
-from advisor.ceilings.declared import Declared
-from advisor.ceilings.figures import MIB, Figures
-from advisor.ceilings.observed import Measurement, with_observed
-from advisor.ceilings.paths import limits_of
-from advisor.ceilings.raid import combined
-from advisor.ceilings.records import Path
-from advisor.ceilings.surroundings import Surroundings
 from advisor.facts.block import SECTOR_BYTES
-from advisor.facts.controller import CacheProtection, Controller, Volume
+from advisor.facts.controller import CacheProtection, Controller, ControllerVolume
+from advisor.limits.declared import Declared
+from advisor.limits.figures import MIB, Figures
+from advisor.limits.observed import Measurement, with_observed
+from advisor.limits.paths import limits_of
+from advisor.limits.pci_and_network import PciAndNetwork
+from advisor.limits.raid import combined
+from advisor.limits.records import StoragePath
 from advisor.proof.workloads import get
 from advisor.reach.icmp import echo_data, small_size
 from advisor.rules import controllers
@@ -27,7 +27,7 @@ from advisor.rules.controllers import gain_percent
 from advisor.rules.iscsi import disk_test_bytes
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
-from tests.ceilings import hosts
+from tests.limits import hosts
 from tests.rules.build import array, facts
 from tests.rules.cases_iscsi import MAP, MAPPED, OLD, exports, over, path, set_in_file
 
@@ -77,7 +77,7 @@ def test_s003_the_links_put_right_gave_208_percent_more() -> None:
     assert gain_percent(before, after) == 208
 
 
-def four_paths(measured: float, mtu: int = 9000, links: int = 4) -> Path:
+def four_paths(measured: float, mtu: int = 9000, links: int = 4) -> StoragePath:
     """The article's four 1 GbE paths, and a measurement in MB/s (10^6 bytes) against them."""
     wires = [hosts.link(f"eth{n}", mtu=mtu, pci=f"0000:0{n}:00.0", addresses=[f"10.0.{n}.2/24"]) for n in range(links)]
     names = [f"sd{'abcd'[n]}" for n in range(links)]
@@ -86,7 +86,7 @@ def four_paths(measured: float, mtu: int = 9000, links: int = 4) -> Path:
         [hosts.array("mpatha", "multipath", names)],
         wires,
     )
-    found = limits_of(host, Surroundings(portals={"iscsi": tuple(one.name for one in wires)}))
+    found = limits_of(host, PciAndNetwork(portals={"iscsi": tuple(one.name for one in wires)}))
     one = Measurement("iometer.maxtp-r100", "mpatha", "mb_per_s", measured, 1.0)
     (path,) = [one for one in with_observed(found, [one], host, Declared()).paths if one.kind == "storage"]
     return path
@@ -184,7 +184,7 @@ def test_s003_raid_6_of_eight_is_worse_at_random() -> None:
 
 def test_s003_an_unprotected_cache_is_for_the_test_bed_only() -> None:
     """Row "003,rule": unsafe cache only in step 2; the article's own card, a 3ware 9650SE without a battery."""
-    unit = Volume("u0", "raid10", "active", "OK", "write-back", "RiW")
+    unit = ControllerVolume("u0", "raid10", "active", "OK", "write-back", "RiW")
     bare = Controller("0", "tw_cli", "9650SE-8LPML", None, (unit,), has_protection=False, protection=None)
     (found,) = [one for one in judge(facts(controllers=(bare,))) if one.id == "controllers.unprotected-cache"]
     assert found.severity == "warning"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from advisor.host import Host
-from tests.ceilings.hosts import EBS
 from tests.facts.storage import Tree
+from tests.limits.hosts import EBS
 
 _SECTORS = 1 << 30
 _VOLUME_ID = "LVM-" + "g" * 32 + "v" * 32

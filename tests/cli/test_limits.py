@@ -117,7 +117,7 @@ def test_version_loads_nothing_of_it() -> None:
 
 def test_limits_loads_no_heavy_library() -> None:
     loaded = loaded_by("limits", "--json", "--snapshot", str(SNAPSHOT))
-    assert "advisor.ceilings.paths" in loaded
+    assert "advisor.limits.paths" in loaded
     assert not {one.partition(".")[0] for one in loaded} & {"rich", "jinja2", "pyroute2", "psutil", "scipy"}
 
 

@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from advisor.host import live_host
-from advisor.journal import Applied, Store
 from advisor.planning.records import FileChange
 from advisor.report.monitoring import VerifyState, prometheus_text
+from advisor.transaction.journal import Applied, Store
 from tests.report.exposition import Sample, samples
 from tests.report.test_change import change, plan
 from tests.report.test_monitoring import FILE, LIVE, UNREAD, failed, state

@@ -18,8 +18,8 @@ from advisor.facts.services import show_command
 from advisor.facts.storage_services import LIST_RUNNING, parse_running, read_storage_services
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
-from advisor.snapshot import capture, save
-from advisor.workflow import read_for_scan_and_plans
+from advisor.planner import read_for_scan_and_plans
+from advisor.snapshot.archive import capture, save
 from tests import beegfs_server
 from tests.test_imports import HEAVY, loaded_by
 

@@ -16,11 +16,11 @@ from advisor.facts.beegfs_text import (
     parse_interfaces_file,
     size_bytes,
 )
+from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import show_command
 from advisor.facts.subnets import RULES, SharedSubnet, SubnetLink, parse_source_rules
-from advisor.facts.whole import Facts, scan
 from advisor.host import Host
-from advisor.snapshot import capture, open_snapshot, save
+from advisor.snapshot.archive import capture, open_snapshot, save
 from tests import beegfs_server
 from tests.beegfs_server import CPUS, SOURCE_RULES, server, tree
 from tests.facts.storage import Tree

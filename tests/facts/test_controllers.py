@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.ceilings.paths import limits_of
 from advisor.facts.controller import Controller, data_disks, device_name, level_of, media_of, size_bytes
 from advisor.facts.controllers import SHOW, SHOW_VOLUMES, SSACLI, controller_arrays, read_controllers
+from advisor.facts.host_facts import scan
 from advisor.facts.ssacli import parse_ssacli
 from advisor.facts.storcli import parse_storcli, parse_storcli_volumes, with_details
 from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_units
 from advisor.facts.unknown import Unknowns
-from advisor.facts.whole import scan
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
+from advisor.limits.paths import limits_of
 from advisor.planning.devices import none_chosen, select_arrays
-from advisor.profiles import Wanted
-from advisor.snapshot import capture, open_snapshot
+from advisor.profiles.profile import Wanted
+from advisor.snapshot.archive import capture, open_snapshot
 from tests.rules.build import disk, facts
 from tests.trees import host_of, make_command, make_tree
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from advisor.facts.array import Array
 from advisor.facts.dm import STATUS, TABLE, read_dm, role_of
 from advisor.facts.dm_text import (
+    ArrayShape,
     RaidStatus,
-    Shape,
     VolumeName,
     failed_paths,
     mirror_status,
@@ -369,31 +369,31 @@ def test_captured_status() -> None:
 @pytest.mark.parametrize(
     ("table", "shape"),
     [
-        ("0 8 linear 8:0 0", Shape("linear")),
-        ("0 8 striped 3 1024 8:0 0 8:16 0 8:32 0", Shape("striped", 524288, 3, 3)),
+        ("0 8 linear 8:0 0", ArrayShape("linear")),
+        ("0 8 striped 3 1024 8:0 0 8:16 0 8:32 0", ArrayShape("striped", 524288, 3, 3)),
         (
             "0 8 raid raid6_zr 1 128 5 - 8:0 - 8:16 - 8:32 - 8:48 - 8:64",
-            Shape("raid6", 65536, 3, 5, (("layout", "raid6_zr"),)),
+            ArrayShape("raid6", 65536, 3, 5, (("layout", "raid6_zr"),)),
         ),
-        ("0 8 raid raid1 3 0 region_size 4096 2 253:0 253:1 253:2 253:3", Shape("raid1", None, None, 2)),
-        ("0 8 raid raid10 3 128 raid10_copies 2 4 - 8:0 - 8:16 - 8:32 - 8:48", Shape("raid10", 65536, 2, 4)),
+        ("0 8 raid raid1 3 0 region_size 4096 2 253:0 253:1 253:2 253:3", ArrayShape("raid1", None, None, 2)),
+        ("0 8 raid raid10 3 128 raid10_copies 2 4 - 8:0 - 8:16 - 8:32 - 8:48", ArrayShape("raid10", 65536, 2, 4)),
         (
             "0 8 raid raid10 5 128 raid10_copies 2 raid10_format far 4 - 8:0 - 8:16 - 8:32 - 8:48",
-            Shape("raid10", 65536, 4, 4),
+            ArrayShape("raid10", 65536, 4, 4),
         ),
-        ("0 8 raid raid0 1 128 2 - 8:0 - 8:16", Shape("raid0", 65536, 2, 2)),
-        ("0 8 mirror disk 2 253:0 1024 3 8:0 0 8:16 0 8:32 0", Shape("mirror", None, None, 3)),
-        ("0 8 writecache s 8:0 8:16 4096 0", Shape("writecache", 4096)),
-        ("0 8 striped", Shape("striped")),
-        ("0 8 raid", Shape("raid")),
-        ("0 8 something new 1 2 3", Shape("something")),
+        ("0 8 raid raid0 1 128 2 - 8:0 - 8:16", ArrayShape("raid0", 65536, 2, 2)),
+        ("0 8 mirror disk 2 253:0 1024 3 8:0 0 8:16 0 8:32 0", ArrayShape("mirror", None, None, 3)),
+        ("0 8 writecache s 8:0 8:16 4096 0", ArrayShape("writecache", 4096)),
+        ("0 8 striped", ArrayShape("striped")),
+        ("0 8 raid", ArrayShape("raid")),
+        ("0 8 something new 1 2 3", ArrayShape("something")),
         (
             "0 8 linear 8:0 0\nx: 8 64 striped 2 8 8:0 0 8:16 0",
-            Shape("striped", 4096, 2, 2, (("segments", "linear 1, striped 1"),)),
+            ArrayShape("striped", 4096, 2, 2, (("segments", "linear 1, striped 1"),)),
         ),
     ],
 )
-def test_shapes(table: str, shape: Shape) -> None:
+def test_shapes(table: str, shape: ArrayShape) -> None:
     assert shape_of(parse_dm_lines(f"x: {table}\n")["x"]) == shape
 
 

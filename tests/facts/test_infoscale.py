@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.facts.host_facts import scan
 from advisor.facts.identity import Cloud
 from advisor.facts.infoscale import DISK_LIST, GABTAB, LLTHOSTS, MAIN_CF, InfoScale, read_infoscale
-from advisor.facts.infoscale_configuration import TITLES, Signs, recognised
+from advisor.facts.infoscale_configuration import TITLES, InfoScaleSigns, recognised
 from advisor.facts.infoscale_text import (
     LltHost,
     VcsResource,
@@ -23,11 +24,10 @@ from advisor.facts.infoscale_text import (
     parse_vxdisk_list,
 )
 from advisor.facts.llt import LLTTAB, read_llt
+from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
-from advisor.facts.whole import scan
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
-from advisor.redaction import without_secrets
-from advisor.snapshot import capture, open_snapshot
+from advisor.snapshot.archive import capture, open_snapshot
 from tests.rules.build import link
 from tests.trees import host_of, make_command, make_tree
 
@@ -265,7 +265,7 @@ def test_an_address_that_moves_is_told() -> None:
 
 BOOLS = st.sampled_from([None, True, False])
 SIGNS = st.builds(
-    Signs,
+    InfoScaleSigns,
     is_cluster=BOOLS,
     transports=st.sampled_from([(), ("tcp",), ("udp",), ("udp6",), ("udp", "tcp"), ("ether",), ("rdma",)]),
     mirrors=BOOLS,
@@ -274,7 +274,7 @@ SIGNS = st.builds(
 
 
 @given(SIGNS)
-def test_one_is_named_only_where_it_is_the_only_one_and_the_rest_is_told(signs: Signs) -> None:
+def test_one_is_named_only_where_it_is_the_only_one_and_the_rest_is_told(signs: InfoScaleSigns) -> None:
     found = recognised(signs)
     fits = list(found.fits.values())
     assert (found.configuration is None) == ("yes" not in fits)
@@ -287,10 +287,10 @@ def test_one_is_named_only_where_it_is_the_only_one_and_the_rest_is_told(signs: 
 
 
 @given(SIGNS)
-def test_to_know_more_rules_nothing_in(signs: Signs) -> None:
-    nothing = recognised(Signs())
+def test_to_know_more_rules_nothing_in(signs: InfoScaleSigns) -> None:
+    nothing = recognised(InfoScaleSigns())
     assert set(nothing.fits.values()) == {"possible"}
-    for name, fit in recognised(Signs(is_cluster=signs.is_cluster)).fits.items():
+    for name, fit in recognised(InfoScaleSigns(is_cluster=signs.is_cluster)).fits.items():
         if fit == "no":
             assert recognised(signs).fits[name] == "no"
 
@@ -298,17 +298,17 @@ def test_to_know_more_rules_nothing_in(signs: Signs) -> None:
 @pytest.mark.parametrize(
     ("signs", "expected"),
     [
-        (Signs(True, ("udp",), True, "several-zones"), "fss-zones"),
-        (Signs(True, ("tcp",), True, "several-zones"), "fss-zones"),
-        (Signs(True, ("udp6",), True, "one-zone"), "fss-udp"),
-        (Signs(True, ("tcp",), True, "one-zone"), "fss-tcp"),
-        (Signs(True, ("ether",), False, None), "shared-disk"),
-        (Signs(False, ("ether",), True, None), "single-node"),
+        (InfoScaleSigns(True, ("udp",), True, "several-zones"), "fss-zones"),
+        (InfoScaleSigns(True, ("tcp",), True, "several-zones"), "fss-zones"),
+        (InfoScaleSigns(True, ("udp6",), True, "one-zone"), "fss-udp"),
+        (InfoScaleSigns(True, ("tcp",), True, "one-zone"), "fss-tcp"),
+        (InfoScaleSigns(True, ("ether",), False, None), "shared-disk"),
+        (InfoScaleSigns(False, ("ether",), True, None), "single-node"),
         # Volumes of a cloud are not shared across zones.
-        (Signs(True, ("udp",), False, "several-zones"), None),
+        (InfoScaleSigns(True, ("udp",), False, "several-zones"), None),
     ],
 )
-def test_the_five_by_their_signs(signs: Signs, expected: str | None) -> None:
+def test_the_five_by_their_signs(signs: InfoScaleSigns, expected: str | None) -> None:
     assert recognised(signs).configuration == expected
 
 

@@ -13,13 +13,13 @@ from advisor.facts.array import Array
 from advisor.facts.cpf_text import Cpf, only_known, parse_cpf
 from advisor.facts.disks import Disk
 from advisor.facts.filesystems import FileSystem
+from advisor.facts.host_facts import scan
 from advisor.facts.iris import QLIST, REGISTRY, Iris, Listed, parse_qlist, read_iris
 from advisor.facts.iris_memory import globals_bytes, pages_for, refuses_large_pages, shared_bytes, wanted_pages
+from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
-from advisor.facts.whole import scan
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
-from advisor.redaction import without_secrets
-from advisor.snapshot import capture, open_snapshot
+from advisor.snapshot.archive import capture, open_snapshot
 from tests.rules.build import array, disk, filesystem
 
 CPF = """\

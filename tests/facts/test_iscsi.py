@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.ceilings.surroundings import read_surroundings
 from advisor.facts.array import Array
 from advisor.facts.disks import read_disks
+from advisor.facts.host_facts import scan
 from advisor.facts.iscsi import Iscsi, link_at, link_towards, parse_iscsi_settings, read_iscsi
 from advisor.facts.iscsi_target import parse_iet, parse_portal
 from advisor.facts.links import Link
+from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
-from advisor.facts.whole import scan
 from advisor.host import Host, MemoryFiles, RecordedCommands
-from advisor.redaction import without_secrets
-from advisor.snapshot import capture, open_snapshot
+from advisor.limits.pci_and_network import read_surroundings
+from advisor.snapshot.archive import capture, open_snapshot
 from tests.facts.iscsi import CONF, RECORD, SECRET, TARGET, IscsiTree
 from tests.rules.build import array, link
 

@@ -15,7 +15,7 @@ from advisor.facts.link_owner import LinkOwner, read_link_owner
 from advisor.facts.networkd import NetworkMtu, read_network_mtu
 from advisor.facts.sysconfig import parse_assignments
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
-from advisor.snapshot import capture, open_snapshot
+from advisor.snapshot.archive import capture, open_snapshot
 from tests.managers import NETWORK, PROFILE, UUID, configured, links, managed, profile, running
 from tests.trees import host_of, make_tree
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.facts.host_facts import scan
 from advisor.facts.network_storage import NetworkStorage
-from advisor.facts.whole import scan
 from tests.articles.openfiler import NEW_KERNEL, Machine
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from advisor.facts.array import PathGroup
 from advisor.facts.dm_text import multipath_groups
+from advisor.facts.host_facts import scan
 from advisor.facts.path_load import over_interval
-from advisor.facts.whole import scan
 from advisor.host import Host
 from tests.articles.openfiler import Machine, initiator
 from tests.trees import host_of, make_tree

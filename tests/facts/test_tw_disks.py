@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.ceilings.paths import limits_of
 from advisor.facts.array import Array
+from advisor.facts.host_facts import Facts, scan
 from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_serial, parse_tw_cli_units
-from advisor.facts.whole import Facts, scan
+from advisor.limits.paths import limits_of
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
 from tests.facts.storage import Tree

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.ceilings.declared import Declared, DeclaredVolume
-from advisor.ceilings.paths import limits_of
-from advisor.ceilings.records import Path
-from advisor.facts.array import Array, Part
+from advisor.facts.array import Array, ArrayPart
+from advisor.facts.host_facts import Facts, scan
 from advisor.facts.vxvm import VXPRINT, volume_of
 from advisor.facts.vxvm_text import parse_access, parse_paths, parse_vxprint
-from advisor.facts.whole import Facts, scan
 from advisor.host import Completed, Missing
+from advisor.limits.declared import Declared, DeclaredVolume
+from advisor.limits.paths import limits_of
+from advisor.limits.records import StoragePath
 from advisor.rules.registry import judge
-from advisor.snapshot import capture, open_snapshot
+from advisor.snapshot.archive import capture, open_snapshot
 from tests import vxvm
 from tests.facts.storage import Tree
 from tests.trees import host_of, make_command, make_tree
@@ -41,7 +41,7 @@ def only(facts: Facts) -> Array:
     return found
 
 
-def path(facts: Facts, *declared: DeclaredVolume, place: str = "/data") -> Path:
+def path(facts: Facts, *declared: DeclaredVolume, place: str = "/data") -> StoragePath:
     (found,) = [one for one in limits_of(facts, None, Declared(declared)).paths if one.name == place]
     return found
 
@@ -51,7 +51,7 @@ def drive(number: int) -> DeclaredVolume:
     return DeclaredVolume("drive", device=f"nvme{number}n1", **figures)  # type: ignore[arg-type]
 
 
-def bound(found: Path, quantity: str) -> float:
+def bound(found: StoragePath, quantity: str) -> float:
     return next(one.value for one in found.sustained if one.quantity == quantity)
 
 
@@ -144,8 +144,8 @@ def test_a_layered_striped_mirror() -> None:
     one = only(facts)
     assert (one.level, one.chunk_bytes, one.data_disks) == ("raid10", 128 << 10, 2)
     assert one.members == ("nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1")
-    assert isinstance(one.structure, Part)
-    assert [part.level for part in one.structure.members if isinstance(part, Part)] == ["raid1", "raid1"]
+    assert isinstance(one.structure, ArrayPart)
+    assert [part.level for part in one.structure.members if isinstance(part, ArrayPart)] == ["raid1", "raid1"]
     found = path(facts, *map(drive, range(4)))
     assert (bound(found, "read_mb_per_s"), bound(found, "write_mb_per_s")) == (4000, 1000)
 
@@ -260,8 +260,8 @@ sde                         emc0_0124            datadg02     datadg       ENABL
     answer(tree, text, *lines, paths=paths)
     one = only(scan(tree.host()))
     assert (one.level, one.data_disks, one.members) == ("raid0", 2, ("sdb", "sdc", "sdd", "sde"))
-    assert isinstance(one.structure, Part)
-    assert [(part.name, part.level) for part in one.structure.members if isinstance(part, Part)] == [
+    assert isinstance(one.structure, ArrayPart)
+    assert [(part.name, part.level) for part in one.structure.members if isinstance(part, ArrayPart)] == [
         ("emc0_0123", "multipath"),
         ("emc0_0124", "multipath"),
     ]

@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.facts.controller import CacheProtection, Controller, Volume
+from advisor.facts.controller import CacheProtection, Controller, ControllerVolume
 from advisor.facts.cpu import Cpu
 from advisor.facts.frequency import ClockGroup, Frequency
+from advisor.facts.host_facts import Facts, scan
 from advisor.facts.infoscale import InfoScale
-from advisor.facts.infoscale_configuration import Signs
+from advisor.facts.infoscale_configuration import InfoScaleSigns
 from advisor.facts.infoscale_text import LltHost
 from advisor.facts.iscsi import Iscsi, IscsiSession
 from advisor.facts.lltstat import LltNode
-from advisor.facts.whole import Facts, scan
+from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.comparison import Comparison, FleetFinding
+from advisor.fleet.compare.comparison import FleetFinding, HostComparison
 from advisor.fleet.compare.outliers import compare
-from advisor.fleet.compare.standing import Standing
-from advisor.fleet.compare.summary import Beside, summarise
-from advisor.snapshot import capture, save
-from tests.plan.system import LOOPBACK, Link, system
+from advisor.fleet.compare.summary import HostContext, summarise
+from advisor.snapshot.archive import capture, save
+from tests.planning.system import LOOPBACK, Link, system
 from tests.rules import build
 
 ODD = "n8"
@@ -48,7 +48,7 @@ def host(number: int, **parts: Any) -> Facts:
         arrays=(build.array(mountpoints=("/data",)),),
         filesystems=(build.filesystem(),),
         llt=build.llt(*links, nodes=(LltNode(number, f"n{number}", "OPEN", is_self=True, links_up=2, links=()),)),
-        infoscale=InfoScale(None, {}, Signs(), hosts=hosts, seed_nodes=12),
+        infoscale=InfoScale(None, {}, InfoScaleSigns(), hosts=hosts, seed_nodes=12),
         iscsi=Iscsi(sessions=(session(),), settings={"node.session.timeo.replacement_timeout": "120"}),
         controllers=(controller(),),
         sysctl={**build.LARGE_BUFFERS, "net.ipv4.tcp_mem": "90000 120000 180000", "fs.aio-nr": str(number)},
@@ -66,7 +66,7 @@ def session(**parts: Any) -> IscsiSession:
 
 
 def controller(**parts: Any) -> Controller:
-    volume = Volume("0", "raid6", "clean", "Optl", "write-back", "RWBD")
+    volume = ControllerVolume("0", "raid6", "clean", "Optl", "write-back", "RWBD")
     protection = CacheProtection("battery", "Optimal", healthy=True)
     return build.replaced(Controller("c0", "storcli", "PERC H740P", "51.13", (volume,), True, protection), parts)
 
@@ -75,8 +75,8 @@ def fleet_of(hosts: Iterable[tuple[str, Facts]], beside: Mapping[str, Mapping[st
     """A fleet; ``beside`` has by name what is not in the facts."""
     fleet = Fleet()
     for name, facts in hosts:
-        usual: dict[str, Any] = {"standing": Standing(("socket-buffers-8m",)), "command_line": COMMAND_LINE}
-        fleet.add(summarise(facts, Beside(name, **{**usual, "skew_seconds": 0.0, **(beside or {}).get(name, {})})))
+        usual: dict[str, Any] = {"standing": AdvisorState(("socket-buffers-8m",)), "command_line": COMMAND_LINE}
+        fleet.add(summarise(facts, HostContext(name, **{**usual, "skew_seconds": 0.0, **(beside or {}).get(name, {})})))
     return fleet
 
 
@@ -86,11 +86,11 @@ def twelve(change: Change | None = None, *, odd: Sequence[str] = (ODD,), count: 
     return [(name, change(facts) if change and name in odd else facts) for name, facts in found]
 
 
-def compared(change: Change | None = None, **parts: Any) -> Comparison:
+def compared(change: Change | None = None, **parts: Any) -> HostComparison:
     return compare(fleet_of(twelve(change), parts.pop("beside", None)), **parts)
 
 
-def only(comparison: Comparison) -> FleetFinding:
+def only(comparison: HostComparison) -> FleetFinding:
     """The one finding there is."""
     assert len(comparison.findings) == 1, [(one.id, one.title, one.hosts) for one in comparison.findings]
     return comparison.findings[0]

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.facts.whole import Facts, scan
-from advisor.fleet.captures.capture import capture_script, decode
+from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, live_host
-from advisor.profiles import load, profile_paths
-from advisor.snapshot import open_archive
-from advisor.workflow import plan_profiles
+from advisor.planner import plan_profiles
+from advisor.profiles.profile import load, profile_paths
+from advisor.snapshot.archive import open_archive
+from advisor.snapshot.remote.capture import capture_script, decode
 
 
 @cache

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.captures.capture import capture_host
 from advisor.host import FileSource, Host, Missing, live_host
-from advisor.workflow import read_for_scan_and_plans
+from advisor.planner import read_for_scan_and_plans
+from advisor.snapshot.remote.capture import capture_host
 from tests import captured
 from tests.fleet.captures import captured as run_of_script
 

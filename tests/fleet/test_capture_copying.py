@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.captures.copying import parse_copy_errors
+from advisor.snapshot.remote.copying import parse_copy_errors
 
 NAMES = [
     "plain",

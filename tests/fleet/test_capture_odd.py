@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.captures.capture import capture_host, decode
 from advisor.host import DirectoryFiles, Host, LiveCommands, Missing
 from advisor.host.commands import SAFE_PATH
 from advisor.host.files import UNRECORDED
-from advisor.journal import Applied, Begun, encode_entry
 from advisor.planning.records import FileChange, Plan
+from advisor.snapshot.remote.capture import capture_host, decode
+from advisor.transaction.journal import Applied, Begun, encode_entry
 from tests.fleet.captures import run_script, script
 from tests.trees import make_command, make_tree
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.captures.capture import capture_host, decode, open_capture
-from advisor.fleet.captures.stream import MAX_BANNER_BYTES, Checksum, is_capture, read_stream
 from advisor.host import Missing
+from advisor.snapshot.remote.capture import capture_host, decode, open_capture
+from advisor.snapshot.remote.stream import MAX_BANNER_BYTES, Checksum, is_capture, read_stream
 
 FILES = {
     "files/./proc/sys/kernel/hostname": b"one\n",

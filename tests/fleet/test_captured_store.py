@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
-from advisor.fleet.captures.store import CapturedStore, Sought, captured_status
-from advisor.history import host_status
 from advisor.host import DirectoryFiles, Host, LiveCommands, MemoryFiles, NoCommands
-from advisor.journal import Awaiting, Store
-from advisor.snapshot import capture, open_snapshot
-from advisor.transaction import apply_plan, roll_back
+from advisor.snapshot.archive import capture, open_snapshot
+from advisor.snapshot.remote.store import CapturedStore, Sought, captured_status
+from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.journal import Awaiting, Store
+from advisor.transaction.status import host_status
 from tests.transaction.system import build, plan_of
 
 STATE = "var/lib/advisor"

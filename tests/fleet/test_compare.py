@@ -9,17 +9,17 @@ import pytest
 from advisor.errors import UsageError
 from advisor.facts.cpu import Cpu
 from advisor.facts.frequency import ClockGroup, Frequency
+from advisor.facts.host_facts import Facts
 from advisor.facts.iscsi import Iscsi
 from advisor.facts.links import Channels, Rings
 from advisor.facts.llt import Llttab
 from advisor.facts.memory import HugePagePool, Memory, Sockets
 from advisor.facts.owners import Owners
 from advisor.facts.unknown import Unknown
-from advisor.facts.whole import Facts
-from advisor.fleet.compare.comparison import Held
+from advisor.fleet.compare.advisor_state import AdvisorState
+from advisor.fleet.compare.comparison import HeldValue
 from advisor.fleet.compare.outliers import compare, is_at_least
-from advisor.fleet.compare.remedies import Controller
-from advisor.fleet.compare.standing import Standing
+from advisor.fleet.compare.remedies import CommandOrigin
 from tests.fleet.alike import (
     ODD,
     Change,
@@ -158,8 +158,12 @@ def test_the_odd_one_of_twelve(change: Change, attribute: str, identity_of: str)
     ("beside", "attribute", "identity_of"),
     [
         ({"command_line": "root=/dev/vdb2 ro mitigations=off"}, "cmdline.isolcpus", "fleet.kernel-command-line"),
-        ({"standing": Standing(())}, "advisor.profiles", "fleet.profiles-in-force"),
-        ({"standing": Standing(("socket-buffers-8m",), ("sysctl:net.core.rmem_max",))}, "advisor.drift", "fleet.drift"),
+        ({"standing": AdvisorState(())}, "advisor.profiles", "fleet.profiles-in-force"),
+        (
+            {"standing": AdvisorState(("socket-buffers-8m",), ("sysctl:net.core.rmem_max",))},
+            "advisor.drift",
+            "fleet.drift",
+        ),
         ({"skew_seconds": 40.0}, "clock.skew", "fleet.clock"),
     ],
 )
@@ -181,7 +185,7 @@ def test_differences_of_one_topic_are_one_finding() -> None:
 
 def test_with_an_inventory_a_profile_goes_to_the_host() -> None:
     change = with_sysctl(net__core__rmem_max="212992")
-    finding = only(compared(change, controller=Controller("my hosts.ini")))
+    finding = only(compared(change, controller=CommandOrigin("my hosts.ini")))
     assert finding.commands == (f"advisor fleet plan socket-buffers-8m -i 'my hosts.ini' --limit {ODD}",)
 
 
@@ -242,7 +246,7 @@ def test_a_derived_value_that_a_file_sets_is_a_setting() -> None:
     key = "net.ipv4.tcp_mem"
     change = with_part(sysctl_origin={key: build.origin(key, "90000 120000 180000")})
     told = only(compared(change)).differences[0]
-    assert (told.majority, told.groups) == ("derived from memory", (Held("90000 120000 180000", (ODD,)),))
+    assert (told.majority, told.groups) == ("derived from memory", (HeldValue("90000 120000 180000", (ODD,)),))
 
 
 def test_without_a_majority_the_groups_are_told() -> None:
@@ -373,7 +377,7 @@ def test_a_pair_is_told_with_both_values() -> None:
     comparison = compare(fleet_of(twelve(with_sysctl(vm__swappiness="1"))), pair=("n1", ODD))
     (told,) = only(comparison).differences
     assert not told.has_majority
-    assert told.groups == (Held("1", (ODD,)), Held("60", ("n1",)))
+    assert told.groups == (HeldValue("1", (ODD,)), HeldValue("60", ("n1",)))
     assert comparison.compared == ("n1", ODD)
 
 

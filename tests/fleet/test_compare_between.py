@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.llt import LltLink
-from advisor.facts.whole import Facts
 from advisor.fleet.compare.outliers import compare
-from advisor.fleet.compare.remedies import Controller
+from advisor.fleet.compare.remedies import CommandOrigin
 from tests.fleet.alike import ODD, compared, fleet_of, only, twelve, with_link
 from tests.rules import build
 
 
 def test_one_host_with_a_smaller_mtu_breaks_the_ring() -> None:
-    finding = only(compared(with_link("eth1", mtu=1500), controller=Controller("hosts.ini")))
+    finding = only(compared(with_link("eth1", mtu=1500), controller=CommandOrigin("hosts.ini")))
     assert (finding.id, finding.severity, finding.hosts) == ("fleet.mtu-in-network", "warning", (ODD,))
     assert finding.scope == "cluster 7"
     assert finding.goes_with == ("link.llt-1.mtu",)

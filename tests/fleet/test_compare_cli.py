@@ -210,11 +210,11 @@ def test_many_are_read_by_several_processes_with_the_same_result(place: Path, tm
 
 
 def test_what_advisor_set_and_has_drifted_is_seen_in_a_capture(place: Path) -> None:
-    from advisor.fleet.compare.gathering import Source, read_source
+    from advisor.fleet.compare.gathering import CaptureSource, read_source
     from advisor.fleet.compare.summary import HostSummary
 
     path = str(place / "n1.tar.gz")
-    plain, captured = read_source(Source("n1", path)), read_source(Source("n1", path, is_capture=True))
+    plain, captured = read_source(CaptureSource("n1", path)), read_source(CaptureSource("n1", path, is_capture=True))
     assert isinstance(plain, HostSummary)
     assert isinstance(captured, HostSummary)
     assert "advisor.*" in plain.unknown

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.engine import HostAnswer, Job, answers, run, skew
+from advisor.fleet.engine import HostAnswer, HostJob, answers, run, skew
 from advisor.fleet.inventory import Access, Inventory, InventoryHost
 from tests.fleet.hosts import Hosts, Kind, why_not
 
@@ -55,7 +55,7 @@ def ask(fleet: Hosts, tmp_path: Path) -> Ask:
         if isinstance(script, str):
             place.write_text(script)
         meant = Inventory((str(fleet.inventory(names=names)),), None, access)
-        made = Job("test", place, arguments, **job)  # type: ignore[arg-type]
+        made = HostJob("test", place, arguments, **job)  # type: ignore[arg-type]
         listed = [InventoryHost(name, None, None, None, None, ()) for name in names or fleet.names]
         found = fleet.inside(lambda: [*run(meant, made, output=tmp_path / "answers", hosts=listed)])
         assert len({one.host for one in found}) == len(found)
@@ -216,7 +216,7 @@ def test_a_broken_call_of_ansible_is_told_in_its_words(fleet: Hosts, tmp_path: P
     (tmp_path / "script").write_text("true")
     meant = Inventory((str(fleet.inventory()),), None, Access(extra_vars=("@/nonexistent/file",)))
     with pytest.raises(InvalidInputError, match="nonexistent"):
-        fleet.inside(lambda: [*run(meant, Job("t", tmp_path / "script"), output=tmp_path / "answers")])
+        fleet.inside(lambda: [*run(meant, HostJob("t", tmp_path / "script"), output=tmp_path / "answers")])
 
 
 @pytest.mark.thorough
@@ -224,7 +224,7 @@ def test_sudo_is_given_its_password_and_a_wrong_one_is_told(tmp_path: Path) -> N
     (tmp_path / "script").write_text("id -u")
     with Hosts(1, node01=Kind(user="keeper", sudo_password="it's me")) as fleet:
         place = str(fleet.inventory())
-        job = Job("t", tmp_path / "script", needs_root=True)
+        job = HostJob("t", tmp_path / "script", needs_root=True)
 
         def state(access: Access) -> HostAnswer:
             return fleet.inside(lambda: [*run(Inventory((place,), None, access), job, output=tmp_path / "answers")])[0]

@@ -27,10 +27,10 @@ from advisor.fleet.runs.journal import (
     read_entries,
     told,
 )
-from advisor.fleet.runs.planning import Captured, plan_fleet
-from advisor.fleet.runs.waves import Shape, Wave
+from advisor.fleet.runs.planning import CapturedHost, plan_fleet
+from advisor.fleet.runs.waves import Wave, WaveShape
 from advisor.fleet.scan import FleetScan, FoundHere, HostScan, RuleFinding
-from advisor.fleet.store import Store
+from advisor.fleet.store import FleetStore
 from advisor.report.fleet_plan import fleet_plan_text
 from advisor.report.fleet_run import fleet_run_text, fleet_status_text
 from advisor.report.fleet_scan import fleet_scan_text
@@ -86,8 +86,8 @@ def test_a_pair_that_is_misspelt_is_told_who_there_is(tmp_path: Path) -> None:
     assert "n1, n2, n3" in error
 
 
-def put_back_but_for_one(store: Store) -> RunRecord:
-    asked = Asked(1.0, "1", ("jumbo-frames",), (("links", "eth0"),), ("hosts",), None, 5, 60, Shape())
+def put_back_but_for_one(store: FleetStore) -> RunRecord:
+    asked = Asked(1.0, "1", ("jumbo-frames",), (("links", "eth0"),), ("hosts",), None, 5, 60, WaveShape())
     planned = Planned(2.0, tuple(PlannedHost(name, "change", name) for name in "ab"), (Wave(1, ("a", "b")),), ())
     with RunJournal(store.run("0001")) as journal:
         entries: tuple[Entry, ...] = (
@@ -110,19 +110,19 @@ def put_back_but_for_one(store: Store) -> RunRecord:
 
 
 def test_a_rollback_that_keeps_what_somebody_else_set_says_how_to_override_it(tmp_path: Path) -> None:
-    page = fleet_run_text(put_back_but_for_one(Store(tmp_path)), None, width=100, color=False)
+    page = fleet_run_text(put_back_but_for_one(FleetStore(tmp_path)), None, width=100, color=False)
     assert "advisor fleet rollback 0001 --force" in page
     assert "To put back what is left:" not in page, "the same again would keep it again"
     assert "--resume" not in page, "that would carry out anew what was to be put back"
 
 
 def test_a_rollback_that_was_cut_short_is_not_taken_up_as_an_apply(tmp_path: Path) -> None:
-    from advisor.fleet.runs.in_force import FleetStanding
+    from advisor.fleet.runs.status import FleetStanding
 
-    put_back_but_for_one(Store(tmp_path))
-    with RunJournal(Store(tmp_path).run("0001")) as journal:
+    put_back_but_for_one(FleetStore(tmp_path))
+    with RunJournal(FleetStore(tmp_path).run("0001")) as journal:
         journal.write(Resumed(11.0, "rollback"))
-    run_again = told("0001", read_entries(Store(tmp_path).run("0001")))
+    run_again = told("0001", read_entries(FleetStore(tmp_path).run("0001")))
     assert run_again is not None
     assert run_again.state == "interrupted"
     page = fleet_status_text(FleetStanding((), runs=(run_again,)), width=100, color=False)
@@ -131,7 +131,7 @@ def test_a_rollback_that_was_cut_short_is_not_taken_up_as_an_apply(tmp_path: Pat
 
 
 def test_a_rollback_takes_an_inventory(tmp_path: Path) -> None:
-    put_back_but_for_one(Store(tmp_path / "fleet"))
+    put_back_but_for_one(FleetStore(tmp_path / "fleet"))
     others = inventory(tmp_path, "[storage]\nz ansible_host=192.0.2.9\n")
     out, _ = run(tmp_path, "rollback", "-i", others, "--json", code=3)
     assert "run 0001 has nothing in force that could be put back" in json.loads(out)["error"]["message"]
@@ -139,7 +139,9 @@ def test_a_rollback_takes_an_inventory(tmp_path: Path) -> None:
 
 def test_a_plan_without_a_change_names_its_profiles() -> None:
     hosts = [InventoryHost("a", "192.0.2.1", 22, None, None, ())]
-    made = plan_fleet([Captured("a", None, message="no route")], ["jumbo-frames"], {}, inventory=hosts, shape=Shape())
+    made = plan_fleet(
+        [CapturedHost("a", None, message="no route")], ["jumbo-frames"], {}, inventory=hosts, shape=WaveShape()
+    )
     assert fleet_plan_text(made, width=100, color=False).startswith("Plan of jumbo-frames on 1 host\n")
 
 
@@ -154,9 +156,9 @@ def test_a_finding_of_the_fleet_has_its_source_and_says_whose_figures_it_tells()
 
 
 def test_a_run_that_was_taken_up_again_tells_of_every_host(tmp_path: Path) -> None:
-    put_back_but_for_one(Store(tmp_path))
-    with RunJournal(Store(tmp_path).run("0001")) as journal:
+    put_back_but_for_one(FleetStore(tmp_path))
+    with RunJournal(FleetStore(tmp_path).run("0001")) as journal:
         journal.write(Planned(11.0, (PlannedHost("b", "change", "b"),), (Wave(1, ("b",)),), ()))
-    found = told("0001", read_entries(Store(tmp_path).run("0001")))
+    found = told("0001", read_entries(FleetStore(tmp_path).run("0001")))
     page = fleet_run_text(found, None, width=100, color=False)
     assert "before that  put back              a\n" in page

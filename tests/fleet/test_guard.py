@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from advisor.transaction_script import transaction_script
+from advisor.exporters.apply_script import transaction_script
 from tests.transaction.system import MACHINE, build, plan_of
 
 VALUE = "proc/sys/net/core/rmem_max"

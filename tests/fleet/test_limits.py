@@ -11,25 +11,28 @@ from typing import Any
 
 import pytest
 
-from advisor.ceilings.cluster import Cluster, cluster_of
-from advisor.ceilings.declared import Declared, DeclaredVolume, parse_declared
-from advisor.ceilings.front import Front, Remote
-from advisor.ceilings.host_records import Ceiling
-from advisor.fleet.compare.gathering import Source
+from advisor.fleet.compare.gathering import CaptureSource
 from advisor.fleet.limits import gather_ceilings
-from advisor.snapshot import capture, save
-from advisor.workflow import read_for_scan_and_plans
+from advisor.limits.cluster import Cluster, cluster_of
+from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
+from advisor.limits.host_records import HostCeiling
+from advisor.limits.storage_use import Front, RemoteFilesystem
+from advisor.planner import read_for_scan_and_plans
+from advisor.snapshot.archive import capture, save
 from tests import beegfs_server
-from tests.ceilings.hosts import EBS, disk, facts, link, mounted
-from tests.ceilings.test_host_ceiling import article, drives, near, of, stage
+from tests.limits.hosts import EBS, disk, facts, link, mounted
+from tests.limits.test_host_ceiling import article, drives, near, of, stage
 from tests.schemas import judge
 
 ROOT = Path(__file__).parents[2]
 
 
-def client(gigabits: int | None = 100) -> Ceiling:
+def client(gigabits: int | None = 100) -> HostCeiling:
     wire = link("ib0", kind="infiniband", speed=gigabits and gigabits * 1000)
-    return of(facts(links=[wire]), front=Front("client", "beegfs /mnt", remote=(Remote("/mnt", "beegfs", ("ib0",)),)))
+    return of(
+        facts(links=[wire]),
+        front=Front("client", "beegfs /mnt", remote=(RemoteFilesystem("/mnt", "beegfs", ("ib0",)),)),
+    )
 
 
 def both(cluster: Cluster) -> tuple[float | None, float | None]:
@@ -37,13 +40,13 @@ def both(cluster: Cluster) -> tuple[float | None, float | None]:
 
 
 @pytest.fixture(scope="module")
-def six() -> tuple[tuple[str, Ceiling], ...]:
+def six() -> tuple[tuple[str, HostCeiling], ...]:
     """Five storage servers and the one that has metadata and three storage targets."""
     storage = article()
     return (*((f"stor{n}", storage) for n in range(1, 6)), ("meta1", article("meta")))
 
 
-def test_the_article_s_cluster_is_bound_by_eleven_links(six: tuple[tuple[str, Ceiling], ...]) -> None:
+def test_the_article_s_cluster_is_bound_by_eleven_links(six: tuple[tuple[str, HostCeiling], ...]) -> None:
     """S004: media 422 and 172 GB/s, twelve x16 cards 189, eleven EDR links 136.4; 132 and 121 measured."""
     found = cluster_of(six).cluster
     media, pcie, network = (stage(found, name) for name in ("media", "pcie", "network"))
@@ -59,7 +62,7 @@ def test_the_article_s_cluster_is_bound_by_eleven_links(six: tuple[tuple[str, Ce
     assert found.binds.lifted_mb_s == near(11 * 15_752)
 
 
-def test_clients_bind_where_they_are_few(six: tuple[tuple[str, Ceiling], ...]) -> None:
+def test_clients_bind_where_they_are_few(six: tuple[tuple[str, HostCeiling], ...]) -> None:
     few = cluster_of((*six, *((f"c{n}", client()) for n in range(8))))
     assert few.cluster.binds is not None
     assert (few.cluster.binds.stage, len(few.cluster.binds.members)) == ("clients", 8)
@@ -71,13 +74,13 @@ def test_clients_bind_where_they_are_few(six: tuple[tuple[str, Ceiling], ...]) -
     assert stage(many, "clients").read_mb_s == near(32 * 12_421, rel=1e-4)
 
 
-def test_clients_of_unknown_speed_are_unknown(six: tuple[tuple[str, Ceiling], ...]) -> None:
+def test_clients_of_unknown_speed_are_unknown(six: tuple[tuple[str, HostCeiling], ...]) -> None:
     found = cluster_of((*six, ("c1", client(None)))).cluster
     assert (stage(found, "clients").read_mb_s, stage(found, "clients").known) == (None, "unknown")
     assert found.read_mb_s == near(136_633, rel=1e-4)
 
 
-def test_hosts_of_another_kind_are_not_counted(six: tuple[tuple[str, Ceiling], ...]) -> None:
+def test_hosts_of_another_kind_are_not_counted(six: tuple[tuple[str, HostCeiling], ...]) -> None:
     manager = of(facts([disk("sda", kind="scsi")], links=[link("eth0")], filesystems=[mounted("sda", "/data")]))
     found = cluster_of((*six, ("mgmt", manager), ("bare", of(facts()))))
     assert [one.part for one in found.hosts][-2:] == ["other", "other"]
@@ -103,7 +106,9 @@ def test_servers_that_are_bound_by_different_stages_keep_their_own_ceilings() ->
     ]
 
 
-def test_a_server_of_which_nothing_is_known_leaves_the_cluster_unknown(six: tuple[tuple[str, Ceiling], ...]) -> None:
+def test_a_server_of_which_nothing_is_known_leaves_the_cluster_unknown(
+    six: tuple[tuple[str, HostCeiling], ...],
+) -> None:
     blind = of(
         facts([disk("nvme0n1")], links=[link("eth0", speed=None)], filesystems=[mounted("nvme0n1", "/d")]),
         front=Front("server", "serves", ("eth0",)),
@@ -170,7 +175,7 @@ def test_a_call_that_is_wrong_exits_2(words: tuple[str, ...], message: str) -> N
     assert message in done.stderr
 
 
-def iris(name: str | None, iops: int = 60_000) -> Ceiling:
+def iris(name: str | None, iops: int = 60_000) -> HostCeiling:
     names = ["nvme1n1", "nvme2n1"]
     volumes = Declared(tuple(DeclaredVolume("io2", device=one, gib=1000, iops=iops) for one in names))
     systems = [mounted(one, f"/{one}") for one in names]
@@ -206,7 +211,7 @@ def test_provisioned_iops_of_all_hosts_count_against_one_account(tmp_path: Path)
     for name in ("one", "two"):
         path = tmp_path / f"{name}.snap"
         save(capture(beegfs_server.tree().host(), read_for_scan_and_plans), path)
-        sources.append(Source(name, str(path), is_capture=False))
+        sources.append(CaptureSource(name, str(path), is_capture=False))
     found, failed, quotas = gather_ceilings(sources, declared, {})
     assert (len(found), failed) == (2, {})
     (iops,) = [one for one in quotas if one.unit == "IOPS"]

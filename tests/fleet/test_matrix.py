@@ -11,9 +11,9 @@ import pytest
 
 from advisor.fleet.compare.summary_links import Membership
 from advisor.fleet.paths.findings import RTT_FLOOR_US, culprits, is_far, judge
-from advisor.fleet.paths.matrix import Cell, Matrix, choose_targets, make_matrix, parse_answer, probe_script
+from advisor.fleet.paths.matrix import Matrix, MatrixCell, choose_targets, make_matrix, parse_answer, probe_script
 from advisor.fleet.paths.script import LIMIT_SECONDS, MAX_ANSWER
-from advisor.fleet.paths.targets import FULL_MESH, MAX_TARGETS, NEIGHBOURS, Target, strides
+from advisor.fleet.paths.targets import FULL_MESH, MAX_TARGETS, NEIGHBOURS, ProbedLink, strides
 from tests.fleet.wires import member
 
 BIN = Path(sys.executable).parent
@@ -182,7 +182,7 @@ def fake(place: Path, command: str) -> None:
 
 
 def scripts() -> list[str]:
-    hostile = Target("b", "198.51.100.2", "n", "$(id)'`\"", "e", "r", 1500, 9000)
+    hostile = ProbedLink("b", "198.51.100.2", "n", "$(id)'`\"", "e", "r", 1500, 9000)
     return [probe_script([]), probe_script([hostile]), probe_script(choose_targets(nodes(40)).by_host["n000"])]
 
 
@@ -310,8 +310,8 @@ def test_a_kernel_that_has_learnt_of_something_smaller_is_no_link() -> None:
 # -- findings ------------------------------------------------------------------------------------------------------
 
 
-def cell(source: str, target: str, **parts: Any) -> Cell:
-    plain = Cell(
+def cell(source: str, target: str, **parts: Any) -> MatrixCell:
+    plain = MatrixCell(
         source=source,
         target=target,
         address="198.51.100.1",
@@ -343,7 +343,7 @@ MUTE: dict[str, Any] = {
 }
 
 
-def mesh(*odd: Cell, names: str = "abcde") -> Matrix:
+def mesh(*odd: MatrixCell, names: str = "abcde") -> Matrix:
     cells = {(one, other): cell(one, other) for one in names for other in names if one != other}
     cells |= {(one.source, one.target): one for one in odd}
     return Matrix(tuple(names), tuple(cells.values()), len(cells), ())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from advisor.fleet.paths.findings import judge
-from advisor.fleet.paths.matrix import Cell, Matrix
+from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from tests.fleet.wires import Wires, member, pings, wires
 from tests.reach.space import can_have_namespaces
 
@@ -34,7 +34,7 @@ def ping(kind: str) -> str:
     return PINGS[kind]
 
 
-def between(found: Matrix, source: str, target: str) -> Cell:
+def between(found: Matrix, source: str, target: str) -> MatrixCell:
     return next(cell for cell in found.cells if (cell.source, cell.target) == (source, target))
 
 

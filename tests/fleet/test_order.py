@@ -10,7 +10,8 @@ import pytest
 from advisor.facts.iscsi import Iscsi
 from advisor.facts.iscsi_target import IscsiTarget
 from advisor.facts.llt import parse_llttab
-from advisor.fleet.runs.gate import (
+from advisor.fleet.runs.order import OrderSubject, known_groups, mtu_order, mtu_warnings, segments, subject_of
+from advisor.fleet.runs.wave_gate import (
     GateAnswer,
     baseline,
     baseline_questions,
@@ -22,7 +23,6 @@ from advisor.fleet.runs.gate import (
     questions_after,
     targets_of,
 )
-from advisor.fleet.runs.order import Subject, known_groups, mtu_order, mtu_warnings, segments, subject_of
 from advisor.fleet.runs.waves import Batch, Canary, Candidate, make_waves
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
 from advisor.planning.records import Change, Plan
@@ -40,7 +40,7 @@ def plan(before: int, after: int) -> Plan:
     return Plan(("jumbo-frames",), None, (change,), (), (), (), ())
 
 
-def subject(number: int, *, mtu: int = 1500, to: int | None = 9000, mounts: str = "", **parts: Any) -> Subject:
+def subject(number: int, *, mtu: int = 1500, to: int | None = 9000, mounts: str = "", **parts: Any) -> OrderSubject:
     """A host with eth1 in 10.0.0.0/24, and NFS mounts of others."""
     link = build.link("eth1", mtu=mtu, addresses=(f"10.0.0.{number}/24",))
     host = Host(
@@ -93,7 +93,7 @@ def test_hosts_that_export_one_iscsi_target_are_a_failover_group() -> None:
     }
 
 
-def warned(*subjects: Subject) -> str:
+def warned(*subjects: OrderSubject) -> str:
     names = [one.name for one in subjects if one.plan]
     waves = make_waves([Candidate(name) for name in names], canary=Canary(), batch=Batch(count=1))
     return "\n".join(mtu_warnings(segments(subjects), waves))
@@ -164,7 +164,7 @@ def test_an_llt_link_that_was_up_must_be_up() -> None:
 
 
 def test_a_gate_script_quotes_what_it_asks() -> None:
-    from advisor.fleet.runs.gate import Question
+    from advisor.fleet.runs.wave_gate import EchoQuestion
 
-    text = gate_script([Question("10.0.0.2", 9000, "eth0; reboot")])
+    text = gate_script([EchoQuestion("10.0.0.2", 9000, "eth0; reboot")])
     assert "ask 10.0.0.2 9000 'eth0; reboot' &" in text

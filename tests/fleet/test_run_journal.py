@@ -25,11 +25,11 @@ from advisor.fleet.runs.journal import (
     read_entries,
     told,
 )
-from advisor.fleet.runs.kept import all_runs, find_run, locked, next_id, same_order
-from advisor.fleet.runs.waves import Shape, Wave
-from advisor.fleet.store import Store
+from advisor.fleet.runs.run_store import all_runs, find_run, locked, next_id, same_order
+from advisor.fleet.runs.waves import Wave, WaveShape
+from advisor.fleet.store import FleetStore
 
-ASKED = Asked(1.0, "1", ("jumbo-frames",), (("links", "eth0"),), ("hosts",), None, 5, 60, Shape())
+ASKED = Asked(1.0, "1", ("jumbo-frames",), (("links", "eth0"),), ("hosts",), None, 5, 60, WaveShape())
 ENTRIES: tuple[Entry, ...] = (
     ASKED,
     Planned(
@@ -49,7 +49,7 @@ ENTRIES: tuple[Entry, ...] = (
 
 
 def written(where: Path, entries: tuple[Entry, ...] = ENTRIES) -> Path:
-    directory = Store(where).run("0001")
+    directory = FleetStore(where).run("0001")
     with RunJournal(directory) as journal:
         for entry in entries:
             journal.write(entry)
@@ -101,7 +101,7 @@ def test_damage_in_the_middle_is_refused(tmp_path: Path) -> None:
 
 
 def test_runs_are_numbered_found_and_listed(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = FleetStore(tmp_path)
     assert next_id(store) == "0001"
     with pytest.raises(UsageError, match="there is no run"):
         find_run(store, None)
@@ -114,7 +114,7 @@ def test_runs_are_numbered_found_and_listed(tmp_path: Path) -> None:
 
 
 def test_a_second_run_at_once_is_refused_and_names_the_first(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = FleetStore(tmp_path)
     with locked(store), pytest.raises(BusyError, match=f"process {os.getpid()}"), locked(store):
         pass
     with locked(store):

@@ -11,10 +11,10 @@ import msgspec
 
 from advisor.facts.links import Link
 from advisor.fleet.inventory import InventoryHost
-from advisor.fleet.runs.gate import MAX_ASKED, neighbourhood, targets_of
-from advisor.fleet.runs.order import Subject, Surroundings, mtu_warnings, segments
-from advisor.fleet.runs.planning import Captured, plan_fleet
-from advisor.fleet.runs.waves import Candidate, Shape, make_waves
+from advisor.fleet.runs.order import OrderFacts, OrderSubject, mtu_warnings, segments
+from advisor.fleet.runs.planning import CapturedHost, plan_fleet
+from advisor.fleet.runs.wave_gate import MAX_ASKED, neighbourhood, targets_of
+from advisor.fleet.runs.waves import Candidate, WaveShape, make_waves
 from advisor.host import Host
 from tests.fleet.test_order import plan
 from tests.rules import build
@@ -32,13 +32,13 @@ class Links(tuple[Link, ...]):
         return super().__iter__()
 
 
-def fleet(count: int) -> list[Subject]:
+def fleet(count: int) -> list[OrderSubject]:
     """Hosts on one subnet of each version, whose link is to be raised."""
     found = []
     for at in range(count):
         addresses = (f"10.1.{at // 250}.{at % 250 + 1}/16", f"2001:db8:5::{at + 1:x}/64", f"fe80::{at + 1:x}/64")
         links = Links([build.link("eth1", mtu=1500, addresses=addresses), build.link("lo", kind="loopback")])
-        found.append(Subject(f"n{at:04}", Surroundings(None, links), plan(1500, 9000)))
+        found.append(OrderSubject(f"n{at:04}", OrderFacts(None, links), plan(1500, 9000)))
     return found
 
 
@@ -69,7 +69,7 @@ def test_a_fleet_of_many_subnets_is_gone_through_once() -> None:
     subjects = fleet(60)
     for at, subject in enumerate(subjects):
         links = Links([build.link("eth1", mtu=1500, addresses=(f"10.2.{at // 2}.{at % 2 + 1}/24",))])
-        subjects[at] = msgspec.structs.replace(subject, facts=Surroundings(None, links))
+        subjects[at] = msgspec.structs.replace(subject, facts=OrderFacts(None, links))
     Links.walks = 0
     assert len(segments(subjects)) == 30
     assert Links.walks == 60
@@ -98,7 +98,7 @@ def test_no_capture_is_held_once_its_host_has_been_planned_for() -> None:
         most = max(most, held())
 
     made = plan_fleet(
-        [Captured(name, CAPTURE) for name in names], ["socket-buffers-8m"], {}, inventory=known, shape=Shape(),
+        [CapturedHost(name, CAPTURE) for name in names], ["socket-buffers-8m"], {}, inventory=known, shape=WaveShape(),
         progress=progress,
     )  # fmt: skip
     assert [host.state for host in made.hosts] == ["change"] * 4
@@ -109,7 +109,7 @@ def test_no_capture_is_held_once_its_host_has_been_planned_for() -> None:
 def test_a_capture_that_cannot_be_read_is_a_failed_host(tmp_path: Path) -> None:
     damaged = tmp_path / "n1.tar.gz"
     damaged.write_bytes(CAPTURE.read_bytes()[:2000])
-    captured = [Captured("n0", CAPTURE), Captured("n1", damaged)]
-    made = plan_fleet(captured, ["socket-buffers-8m"], {}, inventory=(), shape=Shape())
+    captured = [CapturedHost("n0", CAPTURE), CapturedHost("n1", damaged)]
+    made = plan_fleet(captured, ["socket-buffers-8m"], {}, inventory=(), shape=WaveShape())
     assert [host.state for host in made.hosts] == ["change", "failed"]
     assert "n1.tar.gz" in made.hosts[1].message

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.fleet.runs.waves import Batch, Before, Canary, Candidate, Group, Waves, batch_of, canary_of, make_waves
+from advisor.fleet.runs.waves import (
+    Batch,
+    Before,
+    Canary,
+    Candidate,
+    FailoverGroup,
+    Waves,
+    batch_of,
+    canary_of,
+    make_waves,
+)
 
 NAMES = [f"n{number}" for number in range(12)]
 
@@ -18,7 +28,7 @@ NAMES = [f"n{number}" for number in range(12)]
 def fleets(draw: st.DrawFn) -> tuple[list[Candidate], list[Before], Canary, Batch]:
     names = draw(st.lists(st.sampled_from(NAMES), unique=True))
     groups = st.lists(st.sampled_from("ABC"), unique=True, max_size=2)
-    candidates = [Candidate(name, tuple(Group(one, "drawn") for one in draw(groups))) for name in names]
+    candidates = [Candidate(name, tuple(FailoverGroup(one, "drawn") for one in draw(groups))) for name in names]
     pairs = draw(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=10))
     named = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=3))
     canary = Canary(tuple(named), len(named)) if named else Canary(count=draw(st.integers(0, 4)))
@@ -100,7 +110,7 @@ def test_the_order_of_the_constraints_does_not_matter(
     assert made(fleet).waves == make_waves(candidates, order=shuffled, canary=canary, batch=batch).waves
 
 
-def hosts(number: int, *groups: Group) -> list[Candidate]:
+def hosts(number: int, *groups: FailoverGroup) -> list[Candidate]:
     return [Candidate(f"h{at:02d}", groups) for at in range(number)]
 
 
@@ -114,7 +124,7 @@ def test_a_fixed_batch_follows_the_canary() -> None:
 
 
 def test_a_cluster_takes_as_many_waves_as_it_has_nodes() -> None:
-    waves = make_waves([*hosts(4, Group("cluster 7", "llttab")), Candidate("other")], batch=Batch(count=9))
+    waves = make_waves([*hosts(4, FailoverGroup("cluster 7", "llttab")), Candidate("other")], batch=Batch(count=9))
     assert [len(wave.hosts) for wave in waves.waves] == [1, 2, 1, 1]
 
 
@@ -125,7 +135,7 @@ def test_a_canary_that_is_told_to_go_early_says_whom_it_overtakes() -> None:
 
 
 def test_a_thousand_hosts_in_large_groups_are_no_matter() -> None:
-    large = [Candidate(f"h{at}", (Group(str(at % 3), "drawn"),)) for at in range(1000)]
+    large = [Candidate(f"h{at}", (FailoverGroup(str(at % 3), "drawn"),)) for at in range(1000)]
     assert len(make_waves(large, order=[Before(f"h{at}", f"h{at + 1}", "") for at in range(998)]).waves) >= 334
 
 

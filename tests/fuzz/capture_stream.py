@@ -9,9 +9,9 @@ import tarfile
 from typing import Final
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.captures.capture import capture_host
-from advisor.fleet.captures.journals import redacted_journal
-from advisor.fleet.captures.stream import Checksum, Stream, read_stream
+from advisor.snapshot.remote.capture import capture_host
+from advisor.snapshot.remote.journals import redacted_journal
+from advisor.snapshot.remote.stream import Checksum, Stream, read_stream
 
 _HEADER: Final = b"advisor-capture 1\nhostname a\ntime 1\nuid 0\nfile-limit 4096\nencoding none\n\n"
 _FILES: Final = {

@@ -11,15 +11,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from advisor import api
-from advisor.ceilings.declared import Declared
-from advisor.ceilings.front import read_front
-from advisor.ceilings.surroundings import read_surroundings
-from advisor.ceilings.what_if import Scene, limits_of_scene
+from advisor import operations as api
 from advisor.errors import AdvisorError
-from advisor.facts.whole import Facts, scan
+from advisor.facts.host_facts import Facts, scan
 from advisor.host import Completed, Host, Missing
-from advisor.profiles import load, profile_paths
+from advisor.limits.declared import Declared
+from advisor.limits.pci_and_network import read_surroundings
+from advisor.limits.storage_use import read_front
+from advisor.limits.what_if import Scene, limits_of_scene
+from advisor.planner import plan_profiles
+from advisor.profiles.profile import load, profile_paths
 from advisor.report.host_ceiling import add_ceiling
 from advisor.report.json import scan_document
 from advisor.report.layout import Page
@@ -27,7 +28,6 @@ from advisor.report.limits import limits_document
 from advisor.report.plan import plan_text
 from advisor.report.text import scan_text
 from advisor.rules.registry import judge
-from advisor.workflow import plan_profiles
 from tests.fuzz.hosts import CAPTURED, HOSTS, Parts, parts_of
 
 _TEXTS: Final = (

@@ -28,19 +28,28 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple, TypeGuard
 
 import advisor
-from advisor import snapshot, tarball
-from advisor.ceilings.declared import parse_declared
-from advisor.ceilings.machine_file import parse_machines
-from advisor.ceilings.what_if import parse_changes
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.sysctl_files import parse_sysctl_file
-from advisor.fleet.captures.stream import Stream
 from advisor.host import Completed, Missing
 from advisor.host.probes import reduce
-from advisor.interchange.tuned.ini import parse_tuned_ini
-from advisor.journal import (
+from advisor.importers.tuned.ini import parse_tuned_ini
+from advisor.limits.declared import parse_declared
+from advisor.limits.machine_file import parse_machines
+from advisor.limits.what_if import parse_changes
+from advisor.planning.records import Plan
+from advisor.profiles.profile import parse_profile
+from advisor.profiles.toml_lines import lines_of
+from advisor.proof import archive
+from advisor.proof.covariates import parse_disk_bytes, parse_snmp
+from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
+from advisor.sizing.demand import parse_demand
+from advisor.sizing.prices import parse_prices
+from advisor.snapshot import archive as snapshot
+from advisor.snapshot import tar as tarball
+from advisor.snapshot.remote.stream import Stream
+from advisor.transaction.journal import (
     Applied,
     Begun,
     Doing,
@@ -54,14 +63,6 @@ from advisor.journal import (
     encode_entry,
     replay,
 )
-from advisor.planning.records import Plan
-from advisor.profiles import parse_profile
-from advisor.proof import archive
-from advisor.proof.covariates import parse_disk_bytes, parse_snmp
-from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
-from advisor.sizing.demand import parse_demand
-from advisor.sizing.prices import parse_prices
-from advisor.toml_lines import lines_of
 from advisor.tunables import FileEdit, edited, mentions, tunable
 from tests.fuzz import capture_stream
 from tests.fuzz.conform import conforms
@@ -167,7 +168,7 @@ def _tar(data: bytes) -> object:
     for one in (data, _summed(data)):
         stream = io.BytesIO(one)
         with suppress(ValueError, tarball.DamagedError):
-            reader = tarball.Reader(tarball.Measured(stream, stream, 1 << 24))
+            reader = tarball.TarReader(tarball.BoundedStream(stream, stream, 1 << 24))
             found.append([(member, reader.content()) for member in reader])
     return found
 

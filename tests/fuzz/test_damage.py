@@ -9,7 +9,7 @@ import pytest
 from advisor.host import MemoryFiles
 from advisor.host.machine import Host
 from advisor.host.numbers import is_count, whole_number
-from advisor.workflow import plan_profiles
+from advisor.planner import plan_profiles
 from tests.fuzz.damage import ask, make
 from tests.fuzz.hosts import CAPTURED, HOSTS, parts_of
 from tests.quiet_hosts import quiet_host

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from advisor.facts.whole import scan
+from advisor.facts.host_facts import scan
 from advisor.report.layout import MAX_PIECE, Page
 from advisor.report.text import scan_text
 from advisor.rules.registry import judge

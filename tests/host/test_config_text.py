@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.host import Missing, ReadFile
 from advisor.host.probes import reduce
-from advisor.script import _forms, _probe
+from advisor.shell.rollback_script import _forms, _probe
 
 BEEGFS = """# tuneNumWorkers = 99
 tuneNumWorkers               = 12
@@ -186,7 +186,7 @@ AWKS = [
 @functools.cache
 def functions() -> str:
     """The reducing functions of the template, as the scripts carry them."""
-    from advisor.templating import environment
+    from advisor.shell.templates import environment
 
     forms = _forms([ReadFile("/x", form) for form in ("words", *sorted({form for _, form, _ in CASES}))])
     nothing: dict[str, Any] = {name: [] for name in ("values", "moved", "files", "reload")}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from advisor.host import Missing, ReadFile
 from advisor.host.probes import reduce
-from advisor.script import _probe
+from advisor.shell.rollback_script import _probe
 
 ABSENT, UNREADABLE = "absent", "unreadable"
 MODULES = "nvme_core 1 0 - Live 0x0\nzfs 9 1 a,b, Loading 0x0 (PO)\nold 1 0 -\n"
@@ -68,7 +68,7 @@ AWKS: list[list[str]] = [[], *([["busybox"]] if shutil.which("busybox") else [])
 @functools.cache
 def functions() -> str:
     """The reducing functions of the template, as the scripts carry them."""
-    from advisor.templating import environment
+    from advisor.shell.templates import environment
 
     forms = sorted({form.partition(":")[0] for _, form, _ in CASES})
     return environment(escape_html=False).get_template("kernel_forms.sh.j2").render(forms=forms)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import CommandError
-from advisor.host import Host, MemoryFiles, Missing, NoCommands, PutFile, Run, SetMtu, Step, WriteFile, live_host
+from advisor.host import Host, MemoryFiles, Missing, NoCommands, PutFile, RunCommand, SetMtu, Step, WriteFile, live_host
 from advisor.host.putfile import put_file
 from tests.trees import host_of, listing, make_command, make_tree
 
@@ -39,7 +39,7 @@ def test_what_each_step_does(tmp_path: Path) -> None:
     host = host_of(root, tmp_path / "bin")
     host.do(WriteFile("/proc/sys/vm/swappiness", "10"))
     host.do(WriteFile("/sys/net/eth1/mtu", "9000"))
-    host.do(Run(("tool", "a b", "$x")))
+    host.do(RunCommand(("tool", "a b", "$x")))
     host.do(put("/etc/new/f.conf"))
     assert (root / "proc/sys/vm/swappiness").read_text() == "10\n"
     assert (root / "sys/devices/eth1/mtu").read_text() == "9000\n"
@@ -64,9 +64,9 @@ def test_a_link_of_a_tree_has_its_mtu_in_a_file(tmp_path: Path) -> None:
         (WriteFile("/a\0b", "1"), "does not exist"),
         (WriteFile("/loop", "1"), "/loop: too many levels of symbolic links"),
         (SetMtu("eth9", 9000), "does not exist"),
-        (Run(("nowhere",)), "nowhere: nowhere is not installed"),
-        (Run(("tool", "a")), "tool a: returned 3: no such value"),
-        (Run(("quiet",)), "quiet: returned 1: no message"),
+        (RunCommand(("nowhere",)), "nowhere: nowhere is not installed"),
+        (RunCommand(("tool", "a")), "tool a: returned 3: no such value"),
+        (RunCommand(("quiet",)), "quiet: returned 1: no message"),
         (put("/d"), "/d: Is a directory"),
         (put("/f/x"), "/f/x: "),
         (put("/loop/x"), "/loop/x: the directory /loop: too many levels of symbolic links"),
@@ -93,7 +93,7 @@ def test_what_cannot_be_done_is_said_and_nothing_made(step: Step, words: str, tm
 
 def test_a_snapshot_cannot_be_changed() -> None:
     host = Host(MemoryFiles({"/f": b"x"}), NoCommands())
-    for step in (WriteFile("/f", "1"), put("/f"), put("/f", None), SetMtu("eth0", 9000), Run(("true",))):
+    for step in (WriteFile("/f", "1"), put("/f"), put("/f", None), SetMtu("eth0", 9000), RunCommand(("true",))):
         assert refused(host, step)
     assert host.read("/f") == "x"
 

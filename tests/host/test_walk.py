@@ -17,7 +17,7 @@ import pytest
 from advisor.errors import CommandError
 from advisor.host import PutFile, WriteFile, live_host
 from advisor.host.putfile import put_file
-from advisor.host.walk import AstrayError, directory, existing_file
+from advisor.host.safe_open import AstrayError, directory, existing_file
 from tests.trees import host_of, listing, make_tree
 
 NOBODY = 65534

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import AdvisorError, NotRestoredError
-from advisor.facts.whole import scan
-from advisor.history import host_status, rollback_transactions, verify_transactions
+from advisor.facts.host_facts import scan
 from advisor.host import Host, MemoryFiles, RecordedCommands
-from advisor.journal import Store
+from advisor.operations.apply import apply_profiles, script_for
+from advisor.planner import plan_profiles
 from advisor.planning.records import plan_document
-from advisor.profiles import parse_profile
+from advisor.profiles.profile import parse_profile
 from advisor.report.encode import encoded, error_document
 from advisor.report.json import scan_document
 from advisor.report.library import profile_list_text, profile_text
@@ -31,9 +31,10 @@ from advisor.report.steps import steps_text
 from advisor.report.text import scan_text
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
 from advisor.rules.registry import judge
-from advisor.workflow import apply_profiles, plan_profiles, script_for
+from advisor.transaction.journal import Store
+from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.facts.test_storage_damage import FILES, host_with_everything
-from tests.plan.system import Link, host, system
+from tests.planning.system import Link, host, system
 from tests.profiles.build import document, toml, wanted
 from tests.trees import listing, make_tree
 

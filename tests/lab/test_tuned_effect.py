@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interchange.tuned_package import NAMES
+from tests.importers.tuned_package import NAMES
 
 from .guest import Machine
 from .tuned_effect import State, Tuned, by_tuned, changed, effect, installed, look, said

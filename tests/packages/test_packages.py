@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor import __version__
+from advisor.version import __version__
 
 from .conftest import ROOT, run
 

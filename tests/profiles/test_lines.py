@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
-from advisor.profiles import lint_profile, parse_profile, profile_paths
-from advisor.toml_lines import line_of, lines_of
+from advisor.profiles.profile import lint_profile, parse_profile, profile_paths
+from advisor.profiles.toml_lines import line_of, lines_of
 
 RICH = r'''# comment [a] = "x"
 name = "mine" # more

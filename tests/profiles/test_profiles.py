@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
-from advisor.profiles import (
+from advisor.profiles.profile import (
     MAX_PROFILE_BYTES,
     lint_profile,
     load,

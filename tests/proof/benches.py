@@ -10,7 +10,7 @@ import msgspec
 
 from advisor.proof.archive import SavedBench
 from advisor.proof.identity import HostIdentity
-from advisor.proof.records import Run
+from advisor.proof.records import FioRun
 from advisor.proof.schedule import MODES, ModeName, make_schedule
 from advisor.proof.series import Round, Series, summarise_series
 from advisor.proof.workloads import get
@@ -30,7 +30,7 @@ def rounds(values: Mapping[str, Sequence[float]]) -> tuple[Round, ...]:
     """One round for each value, all workloads in it."""
     made: list[Round] = []
     for index, row in enumerate(zip(*values.values(), strict=True)):
-        runs: list[Run] = []
+        runs: list[FioRun] = []
         for name, value in zip(values, row, strict=True):
             runs.append(msgspec.structs.replace(run("A", figures(value), name), number=index))
         made.append(Round(index, 0, tuple(runs)))

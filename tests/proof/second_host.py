@@ -22,7 +22,7 @@ from advisor.host import live_host
 from advisor.proof.interrupt import Stop
 from advisor.proof.network import NetworkFio
 from advisor.proof.path import find_peer
-from advisor.proof.peer import Peer, Ssh
+from advisor.proof.peer import SecondHostPeer, Ssh
 from tests.reach.space import Spaces
 
 T = TypeVar("T")
@@ -134,15 +134,15 @@ class SecondHost:
     def inside(self, function: Callable[[], T], space: str = "here") -> T:
         return self.spaces.inside(space, function)
 
-    def peer(self, address: str = FAR) -> Peer:
+    def peer(self, address: str = FAR) -> SecondHostPeer:
         """As `find_peer` finds it from ``here``."""
         return self.inside(lambda: find_peer(live_host(), self.ssh(), "far", address, Stop()))
 
     def ssh(self) -> Ssh:
         return Ssh(search_path=self.search_path)
 
-    def runner(self, peer: Peer | None = None) -> NetworkFio:
-        made = peer or Peer("far", FAR, HERE, "h0", "fio-3.33")
+    def runner(self, peer: SecondHostPeer | None = None) -> NetworkFio:
+        made = peer or SecondHostPeer("far", FAR, HERE, "h0", "fio-3.33")
         return NetworkFio(live_host(), made, self.ssh(), search_path=PATH)
 
     def processes(self, name: str, space: str = "far") -> list[int]:

@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Sequence
 
 from advisor.proof.covariates import Covariates
-from advisor.proof.metrics import Figures
-from advisor.proof.records import Arm, Claim, Guardrail, Pair, Run, Session, Subject, resolve
+from advisor.proof.metrics import RunFigures
+from advisor.proof.records import Arm, Claim, FioRun, Guardrail, Pair, ProofSubject, Session, resolve
 from advisor.proof.schedule import MODES, ModeName, make_schedule
 from advisor.proof.workloads import get
 
@@ -16,9 +16,9 @@ WORKLOAD = "infoscale.4k-rand-r100"
 GIB = 1 << 30
 
 
-def figures(iops: float, *, p99_us: float = 500.0, cpu_us: float = 20.0) -> Figures:
+def figures(iops: float, *, p99_us: float = 500.0, cpu_us: float = 20.0) -> RunFigures:
     """A run at that speed; median latency is its inverse."""
-    return Figures(
+    return RunFigures(
         iops=iops,
         bandwidth_bytes_per_s=iops * 4096,
         latency_mean_us=1e6 / iops,
@@ -35,13 +35,13 @@ def figures(iops: float, *, p99_us: float = 500.0, cpu_us: float = 20.0) -> Figu
     )
 
 
-def run(arm: Arm, value: float | Figures, workload: str = WORKLOAD) -> Run:
-    found = value if isinstance(value, Figures) else figures(value)
-    return Run(0, arm, workload, 0.0, found, Covariates(2.0))
+def run(arm: Arm, value: float | RunFigures, workload: str = WORKLOAD) -> FioRun:
+    found = value if isinstance(value, RunFigures) else figures(value)
+    return FioRun(0, arm, workload, 0.0, found, Covariates(2.0))
 
 
 def pair(
-    index: int, before: float | Figures, after: float | Figures, *, order: str = "AB", contaminated: bool = False
+    index: int, before: float | RunFigures, after: float | RunFigures, *, order: str = "AB", contaminated: bool = False
 ) -> Pair:
     runs = (run("A", before), run("B", after))
     return Pair(index, 0, order, runs if order == "AB" else runs[::-1], contaminated=contaminated)
@@ -49,8 +49,8 @@ def pair(
 
 def subject(
     *claims: Claim, guardrails: tuple[Guardrail, ...] = (), control: str | None = None, mode: ModeName = "default"
-) -> Subject:
-    bare = Subject("storage", claims or (Claim(WORKLOAD),), guardrails, control)
+) -> ProofSubject:
+    bare = ProofSubject("storage", claims or (Claim(WORKLOAD),), guardrails, control)
     return resolve(bare, MODES[mode])
 
 

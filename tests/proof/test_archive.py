@@ -12,8 +12,8 @@ import pytest
 
 from advisor.errors import CommandError, InvalidInputError, PermissionDeniedError, UsageError
 from advisor.proof.archive import Saved, SavedBench, check_place, load, load_any, preserve, reanalyse, save
-from advisor.proof.kept import KEPT_RESULTS, keep, results_directory
-from advisor.proof.records import Claim, Run
+from advisor.proof.records import Claim, FioRun
+from advisor.proof.result_store import KEPT_RESULTS, keep, results_directory
 from advisor.proof.verdict import decide
 
 from .benches import saved, speeds
@@ -171,7 +171,7 @@ RUN = SERIES.bench.series.rounds[0].runs[0]
 change = msgspec.structs.replace
 
 
-def with_run(run: Run) -> SavedBench:
+def with_run(run: FioRun) -> SavedBench:
     one = change(SERIES.bench.series.rounds[0], runs=(run,))
     return SavedBench(change(SERIES.bench, series=change(SERIES.bench.series, rounds=(one,))), {})
 

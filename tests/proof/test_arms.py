@@ -15,29 +15,29 @@ from scipy import stats
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.host import Host
-from advisor.journal import Store
 from advisor.proof.archive import SavedArms, load, load_any, reanalyse_arms
 from advisor.proof.arm_profiles import parse_arms, prove_arms
 from advisor.proof.arms_session import ArmsRunner, InterruptedArmsError
 from advisor.proof.blocks import (
     NONE,
+    ArmBlock,
     ArmsProof,
     ArmsSession,
-    Block,
-    Cell,
+    ArmTurn,
     conclude,
     smallest_blocks,
 )
-from advisor.proof.conductor import Settings, silent
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.schedule import MODES, make_schedule
 from advisor.proof.scratch import MIB
+from advisor.proof.session_runner import Settings, silent
 from advisor.proof.target import read_target
 from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get
 from advisor.report.arms import SVG_WIDTH, arms_page, arms_svg, arms_text, bar_words, command_again
 from advisor.report.charts.bars import bars
 from advisor.report.charts.shapes import MIN_WIDTH, Label, extent
 from advisor.report.layout import columns
+from advisor.transaction.journal import Store
 from tests.trees import host_of, listing, make_tree
 
 from .fakes import FakeFio, calm_tree
@@ -104,8 +104,8 @@ def made(ratios: dict[str, float], *, blocks: int, noise: float, seed: int, work
                 for name in workloads
             )
             control = run("A", figures(1e6 * math.exp(coin.gauss(0, 0.01))), NULL_CONTROL)
-            cells.append(Cell(arm, runs, control))
-        listed.append(Block(index, 0, tuple(cells)))
+            cells.append(ArmTurn(arm, runs, control))
+        listed.append(ArmBlock(index, 0, tuple(cells)))
     return conclude(msgspec.structs.replace(empty(workloads, arms, blocks), blocks=tuple(listed)))
 
 

@@ -15,9 +15,9 @@ from advisor.host import Host
 from advisor.proof.archive import SavedBench, load_any, reanalyse_series
 from advisor.proof.bench import DEFAULT_WORKLOADS, bench
 from advisor.proof.identity import read_identity
-from advisor.proof.protocol import ProgressEvent, Settings
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.series import Bench, Round, summarise_series
+from advisor.proof.session import ProgressEvent, Settings
 from advisor.proof.workloads import UnknownWorkloadError
 
 from .benches import OTHER, rounds, series, speeds

@@ -12,8 +12,8 @@ from advisor.host import live_host
 from advisor.proof.archive import SavedBench, load_any
 from advisor.proof.bench import bench
 from advisor.proof.identity import read_identity
-from advisor.proof.protocol import Settings
 from advisor.proof.scratch import GIB, MIB, Keep
+from advisor.proof.session import Settings
 
 from .benches import OTHER
 

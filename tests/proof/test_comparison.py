@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.errors import InvalidInputError
 from advisor.proof.archive import Saved, SavedBench
-from advisor.proof.comparison import ALPHA, NOT_INTERLEAVED, Comparison, compare
+from advisor.proof.comparison import ALPHA, NOT_INTERLEAVED, SeriesComparison, compare
 from advisor.proof.series import summarise_series
 from advisor.proof.statistics import holm
 from advisor.proof.two_sample import mann_whitney
@@ -19,7 +19,7 @@ from .benches import HOST, OTHER, saved, series, speeds
 from .sessions import DRIFTS, RUN_NOISE, WORKLOAD, pair, session
 
 
-def against(around: float, *, noise: float = 0.04, count: int = 24) -> Comparison:
+def against(around: float, *, noise: float = 0.04, count: int = 24) -> SeriesComparison:
     return compare(
         saved(speeds(count, noise=noise), started="2024-05-17T11:00:00+00:00"),
         saved(speeds(count, around=around, noise=noise, seed=2)),

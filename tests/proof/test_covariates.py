@@ -8,7 +8,7 @@ import pytest
 
 from advisor.host import live_host, tree_host
 from advisor.proof.covariates import (
-    Counters,
+    CovariateCounters,
     Covariates,
     between,
     dirty_bytes,
@@ -107,8 +107,8 @@ def test_pressure_that_the_kernel_does_not_tell_is_unknown_not_calm(tmp_path: Pa
 def test_what_happened_beside_a_run() -> None:
     own = figures(1000)  # 2000 I/Os of 4 KiB, 0.1 s of CPU
     own_bytes = 2000 * 4096
-    before = Counters(10.0, 1_000_000, 1000, 500, 10, 0, 0)
-    after = Counters(12.0, 1_000_000 + own_bytes + own_bytes // 2, 1400, 610, 30, 200_000, 100_000)
+    before = CovariateCounters(10.0, 1_000_000, 1000, 500, 10, 0, 0)
+    after = CovariateCounters(12.0, 1_000_000 + own_bytes + own_bytes // 2, 1400, 610, 30, 200_000, 100_000)
     found = between(before, after, own)
     assert found.seconds == 2.0
     assert found.foreign_bytes == own_bytes // 2
@@ -121,10 +121,10 @@ def test_what_happened_beside_a_run() -> None:
 
 
 def test_fio_s_own_bytes_are_never_foreign_and_unknown_stays_unknown() -> None:
-    found = between(Counters(0.0, 0), Counters(1.0, 100), figures(1000))
+    found = between(CovariateCounters(0.0, 0), CovariateCounters(1.0, 100), figures(1000))
     assert found.foreign_bytes == 0
     assert found.foreign_cpu_share is None
-    assert between(Counters(0.0), Counters(1.0), figures(1000)).foreign_share is None
+    assert between(CovariateCounters(0.0), CovariateCounters(1.0), figures(1000)).foreign_share is None
 
 
 def test_counters_of_this_machine() -> None:
@@ -136,7 +136,7 @@ def test_counters_of_this_machine() -> None:
 
 
 def test_counters_of_a_host_without_any(tmp_path: Path) -> None:
-    assert read_counters(tree_host(str(tmp_path)), "sda", 0.0) == Counters(0.0)
+    assert read_counters(tree_host(str(tmp_path)), "sda", 0.0) == CovariateCounters(0.0)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.proof.credits import EBS_MODEL, MOST_SHARE, Volume, bucket_of, credit_notes, most_spent, parse_volume
+from advisor.proof.credits import EBS_MODEL, MOST_SHARE, EbsVolume, bucket_of, credit_notes, most_spent, parse_volume
 
 NOWHERE = Host(MemoryFiles({}, {}, frozenset()), NoCommands())
 
@@ -16,7 +16,7 @@ NOWHERE = Host(MemoryFiles({}, {}, frozenset()), NoCommands())
 )
 def test_how_long_a_full_gp2_bucket_lasts(gib: int, base: float, seconds: int) -> None:
     """The table of the user guide: baseline and seconds of burst."""
-    bucket = bucket_of(Volume("gp2", gib))
+    bucket = bucket_of(EbsVolume("gp2", gib))
     assert bucket is not None
     assert bucket.base == base
     assert round(bucket.size / (bucket.burst - bucket.base)) == seconds
@@ -47,7 +47,7 @@ def test_what_is_no_volume_is_told_with_an_example(text: str) -> None:
 
 
 def test_a_session_beyond_its_share_is_refused_and_one_below_is_told() -> None:
-    volume = Volume("gp2", 100)
+    volume = EbsVolume("gp2", 100)
     bucket = bucket_of(volume)
     assert bucket is not None
     edge = MOST_SHARE * bucket.size / (bucket.burst - bucket.base)

@@ -11,13 +11,13 @@ from scipy import stats
 
 from advisor.host import Host
 from advisor.proof.covariates import Covariates, stand_out
-from advisor.proof.protocol import prove
 from advisor.proof.records import Proof
+from advisor.proof.session import prove
 from advisor.proof.verdict import decide, is_settled, judge_claims
+from benchmarks.validation_hostile import HOSTILE, Hostile, pressed
+from benchmarks.validation_replay import Measured, Replay, block, is_invented, runs_needed
+from benchmarks.validation_series import SHIPPED, load
 
-from ..bench.validation_hostile import HOSTILE, Hostile, pressed
-from ..bench.validation_replay import Measured, Replay, block, is_invented, runs_needed
-from ..bench.validation_series import SHIPPED, load
 from .fakes import FakeFio, SpeedToggle
 from .sessions import DRIFTS, RUN_NOISE, WORKLOAD, Drift, pair, session, simulated_runs
 from .test_protocol import SUBJECT, settings, stealing

@@ -13,11 +13,11 @@ import pytest
 
 from advisor.errors import RefusedError
 from advisor.proof.fio import (
-    Completed,
+    EndedProcess,
     FioError,
+    FioJob,
     FioMissingError,
     FioProcess,
-    Job,
     command,
     figures,
     json_text,
@@ -28,7 +28,7 @@ from advisor.proof.fio import (
 )
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.scratch import MIB
-from advisor.proof.workloads import WORKLOADS, Workload, get
+from advisor.proof.workloads import WORKLOADS, Pattern, get
 
 from .fakes import FakeFio
 
@@ -37,15 +37,15 @@ MIXED = get("infoscale.4k-seq-rw50")
 SIZE, LIMIT = 64 * MIB, 16 * MIB
 
 
-def job(workload: Workload = READ, seconds: float = 1.0) -> Job:
-    return Job(workload, seconds, SIZE, LIMIT)
+def job(workload: Pattern = READ, seconds: float = 1.0) -> FioJob:
+    return FioJob(workload, seconds, SIZE, LIMIT)
 
 
 HERE_ALONE = [workload for workload in WORKLOADS.values() if not workload.is_network]
 
 
 @pytest.mark.parametrize("workload", HERE_ALONE, ids=lambda workload: workload.name)
-def test_every_command_line_holds_the_guards(workload: Workload) -> None:
+def test_every_command_line_holds_the_guards(workload: Pattern) -> None:
     words = command(job(workload))
     assert words[0] == "fio"
     assert "--output-format=json+" in words
@@ -94,7 +94,7 @@ def test_reallife_is_sixty_percent_random() -> None:
     assert {"--percentage_random=60", "--rwmixread=65", "--iodepth=64"} <= set(command(job(get("iometer.reallife"))))
 
 
-def measure(fake_fio: FakeFio, workload: Workload = READ, seconds: float = 1.0) -> object:
+def measure(fake_fio: FakeFio, workload: Pattern = READ, seconds: float = 1.0) -> object:
     return run(fake_fio.runner, job(workload, seconds), None, Stop())[0]
 
 
@@ -151,7 +151,7 @@ def test_a_bounded_run_may_end_early_but_not_before_its_bytes(fake_fio: FakeFio)
     assert found.written_bytes == pytest.approx(LIMIT, rel=0.01)
     fake_fio.plan(iops=200_000, noise=0, misbehave="ended-early")
     with pytest.raises(FioError, match="instead of 1 s"):
-        run(fake_fio.runner, Job(MIXED, 1.0, SIZE, 1024 * MIB), None, Stop())
+        run(fake_fio.runner, FioJob(MIXED, 1.0, SIZE, 1024 * MIB), None, Stop())
 
 
 def alive(pattern: str) -> list[int]:
@@ -261,6 +261,6 @@ def test_a_report_with_two_sections_is_summed() -> None:
         {"jobname": "wij", "error": 0, "read": direction(0, 0), "write": direction(1, 3000)},
         {"jobname": "db", "error": 0, "read": direction(0, 0), "write": direction(3, 1000)},
     ]
-    found = figures(job(), Completed(0, json.dumps({"jobs": jobs}), "", False, 0.1))
+    found = figures(job(), EndedProcess(0, json.dumps({"jobs": jobs}), "", False, 0.1))
     assert (found.iops, found.ios, found.written_bytes, found.bandwidth_bytes_per_s) == (4, 4, 16384, 16384)
     assert found.latency_mean_us == pytest.approx(1.5)

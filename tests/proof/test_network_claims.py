@@ -11,14 +11,14 @@ import pytest
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.host import Host
-from advisor.profiles import load, parse_profile
+from advisor.profiles.profile import load, parse_profile
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop
-from advisor.proof.metrics import Figures
+from advisor.proof.metrics import RunFigures
 from advisor.proof.profile import measurable_claims
-from advisor.proof.protocol import reconnects_itself, require_measurable
-from advisor.proof.records import Claim, Guardrail, Subject, resolve
+from advisor.proof.records import Claim, Guardrail, ProofSubject, resolve
 from advisor.proof.schedule import MODES
+from advisor.proof.session import reconnects_itself, require_measurable
 from advisor.proof.verdict import decide
 from advisor.proof.workloads import get
 from advisor.report.proof import proof_text
@@ -30,8 +30,8 @@ from .test_protocol import settings
 TCP, UDP, STORAGE = "net.tcp-64k", "net.udp-8k", "infoscale.64k-seq-w100"
 
 
-def resolved(*names: str) -> Subject:
-    return resolve(Subject("network", tuple(Claim(name) for name in names), path="network"), MODES["default"])
+def resolved(*names: str) -> ProofSubject:
+    return resolve(ProofSubject("network", tuple(Claim(name) for name in names), path="network"), MODES["default"])
 
 
 def test_datagrams_that_arrive_are_guarded_and_what_only_fills_a_buffer_is_not() -> None:
@@ -40,7 +40,7 @@ def test_datagrams_that_arrive_are_guarded_and_what_only_fills_a_buffer_is_not()
     assert Guardrail(STORAGE, "latency_p99") in resolved(STORAGE).guardrails
 
 
-def runs(arrived: float, share: float) -> Figures:
+def runs(arrived: float, share: float) -> RunFigures:
     sent = 1_000_000_000
     return msgspec.structs.replace(figures(arrived), sent_bytes=sent, received_bytes=round(sent * share))
 
@@ -119,9 +119,9 @@ def test_new_sockets_in_each_run_make_a_change_of_class_t1_act(fake_fio: FakeFio
     toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
     assert reconnects_itself(resolved(TCP, UDP))
     assert not reconnects_itself(resolved(TCP, STORAGE))
-    from advisor.proof.target import Target
+    from advisor.proof.target import MeasuredTarget
 
-    target = Target("peer", "fio", "", "", None, True, 0, 0)
+    target = MeasuredTarget("peer", "fio", "", "", None, True, 0, 0)
     require_measurable(resolved(TCP), toggle, target, settings(disk), can_reconnect=True)
     with pytest.raises(RefusedError, match="compare the old state with itself") as caught:
         require_measurable(resolved(TCP, STORAGE), toggle, target, settings(disk), can_reconnect=False)
@@ -131,7 +131,7 @@ def test_new_sockets_in_each_run_make_a_change_of_class_t1_act(fake_fio: FakeFio
 
 def test_without_a_peer_a_network_workload_is_refused(fake_fio: FakeFio, host: Host) -> None:
     with pytest.raises(RefusedError, match="second host"):
-        fio.run(fake_fio.runner, fio.Job(get(TCP), 0.1, 0, 0), None, Stop())
+        fio.run(fake_fio.runner, fio.FioJob(get(TCP), 0.1, 0, 0), None, Stop())
     assert fake_fio.calls() == []
 
 

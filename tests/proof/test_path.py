@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import CommandError, RefusedError
-from advisor.facts.whole import scan
+from advisor.facts.host_facts import scan
 from advisor.host import live_host
 from advisor.planning.records import Plan
 from advisor.proof.interrupt import Stop
 from advisor.proof.path import PathCheck, path_check, peer_target, require_other_way_in, ssh_client
-from advisor.proof.protocol import Settings, prove
-from advisor.proof.records import Arm, Claim, Proof, Subject, ToggleClass
+from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass
+from advisor.proof.session import Settings, prove
 from advisor.proof.workloads import get
 from tests.transaction.live import made_plan
 from tests.trees import host_of, make_tree
@@ -58,7 +58,7 @@ def session(second: SecondHost) -> Proof:
     runner = second.runner()
     return prove(
         live_host(),
-        Subject("jumbo", (Claim("net.tcp-64k"),), path="network"),
+        ProofSubject("jumbo", (Claim("net.tcp-64k"),), path="network"),
         MtuToggle(check_of(second)),
         Settings(target="", mode="quick", seconds=0.1, budget_seconds=25.0, force=True, allow_link_flap=True),
         runner=runner,

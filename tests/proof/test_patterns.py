@@ -15,9 +15,9 @@ from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof import fio
 from advisor.proof.bench import bench, swept
-from advisor.proof.protocol import Settings, chosen_mode
 from advisor.proof.scratch import GIB, MIB
-from advisor.proof.series import Bench, Measured, sweeps_of
+from advisor.proof.series import Bench, WorkloadSeries, sweeps_of
+from advisor.proof.session import Settings, chosen_mode
 from advisor.proof.sizes import file_size, parse_size, thread_counts
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get
 from advisor.report.bench import bench_text
@@ -39,7 +39,7 @@ def measure(fake_fio: FakeFio, host: Host, disk: Path, *names: str, **changes: o
 @pytest.mark.parametrize("threads", [1, 3, 64, 1024])
 def test_a_workload_runs_with_the_number_of_threads_in_its_name(threads: int) -> None:
     one = get(f"beegfs.iozone-seq@{threads}")
-    job = fio.Job(one, 1.0, 1024 * 16 * MIB, 1024 * 16 * MIB)
+    job = fio.FioJob(one, 1.0, 1024 * 16 * MIB, 1024 * 16 * MIB)
     argv = fio.command(job)
     assert f"--numjobs={threads}" in argv
     assert "--thread" in argv
@@ -98,8 +98,8 @@ def test_a_sweep_that_is_none_is_a_usage_error(text: str) -> None:
         thread_counts(text)
 
 
-def measured(name: str, median: float) -> Measured:
-    return Measured(name, "bandwidth", "MB/s", "higher", runs=8, median=median)
+def measured(name: str, median: float) -> WorkloadSeries:
+    return WorkloadSeries(name, "bandwidth", "MB/s", "higher", runs=8, median=median)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_the_parts_of_a_workload_work_on_volumes_of_their_own(disk: Path, host: 
     seen: set[str] = set()
 
     class Watching(fio.FioProcess):
-        def run(self, argv: object, **more: object) -> fio.Completed:
+        def run(self, argv: object, **more: object) -> fio.EndedProcess:
             words = [str(word) for word in argv]  # type: ignore[attr-defined]
             before = {place: mtime(place) for place in (first, second)}
             done = super().run(words, **more)  # type: ignore[arg-type]
@@ -259,11 +259,11 @@ def test_a_section_that_no_workload_has_is_named(fake_fio: FakeFio, host: Host, 
 
 @pytest.mark.parametrize("name", ["buffered.seq-128k-r100", "buffered.seq-1m-r100"])
 def test_buffered_reads_go_through_the_page_cache_and_all_others_pass_it_by(name: str) -> None:
-    argv = fio.command(fio.Job(get(name), 1.0, 64 * MIB, 0))
+    argv = fio.command(fio.FioJob(get(name), 1.0, 64 * MIB, 0))
     assert "--direct=0" in argv
     others = [one for one in expand_workloads(["*"]) if not one.startswith(("buffered.", "net."))]
     for other in others:
-        assert "--direct=0" not in fio.command(fio.Job(get(other), 1.0, 64 * MIB, 64 * MIB)), other
+        assert "--direct=0" not in fio.command(fio.FioJob(get(other), 1.0, 64 * MIB, 64 * MIB)), other
 
 
 @needs_fio

@@ -11,9 +11,9 @@ from advisor.errors import RefusedError
 from advisor.host import live_host
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop
-from advisor.proof.metrics import Figures
+from advisor.proof.metrics import RunFigures
 from advisor.proof.path import find_peer
-from advisor.proof.peer import Peer
+from advisor.proof.peer import SecondHostPeer
 from advisor.proof.workloads import WORKLOADS, get
 
 from .second_host import FAR, FAR6, HERE, SecondHost
@@ -22,8 +22,8 @@ NETWORK = [name for name, workload in WORKLOADS.items() if workload.is_network]
 SECONDS = 0.3
 
 
-def run(second: SecondHost, name: str, peer: Peer | None = None, seconds: float = SECONDS) -> Figures:
-    job = fio.Job(get(name), seconds, 0, 0)
+def run(second: SecondHost, name: str, peer: SecondHostPeer | None = None, seconds: float = SECONDS) -> RunFigures:
+    job = fio.FioJob(get(name), seconds, 0, 0)
     return second.inside(lambda: fio.run(second.runner(peer), job, None, Stop())[0])
 
 

@@ -11,7 +11,7 @@ import pytest
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.network import close_link
-from advisor.proof.peer import Peer, PeerError
+from advisor.proof.peer import PeerError, SecondHostPeer
 from advisor.proof.process import FioError
 from advisor.proof.workloads import get
 
@@ -19,7 +19,7 @@ from .second_host import FAR, HERE, SecondHost
 
 
 def _run(second: SecondHost, name: str, seconds: float, stop: Stop) -> None:
-    fio.run(second.runner(), fio.Job(get(name), seconds, 0, 0), None, stop)
+    fio.run(second.runner(), fio.FioJob(get(name), seconds, 0, 0), None, stop)
 
 
 @pytest.mark.parametrize("name", ["net.tcp-64k", "net.udp-8k-receive"])
@@ -112,5 +112,5 @@ def test_a_closed_port_is_named_with_what_opens_it(second: SecondHost) -> None:
 
 
 def _run_towards(second: SecondHost, address: str) -> None:
-    peer = Peer("far", address, HERE, "h0", "fio")
-    fio.run(second.runner(peer), fio.Job(get("net.tcp-64k"), 0.2, 0, 0), None, Stop())
+    peer = SecondHostPeer("far", address, HERE, "h0", "fio")
+    fio.run(second.runner(peer), fio.FioJob(get("net.tcp-64k"), 0.2, 0, 0), None, Stop())

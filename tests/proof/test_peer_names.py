@@ -7,7 +7,7 @@ import pytest
 from advisor.errors import UsageError
 from advisor.proof.network import parse_bound_ports
 from advisor.proof.peer import check_destination, explained
-from advisor.proof.process import Completed
+from advisor.proof.process import EndedProcess
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,6 @@ def test_ports_in_use_are_those_that_are_bound() -> None:
 
 
 def test_a_connection_that_ended_without_a_word_is_said_to_be_lost() -> None:
-    error = explained("far", Completed(255, "", "", False, 0.0))
+    error = explained("far", EndedProcess(255, "", "", False, 0.0))
     assert "lost" in error.message
     assert error.hint is not None

@@ -21,13 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.host import Host
-from advisor.proof.conductor import Stage
 from advisor.proof.covariates import LAMPS
 from advisor.proof.progress import Say, duration, plan_lines, show_progress
-from advisor.proof.protocol import Progress, ProgressEvent, Settings, prove
-from advisor.proof.records import Claim, Subject
+from advisor.proof.records import Claim, ProofSubject
 from advisor.proof.schedule import MODES, ModeName, Schedule, make_schedule
 from advisor.proof.scratch import GIB, MIB, Keep
+from advisor.proof.session import Progress, ProgressEvent, Settings, prove
+from advisor.proof.session_runner import Stage
 from advisor.proof.workloads import NULL_CONTROL, get
 
 from .fakes import FakeFio, SpeedToggle
@@ -72,7 +72,7 @@ def told(*events: ProgressEvent, stream: TextIO | None = None) -> list[str]:
 def conduct(fake_fio: FakeFio, host: Host, disk: Path, progress: Progress) -> SpeedToggle:
     toggle = SpeedToggle(fake_fio, 2.0)
     chosen = Settings(target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB)
-    prove(host, Subject("storage", (Claim(READ),)), toggle, chosen, runner=fake_fio.runner, progress=progress)
+    prove(host, ProofSubject("storage", (Claim(READ),)), toggle, chosen, runner=fake_fio.runner, progress=progress)
     return toggle
 
 

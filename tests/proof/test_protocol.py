@@ -14,17 +14,17 @@ import pytest
 from advisor.errors import CommandError, InvalidInputError, NotRestoredError, RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof.archive import load, reanalyse
-from advisor.proof.fio import Completed, FioMissingError, FioProcess
+from advisor.proof.fio import EndedProcess, FioMissingError, FioProcess
 from advisor.proof.interrupt import Stop
-from advisor.proof.protocol import ProgressEvent, Settings, plan_session, prove, self_test
-from advisor.proof.records import Arm, Claim, Proof, Subject
+from advisor.proof.records import Arm, Claim, Proof, ProofSubject
 from advisor.proof.scratch import GIB, MIB, Keep
+from advisor.proof.session import ProgressEvent, Settings, plan_session, prove, self_test
 from advisor.proof.workloads import UnknownWorkloadError
 
 from .fakes import CALM, FakeFio, SpeedToggle, calm_host
 
 READ, WRITE = "infoscale.4k-rand-r100", "infoscale.4k-rand-w100"
-SUBJECT = Subject("storage", (Claim(READ),))
+SUBJECT = ProofSubject("storage", (Claim(READ),))
 
 
 def settings(disk: Path, **changes: object) -> Settings:
@@ -272,7 +272,9 @@ def test_a_scratch_file_that_is_swapped_ends_the_session(fake_fio: FakeFio, host
 # -- refusals: before anything is changed -------------------------------------------------------------------------
 
 
-def refused(fake_fio: FakeFio, host: Host, subject: Subject, toggle: SpeedToggle, chosen: Settings) -> RefusedError:
+def refused(
+    fake_fio: FakeFio, host: Host, subject: ProofSubject, toggle: SpeedToggle, chosen: Settings
+) -> RefusedError:
     with pytest.raises(RefusedError) as caught:
         prove(host, subject, toggle, chosen, runner=fake_fio.runner)
     assert caught.value.exit_code == 3
@@ -393,9 +395,9 @@ def test_a_full_disk_is_refused_before_anything(fake_fio: FakeFio, host: Host, d
 def test_bad_input_is_told_before_anything(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     toggle = SpeedToggle(fake_fio, 1.3)
     with pytest.raises(UnknownWorkloadError):
-        prove(host, Subject("p", (Claim("nonsense"),)), toggle, settings(disk), runner=fake_fio.runner)
+        prove(host, ProofSubject("p", (Claim("nonsense"),)), toggle, settings(disk), runner=fake_fio.runner)
     with pytest.raises(InvalidInputError):
-        prove(host, Subject("p", ()), toggle, settings(disk), runner=fake_fio.runner)
+        prove(host, ProofSubject("p", ()), toggle, settings(disk), runner=fake_fio.runner)
     with pytest.raises(UsageError, match=r"0\.1 to 600 s"):
         prove(host, SUBJECT, toggle, settings(disk, seconds=601.0), runner=fake_fio.runner)
     assert toggle.placed == []
@@ -426,7 +428,7 @@ def test_fewer_than_six_pairs_are_indicative(fake_fio: FakeFio, host: Host, disk
 
 def test_written_bytes_stay_in_the_budget_and_are_shown_before(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     fake_fio.plan(iops=20_000)
-    subject = Subject("storage", (Claim(WRITE),))
+    subject = ProofSubject("storage", (Claim(WRITE),))
     shown: list[ProgressEvent] = []
     chosen = settings(disk, byte_budget=400 * MIB)
     plan = plan_session(host, subject, SpeedToggle(fake_fio, 1.3), chosen)
@@ -440,7 +442,7 @@ def test_written_bytes_stay_in_the_budget_and_are_shown_before(fake_fio: FakeFio
 def test_writes_that_are_too_short_to_be_timed_are_refused(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     fake_fio.plan(iops=2_000_000, noise=0)
     toggle = SpeedToggle(fake_fio, 1.3)
-    error = refused(fake_fio, host, Subject("s", (Claim(WRITE),)), toggle, settings(disk, byte_budget=100 * MIB))
+    error = refused(fake_fio, host, ProofSubject("s", (Claim(WRITE),)), toggle, settings(disk, byte_budget=100 * MIB))
     assert "too short to be timed" in error.message
     assert set(toggle.placed) == {"A"}
 
@@ -557,7 +559,7 @@ def test_lamps_show_what_spoiled_the_last_pair(fake_fio: FakeFio, disk: Path, tm
 
 
 def test_all_workloads_of_an_arm_share_one_placing(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    subject = Subject("storage", (Claim(READ), Claim(WRITE)), exploratory=("iris.ranread",))
+    subject = ProofSubject("storage", (Claim(READ), Claim(WRITE)), exploratory=("iris.ranread",))
     toggle = SpeedToggle(fake_fio, 1.3)
     proof = prove(host, subject, toggle, settings(disk), runner=fake_fio.runner)
     assert len(toggle.placed) == 2 + 16 + 1
@@ -601,7 +603,7 @@ def test_settling_is_waited_for(fake_fio: FakeFio, host: Host, disk: Path) -> No
     class Timed(FioProcess):
         def run(
             self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
-        ) -> Completed:
+        ) -> EndedProcess:
             moments.append(("run", time.monotonic()))
             return super().run(argv, timeout=timeout, cwd=cwd, stop=stop)
 

@@ -17,11 +17,11 @@ import pytest
 from advisor.errors import RefusedError
 from advisor.host import DirectoryFiles, Host, LiveCommands, live_host
 from advisor.proof.bench import bench
-from advisor.proof.conductor import Settings
-from advisor.proof.protocol import self_test
 from advisor.proof.raw_device import HeldDevice, hold, permitted, read_raw_target
 from advisor.proof.scratch import MIB
 from advisor.proof.series import Bench
+from advisor.proof.session import self_test
+from advisor.proof.session_runner import Settings
 from advisor.proof.target import RawDevice
 from advisor.proof.workloads import get
 from advisor.report.bench import bench_text

@@ -14,20 +14,20 @@ from msgspec.structs import replace
 
 from advisor.host import Host, live_host
 from advisor.proof.covariates import between, read_counters
-from advisor.proof.fio import Completed, FioError, FioProcess, Job, read_version, run
+from advisor.proof.fio import EndedProcess, FioError, FioJob, FioProcess, read_version, run
 from advisor.proof.interrupt import Stop
-from advisor.proof.protocol import Settings, prove, self_test
-from advisor.proof.records import Arm, Claim, Subject, ToggleClass
+from advisor.proof.records import Arm, Claim, ProofSubject, ToggleClass
 from advisor.proof.scratch import MIB, Keep, Scratch, scratch_file
-from advisor.proof.target import Target, read_target
-from advisor.proof.workloads import WORKLOADS, Section, Workload, get
+from advisor.proof.session import Settings, prove, self_test
+from advisor.proof.target import MeasuredTarget, read_target
+from advisor.proof.workloads import WORKLOADS, JobSection, Pattern, get
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed (package fio)")
 READ, MIXED = get("infoscale.4k-rand-r100"), get("infoscale.4k-rand-rw50")
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredTarget]:
     place = Path("/var/tmp") / f"advisor-proof-real-{os.getpid()}"
     place.mkdir(mode=0o700)
     yield read_target(live_host(), str(place))
@@ -35,7 +35,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 @pytest.fixture(scope="module")
-def scratch(target: Target) -> Iterator[Scratch]:
+def scratch(target: MeasuredTarget) -> Iterator[Scratch]:
     with scratch_file(target, 32 * MIB, keep=Keep(0, 0.0)) as made:
         yield made
 
@@ -44,8 +44,8 @@ ALONE = [workload for workload in WORKLOADS.values() if not workload.is_network]
 
 
 @pytest.mark.parametrize("workload", ALONE, ids=lambda workload: workload.name)
-def test_fio_takes_every_workload(workload: Workload, scratch: Scratch) -> None:
-    job = Job(workload, 0.1, scratch.size_bytes, 8 * MIB)
+def test_fio_takes_every_workload(workload: Pattern, scratch: Scratch) -> None:
+    job = FioJob(workload, 0.1, scratch.size_bytes, 8 * MIB)
     found, _ = run(FioProcess(), job, scratch if workload.needs_scratch else None, Stop())
     assert found.iops > 0
     assert found.value(workload.metric) > 0
@@ -70,25 +70,25 @@ def test_fio_takes_every_workload(workload: Workload, scratch: Scratch) -> None:
 
 def test_fio_can_be_placed_on_a_node(scratch: Scratch) -> None:
     where = ("--numa_cpu_nodes=0", "--numa_mem_policy=bind:0")
-    found, _ = run(FioProcess(), Job(READ, 0.1, scratch.size_bytes, 0, where), scratch, Stop())
+    found, _ = run(FioProcess(), FioJob(READ, 0.1, scratch.size_bytes, 0, where), scratch, Stop())
     assert found.iops > 0
 
 
 def test_our_percentiles_are_fio_s_own(scratch: Scratch) -> None:
     import json
 
-    found, text = run(FioProcess(), Job(READ, 0.3, scratch.size_bytes, 0), scratch, Stop())
+    found, text = run(FioProcess(), FioJob(READ, 0.3, scratch.size_bytes, 0), scratch, Stop())
     theirs = json.loads(text)["jobs"][0]["read"]["clat_ns"]["percentile"]
     assert found.latency_p50_us * 1000 == pytest.approx(theirs["50.000000"], rel=0.02)
     assert found.latency_p99_us * 1000 == pytest.approx(theirs["99.000000"], rel=0.02)
 
 
-def test_the_device_saw_what_fio_moved(scratch: Scratch, target: Target) -> None:
+def test_the_device_saw_what_fio_moved(scratch: Scratch, target: MeasuredTarget) -> None:
     if target.device is None:
         pytest.skip("no block device behind /var/tmp")
     host = live_host()
     before = read_counters(host, target.device, 0.0)
-    found, _ = run(FioProcess(), Job(READ, 0.5, scratch.size_bytes, 0), scratch, Stop())
+    found, _ = run(FioProcess(), FioJob(READ, 0.5, scratch.size_bytes, 0), scratch, Stop())
     after = read_counters(host, target.device, 1.0)
     assert before.disk_bytes is not None
     assert after.disk_bytes is not None
@@ -96,7 +96,7 @@ def test_the_device_saw_what_fio_moved(scratch: Scratch, target: Target) -> None
     assert between(before, after, found).foreign_cpu_share is not None
 
 
-def test_fio_creates_no_file(target: Target, tmp_path: Path) -> None:
+def test_fio_creates_no_file(target: MeasuredTarget, tmp_path: Path) -> None:
     """In a directory without the scratch file fio fails instead of making one."""
     done = FioProcess().run(
         ["fio", "--name=x", "--thread", "--filename=scratch", "--allow_file_create=0", "--rw=read", "--size=1M"],
@@ -109,9 +109,9 @@ def test_fio_creates_no_file(target: Target, tmp_path: Path) -> None:
 
 
 def test_a_job_that_fio_refuses_is_an_error_in_its_own_words(scratch: Scratch) -> None:
-    odd = Workload("odd", "blocks that direct I/O cannot take", (Section("io", "randread", 4097),), "iops", "none")
+    odd = Pattern("odd", "blocks that direct I/O cannot take", (JobSection("io", "randread", 4097),), "iops", "none")
     with pytest.raises(FioError, match=r"error 22 \(Invalid argument\)"):
-        run(FioProcess(), Job(odd, 0.1, scratch.size_bytes, 0), scratch, Stop())
+        run(FioProcess(), FioJob(odd, 0.1, scratch.size_bytes, 0), scratch, Stop())
 
 
 def test_a_real_fio_is_stopped_without_leaving_a_thread(scratch: Scratch) -> None:
@@ -131,7 +131,7 @@ class Throttle(FioProcess):
 
     def run(
         self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
-    ) -> Completed:
+    ) -> EndedProcess:
         is_slow = self.arm.exists() and self.arm.read_text() == "A" and "--ioengine=null" not in argv
         return super().run([*argv, "--thinktime=3ms"] if is_slow else argv, timeout=timeout, cwd=cwd, stop=stop)
 
@@ -147,7 +147,7 @@ class FileToggle:
         self.file.write_text(arm)
 
 
-def settings(target: Target) -> Settings:
+def settings(target: MeasuredTarget) -> Settings:
     return Settings(
         target=target.path,
         mode="quick",
@@ -158,9 +158,9 @@ def settings(target: Target) -> Settings:
     )
 
 
-def test_a_real_effect_is_a_proven_gain(target: Target, host: Host, tmp_path: Path) -> None:
+def test_a_real_effect_is_a_proven_gain(target: MeasuredTarget, host: Host, tmp_path: Path) -> None:
     arm = tmp_path / "arm"
-    subject = Subject("less think time", (Claim(MIXED.name),), control=None)
+    subject = ProofSubject("less think time", (Claim(MIXED.name),), control=None)
     proof = prove(host, subject, FileToggle(arm), settings(target), runner=Throttle(arm))
     assert proof.verdict in ("gain", "gain-with-cost"), proof.reasons
     assert proof.workloads[0].ratio is not None
@@ -169,7 +169,7 @@ def test_a_real_effect_is_a_proven_gain(target: Target, host: Host, tmp_path: Pa
     assert arm.read_text() == "A"
 
 
-def test_a_session_on_this_machine_as_it_is(target: Target) -> None:
+def test_a_session_on_this_machine_as_it_is(target: MeasuredTarget) -> None:
     """The live host's own covariates, whatever it is busy with; the few pairs that fit must prove nothing."""
     before = set(os.listdir(target.path))
     chosen = replace(settings(target), force=True, budget_seconds=12.0)

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.journal import Store
 from advisor.proof.archive import load, reanalyse
 from advisor.proof.profile import prove_profile
-from advisor.proof.protocol import self_test
-from advisor.proof.records import Proof, Setting
+from advisor.proof.records import ArmSetting, Proof
+from advisor.proof.session import self_test
 from advisor.report.proof import proof_text
 from advisor.report.proof_page import proof_page
+from advisor.transaction.journal import Store
 from tests.trees import host_of, listing, make_tree
 
 from .fakes import FakeFio, calm_host, calm_tree
@@ -71,8 +71,8 @@ def test_a_self_test_has_no_values_and_an_old_record_does_not_know_them(
 
 def test_many_alike_values_are_one_line_of_the_text(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
     proof = self_test(calm_host(tmp_path / "calm"), [WORKLOAD], settings(disk, **SHORT), runner=fake_fio.runner)
-    interrupts = tuple(Setting(f"irq:{number}:affinity", "0-31", "0-15") for number in range(24, 224))
-    made = msgspec.structs.replace(proof, values=(*interrupts, Setting("sysctl:vm.swappiness", "60", "10")))
+    interrupts = tuple(ArmSetting(f"irq:{number}:affinity", "0-31", "0-15") for number in range(24, 224))
+    made = msgspec.structs.replace(proof, values=(*interrupts, ArmSetting("sysctl:vm.swappiness", "60", "10")))
     lines = text_of(made).splitlines()
     at = lines.index("Arms: in A → in B")
     assert [" ".join(line.split()) for line in lines[at + 1 : at + 3]] == [

@@ -14,9 +14,9 @@ import pytest
 from advisor.errors import RefusedError
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Change, Plan
-from advisor.profiles import lint_profile, load, shipped_directory
+from advisor.profiles.profile import lint_profile, load, shipped_directory
 from advisor.proof.relevance import class_of, laxer_than_needed, require_visible, stack_of, toggle_class, unseen
-from advisor.proof.target import Target, is_remote, read_target
+from advisor.proof.target import MeasuredTarget, is_remote, read_target
 from advisor.proof.workloads import get
 from tests.facts.storage import Tree
 from tests.trees import host_of, make_tree
@@ -51,8 +51,8 @@ def plan(*tunables: str) -> Plan:
 EMPTY = Plan(("own",), None, (), (), (), (), ())
 
 
-def target(device: str | None, **parts: Any) -> Target:
-    bare = Target(
+def target(device: str | None, **parts: Any) -> MeasuredTarget:
+    bare = MeasuredTarget(
         path="/data",
         file_system="xfs",
         mount_point="/data",

@@ -15,11 +15,11 @@ from advisor.errors import NotRestoredError, RefusedError
 from advisor.host import Host, live_host
 from advisor.host.commands import LiveCommands
 from advisor.host.files import DirectoryFiles
-from advisor.proof.protocol import Settings, prove
-from advisor.proof.records import Arm, Claim, Subject
+from advisor.proof.records import Arm, Claim, ProofSubject
 from advisor.proof.remount import Remount, RemountError, make_remount
 from advisor.proof.scratch import GIB, MIB, Keep
-from advisor.proof.target import Target, read_target
+from advisor.proof.session import Settings, prove
+from advisor.proof.target import MeasuredTarget, read_target
 
 from .fakes import FakeFio, SpeedToggle
 from .mounts import can_mount, command, in_own_mounts, mount_line
@@ -38,8 +38,8 @@ def tmpfs_at(place: Path, options: str = "noatime,nosuid,nodev,size=4m,mode=700"
     command("mount", "-t", "tmpfs", "-o", options, "none", str(place))
 
 
-def target_at(place: Path, kind: str = "tmpfs") -> Target:
-    return Target(str(place), kind, str(place), "none", None, False, 1, 1)
+def target_at(place: Path, kind: str = "tmpfs") -> MeasuredTarget:
+    return MeasuredTarget(str(place), kind, str(place), "none", None, False, 1, 1)
 
 
 def remount_of(place: Path, host: Host | None = None, *, needs_connection: bool = False) -> Remount:
@@ -175,7 +175,7 @@ def test_what_belongs_to_the_system_is_never_unmounted(path: str, tmp_path: Path
     line = f"99 1 8:1 / {path} rw - ext4 /dev/sda1 rw\n"
     host = host_of(make_tree(tmp_path, {"proc/self/mountinfo": line}))
     with pytest.raises(RefusedError, match="belongs to the system"):
-        make_remount(host, Target(path, "ext4", path, "/dev/sda1", "sda1", False, 1, 1), needs_connection=False)
+        make_remount(host, MeasuredTarget(path, "ext4", path, "/dev/sda1", "sda1", False, 1, 1), needs_connection=False)
 
 
 def refusal(place: Path, prepare: list[tuple[str, ...]], *, needs_connection: bool = False) -> str:
@@ -216,7 +216,7 @@ def test_a_connection_that_other_mounts_share_does_not_end(tmp_path: Path) -> No
     one = f"99 1 0:50 / /srv/one rw - nfs4 server:/one rw,{NFS}"
     two = f"98 1 0:51 / /srv/two rw - nfs4 server:/two rw,{NFS}"
     far = "97 1 0:52 / /srv/three rw - nfs4 third:/three rw,addr=192.0.2.10"
-    target = Target("/srv/one/dir", "nfs4", "/srv/one", "server:/one", None, True, 1, 1)
+    target = MeasuredTarget("/srv/one/dir", "nfs4", "/srv/one", "server:/one", None, True, 1, 1)
     with pytest.raises(RefusedError, match="shares its connection"):
         make_remount(nfs_host(tmp_path / "a", one, two, far), target, needs_connection=True)
     make_remount(nfs_host(tmp_path / "b", one, far), target, needs_connection=True)
@@ -241,7 +241,7 @@ def test_a_whole_session_on_a_target_that_is_mounted_anew(place: Path, tmp_path:
             )
             proof = prove(
                 host,
-                Subject("mounting", (Claim("infoscale.4k-rand-r100"),)),
+                ProofSubject("mounting", (Claim("infoscale.4k-rand-r100"),)),
                 toggle,
                 msgspec.structs.replace(chosen, force=True, budget_seconds=14.0),
                 reconnect=remount,

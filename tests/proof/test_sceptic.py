@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from advisor.cli.measuring import exit_code
-from advisor.proof.blocks import NONE, ArmsSession, Block, Cell, conclude
-from advisor.proof.records import Arm, Claim, Hold, Pair, Proof, Run, Session
+from advisor.proof.blocks import NONE, ArmBlock, ArmsSession, ArmTurn, conclude
+from advisor.proof.records import Arm, Claim, FioRun, Hold, Pair, Proof, Session
 from advisor.proof.schedule import MODES, ModeName
 from advisor.proof.statistics import hodges_lehmann, levelled, sign_test, signed_rank, step_down
 from advisor.proof.verdict import decide, is_settled
@@ -360,7 +360,7 @@ def held(late: float, *, arm_a: float = 1.0, noise: float = 0.03, seed: int = 1,
         speeds = [
             1000 * (end if number >= count // 2 else 1.0) * math.exp(source.gauss(0, noise)) for number in range(count)
         ]
-        runs: list[Run] = [run("A" if arm == "A" else "B", speed) for speed in speeds]
+        runs: list[FioRun] = [run("A" if arm == "A" else "B", speed) for speed in speeds]
         holds.append(Hold("A" if arm == "A" else "B", tuple(runs)))
     return replace(session(noisy_pairs(1.0)), wants_hold=True, holds=tuple(holds))
 
@@ -423,8 +423,8 @@ def of_arms(
             )
             one = replace(run(arm, made), lamps=("cpu-pressure",) if slow else ())
             still = 1e6 * (control if arm == "B" else 1) * math.exp(source.gauss(0, noise))
-            cells.append(Cell(name, (one,), run(arm, still, NULL)))
-        found.append(Block(index, 0, tuple(cells), contaminated=is_stalled, superseded=is_stalled))
+            cells.append(ArmTurn(name, (one,), run(arm, still, NULL)))
+        found.append(ArmBlock(index, 0, tuple(cells), contaminated=is_stalled, superseded=is_stalled))
     return replace(empty(arms=(NONE, "fast"), blocks=blocks), blocks=tuple(found))
 
 

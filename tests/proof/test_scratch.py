@@ -25,18 +25,18 @@ from advisor.proof.scratch import (
     require_space,
     scratch_file,
 )
-from advisor.proof.target import Target, read_target
+from advisor.proof.target import MeasuredTarget, read_target
 
 NOTHING_KEPT = Keep(0, 0.0)
 
 
 @pytest.fixture
-def target(disk: Path) -> Target:
+def target(disk: Path) -> MeasuredTarget:
     return read_target(live_host(), str(disk))
 
 
 @pytest.fixture
-def scratch(target: Target) -> Iterator[Scratch]:
+def scratch(target: MeasuredTarget) -> Iterator[Scratch]:
     with scratch_file(target, 2 * MIB, keep=NOTHING_KEPT) as made:
         yield made
 
@@ -53,7 +53,7 @@ def test_modes_owner_and_content(scratch: Scratch) -> None:
     assert content.count(0) < len(content) // 100
 
 
-def test_modes_do_not_depend_on_the_umask(target: Target) -> None:
+def test_modes_do_not_depend_on_the_umask(target: MeasuredTarget) -> None:
     before = os.umask(0)
     try:
         with scratch_file(target, 4096, keep=NOTHING_KEPT) as made:
@@ -73,20 +73,20 @@ def test_it_has_no_holes_and_holes_are_seen(scratch: Scratch, disk: Path) -> Non
         assert has_holes(file.fileno(), MIB)
 
 
-def test_nothing_is_left_behind(target: Target, disk: Path) -> None:
+def test_nothing_is_left_behind(target: MeasuredTarget, disk: Path) -> None:
     with scratch_file(target, MIB, keep=NOTHING_KEPT):
         assert len(os.listdir(disk)) == 1
     assert os.listdir(disk) == []
 
 
-def test_what_a_killed_session_left_is_seen(target: Target, disk: Path) -> None:
+def test_what_a_killed_session_left_is_seen(target: MeasuredTarget, disk: Path) -> None:
     assert left_behind(target) == ()
     (disk / ".advisor-proof-0123").mkdir()
     (disk / ".advisor-proof-file").write_text("")
     assert left_behind(target) == (f"{target.path}/.advisor-proof-0123",)
 
 
-def test_nothing_is_left_behind_when_filling_is_stopped(target: Target, disk: Path) -> None:
+def test_nothing_is_left_behind_when_filling_is_stopped(target: MeasuredTarget, disk: Path) -> None:
     chunks = 0
 
     def stop_at_third() -> None:
@@ -101,7 +101,7 @@ def test_nothing_is_left_behind_when_filling_is_stopped(target: Target, disk: Pa
     assert os.listdir(disk) == []
 
 
-def test_nothing_is_left_behind_when_the_file_cannot_grow(target: Target, disk: Path) -> None:
+def test_nothing_is_left_behind_when_the_file_cannot_grow(target: MeasuredTarget, disk: Path) -> None:
     import resource
     import signal
 
@@ -117,7 +117,7 @@ def test_nothing_is_left_behind_when_the_file_cannot_grow(target: Target, disk: 
     assert os.listdir(disk) == []
 
 
-def test_a_file_put_in_its_place_is_neither_used_nor_removed(target: Target) -> None:
+def test_a_file_put_in_its_place_is_neither_used_nor_removed(target: MeasuredTarget) -> None:
     scratch = make_scratch(target, MIB, keep=NOTHING_KEPT)
     other = Path(scratch.directory) / "other"
     other.write_bytes(b"precious" * (MIB // 8))
@@ -129,7 +129,7 @@ def test_a_file_put_in_its_place_is_neither_used_nor_removed(target: Target) -> 
     assert Path(scratch.path).read_bytes().startswith(b"precious")
 
 
-def test_a_link_put_in_its_place_is_neither_used_nor_followed(target: Target, disk: Path) -> None:
+def test_a_link_put_in_its_place_is_neither_used_nor_followed(target: MeasuredTarget, disk: Path) -> None:
     scratch = make_scratch(target, MIB, keep=NOTHING_KEPT)
     precious = disk / "precious"
     os.rename(scratch.path, precious)
@@ -141,7 +141,7 @@ def test_a_link_put_in_its_place_is_neither_used_nor_followed(target: Target, di
     assert precious.stat().st_size == MIB
 
 
-def test_a_directory_put_in_its_place_is_seen(target: Target, disk: Path) -> None:
+def test_a_directory_put_in_its_place_is_seen(target: MeasuredTarget, disk: Path) -> None:
     scratch = make_scratch(target, MIB, keep=NOTHING_KEPT)
     os.rename(scratch.directory, disk / "moved")
     os.mkdir(scratch.directory)
@@ -162,7 +162,7 @@ def test_a_grown_file_is_seen(scratch: Scratch) -> None:
     os.truncate(scratch.path, 2 * MIB)
 
 
-def test_a_stranger_in_the_directory_keeps_the_directory(target: Target) -> None:
+def test_a_stranger_in_the_directory_keeps_the_directory(target: MeasuredTarget) -> None:
     scratch = make_scratch(target, MIB, keep=NOTHING_KEPT)
     stranger = Path(scratch.directory) / "stranger"
     stranger.touch()
@@ -186,8 +186,8 @@ def test_after_a_remount_the_device_number_may_differ_but_not_the_file(scratch: 
         swapped.after_remount()
 
 
-def sized(size_bytes: int, free_bytes: int) -> Target:
-    return Target("/srv", "xfs", "/srv", "/dev/sda", "sda", False, size_bytes, free_bytes)
+def sized(size_bytes: int, free_bytes: int) -> MeasuredTarget:
+    return MeasuredTarget("/srv", "xfs", "/srv", "/dev/sda", "sda", False, size_bytes, free_bytes)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_the_larger_of_ten_percent_and_five_gib_stays_free(size: int, free: int,
             require_space(sized(size, free), GIB)
 
 
-def test_a_full_disk_refuses_before_anything_is_made(target: Target, disk: Path) -> None:
+def test_a_full_disk_refuses_before_anything_is_made(target: MeasuredTarget, disk: Path) -> None:
     with pytest.raises(RefusedError, match="stay free"):
         make_scratch(msgspec.structs.replace(target, free_bytes=GIB), MIB)
     assert os.listdir(disk) == []

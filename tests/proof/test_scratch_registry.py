@@ -14,7 +14,7 @@ import pytest
 from advisor.host import Host
 from advisor.proof.bench import bench
 from advisor.proof.scratch import MIB
-from advisor.proof.scratch_registry import Entry, register, start_ticks, sweep
+from advisor.proof.scratch_registry import ScratchEntry, register, start_ticks, sweep
 
 from .fakes import FakeFio
 from .sessions import WORKLOAD
@@ -103,7 +103,7 @@ def test_a_running_session_keeps_its_own(disk: Path, state: Path) -> None:
     assert sweep() == []
     assert made.is_dir()
     assert entries(state) == [made.name]
-    entry = msgspec.json.decode((state / "scratch" / made.name).read_bytes(), type=Entry)
+    entry = msgspec.json.decode((state / "scratch" / made.name).read_bytes(), type=ScratchEntry)
     assert (entry.pid, entry.started_ticks) == (os.getpid(), start_ticks(os.getpid()))
 
 

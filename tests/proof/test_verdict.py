@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.proof.covariates import Gate
-from advisor.proof.metrics import Figures
-from advisor.proof.records import Claim, Guardrail, Pair, Proof, Run, Subject, claims_for, resolve
+from advisor.proof.covariates import CalmGate
+from advisor.proof.metrics import RunFigures
+from advisor.proof.records import Claim, FioRun, Guardrail, Pair, Proof, ProofSubject, claims_for, resolve
 from advisor.proof.schedule import MODES
 from advisor.proof.verdict import carry_over, decide, sample
 from advisor.proof.workloads import UnknownWorkloadError
@@ -222,7 +222,7 @@ def test_contaminated_pairs_stay_in_unless_they_were_repeated() -> None:
     ("changes", "word"),
     [
         ({"toggle_class": "T3"}, "reboot"),
-        ({"forced": True, "gate": Gate(("busy",))}, "--force"),
+        ({"forced": True, "gate": CalmGate(("busy",))}, "--force"),
         ({"ended": "interrupted"}, "interrupted"),
     ],
 )
@@ -274,7 +274,7 @@ def sequence(first: float, changed: float, last: float) -> list[Pair]:
     """A-B-A blocks of eight."""
     source = random.Random(8)
 
-    def block(arm: str, speed: float) -> list[Run]:
+    def block(arm: str, speed: float) -> list[FioRun]:
         return [run(arm, speed * math.exp(source.gauss(0, 0.01))) for _ in range(8)]  # type: ignore[arg-type]
 
     blocks = zip(block("A", first), block("B", changed), block("A", last), strict=True)
@@ -339,8 +339,8 @@ def test_everything_else_is_explored_without_a_p_value() -> None:
     assert all(item.p_value is None and item.verdict is None for item in proof.exploratory)
 
 
-def resolved(*claims: Claim, guardrails: tuple[Guardrail, ...] = (), mode: str = "default") -> Subject:
-    return resolve(Subject("p", claims, guardrails), MODES[mode])  # type: ignore[index]
+def resolved(*claims: Claim, guardrails: tuple[Guardrail, ...] = (), mode: str = "default") -> ProofSubject:
+    return resolve(ProofSubject("p", claims, guardrails), MODES[mode])  # type: ignore[index]
 
 
 def test_defaults_of_a_claim() -> None:
@@ -381,7 +381,7 @@ def test_unknown_workloads_are_named_wherever_they_stand() -> None:
     with pytest.raises(UnknownWorkloadError):
         resolved(Claim(WORKLOAD), guardrails=(Guardrail("nonsense", "iops"),))
     with pytest.raises(UnknownWorkloadError):
-        resolve(Subject("p", (Claim(WORKLOAD),), exploratory=("nonsense",)), MODES["default"])
+        resolve(ProofSubject("p", (Claim(WORKLOAD),), exploratory=("nonsense",)), MODES["default"])
 
 
 def test_named_workloads_become_claims_up_to_three() -> None:
@@ -391,7 +391,7 @@ def test_named_workloads_become_claims_up_to_three() -> None:
 
 
 def test_every_figure_has_a_value_in_its_unit() -> None:
-    found: Figures = figures(1000)
+    found: RunFigures = figures(1000)
     assert found.value("bandwidth") == pytest.approx(4.096)
     assert found.value("latency_p50") == pytest.approx(1000)
     assert found.value("latency_p95") == pytest.approx(2000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.proof.metrics import METRICS
-from advisor.proof.workloads import WORKLOADS, UnknownWorkloadError, Workload, default_metric, get
+from advisor.proof.workloads import WORKLOADS, Pattern, UnknownWorkloadError, default_metric, get
 
 PAPER = [f"infoscale.{shape}-{mix}" for shape in ("4k-rand", "4k-seq", "64k-seq") for mix in ("r100", "rw50", "w100")]
 EVERY = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
@@ -33,7 +33,7 @@ def test_the_library_has(name: str) -> None:
 
 
 @EVERY
-def test_every_workload_is_whole(workload: Workload) -> None:
+def test_every_workload_is_whole(workload: Pattern) -> None:
     assert workload.title
     assert workload.source
     assert workload.unit == METRICS[workload.metric].unit

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.host import live_host
-from advisor.reach.gate import Awaited, Gate, NotPassed, Passed, await_gate, gate, passes, up_links
+from advisor.reach.path_check import Awaited, NotPassed, Passed, PathState, await_gate, gate, passes, up_links
 from advisor.reach.records import Peer, Peers, Unprobeable
 from tests.reach.space import Spaces
 from tests.reach.test_path import bridged, routed
@@ -24,7 +24,7 @@ BEYOND = Peer("192.0.2.130", "nfs", "h0", "NFS server of /data", mtu=1500)
 NOBODY = Peer("192.0.2.77", "named", "h0", "named", mtu=1500)
 
 
-def before(spaces: Spaces, *peers: Peer, size: int | None = None) -> Gate:
+def before(spaces: Spaces, *peers: Peer, size: int | None = None) -> PathState:
     return spaces.inside("here", lambda: gate(Peers(peers), size, deadline_seconds=HASTE))
 
 
@@ -220,7 +220,7 @@ def test_nobody_to_ask_holds(spaces: Spaces) -> None:
 def test_who_cannot_be_asked_stays_in_the_record(spaces: Spaces) -> None:
     spaces.add("here")
     left = Unprobeable("LLT link link1", "llt", "eth1", "Ethernet without IP")
-    assert spaces.inside("here", lambda: gate(Peers((), (left,)))) == Gate((), (), (left,))
+    assert spaces.inside("here", lambda: gate(Peers((), (left,)))) == PathState((), (), (left,))
 
 
 def test_one_peer_one_size(spaces: Spaces) -> None:

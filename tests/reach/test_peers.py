@@ -16,7 +16,7 @@ from advisor.facts.lltstat import LltNode, LltNodeLink
 from advisor.facts.mounts import parse_mounts
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.reach.cluster import NodeAddress, parse_set_addr
-from advisor.reach.peers import Surroundings, named_peers, peers_of
+from advisor.reach.peers import PeerFactsRead, named_peers, peers_of
 from advisor.reach.records import Peers
 from advisor.reach.storage import nfs_servers
 from tests.rules.build import link
@@ -86,8 +86,8 @@ def a_host(root: Path, files: Mapping[str, str] = FILES) -> Host:
     return host_of(make_tree(root / "root", files, LINKS if files is FILES else None), root / "bin")
 
 
-def facts(llt: Llt | None = None) -> Surroundings:
-    return Surroundings(NETWORK, llt)
+def facts(llt: Llt | None = None) -> PeerFactsRead:
+    return PeerFactsRead(NETWORK, llt)
 
 
 def by_address(peers: Peers) -> dict[str, tuple[str, str | None, str]]:
@@ -227,7 +227,7 @@ def test_llt_links_that_have_no_addresses(tmp_path: Path) -> None:
 def test_a_bare_host_has_nobody(tmp_path: Path) -> None:
     make_command(tmp_path / "bin", "ip", "exit 1")
     host = host_of(make_tree(tmp_path / "root", {"/proc/version": "Linux\n"}), tmp_path / "bin")
-    assert peers_of(host, Surroundings((), None)) == Peers(())
+    assert peers_of(host, PeerFactsRead((), None)) == Peers(())
 
 
 def test_set_addr_lines() -> None:

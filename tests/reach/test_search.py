@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.reach.icmp import Said
-from advisor.reach.path import Found, Pace, explore, limit_of, pace_for, search
+from advisor.reach.path import ProbePace, SearchEnd, explore, limit_of, pace_for, search
 from advisor.reach.records import Peer, Reach
 from advisor.reach.talk import Ask, Heard
 
@@ -44,10 +44,10 @@ def saying(limit: int, hint: int | None) -> Path:
     return lambda size: echo(size) if size <= limit else too_big(size, hint)
 
 
-def found(path: Path, top: int = 9000) -> tuple[Found, list[int]]:
+def found(path: Path, top: int = 9000) -> tuple[SearchEnd, list[int]]:
     """The end of a search, and every size that it asked."""
     asked: list[int] = []
-    talk = search(SMALL, top, Pace(3, 0.25))
+    talk = search(SMALL, top, ProbePace(3, 0.25))
     ask = next(talk)
     while True:
         asked.append(ask.size)

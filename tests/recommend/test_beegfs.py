@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.whole import scan
+from advisor.facts.host_facts import scan
 from advisor.recommend import Outlook, Recommendation, declared, recommend
 from advisor.recommend.outlook import outlooks
 from tests.beegfs_server import tree

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.facts.infoscale_configuration import TITLES
-from advisor.profiles import load
+from advisor.profiles.profile import load
 from advisor.recommend import Outlook, Recommendation, declared, recommend
 from advisor.recommend.infoscale import FIGURES, PARTS
 from advisor.report.layout import columns

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.facts.whole import scan
+from advisor.facts.host_facts import scan
 from advisor.recommend import Recommendation, declared, outlooks, recommend
-from tests.plan.system import system
-from tests.plan.test_iscsi_profiles import LINKS, initiator
+from tests.planning.system import system
+from tests.planning.test_iscsi_profiles import LINKS, initiator
 
 
 def judged(where: Path, workload: str | None = None, *, mapped: bool = False) -> dict[str, Recommendation]:

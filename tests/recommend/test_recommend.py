@@ -10,10 +10,10 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.facts.counters import Counters
+from advisor.facts.host_facts import Facts, scan
 from advisor.facts.memory import Sockets
-from advisor.facts.whole import Facts, scan
 from advisor.host import tree_host
-from advisor.profiles import load, profile_paths
+from advisor.profiles.profile import load, profile_paths
 from advisor.proof.workloads import WORKLOADS as PATTERNS
 from advisor.recommend import Outlook, Recommendation, declared, outlooks, recommend
 from advisor.recommend.figures import FIGURES

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from advisor.facts.whole import scan
+from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.recommend import Recommendation, declared, outlooks, recommend
 from advisor.rules.registry import judge

@@ -7,11 +7,11 @@ from typing import Any
 from advisor.facts.array import Array
 from advisor.facts.cpu import Cpu
 from advisor.facts.disks import Disk
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.facts.memory import Memory
 from advisor.facts.numa import Node, Numa
 from advisor.facts.services import Service
-from advisor.facts.whole import Facts
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
 from tests.rules.build import (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
-from advisor.facts.whole import Facts
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan
 from advisor.planning.targets import Request, resolve_targets
-from advisor.profiles import load
+from advisor.profiles.profile import load
 from tests.rules import build
 from tests.trees import host_of, make_command, make_tree
 

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.proof.comparison import NOT_INTERLEAVED, Comparison, compare
-from advisor.proof.covariates import Gate
+from advisor.proof.comparison import NOT_INTERLEAVED, SeriesComparison, compare
+from advisor.proof.covariates import CalmGate
 from advisor.proof.series import Bench, summarise_series
 from advisor.report.bench import bench_text
 from advisor.report.comparison import comparison_text
@@ -46,14 +46,14 @@ BENCHES: dict[str, Bench] = {
     "one": bench_of(speeds(1)),
     "nothing": bench_of([], ended="interrupted"),
     "no noise": bench_of([1000.0] * 8),
-    "forced": bench_of(speeds(8), forced=True, gate=Gate(("restic is running",), ("io pressure",))),
+    "forced": bench_of(speeds(8), forced=True, gate=CalmGate(("restic is running",), ("io pressure",))),
     "contaminated": bench_of(speeds(8), **lit(5)),
     "fault": bench_of(speeds(8), faults=("fio ended well but did no I/O",), ended="fault"),
     "drift": bench_of([*speeds(12), *speeds(12, around=600, seed=3)]),
     "left": bench_of(speeds(8), notes=("the scratch file was not removed: /srv/x: Permission denied",)),
     "enormous": bench_of([1.0, 1e6, 2.0, 5e6, 1e3, 1e4]),
 }
-COMPARISONS: dict[str, Comparison] = {
+COMPARISONS: dict[str, SeriesComparison] = {
     "better": compare(saved(speeds(24)), saved(speeds(24, around=1200, seed=2), started=LATER), ("a.gz", "b.gz")),
     "worse": compare(saved(speeds(24)), saved(speeds(24, around=800, seed=2), started=LATER)),
     "same": compare(saved(speeds(24, noise=0.02)), saved(speeds(24, noise=0.02, seed=2), started=LATER)),
@@ -67,7 +67,7 @@ COMPARISONS: dict[str, Comparison] = {
     ),
     "enormous": compare(saved(speeds(8)), saved(speeds(8, around=5e6, seed=2), started=LATER)),
 }
-PAGES: dict[str, Bench | Comparison] = {
+PAGES: dict[str, Bench | SeriesComparison] = {
     **{f"bench {name}": found for name, found in BENCHES.items()},
     **{f"compare {name}": found for name, found in COMPARISONS.items()},
 }

@@ -7,7 +7,7 @@ import json
 import pytest
 from rich.cells import cell_len
 
-from advisor.facts.whole import scan
+from advisor.facts.host_facts import scan
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text
 from advisor.rules.registry import judge

@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.history import Status
 from advisor.host import DirectoryFiles, Host, LiveCommands, PutFile, WriteFile, observe
-from advisor.journal import Record, State
 from advisor.planning.records import Bystander, Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.documents import rollback_document, status_document, transaction_document, verify_document
 from advisor.report.layout import columns
@@ -22,7 +20,9 @@ from advisor.report.plan import plan_text
 from advisor.report.steps import step_command, steps_text
 from advisor.report.terms import human_change
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
-from advisor.transaction import Drift, Outcome, verify
+from advisor.transaction.engine import Drift, ItemOutcome, verify
+from advisor.transaction.journal import Record, State
+from advisor.transaction.status import Status
 from advisor.tunables import tunable
 from tests.report import plans
 from tests.rules import build
@@ -305,7 +305,7 @@ def test_no_name_of_a_host_moves_the_cursor(name: str, width: int, color: bool) 
     made = plan(one, skipped=(item,) * 5, notes=(name,), files=(file,))
     kept = record(made, kept=((name, name),), why_undone=name, pending=name, state="applying")
     drift = (Drift("0007", name, name, name, name),)
-    outcomes = (Outcome(name, "failed", name, name), Outcome(name, "restored", name))
+    outcomes = (ItemOutcome(name, "failed", name, name), ItemOutcome(name, "restored", name))
     texts = (
         plan_text(made, width=width, color=color) if not_surrogate(name) else "",
         applied_text(kept, made, width=width, color=color) if not_surrogate(name) else "",
@@ -521,7 +521,7 @@ def test_drift_as_verify_finds_it_is_told_line_by_line(tmp_path: Path) -> None:
 
 def test_a_rollback_of_everything() -> None:
     made = plan(change())
-    outcomes = (Outcome("/etc/x", "restored", "removed"), Outcome("sysctl:vm.swappiness", "already", "is 60"))
+    outcomes = (ItemOutcome("/etc/x", "restored", "removed"), ItemOutcome("sysctl:vm.swappiness", "already", "is 60"))
     assert rollback_text(((record(made), outcomes),), width=80, color=False) == (
         "Put back: 0007 (p): 1 restored, 1 as before already.\n  /etc/x: removed\n  sysctl:vm.swappiness: is 60\n"
     )
@@ -529,10 +529,12 @@ def test_a_rollback_of_everything() -> None:
 
 def test_a_rollback_tells_what_was_kept_or_failed_and_how_to_do_it_by_hand() -> None:
     outcomes = (
-        Outcome(
+        ItemOutcome(
             "sysctl:vm.swappiness", "kept", "somebody else set it to 30", "printf '%s\\n' 60 > /proc/sys/vm/swappiness"
         ),
-        Outcome("/etc/x", "failed", "No space left", "put the earlier content of /etc/x back (the script holds it)"),
+        ItemOutcome(
+            "/etc/x", "failed", "No space left", "put the earlier content of /etc/x back (the script holds it)"
+        ),
     )
     text = rollback_text(((record(plan(change())), outcomes),), width=80, color=False)
     assert text.startswith("Not put back: 0007 (p): 1 kept, 1 failed.\n")
@@ -545,16 +547,16 @@ def test_a_rollback_tells_what_was_kept_or_failed_and_how_to_do_it_by_hand() -> 
 
 
 def test_a_rollback_in_part_is_one_in_which_something_went_back() -> None:
-    lost = Outcome("sysctl:vm.swappiness", "kept", "somebody else had set it to 30 before 0008 came")
+    lost = ItemOutcome("sysctl:vm.swappiness", "kept", "somebody else had set it to 30 before 0008 came")
     for state, title in (("restored", "Put back in part"), ("passed", "Put back in part"), ("already", "Not put back")):
-        other = Outcome("/etc/x", state, "as it is")  # type: ignore[arg-type]
+        other = ItemOutcome("/etc/x", state, "as it is")  # type: ignore[arg-type]
         text = rollback_text(((record(plan(change())), (lost, other)),), width=80, color=False)
         assert text.startswith(f"{title}: 0007 (p): ")
 
 
 def test_the_command_that_forces_it_is_told_once() -> None:
     force = "advisor rollback 0007 --force"
-    lost = tuple(Outcome(name, "kept", "theirs", force) for name in ("sysctl:vm.swappiness", "/etc/x"))
+    lost = tuple(ItemOutcome(name, "kept", "theirs", force) for name in ("sysctl:vm.swappiness", "/etc/x"))
     text = rollback_text(((record(plan(change())), lost),), width=80, color=False)
     assert text.count(force) == 1
     assert "by hand" not in text
@@ -575,7 +577,7 @@ def test_verify_says_that_a_transaction_waits_and_for_how_long() -> None:
 def test_a_rollback_names_services_that_run_with_their_old_placement(tmp_path: Path) -> None:
     made = plans.pinning(tmp_path)
     unit = next(one.tunable for one in made.changes if one.tunable.startswith("unit:"))
-    text = rollback_text(((record(made), (Outcome(unit, "restored", "as before"),)),), width=80, color=False)
+    text = rollback_text(((record(made), (ItemOutcome(unit, "restored", "as before"),)),), width=80, color=False)
     assert "  systemctl restart beegfs-storage@numa0.service\n" in text
 
 
@@ -583,7 +585,7 @@ def test_many_interrupts_are_one_line_in_every_report(tmp_path: Path) -> None:
     made = plans.pinning(tmp_path)
     kept = record(made)
     moved = [one for one in made.changes if one.tunable.startswith("irq:")]
-    outcomes = tuple(Outcome(one.tunable, "restored", f"{one.after} → {one.before}") for one in moved)
+    outcomes = tuple(ItemOutcome(one.tunable, "restored", f"{one.after} → {one.before}") for one in moved)
     drift = tuple(Drift("0007", one.tunable, one.after, one.before, "was changed since") for one in moved)
     assert "irq:20-27:affinity (8)                  0-7 → 0-3\n" in applied_text(kept, made, width=80, color=False)
     assert "irq:28-35:affinity (8): 4-7 → 0-7\n" in rollback_text(((kept, outcomes),), width=80, color=False)
@@ -643,7 +645,7 @@ def test_the_other_documents() -> None:
     verified = verify_document(status)
     assert (verified["schema"], verified["ok"]) == ("advisor.verify/1", False)
     assert verified["drift"] == [msgspec.to_builtins(drift[0])]
-    failed = Outcome("sysctl:vm.swappiness", "failed", "EIO", "by hand")
+    failed = ItemOutcome("sysctl:vm.swappiness", "failed", "EIO", "by hand")
     rolled = rollback_document(((record(made), (failed,)),))
     assert (rolled["schema"], rolled["ok"]) == ("advisor.rollback/1", False)
     assert rollback_document(())["ok"] is True

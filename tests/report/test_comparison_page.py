@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from advisor.cli.prove_page import write_page
-from advisor.proof.comparison import Comparison, compare
+from advisor.proof.comparison import SeriesComparison, compare
 from advisor.report.charts.forest import forest_of
-from advisor.report.charts.shapes import Line, Mark
+from advisor.report.charts.shapes import ChartLine, Mark
 from advisor.report.comparison import level_words, notes_of, says, side_rows, verdict_span, workload_lines
 from advisor.report.comparison_page import comparison_page, summary_of
 from advisor.report.proof_numbers import figures_words, interval_words
-from advisor.report.proof_rows import Group, Row
+from advisor.report.proof_rows import MetricRow, RowGroup
 from tests.hostile.test_outputs import TEXTS
 from tests.proof.benches import OTHER, saved, speeds
 from tests.report.test_proof_charts import assert_laid_out
@@ -27,7 +27,7 @@ replace = msgspec.structs.replace
 EARLIER = "2024-05-17T11:00:00+00:00"
 
 
-def against(around: float, *, count: int = 24, noise: float = 0.04, **changes: object) -> Comparison:
+def against(around: float, *, count: int = 24, noise: float = 0.04, **changes: object) -> SeriesComparison:
     first = saved({"infoscale.4k-rand-r100": speeds(count, noise=noise), OTHER: speeds(count, seed=3)}, started=EARLIER)
     later = {"infoscale.4k-rand-r100": speeds(count, around=around, noise=noise, seed=2), OTHER: speeds(count, seed=4)}
     return compare(first, saved(later, **changes), ("before.gz", "/root/a b.gz"))
@@ -90,9 +90,11 @@ def test_the_figures_are_those_of_the_record(name: str) -> None:
 def test_the_better_one_stands_right_of_no_change() -> None:
     for name, sign in (("better", 1), ("worse", -1)):
         one = ALL[name].workloads[0]
-        picture = forest_of([Group("Workloads", "", (Row(summary_of(one), says(ALL[name], one)),))], "one workload")
+        picture = forest_of(
+            [RowGroup("Workloads", "", (MetricRow(summary_of(one), says(ALL[name], one)),))], "one workload"
+        )
         assert_laid_out(picture)
-        (zero,) = {shape.x1 for shape in picture.shapes if isinstance(shape, Line) and shape.look == "zero"}
+        (zero,) = {shape.x1 for shape in picture.shapes if isinstance(shape, ChartLine) and shape.look == "zero"}
         (mark,) = [shape for shape in picture.shapes if isinstance(shape, Mark) and shape.symbol == "circle"]
         assert (mark.x - zero) * sign > 0
 

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from advisor.errors import UsageError
-from advisor.profiles import profile_paths
+from advisor.profiles.profile import profile_paths
 from advisor.report.explain import Explanation, explain, explanation_text
-from advisor.report.handling import EXAMPLES, form_words, handling, kind_words
 from advisor.report.layout import columns
 from advisor.report.terms import EFFECTS, RISKS
+from advisor.report.tunable_docs import EXAMPLES, form_words, handling, kind_words
 from advisor.rules.registry import RULES
 from advisor.tunables import KINDS, tunable
 

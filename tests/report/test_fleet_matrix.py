@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from advisor.fleet.paths.matrix import Cell, Matrix
+from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from advisor.report.fleet_matrix import MAX_GRID, MAX_ROWS, add_matrix, cell_sentence, cell_words, in_trouble
 from advisor.report.layout import Page, columns
 from tests.fleet.test_matrix import MUTE, SILENT, cell, mesh
@@ -16,7 +16,7 @@ def text(matrix: Matrix, width: int = 80) -> str:
     return page.text
 
 
-def many(count: int, *odd: Cell) -> Matrix:
+def many(count: int, *odd: MatrixCell) -> Matrix:
     names = [f"n{number}" for number in range(count)]
     cells = {(one, other): cell(one, other) for one in names for other in names if one != other}
     cells |= {(one.source, one.target): one for one in odd}

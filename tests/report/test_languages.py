@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.history import Status
 from advisor.i18n import _, spoken
-from advisor.profiles import load
+from advisor.profiles.profile import load
 from advisor.reach.survey import Survey
 from advisor.recommend import declared
 from advisor.report.bench import bench_text
@@ -30,7 +29,8 @@ from advisor.report.steps import steps_text
 from advisor.report.text import scan_text
 from advisor.report.transaction import applied_text, confirmed_text, rollback_text, status_text, verify_text
 from advisor.rules.registry import judge
-from advisor.transaction import Drift, Outcome
+from advisor.transaction.engine import Drift, ItemOutcome
+from advisor.transaction.status import Status
 from tests.reach.test_probe import ALL, LEFT
 from tests.report import plans
 from tests.report.test_bench import BENCHES, COMPARISONS
@@ -63,9 +63,9 @@ def transactions(width: int) -> str:
         Drift("0001", "/etc/sysctl.d/90-advisor-p.conf", "its content", None, "was removed"),
     )
     outcomes = (
-        Outcome("sysctl:vm.swappiness", "restored", "10 → 60"),
-        Outcome("link:eth0:mtu", "kept", "somebody else set it to 1400", "ip link set dev eth0 mtu 1500"),
-        Outcome("link:eth1:mtu", "failed", "put back, but reads otherwise", "set it to 1500"),
+        ItemOutcome("sysctl:vm.swappiness", "restored", "10 → 60"),
+        ItemOutcome("link:eth0:mtu", "kept", "somebody else set it to 1400", "ip link set dev eth0 mtu 1500"),
+        ItemOutcome("link:eth1:mtu", "failed", "put back, but reads otherwise", "set it to 1500"),
     )
     shown = {"width": width, "color": False}
     return "".join(

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.report.folding import FOLD_FROM, fold, merged
+from advisor.report.format import clean
 from advisor.report.layout import MIN_WIDTH, Page, Span, columns, counted, listed, wrapped
-from advisor.report.words import clean
-from advisor.script import shell_quote
+from advisor.shell.quote import shell_quote
 
 TEXT = st.text(alphabet=st.one_of(st.characters(), st.sampled_from(" ab/,\x1b\n\t宽\u0301\udcff")), max_size=300)
 WIDTHS = st.integers(min_value=MIN_WIDTH, max_value=170)

@@ -3,7 +3,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from advisor.profiles import Computed, Condition, Parameter, Profile, Wanted, load, profile_paths, shipped_directory
+from advisor.profiles.profile import (
+    Computed,
+    Condition,
+    Parameter,
+    Profile,
+    Wanted,
+    load,
+    profile_paths,
+    shipped_directory,
+)
 from advisor.report.layout import columns
 from advisor.report.library import profile_list_text, profile_text
 from advisor.report.profile_words import condition_words, filled, matches, parameter_words, wanted_value

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.ceilings.declared import Declared, DeclaredVolume
-from advisor.ceilings.observed import Measurement, with_observed
-from advisor.ceilings.paths import limits_of
-from advisor.ceilings.records import Limits
-from advisor.ceilings.surroundings import Hop, Surroundings
-from advisor.facts.whole import scan
+from advisor.facts.host_facts import scan
+from advisor.limits.declared import Declared, DeclaredVolume
+from advisor.limits.observed import Measurement, with_observed
+from advisor.limits.paths import limits_of
+from advisor.limits.pci_and_network import PciAndNetwork, PciHop
+from advisor.limits.records import Limits
 from advisor.report.encode import encoded
 from advisor.report.layout import columns
 from advisor.report.limits import limits_document, limits_text, minutes, number
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, host
-from tests.ceilings.hosts import EBS, array, disk, facts, link, mounted
+from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 
 NAMES = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[2J\n\t宽\u202e\udcff /")), min_size=1, max_size=60)
 
@@ -33,7 +33,7 @@ def rich_host(name: str = "nvme1n1") -> Limits:
         filesystems=[mounted("md0", f"/srv/{name}")],
         instance_type="m5.large",
     )
-    around = Surroundings(hops={f"nvme{n}n1": (Hop(f"0000:{n}0:00.0", 31_504),) for n in range(3, 6)})
+    around = PciAndNetwork(hops={f"nvme{n}n1": (PciHop(f"0000:{n}0:00.0", 31_504),) for n in range(3, 6)})
     measured = [Measurement("iris.randread", "md0", "iops", 1200.0, 1.0)]
     return with_observed(limits_of(one, around, said), measured, one, said)
 

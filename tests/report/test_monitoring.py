@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.fleet.runs.in_force import FleetStanding, HostStanding
-from advisor.history import Status
+from advisor.fleet.runs.status import FleetStanding, HostStanding
 from advisor.report.monitoring import (
     MAX_LINES,
     MAX_SERIES,
@@ -18,7 +17,8 @@ from advisor.report.monitoring import (
     nagios_text,
     prometheus_text,
 )
-from advisor.transaction import Drift
+from advisor.transaction.engine import Drift
+from advisor.transaction.status import Status
 from tests.report.exposition import samples
 from tests.report.test_change import change, plan, record
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.ceilings.declared import parse_declared
-from advisor.ceilings.host_records import Binding, Ceiling, StageSum
 from advisor.cli.scan_picture import check_files, host_ceiling, with_services, write_files
-from advisor.facts.whole import scan
+from advisor.facts.host_facts import scan
+from advisor.limits.declared import parse_declared
+from advisor.limits.host_records import Binding, HostCeiling, StageSum
 from advisor.report.picture.ceiling import ceiling_picture
 from advisor.report.picture.page import picture_page, picture_svg
 from advisor.rules.registry import judge
@@ -22,9 +22,9 @@ STAGES = (
 BINDS = Binding("network", ("ib0", "ib1"), 76_800, "media")
 
 
-def made(**parts: object) -> Ceiling:
+def made(**parts: object) -> HostCeiling:
     whole = {"read_mb_s": 24_842.0, "write_mb_s": 24_842.0, "binds": BINDS, "write_binds": BINDS}
-    return Ceiling(**{**whole, "stages": STAGES, "role": "server", **parts})  # type: ignore[arg-type]
+    return HostCeiling(**{**whole, "stages": STAGES, "role": "server", **parts})  # type: ignore[arg-type]
 
 
 def test_the_stage_that_binds_is_marked_and_bars_have_one_scale() -> None:

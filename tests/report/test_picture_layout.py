@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.facts.host_facts import Facts, scan
 from advisor.facts.numa import Node, Numa
 from advisor.facts.services import Service
-from advisor.facts.whole import Facts, scan
 from advisor.report.charts.shapes import Anchor
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.page import PHONE_WIDTH
-from advisor.report.picture.records import Block, HostPicture
+from advisor.report.picture.records import HostPicture, PictureBlock
 from advisor.report.picture.shapes import Badge, Dot, Drawing, Frame, Text, Wire, is_bold, wide
 from advisor.report.picture.sheet import Sheet, draw, panels_side_by_side
 from advisor.rules.registry import judge
-from advisor.snapshot import open_snapshot
+from advisor.snapshot.archive import open_snapshot
 from tests import captured
 from tests.report.pictures import HOSTS, device_names, drive, infiniband, judged, over, service
 from tests.rules import build
@@ -45,7 +45,7 @@ def picture_of(name: str) -> HostPicture:
 # -- what is drawn ---------------------------------------------------------------------------------------------------
 
 
-def blocks_of(picture: HostPicture) -> Iterator[Block]:
+def blocks_of(picture: HostPicture) -> Iterator[PictureBlock]:
     for panel in picture.panels:
         yield from panel.blocks
 

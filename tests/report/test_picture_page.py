@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.facts.unknown import Unknown
-from advisor.facts.whole import Facts
 from advisor.report.html import html_environment
 from advisor.report.picture.page import evidence_rows, picture_page, picture_svg
 from advisor.report.picture.text import picture_text

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Host
-from advisor.proof.covariates import Gate
+from advisor.proof.covariates import CalmGate
 from advisor.proof.metrics import MetricName
-from advisor.proof.protocol import Settings, prove
-from advisor.proof.records import Claim, Ended, Guardrail, Pair, Proof, Run, Session, Subject, Summary, Verdict
+from advisor.proof.records import Claim, Ended, FioRun, Guardrail, Pair, Proof, ProofSubject, Session, Summary, Verdict
 from advisor.proof.scratch import GIB, MIB, Keep
+from advisor.proof.session import Settings, prove
 from advisor.proof.verdict import decide
 from advisor.report.layout import columns
 from advisor.report.proof import percent, proof_text
@@ -58,7 +58,7 @@ def beside(made: Sequence[Pair], factor: float) -> tuple[Pair, ...]:
     """The pairs with runs of a second workload."""
     source = random.Random(9)
 
-    def more(arm: str) -> Run:
+    def more(arm: str) -> FioRun:
         value = 500 * math.exp(source.gauss(0, 0.04)) * (factor if arm == "B" else 1.0)
         return run("A" if arm == "A" else "B", value, OTHER)
 
@@ -68,7 +68,7 @@ def beside(made: Sequence[Pair], factor: float) -> tuple[Pair, ...]:
 def controlled(made: Sequence[Pair], factor: float, every: int = 4) -> tuple[Pair, ...]:
     source = random.Random(2)
 
-    def control() -> tuple[Run, Run]:
+    def control() -> tuple[FioRun, FioRun]:
         return run("A", 1e6, "null.4k"), run("B", 1e6 * factor * math.exp(source.gauss(0, 0.01)), "null.4k")
 
     return tuple(replace(one, control_runs=control()) if one.index % every == 0 else one for one in made)
@@ -103,7 +103,7 @@ PROOFS: dict[str, Proof] = {
     "control still": decide(session(controlled(pairs(1.2), 1.0), control="null.4k")),
     "fault": proof_of(GAIN, faults=("arm B could not be put in place: EIO",), ended="fault"),
     "not restored": proof_of(GAIN, faults=("arm A could not be put back: EIO",), ended="fault", restored=False),
-    "forced": proof_of(GAIN, forced=True, gate=Gate(("restic is running",), ("io pressure",))),
+    "forced": proof_of(GAIN, forced=True, gate=CalmGate(("restic is running",), ("io pressure",))),
     "reboot": proof_of(session(sequence()), toggle_class="T3"),
     "three pairs": decide(session(pairs(2.0, 3))),
     "one pair": decide(session(pairs(2.0, 1))),
@@ -636,7 +636,7 @@ def test_no_proof_breaks_the_page_or_reaches_the_terminal(
         control=control,
         reasons=(text,),
         notes=(text,),
-        gate=Gate((text,), (text,)),
+        gate=CalmGate((text,), (text,)),
         session=said,
     )
     page = text_of(made, width, color=color)
@@ -657,7 +657,7 @@ def test_a_control_that_no_session_can_give_is_shown_all_the_same() -> None:
 
 def test_a_session_conducted_here_is_told_whole(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     chosen = Settings(target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=7, byte_budget=GIB)
-    subject = Subject("storage", (Claim(OTHER),), guardrails=(Guardrail(OTHER, "latency_p99"),))
+    subject = ProofSubject("storage", (Claim(OTHER),), guardrails=(Guardrail(OTHER, "latency_p99"),))
     proof = prove(host, subject, SpeedToggle(fake_fio, 1.4), chosen, runner=fake_fio.runner)
     said = words(proof)
     assert re.match(r"gain: \+\d\d % bandwidth \(\+\d\d % to \+\d\d %\) on 64 KiB sequential half reads", said)

@@ -18,7 +18,7 @@ from advisor.proof.verdict import decide
 from advisor.report.charts.forest import LEFT, RIGHT, forest
 from advisor.report.charts.ladder import ladder, laddered, rungs
 from advisor.report.charts.scale import LogScale, Scale, is_drawable, log_scale, tick_words, value_ticks
-from advisor.report.charts.shapes import MIN_WIDTH, Box, Label, Line, Mark, Picture, extent, fitted, text_width
+from advisor.report.charts.shapes import MIN_WIDTH, Box, ChartLine, Label, Mark, Picture, extent, fitted, text_width
 from advisor.report.charts.slope import pair_values, slope
 from advisor.report.charts.timeline import entries, timed_metrics, timeline
 from advisor.report.proof_rows import axis_ends, groups_of
@@ -60,7 +60,7 @@ def assert_laid_out(picture: Picture) -> None:
     """Every shape inside the picture, at its narrowest; no label over another."""
     for shape in picture.shapes:
         match shape:
-            case Line():
+            case ChartLine():
                 points = [(shape.x1, shape.y1), (shape.x2, shape.y2)]
             case Box():
                 assert shape.width >= 0
@@ -173,19 +173,19 @@ def test_estimate_interval_band_and_zero_are_where_their_values_are() -> None:
     claim, shapes = proof.workloads[0], forest(proof).shapes
     assert claim.ratio is not None
     assert claim.ci95 is not None
-    interval = next(shape for shape in shapes if isinstance(shape, Line) and shape.look.startswith("interval"))
+    interval = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look.startswith("interval"))
     assert (interval.x1, interval.x2) == pytest.approx([place(bound) for bound in claim.ci95])
     assert next(shape for shape in shapes if isinstance(shape, Mark)).x == pytest.approx(place(claim.ratio))
     band = next(shape for shape in shapes if isinstance(shape, Box))
     assert (band.x, band.x + band.width) == pytest.approx((place(1 / 1.1), place(1.1)))
-    zero = next(shape for shape in shapes if isinstance(shape, Line) and shape.look == "zero")
+    zero = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look == "zero")
     assert zero.x1 == pytest.approx(place(1.0))
 
 
 def test_a_latency_that_falls_goes_right() -> None:
     shapes = forest(PROOFS["latency"]).shapes
-    zero = next(shape for shape in shapes if isinstance(shape, Line) and shape.look == "zero")
-    interval = next(shape for shape in shapes if isinstance(shape, Line) and shape.look.startswith("interval"))
+    zero = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look == "zero")
+    interval = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look.startswith("interval"))
     assert zero.x1 < interval.x1 < interval.x2
 
 
@@ -225,7 +225,7 @@ def test_whatever_a_record_holds_is_laid_out(
 def test_one_line_for_each_pair_that_the_claim_s_figures_come_from(name: str) -> None:
     for number, claim in enumerate(ALL[name].workloads):
         picture = slope(ALL[name], claim, number)
-        lines = [shape for shape in picture.shapes if isinstance(shape, Line)] if picture else []
+        lines = [shape for shape in picture.shapes if isinstance(shape, ChartLine)] if picture else []
         assert len([line for line in lines if line.look.startswith("pair ")]) == claim.pairs
 
 
@@ -233,7 +233,7 @@ def test_better_is_solid_for_latency_too() -> None:
     proof = decide(session(pairs(1.25, noise=0.0), Claim("infoscale.4k-rand-r100", "latency_p50")))
     picture = slope(proof, proof.workloads[0], 1)
     assert picture is not None
-    lines = [shape for shape in picture.shapes if isinstance(shape, Line) and shape.look.startswith("pair ")]
+    lines = [shape for shape in picture.shapes if isinstance(shape, ChartLine) and shape.look.startswith("pair ")]
     assert {line.look for line in lines} == {"pair better"}
     assert all(line.y2 > line.y1 for line in lines), "a latency that falls goes down"
 

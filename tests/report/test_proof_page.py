@@ -13,16 +13,16 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from advisor.proof.covariates import Gate
+from advisor.proof.covariates import CalmGate
 from advisor.proof.identity import HostIdentity
-from advisor.proof.records import Claim, Proof, Setting
+from advisor.proof.records import ArmSetting, Claim, Proof
 from advisor.proof.verdict import counted_pairs, decide, sample
 from advisor.report.charts.ladder import RUNGS
 from advisor.report.proof_numbers import figure, percent
 from advisor.report.proof_page import proof_page
 from advisor.report.proof_rows import cells_of, groups_of
 from advisor.report.proof_words import headlines, host_rows, notes_of, reasons_of, session_rows, verdict_words
-from advisor.script import shell_quote
+from advisor.shell.quote import shell_quote
 from tests.hostile.test_outputs import TEXTS
 from tests.proof.sessions import WORKLOAD, pair, run, session
 from tests.report.test_proof import GAIN, OTHER, PROOFS, beside, controlled, pairs, proof_of
@@ -30,7 +30,7 @@ from tests.report.test_proof_charts import ALL
 
 replace = msgspec.structs.replace
 THIRD = "infoscale.4k-seq-rw50"
-SETTINGS = (Setting("sysctl:vm.swappiness", "60", "10", "less"),)
+SETTINGS = (ArmSetting("sysctl:vm.swappiness", "60", "10", "less"),)
 
 
 class Parsed(HTMLParser):
@@ -250,7 +250,7 @@ def test_host_values_and_kept_runs_are_told_where_they_are_known_and_else_are_un
 
 
 def test_profile_target_seed_order_gate_and_looks_are_there() -> None:
-    said = parsed(proof_of(GAIN, forced=True, gate=Gate(("restic is running",), ("io pressure",)))).text
+    said = parsed(proof_of(GAIN, forced=True, gate=CalmGate(("restic is running",), ("io pressure",)))).text
     for words in (
         "storage on /srv (xfs on sda)",
         "looks after 8, 16 and 24 pairs; each judged at 0.0221",
@@ -311,10 +311,10 @@ def test_hostile_names_are_text_and_nothing_else(name: str) -> None:
         workloads=(*base.workloads, *odd),
         reasons=(text,),
         notes=(text,),
-        gate=Gate((text,), (text,)),
+        gate=CalmGate((text,), (text,)),
         session=said,
         saved_to=text,
-        values=(Setting(text, text, text, text),),
+        values=(ArmSetting(text, text, text, text),),
     )
     page = proof_page(made)
     assert all(line.isprintable() for line in page.split("\n"))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.whole import Facts, scan
+from advisor.facts.host_facts import Facts, scan
 from advisor.host import tree_host
-from advisor.profiles import load
+from advisor.profiles.profile import load
 from advisor.recommend import Outlook, Recommendation, declared, recommend
 from advisor.recommend.records import Reason
 from advisor.report.layout import columns

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.unknown import Unknown
-from advisor.facts.whole import Facts
 from advisor.report.text import LINKS_SHOWN, scan_text
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge

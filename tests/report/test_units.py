@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.report.format import clean, natural, ranked, runs
 from advisor.report.units import binary, decimal, speed, times
-from advisor.report.words import clean, natural, ranked, runs
 
 
 @pytest.mark.parametrize(

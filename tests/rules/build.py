@@ -10,6 +10,7 @@ import msgspec
 from advisor.facts.array import Array
 from advisor.facts.cpu import Cpu
 from advisor.facts.disks import Disk, FileSystem
+from advisor.facts.host_facts import Facts
 from advisor.facts.identity import Cloud, Identity
 from advisor.facts.irqs import Irq
 from advisor.facts.links import Channels, Link, Rings
@@ -20,7 +21,6 @@ from advisor.facts.owners import Owners
 from advisor.facts.pci import PcieLink
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.facts.unknown import Unknown
-from advisor.facts.whole import Facts
 
 GIB = 1 << 30
 T = TypeVar("T", bound=msgspec.Struct)

@@ -10,7 +10,7 @@ import msgspec
 
 from advisor.facts.beegfs import StripePattern
 from advisor.facts.beegfs_text import EntryInfo
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from tests.beegfs_client import TUNED, client
 from tests.beegfs_server import CPUS, layout, server
 from tests.rules.build import replaced

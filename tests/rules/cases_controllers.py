@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from advisor.facts.array import Array
-from advisor.facts.controller import CacheProtection, Controller, Volume
+from advisor.facts.controller import CacheProtection, Controller, ControllerVolume
 from tests.rules.build import array, replaced
 from tests.rules.cases_iscsi import exports
 
@@ -22,7 +22,7 @@ def with_cache(
     about: dict[str, Any] = {"name": {"storcli": "0/0", "tw_cli": "u0", "ssacli": "1"}[tool], "level": "raid10"}
     about |= {"state": "active", "status": "Optl", "write_policy": policy, "cache": "NRWTD", "media": "hdd"}
     has = parts.pop("has_protection", True if protection else None)
-    one = Controller("0", tool, "MegaRAID", None, (Volume(**about | parts),), has, protection)
+    one = Controller("0", tool, "MegaRAID", None, (ControllerVolume(**about | parts),), has, protection)
     return {"controllers": (one,)}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.facts.infoscale import InfoScale, judged
-from advisor.facts.infoscale_configuration import Signs
+from advisor.facts.infoscale_configuration import InfoScaleSigns
 from advisor.facts.infoscale_text import LltHost, VxDisk
 from advisor.facts.llt import Llttab
 from tests.rules.build import FLOW, bond, facts, link, llt, llt_link, on_cloud, replaced, virtual
@@ -37,11 +37,11 @@ def cluster(*links: Any, disks: tuple[VxDisk, ...] | None = None, hosts: Any = T
     held = {"links": PORTS, "host": facts().host, **parts}
     tab = held.pop("table", table())
     own = llt(*(links or UDP), llttab=tab, timers=held.pop("timers", TIMERS), flow_control=held.pop("flow", FLOW))
-    read = InfoScale(None, {}, Signs(), hosts=hosts, disks=disks)
+    read = InfoScale(None, {}, InfoScaleSigns(), hosts=hosts, disks=disks)
     return {**held, "llt": own, "infoscale": judged(read, own, held["links"], held["host"].cloud)}
 
 
-SINGLE = {"infoscale": judged(InfoScale(None, {}, Signs(), disks=SHARED), None, (), None)}
+SINGLE = {"infoscale": judged(InfoScale(None, {}, InfoScaleSigns(), disks=SHARED), None, (), None)}
 NEAR = table("10.0.1.2", "10.0.2.2")
 FAR = table("10.0.17.2", other=("set-bcasthb 0", "set-arp 0"))
 

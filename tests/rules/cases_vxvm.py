@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.array import Array, Part
+from advisor.facts.array import Array, ArrayPart
 from tests.rules.build import array, disk, filesystem
 
 DISKS = ("nvme0n1", "nvme1n1")
@@ -26,7 +26,7 @@ def tuned(unit_kib: int, columns: int, write: tuple[int, int] | None = None, **p
 
 
 def twice(*columns: str) -> dict[str, Any]:
-    return {"arrays": (volume(structure=Part("vol01-01", "raid0", columns)),)}
+    return {"arrays": (volume(structure=ArrayPart("vol01-01", "raid0", columns)),)}
 
 
 ONE_ADAPTER = (disk("sda", pci="0000:01:00.0"), disk("sdb", pci="0000:01:00.0"), disk("sdc", pci="0000:02:00.0"))

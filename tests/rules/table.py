@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from advisor.facts.counters import Counters
-from advisor.facts.whole import Facts, scan
+from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, MemoryFiles
 from advisor.host.commands import NoCommands
 from advisor.rules.finding import SEVERITIES, Finding, Severity

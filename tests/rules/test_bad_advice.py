@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.whole import Facts, scan
+from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, tree_host
 from advisor.report.explain import explain
 from advisor.rules.bad_advice import OURS
 from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES, judge
-from advisor.snapshot import capture, open_snapshot, save
+from advisor.snapshot.archive import capture, open_snapshot, save
 from tests.rules.build import facts, identity, origin, replaced
 from tests.rules.cases_advice import ALL, BASE, FILES, RC_LOCAL, SITE, SYSCTLS, UDEV
 from tests.trees import make_tree

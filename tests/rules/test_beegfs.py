@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from advisor.facts.beegfs import BeegfsService, BeegfsTarget
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules.beegfs_sizes import (
     MIB,
     buffers_of_workers,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
-from advisor.facts.whole import Facts
 from advisor.recommend.declared import declared
 from advisor.rules.beegfs import all_bound
 from advisor.rules.beegfs_transport import transport_seen
@@ -61,7 +61,7 @@ def test_a_file_of_any_name_that_a_mount_names_is_the_client_s() -> None:
 def test_a_client_s_file_on_a_server_that_mounts_nothing_does_not_count() -> None:
     made = tree()
     made.files["/etc/beegfs/beegfs-client.conf"] = "connMaxInternodeNum = 12\ntuneRemoteFSync = false\n"
-    from advisor.facts.whole import scan
+    from advisor.facts.host_facts import scan
 
     assert not [one for one in found(scan(made.host()), "beegfs") if one.startswith("beegfs.client")]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from advisor.ceilings.instances import find_instance
 from advisor.facts.iris import Iris, IrisPlace
-from advisor.facts.purchase import Purchase
+from advisor.facts.purchase import PurchasedFigures
+from advisor.limits.instances import find_instance
 from advisor.rules.ebs import _SHARED_LINK, EBS_MODEL
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
@@ -42,10 +42,10 @@ def found(rule: str, workload: str | None, parts: Mapping[str, Any]) -> list[Fin
     return [one for one in judge(facts(**parts), declared) if one.id == rule]
 
 
-def purchases(mb_per_s: float) -> tuple[Purchase, ...]:
+def purchases(mb_per_s: float) -> tuple[PurchasedFigures, ...]:
     """Against an r5b.24xlarge."""
     share = max(0.0, 1 - 7_500 / mb_per_s)
-    return (Purchase("MB/s", mb_per_s, 7_500, "r5b.24xlarge", share, NAMES),)
+    return (PurchasedFigures("MB/s", mb_per_s, 7_500, "r5b.24xlarge", share, NAMES),)
 
 
 FIRES: tuple[tuple[str, str | None, dict[str, Any], str], ...] = (

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.facts.infoscale_text import LltHost, VxDisk
-from advisor.facts.whole import Facts
-from advisor.profiles import load, profile_paths
+from advisor.profiles.profile import load, profile_paths
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import (
     mirrored_iops,

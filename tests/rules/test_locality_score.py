@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text
 from advisor.rules.locality_score import Locality, locality

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from advisor import api
+from advisor import operations as api
 from tests import captured
 from tests.quiet_hosts import ALL, EBS, KINDS, quiet_host
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost

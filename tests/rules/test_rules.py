@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.rules.registry import RULES, judge
 from advisor.rules.workload import parse_workload

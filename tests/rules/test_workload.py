@@ -7,25 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.rules.workload import WORKLOADS, Workload, parse_workload
+from advisor.rules.workload import WORKLOADS, DeclaredWorkload, parse_workload
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("oltp", Workload("oltp", 0.3, 8192, "random")),
-        ("oltp,rtt=1.16ms", Workload("oltp", 0.3, 8192, "random", None, 0.00116)),
-        ("oltp, block=16k ,access=sequential", Workload("oltp", 0.3, 16384, "sequential")),
-        ("write=70%", Workload(write_share=0.7)),
-        ("write=0.7", Workload(write_share=0.7)),
-        ("write=0", Workload(write_share=0.0)),
-        ("block=8192", Workload(block_bytes=8192)),
-        ("block=1MiB,transport=udp", Workload(block_bytes=1 << 20, transport="udp")),
-        ("rtt=300us", Workload(rtt_seconds=0.0003)),
-        ("replication=sync", Workload(replication="sync")),
+        ("oltp", DeclaredWorkload("oltp", 0.3, 8192, "random")),
+        ("oltp,rtt=1.16ms", DeclaredWorkload("oltp", 0.3, 8192, "random", None, 0.00116)),
+        ("oltp, block=16k ,access=sequential", DeclaredWorkload("oltp", 0.3, 16384, "sequential")),
+        ("write=70%", DeclaredWorkload(write_share=0.7)),
+        ("write=0.7", DeclaredWorkload(write_share=0.7)),
+        ("write=0", DeclaredWorkload(write_share=0.0)),
+        ("block=8192", DeclaredWorkload(block_bytes=8192)),
+        ("block=1MiB,transport=udp", DeclaredWorkload(block_bytes=1 << 20, transport="udp")),
+        ("rtt=300us", DeclaredWorkload(rtt_seconds=0.0003)),
+        ("replication=sync", DeclaredWorkload(replication="sync")),
     ],
 )
-def test_is_read(text: str, expected: Workload) -> None:
+def test_is_read(text: str, expected: DeclaredWorkload) -> None:
     parsed = parse_workload(text)
     assert parsed.rtt_seconds == pytest.approx(expected.rtt_seconds)
     assert (parsed.name, parsed.write_share, parsed.block_bytes) == (

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.ceilings import ebs
-from advisor.ceilings.declared import Declared, DeclaredVolume, parse_declared
-from advisor.ceilings.machine_file import parse_machines
-from advisor.ceilings.machines import find_machine
 from advisor.errors import UsageError
+from advisor.limits import ebs
+from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
+from advisor.limits.machine_file import parse_machines
+from advisor.limits.machines import find_machine
 from advisor.report.size import size_text
 from advisor.sizing import metal
 from advisor.sizing.demand import Demand, parse_demand
 from advisor.sizing.prices import parse_prices
 from advisor.sizing.records import Choice, Cloud, Sizing
-from advisor.sizing.search import CLOUDS, Question, answer, parse_layouts
+from advisor.sizing.search import CLOUDS, SizeQuestion, answer, parse_layouts
 from advisor.sizing.volumes import carried, purchases
-from tests.ceilings.test_machines import ec2_type
+from tests.limits.test_machines import ec2_type
 
 PRICES = b"""
 date = 2026-11-01
@@ -45,7 +45,7 @@ iops = [{up-to = 32000, price = 0.07}, {price = 0.05}]
 def sized(*clouds: Cloud, limit: int = 10_000, **asked: Any) -> Sizing:
     names = ("read", "write", "iops", "latency", "capacity")
     demand = parse_demand(**{name: asked.pop(name) for name in names if name in asked})
-    return answer(Question(demand, clouds=clouds or CLOUDS, limit=limit, **asked))
+    return answer(SizeQuestion(demand, clouds=clouds or CLOUDS, limit=limit, **asked))
 
 
 def kinds(found: Sizing) -> set[str]:

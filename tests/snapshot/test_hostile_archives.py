@@ -22,10 +22,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor import snapshot, tarball
 from advisor.errors import InvalidInputError
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.snapshot import INDEX, SCHEMA, capture, open_snapshot
+from advisor.snapshot import archive as snapshot
+from advisor.snapshot import tar as tarball
+from advisor.snapshot.archive import INDEX, SCHEMA, capture, open_snapshot
 
 GOOD: Mapping[str, Any] = {
     **{"schema": SCHEMA, "is_root": True, "links": {}, "directories": []},
@@ -229,7 +230,7 @@ def test_what_the_librarys_reader_reads(files: dict[str, bytes], form: int) -> N
             opened = tar.extractfile(one) if one.isreg() else None
             theirs.append((one.name.rstrip("/"), one.linkname if one.issym() else "", opened.read() if opened else b""))
     plain = io.BytesIO(buffer.getvalue())
-    reader = tarball.Reader(tarball.Measured(plain, plain, 1 << 30))
+    reader = tarball.TarReader(tarball.BoundedStream(plain, plain, 1 << 30))
     ours = [(one.name.rstrip("/"), one.target, reader.content()) for one in reader]
     assert ours == theirs
 

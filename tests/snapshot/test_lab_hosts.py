@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.facts.whole import Facts, scan
+from advisor.facts.host_facts import Facts, scan
+from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, plan_document
-from advisor.profiles import profile_paths
+from advisor.profiles.profile import profile_paths
 from advisor.report.json import scan_document
 from advisor.report.text import scan_text
 from advisor.rules.registry import judge
-from advisor.snapshot import capture, open_snapshot
-from advisor.workflow import plan_profiles
+from advisor.snapshot.archive import capture, open_snapshot
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 HOSTS = sorted(FIXTURES.glob("*.tar.gz"))

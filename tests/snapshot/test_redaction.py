@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.facts.link_owner import read_link_owner
-from advisor.redaction import without_secrets
-from advisor.snapshot import capture, open_snapshot
+from advisor.facts.redaction import without_secrets
+from advisor.snapshot.archive import capture, open_snapshot
 from tests.managers import PROFILE, links, managed, profile
 from tests.trees import host_of, make_tree
 

@@ -11,12 +11,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.facts.whole import Facts, scan
+from advisor.facts.host_facts import Facts, scan
 from advisor.host import Completed, DirectoryFiles, Host, MemoryFiles, Missing, NoCommands, RecordedCommands, live_host
 from advisor.host.ethtool import Answer
-from advisor.snapshot import capture, open_snapshot, save
+from advisor.snapshot.archive import capture, open_snapshot, save
 from tests import captured
-from tests.plan.system import PORTS, Link, llt, system
+from tests.planning.system import PORTS, Link, llt, system
 
 
 def encoded(facts: Facts) -> bytes:

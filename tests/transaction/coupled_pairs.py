@@ -29,11 +29,11 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.host.machine import tree_host
-from advisor.journal import Store
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Target
-from advisor.transaction import apply_plan, roll_back
+from advisor.planning.records import PlanTarget
+from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.journal import Store
 from tests.transaction.system import bare_facts
 
 NET = Path("/proc/sys/net")
@@ -140,7 +140,7 @@ def run_plan(wanted: Mapping[str, str], where: Path, tree: Tree, before: dict[st
     # As a tree: no watchdog has to be started for each of thousands of pairs.
     host, store = tree_host("/"), Store(str(where))
     targets = tuple(
-        Target(f"sysctl:{key}", value, "exactly", "test", "test", ("test",), "test", rank=place)
+        PlanTarget(f"sysctl:{key}", value, "exactly", "test", "test", ("test",), "test", rank=place)
         for place, (key, value) in enumerate(wanted.items())
     )
     seen = observe_targets(host, targets, {})

@@ -9,7 +9,7 @@ from advisor.host import Host
 from advisor.planning.compute import make_plan
 from advisor.planning.expansion import expand_targets
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, Target
+from advisor.planning.records import Plan, PlanTarget
 from tests.transaction.system import MACHINE, bare_facts
 from tests.trees import host_of, make_command, make_tree
 
@@ -162,9 +162,9 @@ def build(where: Path, files: Mapping[str, str | bytes | None] | None = None) ->
     return host_of(root, commands)
 
 
-def targets_of(wanted: Mapping[str, str], sense: str | tuple[str, ...] = "exactly") -> tuple[Target, ...]:
+def targets_of(wanted: Mapping[str, str], sense: str | tuple[str, ...] = "exactly") -> tuple[PlanTarget, ...]:
     return tuple(
-        Target(name, value, sense, "why", "hurts", ("source",), "test")  # type: ignore[arg-type]
+        PlanTarget(name, value, sense, "why", "hurts", ("source",), "test")  # type: ignore[arg-type]
         for name, value in wanted.items()
     )
 

@@ -11,12 +11,12 @@ import msgspec
 from advisor.facts.sysctl import origins, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, observe
-from advisor.journal import Record, Store, first_seen
-from advisor.layers import held_by
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, Target
-from advisor.transaction import apply_plan, finish_switches
+from advisor.planning.records import Plan, PlanTarget
+from advisor.transaction.engine import apply_plan, finish_switches
+from advisor.transaction.journal import Record, Store, first_seen
+from advisor.transaction.layers import held_by
 from advisor.tunables import tunable
 from tests.transaction.system import LLTCONFIG, MACHINE, bare_facts
 from tests.trees import host_of, make_command, make_tree
@@ -67,7 +67,9 @@ def plan_of(
     host: Host, store: Store, profile: str, wanted: Mapping[str, str], *, instead_of: tuple[str, ...] = ()
 ) -> Plan:
     """The plan of a profile of these values, made as for the running host: with what is in force."""
-    targets = tuple(Target(name, value, "exactly", "why", "hurts", ("s",), profile) for name, value in wanted.items())
+    targets = tuple(
+        PlanTarget(name, value, "exactly", "why", "hurts", ("s",), profile) for name, value in wanted.items()
+    )
     held = held_by(store.records(), instead_of)
     seen = observe_targets(host, targets, first_seen(store.records()), held)
     keys = [name.removeprefix("sysctl:") for name in wanted if name.startswith("sysctl:")]

@@ -11,16 +11,16 @@ import sys
 import time
 
 from advisor.errors import AdvisorError, CommandError
-from advisor.facts.whole import scan
-from advisor.history import confirm_transaction, rollback_transactions
+from advisor.facts.host_facts import scan
 from advisor.host import live_host
-from advisor.journal import Store
+from advisor.host.signals import interruptible
 from advisor.planning.compute import make_plan
 from advisor.planning.neighbours import read_neighbours
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, Target
-from advisor.signals import interruptible
-from advisor.transaction import apply_plan, trial
+from advisor.planning.records import Plan, PlanTarget
+from advisor.transaction.engine import apply_plan, trial
+from advisor.transaction.journal import Store
+from advisor.transaction.status import confirm_transaction, rollback_transactions
 
 
 def made_plan(pairs: list[tuple[str, str]]) -> Plan:
@@ -28,7 +28,7 @@ def made_plan(pairs: list[tuple[str, str]]) -> Plan:
     host = live_host()
     facts = scan(host)
     targets = tuple(
-        Target(tunable, value, "exactly", "test", "test", ("test",), "test", rank=place)
+        PlanTarget(tunable, value, "exactly", "test", "test", ("test",), "test", rank=place)
         for place, (tunable, value) in enumerate(pairs)
     )
     neighbours = read_neighbours(host, (tunable for tunable, _ in pairs), facts.links)

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from advisor.facts.whole import Facts
-from advisor.host import DirectoryFiles, Host, LiveCommands, ReadFile, Run, SetEthtool, Step
+from advisor.facts.host_facts import Facts
+from advisor.host import DirectoryFiles, Host, LiveCommands, ReadFile, RunCommand, SetEthtool, Step
 from advisor.host.ethtool import Answer
-from advisor.journal import Record, Store
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Change, Plan, Target
-from advisor.transaction import Outcome, apply_plan, roll_back
+from advisor.planning.records import Change, Plan, PlanTarget
+from advisor.transaction.engine import ItemOutcome, apply_plan, roll_back
+from advisor.transaction.journal import Record, Store
 from tests.transaction.system import bare_facts, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import STANDARD_PATH, make_command, make_tree
@@ -179,7 +179,7 @@ def plan_of(host: Host, values: dict[str, str] | None = None, known: Facts | Non
     """A plan of these values; the channels are told to the stand-in."""
     wanted = values or {f"link:{LINK}:channels.combined": "2"}
     targets = tuple(
-        Target(name, value, "exactly", "why", "hurts", ("source",), "test") for name, value in wanted.items()
+        PlanTarget(name, value, "exactly", "why", "hurts", ("source",), "test") for name, value in wanted.items()
     )
     plan = make_plan(
         ("test",), targets, (), observe_targets(host, targets, {}), known or bare_facts(), runtime_only=True
@@ -196,7 +196,7 @@ def _by_stand_in(change: Change) -> Change:
 
 
 def _commands(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    return tuple(Run(step.argv) if isinstance(step, SetEthtool) else step for step in steps)
+    return tuple(RunCommand(step.argv) if isinstance(step, SetEthtool) else step for step in steps)
 
 
 WAYS = ["rollback", *(shell[0] for shell in SHELLS)]
@@ -218,5 +218,5 @@ def back(where: Path, host: Host, record: Record, store: Store, way: str) -> tup
     return (0 if all(one.is_back for one in outcomes) else 5), "\n".join(map(told, outcomes))
 
 
-def told(one: Outcome) -> str:
+def told(one: ItemOutcome) -> str:
     return f"{one.state:9} {one.what}: {one.detail}"

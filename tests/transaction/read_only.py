@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from advisor.errors import AdvisorError
-from advisor.history import rollback_transactions
+from advisor.transaction.status import rollback_transactions
 from tests.transaction.full import live, now
 from tests.transaction.layered import host_at
 from tests.transaction.test_script_notes import store_in

@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 
 from advisor.facts.cpu import Cpu
+from advisor.facts.host_facts import Facts
 from advisor.facts.identity import Identity
 from advisor.facts.memory import Memory, Sockets
 from advisor.facts.numa import Numa
-from advisor.facts.whole import Facts
 from advisor.host import Host
-from advisor.journal import Store
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, Target
+from advisor.planning.records import Plan, PlanTarget
+from advisor.transaction.journal import Store
 from tests.trees import host_of, make_command, make_tree
 
 MACHINE = "0123456789abcdef0123456789abcdef"
@@ -111,7 +111,7 @@ def plan_of(host: Host, only: Iterable[int] = range(len(TARGETS)), *, runtime_on
     """A plan for some of the targets; the machine's facts beyond its id do not matter here."""
     chosen = [TARGETS[number] for number in sorted(set(only))]
     targets = tuple(
-        Target(name, value, sense, "why", "hurts", ("source",), "test", rank)  # type: ignore[arg-type]
+        PlanTarget(name, value, sense, "why", "hurts", ("source",), "test", rank)  # type: ignore[arg-type]
         for name, value, sense, rank in chosen
     )
     seen = observe_targets(host, targets, {})

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import CommandError, RestoredError
 from advisor.host import Host, Step
-from advisor.transaction import apply_plan, recover, roll_back, verify
+from advisor.transaction.engine import apply_plan, recover, roll_back, verify
 from tests.transaction.queues import LINK, WAYS, applied, back, build, plan_of, state
 from tests.transaction.system import store_of
 from tests.transaction.test_transaction import DyingHost, in_child

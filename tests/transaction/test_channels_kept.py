@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.script import rollback_script
-from advisor.transaction import roll_back
+from advisor.shell.rollback_script import rollback_script
+from advisor.transaction.engine import roll_back
 from tests.rules.build import link
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, plan_of, state
 from tests.transaction.system import bare_facts

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.transaction_script.stage import SHELLS
-from tests.transaction_script.test_live import Place
+from tests.exporters.apply_script.stage import SHELLS
+from tests.exporters.apply_script.test_live import Place
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RefusedError
-from advisor.history import host_status, rollback_transactions
 from advisor.host import Host
-from advisor.journal import Store
-from advisor.transaction import recover
-from advisor.workflow import refuse_while_one_waits
+from advisor.transaction.engine import recover
+from advisor.transaction.journal import Store
+from advisor.transaction.requests import refuse_while_one_waits
+from advisor.transaction.status import host_status, rollback_transactions
 from tests.transaction.killing import killed_at_fsync
 from tests.transaction.layered import BASE, apply, build, live
 from tests.transaction.test_damaged import journal_of

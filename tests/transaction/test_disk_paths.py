@@ -12,12 +12,12 @@ import pytest
 
 from advisor.errors import RefusedError
 from advisor.host import Host
-from advisor.journal import Store
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, Target
-from advisor.script import rollback_script
-from advisor.transaction import apply_plan, roll_back, verify
+from advisor.planning.records import Plan, PlanTarget
+from advisor.shell.rollback_script import rollback_script
+from advisor.transaction.engine import apply_plan, roll_back, verify
+from advisor.transaction.journal import Store
 from tests.transaction.system import MACHINE, bare_facts
 from tests.transaction.test_script import run_script
 from tests.trees import host_of, make_tree
@@ -82,7 +82,7 @@ def values(where: Path, names: Iterable[str]) -> dict[str, str]:
 
 def plan_of(host: Host, *names: str) -> Plan:
     targets = tuple(
-        Target(f"block:{name}:nr_requests", AFTER, "exactly", "why", "hurts", ("source",), "test") for name in names
+        PlanTarget(f"block:{name}:nr_requests", AFTER, "exactly", "why", "hurts", ("source",), "test") for name in names
     )
     return make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts(), runtime_only=True)
 

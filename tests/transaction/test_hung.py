@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.journal import Store
+from advisor.transaction.journal import Store
 from tests.transaction.test_stacked_links import Namespace
 from tests.transaction.veth import until
 

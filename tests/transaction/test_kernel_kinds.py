@@ -14,10 +14,10 @@ import pytest
 from advisor.errors import RestoredError
 from advisor.host import Host, Step, observe
 from advisor.host.probes import reduce
-from advisor.journal import Store
 from advisor.planning.records import Plan
-from advisor.script import rollback_script
-from advisor.transaction import apply_plan, recover, roll_back, trial, verify
+from advisor.shell.rollback_script import rollback_script
+from advisor.transaction.engine import apply_plan, recover, roll_back, trial, verify
+from advisor.transaction.journal import Store
 from tests.transaction.kernel_system import WANTED, build, plan_of, values
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import UsageError
-from advisor.history import rollback_transactions, verify_transactions
 from advisor.host import Host, Step, WriteFile
-from advisor.journal import Store, decode_journal, encode_entry, first_seen
-from advisor.layers import stacks
 from advisor.planning.records import Change
-from advisor.transaction import roll_back, verify
+from advisor.transaction.engine import roll_back, verify
+from advisor.transaction.journal import Store, decode_journal, encode_entry, first_seen
+from advisor.transaction.layers import stacks
+from advisor.transaction.status import rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, LLTTAB, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing

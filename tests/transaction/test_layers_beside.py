@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Host
-from advisor.journal import Record, Store
-from advisor.transaction import Outcome, recover, roll_back, verify
+from advisor.transaction.engine import ItemOutcome, recover, roll_back, verify
+from advisor.transaction.journal import Record, Store
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, state
 from tests.transaction.system import store_of
 from tests.transaction.test_channels import Dying
@@ -24,7 +24,7 @@ CHANNELS, XPS, RPS = f"link:{LINK}:channels.combined", f"link:{LINK}:xps.tx-1", 
 PLACES = {XPS: "tx-1/xps_cpus", RPS: "rx-0/rps_cpus", f"link:{LINK}:xps.tx-0": "tx-0/xps_cpus"}
 
 
-def out(host: Host, store: Store, identity: str) -> dict[str, Outcome]:
+def out(host: Host, store: Store, identity: str) -> dict[str, ItemOutcome]:
     with store.lock():
         return {one.what: one for one in roll_back(host, store.record(identity), store)}
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.exporters.apply_script.stage import answer_of
+from tests.exporters.apply_script.test_live import MAKE
 from tests.transaction.veth import ADVISOR, until
-from tests.transaction_script.stage import answer_of
-from tests.transaction_script.test_live import MAKE
 from tests.tunables.link_shell import SHELLS
 from tests.tunables.test_link_live import Namespace
 

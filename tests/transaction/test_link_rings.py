@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.host import Host, ReadCommand, Run
+from advisor.host import Host, ReadCommand, RunCommand
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, Target
-from advisor.transaction import apply_plan, roll_back
+from advisor.planning.records import Plan, PlanTarget
+from advisor.transaction.engine import apply_plan, roll_back
 from tests.transaction.system import MACHINE, bare_facts, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import host_of, make_command, make_tree
@@ -54,13 +54,13 @@ def build(where: Path) -> Host:
 
 def plan_of(host: Host, link: str) -> Plan:
     """Of a queue's length; the ring and the channels are told to the stand-in."""
-    targets = (Target(f"link:{link}:txqueuelen", "555", "exactly", "why", "hurts", ("source",), "test"),)
+    targets = (PlanTarget(f"link:{link}:txqueuelen", "555", "exactly", "why", "hurts", ("source",), "test"),)
     plan = make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts(), runtime_only=True)
     (length,) = plan.changes
     changes = [length]
     for what, letter, before, after in (("ring.rx", "g", "256", "512"), ("channels.combined", "l", "4", "2")):
         word, _, key = what.partition(".")
-        steps = [(Run(("ethtool", f"-{letter.upper()}", link, key, value)),) for value in (after, before)]
+        steps = [(RunCommand(("ethtool", f"-{letter.upper()}", link, key, value)),) for value in (after, before)]
         probe = ReadCommand(("ethtool", f"-{letter}", link), "words")
         assert word in ("ring", "channels")
         changes.append(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host
-from advisor.journal import Store
-from advisor.transaction import apply_plan, roll_back
+from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.journal import Store
 from tests.transaction.kernel_system import build, plan_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import make_command

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import AdvisorError, BusyError
-from advisor.history import host_status, rollback_transactions, verify_transactions
 from advisor.host import Host
-from advisor.journal import Store
 from advisor.report.documents import status_document
 from advisor.report.transaction import status_text
+from advisor.transaction.journal import Store
+from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import apply, build, host_at, live
 from tests.transaction.system import LLTCONFIG
 from tests.transaction.test_layers import HIGH

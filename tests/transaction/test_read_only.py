@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from advisor.errors import RefusedError
-from advisor.history import rollback_transactions
+from advisor.transaction.status import rollback_transactions
 from tests.transaction.layered import BASE, apply, build, host_at, live
 from tests.transaction.test_layers import HIGH, LOW, SWAP
 from tests.transaction.test_script import SHELLS

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from advisor.host import Missing, ReadFile
 from advisor.host.probes import reduce
 from advisor.planning.records import FileChange, Plan
-from advisor.script import _probe, printf_lines, rollback_script, shell_quote
-from advisor.transaction import apply_plan
+from advisor.shell.quote import shell_quote
+from advisor.shell.rollback_script import _probe, printf_lines, rollback_script
+from advisor.transaction.engine import apply_plan
 from tests.host.test_walk import ACCESS, attributes_of, for_nobody, set_or_skip
 from tests.transaction.system import TARGETS, build, plan_of, store_of
 from tests.trees import listing
@@ -208,7 +209,7 @@ def test_shell_and_python_read_the_same_value(text: str, form: str) -> None:
 
 def rollback_script_functions() -> str:
     """The reducing functions of the template, as the scripts carry them."""
-    from advisor.templating import environment
+    from advisor.shell.templates import environment
 
     text = (
         environment(escape_html=False)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from advisor.history import host_status, rollback_transactions, verify_transactions
 from advisor.host import Host
-from advisor.journal import Confirmed, Store, encode_entry
-from advisor.workflow import script_for
+from advisor.operations.apply import script_for
+from advisor.transaction.journal import Confirmed, Store, encode_entry
+from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, LLTTAB, apply, build, live
 from tests.transaction.test_layers import HIGH, LOW, QUEUE, SWAP, A, B, C, out
 from tests.transaction.test_script import SHELLS, run_script

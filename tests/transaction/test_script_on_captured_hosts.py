@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host, SetMtu
-from advisor.journal import Store
+from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
-from advisor.profiles import profile_paths
-from advisor.transaction import apply_plan, roll_back
-from advisor.workflow import plan_profiles
+from advisor.profiles.profile import profile_paths
+from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.journal import Store
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, captured_root, tree
 from tests.transaction import system
 from tests.trees import host_of, make_command, make_tree

@@ -19,9 +19,9 @@ import pytest
 
 from advisor.host import Host
 from advisor.planning.records import FileChange, Plan
+from tests.exporters.apply_script.stage import Stage
 from tests.transaction.system import build, plan_of
 from tests.transaction.test_script import SHELLS, applied_script_of
-from tests.transaction_script.stage import Stage
 from tests.trees import make_command
 
 USER: Final = 4711

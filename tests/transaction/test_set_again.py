@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from advisor.history import rollback_transactions, verify_transactions
 from advisor.host import Host
-from advisor.journal import Store
-from advisor.layers import stacks
-from advisor.transaction import verify
+from advisor.transaction.engine import verify
+from advisor.transaction.journal import Store
+from advisor.transaction.layers import stacks
+from advisor.transaction.status import rollback_transactions, verify_transactions
 from tests.transaction.killing import killed_at_fsync
 from tests.transaction.layered import BASE, apply, at_boot, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP, out

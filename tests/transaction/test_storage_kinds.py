@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host, observe
-from advisor.journal import Store
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, Target
-from advisor.transaction import apply_plan, roll_back, verify
-from tests.plan.system import llt
+from advisor.planning.records import Plan, PlanTarget
+from advisor.transaction.engine import apply_plan, roll_back, verify
+from advisor.transaction.journal import Store
+from tests.planning.system import llt
 from tests.transaction.system import bare_facts
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import host_of, listing, make_command, make_tree
@@ -88,7 +88,7 @@ def build(where: Path) -> Host:
 
 def plan_of(host: Host) -> Plan:
     targets = tuple(
-        Target(name, value, "exactly", "why", "hurts", ("source",), "test") for name, value in WANTED.items()
+        PlanTarget(name, value, "exactly", "why", "hurts", ("source",), "test") for name, value in WANTED.items()
     )
     return make_plan(("test",), targets, (), observe_targets(host, targets, {}), bare_facts())
 
@@ -134,7 +134,7 @@ def test_the_script_does_the_same(tmp_path: Path, shell: list[str]) -> None:
 
 
 def test_the_script_is_clean_under_shellcheck(tmp_path: Path) -> None:
-    from advisor.script import rollback_script
+    from advisor.shell.rollback_script import rollback_script
 
     script = tmp_path / "rollback.sh"
     script.write_text(rollback_script(plan_of(build(tmp_path))))

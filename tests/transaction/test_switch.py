@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import CommandError, RefusedError, RestoredError, UsageError
-from advisor.history import Status
 from advisor.host import Host, PutFile, Step, WriteFile
-from advisor.journal import Store
-from advisor.layers import foreseen, held_by, replacement_notes
+from advisor.operations.apply import apply_profiles
 from advisor.report.layers import layers_document
 from advisor.report.steps import steps_text
 from advisor.report.transaction import status_text
-from advisor.transaction import apply_plan, recover, roll_back, verify
-from advisor.workflow import apply_profiles, in_force_by_name
+from advisor.transaction.engine import apply_plan, recover, roll_back, verify
+from advisor.transaction.journal import Store
+from advisor.transaction.layers import foreseen, held_by, replacement_notes
+from advisor.transaction.requests import in_force_by_name
+from advisor.transaction.status import Status
 from tests.transaction import system
 from tests.transaction.layered import BASE, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.test_layers import HIGH, LOW, PAGES, QUEUE, SWAP, out

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import BusyError, CommandError, NotRestoredError, RefusedError, RestoredError
-from advisor.history import verify_transactions
 from advisor.host import Host, Step, WriteFile
-from advisor.journal import Record, Store, first_seen
-from advisor.transaction import apply_plan, recover, roll_back, verify
+from advisor.transaction.engine import apply_plan, recover, roll_back, verify
+from advisor.transaction.journal import Record, Store, first_seen
+from advisor.transaction.status import verify_transactions
 from tests.transaction.system import TARGETS, build, plan_of, store_of
 from tests.trees import listing
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.watchdog import Watchdog
+from advisor.transaction.watchdog import Watchdog
 
 ROLLBACK = "#!/bin/sh\necho ran >> {trace}\necho 'restored  sysctl:a.b: 2 -> 1'\nexit {code}\n"
 SHELLS = ("dash", "busybox sh")

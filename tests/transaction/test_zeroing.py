@@ -11,12 +11,12 @@ import pytest
 from advisor.host import Host
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan, Target
-from advisor.transaction import Outcome, apply_plan, recover, roll_back, verify
+from advisor.planning.records import Plan, PlanTarget
+from advisor.transaction.engine import ItemOutcome, apply_plan, recover, roll_back, verify
+from tests.exporters.apply_script.stage import Stage
 from tests.transaction.system import MACHINE, bare_facts, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.transaction.zeroing import PAIRS, zeroing
-from tests.transaction_script.stage import Stage
 from tests.trees import host_of, make_tree
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="fanotify(7) needs root")
@@ -64,7 +64,7 @@ def tree(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 def planned(where: Path, *values: tuple[str, str]) -> Plan:
     targets = tuple(
-        Target(f"sysctl:vm.{name}", value, "exactly", "why", "hurts", ("source",), "test", rank=place)
+        PlanTarget(f"sysctl:vm.{name}", value, "exactly", "why", "hurts", ("source",), "test", rank=place)
         for place, (name, value) in enumerate(values)
     )
     seen = observe_targets(host(where), targets, {})
@@ -89,7 +89,7 @@ def undone(where: Path, identity: str, way: str, *, force: bool = False) -> tupl
     return {line[1].rstrip(":"): f"{line[0]} {line[2]}" for line in lines}, done.returncode == 0
 
 
-def _said(one: Outcome) -> str:
+def _said(one: ItemOutcome) -> str:
     return f"{one.state} {one.detail}"
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from advisor.journal import Store
+from advisor.transaction.journal import Store
 from tests.transaction.test_stacked_links import Namespace
 from tests.trees import make_command
 

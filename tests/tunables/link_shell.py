@@ -7,7 +7,7 @@ import subprocess
 
 from advisor.host import Missing, Probe
 from advisor.host.steps import QDISC_HANDLES
-from advisor.script import _probe
+from advisor.shell.rollback_script import _probe
 
 SHELLS = [shell for shell in (["dash"], ["busybox", "sh"], ["bash", "--posix"]) if shutil.which(shell[0])]
 NOTHING = "nothing"
@@ -15,7 +15,7 @@ NOTHING = "nothing"
 
 def functions(*forms: str) -> str:
     """The template's functions of these forms."""
-    from advisor.templating import environment
+    from advisor.shell.templates import environment
 
     blank = {"profiles": "", "fingerprint": "", "machine_id": "", "values": [], "moved": [], "files": [], "reload": []}
     template = environment(escape_html=False).get_template("rollback.sh.j2")

@@ -9,7 +9,7 @@ import pytest
 from advisor.errors import CommandError
 from advisor.host import Missing, ReadFile, WriteFile, observe
 from advisor.tunables import FileEdit, edited, tunable
-from advisor.tunables.circumstances import Circumstances, Circumstantial
+from advisor.tunables.preflight import Circumstances, Circumstantial
 from tests.trees import host_of, make_tree
 
 DEP = "kernel/block/bfq.ko.xz: kernel/x.ko\nkernel/block/kyber-iosched.ko:\n"

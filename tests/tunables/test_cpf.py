@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advisor.facts.cpf_text import parse_cpf
 from advisor.host import Host, MemoryFiles, NoCommands, observe
 from advisor.tunables import FileEdit, edited, tunable
-from advisor.tunables.circumstances import Circumstantial
+from advisor.tunables.preflight import Circumstantial
 
 PATH = "/usr/irissys/iris.cpf"
 KEYS = {"Asyncwij": "16", "wdparm": "16,32,512,128", "wduseasyncio": "1", "globals": "0,0,4096,0,0,0"}

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.host.ethtool import Answer
-from advisor.tunables.circumstances import Circumstances
+from advisor.tunables.preflight import Circumstances
 from advisor.tunables.sysctl import Sysctl
 
 CONF = "/proc/sys/net/ipv4/conf"

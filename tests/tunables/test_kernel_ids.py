@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import UsageError
-from advisor.host import ReadFile, Run, WriteFile
+from advisor.host import ReadFile, RunCommand, WriteFile
 from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
 from advisor.tunables.sched import debug_key
 from tests.trees import host_of, make_tree
@@ -169,11 +169,11 @@ def test_the_unit_that_holds_the_latency_starts_with_the_host(tmp_path: Path) ->
 def test_a_state_is_set_by_systemctl_and_kept_by_it(tmp_path: Path) -> None:
     one = tunable("unit:demo.service:state")
     assert one.steps("disabled active") == (
-        Run(("systemctl", "disable", "--", "demo.service")),
-        Run(("systemctl", "start", "--", "demo.service")),
+        RunCommand(("systemctl", "disable", "--", "demo.service")),
+        RunCommand(("systemctl", "start", "--", "demo.service")),
     )
     # What cannot be enabled is started and stopped alone.
-    assert one.steps("static inactive") == (Run(("systemctl", "stop", "--", "demo.service")),)
+    assert one.steps("static inactive") == (RunCommand(("systemctl", "stop", "--", "demo.service")),)
     assert isinstance(one.edit(host_of(tmp_path), "", profile="p"), Persisted)
 
 

@@ -22,9 +22,9 @@ from advisor.host import (
 )
 from advisor.host.commands import Completed, RecordedCommands
 from advisor.host.ethtool import Answer
-from advisor.script import hand_command
+from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Tunable, tunable
-from advisor.tunables.circumstances import Circumstances, Circumstantial
+from advisor.tunables.preflight import Circumstances, Circumstantial
 from tests.trees import make_tree
 
 # id → command that a person would type for a value, value

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from advisor.host import Missing, Run
+from advisor.host import Missing, RunCommand
 from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
 from advisor.tunables.assignment_edit import assignment_edited, is_one_value_a_line
 from advisor.tunables.interfaces_edit import interfaces_edited
@@ -120,7 +120,7 @@ def test_a_profile_is_edited_and_loaded(tmp_path: Path) -> None:
     assert written(tmp_path / "a", {PROFILE: text, **managed()}) == (PROFILE, text.replace("1500", "9000"))
     edit = plan(tmp_path / "b", {PROFILE: text, **managed()}, running("NetworkManager"))
     assert isinstance(edit, FileEdit)
-    assert edit.reload == (Run(("nmcli", "connection", "load", PROFILE)),)
+    assert edit.reload == (RunCommand(("nmcli", "connection", "load", PROFILE)),)
 
 
 @pytest.mark.parametrize(
@@ -183,14 +183,14 @@ def test_what_netplan_finds_gets_its_mtu_in_a_file_of_its_own(tmp_path: Path) ->
     assert written(tmp_path / "a", files) == (NETPLAN_OURS, OURS_ALONE)
     edit = plan(tmp_path / "b", files)
     assert isinstance(edit, FileEdit)
-    assert (edit.mode, edit.reload) == (0o600, (Run(("netplan", "generate")),))
+    assert (edit.mode, edit.reload) == (0o600, (RunCommand(("netplan", "generate")),))
 
 
 def test_what_netplan_hands_networkmanager_is_loaded_too(tmp_path: Path) -> None:
     made = "/run/NetworkManager/system-connections/netplan-lan0.nmconnection"
     edit = plan(tmp_path, {LAN: LAN0, made: profile(), **managed()})
     assert isinstance(edit, FileEdit)
-    assert (edit.path, edit.reload[1:]) == (NETPLAN_OURS, (Run(("nmcli", "connection", "load", made)),))
+    assert (edit.path, edit.reload[1:]) == (NETPLAN_OURS, (RunCommand(("nmcli", "connection", "load", made)),))
 
 
 def test_two_links_in_one_file(tmp_path: Path) -> None:
@@ -388,7 +388,7 @@ def test_wicked_is_not_told_and_networkmanager_is(tmp_path: Path) -> None:
     )
     edit = plan(tmp_path / "b", {IFCFG: "DEVICE=eth1\n", **managed()})
     assert isinstance(edit, FileEdit)
-    assert (edit.path, edit.reload) == (IFCFG, (Run(("nmcli", "connection", "load", IFCFG)),))
+    assert (edit.path, edit.reload) == (IFCFG, (RunCommand(("nmcli", "connection", "load", IFCFG)),))
 
 
 # --- notes ------------------------------------------------------------------------------------------------------------

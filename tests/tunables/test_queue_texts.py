@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadCommand, ReadIrqs, SetIrqs, Step, WriteFile, observe
 from advisor.host.rss_text import highest_queue, indirection, setting_words
-from advisor.script import _probe, _step
+from advisor.shell.rollback_script import _probe, _step
 from tests.trees import host_of, make_tree
 from tests.tunables.link_shell import NOTHING, SHELLS, functions, plain, read_by_shell
 

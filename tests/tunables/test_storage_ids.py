@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import UsageError
-from advisor.host import ReadCommand, ReadFile, Run, WriteFile
+from advisor.host import ReadCommand, ReadFile, RunCommand, WriteFile
 from advisor.tunables import tunable
 
 QUEUE = "/sys/block/{}/queue/{}"
@@ -54,7 +54,7 @@ def test_an_id_is_what_a_command_answers() -> None:
         "llt:timer.peerinact",
         ReadCommand(("lltconfig", "-T", "query"), "timer:peerinact"),
     )
-    assert timer.steps("3200") == (Run(("lltconfig", "-T", "peerinact:3200")),)
+    assert timer.steps("3200") == (RunCommand(("lltconfig", "-T", "peerinact:3200")),)
     limit = tunable("unit:a@b.service:LimitNOFILE")
     words = ("systemctl", "show", "--property=LoadState,LimitNOFILE,LimitNOFILESoft", "--", "a@b.service")
     assert (limit.id, limit.probe) == ("unit:a@b.service:LimitNOFILE", ReadCommand(words, "unit-setting:LimitNOFILE"))

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
 from advisor.rules.finding import Severity
 
@@ -24,7 +24,7 @@ SAME_CLUSTER: Final = (
 )
 
 
-class Kind(msgspec.Struct, frozen=True):
+class AttributeKind(msgspec.Struct, frozen=True):
     """``topic`` names what belongs together: differences of one topic on the same hosts are told in one line.
 
     ``rank`` orders findings of one severity, the most pressing first. ``hardware`` says that another type of machine
@@ -42,19 +42,21 @@ class Kind(msgspec.Struct, frozen=True):
     do: str = "look at what differs, and set the outlier as the others are"
 
 
-def _link(leaf: str, topic: str, rank: int, why: str, *cited: str, **parts: object) -> Kind:
-    kind = Kind(rf"link\..+\.{leaf}", topic, "advice", rank, "type", why, LINK_FLAP, cited or (sources.IP_LINK,))
+def _link(leaf: str, topic: str, rank: int, why: str, *cited: str, **parts: object) -> AttributeKind:
+    kind = AttributeKind(
+        rf"link\..+\.{leaf}", topic, "advice", rank, "type", why, LINK_FLAP, cited or (sources.IP_LINK,)
+    )
     return msgspec.structs.replace(kind, **parts)
 
 
-def _service(pattern: str, topic: str, rank: int, why: str, *cited: str, **parts: object) -> Kind:
-    kind = Kind(pattern, topic, "advice", rank, "fleet", why, OWN_PURPOSE, cited)
+def _service(pattern: str, topic: str, rank: int, why: str, *cited: str, **parts: object) -> AttributeKind:
+    kind = AttributeKind(pattern, topic, "advice", rank, "fleet", why, OWN_PURPOSE, cited)
     return msgspec.structs.replace(kind, **parts)
 
 
 _ALIKE: Final = "Nodes that share work are as quick as the slowest of them, and an odd one fails in its own way."
 
-KINDS: Final[tuple[Kind, ...]] = (
+KINDS: Final[tuple[AttributeKind, ...]] = (
     _service(
         r"advisor\.(drift|unfinished)",
         "drift",
@@ -194,10 +196,12 @@ KINDS: Final[tuple[Kind, ...]] = (
 
 _COMPILED: Final = tuple((lazy_regex(kind.pattern, re.DOTALL), kind) for kind in KINDS)
 
-OTHER: Final = Kind(".*", "other", "info", 99, "fleet", "Hosts differ in this.", OWN_PURPOSE, (sources.SYSCTL_D,))
+OTHER: Final = AttributeKind(
+    ".*", "other", "info", 99, "fleet", "Hosts differ in this.", OWN_PURPOSE, (sources.SYSCTL_D,)
+)
 
 
 @lru_cache(maxsize=16_384)
-def kind_of(attribute: str) -> Kind:
+def kind_of(attribute: str) -> AttributeKind:
     """The kind of an attribute."""
     return next((kind for pattern, kind in _COMPILED if pattern.fullmatch(attribute)), OTHER)

@@ -123,7 +123,7 @@ class Fleet:
         return tuple(self.hosts[number].name for number in numbers)
 
 
-class Known:
+class UnknownAttributes:
     """Which of a host's attributes are unknown, asked many times: by the pattern tuples, of which there are few."""
 
     def __init__(self, fleet: Fleet) -> None:

@@ -11,14 +11,14 @@ from advisor.fleet.paths.matrix import Matrix
 from advisor.rules.finding import Severity
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldValue(msgspec.Struct, frozen=True):
     """A value, and the hosts that have it."""
 
     value: Value
     hosts: tuple[str, ...]
 
 
-class Difference(msgspec.Struct, frozen=True):
+class AttributeDifference(msgspec.Struct, frozen=True):
     """One attribute in which hosts differ.
 
     With a majority (more than half of the hosts that are known) ``majority`` is its value, None where the majority
@@ -31,7 +31,7 @@ class Difference(msgspec.Struct, frozen=True):
     has_majority: bool
     majority: Value | None
     majority_count: int
-    groups: tuple[Held, ...]
+    groups: tuple[HeldValue, ...]
     absent: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
@@ -55,7 +55,7 @@ class FleetFinding(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...]
     scope: str
     why: str
-    differences: tuple[Difference, ...]
+    differences: tuple[AttributeDifference, ...]
     goes_with: tuple[str, ...]
     advice: str
     commands: tuple[str, ...]
@@ -100,11 +100,11 @@ class Network(msgspec.Struct, frozen=True):
     network: str
     scope: str
     hosts: int
-    mtus: tuple[Held, ...]
-    speeds: tuple[Held, ...]
+    mtus: tuple[HeldValue, ...]
+    speeds: tuple[HeldValue, ...]
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class HostComparison(msgspec.Struct, frozen=True):
     """Hosts against each other; ``attributes`` is how many were compared, ``alike`` in how many all agree."""
 
     hosts: tuple[HostLine, ...]

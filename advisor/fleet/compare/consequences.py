@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.judged import Row, explains
+from advisor.fleet.compare.judged import JudgedRow, explains
 from advisor.fleet.compare.topology import Shared
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 # A cause, and what it explains where the one's value decides the other's. {role} is the link's.
 _LINK_CAUSE: Final = lazy_regex(r"link\.(?P<role>.+)\.driver", re.DOTALL)
@@ -32,8 +32,8 @@ _BY_HARDWARE: Final = lazy_regex(
 
 
 def without_effects(
-    fleet: Fleet, rows: Sequence[Row], hardware: Sequence[Row]
-) -> tuple[list[Row], dict[str, tuple[str, ...]]]:
+    fleet: Fleet, rows: Sequence[JudgedRow], hardware: Sequence[JudgedRow]
+) -> tuple[list[JudgedRow], dict[str, tuple[str, ...]]]:
     """Rows that stand for themselves, and for each cause what goes with it."""
     effects: dict[str, list[str]] = {}
     causes = [row for row in rows if _is_cause(row)]
@@ -50,15 +50,15 @@ def without_effects(
     return left, {key: tuple(dict.fromkeys(names)) for key, names in effects.items()}
 
 
-def key_of(row: Row) -> str:
+def key_of(row: JudgedRow) -> str:
     return f"{row.scope}\0{row.attribute}"
 
 
-def _is_cause(row: Row) -> bool:
+def _is_cause(row: JudgedRow) -> bool:
     return row.attribute in ("host.kernel", "owner.tuned_profile") or _LINK_CAUSE.fullmatch(row.attribute) is not None
 
 
-def _is_effect(fleet: Fleet, cause: Row, row: Row) -> bool:
+def _is_effect(fleet: Fleet, cause: JudgedRow, row: JudgedRow) -> bool:
     name = row.attribute
     is_default = name.startswith("sysctl.") and not fleet.set_by[name.removeprefix("sysctl.")]
     if cause.attribute == "host.kernel":
@@ -72,7 +72,7 @@ def _is_effect(fleet: Fleet, cause: Row, row: Row) -> bool:
     return fits and explains(cause, row)
 
 
-def _is_by_hardware(fleet: Fleet, row: Row) -> bool:
+def _is_by_hardware(fleet: Fleet, row: JudgedRow) -> bool:
     """What another type of machine may explain; what an administrator sets is never among it."""
     if row.kind.scope == "type":
         return True
@@ -81,13 +81,13 @@ def _is_by_hardware(fleet: Fleet, row: Row) -> bool:
 
 
 def without_covered(
-    fleet: Fleet, rows: Sequence[Row], shared: Sequence[Shared]
-) -> tuple[list[Row], dict[str, list[tuple[str, tuple[str, ...]]]]]:
+    fleet: Fleet, rows: Sequence[JudgedRow], shared: Sequence[Shared]
+) -> tuple[list[JudgedRow], dict[str, list[tuple[str, tuple[str, ...]]]]]:
     """Without MTU and speed of links whose network tells the same: there it is told once, and worse."""
     odd = {"mtu": _odd(shared, "mtu"), "speed_mbps": _odd(shared, "speed_mbps")}
     finding = {"mtu": "fleet.mtu-in-network", "speed_mbps": "fleet.speed-in-network"}
     covered: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
-    left: list[Row] = []
+    left: list[JudgedRow] = []
     for row in rows:
         found = re.fullmatch(r"link\.(?P<role>.+)\.(?P<leaf>mtu|speed_mbps)", row.attribute, re.DOTALL)
         hosts = fleet.names(row.outliers)

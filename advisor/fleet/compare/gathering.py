@@ -10,14 +10,14 @@ from typing import Final
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.facts.whole import scan
-from advisor.fleet.captures.capture import open_capture
-from advisor.fleet.captures.stream import is_capture
+from advisor.facts.host_facts import scan
+from advisor.fleet.compare.advisor_state import read_standing
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.standing import read_standing
-from advisor.fleet.compare.summary import Beside, HostSummary, summarise
+from advisor.fleet.compare.summary import HostContext, HostSummary, summarise
 from advisor.host import Missing
-from advisor.snapshot import open_snapshot
+from advisor.snapshot.archive import open_snapshot
+from advisor.snapshot.remote.capture import open_capture
+from advisor.snapshot.remote.stream import is_capture
 
 LLT_CLUSTER: Final = "llt-cluster"
 MAX_PROCESSES: Final = 16
@@ -27,7 +27,7 @@ _FEW: Final = 12
 Progress = Callable[[int, int], None]
 
 
-class Source(msgspec.Struct, frozen=True):
+class CaptureSource(msgspec.Struct, frozen=True):
     """A capture to read. ``is_capture`` says that ``advisor fleet`` made it, which looks for journals, too."""
 
     name: str
@@ -44,14 +44,14 @@ class Unread(msgspec.Struct, frozen=True):
     message: str
 
 
-def read_source(source: Source) -> HostSummary | Unread:
+def read_source(source: CaptureSource) -> HostSummary | Unread:
     """The summary of one capture; one that cannot be read is named, and never raises."""
     try:
         path = Path(source.path)
         # An archive, or what the capture script printed on a host, kept by hand.
         host = open_capture(path) if is_capture(path) else open_snapshot(path)
         words = host.read("/proc/cmdline")
-        beside = Beside(
+        beside = HostContext(
             name=source.name,
             group=source.group,
             skew_seconds=source.skew_seconds,
@@ -66,7 +66,7 @@ def read_source(source: Source) -> HostSummary | Unread:
 
 
 def gather(
-    sources: Sequence[Source],
+    sources: Sequence[CaptureSource],
     *,
     group_by: str | None = None,
     processes: int | None = None,
@@ -99,7 +99,7 @@ def _processes(hosts: int, asked: int | None) -> int:
     return 1 if hosts < _FEW else min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
 
 
-def _read(sources: Sequence[Source], processes: int) -> Iterator[HostSummary | Unread]:
+def _read(sources: Sequence[CaptureSource], processes: int) -> Iterator[HostSummary | Unread]:
     if processes == 1:
         yield from map(read_source, sources)
         return
@@ -121,14 +121,14 @@ def _chunk(hosts: int, processes: int) -> int:
     return max(1, min(16, hosts // (4 * processes)))
 
 
-def named_sources(paths: Iterable[Path]) -> tuple[Source, ...]:
+def named_sources(paths: Iterable[Path]) -> tuple[CaptureSource, ...]:
     """Plain snapshot files: a host is called as its file, without the ending; with its directory where that is not
     enough to tell two apart."""
     listed = list(dict.fromkeys(paths))
     stems: dict[str, int] = {}
     for path in listed:
         stems[_stem(path)] = stems.get(_stem(path), 0) + 1
-    return tuple(Source(_stem(path) if stems[_stem(path)] == 1 else str(path), str(path)) for path in listed)
+    return tuple(CaptureSource(_stem(path) if stems[_stem(path)] == 1 else str(path), str(path)) for path in listed)
 
 
 def _stem(path: Path) -> str:

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from advisor.fleet.compare.attributes import Kind
+from advisor.fleet.compare.attributes import AttributeKind
 from advisor.fleet.compare.collected import Value
-from advisor.fleet.compare.columns import Column, Fleet, Known
-from advisor.fleet.compare.comparison import Difference, Held
+from advisor.fleet.compare.columns import Column, Fleet, UnknownAttributes
+from advisor.fleet.compare.comparison import AttributeDifference, HeldValue
 
 Groups = dict[Value | None, tuple[int, ...]]
 
 
-class Row(msgspec.Struct, frozen=True):
+class JudgedRow(msgspec.Struct, frozen=True):
     """A difference before it is told. ``groups`` has each value (None: not there) and its hosts, by number."""
 
     attribute: str
-    kind: Kind
+    kind: AttributeKind
     scope: str
     groups: Groups
     unknown: tuple[int, ...]
@@ -51,12 +51,12 @@ class Judge:
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self.known = Known(fleet)
+        self.known = UnknownAttributes(fleet)
         self._places = {number: place for place, number in enumerate(fleet.ordered())}
         suffix = ".present"
         self._objects = frozenset(name[: -len(suffix)] for name in fleet.columns if name.endswith(suffix))
 
-    def row(self, attribute: str, kind: Kind, scope: str, hosts: Sequence[int]) -> Row | None:
+    def row(self, attribute: str, kind: AttributeKind, scope: str, hosts: Sequence[int]) -> JudgedRow | None:
         """How the hosts differ in an attribute; None where they do not, as far as is known."""
         column = self.fleet.columns[attribute]
         if not column.others or all(host not in column.others for host in hosts):
@@ -72,7 +72,7 @@ class Judge:
                 groups.setdefault(value, []).append(host)
         if len(groups) < 2:
             return None
-        return Row(attribute, kind, scope, {value: tuple(some) for value, some in groups.items()}, tuple(unknown))
+        return JudgedRow(attribute, kind, scope, {value: tuple(some) for value, some in groups.items()}, tuple(unknown))
 
     def ordered(self, hosts: Iterable[int]) -> tuple[str, ...]:
         """Names of hosts, in natural order."""
@@ -89,17 +89,17 @@ class Judge:
             name = name.rpartition(".")[0]
         return None
 
-    def told(self, row: Row) -> Difference:
+    def told(self, row: JudgedRow) -> AttributeDifference:
         """The difference in the names of the hosts."""
         most = row.majority
         groups = [(value, hosts) for value, hosts in row.groups.items() if (value,) != most and value is not None]
         absent = () if most == (None,) else row.groups.get(None, ())
-        return Difference(
+        return AttributeDifference(
             attribute=row.attribute,
             has_majority=most is not None,
             majority=most[0] if most else None,
             majority_count=len(row.groups[most[0]]) if most else 0,
-            groups=tuple(Held(value, self.fleet.names(hosts)) for value, hosts in sorted(groups, key=_order)),
+            groups=tuple(HeldValue(value, self.fleet.names(hosts)) for value, hosts in sorted(groups, key=_order)),
             absent=self.fleet.names(absent),
             unknown=self.fleet.names(row.unknown),
         )
@@ -110,7 +110,7 @@ def _order(group: tuple[Value, tuple[int, ...]]) -> tuple[int, bool, int, str]:
     return -len(hosts), isinstance(value, str), value if isinstance(value, int) else 0, str(value)
 
 
-def explains(cause: Row, effect: Row) -> bool:
+def explains(cause: JudgedRow, effect: JudgedRow) -> bool:
     """Whether hosts with one value of the cause have one value of the effect, as far as both are known."""
     value_of = {host: value for value, hosts in cause.groups.items() for host in hosts}
     seen: dict[Value | None, Value | None] = {}

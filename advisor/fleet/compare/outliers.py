@@ -18,17 +18,17 @@ from advisor.fleet.compare.attributes import OWN_PURPOSE, Scope, kind_of
 from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.columns import Fleet, HardwareType, HostRow
 from advisor.fleet.compare.comparison import (
-    Comparison,
-    Difference,
+    AttributeDifference,
     FleetFinding,
     HardwareGroup,
+    HostComparison,
     HostLine,
     UnknownOn,
 )
 from advisor.fleet.compare.consequences import key_of, without_covered, without_effects
-from advisor.fleet.compare.judged import Judge, Row
+from advisor.fleet.compare.judged import Judge, JudgedRow
 from advisor.fleet.compare.matching import match_links
-from advisor.fleet.compare.remedies import Controller, commands
+from advisor.fleet.compare.remedies import CommandOrigin, commands
 from advisor.fleet.compare.summary import TYPE_ATTRIBUTES
 from advisor.fleet.compare.topology import (
     clock_findings,
@@ -50,23 +50,23 @@ Classes = Mapping[Scope, Sequence[tuple[str, Sequence[int]]]]
 def compare(
     fleet: Fleet,
     *,
-    controller: Controller | None = None,
+    controller: CommandOrigin | None = None,
     failed: Mapping[str, str] | None = None,
     pair: tuple[str, str] | None = None,
     group_by: str | None = None,
     matrix: Matrix | None = None,
-) -> Comparison:
+) -> HostComparison:
     """The comparison of all hosts; with ``pair`` of two by name, each difference with both values.
 
     ``failed`` are hosts of which there is nothing, with the reason. Raises UsageError for a host that is not there.
     """
     match_links(fleet)
     hosts = _pair(fleet, pair) if pair else fleet.ordered()
-    origin = controller or Controller()
+    origin = controller or CommandOrigin()
     judge = Judge(fleet)
     types = _types(fleet, hosts)
     found: list[FleetFinding] = []
-    rows: list[Row] = []
+    rows: list[JudgedRow] = []
     for group, members in _groups(fleet, hosts):
         classes = _classes(fleet, members, types, group, lift=len(hosts) == 2)
         own = list(_rows(judge, classes))
@@ -77,7 +77,7 @@ def compare(
     lines = [_line(fleet.hosts[number], found, types[number]) for number in hosts]
     lines += [HostLine(name, "failed", message=message) for name, message in sorted((failed or {}).items())]
     names = set(fleet.columns)
-    return Comparison(
+    return HostComparison(
         hosts=tuple(lines),
         findings=tuple(found),
         types=_told_types(fleet, types),
@@ -91,7 +91,7 @@ def compare(
     )
 
 
-def is_at_least(comparison: Comparison, floor: str) -> bool:
+def is_at_least(comparison: HostComparison, floor: str) -> bool:
     """Whether a finding is of ``floor`` (one of `SEVERITIES`) or above."""
     return any(at_or_above(one.severity, floor) for one in comparison.findings)
 
@@ -176,7 +176,7 @@ def _label(hardware: HardwareType) -> str:
     return ", ".join(str(part) for part in (*parts, *sizes) if part) or "hardware unknown"
 
 
-def _rows(judge: Judge, classes: Classes) -> Iterator[Row]:
+def _rows(judge: Judge, classes: Classes) -> Iterator[JudgedRow]:
     for attribute in sorted(judge.fleet.columns):
         if attribute in TYPE_ATTRIBUTES or not judge.fleet.columns[attribute].others:
             continue
@@ -189,11 +189,11 @@ def _rows(judge: Judge, classes: Classes) -> Iterator[Row]:
 
 def _findings(
     judge: Judge,
-    rows: Sequence[Row],
+    rows: Sequence[JudgedRow],
     members: Sequence[int],
     group: str,
     types: Mapping[int, HardwareType],
-    controller: Controller,
+    controller: CommandOrigin,
 ) -> Iterator[FleetFinding]:
     fleet = judge.fleet
     own = [fleet.hosts[number] for number in members]
@@ -212,7 +212,9 @@ def _findings(
     yield from _bundled(judge, left, effects, controller)
 
 
-def _hardware_rows(judge: Judge, members: Sequence[int], types: Mapping[int, HardwareType], group: str) -> list[Row]:
+def _hardware_rows(
+    judge: Judge, members: Sequence[int], types: Mapping[int, HardwareType], group: str
+) -> list[JudgedRow]:
     """What makes the types differ, where there are several."""
     if len({types[number] for number in members}) < 2:
         return []
@@ -220,7 +222,7 @@ def _hardware_rows(judge: Judge, members: Sequence[int], types: Mapping[int, Har
     return [row for row in rows if row is not None]
 
 
-def _hardware_finding(judge: Judge, rows: Sequence[Row], effects: Sequence[str], group: str) -> FleetFinding:
+def _hardware_finding(judge: Judge, rows: Sequence[JudgedRow], effects: Sequence[str], group: str) -> FleetFinding:
     """Types on purpose are information; one product with less memory or fewer processors is a part that is missing."""
     differences = tuple(judge.told(row) for row in rows)
     is_purpose = any(row.attribute in ("host.product", "host.instance_type", "host.architecture") for row in rows)
@@ -247,10 +249,10 @@ def _hardware_finding(judge: Judge, rows: Sequence[Row], effects: Sequence[str],
 
 
 def _bundled(
-    judge: Judge, rows: Sequence[Row], effects: Mapping[str, tuple[str, ...]], controller: Controller
+    judge: Judge, rows: Sequence[JudgedRow], effects: Mapping[str, tuple[str, ...]], controller: CommandOrigin
 ) -> Iterator[FleetFinding]:
     """Differences of one topic on the same hosts, together."""
-    bundles: dict[object, list[Row]] = {}
+    bundles: dict[object, list[JudgedRow]] = {}
     for row in rows:
         key = (row.scope, row.kind.topic, row.kind.severity, row.shape)
         bundles.setdefault(key, []).append(row)
@@ -259,7 +261,7 @@ def _bundled(
 
 
 def _finding(
-    judge: Judge, rows: Sequence[Row], effects: Mapping[str, tuple[str, ...]], controller: Controller
+    judge: Judge, rows: Sequence[JudgedRow], effects: Mapping[str, tuple[str, ...]], controller: CommandOrigin
 ) -> FleetFinding:
     kind = min((row.kind for row in rows), key=lambda one: one.rank)
     differences = tuple(judge.told(row) for row in rows)
@@ -280,7 +282,7 @@ def _finding(
     )
 
 
-def _title(topic: str, differences: Sequence[Difference]) -> str:
+def _title(topic: str, differences: Sequence[AttributeDifference]) -> str:
     if len(differences) > 1:
         return f"{topic}: {len(differences)} attributes differ"
     return f"{differences[0].attribute} differs"

@@ -11,9 +11,9 @@ import msgspec
 
 from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.judged import Row
+from advisor.fleet.compare.judged import JudgedRow
 from advisor.host.numbers import is_count
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
 
 MAX_COMMANDS: Final = 6
@@ -28,7 +28,7 @@ _BUFFERS: Final = frozenset(
 _NUMBERS: Final = lazy_regex(r"\d+( \d+)*", re.ASCII)
 
 
-class Controller(msgspec.Struct, frozen=True):
+class CommandOrigin(msgspec.Struct, frozen=True):
     """From where commands are given: with an inventory they go to the hosts through ``advisor fleet``."""
 
     inventory: str | None = None
@@ -51,7 +51,7 @@ class Controller(msgspec.Struct, frozen=True):
         return f"{command}  # on {named}{more}"
 
 
-def commands(fleet: Fleet, rows: Sequence[Row], controller: Controller) -> tuple[str, ...]:
+def commands(fleet: Fleet, rows: Sequence[JudgedRow], controller: CommandOrigin) -> tuple[str, ...]:
     """What would make the outliers as the majority is; nothing where there is no majority, or no command is known."""
     found: dict[str, None] = {}
     for row in rows:
@@ -63,7 +63,7 @@ def commands(fleet: Fleet, rows: Sequence[Row], controller: Controller) -> tuple
     return tuple(found)[:MAX_COMMANDS]
 
 
-def _commands(fleet: Fleet, row: Row, wanted: Value, controller: Controller) -> Iterable[str]:
+def _commands(fleet: Fleet, row: JudgedRow, wanted: Value, controller: CommandOrigin) -> Iterable[str]:
     topic, _, rest = row.attribute.partition(".")
     hosts = fleet.names(row.outliers)
     if topic == "sysctl":
@@ -106,7 +106,7 @@ def _link_command(name: str, leaf: str, wanted: Value) -> str | None:
     return f"ethtool -K {link} {shlex.quote(last)} {value}" if first == "feature" else None
 
 
-def _sysctl(key: str, wanted: Value, row: Row, hosts: Sequence[str], controller: Controller) -> Iterable[str]:
+def _sysctl(key: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], controller: CommandOrigin) -> Iterable[str]:
     if (
         key in _BUFFERS
         and _reaches(wanted)
@@ -118,7 +118,7 @@ def _sysctl(key: str, wanted: Value, row: Row, hosts: Sequence[str], controller:
         yield controller.on(hosts, f"sysctl -w {shlex.quote(f'{key}={wanted}')}")
 
 
-def _flow(rest: str, wanted: Value, row: Row, hosts: Sequence[str], controller: Controller) -> Iterable[str]:
+def _flow(rest: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], controller: CommandOrigin) -> Iterable[str]:
     name = rest.rpartition(".")[2]
     lower = [value for value in row.groups if value is not None and (value,) != row.majority]
     if name in ("highwater", "rporthighwater") and all(2 * int(value) == wanted for value in lower):
@@ -140,7 +140,7 @@ def _is_below(value: Value | None, wanted: Value) -> bool:
     return numbers and len(old) == len(new) and all(int(a) <= int(b) for a, b in zip(old, new, strict=True))
 
 
-def raise_mtu(links: Sequence[tuple[str, str]], mtu: int, controller: Controller) -> tuple[str, ...]:
+def raise_mtu(links: Sequence[tuple[str, str]], mtu: int, controller: CommandOrigin) -> tuple[str, ...]:
     """Commands that raise the MTU of (host, link) pairs: one for hosts on which the links have the same names."""
     alike: dict[tuple[str, ...], list[str]] = {}
     by_host: dict[str, list[str]] = {}

@@ -19,9 +19,9 @@ from typing import Final
 import msgspec
 
 from advisor.facts.cpulist import format_list
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
+from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.collected import Collected, Value
-from advisor.fleet.compare.standing import Standing
 from advisor.fleet.compare.summary_links import Membership, collect_links, link_roles, memberships_of
 from advisor.fleet.compare.summary_services import collect_services, llt_cluster, llt_node
 from advisor.fleet.compare.summary_storage import collect_storage
@@ -56,7 +56,7 @@ _NO_MODULE: Final = ("rd.", "systemd.", "inst.", "luks.", "vconsole.")
 _MAX_WORDS: Final = 200
 
 
-class Beside(msgspec.Struct, frozen=True):
+class HostContext(msgspec.Struct, frozen=True):
     """What is known of a host beside its facts.
 
     ``name`` is what the fleet calls it, ``group`` what it is compared within, None where all are compared together.
@@ -67,7 +67,7 @@ class Beside(msgspec.Struct, frozen=True):
     name: str
     group: str | None = None
     skew_seconds: float | None = None
-    standing: Standing | None = None
+    standing: AdvisorState | None = None
     command_line: str | None = None
 
 
@@ -91,7 +91,7 @@ class HostSummary(msgspec.Struct, frozen=True):
     """The sysctls that a file of this host sets at boot."""
 
 
-def summarise(facts: Facts, beside: Beside) -> HostSummary:
+def summarise(facts: Facts, beside: HostContext) -> HostSummary:
     """The summary of a host. Pure; never fails, whatever the host calls its things."""
     found = Collected()
     roles = link_roles(facts)
@@ -225,7 +225,7 @@ def tuning_words(command_line: str) -> dict[str, str]:
     return found
 
 
-def _collect_standing(standing: Standing | None, found: Collected) -> None:
+def _collect_standing(standing: AdvisorState | None, found: Collected) -> None:
     if standing is None:
         found.unknown("advisor.*")
         return

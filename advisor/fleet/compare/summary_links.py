@@ -25,8 +25,8 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
 from advisor.fleet.compare.collected import Collected
 
 MAX_LINKS: Final = 64

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.facts.beegfs import Beegfs
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale import InfoScale
 from advisor.facts.iris import Iris
 from advisor.facts.iscsi import Iscsi, IscsiSession
 from advisor.facts.llt import Llt
-from advisor.facts.whole import Facts
 from advisor.fleet.compare.collected import Collected
 from advisor.host.numbers import is_count
 

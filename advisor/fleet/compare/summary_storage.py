@@ -13,9 +13,9 @@ from typing import Final, TypeVar
 from advisor.facts.array import Array
 from advisor.facts.controller import Controller
 from advisor.facts.disks import Disk, FileSystem
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.fleet.compare.collected import Collected
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 
 MAX_OBJECTS: Final = 64
 # What a package mounts comes and goes with its version.

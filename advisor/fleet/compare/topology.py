@@ -13,8 +13,8 @@ import msgspec
 from advisor.fleet import MAX_SKEW_SECONDS
 from advisor.fleet.compare.attributes import LINK_FLAP, OWN_PURPOSE
 from advisor.fleet.compare.columns import HostRow
-from advisor.fleet.compare.comparison import Difference, FleetFinding, Held, Network
-from advisor.fleet.compare.remedies import Controller, raise_mtu
+from advisor.fleet.compare.comparison import AttributeDifference, FleetFinding, HeldValue, Network
+from advisor.fleet.compare.remedies import CommandOrigin, raise_mtu
 from advisor.fleet.compare.summary_links import Membership
 from advisor.rules import sources
 from advisor.rules.finding import Severity
@@ -71,7 +71,7 @@ def told_network(one: Shared) -> Network:
     return Network(one.network, one.scope, one.hosts, mtus, _by_value(one.members, "speed_mbps"))
 
 
-def _by_value(members: Iterable[Member], name: str) -> tuple[Held, ...]:
+def _by_value(members: Iterable[Member], name: str) -> tuple[HeldValue, ...]:
     """Each known value with the hosts whose link has it, the most frequent first."""
     values: dict[int, dict[str, None]] = {}
     for row, one in members:
@@ -79,21 +79,22 @@ def _by_value(members: Iterable[Member], name: str) -> tuple[Held, ...]:
         if value is not None:
             values.setdefault(value, {}).setdefault(row.name)
     return tuple(
-        Held(value, tuple(hosts)) for value, hosts in sorted(values.items(), key=lambda item: (-len(item[1]), item[0]))
+        HeldValue(value, tuple(hosts))
+        for value, hosts in sorted(values.items(), key=lambda item: (-len(item[1]), item[0]))
     )
 
 
-def _difference(attribute: str, groups: Sequence[Held], unknown: Sequence[str] = ()) -> Difference:
+def _difference(attribute: str, groups: Sequence[HeldValue], unknown: Sequence[str] = ()) -> AttributeDifference:
     """Values of hosts; with a majority, where more than half have one of them."""
     everyone = {host for held in groups for host in held.hosts}
     # A host with two links in the network may have both values: it is not with the majority.
     usual = everyone - {host for held in groups[1:] for host in held.hosts}
     if 2 * len(usual) <= len(everyone) or len(everyone) < 3:
-        return Difference(attribute, False, None, 0, tuple(groups), (), tuple(unknown))
-    return Difference(attribute, True, groups[0].value, len(usual), tuple(groups[1:]), (), tuple(unknown))
+        return AttributeDifference(attribute, False, None, 0, tuple(groups), (), tuple(unknown))
+    return AttributeDifference(attribute, True, groups[0].value, len(usual), tuple(groups[1:]), (), tuple(unknown))
 
 
-def network_findings(shared: Iterable[Shared], controller: Controller) -> Iterator[FleetFinding]:
+def network_findings(shared: Iterable[Shared], controller: CommandOrigin) -> Iterator[FleetFinding]:
     """MTU and speed along each network; what several networks on the same links say is told once."""
     for one, networks in _by_links(shared):
         mtus = _by_value(one.members, "mtu")
@@ -113,7 +114,7 @@ def _by_links(shared: Iterable[Shared]) -> Iterator[tuple[Shared, str]]:
     yield from ((some[0], ", ".join(one.network for one in some[:4])) for some in alike.values())
 
 
-def _mtu(one: Shared, networks: str, mtus: tuple[Held, ...], controller: Controller) -> FleetFinding:
+def _mtu(one: Shared, networks: str, mtus: tuple[HeldValue, ...], controller: CommandOrigin) -> FleetFinding:
     known = {host for held in mtus for host in held.hosts}
     unknown = tuple(dict.fromkeys(row.name for row, _ in one.members if row.name not in known))
     difference = _difference(f"network.{one.network}.mtu", mtus, unknown)
@@ -143,7 +144,7 @@ def _mtu_advice(odd: Sequence[Member], wanted: int) -> str:
     return f"bring {links}{more} to {wanted}, or all to the smaller one; then advisor probe between them"
 
 
-def _mtu_commands(odd: Sequence[Member], wanted: int, controller: Controller) -> tuple[str, ...]:
+def _mtu_commands(odd: Sequence[Member], wanted: int, controller: CommandOrigin) -> tuple[str, ...]:
     """The profile raises to jumbo frames; all else is by hand."""
     smaller = [(row.name, member.link) for row, member in odd if (member.mtu or 0) < wanted]
     if wanted > _ETHERNET_MTU and smaller:
@@ -156,7 +157,7 @@ def _mtu_commands(odd: Sequence[Member], wanted: int, controller: Controller) ->
     )
 
 
-def _speed(one: Shared, networks: str, speeds: tuple[Held, ...]) -> FleetFinding:
+def _speed(one: Shared, networks: str, speeds: tuple[HeldValue, ...]) -> FleetFinding:
     difference = _difference(f"network.{one.network}.speed_mbps", speeds)
     return FleetFinding(
         id="fleet.speed-in-network",
@@ -225,7 +226,7 @@ def _double(
         hosts=hosts,
         scope=scope,
         why=why,
-        differences=(Difference(f"identity.{what}", False, None, 0, (Held(value, hosts),)),),
+        differences=(AttributeDifference(f"identity.{what}", False, None, 0, (HeldValue(value, hosts),)),),
         goes_with=(),
         advice=advice,
         commands=(),
@@ -294,7 +295,7 @@ def _parts(members: Sequence[HostRow]) -> list[tuple[tuple[str, ...], tuple[str,
 
 
 def _two_clusters(cluster: str, parts: Sequence[tuple[tuple[str, ...], tuple[str, ...]]]) -> FleetFinding:
-    groups = tuple(Held(", ".join(networks), hosts) for networks, hosts in parts)
+    groups = tuple(HeldValue(", ".join(networks), hosts) for networks, hosts in parts)
     return FleetFinding(
         id="fleet.llt-cluster-twice",
         severity="warning",
@@ -322,7 +323,7 @@ def clock_findings(rows: Sequence[HostRow]) -> Iterator[FleetFinding]:
     worst = max(abs(row.skew_seconds or 0) for row in off)
     usual = Counter(round(skew / 10) for skew in known).most_common(1)[0]
     is_own = len(off) > 1 and 2 * usual[1] > len(known) and usual[0] != 0
-    groups = tuple(Held(f"{row.skew_seconds:+.0f} s", (row.name,)) for row in off)
+    groups = tuple(HeldValue(f"{row.skew_seconds:+.0f} s", (row.name,)) for row in off)
     unknown = tuple(row.name for row in rows if row.skew_seconds is None)
     yield FleetFinding(
         id="fleet.clock",
@@ -332,7 +333,9 @@ def clock_findings(rows: Sequence[HostRow]) -> Iterator[FleetFinding]:
         scope="",
         why="Logs of several hosts cannot be put in order, and certificates and Kerberos tickets are refused. "
         + ("Most hosts are off by the same: it may be the controller's clock that is wrong." if is_own else ""),
-        differences=(Difference("clock.skew", True, "within 2 s", len(known) - len(off), groups, (), unknown),),
+        differences=(
+            AttributeDifference("clock.skew", True, "within 2 s", len(known) - len(off), groups, (), unknown),
+        ),
         goes_with=(),
         advice="chronyc tracking or timedatectl on the host: is a time server configured, and does it answer?",
         commands=(),

@@ -9,7 +9,7 @@ from typing import Final
 
 from advisor.fleet import FORKS
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.engine import HostAnswer, Job, run
+from advisor.fleet.engine import HostAnswer, HostJob, run
 from advisor.fleet.inventory import Inventory, InventoryHost, file_name
 from advisor.fleet.paths.matrix import Answer, Matrix, choose_targets, make_matrix, parse_answer, probe_script
 
@@ -27,7 +27,7 @@ def probe_paths(inventory: Inventory, hosts: Sequence[InventoryHost], fleet: Fle
         scripts.mkdir(mode=0o700)
         for host in asked:
             (scripts / (file_name(host.name) + ".sh")).write_text(probe_script(targets.by_host[host.name]))
-        job = Job("probe", scripts, timeout_seconds=_SECONDS)
+        job = HostJob("probe", scripts, timeout_seconds=_SECONDS)
         for one in run(inventory, job, output=Path(place, "answers"), hosts=asked, forks=forks):
             answers[one.host] = _answer(one)
     return make_matrix(targets, answers)

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from advisor.fleet.paths.matrix import Cell, Matrix
+from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from advisor.rules.finding import Evidence, Finding, Severity
 from advisor.rules.sources import MEASURED_MTU
 
@@ -32,12 +32,12 @@ LOST_ECHOES: Final = 2
 _TAGS: Final = 8  # bytes: some switches and kernels let one or two VLAN tags more through in one direction
 _SHOWN: Final = 8
 
-_Judge = Callable[[str, Sequence[Cell]], Iterable[Finding]]
+_Judge = Callable[[str, Sequence[MatrixCell]], Iterable[Finding]]
 
 
 def judge(matrix: Matrix) -> tuple[Finding, ...]:
     """The findings of each network, in the order of the networks and of what matters most."""
-    networks: dict[str, list[Cell]] = {}
+    networks: dict[str, list[MatrixCell]] = {}
     for cell in matrix.cells:
         networks.setdefault(cell.network, []).append(cell)
     judges: tuple[_Judge, ...] = (_silent, _too_big, _asymmetric, _no_answer, _lost, _far)
@@ -59,7 +59,7 @@ def culprits(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _where(cells: Sequence[Cell]) -> str:
+def _where(cells: Sequence[MatrixCell]) -> str:
     """The hosts that are behind it, or the pair."""
     named = culprits((cell.source, cell.target) for cell in cells)
     alone = [cell for cell in cells if cell.source not in named and cell.target not in named]
@@ -68,7 +68,7 @@ def _where(cells: Sequence[Cell]) -> str:
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
-def _arrow(cell: Cell, words: str) -> str:
+def _arrow(cell: MatrixCell, words: str) -> str:
     return f"{cell.source} ({cell.link}) → {cell.target} ({cell.target_link}): {words}"
 
 
@@ -81,8 +81,8 @@ def _finding(
     identity: str,
     severity: Severity,
     network: str,
-    cells: Sequence[Cell],
-    words: Callable[[Cell], str],
+    cells: Sequence[MatrixCell],
+    words: Callable[[MatrixCell], str],
     *,
     title: str,
     why: str,
@@ -100,15 +100,15 @@ def _finding(
     return Finding(identity, severity, title, why, evidence, advice, None, hurts_when, sources)
 
 
-def _size_words(cell: Cell) -> str:
+def _size_words(cell: MatrixCell) -> str:
     return f"{'less than' if cell.path_mtu is None else f'{cell.path_mtu} of'} {cell.wanted} bytes"
 
 
-def _again(cell: Cell) -> str:
+def _again(cell: MatrixCell) -> str:
     return f"on {cell.source}: advisor probe {shlex.quote(cell.address)} --mtu {cell.wanted}"
 
 
-def _silent(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+def _silent(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     those = [cell for cell in cells if cell.carries is False and cell.limit == "silent"]
     if those:
         yield _finding(
@@ -129,7 +129,7 @@ def _silent(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
         )
 
 
-def _too_big(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+def _too_big(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     those = [cell for cell in cells if cell.carries is False and cell.limit in ("too-big", "link", "way-back")]
     if not those:
         return
@@ -153,7 +153,7 @@ def _too_big(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
     )
 
 
-def _reverse(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
+def _reverse(cells: Sequence[MatrixCell]) -> Iterator[tuple[MatrixCell, MatrixCell]]:
     """Both directions of each pair of links, each pair once."""
     known = {(cell.source, cell.link, cell.target, cell.target_link): cell for cell in cells}
     for (source, link, target, far), cell in known.items():
@@ -162,7 +162,7 @@ def _reverse(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
             yield cell, back
 
 
-def _asymmetric(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+def _asymmetric(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     those = [pair for pair in _reverse(cells) if _differ(*pair)]
     if those:
         yield _finding(
@@ -180,14 +180,14 @@ def _asymmetric(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
         )
 
 
-def _differ(one: Cell, back: Cell) -> bool:
+def _differ(one: MatrixCell, back: MatrixCell) -> bool:
     return one.path_mtu is not None and back.path_mtu is not None and abs(one.path_mtu - back.path_mtu) > _TAGS
 
 
 # -- who answers ---------------------------------------------------------------------------------------------------
 
 
-def _no_answer(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+def _no_answer(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     asked = [cell for cell in cells if cell.sent]
     deaf = {host for host in {cell.target for cell in asked} if not any(c.answered for c in asked if c.target == host)}
     lame = {host for host in {cell.source for cell in asked} if not any(c.answered for c in asked if c.source == host)}
@@ -203,11 +203,11 @@ def _no_answer(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
         yield _one_way(network, rest)
 
 
-def _why_mute(cell: Cell) -> str:
+def _why_mute(cell: MatrixCell) -> str:
     return cell.error or "no answer"
 
 
-def _quiet(network: str, cells: Sequence[Cell]) -> Finding:
+def _quiet(network: str, cells: Sequence[MatrixCell]) -> Finding:
     names = ", ".join(sorted({cell.target for cell in cells}))
     return _finding(
         "fleet.drops-echoes",
@@ -225,7 +225,7 @@ def _quiet(network: str, cells: Sequence[Cell]) -> Finding:
     )
 
 
-def _gone(network: str, cells: Sequence[Cell]) -> Finding:
+def _gone(network: str, cells: Sequence[MatrixCell]) -> Finding:
     return _finding(
         "fleet.cut-off",
         "warning",
@@ -241,7 +241,7 @@ def _gone(network: str, cells: Sequence[Cell]) -> Finding:
     )
 
 
-def _one_way(network: str, cells: Sequence[Cell]) -> Finding:
+def _one_way(network: str, cells: Sequence[MatrixCell]) -> Finding:
     return _finding(
         "fleet.one-way",
         "warning",
@@ -258,7 +258,7 @@ def _one_way(network: str, cells: Sequence[Cell]) -> Finding:
     )
 
 
-def _lost(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
+def _lost(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     those = [cell for cell in cells if cell.answered and cell.sent - cell.received >= LOST_ECHOES]
     if those:
         yield _finding(
@@ -279,8 +279,8 @@ def _lost(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
 # -- who is far away -----------------------------------------------------------------------------------------------
 
 
-def _far(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
-    pairs: dict[tuple[tuple[str, str], ...], Cell] = {}
+def _far(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
+    pairs: dict[tuple[tuple[str, str], ...], MatrixCell] = {}
     for cell in cells:
         # Of both directions the shorter one: a node that was busy while it asked makes its own longer.
         key = tuple(sorted(((cell.source, cell.link), (cell.target, cell.target_link))))
@@ -310,7 +310,7 @@ def _far(network: str, cells: Sequence[Cell]) -> Iterator[Finding]:
         )
 
 
-def _median_us(cell: Cell) -> float:
+def _median_us(cell: MatrixCell) -> float:
     return cell.rtt_us[1] if cell.rtt_us else 0.0
 
 

@@ -15,15 +15,15 @@ from typing import Final
 
 import msgspec
 
-from advisor.fleet.paths.script import Answer, Line, Tool, parse_answer, probe_script
-from advisor.fleet.paths.targets import Target, Targets, choose_targets
+from advisor.fleet.paths.script import Answer, TargetAnswer, Tool, parse_answer, probe_script
+from advisor.fleet.paths.targets import ProbedLink, Targets, choose_targets
 from advisor.reach.records import Limit
 
 __all__ = [
     "Answer",
-    "Cell",
     "Matrix",
-    "Target",
+    "MatrixCell",
+    "ProbedLink",
     "Targets",
     "choose_targets",
     "make_matrix",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class Cell(msgspec.Struct, frozen=True):
+class MatrixCell(msgspec.Struct, frozen=True):
     """One direction between two links, as ``source`` saw it.
 
     ``rtt_us`` is the shortest, the median and the longest round trip in microseconds, None where nothing came back.
@@ -73,7 +73,7 @@ class Matrix(msgspec.Struct, frozen=True):
     probes did not come back, with the reason."""
 
     hosts: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
     possible: int
     notes: tuple[str, ...]
     silent_hosts: Mapping[str, str] = {}
@@ -109,7 +109,7 @@ def _why_none(answer: Answer | str) -> str | None:
     return _NO_PING if answer.tool == "none" else None
 
 
-def _cell(source: str, index: int, target: Target, answer: Answer | str) -> Cell:
+def _cell(source: str, index: int, target: ProbedLink, answer: Answer | str) -> MatrixCell:
     why = _why_none(answer)
     if why is not None or isinstance(answer, str):
         return _unknown(source, target, why or "not asked")
@@ -122,8 +122,8 @@ def _cell(source: str, index: int, target: Target, answer: Answer | str) -> Cell
     return _measured(source, target, line, answer.tool)
 
 
-def _unknown(source: str, target: Target, why: str, line: Line | None = None) -> Cell:
-    return Cell(
+def _unknown(source: str, target: ProbedLink, why: str, line: TargetAnswer | None = None) -> MatrixCell:
+    return MatrixCell(
         source=source,
         **msgspec.structs.asdict(target),
         wanted=target.wanted,
@@ -137,13 +137,13 @@ def _unknown(source: str, target: Target, why: str, line: Line | None = None) ->
     )
 
 
-def _measured(source: str, target: Target, line: Line, tool: Tool | None) -> Cell:
+def _measured(source: str, target: ProbedLink, line: TargetAnswer, tool: Tool | None) -> MatrixCell:
     times = line.times_us
     # Only what was asked for can be believed: a path MTU beyond the wanted one was never tried.
     mtu = line.mtu if line.mtu is not None and target.wanted is not None and line.mtu <= target.wanted else None
     carries = None if line.carries is None or target.wanted is None else line.carries
     limit: Limit = "unknown" if carries is None else _limit(line, target)
-    return Cell(
+    return MatrixCell(
         source=source,
         **msgspec.structs.asdict(target),
         wanted=target.wanted,
@@ -159,7 +159,7 @@ def _measured(source: str, target: Target, line: Line, tool: Tool | None) -> Cel
     )
 
 
-def _limit(line: Line, target: Target) -> Limit:
+def _limit(line: TargetAnswer, target: ProbedLink) -> Limit:
     if line.limit != "own":
         return line.limit
     # A kernel that refuses less than its link carries has been told of something smaller before.
@@ -167,7 +167,7 @@ def _limit(line: Line, target: Target) -> Limit:
     return "too-big" if is_learnt else "link"
 
 
-def _why_unknown(target: Target, line: Line, tool: Tool | None) -> str:
+def _why_unknown(target: ProbedLink, line: TargetAnswer, tool: Tool | None) -> str:
     if target.wanted is None:
         return "the MTU of one of the links is unknown"
     if line.why is not None:

@@ -12,8 +12,8 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from advisor.fleet.paths.targets import Target
-from advisor.patterns import lazy_regex
+from advisor.fleet.paths.targets import ProbedLink
+from advisor.host.patterns import lazy_regex
 from advisor.reach.addresses import parse_address
 
 WORKERS: Final = 8
@@ -38,7 +38,7 @@ _LINE = lazy_regex(
 _BEGIN = lazy_regex(r"advisor-probe 1 (probe|do|plain|none)")
 
 
-class Line(msgspec.Struct, frozen=True):
+class TargetAnswer(msgspec.Struct, frozen=True):
     """What a node says of one target.
 
     ``times_us`` are round trips in microseconds. ``carries`` is whether packets of the wanted size came back, None
@@ -64,13 +64,13 @@ class Answer(msgspec.Struct, frozen=True):
     where its end is missing."""
 
     tool: Tool | None
-    lines: Mapping[int, Line]
+    lines: Mapping[int, TargetAnswer]
     is_whole: bool
 
 
-def probe_script(targets: Sequence[Target]) -> str:
+def probe_script(targets: Sequence[ProbedLink]) -> str:
     """The script that asks ``targets``, which it knows by their place in the sequence."""
-    from advisor.templating import environment
+    from advisor.shell.templates import environment
 
     asked = [(index, target, target.wanted or 0) for index, target in enumerate(targets)]
     workers = [asked[number::WORKERS] for number in range(min(WORKERS, len(asked)))]
@@ -89,7 +89,7 @@ def parse_answer(text: str) -> Answer:
         return Answer(None, {}, is_whole=False)
     matched = _BEGIN.fullmatch(rows[begins[0]])
     tool = msgspec.convert(matched[1], Tool) if matched else None
-    found: dict[int, Line | None] = {}
+    found: dict[int, TargetAnswer | None] = {}
     for row in rows[begins[0] + 1 :]:
         line = _line(row)
         if line is not None:
@@ -98,14 +98,14 @@ def parse_answer(text: str) -> Answer:
     return Answer(tool, lines, is_whole=any(re.fullmatch(f"end {_NUMBER}", row) for row in rows))
 
 
-def _line(row: str) -> Line | None:
+def _line(row: str) -> TargetAnswer | None:
     matched = _LINE.fullmatch(row)
     if matched is None:
         return None
     index, sent, received, times, carries, mtu, limit, said, by, why = matched.groups()
     if int(received) > int(sent) or (times == "-") != (int(received) == 0) or (by != "-" and not parse_address(by)):
         return None
-    return Line(
+    return TargetAnswer(
         index=int(index),
         sent=int(sent),
         received=int(received),

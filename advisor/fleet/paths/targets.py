@@ -25,7 +25,7 @@ _LEAST_MTU: Final = {4: 68, 6: 1280}  # RFC 791, RFC 8200
 _LINK_NAME_BYTES: Final = 15  # IFNAMSIZ, without the end
 
 
-class Target(msgspec.Struct, frozen=True):
+class ProbedLink(msgspec.Struct, frozen=True):
     """A link of another host, to be asked over ``link``.
 
     ``mtu`` and ``target_mtu`` are those of the two links in bytes, ``wanted`` the smaller of them: the largest packet
@@ -50,7 +50,7 @@ class Targets(msgspec.Struct, frozen=True):
     """Whom each host asks. ``possible`` counts the pairs of links that share a network, in both directions; ``notes``
     says what is left out, and why."""
 
-    by_host: Mapping[str, tuple[Target, ...]]
+    by_host: Mapping[str, tuple[ProbedLink, ...]]
     possible: int
     notes: tuple[str, ...]
 
@@ -67,11 +67,11 @@ def choose_targets(members: Mapping[str, Iterable[Membership]]) -> Targets:
     """Whom each host asks, by the networks that its links are in (`HostSummary.memberships`)."""
     notes: list[str] = []
     places = [(host, one) for host in sorted(members) for one in members[host] if _is_askable(one)]
-    chosen: dict[str, dict[tuple[str, str, str], Target]] = {host: {} for host in sorted(members)}
+    chosen: dict[str, dict[tuple[str, str, str], ProbedLink]] = {host: {} for host in sorted(members)}
     rings = _networks(_without_shared(places, notes))
     for ring in rings:
         for host, other, own, far in _pairs(ring, strides(len(ring))):
-            made = Target(other, far.address, own.network, own.link, far.link, own.role, own.mtu, far.mtu)
+            made = ProbedLink(other, far.address, own.network, own.link, far.link, own.role, own.mtu, far.mtu)
             # Two links that share several networks (IPv4 and IPv6, say) are one wire.
             chosen[host].setdefault((own.link, other, far.link), made)
     kept = {host: tuple(found.values())[:MAX_TARGETS] for host, found in chosen.items()}
@@ -166,7 +166,7 @@ def _pairs(ring: _Ring, distances: Iterable[int]) -> Iterator[tuple[str, str, Me
 
 
 def _bounds(
-    targets: Targets, chosen: Mapping[str, Mapping[tuple[str, str, str], Target]], *, is_large: bool
+    targets: Targets, chosen: Mapping[str, Mapping[tuple[str, str, str], ProbedLink]], *, is_large: bool
 ) -> Iterator[str]:
     cut = [host for host, found in chosen.items() if len(found) > len(targets.by_host[host])]
     if is_large:

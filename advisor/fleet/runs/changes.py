@@ -11,23 +11,23 @@ from pathlib import Path
 
 import msgspec
 
-from advisor import __version__
 from advisor.errors import CommandError, RefusedError, UsageError
+from advisor.exporters.apply_script import transaction_script
 from advisor.fleet import counted_hosts
 from advisor.fleet.inventory import Access, Inventory, InventoryHost, duplicates, file_name
 from advisor.fleet.inventory import hosts as inventory_hosts
 from advisor.fleet.runs import run as running
-from advisor.fleet.runs.hands import Hands, Say
+from advisor.fleet.runs.executor import Hands, Say
 from advisor.fleet.runs.journal import Asked, Ended, Planned, RunJournal, RunRecord, read_entries, told
-from advisor.fleet.runs.kept import find_run, locked, next_id
 from advisor.fleet.runs.planning import FleetPlan, check_failover, plan_fleet
 from advisor.fleet.runs.proving import check_provers, prove, provers
 from advisor.fleet.runs.resume import take_up
-from advisor.fleet.runs.waves import Canary, Shape
-from advisor.fleet.store import Store
+from advisor.fleet.runs.run_store import find_run, locked, next_id
+from advisor.fleet.runs.waves import Canary, WaveShape
+from advisor.fleet.store import FleetStore
 from advisor.i18n import msg
-from advisor.transaction_script import transaction_script
-from advisor.workflow import requests
+from advisor.planner import requests
+from advisor.version import __version__
 
 WINDOW_SECONDS = 300
 """How long a host waits for its confirmation: a wave of many hosts is applied, and its gate asked, in this time."""
@@ -41,12 +41,12 @@ class Wish(msgspec.Struct, frozen=True):
     inventory: Inventory
     profiles: tuple[str, ...]
     settings: Mapping[str, str]
-    shape: Shape
+    shape: WaveShape
     forks: int
     options: running.Options
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class RunResult(msgspec.Struct, frozen=True):
     """What a run came to; no record where there was nothing to change, or it was a dry run."""
 
     plan: FleetPlan
@@ -66,7 +66,7 @@ def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     return found
 
 
-def make_fleet_plan(wish: Wish, store: Store, say: Say) -> FleetPlan:
+def make_fleet_plan(wish: Wish, store: FleetStore, say: Say) -> FleetPlan:
     """Capture every host and plan for it. Changes nothing; needs root there, as only root can read what is in force."""
     requests(wish.profiles, wish.settings)
     with _scratch(wish, store) as hands:
@@ -74,7 +74,7 @@ def make_fleet_plan(wish: Wish, store: Store, say: Say) -> FleetPlan:
 
 
 @contextmanager
-def _scratch(wish: Wish, store: Store) -> Iterator[Hands]:
+def _scratch(wish: Wish, store: FleetStore) -> Iterator[Hands]:
     """Hands that leave nothing but the captures."""
     place = Path(tempfile.mkdtemp(prefix="advisor-plan."))
     try:
@@ -105,7 +105,7 @@ def _planned(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> Fleet
     return plan
 
 
-def apply_fleet(wish: Wish, store: Store, *, agree: Agree, say: Say) -> Outcome:
+def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> RunResult:
     """Plan, ask, and carry it out wave by wave. Raises RefusedError where it is not agreed to: nothing was changed."""
     requests(wish.profiles, wish.settings)
     with locked(store):
@@ -115,7 +115,7 @@ def apply_fleet(wish: Wish, store: Store, *, agree: Agree, say: Say) -> Outcome:
         with _scratch(wish, store) as scratch:
             plan = _planned(wish, scratch, frozenset(), say)
             if not plan.changing:
-                return Outcome(plan, None, nothing_code(plan))
+                return RunResult(plan, None, nothing_code(plan))
             if wish.options.prove_directory is not None:
                 check_provers(scratch, provers(plan, wish.profiles))
         if not agree(plan):
@@ -128,20 +128,20 @@ def apply_fleet(wish: Wish, store: Store, *, agree: Agree, say: Say) -> Outcome:
                 )
                 if why is not None:
                     journal.write(Ended(time.time(), 1, "stopped", why))
-                    return Outcome(plan, told(run_id, tuple(journal.entries)), 1)
+                    return RunResult(plan, told(run_id, tuple(journal.entries)), 1)
             return _carried_out(wish, hands, plan, journal, run_id, say)
 
 
-def _carried_out(wish: Wish, hands: Hands, plan: FleetPlan, journal: RunJournal, run_id: str, say: Say) -> Outcome:
+def _carried_out(wish: Wish, hands: Hands, plan: FleetPlan, journal: RunJournal, run_id: str, say: Say) -> RunResult:
     journal.write(Planned(time.time(), plan.hosts, plan.waves.waves, plan.notes))
     running.write_scripts(hands, plan)
-    code = running.Run(hands, plan, journal, wish.options, say).go()
-    return Outcome(plan, told(run_id, tuple(journal.entries)), code)
+    code = running.FleetRun(hands, plan, journal, wish.options, say).go()
+    return RunResult(plan, told(run_id, tuple(journal.entries)), code)
 
 
 def resume_fleet(
-    wanted: str | None, store: Store, access: Access, *, agree: Agree, say: Say, rollback_all: bool = False
-) -> Outcome:
+    wanted: str | None, store: FleetStore, access: Access, *, agree: Agree, say: Say, rollback_all: bool = False
+) -> RunResult:
     """Take a run up where it was cut short. Raises RefusedError for one that has ended, UsageError for none."""
     with locked(store):
         run = find_run(store, wanted)
@@ -165,7 +165,7 @@ def resume_fleet(
             plan = _planned(_resumed(wish, done), hands, done, say)
             if not plan.changing:
                 code = running.finish(journal, plan)
-                return Outcome(plan, told(run.id, read_entries(directory)), code)
+                return RunResult(plan, told(run.id, read_entries(directory)), code)
             if not agree(plan):
                 raise RefusedError(
                     msg(

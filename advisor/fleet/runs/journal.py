@@ -15,11 +15,11 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import InvalidInputError
-from advisor.fleet.captures.store import Sought
-from advisor.fleet.runs.waves import Shape, Wave
-from advisor.host.own import open_own_file, read_own_file
+from advisor.fleet.runs.waves import Wave, WaveShape
 from advisor.host.putfile import sync_directory
+from advisor.host.trusted_files import open_own_file, read_own_file
 from advisor.i18n import msg
+from advisor.snapshot.remote.store import Sought
 
 NAME: Final = "journal"
 MAX_BYTES: Final = 256 << 20
@@ -47,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True, tag="asked", tag_field="event"):
     limit: str | None
     forks: int
     confirm_within: int
-    shape: Shape
+    shape: WaveShape
     gate_command: str | None = None
 
 
@@ -121,7 +121,7 @@ class WaveEnded(msgspec.Struct, frozen=True, tag="wave-ended", tag_field="event"
     outcome: Literal["confirmed", "rolled-back", "open"]
 
 
-class Interrupted(msgspec.Struct, frozen=True, tag="interrupted", tag_field="event"):
+class RunInterrupted(msgspec.Struct, frozen=True, tag="interrupted", tag_field="event"):
     time: float
     message: str
 
@@ -142,7 +142,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="event"):
     message: str = ""
 
 
-Entry = Asked | Planned | WaveBegun | HostDone | GateDone | WaveEnded | Interrupted | Resumed | Ended
+Entry = Asked | Planned | WaveBegun | HostDone | GateDone | WaveEnded | RunInterrupted | Resumed | Ended
 _DECODER: Final = msgspec.json.Decoder(Entry)
 
 

@@ -14,12 +14,12 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale import InfoScale
 from advisor.facts.iscsi import Iscsi
 from advisor.facts.links import Link
 from advisor.facts.llt import Llt
-from advisor.facts.whole import Facts
-from advisor.fleet.runs.waves import Before, Group, Waves
+from advisor.fleet.runs.waves import Before, FailoverGroup, Waves
 from advisor.host import Host
 from advisor.host.numbers import is_count
 from advisor.planning.records import Change, Plan
@@ -30,7 +30,7 @@ _LLT_OVER_IP: Final = frozenset({"udp", "udp6", "rdma"})
 _SAID_AT_MOST: Final = 6
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class OrderFacts(msgspec.Struct, frozen=True):
     """What of a host's facts orders and gates are made from; the rest of thousands of hosts need not be kept."""
 
     hostname: str | None
@@ -40,24 +40,24 @@ class Surroundings(msgspec.Struct, frozen=True):
     infoscale: InfoScale | None = None
 
 
-class Subject(msgspec.Struct, frozen=True):
+class OrderSubject(msgspec.Struct, frozen=True):
     """A host as it was captured, with the plan for it; ``plan`` is None where there is none for it.
 
     ``peers`` are those whom it talks to over links whose MTU the plan moves.
     """
 
     name: str
-    facts: Surroundings
+    facts: OrderFacts
     plan: Plan | None
     peers: tuple[Peer, ...] = ()
 
 
-def subject_of(name: str, host: Host, facts: Facts, plan: Plan | None) -> Subject:
+def subject_of(name: str, host: Host, facts: Facts, plan: Plan | None) -> OrderSubject:
     """A subject out of a captured host, of which nothing else is needed afterwards."""
     moved = frozenset(move.link for move in mtu_moves(plan))
     peers = peers_of(host, facts, links=moved).asked if moved else ()
-    known = Surroundings(facts.host.hostname, facts.links, facts.llt, facts.iscsi, facts.infoscale)
-    return Subject(name, known, plan, peers)
+    known = OrderFacts(facts.host.hostname, facts.links, facts.llt, facts.iscsi, facts.infoscale)
+    return OrderSubject(name, known, plan, peers)
 
 
 class MtuMove(msgspec.Struct, frozen=True):
@@ -86,24 +86,24 @@ def _move(change: Change) -> MtuMove | None:
     return MtuMove(link, int(change.before), int(change.after))
 
 
-def known_groups(subjects: Iterable[Subject]) -> dict[str, tuple[Group, ...]]:
+def known_groups(subjects: Iterable[OrderSubject]) -> dict[str, tuple[FailoverGroup, ...]]:
     """Failover groups that the hosts themselves tell of: an LLT cluster, an iSCSI target that several export."""
-    found: dict[str, list[Group]] = {}
+    found: dict[str, list[FailoverGroup]] = {}
     for subject in subjects:
         llttab = subject.facts.llt.llttab if subject.facts.llt else None
         cluster = llttab.cluster if llttab else None
         if cluster is not None:
             nodes = subject.facts.infoscale.hosts if subject.facts.infoscale else ()
             why = f"set-cluster {cluster} in /etc/llttab" + (f", {len(nodes)} nodes in /etc/llthosts" if nodes else "")
-            found.setdefault(subject.name, []).append(Group(f"LLT cluster {cluster}", why))
+            found.setdefault(subject.name, []).append(FailoverGroup(f"LLT cluster {cluster}", why))
         for target in subject.facts.iscsi.targets if subject.facts.iscsi else ():
-            group = Group(f"iSCSI target {target.name}", "exported by each of them")
+            group = FailoverGroup(f"iSCSI target {target.name}", "exported by each of them")
             if group not in found.setdefault(subject.name, []):
                 found[subject.name].append(group)
     return {name: tuple(groups) for name, groups in found.items()}
 
 
-def mtu_order(subjects: Sequence[Subject]) -> tuple[Before, ...]:
+def mtu_order(subjects: Sequence[OrderSubject]) -> tuple[Before, ...]:
     """Servers of storage before their clients where the link between them is raised, after them where it is lowered."""
     owners = owners_of(subjects)
     found: dict[tuple[str, str], Before] = {}
@@ -118,7 +118,7 @@ def mtu_order(subjects: Sequence[Subject]) -> tuple[Before, ...]:
     return tuple(found.values())
 
 
-def _peers_at_risk(subjects: Iterable[Subject]) -> Iterator[tuple[Subject, MtuMove, Peer]]:
+def _peers_at_risk(subjects: Iterable[OrderSubject]) -> Iterator[tuple[OrderSubject, MtuMove, Peer]]:
     for subject in subjects:
         moves = {move.link: move for move in mtu_moves(subject.plan)}
         if not moves:
@@ -129,7 +129,7 @@ def _peers_at_risk(subjects: Iterable[Subject]) -> Iterator[tuple[Subject, MtuMo
                 yield subject, move, peer
 
 
-def owners_of(subjects: Iterable[Subject]) -> dict[str, str]:
+def owners_of(subjects: Iterable[OrderSubject]) -> dict[str, str]:
     """Which host has each address; those that several have (a floating one, a copied one) are nobody's."""
     owners: dict[str, str] = {}
     shared: set[str] = set()
@@ -185,10 +185,10 @@ class Segment(msgspec.Struct, frozen=True):
     """Those of the moving hosts whose LLT runs over it, by UDP or RDMA."""
 
 
-def segments(subjects: Sequence[Subject]) -> tuple[Segment, ...]:
+def segments(subjects: Sequence[OrderSubject]) -> tuple[Segment, ...]:
     """The subnets on which a link's MTU is raised; those of the very same hosts are told as one."""
     moving: dict[str, dict[str, MtuMove]] = {}
-    there: dict[str, list[tuple[Subject, Link]]] = {}
+    there: dict[str, list[tuple[OrderSubject, Link]]] = {}
     for subject in subjects:
         moves = {move.link: move for move in mtu_moves(subject.plan)}
         for link in subject.facts.links:
@@ -205,7 +205,7 @@ def segments(subjects: Sequence[Subject]) -> tuple[Segment, ...]:
     return tuple(found.values())
 
 
-def _segment(subnet: str, moves: Mapping[str, MtuMove], there: Iterable[tuple[Subject, Link]]) -> Segment:
+def _segment(subnet: str, moves: Mapping[str, MtuMove], there: Iterable[tuple[OrderSubject, Link]]) -> Segment:
     after = max(move.after for move in moves.values())
     least: dict[str, int] = {}
     llt: dict[str, None] = {}

@@ -8,21 +8,21 @@ from pathlib import Path
 import msgspec
 
 from advisor.errors import AdvisorError, UsageError
-from advisor.facts.whole import scan
-from advisor.fleet.captures.store import CapturedStore
+from advisor.facts.host_facts import scan
+from advisor.facts.redaction import REDACTED
 from advisor.fleet.inventory import InventoryHost
 from advisor.fleet.runs.journal import PlannedHost, PlannedState
-from advisor.fleet.runs.order import Subject, known_groups, mtu_order, mtu_warnings, segments, subject_of
-from advisor.fleet.runs.waves import Candidate, Group, Shape, Waves, make_waves
+from advisor.fleet.runs.order import OrderSubject, known_groups, mtu_order, mtu_warnings, segments, subject_of
+from advisor.fleet.runs.waves import Candidate, FailoverGroup, Waves, WaveShape, make_waves
 from advisor.i18n import msg
-from advisor.journal import sequence
+from advisor.planner import plan_profiles, requests
 from advisor.planning.records import Plan
-from advisor.redaction import REDACTED
-from advisor.snapshot import open_snapshot
-from advisor.workflow import plan_profiles, requests
+from advisor.snapshot.archive import open_snapshot
+from advisor.snapshot.remote.store import CapturedStore
+from advisor.transaction.journal import sequence
 
 
-class Captured(msgspec.Struct, frozen=True):
+class CapturedHost(msgspec.Struct, frozen=True):
     """A host of the inventory and what was learnt of it: where its capture is kept, or why there is none.
 
     A capture is opened by whoever looks into it and not held: each takes a megabyte, and a fleet has thousands.
@@ -38,11 +38,11 @@ class FleetPlan(msgspec.Struct, frozen=True):
     """The plan of every host, in the order of the inventory, the waves, and what a person has to know before."""
 
     hosts: tuple[PlannedHost, ...]
-    subjects: Mapping[str, Subject]
+    subjects: Mapping[str, OrderSubject]
     machine_ids: Mapping[str, str]
     waves: Waves
     notes: tuple[str, ...]
-    groups: Mapping[str, tuple[Group, ...]] = {}
+    groups: Mapping[str, tuple[FailoverGroup, ...]] = {}
     profiles: tuple[str, ...] = ()
 
     @property
@@ -57,12 +57,12 @@ class FleetPlan(msgspec.Struct, frozen=True):
 
 
 def plan_fleet(
-    captured: Sequence[Captured],
+    captured: Sequence[CapturedHost],
     names: Sequence[str],
     settings: Mapping[str, str],
     *,
     inventory: Sequence[InventoryHost],
-    shape: Shape,
+    shape: WaveShape,
     leave: Iterable[str] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> FleetPlan:
@@ -73,7 +73,7 @@ def plan_fleet(
     requests(names, settings)
     done = frozenset(leave)
     planned: list[PlannedHost] = []
-    subjects: dict[str, Subject] = {}
+    subjects: dict[str, OrderSubject] = {}
     for number, one in enumerate(captured):
         host, subject = _planned(one, names, settings, is_done=one.name in done)
         planned.append(host)
@@ -90,8 +90,8 @@ def plan_fleet(
 
 
 def _planned(
-    one: Captured, names: Sequence[str], settings: Mapping[str, str], *, is_done: bool
-) -> tuple[PlannedHost, Subject | None]:
+    one: CapturedHost, names: Sequence[str], settings: Mapping[str, str], *, is_done: bool
+) -> tuple[PlannedHost, OrderSubject | None]:
     if one.archive is None:
         return PlannedHost(one.name, "failed", message=one.message), None
     try:
@@ -138,10 +138,10 @@ def _judged(plan: Plan) -> tuple[PlannedState, str]:
 
 
 def _groups(
-    inventory: Iterable[InventoryHost], subjects: Iterable[Subject], failover: str | None
-) -> dict[str, tuple[Group, ...]]:
+    inventory: Iterable[InventoryHost], subjects: Iterable[OrderSubject], failover: str | None
+) -> dict[str, tuple[FailoverGroup, ...]]:
     """Failover groups of each host: those of the inventory and those that the hosts tell of."""
-    found: dict[str, list[Group]] = {name: [*groups] for name, groups in known_groups(subjects).items()}
+    found: dict[str, list[FailoverGroup]] = {name: [*groups] for name, groups in known_groups(subjects).items()}
     for host in inventory:
         for group in _declared(host, failover):
             if group not in found.setdefault(host.name, []):
@@ -164,26 +164,26 @@ def check_failover(inventory: Iterable[InventoryHost], failover: str | None) -> 
 VARIABLE = "advisor_failover_group"
 
 
-def _declared(host: InventoryHost, failover: str | None) -> list[Group]:
+def _declared(host: InventoryHost, failover: str | None) -> list[FailoverGroup]:
     found = []
     named = host.variables.get(VARIABLE)
     if named:
-        found.append(Group(named, f"{VARIABLE} of the inventory"))
+        found.append(FailoverGroup(named, f"{VARIABLE} of the inventory"))
     if failover is not None:
         found += _named_by(host, failover)
     return found
 
 
-def _named_by(host: InventoryHost, failover: str) -> list[Group]:
+def _named_by(host: InventoryHost, failover: str) -> list[FailoverGroup]:
     """The group that ``--failover-group`` makes the host a node of, if any."""
     if failover.startswith("var="):
         variable = failover.removeprefix("var=")
         value = host.variables.get(variable)
-        return [Group(value, f"{variable} of the inventory")] if value else []
-    return [Group(failover, "a group of the inventory")] if failover in host.groups else []
+        return [FailoverGroup(value, f"{variable} of the inventory")] if value else []
+    return [FailoverGroup(failover, "a group of the inventory")] if failover in host.groups else []
 
 
-def _group_notes(planned: Iterable[PlannedHost], groups: Mapping[str, Sequence[Group]]) -> list[str]:
+def _group_notes(planned: Iterable[PlannedHost], groups: Mapping[str, Sequence[FailoverGroup]]) -> list[str]:
     """A node whose partner could not be asked: nobody knows whether that one could take over."""
     states = {one.name: one.state for one in planned}
     members: dict[str, list[str]] = {}

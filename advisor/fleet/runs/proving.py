@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from advisor.errors import RefusedError, UsageError
-from advisor.fleet.runs.hands import Hands
+from advisor.fleet.runs.executor import Hands
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.i18n import msg
-from advisor.script import shell_quote
+from advisor.shell.quote import shell_quote
 
 LOOK_SECONDS: Final = 60
 PROVE_SECONDS: Final = 4 * 3600

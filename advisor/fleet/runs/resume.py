@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from advisor.fleet.captures.store import Sought
-from advisor.fleet.runs.hands import Hands, Result, Say, end_orphans
+from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
 from advisor.fleet.runs.journal import GateDone, Resumed, RunJournal, RunRecord, WaveEnded
-from advisor.fleet.runs.settle import PutBack, done, settled
+from advisor.fleet.runs.reconcile import PutBack, done, settled
+from advisor.snapshot.remote.store import Sought
 
 
 def take_up(hands: Hands, journal: RunJournal, run: RunRecord, say: Say) -> frozenset[str]:

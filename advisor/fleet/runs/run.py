@@ -18,10 +18,14 @@ from advisor.errors import AdvisorError, NotRestoredError
 from advisor.fleet import counted_hosts
 from advisor.fleet.engine import HostAnswer
 from advisor.fleet.inventory import file_name
-from advisor.fleet.runs.gate import (
+from advisor.fleet.runs.executor import GATE_SECONDS, Hands, Result, Say
+from advisor.fleet.runs.journal import Ended, GateDone, RunInterrupted, RunJournal, Verb, WaveBegun, WaveEnded
+from advisor.fleet.runs.planning import FleetPlan
+from advisor.fleet.runs.reconcile import PutBack, done, settled
+from advisor.fleet.runs.wave_gate import (
     Baseline,
-    Question,
-    Target,
+    EchoQuestion,
+    GateTarget,
     baseline,
     baseline_questions,
     carried_by,
@@ -31,14 +35,10 @@ from advisor.fleet.runs.gate import (
     questions_after,
     targets_of,
 )
-from advisor.fleet.runs.hands import GATE_SECONDS, Hands, Result, Say
-from advisor.fleet.runs.journal import Ended, GateDone, Interrupted, RunJournal, Verb, WaveBegun, WaveEnded
-from advisor.fleet.runs.planning import FleetPlan
-from advisor.fleet.runs.settle import PutBack, done, settled
 from advisor.fleet.runs.waves import Wave
 from advisor.fleet.store import put_own
+from advisor.host.signals import interruptible
 from advisor.i18n import msg
-from advisor.signals import interruptible
 
 COMMAND_SECONDS: Final = 600
 _IN_FORCE: Final = ("applied", "awaiting-confirmation", "unknown")
@@ -54,7 +54,7 @@ class Options(msgspec.Struct, frozen=True):
     prove_directory: str | None = None
 
 
-class Run:
+class FleetRun:
     """One run, its plan made and agreed to."""
 
     def __init__(self, hands: Hands, plan: FleetPlan, journal: RunJournal, options: Options, say: Say) -> None:
@@ -70,7 +70,9 @@ class Run:
         self._not_back: set[str] = set()
 
     def go(self) -> int:
-        """Every wave, until one fails. Returns the exit code; raises `Interrupted` once all that was open is put back.
+        """Every wave, until one fails. Returns the exit code.
+
+        Raises `RunInterrupted` once all that was open is rolled back.
 
         The first signal stops it, and nothing stops the putting back.
         """
@@ -92,7 +94,7 @@ class Run:
         except BaseException as error:
             # A signal, a full disk, a fault of ours: while we live, no host is left to its watchdog.
             reason = str(error) or type(error).__name__
-            self._journal.note(Interrupted(time.time(), reason))
+            self._journal.note(RunInterrupted(time.time(), reason))
             with contextlib.suppress(AdvisorError):
                 self._put_back(wave)
             self._ended(wave)
@@ -170,7 +172,7 @@ class Run:
         return found
 
     def _tell_baseline(
-        self, found: Mapping[str, Baseline], silent: Sequence[str], targets: Mapping[str, Sequence[Target]]
+        self, found: Mapping[str, Baseline], silent: Sequence[str], targets: Mapping[str, Sequence[GateTarget]]
     ) -> None:
         for name, before in found.items():
             asked = len(targets[name])
@@ -205,7 +207,7 @@ class Run:
         return failing, passing
 
     def _judged(
-        self, questions: Mapping[str, Sequence[Question]], before: Mapping[str, Baseline]
+        self, questions: Mapping[str, Sequence[EchoQuestion]], before: Mapping[str, Baseline]
     ) -> tuple[list[str], list[str]]:
         answers = self._hands.ask(questions, seconds=GATE_SECONDS, label="gate") if questions else {}
         passing: list[str] = []
@@ -286,7 +288,7 @@ def _why_not(answer: HostAnswer | None) -> str | None:
 
 def write_scripts(hands: Hands, plan: FleetPlan) -> None:
     """The transaction script of every host that is to be changed, before any of them is."""
-    from advisor.transaction_script import transaction_script
+    from advisor.exporters.apply_script import transaction_script
 
     for name in plan.changing:
         subject = plan.subjects[name]

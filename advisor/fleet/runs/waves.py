@@ -24,7 +24,7 @@ untouched as are being changed, so that the service can still run on those. Then
 """
 
 
-class Group(msgspec.Struct, frozen=True, order=True):
+class FailoverGroup(msgspec.Struct, frozen=True, order=True):
     """Hosts that stand in for one another. ``why`` says where that was learnt."""
 
     name: str
@@ -35,7 +35,7 @@ class Candidate(msgspec.Struct, frozen=True):
     """A host that is to be changed, with the failover groups that it is a node of."""
 
     name: str
-    groups: tuple[Group, ...] = ()
+    groups: tuple[FailoverGroup, ...] = ()
 
 
 class Before(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class Canary(msgspec.Struct, frozen=True):
     count: int = 1
 
 
-class Shape(msgspec.Struct, frozen=True):
+class WaveShape(msgspec.Struct, frozen=True):
     """How a fleet is to be walked: ``failover`` names a group of the inventory, or ``var=NAME`` a variable of it."""
 
     canary: Canary = Canary()

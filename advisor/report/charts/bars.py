@@ -19,16 +19,16 @@ from advisor.report.charts.shapes import (
     LINE_HEIGHT,
     MIN_WIDTH,
     Box,
+    ChartLine,
     Label,
-    Line,
     Picture,
     Shape,
     fitted,
     text_width,
 )
+from advisor.report.format import clean
 from advisor.report.proof_numbers import figure, percent
 from advisor.report.proof_words import workload_title
-from advisor.report.words import clean
 
 BAR_HEIGHT: Final = 10.0
 WIDE: Final = 600.0
@@ -106,7 +106,7 @@ def _add_workload(shapes: list[Shape], area: _Area, workload: str, effects: list
         look = _LOOKS.get(one.call, "plain")
         bottom = _add_bar(shapes, area, one.arm, one.after or 0.0, look, _figures(one), _span(one), highest, bottom)
     if area.is_wide:
-        shapes.append(Line(at, first + 2, at, bottom, "base"))
+        shapes.append(ChartLine(at, first + 2, at, bottom, "base"))
     return bottom
 
 
@@ -147,6 +147,6 @@ def _add_bar(
     if interval is not None:
         low, high = (min(area.left + bound * scale, area.right) for bound in interval)
         middle = bar + BAR_HEIGHT / 2
-        shapes.append(Line(low, middle, high, middle, "interval"))
-        shapes += [Line(at, middle - _CAP, at, middle + _CAP, "interval") for at in (low, high)]
+        shapes.append(ChartLine(low, middle, high, middle, "interval"))
+        shapes += [ChartLine(at, middle - _CAP, at, middle + _CAP, "interval") for at in (low, high)]
     return top + _ROW_HEIGHT if area.is_wide else bar + BAR_HEIGHT + 3

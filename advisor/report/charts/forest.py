@@ -12,8 +12,8 @@ from advisor.report.charts.shapes import (
     LINE_HEIGHT,
     MIN_WIDTH,
     Box,
+    ChartLine,
     Label,
-    Line,
     Mark,
     Picture,
     Shape,
@@ -24,7 +24,7 @@ from advisor.report.charts.shapes import (
     without_overlap,
 )
 from advisor.report.proof_numbers import change_words, percent
-from advisor.report.proof_rows import Group, Row, axis_ends, by_workload, groups_of, interval_of
+from advisor.report.proof_rows import MetricRow, RowGroup, axis_ends, by_workload, groups_of, interval_of
 from advisor.report.proof_words import metric_words
 
 LEFT: Final = 3.0
@@ -47,7 +47,7 @@ def forest(proof: Proof) -> Picture:
     return forest_of(groups_of(proof), _DESCRIPTION)
 
 
-def forest_of(shown: Iterable[Group], description: str) -> Picture:
+def forest_of(shown: Iterable[RowGroup], description: str) -> Picture:
     """The same of any groups of rows."""
     groups = [group for group in shown if group.is_judged]
     scale = Scale(*axis_ends(row for group in groups for row in group.rows), LEFT, RIGHT)
@@ -65,7 +65,7 @@ def forest_of(shown: Iterable[Group], description: str) -> Picture:
     )
 
 
-def _add_group(shapes: list[Shape], group: Group, scale: Scale, top: float) -> float:
+def _add_group(shapes: list[Shape], group: RowGroup, scale: Scale, top: float) -> float:
     """Add a heading and the rows below it; where they end."""
     bottom = top + (_HEADING_GAP if top else 0.0) + LINE_HEIGHT
     shapes.append(Label(0.0, bottom - 3, group.title, look="strong"))
@@ -77,7 +77,7 @@ def _add_group(shapes: list[Shape], group: Group, scale: Scale, top: float) -> f
     return bottom
 
 
-def _add_row(shapes: list[Shape], row: Row, scale: Scale, top: float, symbol: Symbol) -> float:
+def _add_row(shapes: list[Shape], row: MetricRow, scale: Scale, top: float, symbol: Symbol) -> float:
     base = top + LINE_HEIGHT - 3
     metric = metric_words(row.summary)
     says = ", ".join(filter(None, (change_words(row.summary), row.says.text)))
@@ -88,27 +88,27 @@ def _add_row(shapes: list[Shape], row: Row, scale: Scale, top: float, symbol: Sy
     return plot + PLOT_HEIGHT
 
 
-def _look(row: Row) -> str:
+def _look(row: MetricRow) -> str:
     return {"green": "better", "red": "worse"}.get(row.says.style, "plain")
 
 
-def _drawing(row: Row, scale: Scale, top: float, symbol: Symbol) -> Iterable[Shape]:
+def _drawing(row: MetricRow, scale: Scale, top: float, symbol: Symbol) -> Iterable[Shape]:
     """The band, no change, and the interval with its ends and its estimate."""
     middle, zero = top + PLOT_HEIGHT / 2, scale.at(0.0)
     if row.band is not None:
         begin, end = map(scale.at, row.band)
         yield Box(begin, top, end - begin, PLOT_HEIGHT, "band")
-    yield Line(zero, top, zero, top + PLOT_HEIGHT, "zero")
+    yield ChartLine(zero, top, zero, top + PLOT_HEIGHT, "zero")
     drawn = interval_of(row.summary)
     if drawn is None:
         return
     low, at, high = map(scale.at, drawn)
-    yield Line(low, middle, high, middle, f"interval {_look(row)}")
+    yield ChartLine(low, middle, high, middle, f"interval {_look(row)}")
     yield from _ends(row, scale, middle)
     yield Mark(at, middle, symbol, f"full {_look(row)}")
 
 
-def _ends(row: Row, scale: Scale, middle: float) -> Iterable[Shape]:
+def _ends(row: MetricRow, scale: Scale, middle: float) -> Iterable[Shape]:
     """A bar where the interval ends, an arrow where it goes on beyond the axis."""
     drawn = interval_of(row.summary)
     assert drawn is not None
@@ -120,13 +120,13 @@ def _ends(row: Row, scale: Scale, middle: float) -> Iterable[Shape]:
         if is_beyond:
             yield Mark(at, middle, "left" if arrow == "left" else "right", f"full {_look(row)}")
         else:
-            yield Line(at, middle - CAP, at, middle + CAP, f"interval {_look(row)}")
+            yield ChartLine(at, middle - CAP, at, middle + CAP, f"interval {_look(row)}")
 
 
 def _axis(scale: Scale, bottom: float) -> list[Shape]:
     """Ticks at round changes, and a line up from each."""
     changes = next((ticks for ticks in _candidates(scale) if _fit(scale, ticks)), [0.0])
-    grid = [Line(at, LINE_HEIGHT, at, bottom, "grid") for at in (scale.at(math.log1p(one)) for one in changes)]
+    grid = [ChartLine(at, LINE_HEIGHT, at, bottom, "grid") for at in (scale.at(math.log1p(one)) for one in changes)]
     return [*grid, *_labels(scale, changes, bottom + LINE_HEIGHT - 2)]
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Proof, Summary
 from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
-from advisor.report.charts.shapes import LINE_HEIGHT, Box, Label, Line, Mark, Picture, Shape, fitted
-from advisor.report.words import clean
+from advisor.report.charts.shapes import LINE_HEIGHT, Box, ChartLine, Label, Mark, Picture, Shape, fitted
+from advisor.report.format import clean
 
 RUNGS: Final[tuple[tuple[MetricName, str], ...]] = (
     ("latency_p50", "p50"),
@@ -81,7 +81,7 @@ def _grid(scale: LogScale, unit: str) -> list[Shape]:
     shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 2, fitted(unit, 60), look="tick")]
     for value in value_ticks(scale, _MOST_TICKS):
         y = scale.at(value)
-        shapes += [Line(LEFT, y, 100.0, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
+        shapes += [ChartLine(LEFT, y, 100.0, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
     return shapes
 
 
@@ -95,7 +95,7 @@ def _arms(found: Sequence[tuple[str, Summary]], places: dict[str, float], scale:
     after = [(places[name] + _ASIDE, scale.at(at)) for name, item in found if is_drawable(at := item.after)]
     for look, points in (("ladder a", before), ("ladder b", after)):
         for (x1, y1), (x2, y2) in pairwise(points):
-            yield Line(x1, y1, x2, y2, look)
+            yield ChartLine(x1, y1, x2, y2, look)
     for x, y in before:
         yield Mark(x, y, "circle", "full a")
     for x, y in after:

@@ -7,8 +7,8 @@ from typing import ClassVar, Final, Literal
 
 import msgspec
 
+from advisor.report.format import clean
 from advisor.report.layout import columns
-from advisor.report.words import clean
 
 MIN_WIDTH: Final = 300
 """The narrowest picture, in pixels: a phone of 360 less its margins."""
@@ -23,7 +23,7 @@ Anchor = Literal["start", "middle", "end"]
 Symbol = Literal["circle", "diamond", "square", "cross", "left", "right"]
 
 
-class Line(msgspec.Struct, frozen=True):
+class ChartLine(msgspec.Struct, frozen=True):
     """A straight line; ``look`` is its class in the style sheet."""
 
     x1: float
@@ -66,7 +66,7 @@ class Label(msgspec.Struct, frozen=True):
     kind: ClassVar[str] = "label"
 
 
-Shape = Line | Box | Mark | Label
+Shape = ChartLine | Box | Mark | Label
 
 
 class Picture(msgspec.Struct, frozen=True):

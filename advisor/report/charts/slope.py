@@ -11,10 +11,10 @@ from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Pair, Proof, Summary
 from advisor.proof.verdict import counted_pairs, sample
 from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
-from advisor.report.charts.shapes import LINE_HEIGHT, Label, Line, Mark, Picture, Shape, fitted, held
+from advisor.report.charts.shapes import LINE_HEIGHT, ChartLine, Label, Mark, Picture, Shape, fitted, held
+from advisor.report.format import clean
 from advisor.report.proof_numbers import figure
 from advisor.report.proof_words import metric_words
-from advisor.report.words import clean
 
 A_AT: Final = 33.0
 B_AT: Final = 85.0
@@ -82,7 +82,7 @@ def _grid(scale: LogScale) -> list[Shape]:
     shapes: list[Shape] = []
     for value in value_ticks(scale, _MOST_TICKS):
         y = scale.at(value)
-        shapes += [Line(_GUTTER, y, 100.0, y, "grid"), Label(_GUTTER - 1, y + 4, tick_words(value), "end", "tick")]
+        shapes += [ChartLine(_GUTTER, y, 100.0, y, "grid"), Label(_GUTTER - 1, y + 4, tick_words(value), "end", "tick")]
     return shapes
 
 
@@ -102,7 +102,7 @@ def _lines(pairs: Sequence[PairValues], claim: Summary, scale: LogScale) -> list
     shapes: list[Shape] = []
     for pair in pairs:
         look = "pair better" if pair.is_better(claim.metric) else "pair worse"
-        shapes.append(Line(A_AT, scale.at(pair.before), B_AT, scale.at(pair.after), look))
+        shapes.append(ChartLine(A_AT, scale.at(pair.before), B_AT, scale.at(pair.after), look))
     return shapes
 
 
@@ -111,7 +111,7 @@ def _medians(claim: Summary, scale: LogScale) -> list[Shape]:
         return []
     before, after = scale.at(claim.before), scale.at(claim.after)
     return [
-        Line(A_AT, before, B_AT, after, "median"),
+        ChartLine(A_AT, before, B_AT, after, "median"),
         Mark(A_AT, before, "circle", "full a"),
         Mark(B_AT, after, "diamond", "full b"),
     ]

@@ -10,15 +10,15 @@ import msgspec
 
 from advisor.host.numbers import is_count
 from advisor.proof.metrics import METRICS, MetricName
-from advisor.proof.records import Arm, Pair, Proof, Run, Session
+from advisor.proof.records import Arm, FioRun, Pair, Proof, Session
 from advisor.proof.workloads import WORKLOADS
 from advisor.report.charts.scale import LogScale, is_drawable, log_scale, tick_words, value_ticks
 from advisor.report.charts.shapes import (
     LINE_HEIGHT,
     MIN_WIDTH,
     Box,
+    ChartLine,
     Label,
-    Line,
     Mark,
     Picture,
     Shape,
@@ -26,8 +26,8 @@ from advisor.report.charts.shapes import (
     text_width,
     without_overlap,
 )
+from advisor.report.format import clean
 from advisor.report.proof_words import METRIC_WORDS
-from advisor.report.words import clean
 
 LEFT: Final = 19.0
 RIGHT: Final = 99.5
@@ -42,11 +42,11 @@ _MANY: Final = 60
 State = Literal["counts", "repeated", "incomplete", "warm-up"]
 
 
-class Entry(msgspec.Struct, frozen=True):
+class TimelineEntry(msgspec.Struct, frozen=True):
     """A run and where it belongs. ``pair`` counts from 1, 0 in the warm-up; ``group`` is the same for the runs of one
     attempt at a pair."""
 
-    run: Run
+    run: FioRun
     pair: int
     attempt: int
     order: str
@@ -54,12 +54,12 @@ class Entry(msgspec.Struct, frozen=True):
     contaminated: bool
 
 
-def entries(session: Session) -> tuple[Entry, ...]:
+def entries(session: Session) -> tuple[TimelineEntry, ...]:
     """All runs of a session, controls among them, by their number; those of one number as they stand."""
-    found = [Entry(run, 0, 0, "", "warm-up", False) for run in session.warm_up]
+    found = [TimelineEntry(run, 0, 0, "", "warm-up", False) for run in session.warm_up]
     for pair in session.pairs:
         found += [
-            Entry(run, pair.index + 1, pair.attempt + 1, pair.order, _state(pair), bool(run.lamps))
+            TimelineEntry(run, pair.index + 1, pair.attempt + 1, pair.order, _state(pair), bool(run.lamps))
             for run in (*pair.runs, *pair.control_runs)
         ]
     return tuple(sorted(found, key=lambda entry: entry.run.number))
@@ -108,7 +108,7 @@ def timeline(proof: Proof, name: str, metric: MetricName, number: int) -> Pictur
     )
 
 
-def _description(shown: Sequence[Entry], unit: str) -> str:
+def _description(shown: Sequence[TimelineEntry], unit: str) -> str:
     spoilt = sum(entry.contaminated for entry in shown)
     return (
         f"{len(shown)} runs from the first to the last, in {unit} on a logarithmic scale. Arm A is a circle, arm B a"
@@ -117,15 +117,15 @@ def _description(shown: Sequence[Entry], unit: str) -> str:
     )
 
 
-def _step(shown: Sequence[Entry]) -> float:
+def _step(shown: Sequence[TimelineEntry]) -> float:
     return (RIGHT - LEFT) / len(shown)
 
 
-def _at(shown: Sequence[Entry], position: int) -> float:
+def _at(shown: Sequence[TimelineEntry], position: int) -> float:
     return LEFT + (position + 0.5) * _step(shown)
 
 
-def _groups(shown: Sequence[Entry]) -> Iterable[tuple[int, list[Entry]]]:
+def _groups(shown: Sequence[TimelineEntry]) -> Iterable[tuple[int, list[TimelineEntry]]]:
     """The position of the first run of each attempt at a pair, and its runs; the warm-up is one group."""
     position = 0
     for _, group in groupby(shown, key=lambda entry: (entry.pair, entry.attempt)):
@@ -134,14 +134,14 @@ def _groups(shown: Sequence[Entry]) -> Iterable[tuple[int, list[Entry]]]:
         position += len(found)
 
 
-def _bands(shown: Sequence[Entry]) -> Iterable[Shape]:
+def _bands(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
     """Every other pair on a slightly darker ground, so that the runs of one are seen together."""
     for number, (position, group) in enumerate(_groups(shown)):
         if number % 2:
             yield Box(LEFT + position * _step(shown), TOP, len(group) * _step(shown), PLOT_HEIGHT, "stripe")
 
 
-def _contaminated(shown: Sequence[Entry]) -> Iterable[Shape]:
+def _contaminated(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
     for position, entry in enumerate(shown):
         if entry.contaminated:
             yield Box(LEFT + position * _step(shown), TOP, _step(shown), PLOT_HEIGHT, "contaminated")
@@ -152,11 +152,11 @@ def _grid(scale: LogScale, unit: str) -> list[Shape]:
     shapes: list[Shape] = [Label(0.0, LINE_HEIGHT - 4, unit, look="tick")]
     for value in value_ticks(scale, _MOST_TICKS):
         y = scale.at(value)
-        shapes += [Line(LEFT, y, RIGHT, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
+        shapes += [ChartLine(LEFT, y, RIGHT, y, "grid"), Label(LEFT - 1, y + 4, tick_words(value), "end", "tick")]
     return shapes
 
 
-def _marks(shown: Sequence[Entry], metric: MetricName, scale: LogScale) -> Iterable[Shape]:
+def _marks(shown: Sequence[TimelineEntry], metric: MetricName, scale: LogScale) -> Iterable[Shape]:
     size = " small" if len(shown) > _MANY else ""
     for position, entry in enumerate(shown):
         faint = "" if entry.state == "counts" else " faint"
@@ -168,7 +168,7 @@ def _mark(x: float, y: float, arm: Arm, look: str) -> Mark:
     return Mark(x, y, "circle", f"a{look}") if arm == "A" else Mark(x, y, "diamond", f"b{look}")
 
 
-def _strip(shown: Sequence[Entry]) -> Iterable[Shape]:
+def _strip(shown: Sequence[TimelineEntry]) -> Iterable[Shape]:
     """Under each pair the letters of its order, from top to bottom, and under some its number."""
     top = TOP + PLOT_HEIGHT
     numbers: list[Label] = []

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from advisor.facts.array import Array
-from advisor.report.picture.places import Surroundings, known
-from advisor.report.words import natural
+from advisor.report.format import natural
+from advisor.report.picture.places import PictureFacts, known
 
 
 class Stacking(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Stacking(msgspec.Struct, frozen=True):
         return tuple(array for array in self.across if wanted.intersection(array.disks))
 
 
-def stacking(around: Surroundings) -> Stacking:
+def stacking(around: PictureFacts) -> Stacking:
     """How the arrays of a host lie on its drives and on each other."""
     disks = around.disks.keys()
     arrays = sorted(around.facts.arrays, key=lambda array: (natural(array.name), array.name))

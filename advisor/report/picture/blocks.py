@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from advisor.report.picture.records import Block, Chip, Look, Place, Tile, Words
+from advisor.report.picture.records import Chip, Look, PictureBlock, Place, Tile, Words
 from advisor.report.picture.shapes import Badge, Frame, Shape, Text, flowed, wide, written
 
 TITLE_SIZE: Final = 12.0
@@ -29,7 +29,7 @@ def place_key(place: Place, key: str = "") -> str:
     return f"{place}|{key}"
 
 
-def block_shapes(block: Block, place: Place, x: float, y: float, width: float) -> tuple[list[Shape], float]:
+def block_shapes(block: PictureBlock, place: Place, x: float, y: float, width: float) -> tuple[list[Shape], float]:
     """The shapes of a block whose upper left corner is there, and how high it is."""
     room = width - 2 * INSET
     inside: list[Shape] = []
@@ -51,7 +51,7 @@ def _class(kind: str, look: Look) -> str:
     return f"{kind} {look}".rstrip()
 
 
-def _head(block: Block, x: float, y: float, room: float, shapes: list[Shape]) -> float:
+def _head(block: PictureBlock, x: float, y: float, room: float, shapes: list[Shape]) -> float:
     """Title, badges and what stands at the right; on two lines where one does not hold them."""
     taken = badges_width(block.marks)
     aside = wide(block.aside) + 10 if block.aside else 0.0

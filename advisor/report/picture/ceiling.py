@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.ceilings.host_records import Binding, Ceiling, StageSum
 from advisor.i18n import spoken
+from advisor.limits.host_records import Binding, HostCeiling, StageSum
+from advisor.report.format import clean
 from advisor.report.host_ceiling import members_words, stage_words
 from advisor.report.picture.records import CeilingBar, CeilingPicture
-from advisor.report.words import clean
 
 
 @spoken("en")
-def ceiling_picture(ceiling: Ceiling) -> CeilingPicture:
+def ceiling_picture(ceiling: HostCeiling) -> CeilingPicture:
     """The stages of which a sum is known, as bars to one scale; the others by name."""
     most = max((value for one in ceiling.stages for value in (one.read_mb_s, one.write_mb_s) if value), default=0.0)
     known = [one for one in ceiling.stages if one.read_mb_s is not None or one.write_mb_s is not None]
@@ -28,7 +28,7 @@ def ceiling_picture(ceiling: Ceiling) -> CeilingPicture:
     )
 
 
-def _title(ceiling: Ceiling) -> str:
+def _title(ceiling: HostCeiling) -> str:
     reads = _bound(
         "reads", ceiling.read_mb_s, ceiling.binds if ceiling.read_mb_s is not None else None, ceiling.machine
     )
@@ -44,7 +44,7 @@ def _bound(way: str, value: float | None, one: Binding | None, machine: str | No
     )
 
 
-def _bars(one: StageSum, ceiling: Ceiling, most: float) -> Iterator[CeilingBar]:
+def _bars(one: StageSum, ceiling: HostCeiling, most: float) -> Iterator[CeilingBar]:
     """One bar where reads and writes are alike and bound alike, else two."""
     ways = (
         ("reads", one.read_mb_s, ceiling.binds if ceiling.read_mb_s is not None else None),

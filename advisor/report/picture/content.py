@@ -6,28 +6,38 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from advisor.ceilings.host_records import Ceiling
+from advisor.facts.host_facts import Facts
 from advisor.facts.numa import Node
 from advisor.facts.services import Service
-from advisor.facts.whole import Facts
+from advisor.limits.host_records import HostCeiling
+from advisor.report.format import natural
 from advisor.report.picture.arrays import Stacking, stacking
 from advisor.report.picture.ceiling import ceiling_picture
 from advisor.report.picture.crossings import array_crossings, bounded_crossings
 from advisor.report.picture.drives import drive_blocks, usual_words
 from advisor.report.picture.links import link_blocks, link_crossings
-from advisor.report.picture.places import Surroundings, surroundings
-from advisor.report.picture.records import UNKNOWN_KEY, Chip, End, HostPicture, Note, Panel, Place, Section, Words
+from advisor.report.picture.places import PictureFacts, surroundings
+from advisor.report.picture.records import (
+    UNKNOWN_KEY,
+    Chip,
+    End,
+    HostPicture,
+    Panel,
+    PictureNote,
+    PictureSection,
+    Place,
+    Words,
+)
 from advisor.report.picture.services import all_services, seats, service_blocks, service_crossings, short_name
 from advisor.report.picture.wording import cpu_count, cpu_words, some
 from advisor.report.units import binary, times
-from advisor.report.words import natural
 from advisor.rules.finding import SEVERITIES, Finding
 
 _MAX_LOOSE: Final = 12
 
 
 def host_picture(
-    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: Ceiling | None = None
+    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: HostCeiling | None = None
 ) -> HostPicture:
     """What there is to draw of a host. ``findings`` keep their order: their numbers are their places, from 1."""
     around = surroundings(facts, findings)
@@ -56,7 +66,7 @@ def host_picture(
         crossings=bounded_crossings(crossings, panels),
         loose=tuple(_loose(facts, loose, idle)),
         loose_names=(*loose, *idle),
-        notes=tuple(Note(number, one.severity, one.title) for number, one in enumerate(findings, 1)),
+        notes=tuple(PictureNote(number, one.severity, one.title) for number, one in enumerate(findings, 1)),
         ceiling=ceiling_picture(ceiling) if ceiling and ceiling.stages else None,
     )
 
@@ -70,27 +80,27 @@ def summary(findings: Sequence[Finding]) -> str:
     return f"{times(len(findings), 'finding')}: {', '.join(told)}"
 
 
-def _nodes(around: Surroundings) -> tuple[int, ...]:
+def _nodes(around: PictureFacts) -> tuple[int, ...]:
     return (around.only,) if around.only is not None else tuple(node.id for node in around.facts.numa.nodes)
 
 
 def _panel(
-    around: Surroundings,
+    around: PictureFacts,
     stack: Stacking,
     services: Sequence[Service],
     seated: Mapping[str, tuple[End, ...]],
     place: Place,
 ) -> Panel:
     sections = (
-        Section("links", "Links", link_blocks(around, place)),
-        Section("drives", "Drives and arrays", drive_blocks(around, stack, place), usual_words(around, place)),
-        Section("services", "Services", service_blocks(around, services, seated, place)),
+        PictureSection("links", "Links", link_blocks(around, place)),
+        PictureSection("drives", "Drives and arrays", drive_blocks(around, stack, place), usual_words(around, place)),
+        PictureSection("services", "Services", service_blocks(around, services, seated, place)),
     )
     title, note, chips = _head(around, place)
     return Panel(place, title, note, chips, tuple(one for one in sections if one.blocks))
 
 
-def _head(around: Surroundings, place: Place) -> tuple[str, str, tuple[Chip, ...]]:
+def _head(around: PictureFacts, place: Place) -> tuple[str, str, tuple[Chip, ...]]:
     if place == UNKNOWN_KEY:
         return "Node unknown", "not told by the host", ()
     node = next((node for node in around.facts.numa.nodes if node.id == place), None)

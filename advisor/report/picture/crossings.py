@@ -8,17 +8,17 @@ from typing import Final
 import msgspec
 
 from advisor.facts.array import Array
+from advisor.report.format import natural, ranked, runs
 from advisor.report.picture.arrays import Stacking, lowest
 from advisor.report.picture.drives import groups_of
-from advisor.report.picture.places import Surroundings, known
+from advisor.report.picture.places import PictureFacts, known
 from advisor.report.picture.records import Crossing, End, Panel, Place
 from advisor.report.picture.wording import node_words, some
-from advisor.report.words import natural, ranked, runs
 
 MAX_CROSSINGS: Final = 10
 
 
-def array_crossings(around: Surroundings, stack: Stacking) -> Iterator[Crossing]:
+def array_crossings(around: PictureFacts, stack: Stacking) -> Iterator[Crossing]:
     """The arrays whose drives are on several nodes; those on the same drives together, named by the lowest."""
     groups: dict[frozenset[str], list[Array]] = {}
     for array in stack.across:
@@ -27,7 +27,7 @@ def array_crossings(around: Surroundings, stack: Stacking) -> Iterator[Crossing]
         yield _array_crossing(around, stack, arrays)
 
 
-def _array_crossing(around: Surroundings, stack: Stacking, arrays: Sequence[Array]) -> Crossing:
+def _array_crossing(around: PictureFacts, stack: Stacking, arrays: Sequence[Array]) -> Crossing:
     base = list(lowest(arrays) or arrays)
     names = tuple(array.name for array in (*base, *(array for array in arrays if array not in base)))
     first = base[0]
@@ -49,7 +49,7 @@ def _array_crossing(around: Surroundings, stack: Stacking, arrays: Sequence[Arra
     return Crossing("array", title, words, names, known(places), ends, marks)
 
 
-def _on_node(around: Surroundings, array: Array, node: int) -> str:
+def _on_node(around: PictureFacts, array: Array, node: int) -> str:
     here = [name for name in array.disks if name in around.disks and around.disks[name].numa_node == node]
     return f"on node {node}: {runs(here, around.disk_ranks)}"
 

@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 from advisor.report.layout import listed
-from advisor.report.picture.records import Block, CeilingPicture, Crossing, HostPicture, Panel
+from advisor.report.picture.records import CeilingPicture, Crossing, HostPicture, Panel, PictureBlock
 from advisor.report.units import times
 
 LONGEST: Final = 1500
 
 
-class Told(msgspec.Struct, frozen=True):
+class DescribedBlock(msgspec.Struct, frozen=True):
     """A heading and the lines below it."""
 
     heading: str
@@ -41,15 +41,15 @@ def _panel_sentence(panel: Panel) -> str:
     return f"{panel.title}: {'; '.join([*chips, *counts]) or 'no devices'}."
 
 
-def told(picture: HostPicture) -> tuple[Told, ...]:
+def told(picture: HostPicture) -> tuple[DescribedBlock, ...]:
     """Everything that is drawn, panel by panel, then what crosses nodes and what lies on none."""
-    found = [Told(_heading(panel), tuple(_panel_lines(panel))) for panel in picture.panels]
+    found = [DescribedBlock(_heading(panel), tuple(_panel_lines(panel))) for panel in picture.panels]
     if picture.crossings:
-        found.append(Told("Across nodes", tuple(map(crossing_line, picture.crossings))))
+        found.append(DescribedBlock("Across nodes", tuple(map(crossing_line, picture.crossings))))
     if picture.loose:
-        found.append(Told("On no node", tuple(" ".join(words.pieces) for words in picture.loose)))
+        found.append(DescribedBlock("On no node", tuple(" ".join(words.pieces) for words in picture.loose)))
     if picture.ceiling:
-        found.append(Told("Ceiling", tuple(_ceiling_lines(picture.ceiling))))
+        found.append(DescribedBlock("Ceiling", tuple(_ceiling_lines(picture.ceiling))))
     return tuple(found)
 
 
@@ -70,7 +70,7 @@ def _panel_lines(panel: Panel) -> Iterator[str]:
         yield block_line(block)
 
 
-def block_line(block: Block) -> str:
+def block_line(block: PictureBlock) -> str:
     """A block in one line."""
     parts = [block.title, block.aside, *(piece for line in block.lines for piece in line.pieces)]
     drives = [f"{tile.name} ({tile.state})" if tile.state else tile.name for tile in block.tiles]

@@ -10,16 +10,16 @@ import msgspec
 
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.report.devices import alike, pcie_shape
 from advisor.report.folding import FOLD_FROM
+from advisor.report.format import natural, ranked, runs
 from advisor.report.picture.arrays import Stacking
 from advisor.report.picture.links import bounded
-from advisor.report.picture.places import Surroundings, home, known
-from advisor.report.picture.records import UNKNOWN_KEY, Block, Look, Place, Tile, Words
+from advisor.report.picture.places import PictureFacts, home, known
+from advisor.report.picture.records import UNKNOWN_KEY, Look, PictureBlock, Place, Tile, Words
 from advisor.report.picture.wording import BELOW, is_below, limit_words, node_words, pcie_words, some
 from advisor.report.units import binary, decimal, times
-from advisor.report.words import natural, ranked, runs
 
 MAX_TILES: Final = 24
 MAX_BLOCKS: Final = 20
@@ -29,7 +29,7 @@ _FOLD_ARRAYS_FROM: Final = 9
 _POOR: Final = frozenset({"degraded", "failed", "recovering", "inactive", "suspended"})
 
 
-class Group(msgspec.Struct, frozen=True):
+class DriveGroup(msgspec.Struct, frozen=True):
     """Drives of one panel that belong to the same arrays, or to none and are alike."""
 
     arrays: tuple[Array, ...]
@@ -47,12 +47,12 @@ class Group(msgspec.Struct, frozen=True):
 class View(msgspec.Struct, frozen=True):
     """One panel: what is around it, how arrays lie on drives, and what most of its drives have in common."""
 
-    around: Surroundings
+    around: PictureFacts
     stack: Stacking
     like: tuple[str, ...]
 
 
-def groups_of(around: Surroundings, stack: Stacking, place: Place) -> tuple[Group, ...]:
+def groups_of(around: PictureFacts, stack: Stacking, place: Place) -> tuple[DriveGroup, ...]:
     """The drives of a panel: those in arrays first, in the order of the arrays."""
     own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
     by_arrays: dict[tuple[str, ...], list[Disk]] = {}
@@ -64,14 +64,17 @@ def groups_of(around: Surroundings, stack: Stacking, place: Place) -> tuple[Grou
         by_arrays.setdefault(key, []).append(disk)
     free = alike(by_arrays.pop((), []))
     held = sorted(by_arrays, key=lambda key: [(natural(array.name), array.name) for array in arrays[key]])
-    return (*(Group(arrays[key], _sorted(by_arrays[key])) for key in held), *(Group((), disks) for disks in free))
+    return (
+        *(DriveGroup(arrays[key], _sorted(by_arrays[key])) for key in held),
+        *(DriveGroup((), disks) for disks in free),
+    )
 
 
 def _sorted(disks: Iterable[Disk]) -> tuple[Disk, ...]:
     return tuple(sorted(disks, key=lambda disk: (natural(disk.name), disk.name)))
 
 
-def usual(around: Surroundings, place: Place) -> tuple[str, ...]:
+def usual(around: PictureFacts, place: Place) -> tuple[str, ...]:
     """Model, size and PCIe link that most drives of a panel have in common, told once; empty where few do."""
     own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
     counts = Counter(_likeness(around, disk) for disk in own)
@@ -79,7 +82,7 @@ def usual(around: Surroundings, place: Place) -> tuple[str, ...]:
     return most if count >= FOLD_FROM else ()
 
 
-def usual_words(around: Surroundings, place: Place) -> tuple[str, ...]:
+def usual_words(around: PictureFacts, place: Place) -> tuple[str, ...]:
     """The same as what stands above the drives."""
     own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
     like = usual(around, place)
@@ -87,12 +90,12 @@ def usual_words(around: Surroundings, place: Place) -> tuple[str, ...]:
     return (f"{count} × {like[0]}", *like[1:]) if like else ()
 
 
-def _likeness(around: Surroundings, disk: Disk) -> tuple[str, ...]:
+def _likeness(around: PictureFacts, disk: Disk) -> tuple[str, ...]:
     words = "" if around.is_real and is_below(disk.pcie) else pcie_words(disk.pcie, real=around.is_real)
     return (_disk_words(disk), *([words] if words else []))
 
 
-def drive_blocks(around: Surroundings, stack: Stacking, place: Place) -> tuple[Block, ...]:
+def drive_blocks(around: PictureFacts, stack: Stacking, place: Place) -> tuple[PictureBlock, ...]:
     """The blocks of a panel: each array of arrays before what it rests on here, then the rest."""
     groups = groups_of(around, stack, place)
     uppers = _uppers(around, stack, place)
@@ -102,7 +105,7 @@ def drive_blocks(around: Surroundings, stack: Stacking, place: Place) -> tuple[B
     return bounded(around, blocks, MAX_BLOCKS, "drive group")
 
 
-def _uppers(around: Surroundings, stack: Stacking, place: Place) -> list[list[Array]]:
+def _uppers(around: PictureFacts, stack: Stacking, place: Place) -> list[list[Array]]:
     """Arrays of arrays that belong to this panel, the widest first; those on the same drives together."""
     groups: dict[frozenset[str], list[Array]] = {}
     for array in stack.upper:
@@ -111,7 +114,7 @@ def _uppers(around: Surroundings, stack: Stacking, place: Place) -> list[list[Ar
     return sorted(groups.values(), key=lambda group: (-len(group[0].disks), natural(group[0].name)))
 
 
-def _nested(view: View, uppers: Sequence[list[Array]], groups: Sequence[Group], depth: int) -> list[Block]:
+def _nested(view: View, uppers: Sequence[list[Array]], groups: Sequence[DriveGroup], depth: int) -> list[PictureBlock]:
     """What lies below the widest array of arrays, further in than it, and then what does not."""
     if not uppers:
         blocks = _blocks(view, groups)
@@ -131,15 +134,15 @@ def _nested(view: View, uppers: Sequence[list[Array]], groups: Sequence[Group], 
     ]
 
 
-def _lies_below(group: Group, upper: Array) -> bool:
+def _lies_below(group: DriveGroup, upper: Array) -> bool:
     return bool(group.arrays) and frozenset(group.names) <= frozenset(upper.disks)
 
 
-def _upper_block(around: Surroundings, uppers: Sequence[Array], depth: int) -> Block:
+def _upper_block(around: PictureFacts, uppers: Sequence[Array], depth: int) -> PictureBlock:
     names = tuple(array.name for array in uppers)
     members = tuple(dict.fromkeys(member for array in uppers for member in array.members))
     over = Words((f"over {runs(members, ranked(members))}",)) if members else Words(())
-    return Block(
+    return PictureBlock(
         key=f"array:{uppers[0].device}",
         title=_array_title(uppers),
         names=names,
@@ -152,17 +155,17 @@ def _upper_block(around: Surroundings, uppers: Sequence[Array], depth: int) -> B
     )
 
 
-def _array_alone(around: Surroundings, array: Array) -> Block:
+def _array_alone(around: PictureFacts, array: Array) -> PictureBlock:
     block = _upper_block(around, [array], 0)
     return msgspec.structs.replace(block, lines=(*block.lines, Words(("its drives are unknown",), "quiet")))
 
 
-def _blocks(view: View, groups: Sequence[Group]) -> list[Block]:
+def _blocks(view: View, groups: Sequence[DriveGroup]) -> list[PictureBlock]:
     """A block per group; from nine alike arrays on, one for all of them."""
-    kinds: dict[Hashable, list[Group]] = {}
+    kinds: dict[Hashable, list[DriveGroup]] = {}
     for group in groups:
         kinds.setdefault(_kind(view, group), []).append(group)
-    found: list[Block] = []
+    found: list[PictureBlock] = []
     for some_groups in kinds.values():
         if len(some_groups) < _FOLD_ARRAYS_FROM:
             found += [_group_block(view, group) for group in some_groups]
@@ -171,7 +174,7 @@ def _blocks(view: View, groups: Sequence[Group]) -> list[Block]:
     return found
 
 
-def _kind(view: View, group: Group) -> Hashable:
+def _kind(view: View, group: DriveGroup) -> Hashable:
     names = (*group.names, *(array.name for array in group.arrays))
     if not group.arrays or view.around.marked(names) or view.stack.across_on(group.names):
         return group.key
@@ -180,12 +183,12 @@ def _kind(view: View, group: Group) -> Hashable:
     return shapes, len(group.disks), first.size_bytes, first.model, pcie_shape(first.pcie)
 
 
-def _folded(around: Surroundings, groups: Sequence[Group]) -> Block:
+def _folded(around: PictureFacts, groups: Sequence[DriveGroup]) -> PictureBlock:
     arrays = [array for group in groups for array in group.arrays]
     names = tuple(dict.fromkeys(array.name for array in arrays))
     disks = tuple(disk for group in groups for disk in group.disks)
     first = arrays[0]
-    return Block(
+    return PictureBlock(
         key=groups[0].key,
         title=runs(names, ranked(names)),
         names=(*names, *(disk.name for disk in disks)),
@@ -199,7 +202,7 @@ def _folded(around: Surroundings, groups: Sequence[Group]) -> Block:
     )
 
 
-def _group_block(view: View, group: Group) -> Block:
+def _group_block(view: View, group: DriveGroup) -> PictureBlock:
     around = view.around
     arrays, disks = group.arrays, group.disks
     names = tuple(array.name for array in arrays)
@@ -207,7 +210,7 @@ def _group_block(view: View, group: Group) -> Block:
     low = [disk for disk in disks if around.is_real and is_below(disk.pcie)]
     look: Look = "warn" if across or low else _array_look(arrays)
     tiles = () if len(disks) == 1 and not arrays else _tiles(around, group)
-    return Block(
+    return PictureBlock(
         key=group.key,
         title=_array_title(arrays) if arrays else runs([disk.name for disk in disks], around.disk_ranks),
         names=(*names, *group.names),
@@ -222,7 +225,7 @@ def _group_block(view: View, group: Group) -> Block:
     )
 
 
-def _group_lines(view: View, group: Group, across: Sequence[Array]) -> Iterator[Words]:
+def _group_lines(view: View, group: DriveGroup, across: Sequence[Array]) -> Iterator[Words]:
     around, like, disks, real = view.around, view.like, group.disks, view.around.is_real
     for nodes in dict.fromkeys(known(around.disk_places(array.disks)) for array in across):
         names = [array.name for array in across if known(around.disk_places(array.disks)) == nodes]
@@ -269,7 +272,7 @@ def _lanes(disks: Sequence[Disk]) -> int | None:
     return next((disk.pcie.width for disk in disks if disk.pcie and disk.pcie.width), None)
 
 
-def _here(group: Group) -> tuple[str, ...]:
+def _here(group: DriveGroup) -> tuple[str, ...]:
     """How many of the drives of each array are here, where that is not all of them."""
     here = frozenset(group.names)
     parts = [array for array in group.arrays if not frozenset(array.disks) <= here]
@@ -344,14 +347,14 @@ def _mounted(facts: Facts, devices: Iterable[str], mountpoints: Sequence[str]) -
     return some([f"{point} ({kinds[point]})" if point in kinds else point for point in points], _MAX_NAMED)
 
 
-def _tiles(around: Surroundings, group: Group) -> tuple[Tile, ...]:
+def _tiles(around: PictureFacts, group: DriveGroup) -> tuple[Tile, ...]:
     shown = group.disks if len(group.disks) <= MAX_TILES else group.disks[: MAX_TILES - 1]
     rest = len(group.disks) - len(shown)
     tiles = [_tile(around, group.arrays, disk) for disk in shown]
     return (*tiles, *([Tile(f"+ {rest} more", look="quiet")] if rest else []))
 
 
-def _tile(around: Surroundings, arrays: Sequence[Array], disk: Disk) -> Tile:
+def _tile(around: PictureFacts, arrays: Sequence[Array], disk: Disk) -> Tile:
     own = frozenset((disk.name, *disk.partitions))
     for state, of in (("failed", "failed"), ("spare", "spares"), ("journal", "journal")):
         if any(own.intersection(getattr(array, of)) for array in arrays):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from advisor.facts.links import Link
-from advisor.report.devices import Row, pcie_shape, stacked
+from advisor.report.devices import LinkRow, pcie_shape, stacked
 from advisor.report.folding import FOLD_FROM
-from advisor.report.picture.places import Surroundings, known
-from advisor.report.picture.records import Block, Crossing, End, Place, Words
+from advisor.report.format import natural, ranked, runs
+from advisor.report.picture.places import PictureFacts, known
+from advisor.report.picture.records import Crossing, End, PictureBlock, Place, Words
 from advisor.report.picture.wording import BELOW, is_below, limit_words, link_state, node_words, pcie_words, some
-from advisor.report.words import natural, ranked, runs
 from advisor.rules.lookup import above, is_physical
 
 MAX_BLOCKS = 24
@@ -22,14 +22,16 @@ def link_key(name: str) -> str:
     return f"link:{name}"
 
 
-def link_blocks(around: Surroundings, place: Place) -> tuple[Block, ...]:
+def link_blocks(around: PictureFacts, place: Place) -> tuple[PictureBlock, ...]:
     """The links of one panel, each after what carries it; those that lie on several panels are not among them."""
     own = [link for link in around.facts.links if around.link_home(link) == place]
     blocks = [_block(around, group) for group in _groups(around, stacked(own))]
     return bounded(around, blocks, MAX_BLOCKS)
 
 
-def bounded(around: Surroundings, blocks: Sequence[Block], most: int, noun: str = "link") -> tuple[Block, ...]:
+def bounded(
+    around: PictureFacts, blocks: Sequence[PictureBlock], most: int, noun: str = "link"
+) -> tuple[PictureBlock, ...]:
     """Not more than ``most`` blocks: what is not remarkable goes into one that counts the rest, the last first."""
     if len(blocks) <= most:
         return tuple(blocks)
@@ -39,7 +41,7 @@ def bounded(around: Surroundings, blocks: Sequence[Block], most: int, noun: str 
     kept = frozenset(ranked_by_need[: most - 1])
     rest = [block for at, block in enumerate(blocks) if at not in kept]
     names = tuple(name for block in rest for name in block.names)
-    fold = Block(
+    fold = PictureBlock(
         key=f"rest:{rest[0].key}",
         title=f"and {len(names)} more {noun}s",
         names=names,
@@ -50,7 +52,7 @@ def bounded(around: Surroundings, blocks: Sequence[Block], most: int, noun: str 
     return (*(block for at, block in enumerate(blocks) if at in kept), fold)
 
 
-def link_crossings(around: Surroundings) -> Iterator[Crossing]:
+def link_crossings(around: PictureFacts) -> Iterator[Crossing]:
     """The lowest link of each stack that lies on several nodes, with what it carries; alike ones together."""
     across = {link.name: link for link in around.facts.links if len(known(around.link_places(link))) > 1}
     lowest = [link for link in across.values() if not across.keys() & set(link.lower)]
@@ -61,12 +63,12 @@ def link_crossings(around: Surroundings) -> Iterator[Crossing]:
         yield _crossing(around, group)
 
 
-def _roots(around: Surroundings, link: Link) -> tuple[str, ...]:
+def _roots(around: PictureFacts, link: Link) -> tuple[str, ...]:
     names = (one for one in link.lower if one in around.links)
     return tuple(sorted(names, key=natural))
 
 
-def _crossing(around: Surroundings, group: Sequence[Link]) -> Crossing:
+def _crossing(around: PictureFacts, group: Sequence[Link]) -> Crossing:
     first = group[0]
     nodes = known(around.link_places(first))
     upper = [one.name for link in group for one in above(link.name, around.links) if one not in group]
@@ -85,17 +87,17 @@ def _crossing(around: Surroundings, group: Sequence[Link]) -> Crossing:
     return Crossing("link", title, words, names, nodes, ends, around.marked(names))
 
 
-def _where(around: Surroundings, names: Iterable[str]) -> str:
+def _where(around: PictureFacts, names: Iterable[str]) -> str:
     nodes = (known(around.link_places(around.links[name])) for name in names)
     return "nodes " + ", ".join("/".join(map(str, found)) if found else "unknown" for found in nodes)
 
 
-def _groups(around: Surroundings, rows: Sequence[Row]) -> list[list[Row]]:
+def _groups(around: PictureFacts, rows: Sequence[LinkRow]) -> list[list[LinkRow]]:
     """Rows in their order; four and more that tell the same but for their names, together at the first of them."""
-    groups: dict[Hashable, list[Row]] = {}
+    groups: dict[Hashable, list[LinkRow]] = {}
     for row in rows:
         groups.setdefault(_look(around, row), []).append(row)
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[LinkRow]] = {}
     for group in groups.values():
         if len(group) < FOLD_FROM:
             found |= {row.link.name: [row] for row in group}
@@ -104,7 +106,7 @@ def _groups(around: Surroundings, rows: Sequence[Row]) -> list[list[Row]]:
     return [found[row.link.name] for row in rows if row.link.name in found]
 
 
-def _look(around: Surroundings, row: Row) -> Hashable:
+def _look(around: PictureFacts, row: LinkRow) -> Hashable:
     """What two links must share to be drawn as one: never with an address, a finding, LLT, or what rests on it."""
     link = row.link
     if link.addresses or link.upper or link.default_route or around.marked([link.name]):
@@ -115,13 +117,13 @@ def _look(around: Surroundings, row: Row) -> Hashable:
     return (*same, pcie_shape(link.pcie), tuple(sorted((name, link.detail.get(name)) for name in _DETAILS[1:])))
 
 
-def _block(around: Surroundings, rows: Sequence[Row]) -> Block:
+def _block(around: PictureFacts, rows: Sequence[LinkRow]) -> PictureBlock:
     row, link = rows[0], rows[0].link
     names = tuple(one.link.name for one in rows)
     is_many = len(rows) > 1
     state = link_state(link)
     real = around.is_real and is_physical(link)
-    return Block(
+    return PictureBlock(
         key=link_key(link.name),
         title=runs(names, around.link_ranks) if is_many else link.name,
         names=names,
@@ -136,7 +138,7 @@ def _block(around: Surroundings, rows: Sequence[Row]) -> Block:
     )
 
 
-def _lines(around: Surroundings, link: Link, *, is_many: bool) -> Iterator[Words]:
+def _lines(around: PictureFacts, link: Link, *, is_many: bool) -> Iterator[Words]:
     tags = _llt_tags(around, [link.name])
     kind = [] if link.kind in ("ethernet", "loopback") else [_kind(link, is_many=is_many)]
     yield Words((*kind, *([link.driver] if link.driver else []), *_shape(link)[:1]))
@@ -169,7 +171,7 @@ def _shape(link: Link) -> tuple[str, ...]:
     return (f"MTU {link.mtu}" if link.mtu is not None else "MTU unknown", link_state(link))
 
 
-def _llt_tags(around: Surroundings, names: Iterable[str]) -> tuple[str, ...]:
+def _llt_tags(around: PictureFacts, names: Iterable[str]) -> tuple[str, ...]:
     """LLT's own names of the links, those of low priority said to be so."""
     llt, wanted = around.facts.llt, frozenset(names)
     found = (one for one in (llt.links if llt else ()) if one.link in wanted)

@@ -6,20 +6,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from advisor import __version__
-from advisor.ceilings.host_records import Ceiling
+from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.facts.unknown import Unknown
-from advisor.facts.whole import Facts
+from advisor.host.patterns import lazy_regex
 from advisor.i18n import spoken
-from advisor.patterns import lazy_regex
+from advisor.limits.host_records import HostCeiling
+from advisor.report.format import ranked, runs
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import description, told
 from advisor.report.picture.records import HostPicture
 from advisor.report.picture.sheet import Sheet, draw, legend, panels_side_by_side
-from advisor.report.words import ranked, runs
 from advisor.rules.finding import SEVERITIES, Finding
+from advisor.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,7 +38,7 @@ _VARIABLE: Final = lazy_regex(r"var\((--\w+)\)")
 
 @spoken("en")
 def picture_svg(
-    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: Ceiling | None = None
+    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: HostCeiling | None = None
 ) -> str:
     """The host as one SVG file: with its name, the titles of the findings, and what the lines mean."""
     picture = host_picture(facts, findings, services, ceiling)
@@ -50,7 +50,7 @@ def picture_svg(
 
 @spoken("en")
 def picture_page(
-    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: Ceiling | None = None
+    facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: HostCeiling | None = None
 ) -> str:
     """The page: the picture as it fits a phone, paper or a screen, the findings with their reasons, the unknown."""
     picture = host_picture(facts, findings, services, ceiling)

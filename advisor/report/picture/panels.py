@@ -14,7 +14,7 @@ from advisor.report.picture.blocks import (
     chip_shapes,
     place_key,
 )
-from advisor.report.picture.records import Block, Panel, Place, Section
+from advisor.report.picture.records import Panel, PictureBlock, PictureSection, Place
 from advisor.report.picture.shapes import Frame, Shape, Wire, flowed, wide, written
 
 PAD: Final = 10.0
@@ -54,7 +54,7 @@ def panel_shapes(
     return [frame, *inside], whole
 
 
-def _halves(panel: Panel, *, split: bool) -> list[tuple[Section, ...]]:
+def _halves(panel: Panel, *, split: bool) -> list[tuple[PictureSection, ...]]:
     if not split or len(panel.sections) < 2:
         return [panel.sections]
     right = tuple(section for section in panel.sections if section.name == "drives")
@@ -83,7 +83,9 @@ def _chips(panel: Panel, x: float, y: float, width: float) -> list[Shape]:
     ]
 
 
-def _column(sections: Sequence[Section], place: Place, x: float, y: float, width: float) -> tuple[list[Shape], float]:
+def _column(
+    sections: Sequence[PictureSection], place: Place, x: float, y: float, width: float
+) -> tuple[list[Shape], float]:
     """Sections below each other; the wires of what is stacked come with the blocks."""
     shapes: list[Shape] = []
     for section in sections:
@@ -96,7 +98,9 @@ def _column(sections: Sequence[Section], place: Place, x: float, y: float, width
     return shapes, y
 
 
-def _stack(blocks: Sequence[Block], place: Place, x: float, y: float, width: float, shapes: list[Shape]) -> float:
+def _stack(
+    blocks: Sequence[PictureBlock], place: Place, x: float, y: float, width: float, shapes: list[Shape]
+) -> float:
     parents: dict[int, tuple[float, float]] = {}
     for block in blocks:
         depth = min(block.depth, 4)
@@ -116,7 +120,7 @@ def _stack(blocks: Sequence[Block], place: Place, x: float, y: float, width: flo
     return y - _GAP if blocks else y
 
 
-def _hook(block: Block, x: float, bottom: float) -> list[Shape]:
+def _hook(block: PictureBlock, x: float, bottom: float) -> list[Shape]:
     """A wire of no length where the PCIe link of a block arrives: `_wires` draws it from the spine to here."""
     if block.lanes is None:
         return []

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from advisor.facts.disks import Disk
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
-from advisor.facts.whole import Facts
 from advisor.report.devices import named_by
+from advisor.report.format import ranked
 from advisor.report.picture.records import UNKNOWN_KEY, Place
-from advisor.report.words import ranked
 from advisor.rules.finding import Finding
 from advisor.rules.lookup import below, by_name, ids, is_physical, is_virtual_machine
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class PictureFacts(msgspec.Struct, frozen=True):
     """What every part of the picture asks of the facts. ``only`` is the node of a host that has just one."""
 
     facts: Facts
@@ -29,7 +29,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     """The CPUs of each node."""
     link_ranks: Mapping[str, int]
     disk_ranks: Mapping[str, int]
-    """The place of each name in natural order, for `advisor.report.words.runs`."""
+    """The place of each name in natural order, for `advisor.report.format.runs`."""
     is_real: bool
     """False for a virtual machine, whose PCIe links are make-believe."""
 
@@ -61,9 +61,9 @@ class Surroundings(msgspec.Struct, frozen=True):
         return tuple(sorted({number for name in names for number in self.marks.get(name, ())}))
 
 
-def surroundings(facts: Facts, findings: Sequence[Finding]) -> Surroundings:
+def surroundings(facts: Facts, findings: Sequence[Finding]) -> PictureFacts:
     nodes = frozenset(node.id for node in facts.numa.nodes)
-    return Surroundings(
+    return PictureFacts(
         facts=facts,
         nodes=nodes,
         only=next(iter(nodes), 0) if len(nodes) < 2 else None,

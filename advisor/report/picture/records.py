@@ -31,7 +31,7 @@ class Tile(msgspec.Struct, frozen=True):
     look: Look = ""
 
 
-class Block(msgspec.Struct, frozen=True):
+class PictureBlock(msgspec.Struct, frozen=True):
     """One device, several alike ones, or a service.
 
     ``names`` are the names of all that it stands for; ``folded`` is True where not each of them is written out.
@@ -53,12 +53,12 @@ class Block(msgspec.Struct, frozen=True):
     folded: bool = False
 
 
-class Section(msgspec.Struct, frozen=True):
+class PictureSection(msgspec.Struct, frozen=True):
     """Blocks of one kind; ``title`` is the word above them, ``note`` what is true of all of them."""
 
     name: SectionName
     title: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[PictureBlock, ...]
     note: tuple[str, ...] = ()
 
 
@@ -78,10 +78,10 @@ class Panel(msgspec.Struct, frozen=True):
     title: str
     note: str
     chips: tuple[Chip, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[PictureSection, ...]
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[PictureBlock, ...]:
         return tuple(block for section in self.sections for block in section.blocks)
 
 
@@ -104,7 +104,7 @@ class Crossing(msgspec.Struct, frozen=True):
     marks: tuple[int, ...] = ()
 
 
-class Note(msgspec.Struct, frozen=True):
+class PictureNote(msgspec.Struct, frozen=True):
     """A finding beside the picture, by its number there."""
 
     number: int
@@ -139,5 +139,5 @@ class HostPicture(msgspec.Struct, frozen=True):
     crossings: tuple[Crossing, ...]
     loose: tuple[Words, ...]
     loose_names: tuple[str, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[PictureNote, ...]
     ceiling: CeilingPicture | None = None

@@ -8,15 +8,15 @@ from typing import Final
 import msgspec
 
 from advisor.facts.cpulist import format_list
+from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
-from advisor.facts.whole import Facts
+from advisor.report.format import natural
 from advisor.report.picture.arrays import Stacking
 from advisor.report.picture.drives import groups_of
 from advisor.report.picture.links import bounded, link_key
-from advisor.report.picture.places import Surroundings, home, known, ordered
-from advisor.report.picture.records import UNKNOWN_KEY, Block, Crossing, End, Place, Words
+from advisor.report.picture.places import PictureFacts, home, known, ordered
+from advisor.report.picture.records import UNKNOWN_KEY, Crossing, End, PictureBlock, Place, Words
 from advisor.report.picture.wording import cpu_words, node_words, some
-from advisor.report.words import natural
 from advisor.rules.lookup import below, ids
 
 MAX_BLOCKS: Final = 16
@@ -44,7 +44,7 @@ def all_services(facts: Facts, services: Iterable[Service]) -> tuple[Service, ..
     return tuple(_sorted(found.values()))
 
 
-def seats(around: Surroundings, stack: Stacking, places: Iterable[Place]) -> Mapping[str, tuple[End, ...]]:
+def seats(around: PictureFacts, stack: Stacking, places: Iterable[Place]) -> Mapping[str, tuple[End, ...]]:
     """Where links, drives, arrays and mount points are drawn, by every name that a service may know them by."""
     found: dict[str, tuple[End, ...]] = {}
     for link in around.facts.links:
@@ -73,7 +73,7 @@ def seats(around: Surroundings, stack: Stacking, places: Iterable[Place]) -> Map
     return found
 
 
-def run_nodes(around: Surroundings, service: Service) -> tuple[int, ...]:
+def run_nodes(around: PictureFacts, service: Service) -> tuple[int, ...]:
     """The nodes on whose CPUs its main process may run; none where that is unknown."""
     if service.cpus_allowed is None:
         return ()
@@ -83,7 +83,7 @@ def run_nodes(around: Surroundings, service: Service) -> tuple[int, ...]:
     return tuple(node for node, cpus in around.cpus.items() if allowed & cpus)
 
 
-def service_place(around: Surroundings, service: Service) -> Place | None:
+def service_place(around: PictureFacts, service: Service) -> Place | None:
     """The panel on which a service is drawn; None for one that may run on several nodes."""
     nodes = run_nodes(around, service)
     if len(nodes) > 1:
@@ -92,8 +92,8 @@ def service_place(around: Surroundings, service: Service) -> Place | None:
 
 
 def service_blocks(
-    around: Surroundings, services: Sequence[Service], seated: Mapping[str, tuple[End, ...]], place: Place
-) -> tuple[Block, ...]:
+    around: PictureFacts, services: Sequence[Service], seated: Mapping[str, tuple[End, ...]], place: Place
+) -> tuple[PictureBlock, ...]:
     own = [one for one in _sorted(services) if service_place(around, one) == place]
     blocks = [_block(around, one, seated) for one in own]
     return bounded(around, blocks, MAX_BLOCKS, "service")
@@ -103,10 +103,10 @@ def _sorted(services: Iterable[Service]) -> list[Service]:
     return sorted(services, key=lambda one: (natural(one.unit), one.unit))
 
 
-def _block(around: Surroundings, service: Service, seated: Mapping[str, tuple[End, ...]]) -> Block:
+def _block(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> PictureBlock:
     far = _far(around, service, seated)
     names = (service.unit, short_name(service.unit))
-    return Block(
+    return PictureBlock(
         key=service_key(service.unit),
         title=short_name(service.unit),
         names=names,
@@ -125,7 +125,7 @@ def _bound(service: Service) -> str:
 
 
 def _lines(
-    around: Surroundings, service: Service, seated: Mapping[str, tuple[End, ...]], far: Sequence[str]
+    around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]], far: Sequence[str]
 ) -> Iterator[Words]:
     runs_on = "CPUs unknown" if service.cpus_allowed is None else f"CPUs {_cpus(around, service)}"
     # Where memory may come from is worth a word where it is bound at all.
@@ -140,13 +140,13 @@ def _lines(
         yield Words((f"crosses to {node_words(where)}: {', '.join(some(far, _MAX_NAMED))}",), "warn")
 
 
-def _cpus(around: Surroundings, service: Service) -> str:
+def _cpus(around: PictureFacts, service: Service) -> str:
     allowed = ids(service.cpus_allowed)
     online = frozenset[int]().union(*around.cpus.values())
     return cpu_words(format_list(allowed & online if online else allowed)) or "none"
 
 
-def _far(around: Surroundings, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[str, ...]:
+def _far(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[str, ...]:
     """The devices that it uses and that are, at least in part, on nodes on which it does not run."""
     runs_on = frozenset(run_nodes(around, service))
     if not runs_on:
@@ -163,7 +163,7 @@ def _using(devices: Sequence[str]) -> tuple[str, ...]:
 
 
 def service_crossings(
-    around: Surroundings, services: Sequence[Service], seated: Mapping[str, tuple[End, ...]]
+    around: PictureFacts, services: Sequence[Service], seated: Mapping[str, tuple[End, ...]]
 ) -> Iterator[Crossing]:
     """Services that use devices of another node, and those that may run on several nodes; alike ones together."""
     groups: dict[Hashable, list[Service]] = {}
@@ -176,7 +176,7 @@ def service_crossings(
         yield _crossing(around, group, seated)
 
 
-def _ends(around: Surroundings, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[End, ...]:
+def _ends(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[End, ...]:
     nodes = run_nodes(around, service)
     if not nodes:
         return ()
@@ -186,7 +186,7 @@ def _ends(around: Surroundings, service: Service, seated: Mapping[str, tuple[End
     return tuple(dict.fromkeys([*here, *there]))
 
 
-def _crossing(around: Surroundings, group: Sequence[Service], seated: Mapping[str, tuple[End, ...]]) -> Crossing:
+def _crossing(around: PictureFacts, group: Sequence[Service], seated: Mapping[str, tuple[End, ...]]) -> Crossing:
     first = group[0]
     names = tuple(name for one in group for name in (one.unit, short_name(one.unit)))
     shown = [short_name(one.unit) for one in group]

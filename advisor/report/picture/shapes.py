@@ -6,10 +6,10 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from advisor.patterns import lazy_regex
+from advisor.host.patterns import lazy_regex
 from advisor.report.charts.shapes import Anchor
+from advisor.report.format import clean
 from advisor.report.layout import columns
-from advisor.report.words import clean
 
 SMALL: Final = 11.0
 BADGE_HEIGHT: Final = 14.0

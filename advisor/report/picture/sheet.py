@@ -12,7 +12,7 @@ import msgspec
 
 from advisor.report.picture.blocks import LINE, TITLE_SIZE, badges, badges_width, paragraph, place_key
 from advisor.report.picture.panels import panel_shapes
-from advisor.report.picture.records import CeilingPicture, Crossing, HostPicture, Note, Panel, Place, Words
+from advisor.report.picture.records import CeilingPicture, Crossing, HostPicture, Panel, PictureNote, Place, Words
 from advisor.report.picture.shapes import (
     Badge,
     Dot,
@@ -218,7 +218,7 @@ def _ceiling(ceiling: CeilingPicture, width: float, y: float, shapes: list[Shape
     return y
 
 
-def _notes(notes: Sequence[Note], x: float, y: float, width: float, shapes: list[Shape]) -> float:
+def _notes(notes: Sequence[PictureNote], x: float, y: float, width: float, shapes: list[Shape]) -> float:
     """The findings' titles with their numbers."""
     shapes.append(written(x, y + 20, "Findings", width, size=15, look="strong"))
     y += 30

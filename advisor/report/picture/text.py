@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
+from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
-from advisor.facts.whole import Facts
 from advisor.i18n import spoken
+from advisor.report.format import clean
 from advisor.report.layout import Piece, Span, Style, columns, paint, wrapped
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import crossing_line
-from advisor.report.picture.records import Block, HostPicture, Look, Panel
+from advisor.report.picture.records import HostPicture, Look, Panel, PictureBlock
 from advisor.report.picture.sheet import panels_side_by_side
-from advisor.report.words import clean
 from advisor.rules.finding import Finding
 
 MIN_BOX: Final = 38
@@ -24,7 +24,7 @@ _GAP: Final = 2
 _STYLES: Final[dict[Look, Style]] = {"": "", "quiet": "dim", "warn": "yellow"}
 
 
-class Signs(NamedTuple):
+class BoxSigns(NamedTuple):
     """Characters that boxes are drawn with: four corners, two sides, and what else would need UTF-8."""
 
     corners: str
@@ -36,8 +36,8 @@ class Signs(NamedTuple):
     times: str
 
 
-_UTF8: Final = Signs("┌┐└┘", "─", "│", "└ ", " · ", "…", "×")
-_ASCII: Final = Signs("++++", "-", "|", "- ", ", ", "...", "x")
+_UTF8: Final = BoxSigns("┌┐└┘", "─", "│", "└ ", " · ", "…", "×")
+_ASCII: Final = BoxSigns("++++", "-", "|", "- ", ", ", "...", "x")
 
 
 @spoken("en")
@@ -57,7 +57,7 @@ def picture_text(
 
 
 class _Page:
-    def __init__(self, width: int, signs: Signs, *, color: bool) -> None:
+    def __init__(self, width: int, signs: BoxSigns, *, color: bool) -> None:
         self.width = width
         self.signs = signs
         self.color = color
@@ -147,7 +147,7 @@ class _Page:
     def _cell(self, text: str, style: Style, room: int, indent: int) -> list[Span]:
         return [Span(" " * indent), Span(self._fitted(text, room - indent), style)]
 
-    def _block(self, block: Block, room: int) -> Iterator[list[Span]]:
+    def _block(self, block: PictureBlock, room: int) -> Iterator[list[Span]]:
         indent = 2 + 2 * min(block.depth, 4)
         lead = self.signs.stacked if block.depth else ""
         style = _STYLES[block.look]

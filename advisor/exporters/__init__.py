@@ -1,0 +1,33 @@
+"""What a plan wants, in the words of other tools: each form is put to use by its own tool and needs nothing of ours.
+
+A form that has no word for a setting leaves it out and says so (`Bundle.left_out`); it never approximates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.exporters import ansible, cloud_init, files, network_manager, nmstate, shell, tuned
+from advisor.exporters.settings import Bundle, Exported, LeftOut, collect
+from advisor.i18n import msg
+
+__all__ = ["FORMATS", "Bundle", "Exported", "LeftOut", "collect", "export"]
+
+FORMATS: Final[Mapping[str, Callable[[Exported], Bundle]]] = {
+    "ansible": ansible.role,
+    "cloud-init": cloud_init.user_data,
+    "files": files.tree,
+    "networkmanager": network_manager.script,
+    "nmstate": nmstate.state,
+    "shell": shell.script,
+    "tuned": tuned.profile,
+}
+
+
+def export(wanted: Exported, form: str) -> Bundle:
+    """The files of a form. Raises UsageError for one that is not known."""
+    if form not in FORMATS:
+        raise UsageError(msg("--format {form}: not one of {formats}", form=form, formats=", ".join(FORMATS)))
+    return FORMATS[form](wanted)

@@ -1,0 +1,69 @@
+"""sysctl.d, udev rules, tmpfiles.d and .link files, as a tree to copy onto a host: they act at its next start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting, LeftOut, PersistedFile, is_own
+from advisor.exporters.terms import elsewhere_words, head, not_kept
+from advisor.host import RunCommand
+from advisor.shell.rollback_script import hand_command
+from advisor.tunables import FileEdit
+
+_SYSCTL: Final = "/etc/sysctl.d/"
+_TMPFILES: Final = "/etc/tmpfiles.d/"
+
+
+def tree(wanted: Exported) -> Bundle:
+    """The files that keep each value, below the directory that they are copied from."""
+    left = tuple(
+        LeftOut(one.tunable, one.value, not_kept(one) or "no file keeps it: the command that sets it does")
+        for one in wanted.settings
+        if own_file(one) is None
+    )
+    found = {kept.path.lstrip("/"): _head(wanted, kept).encode() + kept.content for kept in wanted.files}
+    use = ("cp -a DIRECTORY/. /", *reloads(wanted), *taken_up(wanted), *_at_once(wanted))
+    return Bundle(found, (*left, *wanted.left_out), use)
+
+
+def _head(wanted: Exported, kept: PersistedFile) -> str:
+    return head(wanted) + elsewhere_words(wanted, (one for one in wanted.settings if own_file(one) == kept.path))
+
+
+def own_file(setting: ExportedSetting) -> str | None:
+    """The file of our own that keeps the value."""
+    return setting.edit.path if isinstance(setting.edit, FileEdit) and is_own(setting.edit) else None
+
+
+def reloads(wanted: Exported) -> tuple[str, ...]:
+    """Commands that make the files' owners read them. They change no value: udevadm(8) applies what it has read anew
+    to new events alone."""
+    steps = (step for kept in wanted.files for step in kept.reload if isinstance(step, RunCommand))
+    return tuple(dict.fromkeys(map(hand_command, steps)))
+
+
+def taken_up(wanted: Exported) -> tuple[str, ...]:
+    """Commands that bring about the values of the files that need no device to appear."""
+    paths = [kept.path for kept in wanted.files]
+    sysctls = [f"sysctl -p {path}" for path in paths if path.startswith(_SYSCTL)]
+    return (*sysctls, *(f"systemd-tmpfiles --create {path}" for path in paths if path.startswith(_TMPFILES)))
+
+
+def _at_once(wanted: Exported) -> tuple[str, ...]:
+    """What sets now the values whose files act when their device appears next.
+
+    No event is made for it: an *add* activates volume groups and assembles arrays, on disks that are another host's as
+    well, and versions of mdadm run their assembly for a *change* of a member, too (64-md-raid-assembly.rules).
+    """
+    return tuple(dict.fromkeys(line for one in wanted.settings for line in _now(one)))
+
+
+def _now(setting: ExportedSetting) -> Iterator[str]:
+    path = own_file(setting)
+    if path is None or path.startswith((_SYSCTL, _TMPFILES)):
+        return
+    is_device = setting.kind in ("link", "block", "md")
+    when = f"when {setting.device} appears next, as at a restart" if is_device else "at the next restart"
+    for command in setting.commands:
+        yield f"{command}  # now; {path} acts {when}"

@@ -1,0 +1,162 @@
+"""What is exported: every value that a plan wants on this host, whether or not it is there already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from advisor.host import Host, Missing, Probe, RunCommand, Step
+from advisor.planning.records import Plan
+from advisor.shell.rollback_script import hand_command
+from advisor.tunables import FileEdit, edited, tunable
+from advisor.tunables.edits import Persisted
+from advisor.tunables.tunable import Sense
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A value that the form does not carry, and why."""
+
+    tunable: str
+    value: str
+    why: str
+
+
+class PersistedFile(msgspec.Struct, frozen=True):
+    """A file of our own that keeps values over a reboot. ``reload`` makes its owner read it."""
+
+    path: str
+    content: bytes
+    mode: int
+    reload: tuple[RunCommand, ...]
+
+
+class ExportedSetting(msgspec.Struct, frozen=True):
+    """One value. ``edit`` is where this host keeps it over a reboot; Missing says why nowhere, Persisted that its
+    own command does.
+
+    ``steps`` bring it about at once; none where only the file and what is to be started again do.
+    """
+
+    tunable: str
+    value: str
+    why: str
+    hurts_when: str
+    sources: tuple[str, ...]
+    probe: Probe
+    steps: tuple[Step, ...]
+    edit: FileEdit | Persisted | Missing
+    sense: Sense | tuple[Sense, ...] = "exactly"
+
+    @property
+    def kind(self) -> str:
+        return self.tunable.partition(":")[0]
+
+    @property
+    def device(self) -> str:
+        """The link or disk that it is of; the second word of its id, whatever that is, for other kinds."""
+        return self.tunable.split(":")[1]
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What sets it, as shell."""
+        return tuple(hand_command(step) for step in self.steps)
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """``name`` is that of the profiles together; ``plan`` is the one that the values come from."""
+
+    name: str
+    plan: Plan
+    settings: tuple[ExportedSetting, ...]
+    left_out: tuple[LeftOut, ...]
+    files: tuple[PersistedFile, ...]
+    hostname: str | None
+    virtual_links: frozenset[str] = frozenset()
+    """Bonds, VLANs, bridges …: links below /sys/devices/virtual."""
+
+
+class Bundle(msgspec.Struct, frozen=True):
+    """The files of an exported form by their path below a directory, and how they are put to use.
+
+    ``executable`` are those that are run. ``DIRECTORY`` in ``use`` is where the files are. ``not_kept`` are values that
+    the form sets, and that a restart takes back.
+    """
+
+    files: dict[str, bytes]
+    left_out: tuple[LeftOut, ...]
+    use: tuple[str, ...]
+    executable: tuple[str, ...] = ()
+    not_kept: tuple[LeftOut, ...] = ()
+
+
+def collect(
+    host: Host, plan: Plan, *, hostname: str | None, senses: Mapping[str, Sense | tuple[Sense, ...]]
+) -> Exported:
+    """The values of ``plan``: those that it changes, and those that are in place already. ``senses`` are those of the
+    values that are not wanted exactly so, by tunable."""
+    name = "-".join(plan.profiles)
+    settings = [
+        _setting(host, one.tunable, one.after, name, (one.why, one.hurts_when, one.sources), one.probe, one.steps)
+        for one in plan.changes
+    ]
+    changed = {one.tunable for one in plan.changes}
+    left_out = []
+    for skipped in plan.skipped:
+        if skipped.state in ("in-place", "kept") and skipped.wanted is not None and skipped.tunable not in changed:
+            settings.append(_in_place(host, skipped.tunable, skipped.wanted, name))
+        elif skipped.state not in ("in-place", "kept"):
+            left_out.append(LeftOut(skipped.tunable, skipped.wanted or "", skipped.reason))
+    settings = [msgspec.structs.replace(one, sense=senses.get(one.tunable, "exactly")) for one in settings]
+    virtual = frozenset(link for one in settings if one.kind == "link" if _is_virtual(host, link := one.device))
+    return Exported(name, plan, tuple(settings), tuple(left_out), kept_files(settings), hostname, virtual)
+
+
+def _in_place(host: Host, identity: str, value: str, profile: str) -> ExportedSetting:
+    one = tunable(identity)
+    said = ("In place on the host that this was made on.", "", ())
+    return _setting(host, identity, value, profile, said, one.probe, one.steps(value))
+
+
+def _setting(
+    host: Host,
+    identity: str,
+    value: str,
+    profile: str,
+    said: tuple[str, str, tuple[str, ...]],
+    probe: Probe,
+    steps: tuple[Step, ...],
+) -> ExportedSetting:
+    return ExportedSetting(identity, value, *said, probe, steps, _edit(host, identity, value, profile))
+
+
+def _is_virtual(host: Host, link: str) -> bool:
+    place = host.real(f"/sys/class/net/{link}")
+    return isinstance(place, str) and "/virtual/" in place
+
+
+def _edit(host: Host, identity: str, value: str, profile: str) -> FileEdit | Persisted | Missing:
+    return tunable(identity).edit(host, value, profile=profile)
+
+
+def is_own(edit: FileEdit) -> bool:
+    """Whether the file is made for the values alone: one of a product or of the host's own is edited in its place."""
+    name = edit.path.rpartition("/")[2]
+    return "advisor" in name and all(one.path == edit.path for one in edit.whole)
+
+
+def kept_files(settings: Iterable[ExportedSetting]) -> tuple[PersistedFile, ...]:
+    """The files of our own that the settings' edits come to, by path."""
+    contents: dict[str, bytes] = {}
+    edits: dict[str, list[FileEdit]] = {}
+    for setting in settings:
+        if isinstance(setting.edit, FileEdit) and is_own(setting.edit):
+            path = setting.edit.path
+            contents[path] = edited(contents.get(path), setting.edit)
+            edits.setdefault(path, []).append(setting.edit)
+    return tuple(
+        PersistedFile(
+            path, contents[path], some[0].mode, tuple(dict.fromkeys(step for one in some for step in one.reload))
+        )
+        for path, some in sorted(edits.items())
+    )

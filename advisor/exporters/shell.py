@@ -1,0 +1,16 @@
+"""The plan as the script that `advisor apply` could be replaced by: journalled, watched over, and able to put back."""
+
+from __future__ import annotations
+
+from advisor.exporters.apply_script import transaction_script
+from advisor.exporters.settings import Bundle, Exported
+
+
+def script(wanted: Exported) -> Bundle:
+    """One script for this host alone: it changes what the plan saw. Raises RefusedError where that is nothing."""
+    name = f"{wanted.name}.sh"
+    text = transaction_script(wanted.plan, machine_id=wanted.plan.machine_id, hostname=wanted.hostname).encode(
+        "utf-8", "surrogateescape"
+    )
+    use = tuple(f"sh DIRECTORY/{name} {verb}" for verb in ("check", "apply", "verify", "rollback"))
+    return Bundle({name: text}, wanted.left_out, use, (name,))

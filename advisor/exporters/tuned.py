@@ -1,0 +1,126 @@
+"""A TuneD profile (tuned.conf(5), TuneD 2.20): what its plugins have words for.
+
+TuneD takes values back when another profile is chosen or its daemon is stopped in order; after a kill of the daemon it
+does not (the earlier values are in its memory alone).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting, LeftOut
+from advisor.exporters.terms import elsewhere_words, head, left_out_words, reason
+from advisor.exporters.tuned_links import option_of
+from advisor.host import WriteFile
+
+_DISK_OPTIONS: Final = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
+_VM_OPTIONS: Final = {"enabled": "transparent_hugepages", "defrag": "transparent_hugepage.defrag"}
+_OPERATORS: Final = {"at-least": ">", "at-most": "<"}
+_BY_NAME: Final = (
+    "Disks are known by the kernel's names of that host, which a restart may give to others, not by serial numbers."
+)
+
+Placed = tuple[str, list[str], str]
+"""The section, the lines that begin it, and the setting's line."""
+
+
+def profile(wanted: Exported) -> Bundle:
+    """``NAME/tuned.conf``, for /etc/tuned (or /etc/tuned/profiles of newer versions)."""
+    sections: dict[str, list[str]] = {}
+    heads: dict[str, list[str]] = {}
+    left: list[LeftOut] = []
+    exact: list[ExportedSetting] = []
+    for setting in wanted.settings:
+        placed = _placed(setting, wanted)
+        if isinstance(placed, str):
+            left.append(LeftOut(setting.tunable, setting.value, placed))
+            continue
+        section, first, line = placed
+        if not line.partition("=")[2].startswith(tuple(_OPERATORS.values())):
+            exact.append(setting)
+        heads.setdefault(section, first)
+        sections.setdefault(section, []).append(reason(setting) + line)
+    every = (*left, *wanted.left_out)
+    about = ["A profile of TuneD; tuned-adm profile NAME puts it in force."]
+    about += [_BY_NAME] if any("/sys/block/" in line or "type=disk" in line for line in _lines(heads, sections)) else []
+    text = head(wanted, *about) + elsewhere_words(wanted, exact) + left_out_words(every)
+    text += f"\n[main]\nsummary=Exported by advisor: {wanted.name}\n"
+    for section, lines in sections.items():
+        text += "\n" + "\n".join([f"[{section}]", *heads[section], *_joined(lines)]) + "\n"
+    use = (f"cp -r DIRECTORY/{wanted.name} /etc/tuned/", f"tuned-adm profile {wanted.name}", "tuned-adm verify")
+    return Bundle({f"{wanted.name}/tuned.conf": text.encode()}, every, use)
+
+
+def _lines(heads: dict[str, list[str]], sections: dict[str, list[str]]) -> list[str]:
+    return [line for some in (*heads.values(), *sections.values()) for line in some]
+
+
+def _placed(setting: ExportedSetting, wanted: Exported) -> Placed | str:
+    """The section, the lines that begin it, and the setting's line; or why TuneD has no word for it."""
+    kind, _, rest = setting.tunable.partition(":")
+    value = setting.value
+    if "${" in value or "\\" in value:
+        return "TuneD would read its value as a variable"
+    match kind:
+        case "sysctl":
+            # The separator of TuneD's sysctl plugin is the dot alone; a name with a dot in it cannot be said.
+            if "/" in rest:
+                return "its key holds a name with a dot"
+            return "sysctl", [], f"{rest}={_compared(setting)}"
+        case "link":
+            return _link(setting, wanted)
+        case "block":
+            return _block(setting, rest)
+        case "thp" if rest in _VM_OPTIONS:
+            return "vm", [], f"{_VM_OPTIONS[rest]}={value}"
+        case _:
+            return _attribute(setting)
+
+
+def _compared(setting: ExportedSetting) -> str:
+    """The value with the operator of its sense. TuneD compares single whole numbers; of others it would write the
+    operator, too."""
+    is_number = re.fullmatch(r"-?[0-9]{1,20}", setting.value)
+    operator = _OPERATORS.get(setting.sense, "") if is_number and isinstance(setting.sense, str) else ""
+    return operator + setting.value
+
+
+def _attribute(setting: ExportedSetting) -> Placed | str:
+    """A value that is one attribute below /sys, which TuneD's sysfs plugin takes whatever it means."""
+    match setting.steps:
+        case (WriteFile(path=path, value=value),) if path.startswith("/sys/"):
+            return "sysfs", [], f"{path}={value}"
+        case _:
+            return "this form has no line for it"
+
+
+def _link(setting: ExportedSetting, wanted: Exported) -> Placed | str:
+    option = option_of(setting, wanted)
+    if isinstance(option, str):
+        return option
+    key, text = option
+    return (
+        f"net_{setting.device}",
+        ["type=net", f"devices={setting.device}"],
+        f"{key}={_compared(setting) if text == setting.value else text}",
+    )
+
+
+def _block(setting: ExportedSetting, rest: str) -> Placed | str:
+    device, _, attribute = rest.rpartition(":")
+    option = _DISK_OPTIONS.get(attribute)
+    if option is None:
+        return _attribute(setting)
+    return f"disk_{device}", ["type=disk", f"devices={device}"], f"{option}={_compared(setting)}"
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """Options that TuneD takes once for all: ``ring=rx 4096`` and ``ring=tx 4096`` become ``ring=rx 4096 tx 4096``."""
+    merged: dict[str, tuple[str, str]] = {}
+    for one in lines:
+        comment, end, line = one.rpartition("\n")
+        key, _, value = line.partition("=")
+        said, before = merged.get(key, ("", ""))
+        merged[key] = said + comment + end, f"{before} {value}".strip()
+    return [f"{said}{key}={value}" for key, (said, value) in merged.items()]

@@ -1,0 +1,269 @@
+"""What a run does on hosts, each by one script over Ansible, and their answers; every answer is kept with the run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from advisor.errors import AdvisorError
+from advisor.fleet.engine import HostAnswer, HostJob, run
+from advisor.fleet.inventory import Inventory, InventoryHost, file_name
+from advisor.fleet.runs.journal import HostState, Verb
+from advisor.fleet.runs.planning import CapturedHost
+from advisor.fleet.runs.wave_gate import EchoQuestion, GateAnswer, gate_script, parse_gate_answer
+from advisor.fleet.scan import capture_hosts
+from advisor.fleet.store import FleetStore, put_own
+from advisor.host.numbers import is_count
+from advisor.host.trusted_files import make_own_directory
+
+GATE_SECONDS: Final = 10
+"""For everybody to answer again."""
+_SLACK_SECONDS: Final = 60
+_CHANGE_SECONDS: Final = 300
+_MAX_ANSWER_BYTES: Final = 4 << 20
+_MARK: Final = "ADVISOR_FLEET_RUN"
+_SCHEMA: Final = "advisor.transaction/1"
+
+Say = Callable[[str], None]
+
+
+class ScriptAnswer(msgspec.Struct, frozen=True):
+    """The last line of a transaction script: ``advisor.transaction/1``."""
+
+    schema: str
+    state: str
+    code: int
+    id: str | None = None
+    message: str | None = None
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What became of a host in one step. Where ``is_sure`` is false, it may also be otherwise: it is to be asked."""
+
+    host: str
+    state: HostState
+    transaction: str | None = None
+    message: str = ""
+    is_sure: bool = True
+
+
+class Hands:
+    """One run's hands: its inventory, its directory, and as many hosts at a time as Ansible's forks."""
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        hosts: Sequence[InventoryHost],
+        store: FleetStore,
+        directory: Path,
+        *,
+        forks: int,
+    ) -> None:
+        self.inventory = inventory
+        self.hosts = {host.name: host for host in hosts}
+        self.store = store
+        self.directory = directory
+        self._forks = forks
+
+    # -- what is kept ---------------------------------------------------------------------------------------------
+
+    @property
+    def scripts(self) -> Path:
+        """The transaction script of each host."""
+        return self._own("scripts")
+
+    def by_hand(self, name: str) -> str:
+        """The command that puts a host back when it can be reached again. The script knows its own transaction."""
+        from advisor.shell.quote import shell_quote
+
+        script = self.scripts / (file_name(name) + ".sh")
+        return f"ssh {shell_quote(self.hosts[name].address or name)} sudo sh -s rollback <{shell_quote(str(script))}"
+
+    def _own(self, *names: str) -> Path:
+        path = self.directory.joinpath(*names)
+        make_own_directory(str(path))
+        return path
+
+    def _answers(self, label: str) -> Path:
+        """A directory of its own for each step: what a host said is never replaced by what it says later."""
+        place = self._own("answers")
+        number = 1 + max((int(path.name[:4]) for path in place.iterdir() if is_count(path.name[:4])), default=0)
+        return self._own("answers", f"{number:04d}-{label}")
+
+    # -- connections ----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _new_connections(self) -> Iterator[Inventory]:
+        """Connections of its own for each step, where Ansible would share them.
+
+        One that was made before an MTU was raised proves nothing about new ones. One that was made before it was
+        lowered goes on sending segments of the old size, which vanish: it hangs.
+        """
+        # A control socket's whole path must fit into 108 bytes.
+        place = tempfile.mkdtemp(prefix="advf.", dir="/tmp")
+        words = msgspec.json.encode({"ansible_control_path_dir": place}).decode()
+        access = self.inventory.access
+        try:
+            yield msgspec.structs.replace(
+                self.inventory, access=msgspec.structs.replace(access, extra_vars=(*access.extra_vars, words))
+            )
+        finally:
+            _end_masters(place)
+            shutil.rmtree(place, ignore_errors=True)
+
+    # -- what is done ---------------------------------------------------------------------------------------------
+
+    def capture(self, names: Sequence[str]) -> dict[str, CapturedHost]:
+        """Each host as it is now, asked as root; the captures replace those that the store kept."""
+        found: dict[str, CapturedHost] = {}
+        with _marked(self.directory), self._new_connections() as inventory:
+            for answer in capture_hosts(inventory, self._named(names), self.store, forks=self._forks):
+                found[answer.host] = captured(answer, self.store)
+        return found
+
+    def ask(
+        self, questions: Mapping[str, Iterable[EchoQuestion]], *, seconds: int, label: str
+    ) -> dict[str, GateAnswer]:
+        """What the gate scripts of these hosts print; hosts that did not answer are left out."""
+        scripts = self._own("gate")
+        for name, those in questions.items():
+            put_own(scripts / (file_name(name) + ".sh"), gate_script(those).encode())
+        job = HostJob(label, scripts, (str(seconds),), timeout_seconds=seconds + _SLACK_SECONDS)
+        found: dict[str, GateAnswer] = {}
+        for answer in self._run(job, [*questions], label):
+            if answer.state == "ok" and answer.path is not None:
+                found[answer.host] = parse_gate_answer(_text(answer.path))
+        return found
+
+    def do(self, verb: Verb, names: Sequence[str], *arguments: str) -> Iterator[Result]:
+        """A verb of each host's transaction script, which changes it; answers come as they are given."""
+        job = HostJob(
+            verb,
+            self.scripts,
+            (verb, *arguments),
+            needs_root=True,
+            changes=True,
+            timeout_seconds=_CHANGE_SECONDS,
+        )
+        for answer in self._run(job, names, verb):
+            yield result_of(answer)
+
+    def command(self, text: str, names: Sequence[str], *, seconds: int) -> dict[str, HostAnswer]:
+        """A command line of the user's on each host, by its shell."""
+        script = self._own("gate") / "command"
+        put_own(script, f"{text}\n".encode("utf-8", "surrogateescape"))
+        job = HostJob("gate command", script, timeout_seconds=seconds)
+        return {answer.host: answer for answer in self._run(job, names, "gate-command")}
+
+    def _run(self, job: HostJob, names: Sequence[str], label: str) -> Iterator[HostAnswer]:
+        with _marked(self.directory), self._new_connections() as inventory:
+            output = self._answers(label)
+            yield from run(inventory, job, output=output, hosts=self._named(names), forks=self._forks)
+
+    def _named(self, names: Iterable[str]) -> list[InventoryHost]:
+        return [self.hosts[name] for name in names]
+
+
+@contextlib.contextmanager
+def _marked(directory: Path) -> Iterator[None]:
+    """What is started here can be told to be of this run, also after this process is gone."""
+    os.environ[_MARK] = str(directory)
+    try:
+        yield
+    finally:
+        os.environ.pop(_MARK, None)
+
+
+def _end_masters(place: str) -> None:
+    """End the masters of shared connections, which ssh would leave behind for a minute; each names its socket."""
+    for pid, command in _commands():
+        if command.startswith(os.fsencode(f"ssh: {place}/")):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
+
+
+def _commands() -> Iterator[tuple[int, bytes]]:
+    for name in os.listdir("/proc"):
+        if is_count(name) and int(name) != os.getpid():
+            with contextlib.suppress(OSError):
+                yield int(name), Path(f"/proc/{name}/cmdline").read_bytes()
+
+
+def end_orphans(directory: Path) -> int:
+    """End what an earlier process of this run left behind here (a killed controller does not take Ansible with it).
+
+    What those had begun on hosts goes on there to its end. Returns how many there were.
+    """
+    wanted = os.fsencode(f"{_MARK}={directory}")
+    found = 0
+    for pid, command in _commands():
+        # By name as well: over a local connection what runs for a host has our environment, too.
+        if b"ansible-playbook" in command:
+            with contextlib.suppress(OSError):
+                if wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                    os.kill(pid, signal.SIGKILL)
+                    found += 1
+    return found
+
+
+def captured(answer: HostAnswer, store: FleetStore) -> CapturedHost:
+    """A host out of what its capture came to, which `fleet receive` read through before it kept it.
+
+    One that was not captured by root cannot be changed or told of.
+    """
+    if answer.state != "ok" or answer.path is None:
+        return CapturedHost(answer.host, None, message=answer.message or answer.state)
+    if answer.uid != 0:
+        return CapturedHost(
+            answer.host, None, message="not root there: give --become, or ansible_become in the inventory"
+        )
+    try:
+        header = store.header(answer.host)
+        return CapturedHost(answer.host, answer.path, header.machine_id if header else "")
+    except AdvisorError as error:
+        return CapturedHost(answer.host, None, message=error.message)
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(_MAX_ANSWER_BYTES).decode("utf-8", "replace")
+
+
+def parse_told(text: str) -> ScriptAnswer | None:
+    """The last line of what a transaction script printed; None where it is no such document."""
+    lines = text.strip().splitlines()
+    try:
+        told = msgspec.json.decode(lines[-1] if lines else "", type=ScriptAnswer)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    return told if told.schema == _SCHEMA else None
+
+
+_STATES: Final[Mapping[str, HostState]] = {
+    "applied": "applied",
+    "confirmed": "applied",
+    "awaiting-confirmation": "awaiting-confirmation",
+    "unchanged": "unchanged",
+    "rolled-back": "rolled-back",
+    "refused": "refused",
+}
+
+
+def result_of(answer: HostAnswer) -> Result:
+    """What a host's answer to a verb says of it."""
+    if answer.state in ("unreachable", "no-root"):
+        return Result(answer.host, "unreachable", message=answer.message or answer.state)
+    told = parse_told(_text(answer.path)) if answer.state == "ok" and answer.path is not None else None
+    if told is None:
+        said = answer.message or f"ended with {answer.rc} and told nothing"
+        return Result(answer.host, "unknown", message=said, is_sure=False)
+    state = _STATES.get(told.state, "unknown")
+    return Result(answer.host, state, told.id, told.message or "", is_sure=state != "unknown")

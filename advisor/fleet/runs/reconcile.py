@@ -1,0 +1,154 @@
+"""What state a host is really in, asked of the host itself: by its capture, and by nothing that was only remembered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.errors import AdvisorError
+from advisor.fleet.runs.executor import Hands, Result, Say
+from advisor.fleet.runs.journal import HostDone, HostState, RunJournal, Verb
+from advisor.fleet.runs.planning import CapturedHost
+from advisor.snapshot.archive import open_snapshot
+from advisor.snapshot.remote.store import CapturedStore, Sought
+from advisor.transaction.journal import Record, State
+
+MARGIN_SECONDS: Final = 30.0
+"""For a watchdog to put back, after its window is over."""
+_PAUSE_SECONDS: Final = 2.0
+_ATTEMPTS: Final = 3
+
+_STATES: Final[Mapping[State, HostState]] = {
+    "applied": "applied",
+    "awaiting-confirmation": "awaiting-confirmation",
+    "rolled-back": "rolled-back",
+    "partly-rolled-back": "unknown",
+}
+
+
+def settled(hands: Hands, wanted: Mapping[str, Sought], *, seconds: float) -> Iterator[Result]:
+    """What became of these transactions, by host.
+
+    A host that is still at it is asked again for a while. With ``seconds``, so is one that does not answer or waits for
+    a confirmation, until that time and a margin for its watchdog are over.
+    """
+    end = time.monotonic() + seconds + MARGIN_SECONDS
+    left = [*wanted]
+    while left:
+        found = hands.capture(left)
+        is_over = time.monotonic() >= end
+        again: list[str] = []
+        for name in left:
+            result = told(found[name], wanted[name])
+            waits = result.state == "awaiting-confirmation" or found[name].archive is None
+            if not is_over and (seconds > 0 if waits else not result.is_sure):
+                again.append(name)
+            else:
+                yield result
+        left = again
+        if left:
+            time.sleep(_PAUSE_SECONDS)
+
+
+def told(captured: CapturedHost, sought: Sought) -> Result:
+    """What a capture says of a transaction. Not sure where the host is silent, or still at it."""
+    if captured.archive is None:
+        return Result(captured.name, "unknown", message=captured.message, is_sure=False)
+    try:
+        host = open_snapshot(captured.archive)
+    except AdvisorError as error:
+        return Result(captured.name, "unknown", message=error.message, is_sure=False)
+    try:
+        record = sought.among(CapturedStore(host).records())
+    except AdvisorError as error:
+        return Result(captured.name, "unknown", message=error.message)
+    if record is None:
+        return Result(captured.name, "failed", message="nothing was begun there")
+    state = _STATES.get(record.state)
+    if state is None:
+        return Result(captured.name, "unknown", record.id, f"{record.state} still", is_sure=False)
+    return Result(captured.name, state, record.id, _words(record))
+
+
+def _words(record: Record) -> str:
+    if record.state == "partly-rolled-back":
+        return "; ".join(f"{what} is not as before: {why}" for what, why in record.kept)
+    return f"put back: {record.why_undone}" if record.state == "rolled-back" and record.why_undone else ""
+
+
+class PutBack:
+    """Puts hosts back and journals what became of each."""
+
+    def __init__(
+        self, hands: Hands, journal: RunJournal, states: dict[str, Result], say: Say, *, window_seconds: float
+    ) -> None:
+        self._hands = hands
+        self._journal = journal
+        self._states = states
+        self._say = say
+        self._window = window_seconds
+
+    def run(self, wave: int, wanted: Mapping[str, Sought], *, force: bool = False) -> None:
+        """Hosts by name, each with the transaction that is to be put back.
+
+        Who is busy is asked again; who does not answer is waited for until its own watchdog has had its time.
+        """
+        left = self._asked(wave, [*wanted], force=force)
+        for _ in range(_ATTEMPTS):
+            found = [*settled(self._hands, {name: wanted[name] for name in left}, seconds=0)] if left else []
+            left = []
+            for result in found:
+                if result.state in ("rolled-back", "failed"):
+                    self._note(wave, result)
+                else:
+                    left.append(result.host)
+            in_force = [one.host for one in found if one.state in ("applied", "awaiting-confirmation")]
+            if not in_force:
+                break
+            kept = self._asked(wave, in_force, force=force)
+            left = [name for name in left if name not in in_force or name in kept]
+        for result in settled(self._hands, {name: wanted[name] for name in left}, seconds=self._window):
+            self._note(wave, self._judged(result))
+
+    def _asked(self, wave: int, names: Sequence[str], *, force: bool) -> list[str]:
+        """Those of the hosts that do not say that they are back."""
+        left: list[str] = []
+        for result in self._hands.do("rollback", names, *(["--force"] if force else [])):
+            if result.state == "rolled-back" and result.is_sure:
+                self._note(wave, result)
+            else:
+                left.append(result.host)
+                self._states[result.host] = msgspec.structs.replace(result, is_sure=False)
+        return left
+
+    def _judged(self, result: Result) -> Result:
+        """A host that refuses to go back has it in force still; one that is silent, or half-way, may be either."""
+        if result.state in ("rolled-back", "failed"):
+            return result
+        before = self._states.get(result.host)
+        said = [before.message if before else "", result.message]
+        why = " · ".join(dict.fromkeys(filter(None, said))) or result.state
+        state: HostState = "applied" if result.state == "applied" else "unknown"
+        return Result(result.host, state, result.transaction or (before.transaction if before else None), why)
+
+    def _note(self, wave: int, result: Result) -> None:
+        self._states[result.host] = result
+        entry = done(self._hands, wave, "rollback", result)
+        self._journal.note(entry)
+        if result.state == "applied":
+            self._say(f"{result.host}: still in force: {result.message}")
+        elif entry.by_hand:
+            self._say(f"{result.host}: not known to be back: {result.message}; by hand: {entry.by_hand}")
+        else:
+            self._say(f"{result.host}: put back")
+
+
+def done(hands: Hands, wave: int, verb: Verb, result: Result) -> HostDone:
+    """A result as the journal of a run has it."""
+    command = hands.by_hand(result.host) if result.state == "unknown" else None
+    return HostDone(
+        time.time(), wave, result.host, verb, result.state, result.transaction, result.message, by_hand=command
+    )

@@ -1,0 +1,140 @@
+"""Lines for many devices that say different things of one: the later line keeps it, the earlier is told by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from advisor.facts.disks import kind_of
+from advisor.host import Host, Missing
+from advisor.importers.made import overruled
+from advisor.importers.records import ImportedSetting
+from advisor.profiles.profile import Only
+from advisor.tunables import tunable
+from advisor.tunables.preflight import Expanding
+
+
+def last_wins(settings: Sequence[ImportedSetting]) -> list[ImportedSetting]:
+    """A tunable that two lines set has what the later one says."""
+    last = {(one.tunable, one.only): one for one in settings if one.outcome == "tunable"}
+    found: list[ImportedSetting] = []
+    for one in settings:
+        winner = last.get((one.tunable, one.only), one) if one.outcome == "tunable" else one
+        place = f"{winner.file} line {winner.line} ([{winner.section}])"
+        found.append(one if winner is one else overruled(one, f"{place} sets it again"))
+    return found
+
+
+def disjoint(settings: Sequence[ImportedSetting], host: Host) -> list[ImportedSetting]:
+    """Each device and each file of the host in one line for each of its settings, as a profile of ours needs it."""
+    return _files_once(_devices_once(settings, host), host)
+
+
+def _devices_once(settings: Sequence[ImportedSetting], host: Host) -> list[ImportedSetting]:
+    covered: dict[str, list[str]] = {}
+    found: list[ImportedSetting] = []
+    for one in reversed(settings):
+        subject = _subject(one)
+        if subject is None:
+            found.append(one)
+            continue
+        kind, patterns = subject
+        later = covered.setdefault(kind, [])
+        found.append(_without(one, later, host) if later else one)
+        later.extend(patterns)
+    return found[::-1]
+
+
+def _files_once(settings: Iterable[ImportedSetting], host: Host) -> list[ImportedSetting]:
+    """What patterns and names of old kernels stand for on this host, each of it once."""
+    covered: set[str] = set()
+    found: list[ImportedSetting] = []
+    for one in reversed(list(settings)):
+        names = _stands_for(one, host)
+        again = covered & names
+        covered |= names
+        if not again:
+            found.append(one)
+        elif again == names:
+            found.append(_left(one))
+        else:
+            rest = sorted(names - again, reverse=True)
+            found.extend(msgspec.structs.replace(one, tunable=name) for name in rest)
+    return found[::-1]
+
+
+def _stands_for(one: ImportedSetting, host: Host) -> set[str]:
+    if one.outcome != "tunable" or one.tunable is None or one.for_each is not None:
+        return set()
+    known = tunable(one.tunable)
+    names = known.expanded(host) if isinstance(known, Expanding) else (one.tunable,)
+    return {one.tunable} if isinstance(names, Missing) else {_real(name, host) for name in names}
+
+
+def _real(identity: str, host: Host) -> str:
+    """An id by the file's own place, of which links below /sys/bus and /sys/class are other names."""
+    place = host.real(identity.removeprefix("sysfs:")) if identity.startswith("sysfs:") else identity
+    return identity if isinstance(place, Missing) or place == identity else f"sysfs:{place}"
+
+
+def _subject(one: ImportedSetting) -> tuple[str, tuple[str, ...]] | None:
+    """What is set of devices (``block::scheduler``), and of which."""
+    if one.outcome != "tunable" or one.tunable is None:
+        return None
+    named = re.fullmatch(r"(block|link):(.+):([^:]+)", one.tunable)
+    if named is None:
+        return None
+    device = named[2]
+    if device == "{disk}":
+        each = "disks"
+    elif device == "{array}":
+        each = "arrays"
+    elif device == "{link}":
+        each = "links"
+    else:
+        each = "links" if named[1] == "link" else "arrays" if re.match(r"md|dm-", device) else "disks"
+        return f"{each}:{named[3]}", (device,)
+    return f"{each}:{named[3]}", (one.only.names if one.only is not None and one.only.names else ("*",))
+
+
+def _without(one: ImportedSetting, later: Sequence[str], host: Host) -> ImportedSetting:
+    if one.for_each is None:
+        name = (one.tunable or "").split(":")[1]
+        return _left(one) if _fits(name, later) else one
+    patterns = one.only.names if one.only is not None and one.only.names else ("*",)
+    here = [name for name in _devices(host, one.for_each) if _fits(name, patterns)]
+    if not any(_overlap(pattern, other) for pattern in patterns for other in later):
+        return one
+    names = tuple(name for name in here if not _fits(name, later))
+    if not names:
+        return _left(one)
+    only = msgspec.structs.replace(one.only or Only(), names=names)
+    return msgspec.structs.replace(one, only=only)
+
+
+def _left(one: ImportedSetting) -> ImportedSetting:
+    return overruled(one, "a later line says otherwise of all that it could be for here")
+
+
+def _devices(host: Host, each: str) -> Iterable[str]:
+    if each == "links":
+        return host.names("/sys/class/net")
+    names = host.names("/sys/block")
+    if each == "arrays":
+        return [name for name in names if re.match(r"md([0-9]|_)|dm-[0-9]", name)]
+    return [name for name in names if kind_of(name) is not None]
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two patterns may fit one name; where that is hard to tell, they may."""
+    if one == other or "*" in (one, other):
+        return True
+    first, second = (re.split(r"[*?\[]", pattern)[0] for pattern in (one, other))
+    return first.startswith(second) or second.startswith(first)

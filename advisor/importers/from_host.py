@@ -1,0 +1,261 @@
+"""``--from-host``: the settings of another host, captured in a snapshot, as a profile: make this host like that one.
+
+What the kernel works out from memory or CPUs, and what belongs to one device, one address or one peer, is not carried
+over: it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+from advisor.facts.disks import Disk
+from advisor.facts.host_facts import Facts, scan
+from advisor.facts.links import Link
+from advisor.host import Host, Missing, observe
+from advisor.host.patterns import lazy_regex
+from advisor.importers.aliases import without_rivals
+from advisor.importers.growing import is_growing, lowered_fields
+from advisor.importers.made import SourceLine
+from advisor.importers.records import ImportDifference, Imported, ImportedSetting, Mode
+from advisor.importers.to_profile import profile_name
+from advisor.importers.tuned.devices import devices_of
+from advisor.profiles.profile import FieldSense, Only
+from advisor.tunables import tunable
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+# Figures that the kernel works out from the size of memory when it starts (mm/page_alloc.c, net/ipv4/tcp.c …).
+_BY_MEMORY: Final = lazy_regex(
+    r"net\.ipv4\.(tcp|udp)_mem|vm\.min_free_kbytes|vm\.nr_(overcommit_)?hugepages|fs\.file-max|kernel\.threads-max"
+    r"|net\.ipv4\.tcp_max_(syn_backlog|tw_buckets)"
+)
+_COUNTERS: Final = frozenset({"fs.aio-nr"})
+_QUEUE: Final = (
+    "scheduler",
+    "read_ahead_kb",
+    "nr_requests",
+    "rq_affinity",
+    "nomerges",
+    "max_sectors_kb",
+    "wbt_lat_usec",
+)
+_RINGS: Final = ("rx", "tx")
+_NEAR: Final = 0.05
+
+
+def import_host(other: Host, here: Host, mode: Mode, *, where: str) -> Imported:
+    """What ``other`` has set and this host has otherwise; ``where`` is the snapshot's name."""
+    theirs, ours = scan(other), scan(here)
+    name = theirs.host.hostname or "host"
+    judge = _Comparison(other, here, theirs, ours, where, mode)
+    settings = tuple(judge.settings())
+    return Imported(
+        name=profile_name(f"like-{name}"),
+        origin=f"host:{name}",
+        mode=mode,
+        title=f"Like the host {name}",
+        about=f"The settings of {name} ({theirs.host.os or 'system unknown'}, Linux {theirs.host.kernel or 'unknown'})",
+        sources=(f"{where}: {name}",),
+        settings=without_rivals(settings),
+        differences=tuple(judge.lowering()),
+        links=_links(settings, here),
+        notes=("Only what differed from the host of the import is in it.",),
+    )
+
+
+class _Comparison:
+    def __init__(self, other: Host, here: Host, theirs: Facts, ours: Facts, where: str, mode: Mode) -> None:
+        self._other = other
+        self._here = here
+        self._theirs = theirs
+        self._ours = ours
+        self._where = where
+        self._is_meant = mode == "intent"
+        self._name = theirs.host.hostname or "that host"
+
+    def settings(self) -> Iterator[ImportedSetting]:
+        for key, value in sorted(self._theirs.sysctl.items()):
+            yield self._sysctl(key, value)
+        for name in ("enabled", "defrag"):
+            found = self._read(f"thp:{name}")
+            if found is not None:
+                yield found
+        for name in ("governor", "energy_performance_preference"):
+            yield from self._clock(name)
+        yield from self._disks()
+        yield from self._links()
+
+    def _line(self, section: str, key: str, raw: str) -> SourceLine:
+        return SourceLine(section, key, raw, self._where, 0, f"{self._name} has it so.")
+
+    def _sysctl(self, key: str, value: str) -> ImportedSetting:
+        line = self._line("sysctl", key, value)
+        own = self._ours.sysctl.get(key)
+        if key in _COUNTERS:
+            return line.ignored("it counts, and is nobody's setting")
+        if own is None:
+            return line.ignored("this host's kernel has no such key, or does not show it")
+        if own == value:
+            return line.ignored("it is the same here")
+        if _BY_MEMORY.fullmatch(key) and not self._is_as_large():
+            return line.manual("the kernel works it out from the memory, of which the two hosts have not the same")
+        if self._is_meant and is_growing(key):
+            return _raised(line, own)
+        return line.wanted(f"sysctl:{key}", value)
+
+    def lowering(self) -> Iterator[ImportDifference]:
+        """Limits and buffers of which this host has more than the other."""
+        for key, value in sorted(self._theirs.sysctl.items()):
+            own = self._ours.sysctl.get(key)
+            lower = lowered_fields(own, value) if own is not None and is_growing(key) else ()
+            if lower and (self._is_as_large() or not _BY_MEMORY.fullmatch(key)):
+                yield ImportDifference(
+                    kind="lowers",
+                    section="sysctl",
+                    key=key,
+                    file=self._where,
+                    line=0,
+                    faithful=f"lowers it from {', '.join(f'{was} to {now}' for was, now in lower)}",
+                    intent="keeps what is larger already",
+                    why=f"{self._name} has less of it than this host",
+                )
+
+    def _is_as_large(self) -> bool:
+        one, other = self._theirs.memory.total_bytes, self._ours.memory.total_bytes
+        return one is not None and other is not None and abs(one - other) <= _NEAR * max(one, other)
+
+    def _read(self, identity: str) -> ImportedSetting | None:
+        one = tunable(identity)
+        theirs, ours = observe(self._other, one.probe), observe(self._here, one.probe)
+        if isinstance(theirs, Missing):
+            return None
+        line = self._line(identity.partition(":")[0], identity.partition(":")[2], theirs)
+        if isinstance(ours, Missing):
+            return line.ignored(f"this host does not have it: {ours.why}")
+        return line.ignored("it is the same here") if theirs == ours else line.wanted(identity, theirs)
+
+    def _clock(self, name: str) -> Iterator[ImportedSetting]:
+        theirs, ours = _clocks(self._theirs, name), _clocks(self._ours, name)
+        if not theirs:
+            return
+        line = self._line("cpufreq", name, ", ".join(sorted(theirs)))
+        if not ours:
+            yield line.ignored("this host shows no such setting of its CPUs")
+        elif theirs == ours:
+            yield line.ignored("it is the same here")
+        elif len(theirs) > 1:
+            yield line.manual(f"{self._name}'s CPUs differ among themselves")
+        else:
+            yield line.wanted(f"cpufreq:*:{name}", next(iter(theirs)))
+
+    def _disks(self) -> Iterator[ImportedSetting]:
+        ours = _grouped(self._ours.disks, _disk_kind)
+        for kind, disks in _grouped(self._theirs.disks, _disk_kind).items():
+            for attribute in _QUEUE:
+                values = {_queue_value(disk, attribute) for disk in disks} - {None}
+                if values:
+                    yield self._queue(kind, attribute, {value for value in values if value}, ours.get(kind, []))
+
+    def _queue(
+        self, kind: tuple[str, bool | None], attribute: str, values: set[str], ours: Iterable[Disk]
+    ) -> ImportedSetting:
+        word, rotational = kind
+        words = f"{word} {'disks' if rotational is None else 'hard disks' if rotational else 'drives'}"
+        line = self._line("block", f"{words}: {attribute}", ", ".join(sorted(values)))
+        own = {_queue_value(disk, attribute) for disk in ours}
+        if not own:
+            return line.ignored("this host has no such disks")
+        if len(values) > 1:
+            return line.manual(f"{self._name}'s disks of this kind differ among themselves")
+        value = next(iter(values))
+        if own == {value}:
+            return line.ignored("it is the same here")
+        only = Only(kinds=(word,), rotational=rotational)
+        return line.wanted(f"block:{{disk}}:{attribute}", value, for_each="disks", only=only)
+
+    def _links(self) -> Iterator[ImportedSetting]:
+        ours = _grouped(self._ours.links, _driver)
+        for driver, links in _grouped(self._theirs.links, _driver).items():
+            if driver is None:
+                continue
+            for key in _RINGS:
+                values = {str(getattr(link.rings, key)) for link in links if link.rings is not None}
+                if values:
+                    yield self._ring(driver, key, values, ours.get(driver, []))
+            mtus = sorted({str(link.mtu) for link in links if link.mtu is not None})
+            own = sorted({str(link.mtu) for link in ours.get(driver, []) if link.mtu is not None})
+            line = self._line("link", f"{driver}: mtu", ", ".join(mtus))
+            if not own:
+                yield line.ignored(f"this host has no link with the driver {driver}")
+            elif mtus == own:
+                yield line.ignored("it is the same here")
+            else:
+                yield line.manual(_mtu_words(mtus, own))
+
+    def _ring(self, driver: str, key: str, values: set[str], ours: Iterable[Link]) -> ImportedSetting:
+        line = self._line("link", f"{driver}: ring.{key}", ", ".join(sorted(values)))
+        own = {str(getattr(link.rings, key)) for link in ours if link.rings is not None}
+        if not own:
+            return line.ignored(f"this host has no link with the driver {driver} that has rings")
+        if len(values) > 1:
+            return line.manual(f"{self._name}'s links with this driver differ among themselves")
+        value = next(iter(values))
+        if own == {value}:
+            return line.ignored("it is the same here")
+        if self._is_meant and all(lowered_fields(one, value) for one in own):
+            return line.ignored(_more(", ".join(sorted(own))))
+        identity, only = f"link:{{link}}:ring.{key}", Only(drivers=(driver,))
+        sense: FieldSense = "at-least" if self._is_meant else "exactly"
+        return line.wanted(identity, value, sense=sense, for_each="links", only=only)
+
+
+def _raised(line: SourceLine, own: str) -> ImportedSetting:
+    """A limit or a buffer as it comes over in intent: never less than this host has."""
+    lower = lowered_fields(own, line.raw)
+    if lower and not lowered_fields(line.raw, own):
+        return line.ignored(_more(" ".join(own.split())))
+    kept = ", ".join(str(was) for was, _ in lower)
+    note = f"this host has more of a part, {kept}, which stays" if lower else ""
+    return line.wanted(f"sysctl:{line.key}", " ".join(line.raw.split()), sense="at-least", note=note)
+
+
+def _more(own: str) -> str:
+    return f"this host has more of it, {own}, and in intent it is only raised"
+
+
+def _mtu_words(theirs: Sequence[str], own: Sequence[str]) -> str:
+    why = "an MTU has to fit the switches and peers of each link"
+    is_more = max(map(int, theirs)) > max(map(int, own))
+    return f"{why}: advisor plan jumbo-frames" if is_more else f"{why}; here it is {', '.join(own)}"
+
+
+def _clocks(facts: Facts, name: str) -> set[str]:
+    groups = facts.cpu.frequency.groups if facts.cpu.frequency is not None else ()
+    return {value for group in groups if (value := getattr(group, name)) is not None}
+
+
+def _links(settings: Iterable[ImportedSetting], here: Host) -> tuple[str, ...]:
+    has_links = any(one.for_each == "links" for one in settings)
+    return (devices_of(here, "net") or ()) if has_links else ()
+
+
+def _grouped(things: Iterable[T], kind: Callable[[T], K]) -> Mapping[K, list[T]]:
+    found: dict[K, list[T]] = {}
+    for thing in things:
+        found.setdefault(kind(thing), []).append(thing)
+    return found
+
+
+def _disk_kind(disk: Disk) -> tuple[str, bool | None]:
+    return disk.kind, disk.rotational
+
+
+def _driver(link: Link) -> str | None:
+    return link.driver
+
+
+def _queue_value(disk: Disk, attribute: str) -> str | None:
+    value = disk.scheduler if attribute == "scheduler" else disk.queue.get(attribute)
+    return value or None

@@ -1,0 +1,148 @@
+"""A foreign setting on its way to a tunable of ours, which takes the value, or to a person who has to see to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host.patterns import lazy_regex
+from advisor.importers.records import Departure, ImportedSense, ImportedSetting
+from advisor.profiles.profile import ForEach, Only
+from advisor.tunables import Tunable, tunable
+from advisor.tunables.sysctl_value import canonical
+
+_PLACE: Final = lazy_regex(r"\{\w*\}")
+_EXAMPLES: Final = {"{disk}": "sda", "{array}": "md0", "{link}": "eth0"}
+MAX_RAW: Final = 400
+
+
+class SourceLine(msgspec.Struct, frozen=True):
+    """A setting as it stands in its file; ``comment`` is what its author says of it, and ``written`` the line itself
+    where that is not ``key = raw``."""
+
+    section: str
+    key: str
+    raw: str
+    file: str
+    line: int
+    comment: str = ""
+    written: str = ""
+
+    def _setting(self, why: str, departs: Departure | None, *, is_manual: bool, sets_nothing: bool) -> ImportedSetting:
+        return ImportedSetting(
+            section=self.section,
+            key=self.key,
+            raw=shortened(self.raw),
+            file=self.file,
+            line=self.line,
+            outcome="manual" if is_manual else "ignored",
+            why=why,
+            departs=departs,
+            sets_nothing=sets_nothing,
+            written=shortened(self.written),
+        )
+
+    def ignored(self, why: str, departs: Departure | None = None, *, sets_nothing: bool = False) -> ImportedSetting:
+        return self._setting(why, departs, is_manual=False, sets_nothing=sets_nothing)
+
+    def manual(self, why: str, departs: Departure | None = None) -> ImportedSetting:
+        return self._setting(why, departs, is_manual=True, sets_nothing=False)
+
+    def wanted(
+        self,
+        identity: str | Sequence[str],
+        value: str,
+        *,
+        sense: ImportedSense = "exactly",
+        for_each: ForEach | None = None,
+        only: Only | None = None,
+        multiply: int | None = None,
+        note: str = "",
+        departs: Departure | None = None,
+    ) -> ImportedSetting:
+        """The setting as a tunable: the first of ``identity`` that there is. One that no kind knows, or that does not
+        take the value, is left to a person."""
+        known = identity if isinstance(identity, str) else next((one for one in identity if is_known(one)), identity[0])
+        if known.startswith("sysctl:"):
+            value, read = as_the_kernel_reads(known.removeprefix("sysctl:"), value)
+            note = "; ".join(filter(None, (note, read)))
+        wrong = _unfit(known, value, has_value=multiply is None)
+        if wrong is not None:
+            return self.manual(wrong, departs)
+        return msgspec.structs.replace(
+            self.ignored("", departs),
+            outcome="tunable",
+            why=self.comment,
+            tunable=known,
+            value=value if multiply is None else None,
+            sense=sense,
+            for_each=for_each,
+            only=only if only != Only() else None,
+            multiply=multiply,
+            note=note,
+        )
+
+
+def as_the_kernel_reads(key: str, value: str, *, numbers: int | None = None) -> tuple[str, str]:
+    """What a sysctl is once the value is written into it, and a note where that is not what is written; ``numbers`` as
+    for `canonical`."""
+    read = canonical(key, value, numbers=numbers)
+    return (
+        (value, "") if read.split() == value.split() else (read, f"the kernel reads {shortened(value, 80)} as {read}")
+    )
+
+
+def overruled(one: ImportedSetting, why: str, departs: Departure | None = None) -> ImportedSetting:
+    """The setting as one that is left out."""
+    return msgspec.structs.replace(
+        one,
+        outcome="ignored",
+        why=why,
+        departs=one.departs if departs is None else departs,
+        tunable=None,
+        value=None,
+        multiply=None,
+        for_each=None,
+        only=None,
+        note="",
+    )
+
+
+def shortened(text: str, most: int = MAX_RAW) -> str:
+    """On one line, and no longer than a reader wants."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+
+
+def is_known(identity: str) -> bool:
+    """Whether a kind of tunable takes this id."""
+    return not isinstance(_found(identity), UsageError)
+
+
+def _found(identity: str) -> Tunable | UsageError:
+    for place, example in _EXAMPLES.items():
+        identity = identity.replace(place, example)
+    try:
+        return tunable(identity)
+    except UsageError as error:
+        return error
+
+
+def _unfit(identity: str, value: str, *, has_value: bool) -> str | None:
+    found = _found(identity)
+    if isinstance(found, UsageError):
+        return f"{found.message}{f': {found.hint}' if found.hint else ''}"
+    bare = identity
+    for place in _EXAMPLES:
+        bare = bare.replace(place, "")
+    if _PLACE.search(bare) or _PLACE.search(value):
+        return "braces in it would be taken for the place of a parameter"
+    if not has_value:
+        return None
+    # Of several with | between, a plan takes the first that the host offers.
+    words = value.split("|") if identity.startswith("cpufreq:") else (value,)
+    wrong = next(filter(None, map(found.check, words)), None)
+    return f"{shortened(value, 80)!r} {wrong}" if wrong else None

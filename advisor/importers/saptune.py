@@ -1,0 +1,364 @@
+"""saptune's notes → imported profiles: tags are judged on the host, what saptune only checks is left to a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.facts.host_facts import Facts
+from advisor.facts.identity import Identity, read_identity
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+from advisor.host.kernel_text import SET
+from advisor.i18n import msg
+from advisor.importers.aliases import without_rivals
+from advisor.importers.disjoint import disjoint, last_wins
+from advisor.importers.growing import is_growing
+from advisor.importers.made import SourceLine
+from advisor.importers.planned import made_of
+from advisor.importers.records import Imported, ImportedSense, ImportedSetting, Mode
+from advisor.importers.saptune_text import REMINDER, SECTIONS, NoteEntry, SaptuneNote, parse_saptune_note
+from advisor.importers.to_profile import profile_name
+from advisor.importers.tuned.ini import decode
+from advisor.importers.tuned.plugin_boot import state_of
+from advisor.importers.tuned.regex import UnsafePatternError, search
+from advisor.profiles.profile import Only
+
+WORKING: Final = "/var/lib/saptune/working/notes"
+PACKAGED: Final = "/usr/share/saptune/notes"
+EXTRA: Final = "/etc/saptune/extra"
+OVERRIDE: Final = "/etc/saptune/override"
+_SENSES: Final[Mapping[str, ImportedSense]] = {"<": "at-most", "<=": "at-most", ">": "at-least", ">=": "at-least"}
+_BLOCK: Final = {
+    "IO_SCHEDULER": "scheduler",
+    "NRREQ": "nr_requests",
+    "READ_AHEAD_KB": "read_ahead_kb",
+    "MAX_SECTORS_KB": "max_sectors_kb",
+}
+_DEVICE_TAGS: Final = ("blkvendor", "blkmodel", "blkpat")
+_CLOUDS: Final = {"aws": "aws", "azure": "azure", "google": "gcp", "gcp": "gcp"}
+_CONTAINERS: Final = frozenset({"docker", "podman", "lxc", "systemd-nspawn", "openvz", "rkt", "wsl", "container-other"})
+_CPUS: Final = "/sys/devices/system/cpu"
+_BIAS: Final = {"performance": "0", "normal": "6", "powersave": "15"}
+# What saptune checks, or does with a program of its own.
+_BY_HAND: Final = {
+    "filesystem": "saptune only checks options of mounts: /etc/fstab",
+    "limits": "limits of login sessions: a file in /etc/security/limits.d",
+    "login": "limits of users' slices: /etc/systemd/logind.conf.d",
+    "mem": "the size of /dev/shm: /etc/fstab",
+    "pagecache": "only kernels of SLES 12 have a limit of the page cache",
+    "rpm": "saptune only checks versions of packages",
+    "reminder": "saptune only reminds of it",
+}
+
+
+def installed_notes(files: Host) -> Mapping[str, str]:
+    """Note → file of every note that is installed, sorted; a vendor's or customer's own before those in use before
+    those of the package."""
+    found: dict[str, str] = {}
+    for directory in (PACKAGED, WORKING, EXTRA):
+        for name in files.names(directory):
+            if directory != EXTRA or name.endswith(".conf"):
+                found[name.removesuffix(".conf")] = f"{directory}/{name}"
+    return dict(sorted(found.items()))
+
+
+def import_saptune(
+    note: str, host: Host, mode: Mode, *, files: Host | None = None, path: str | None = None
+) -> Imported:
+    """A note as it comes over to ``host``; ``files`` and ``path`` as for `from_tuned.import_tuned`.
+
+    Raises UsageError for a note that is not there, InvalidInputError for a file that is none.
+    """
+    source = host if files is None else files
+    place = path or installed_notes(source).get(note)
+    if place is None:
+        raise UsageError(
+            msg("there is no saptune note {note!r}", note=note[:80]),
+            hint=msg("looked in {extra}, {working} and {packaged}", extra=EXTRA, working=WORKING, packaged=PACKAGED),
+        )
+    read = _read(source, place)
+    override = f"{OVERRIDE}/{note}"
+    own = _read(source, override) if path is None and source.exists(override) else None
+    judge = _Judge(host, mode)
+    lines = _entries(read, place, own, override)
+    settings = [one for entry, file, why_not in lines for one in judge.converted(entry, file, why_not)]
+    version = f" (version {read.version}, {read.date})" if read.version else ""
+    return Imported(
+        name=profile_name(f"saptune-{note}"),
+        origin=f"saptune:{note}",
+        mode=mode,
+        title=f"saptune's note {note}",
+        about=read.name,
+        sources=(f"{place}{version}", *((override,) if own is not None else ()), *read.references),
+        settings=without_rivals(disjoint(last_wins(settings), host)),
+        notes=("Which sections are for this host was judged when it was imported.",),
+    )
+
+
+def made_by_saptune(note: str, values: Mapping[str, str], host: Host, facts: Facts) -> Mapping[str, str]:
+    """What saptune makes of these values (by tunable) when it applies a note on this host; those alone that it
+    changes. Raises as `import_saptune`."""
+    return made_of(values, import_saptune(note, host, "faithful"), host, facts)
+
+
+def _read(files: Host, place: str) -> SaptuneNote:
+    data = files.read_bytes(place)
+    if isinstance(data, Missing):
+        raise InvalidInputError(msg("{place}: {why}", place=place, why=data.why))
+    note = parse_saptune_note(decode(data, place, "note of saptune"))
+    if not note.entries:
+        raise InvalidInputError(msg("{place}: no section with a setting: is this a note of saptune?", place=place))
+    return note
+
+
+def _entries(
+    note: SaptuneNote, place: str, own: SaptuneNote | None, override: str
+) -> Iterable[tuple[NoteEntry, str, str | None]]:
+    """The note's lines, and those of the customer's override that stand in their place; each with its file, and why it
+    does not count."""
+    replaced = {} if own is None else {(one.section, one.key): one for one in own.entries}
+    for entry in note.entries:
+        other = replaced.get((entry.section, entry.key))
+        yield entry, place, None if other is None else f"{override} line {other.line} says it instead"
+    if own is not None:
+        yield from ((entry, override, None) for entry in own.entries)
+
+
+def _passed_over(entry: NoteEntry) -> str | None:
+    """Why saptune itself takes nothing from a line (its txtparser)."""
+    if entry.section == "rpm":
+        return None
+    if entry.section == REMINDER:
+        return "saptune reminds of lines alone that begin with #" if not entry.value else None
+    if entry.is_setting:
+        return None
+    if re.match(r"[^<=>]*/[^<=>]*[<=>]", entry.key):
+        return "saptune takes no slash in a name: write dots"
+    if _last_word(entry) is not None:
+        return None
+    is_word = entry.section == "grub" and not re.search(r"\s", entry.key)
+    return None if is_word else "no KEY = VALUE: saptune passes over it"
+
+
+def _last_word(entry: NoteEntry) -> str | None:
+    """What saptune takes for the name in a line with several words before its operator."""
+    found = None if entry.is_setting or entry.section in _BY_HAND else re.search(r"([\w.+-]+)\s*[<=>]", entry.key)
+    return found and found[1]
+
+
+class _Judge:
+    def __init__(self, host: Host, mode: Mode) -> None:
+        self._host = host
+        self._mode = mode
+        self._identity: Identity = read_identity(host, Unknowns())
+
+    def converted(self, entry: NoteEntry, file: str, why_left: str | None) -> list[ImportedSetting]:
+        raw = f"{entry.value}" if entry.operator in ("", "=") else f"{entry.operator} {entry.value}"
+        written = (
+            "" if entry.operator == "=" else f"{entry.key} {raw}".strip() if entry.is_setting else raw or entry.key
+        )
+        tags = "".join(f":{key}={value}" for key, value in entry.tags)
+        line = SourceLine(f"{entry.section}{tags}", entry.key, raw, file, entry.line, entry.comment, written)
+        if why_left is not None:
+            return [line.ignored(why_left)]
+        why_not = self._not_meant(entry)
+        if why_not is not None:
+            is_unclear, why = why_not
+            return [line.manual(why) if is_unclear else line.ignored(why)]
+        passed_over = _passed_over(entry)
+        if passed_over is not None:
+            return [line.ignored(passed_over)]
+        if entry.section in _BY_HAND:
+            return [line.manual(_BY_HAND[entry.section])]
+        last = _last_word(entry)
+        if last is not None:
+            return [line.manual(f"saptune would take {last[:80]} for the name, and nothing that is before it")]
+        if entry.is_setting and not entry.value:
+            return [line.ignored("an empty value: saptune leaves it as it is")]
+        convert = _CONVERTERS.get(entry.section)
+        return convert(self, entry, line) if convert else [line.manual("saptune knows no such section")]
+
+    def _not_meant(self, entry: NoteEntry) -> tuple[bool, str] | None:
+        """Why a section is not for this host, and whether that cannot be told; None where it is."""
+        if entry.section not in SECTIONS:
+            return False, f"saptune knows no section {entry.section[:40]}, and passes over it"
+        names = [name for name, _ in entry.tags]
+        if len(set(names)) < len(names):
+            return False, "a tag stands twice in its section, which saptune then passes over"
+        for name, value in entry.tags:
+            if entry.section == "block" and name in _DEVICE_TAGS:
+                continue
+            fits = self._fits(name, value)
+            if fits is None:
+                return True, f"whether {name}={value[:40]} fits this host is unknown"
+            if not fits:
+                return False, f"{name}={value[:40]} does not fit this host"
+        return None
+
+    def _fits(self, name: str, value: str) -> bool | None:
+        if name == "os":
+            return self._fits_os(value)
+        if name == "arch":
+            return None if self._identity.architecture is None else self._identity.architecture == value
+        if name == "csp":
+            cloud = self._identity.cloud
+            return cloud is not None and _CLOUDS.get(value) == cloud.provider
+        if name == "virt":
+            return self._fits_virtualization(value)
+        if name == "pmu_name":
+            return self._is_file("/sys/devices/cpu/caps/pmu_name", re.escape(value), whole=True)
+        if name in _DEVICE_TAGS:
+            return bool(self._devices(((name, value),)))
+        file = {"vendor": "board_vendor", "model": "product_name"}.get(name, name)
+        if not re.fullmatch(r"[a-z_]{1,40}", file):
+            return None
+        return self._is_file(f"/sys/class/dmi/id/{file}", value)
+
+    def _is_file(self, path: str, pattern: str, *, whole: bool = False) -> bool | None:
+        text = self._host.read(path)
+        if isinstance(text, Missing):
+            return False if text.is_absent else None
+        return _found(f"^{pattern}$" if whole else pattern, text)
+
+    def _fits_os(self, value: str) -> bool | None:
+        text = self._host.read("/etc/os-release")
+        if isinstance(text, Missing):
+            return None
+        found = re.search(r'^VERSION="?([^"\n]*)"?$', text, re.MULTILINE)
+        version = found[1].strip() if found else ""
+        return version.startswith(value[:-1].rstrip("-")) if value.endswith("-*") else version == value
+
+    def _fits_virtualization(self, value: str) -> bool | None:
+        kind = self._identity.virtualization
+        if kind is None:
+            return None
+        if value in ("vm", "container"):
+            return kind != "none" and (kind in _CONTAINERS) == (value == "container")
+        return kind == value
+
+    def _devices(self, tags: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+        """The block devices that fit the tags of a section: disks and multipath maps."""
+        wanted = [(name, value) for name, value in tags if name in _DEVICE_TAGS]
+        return tuple(name for name in self._host.names("/sys/block") if self._is_device(name, wanted))
+
+    def _is_device(self, name: str, wanted: Iterable[tuple[str, str]]) -> bool:
+        if not re.match(r"(sd|nvme|vd|xvd|dasd|dm-)", name):
+            return False
+        for tag, value in wanted:
+            if tag == "blkpat":
+                # An expression that fits the beginning of the name.
+                if not _found(f"^(?:{value})", name):
+                    return False
+                continue
+            text = self._host.read(f"/sys/block/{name}/device/{tag.removeprefix('blk')}")
+            if isinstance(text, Missing) or not _found(value, text):
+                return False
+        return True
+
+    def sysctl(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+        value = " ".join(entry.value.split())
+        sense = _SENSES.get(entry.operator, "exactly")
+        if self._mode == "intent" and sense == "exactly" and is_growing(entry.key):
+            sense = "at-least"
+        return [line.wanted(f"sysctl:{entry.key.replace('/', '.')}", value, sense=sense)]
+
+    def sys(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+        return [line.wanted(f"sysfs:/sys/{entry.key.replace('.', '/')}", entry.value)]
+
+    def vm(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+        if entry.key == "THP":
+            return [line.wanted("thp:enabled", entry.value)]
+        if entry.key == "KSM":
+            return [line.wanted("sysfs:/sys/kernel/mm/ksm/run", entry.value)]
+        return [line.manual("saptune knows THP and KSM alone here")]
+
+    def cpu(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+        if entry.key == "governor":
+            return [line.wanted("cpufreq:*:governor", entry.value)]
+        if entry.key == "energy_perf_bias":
+            value = _BIAS.get(entry.value, entry.value)
+            return [line.wanted(f"sysfs:{_CPUS}/cpu*/power/energy_perf_bias", value)]
+        if entry.key == "force_latency":
+            note = "saptune switches the deeper idle states off one by one; here the kernel is told the latency"
+            return [line.wanted("pm-qos:cpu_dma_latency", entry.value, note=note)]
+        return [line.manual("saptune knows governor, energy_perf_bias and force_latency alone here")]
+
+    def grub(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+        value = entry.value if entry.is_setting else SET
+        return [line.wanted(f"cmdline:{entry.key}", value, note="saptune only checks it")]
+
+    def service(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+        words = [word.strip() for word in entry.value.split(",")]
+        known = [word for word in words if word in ("start", "stop", "enable", "disable")]
+        if not known:
+            return [line.manual("it says neither start, stop, enable nor disable")]
+        # Of two that contradict each other saptune takes the first.
+        value, sense = state_of(known[::-1])
+        unit = entry.key if re.search(r"\.(service|socket|timer)$", entry.key) else f"{entry.key}.service"
+        return [line.wanted(f"unit:{unit}:state", value, sense=sense)]
+
+    def block(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+        attribute = _BLOCK.get(entry.key)
+        if attribute is None:
+            return [line.manual(f"saptune knows {', '.join(_BLOCK)} alone here")]
+        is_bound = any(name in _DEVICE_TAGS for name, _ in entry.tags)
+        names = self._devices(entry.tags)
+        if is_bound and not names:
+            return [line.ignored("no block device of this host fits its tags")]
+        if attribute == "scheduler":
+            return self._schedulers(entry, line, names)
+        return self._on(line, attribute, entry.value, names, is_bound=is_bound)
+
+    def _schedulers(self, entry: NoteEntry, line: SourceLine, names: tuple[str, ...]) -> list[ImportedSetting]:
+        """For each device the first of the schedulers that it offers."""
+        wanted = [word.strip() for word in entry.value.split(",")]
+        chosen: dict[str, list[str]] = {}
+        for name in names:
+            offered = self._host.read(f"/sys/block/{name}/queue/scheduler")
+            words = [] if isinstance(offered, Missing) else [word.strip("[]") for word in offered.split()]
+            first = next((word for word in wanted if word in words), None)
+            if first is not None:
+                chosen.setdefault(first, []).append(name)
+        if not chosen:
+            return [line.ignored("no block device here offers one of its schedulers")]
+        return [
+            one
+            for scheduler, devices in chosen.items()
+            for one in self._on(line, "scheduler", scheduler, tuple(devices), is_bound=True)
+        ]
+
+    @staticmethod
+    def _on(
+        line: SourceLine, attribute: str, value: str, names: tuple[str, ...], *, is_bound: bool
+    ) -> list[ImportedSetting]:
+        disks = tuple(name for name in names if not name.startswith("dm-"))
+        maps = tuple(name for name in names if name.startswith("dm-"))
+        found: list[ImportedSetting] = []
+        if disks or not is_bound:
+            only = Only(names=disks) if is_bound else None
+            found.append(line.wanted(f"block:{{disk}}:{attribute}", value, for_each="disks", only=only))
+        if maps or not is_bound:
+            only = Only(names=maps) if is_bound else Only(kinds=("dm-multipath",))
+            found.append(line.wanted(f"block:{{array}}:{attribute}", value, for_each="arrays", only=only))
+        return found
+
+
+_CONVERTERS: Final[Mapping[str, Callable[[_Judge, NoteEntry, SourceLine], list[ImportedSetting]]]] = {
+    "sysctl": _Judge.sysctl,
+    "sys": _Judge.sys,
+    "vm": _Judge.vm,
+    "cpu": _Judge.cpu,
+    "grub": _Judge.grub,
+    "service": _Judge.service,
+    "block": _Judge.block,
+}
+
+
+def _found(pattern: str, text: str) -> bool:
+    try:
+        return search(pattern, text)
+    except UnsafePatternError:
+        return False

@@ -1,0 +1,206 @@
+"""sysctl.conf and directories of it → imported profiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from advisor.errors import InvalidInputError
+from advisor.facts.printable import printable
+from advisor.facts.sysctl_files import SysctlSource, is_pattern, key_path, parse_sysctl_file
+from advisor.facts.sysctl_keys import kernel_number, refusal
+from advisor.host import Host, Missing
+from advisor.host.input_files import open_given
+from advisor.host.missing import from_os_error
+from advisor.i18n import msg
+from advisor.importers.aliases import without_rivals
+from advisor.importers.growing import is_growing
+from advisor.importers.made import SourceLine, as_the_kernel_reads
+from advisor.importers.records import ImportDifference, Imported, ImportedSense, ImportedSetting, Mode
+from advisor.importers.to_profile import profile_name
+from advisor.importers.tuned.differences import lowering
+from advisor.importers.tuned.ini import MAX_BYTES, decode
+from advisor.importers.tuned.plugin_files import matches
+from advisor.tunables.sysctl_value import out_of_bounds
+
+_MAX_FILES: Final = 500
+_MAX_KEYS: Final = 512
+
+
+def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = None) -> Imported:
+    """A sysctl file, or the ``*.conf`` of a directory in the order of their names. The last line of a key counts.
+
+    Raises InvalidInputError for what cannot be read, naming file and line.
+    """
+    source = host if files is None else files
+    paths = _paths(source, place)
+    lines, strays = _read(source, paths, is_alone=not source.is_dir(place))
+    if strays and not lines:
+        first = next((one for one in strays if one.line), strays[0])
+        told = f"line {first.line}: no KEY = VALUE" if first.line else first.why
+        raise InvalidInputError(msg("{file}: {told}", file=first.file, told=told), hint="is this a file of sysctl(8)?")
+    settings = _converted(lines, host, mode)
+    faithful = settings if mode == "faithful" else _converted(lines, host, "faithful")
+    return Imported(
+        name=profile_name(f"sysctl-{place.rstrip('/').rpartition('/')[2].removesuffix('.conf')}"),
+        origin=f"sysctl:{place}",
+        mode=mode,
+        title=f"Kernel parameters of {place}",
+        about="",
+        sources=tuple(paths),
+        settings=_in_order((*settings, *strays), paths),
+        differences=(*_refused(faithful), *lowering(host, faithful)),
+    )
+
+
+def _read(
+    files: Host, paths: Sequence[str], *, is_alone: bool
+) -> tuple[list[tuple[SysctlSource, SourceLine]], list[ImportedSetting]]:
+    """The lines that set something, and those that are nothing of sysctl's."""
+    lines: list[tuple[SysctlSource, SourceLine]] = []
+    strays: list[ImportedSetting] = []
+    for path in paths:
+        data = _content(files, path)
+        if isinstance(data, Missing):
+            if is_alone or data.why != _NO_FILE:
+                raise InvalidInputError(msg("{path}: {why}", path=path, why=data.why))
+            strays.append(SourceLine("", "", "", printable(path), 0, written=printable(path)).ignored(data.why))
+            continue
+        text = decode(data, path, "file of sysctl(8)")
+        found = parse_sysctl_file(text, path)
+        lines.extend((one, _line(one, text)) for one in found)
+        strays.extend(_strays(text, printable(path), {one.line for one in found}))
+    return lines, strays
+
+
+def _line(one: SysctlSource, text: str) -> SourceLine:
+    raw = text.split("\n")[one.line - 1].strip(" \t")
+    is_plain = re.sub(r"\s*=\s*", " = ", raw, count=1) == f"{one.key} = {one.value}"
+    return SourceLine("", one.key, one.value, one.path, one.line, _comment(text, one.line), "" if is_plain else raw)
+
+
+_NO_FILE: Final = "not a regular file"
+
+
+def _content(files: Host, path: str) -> bytes | Missing:
+    """A file's bytes. On this machine a FIFO or a device may be at the place, which holds no lines."""
+    if not files.is_live:
+        return files.read_bytes(path)
+    if files.real(path) == "/dev/null":
+        # How a file of another directory is switched off: sysctl.d(5).
+        return b""
+    try:
+        with open_given(Path(path)) as file:
+            return file.read(MAX_BYTES + 1)
+    except InvalidInputError:
+        return Missing("unreadable", _NO_FILE)
+    except OSError as error:
+        return from_os_error(error)
+
+
+def _strays(text: str, path: str, known: set[int]) -> Iterator[ImportedSetting]:
+    """The lines that are neither a comment nor a setting."""
+    for number, raw in enumerate(text.replace("\0", "").split("\n"), 1):
+        line = raw.strip(" \t")
+        if line.strip() and line[0] not in "#;" and number not in known:
+            yield SourceLine("", "", line, path, number, written=line).ignored(_STRAY)
+
+
+_STRAY: Final = "no KEY = VALUE: sysctl(8) reports it and passes over it"
+
+
+def _in_order(settings: Iterable[ImportedSetting], paths: Sequence[str]) -> tuple[ImportedSetting, ...]:
+    places = {printable(path): place for place, path in enumerate(paths)}
+    return tuple(sorted(settings, key=lambda one: (places.get(one.file, 0), one.line)))
+
+
+def _paths(files: Host, place: str) -> Sequence[str]:
+    if not files.is_dir(place):
+        return (place,)
+    names = [name for name in files.names(place) if name.endswith(".conf") and not name.startswith(".")]
+    if not names:
+        raise InvalidInputError(msg("{place}: holds no *.conf", place=place))
+    if len(names) > _MAX_FILES:
+        raise InvalidInputError(msg("{place}: holds more than {max_files} files", place=place, max_files=_MAX_FILES))
+    return [f"{place.rstrip('/')}/{name}" for name in sorted(names)]
+
+
+def _comment(text: str, number: int) -> str:
+    """The comment above a line."""
+    found: list[str] = []
+    for line in reversed(text.split("\n")[max(0, number - 12) : number - 1]):
+        if not line.strip().startswith(("#", ";")):
+            break
+        found.append(line.strip().lstrip("#; \t"))
+    return " ".join(filter(None, found[::-1]))
+
+
+def _converted(lines: Sequence[tuple[SysctlSource, SourceLine]], host: Host, mode: Mode) -> tuple[ImportedSetting, ...]:
+    last = {one.key: one for one, _ in lines if not one.excludes}
+    excluded = {one.key for one, _ in lines if one.excludes}
+    found: list[ImportedSetting] = []
+    for one, line in lines:
+        if one.excludes:
+            found.append(line.ignored("it only keeps patterns from the key", sets_nothing=True))
+        elif last[one.key] is not one:
+            again = last[one.key]
+            found.append(line.ignored(f"{again.path} line {again.line} sets it again"))
+        elif is_pattern(one.key):
+            found.extend(_expanded(one, line, host, mode, {*last, *excluded}))
+        else:
+            found.append(_setting(one.key, one.value, line, host, mode))
+    return without_rivals(found)
+
+
+def _expanded(
+    one: SysctlSource, line: SourceLine, host: Host, mode: Mode, named: set[str]
+) -> Iterator[ImportedSetting]:
+    """A pattern, for the keys of this host that no line names by itself."""
+    found = 0
+    for path in matches(host, key_path(one.key)):
+        key = path.removeprefix("/proc/sys/").translate({ord("."): "/", ord("/"): "."})
+        if key in named:
+            continue
+        found += 1
+        if found > _MAX_KEYS:
+            break
+        yield _setting(key, one.value, line, host, mode)
+    if not found:
+        yield line.ignored("no key of this host fits the pattern")
+
+
+def _setting(key: str, value: str, line: SourceLine, host: Host, mode: Mode) -> ImportedSetting:
+    numbers = _numbers(host, key)
+    plain, note = as_the_kernel_reads(key, " ".join(value.split()), numbers=numbers)
+    why = _refusal(key, plain)
+    if why is not None and mode == "faithful":
+        return line.ignored(f"the kernel refuses the value: {why}", "refused")
+    if why is not None:
+        plain, note = as_the_kernel_reads(key, re.sub(r"[\"']", "", plain), numbers=numbers)
+        why = _refusal(key, plain)
+    if why is not None:
+        return line.manual(f"the kernel refuses the value: {why}", "refused")
+    words = plain.split()
+    if numbers is not None and len(words) < numbers and None not in map(kernel_number, words):
+        return line.manual(f"the kernel keeps what the line does not say of its {numbers} numbers: say all of them")
+    sense: ImportedSense = "at-least" if mode == "intent" and is_growing(key) else "exactly"
+    return line.wanted(f"sysctl:{key}", plain, sense=sense, note=note)
+
+
+def _refusal(key: str, value: str) -> str | None:
+    return refusal(key, value) or out_of_bounds(key, value)
+
+
+def _numbers(host: Host, key: str) -> int | None:
+    """How many numbers the key holds on this host, where it holds nothing else."""
+    live = host.read(key_path(key))
+    words = [] if isinstance(live, Missing) else live.split()
+    return len(words) if words and all(re.fullmatch(r"-?[0-9]{1,20}", word) for word in words) else None
+
+
+def _refused(faithful: Sequence[ImportedSetting]) -> Iterator[ImportDifference]:
+    for one in faithful:
+        if one.departs == "refused":
+            yield ImportDifference("refused", one.section, one.key, one.file, one.line, "nothing", one.raw, one.why)

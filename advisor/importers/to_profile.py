@@ -1,0 +1,159 @@
+"""An imported profile as a profile of ours: the TOML of docs/profile-format.md, which loads and lints."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host.patterns import lazy_regex
+from advisor.i18n import msg
+from advisor.importers.harm import hurts_when
+from advisor.importers.made import shortened
+from advisor.importers.records import Imported, ImportedSetting
+from advisor.profiles.profile import Only, Profile, parse_profile
+
+_NAME: Final = lazy_regex(r"[a-z0-9][a-z0-9-]{0,62}")
+MAX_WHY: Final = 240
+
+
+def profile_name(text: str) -> str:
+    """A name that a profile may have, after one that another tool gives."""
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].strip("-")
+    return plain or "imported"
+
+
+def checked_name(name: str) -> str:
+    """The name, where a profile may have it. Raises UsageError."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            msg("{name!r} is no name of a profile", name=name[:80]),
+            hint="small letters, digits and hyphens, 63 at most; FILE is NAME.toml",
+        )
+    return name
+
+
+def to_toml(imported: Imported, *, said: bool = True) -> str:
+    """The file, with a comment on each line that became no tunable where ``said``.
+
+    The same import gives the same bytes.
+    """
+    lines = [*_head(imported), ""]
+    for one in imported.settings:
+        if one.outcome == "tunable":
+            lines += ["[[tunables]]", *_pairs(_tunable(imported, one)), ""]
+    if imported.links:
+        about = "Links that the lines on links are for; those of the host on which the profile was imported."
+        body = {"type": "names", "default": list(imported.links), "about": about}
+        lines += ["[parameters.links]", *_pairs(body), ""]
+    if said:
+        lines += _left_out(imported.settings)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def to_profile(imported: Imported) -> Profile:
+    """The profile that the file holds. Raises InvalidInputError where the import made one that is none."""
+    return parse_profile(to_toml(imported, said=False).encode(), imported.origin)
+
+
+def _head(imported: Imported) -> list[str]:
+    about = shortened(imported.about or imported.title, MAX_WHY)
+    told = f"Imported from {imported.origin}, {_MODES[imported.mode]}"
+    body = {
+        "name": imported.name,
+        "title": shortened(imported.title, 100) or imported.origin,
+        "summary": f"{told}: {about}" if about else f"{told}.",
+        "helps-when": f"Its author's own words: {shortened(imported.about, MAX_WHY)}"
+        if imported.about
+        else "Its author does not say.",
+        "hurts-when": "On a host or for a load that its author did not have in mind; no value was measured here.",
+        "sources": list(imported.sources),
+        "notes": " ".join(imported.notes),
+    }
+    return [f"# {told}.", *_pairs({key: value for key, value in body.items() if value})]
+
+
+_MODES: Final = {
+    "faithful": "as that program really applies it on the host of the import",
+    "intent": "as its author meant it",
+}
+
+
+def _tunable(imported: Imported, one: ImportedSetting) -> dict[str, Any]:
+    assert one.tunable is not None
+    place = f"{one.file} line {one.line}"
+    why = first_words(one.why) or f"Set by {imported.origin}, which gives no reason."
+    body: dict[str, Any] = {
+        "tunable": one.tunable,
+        "value": one.value if one.multiply is None else {"multiply": one.multiply, "of": "value-before-us"},
+        "why": f"{why} ({shortened(one.note, MAX_WHY)})" if one.note else why,
+        "hurts-when": hurts_when(one.tunable),
+        "sources": [f"{place}{_version(imported, one.file)}"],
+    }
+    if one.sense != "exactly":
+        body["sense"] = list(one.sense) if isinstance(one.sense, tuple) else one.sense
+    if one.for_each is not None:
+        body["for-each"] = one.for_each
+    if one.only is not None:
+        body["only"] = _only(one.only)
+    return body
+
+
+def first_words(text: str) -> str:
+    """The first sentence of an author's comment, and no more than a line or two of it."""
+    flat = shortened(text, 10_000)
+    end = re.search(r"[.!?](?=\s|$)", flat)
+    return shortened(flat[: end.end()] if end else flat, MAX_WHY)
+
+
+def _version(imported: Imported, file: str) -> str:
+    """The package that the file is of, as the list of sources names it."""
+    found = next((one for one in imported.sources if one.startswith(f"{file} ")), "")
+    return found.removeprefix(file)
+
+
+def _only(only: Only) -> dict[str, Any]:
+    default = Only()
+    fields = msgspec.structs.fields(Only)
+    return {
+        field.encode_name: value
+        for field in fields
+        if (value := getattr(only, field.name)) != getattr(default, field.name)
+    }
+
+
+def _left_out(settings: Iterable[ImportedSetting]) -> list[str]:
+    lines: list[str] = []
+    for one in settings:
+        if one.outcome != "tunable" and not one.sets_nothing:
+            told = shortened(
+                f"{f'[{one.section}] ' if one.section else ''}{one.quoted}: {one.outcome}, {one.why}"
+                f" ({one.file} line {one.line})"
+            )
+            lines.append(f"# {_printable(told)}")
+    return ["# What became no tunable:", *lines] if lines else []
+
+
+def _printable(text: str) -> str:
+    """A comment of TOML may hold no control characters."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def _pairs(body: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {_value(value)}" for key, value in body.items()]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(one) for one in value) + "]"
+    if isinstance(value, bool | int):
+        return str(value).lower()
+    # A basic string of TOML is one of JSON, but that DEL is escaped and lone surrogates are none.
+    text = str(value).encode("utf-8", "replace").decode()
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

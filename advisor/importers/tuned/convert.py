@@ -1,0 +1,133 @@
+"""A loaded TuneD profile → what becomes of each of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from advisor.host import Host
+from advisor.importers.aliases import without_rivals
+from advisor.importers.disjoint import disjoint, last_wins
+from advisor.importers.made import SourceLine
+from advisor.importers.records import ImportedSetting, Mode
+from advisor.importers.tuned.context import Context, Given
+from advisor.importers.tuned.functions import AssertionFailedError
+from advisor.importers.tuned.ini import Option
+from advisor.importers.tuned.instances import PluginInstance, instances
+from advisor.importers.tuned.places import lacks_perf
+from advisor.importers.tuned.plugin_sysctl import reapplied
+from advisor.importers.tuned.plugins import PLUGINS, STEERED
+from advisor.importers.tuned.profile import SCOPE, TunedProfile
+
+
+def convert(
+    profile: TunedProfile, host: Host, mode: Mode, *, files: Host, main: Mapping[str, str]
+) -> tuple[ImportedSetting, ...]:
+    """Every line of the profile and of what it includes, in the order in which TuneD applies them.
+
+    ``faithful``: what TuneD does with it on this host; ``intent``: what its author meant by it.
+    """
+    context = Context(host, mode, main, profile.variables, reapplied(files, main), lacks_perf(files))
+    found = [*_heads(profile), *_lost(profile)]
+    for instance in instances(profile, host, mode, main):
+        found.extend(_scope(instance))
+        for key, option in instance.unit.options.items():
+            line = _line(instance.unit.name, key, option)
+            found.extend(_repeated(instance.unit.name, key, option))
+            found.extend(_converted(context, profile, instance, key, option, line))
+    ordered = _by_specificity(found) if mode == "intent" else found
+    return without_rivals(disjoint(last_wins(ordered), host))
+
+
+def _line(section: str, key: str, option: Option) -> SourceLine:
+    return SourceLine(section, key, option.value or "", option.path, option.line, option.comment)
+
+
+def _heads(profile: TunedProfile) -> Iterator[ImportedSetting]:
+    for key, option in profile.main_lines:
+        yield from _repeated("main", key, option)
+        yield _line("main", key, option).ignored("it says what the profile is, or builds on", sets_nothing=True)
+    for key, option in profile.variable_lines.items():
+        yield from _repeated("variables", key, option)
+        yield _line("variables", key, option).ignored("a variable, filled in where it is named", sets_nothing=True)
+
+
+def _repeated(section: str, key: str, option: Option) -> Iterator[ImportedSetting]:
+    """What the same file says of it before."""
+    for number, value in option.earlier:
+        line = SourceLine(section, key, value, option.path, number)
+        yield line.ignored(f"line {option.line} of the same file sets it again", sets_nothing=section in _NAMES)
+
+
+_NAMES = ("main", "variables")
+
+
+def _lost(profile: TunedProfile) -> Iterator[ImportedSetting]:
+    for one in profile.lost:
+        yield from _repeated(one.unit, one.key, one.option)
+        sets_nothing = one.unit == "variables" or one.key in (*SCOPE, "priority")
+        yield _line(one.unit, one.key, one.option).ignored(one.why, sets_nothing=sets_nothing)
+
+
+def _scope(instance: PluginInstance) -> Iterator[ImportedSetting]:
+    """The lines that say what a section is for; scripts among them are never run."""
+    for key, option in instance.unit.settings.items():
+        line = _line(instance.unit.name, key, option)
+        yield from _repeated(instance.unit.name, key, option)
+        if key.startswith("script_"):
+            yield line.manual("a script that TuneD runs as root for each device, which is never executed here")
+        else:
+            yield line.ignored("it says for whom or how the section is read", sets_nothing=True)
+
+
+def _converted(
+    context: Context, profile: TunedProfile, instance: PluginInstance, key: str, option: Option, line: SourceLine
+) -> Iterable[ImportedSetting]:
+    if key == "priority":
+        return [line.ignored("it says when TuneD applies the section", sets_nothing=True)]
+    if profile.failed is not None and context.is_faithful:
+        return [line.ignored(f"TuneD refuses to load the profile on this host: {profile.failed}", "not-loaded")]
+    if instance.left_out is not None:
+        return [line.ignored(instance.left_out)]
+    if instance.unclear is not None:
+        return [line.manual(instance.unclear)]
+    kind = instance.unit.type
+    if instance.inert is not None:
+        what = {"disk": "disk", "net": "link"}.get(kind, "CPU")
+        why = f"the section [{instance.inert}] comes first and takes every {what}, so that this one gets none"
+        return [line.ignored(why, "inert")]
+    if kind in STEERED:
+        return [line.manual(STEERED[kind])]
+    if kind == "scheduler" and context.lacks_perf and context.is_faithful:
+        why = "TuneD does not load its plugin scheduler on that host, as Python's module perf is missing"
+        return [line.ignored(why, "not-loaded")]
+    plugin = PLUGINS.get(kind)
+    if plugin is None or not plugin.knows(key):
+        what = f"the plugin {kind[:40]}" if plugin is None else f"the option {key[:40]} of {kind}"
+        why = f"TuneD does not know {what}, says so in its log, and goes on"
+        return [line.ignored(why, "unknown") if context.is_faithful else line.manual(why, "unknown")]
+    text, problem = _expanded(context, option, line)
+    if problem is not None:
+        return [problem]
+    return plugin.convert(context, Given(line, key, text, instance))
+
+
+def _expanded(context: Context, option: Option, line: SourceLine) -> tuple[str, ImportedSetting | None]:
+    value = option.value or ""
+    try:
+        expanded = context.variables.expand(value)
+    except AssertionFailedError as error:
+        return value, line.manual(f"an assertion in it does not hold: {error}", "not-loaded")
+    if expanded.unresolved:
+        return value, line.manual(f"its value is unknown here: {'; '.join(expanded.unresolved)[:300]}")
+    missing = context.variables.missing(expanded.text)
+    if missing:
+        why = f"nothing defines the variable {missing[0][:40]}"
+        if context.is_faithful:
+            return value, line.ignored(f"{why}: TuneD writes the name itself, which is refused", "refused")
+        return value, line.manual(why, "refused")
+    return expanded.text, None
+
+
+def _by_specificity(settings: list[ImportedSetting]) -> list[ImportedSetting]:
+    """What is for all devices first: what is for some of them was meant to hold there."""
+    return sorted(settings, key=lambda one: one.for_each is not None and one.only is not None)

@@ -1,0 +1,166 @@
+"""Where what TuneD does with a profile on this host is not what its author meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from advisor.facts.sysctl_files import key_path
+from advisor.host import Host, Missing
+from advisor.importers.growing import is_growing, lowered_fields
+from advisor.importers.records import ImportDifference, ImportedSetting
+from advisor.importers.tuned.devices import is_no_disk
+from advisor.importers.tuned.instances import instances
+from advisor.importers.tuned.places import is_on
+from advisor.importers.tuned.profile import TunedProfile, Unit
+
+Place = tuple[str, int, str, str]
+
+
+def differences(
+    profile: TunedProfile,
+    host: Host,
+    main: Mapping[str, str],
+    faithful: Sequence[ImportedSetting],
+    intent: Sequence[ImportedSetting],
+) -> tuple[ImportDifference, ...]:
+    """Line by line, then what TuneD does beside the lines."""
+    found = [
+        *_by_line(faithful, intent),
+        *lowering(host, faithful),
+        *_dynamic(profile, main),
+        *_other_devices(profile, host, main),
+    ]
+    return tuple(sorted(found, key=lambda one: (one.file, one.line, one.section, one.key, one.kind)))
+
+
+def _by_line(faithful: Sequence[ImportedSetting], intent: Sequence[ImportedSetting]) -> Iterator[ImportDifference]:
+    meant = _grouped(intent)
+    for place, done in _grouped(faithful).items():
+        wanted = meant.get(place, [])
+        if _summary(done) == _summary(wanted):
+            continue
+        departing = next((one for one in (*done, *wanted) if one.departs is not None), None)
+        if departing is None:
+            # The same value in another sense: that matters only where it lowers something, which is told apart.
+            continue
+        first = done[0]
+        yield ImportDifference(
+            kind=departing.departs or "other",
+            section=first.section,
+            key=first.key,
+            file=first.file,
+            line=first.line,
+            faithful=_words(done),
+            intent=_words(wanted),
+            why=departing.why if departing.outcome != "tunable" else departing.note,
+        )
+
+
+def _grouped(settings: Sequence[ImportedSetting]) -> dict[Place, list[ImportedSetting]]:
+    found: dict[Place, list[ImportedSetting]] = {}
+    for one in settings:
+        if not one.sets_nothing:
+            found.setdefault((one.file, one.line, one.section, one.key), []).append(one)
+    return found
+
+
+def _summary(settings: Sequence[ImportedSetting]) -> object:
+    return [(one.outcome, one.tunable, one.value, one.only) for one in settings]
+
+
+def _words(settings: Sequence[ImportedSetting]) -> str:
+    """What becomes of one line, in one."""
+    done = []
+    for one in settings:
+        if one.outcome != "tunable":
+            done.append("nothing" if one.outcome == "ignored" else "by hand")
+        else:
+            names = f" on {', '.join(one.only.names)}" if one.only and one.only.names else ""
+            value = one.value if one.multiply is None else f"{one.multiply} times what is there"
+            done.append(f"{one.tunable} {value}{names}")
+    return "; ".join(dict.fromkeys(done)) or "nothing"
+
+
+def lowering(host: Host, settings: Sequence[ImportedSetting]) -> Iterator[ImportDifference]:
+    """Limits and buffers that this host has more of than the profile writes into them."""
+    for one in settings:
+        if one.outcome != "tunable" or one.tunable is None or one.sense != "exactly" or one.value is None:
+            continue
+        kind, _, key = one.tunable.partition(":")
+        if kind != "sysctl" or not is_growing(key):
+            continue
+        live = host.read(key_path(key))
+        lower = () if isinstance(live, Missing) else lowered_fields(live, one.value)
+        if lower:
+            what = ", ".join(f"{was} to {now}" for was, now in lower)
+            yield ImportDifference(
+                kind="lowers",
+                section=one.section,
+                key=one.key,
+                file=one.file,
+                line=one.line,
+                faithful=f"lowers it from {what}",
+                intent="keeps what is larger already",
+                why="a kernel that is younger than the profile has more of it by itself",
+            )
+
+
+def _other_devices(profile: TunedProfile, host: Host, main: Mapping[str, str]) -> Iterator[ImportDifference]:
+    """Settings of disks that TuneD makes on unused loop devices and such like, too, which no line of ours is for."""
+    for instance in instances(profile, host, "faithful", main):
+        is_idle = instance.left_out is not None or instance.unclear is not None or instance.inert is not None
+        if instance.unit.type != "disk" or is_idle or profile.failed is not None:
+            continue
+        others = [name for name in instance.devices or () if is_no_disk(host, name)]
+        for key in ("elevator", "readahead", "readahead_multiply"):
+            option = instance.unit.options.get(key)
+            if option is not None and others:
+                yield ImportDifference(
+                    kind="other",
+                    section=instance.unit.name,
+                    key=key,
+                    file=option.path,
+                    line=option.line,
+                    faithful=f"is set on {', '.join(others[:20])}{', …' if len(others) > 20 else ''}, too",
+                    intent="is for disks and arrays alone",
+                    why="such devices hold nothing at this moment, and come and go",
+                )
+
+
+_DYNAMIC: Mapping[str, tuple[str, str]] = {
+    "cpu": (
+        "while it runs, TuneD holds the CPUs' wake-up latency to 100 or 1000 us, by the load",
+        "force_latency",
+    ),
+    "net": ("while it runs, TuneD slows idle links down to 100 Mbit/s, which interrupts them", ""),
+    "disk": ("while it runs, TuneD sends idle disks to sleep that take such orders (hdparm)", ""),
+}
+
+
+def _dynamic(profile: TunedProfile, main: Mapping[str, str]) -> Iterator[ImportDifference]:
+    if not is_on(main, "dynamic_tuning"):
+        return
+    told: set[str] = set()
+    for unit in profile.units.values():
+        if unit.type not in _DYNAMIC or unit.type in told or not unit.enabled or _is_static(unit):
+            continue
+        told.add(unit.type)
+        what, instead = _DYNAMIC[unit.type]
+        if instead and instead in unit.options:
+            continue
+        option = next(iter((*unit.settings.values(), *unit.options.values())), None)
+        yield ImportDifference(
+            kind="dynamic",
+            section=unit.name,
+            key="dynamic",
+            file=option.path if option else (profile.files[0] if profile.files else ""),
+            line=option.line if option else 0,
+            faithful=what,
+            intent="nothing of that is imported",
+            why="dynamic_tuning is on in tuned-main.conf, and the section does not say dynamic=0",
+        )
+
+
+def _is_static(unit: Unit) -> bool:
+    option = unit.options.get("dynamic")
+    return option is not None and (option.value or "").lower() not in ("true", "1")

@@ -1,0 +1,242 @@
+"""TuneD's built-in functions, ``${f:NAME:ARGUMENT:…}``: those without side effects, worked out from a host's facts.
+
+What they give follows TuneD's own (tuned/profiles/functions), odd corners included. ``exec`` is never carried out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from advisor.facts.cpuinfo import parse_flags
+from advisor.facts.identity import read_identity
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host, Missing
+from advisor.host.numbers import is_count, whole_number
+from advisor.importers.tuned.cpulists import hexadecimal, invert, pack, unpack, unpack_mask
+from advisor.importers.tuned.regex import UnsafePatternError, search
+
+_CPUS: Final = "/sys/devices/system/cpu"
+MAX_CPUINFO: Final = 256 * 1024
+
+
+class UnknownError(Exception):
+    """What a function gives cannot be told here; the text says why. The call stays as it is written."""
+
+
+class AssertionFailedError(Exception):
+    """An assertion of the profile does not hold: TuneD loads nothing of it."""
+
+
+Function = Callable[[Host, Sequence[str]], "str | None"]
+
+
+def call(host: Host, name: str, arguments: Sequence[str]) -> str | None:
+    """What a function gives; None where TuneD leaves the call standing as it is.
+
+    Raises UnknownError for one that is unknown or must not run, AssertionFailedError for an assertion that fails.
+    """
+    if name == "exec":
+        raise UnknownError("exec runs a command, and nothing of an imported file is ever executed")
+    if name not in FUNCTIONS:
+        raise UnknownError(f"the function {name} is not known here")
+    function, most, least = FUNCTIONS[name]
+    if (most and len(arguments) > most) or len(arguments) < least:
+        raise UnknownError(f"the function {name} is given {len(arguments)} arguments")
+    try:
+        return function(host, arguments)
+    except UnsafePatternError as error:
+        raise UnknownError(f"{name}: {error}") from error
+
+
+def _text(host: Host, path: str) -> str:
+    text = host.read(path)
+    if isinstance(text, Missing):
+        raise UnknownError(f"{path}: {text.why}")
+    return text
+
+
+def _online(host: Host) -> list[int]:
+    return unpack(_text(host, f"{_CPUS}/online"))
+
+
+def _joined(cpus: Sequence[int]) -> str:
+    return ",".join(map(str, cpus))
+
+
+def _assertion(_: Host, arguments: Sequence[str]) -> None:
+    if arguments[1] != arguments[2]:
+        raise AssertionFailedError(f"{arguments[0]}: {arguments[1]!r} is not {arguments[2]!r}")
+
+
+def _assertion_non_equal(_: Host, arguments: Sequence[str]) -> None:
+    if arguments[1] == arguments[2]:
+        raise AssertionFailedError(f"{arguments[0]}: {arguments[1]!r} is what it must not be")
+
+
+def _isolated_cores(host: Host, arguments: Sequence[str]) -> str | None:
+    """All but the first CPUs of each package."""
+    reserve = 1
+    if arguments:
+        if not is_count(arguments[0]):
+            return None
+        reserve = int(arguments[0][:9])
+    packages: dict[str, list[int]] = {}
+    for name in host.names(_CPUS):
+        number = name.removeprefix("cpu")
+        package = host.read(f"{_CPUS}/{name}/topology/physical_package_id")
+        if name.startswith("cpu") and is_count(number) and isinstance(package, str) and is_count(package):
+            packages.setdefault(package, []).append(int(number[:9]))
+    return _joined(sorted(cpu for cpus in packages.values() for cpu in sorted(cpus)[reserve:]))
+
+
+def _queue_count(host: Host, arguments: Sequence[str]) -> str:
+    # nproc prints a line.
+    return arguments[0] if is_count(arguments[0]) else f"{len(_online(host))}\n"
+
+
+def _cpuinfo_check(host: Host, arguments: Sequence[str]) -> str:
+    cpuinfo = _text(host, "/proc/cpuinfo")[:MAX_CPUINFO]
+    return _first_match(cpuinfo, arguments)
+
+
+def _lscpu_check(_: Host, arguments: Sequence[str]) -> str:
+    raise UnknownError("what lscpu prints is not read here")
+
+
+def _first_match(text: str, arguments: Sequence[str]) -> str:
+    for pattern, result in zip(arguments[::2], arguments[1::2], strict=False):
+        if search(pattern, text, lines=True):
+            return result
+    return arguments[-1] if len(arguments) % 2 else ""
+
+
+def _ternary(_: Host, arguments: Sequence[str]) -> str:
+    return arguments[2] if search(arguments[1], arguments[0]) else arguments[3]
+
+
+def _kb2s(_: Host, arguments: Sequence[str]) -> str | None:
+    number = _integer(arguments[0])
+    return None if number is None else str(number * 2)
+
+
+def _s2kb(_: Host, arguments: Sequence[str]) -> str | None:
+    number = _integer(arguments[0])
+    return None if number is None else str(round(number / 2))
+
+
+def _integer(text: str) -> int | None:
+    return whole_number(text.strip().removeprefix("+"))
+
+
+def _virt_check(host: Host, arguments: Sequence[str]) -> str:
+    kind = read_identity(host, Unknowns()).virtualization
+    if kind is None:
+        raise UnknownError("whether this is a virtual machine is unknown")
+    return arguments[1] if kind == "none" else arguments[0]
+
+
+def _pstate(host: Host, _: Sequence[str]) -> str:
+    """Newer TuneD: active on processors with hardware-controlled performance states."""
+    if not parse_flags(_text(host, "/proc/cpuinfo")[:MAX_CPUINFO]):
+        raise UnknownError("the processor's flags are unknown")
+    raise UnknownError("which driver Intel recommends for this processor is not known here")
+
+
+def _among(host: Host, arguments: Sequence[str], file: str) -> list[int]:
+    there = set(unpack(_text(host, f"{_CPUS}/{file}")))
+    return [cpu for cpu in unpack(",,".join(arguments)) if cpu in there]
+
+
+FUNCTIONS: Final[Mapping[str, tuple[Function, int, int]]] = {
+    # Name: what works it out, the most arguments (0 for any number) and the least.
+    "assertion": (_assertion, 3, 3),
+    "assertion_non_equal": (_assertion_non_equal, 3, 3),
+    "calc_isolated_cores": (_isolated_cores, 1, 0),
+    "check_net_queue_count": (_queue_count, 1, 1),
+    "cpuinfo_check": (_cpuinfo_check, 0, 2),
+    "lscpu_check": (_lscpu_check, 0, 2),
+    "cpulist2devs": (lambda _, given: ",".join(f"cpu{cpu}" for cpu in unpack(",".join(given))), 0, 0),
+    "cpulist2hex": (lambda _, given: hexadecimal(unpack(",,".join(given))), 0, 0),
+    "cpulist2hex_invert": (lambda host, given: hexadecimal(invert(unpack(",,".join(given)), _online(host))), 0, 0),
+    "cpulist_invert": (lambda host, given: _joined(invert(unpack(",,".join(given)), _online(host))), 0, 0),
+    "cpulist_online": (lambda host, given: _joined(_only_online(host, given)), 0, 0),
+    "cpulist_pack": (lambda _, given: ",".join(pack(unpack(",,".join(given)))), 0, 0),
+    "cpulist_present": (lambda host, given: _joined(_among(host, given, "present")), 0, 0),
+    "cpulist_unpack": (lambda _, given: _joined(unpack(",,".join(given))), 0, 0),
+    "hex2cpulist": (lambda _, given: _joined(unpack_mask(given[0])), 1, 1),
+    "intel_recommended_pstate": (_pstate, 0, 0),
+    "kb2s": (_kb2s, 1, 1),
+    "s2kb": (_s2kb, 1, 1),
+    "regex_search_ternary": (_ternary, 4, 4),
+    "strip": (lambda _, given: "".join(given).strip(), 0, 1),
+    "virt_check": (_virt_check, 2, 2),
+}
+
+
+def _only_online(host: Host, arguments: Sequence[str]) -> list[int]:
+    online = set(_online(host))
+    return [cpu for cpu in unpack(",".join(arguments)) if cpu in online]
+
+
+MAX_LENGTH: Final = 64 * 1024
+"""Of an expanded text: a function's result may hold its argument many times over."""
+
+
+def expand_functions(host: Host, text: str, unresolved: list[str]) -> str:
+    """The text with every call replaced by what it gives, innermost first, as TuneD's parser of one pass does.
+
+    A call that cannot be worked out stays as it is, and ``unresolved`` says why. Raises AssertionFailedError.
+    """
+    if not text:
+        return text
+    return re.sub(r"\\(\$\{f:.*\})", r"\1", _Expansion(host, text, unresolved).run())
+
+
+class _Expansion:
+    def __init__(self, host: Host, text: str, unresolved: list[str]) -> None:
+        self._host = host
+        self._text = text
+        self._unresolved = unresolved
+        self._at = 0
+
+    def run(self) -> str:
+        opened: list[tuple[bool, int]] = []
+        is_escaped = False
+        while self._at < len(self._text):
+            char = self._text[self._at]
+            if char == "}":
+                if not opened:
+                    # TuneD gives up here, with what it has replaced so far.
+                    return self._text
+                was_escaped, start = opened.pop()
+                if not was_escaped:
+                    self._call(start)
+            elif self._text.startswith("${", self._at):
+                opened.append((is_escaped, self._at))
+            is_escaped = self._text[self._at : self._at + 1] == "\\"
+            self._at += 1
+        return self._text
+
+    def _call(self, start: int) -> None:
+        words = re.split(r"(?<!\\):", self._text[start : self._at])
+        if words[0] != "${f":
+            return
+        words = [word.replace("\\:", ":") for word in words]
+        if len(words) < 2 or not re.match(r"\w+$", words[1]):
+            self._unresolved.append("a call of a function without a name")
+            return
+        try:
+            found = call(self._host, words[1], words[2:])
+        except UnknownError as error:
+            self._unresolved.append(str(error))
+            return
+        if found is None:
+            return
+        if len(self._text) + len(found) > MAX_LENGTH:
+            self._unresolved.append(f"what {words[1]} gives is longer than any setting")
+            return
+        end = self._at
+        self._text = self._text[:start] + found + self._text[end + 1 :]
+        self._at = max(end + len(found) - (end - start + 1), 0)

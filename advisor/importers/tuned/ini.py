@@ -1,0 +1,168 @@
+"""The INI dialect of TuneD: Python's configparser with ``=`` alone, ``#`` behind a blank as an inline comment, names as
+they are written, repeated sections and options allowed, and nothing interpolated. A property test compares the two.
+
+Beside the values it keeps the line of each, and the comment that stands above it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.errors import InvalidInputError
+from advisor.host.patterns import lazy_regex
+from advisor.i18n import msg
+
+MAX_BYTES: Final = 256 * 1024
+DEFAULT: Final = "DEFAULT"
+HEADERLESS: Final = ""
+"""The section of a file of variables, which has no header."""
+
+_SECTION: Final = lazy_regex(r"\[(?P<header>.+)\]", re.DOTALL)
+_NOT_BLANK: Final = lazy_regex(r"\S")
+
+
+class Option(msgspec.Struct, frozen=True):
+    """A value with where it stands, and what the author says of it in the comment above; None for an option that has
+    no value at all, which only files of variables may have."""
+
+    value: str | None
+    path: str
+    line: int
+    comment: str = ""
+    earlier: tuple[tuple[int, str], ...] = ()
+    """Line and value of what the same file says of it before, in vain."""
+
+
+Sections = Mapping[str, Mapping[str, Option]]
+
+
+def decode(data: bytes, path: str, what: str = "TuneD profile") -> str:
+    """The text of a file, with line ends as Python's text mode gives them. ``what`` it should be.
+
+    Raises InvalidInputError naming the line.
+    """
+    if len(data) > MAX_BYTES:
+        raise InvalidInputError(
+            msg("{path}: larger than {max_bytes} KiB: no {what} is", path=path, max_bytes=MAX_BYTES // 1024, what=what)
+        )
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInputError(
+            msg("{path}: line {line}: not UTF-8 at byte {start}", path=path, line=line, start=error.start)
+        ) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse_tuned_ini(text: str, path: str, *, is_variables: bool = False) -> Sections:
+    """Sections in the order of the file, and the options of each in theirs.
+
+    ``is_variables``: a file of variables, which needs no section and may name an option without a value. Raises
+    InvalidInputError naming file and line, as TuneD then loads nothing of it.
+    """
+    reader = _Reader(path, is_variables=is_variables)
+    for number, line in enumerate(text.split("\n"), 1):
+        reader.take(line, number)
+    return reader.sections()
+
+
+class _Reader:
+    def __init__(self, path: str, *, is_variables: bool) -> None:
+        self._path = path
+        self._is_variables = is_variables
+        self._sections: dict[str, dict[str, list[str] | None]] = {}
+        self._places: dict[tuple[str, str], tuple[int, str]] = {}
+        self._earlier: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        self._defaults: dict[str, list[str] | None] = {}
+        self._current: dict[str, list[str] | None] | None = None
+        self._name = HEADERLESS
+        self._option: str | None = None
+        self._indent = 0
+        self._comment: list[str] = []
+        if is_variables:
+            self._current = self._sections.setdefault(HEADERLESS, {})
+
+    def take(self, line: str, number: int) -> None:
+        bare, is_comment = _without_comment(line)
+        if not bare:
+            self._blank(line, is_comment=is_comment)
+            return
+        found = _NOT_BLANK.search(line)
+        indent = found.start() if found else 0
+        values = self._current.get(self._option) if self._current is not None and self._option else None
+        if self._current is not None and self._option and indent > self._indent:
+            if values is None:
+                raise self._error(number, "a line that continues an option without a value")
+            values.append(bare)
+            return
+        self._indent = indent
+        header = _SECTION.match(bare)
+        if header:
+            self._begin(header["header"])
+        else:
+            self._assign(bare, number)
+        self._comment = []
+
+    def _blank(self, line: str, *, is_comment: bool) -> None:
+        if is_comment:
+            self._comment.append(line.strip().lstrip("#; \t"))
+            return
+        self._comment = []
+        values = self._current.get(self._option) if self._current is not None and self._option else None
+        if values is not None:
+            values.append("")
+
+    def _begin(self, name: str) -> None:
+        self._name = name
+        self._option = None
+        self._current = self._defaults if name == DEFAULT else self._sections.setdefault(name, {})
+
+    def _assign(self, bare: str, number: int) -> None:
+        if self._current is None:
+            raise self._error(number, "a setting before the first section")
+        name, equals, given = bare.partition("=")
+        option = name.rstrip()
+        if not equals and not self._is_variables:
+            raise self._error(number, f"neither a section nor NAME=VALUE: {bare[:40]!r}")
+        if not option:
+            raise self._error(number, "a value without a name")
+        if option in self._current:
+            before = "\n".join(self._current[option] or ()).rstrip()
+            self._earlier.setdefault((self._name, option), []).append((self._places[self._name, option][0], before))
+        self._current[option] = [given.strip()] if equals else None
+        self._option = option
+        self._places[self._name, option] = number, " ".join(filter(None, self._comment))
+
+    def _error(self, number: int, message: str) -> InvalidInputError:
+        return InvalidInputError(
+            msg("{path}: line {number}: {message}", path=self._path, number=number, message=message),
+            hint="TuneD does not load such a file",
+        )
+
+    def sections(self) -> Sections:
+        found: dict[str, dict[str, Option]] = {}
+        for name, options in self._sections.items():
+            found[name] = {key: self._made(name, key, values) for key, values in options.items()}
+            for key, values in self._defaults.items():
+                found[name].setdefault(key, self._made(DEFAULT, key, values))
+        return found
+
+    def _made(self, section: str, key: str, values: list[str] | None) -> Option:
+        line, comment = self._places[section, key]
+        earlier = tuple(self._earlier.get((section, key), ()))
+        return Option(None if values is None else "\n".join(values).rstrip(), self._path, line, comment, earlier)
+
+
+def _without_comment(line: str) -> tuple[str, bool]:
+    """The line without its comment and outer blanks, and whether it had one."""
+    if line.strip().startswith(("#", ";")):
+        return "", True
+    at = line.find("#")
+    while at > 0 and not line[at - 1].isspace():
+        at = line.find("#", at + 1)
+    return (line.strip(), False) if at < 0 else (line[:at].strip(), True)

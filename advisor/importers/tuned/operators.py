@@ -1,0 +1,62 @@
+"""``>`` and ``<`` before a value: assigned only if it is greater, or less, than what is there."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from advisor.profiles.profile import FieldSense
+
+SENSES: Final[dict[str, FieldSense]] = {">": "at-least", "<": "at-most"}
+
+
+class Written(NamedTuple):
+    """A value without its operator, and the sense that the operator gives it."""
+
+    value: str
+    sense: FieldSense
+
+
+def parse_assignment(text: str) -> Written:
+    """What the author of ``>4096`` means, blanks around the value left out. A value of one character has none."""
+    if len(text) > 1 and text[0] in SENSES:
+        return Written(text[1:].strip(), SENSES[text[0]])
+    return Written(text, "exactly")
+
+
+def assigned(new: str, current: str | None) -> str | None:
+    """What TuneD writes for ``new`` where ``current`` is there; None where it leaves the value alone.
+
+    It compares whole numbers alone: where one of the two is none, it writes the text with its operator.
+    """
+    if len(new) <= 1 or new[0] not in SENSES:
+        return new
+    value = new[1:]
+    if current is None:
+        return value
+    wanted, there = _integer(value), _integer(current)
+    if wanted is None or there is None:
+        return new
+    is_better = wanted > there if new[0] == ">" else wanted < there
+    return value if is_better else None
+
+
+def can_compare(text: str, current: str | None) -> bool:
+    """Whether TuneD can tell which of the two is greater; what has no operator need not be compared."""
+    written = parse_assignment(text)
+    if written.sense == "exactly" or current is None:
+        return True
+    return _integer(text[1:]) is not None and _integer(current) is not None
+
+
+def _integer(text: str) -> int | None:
+    try:
+        # Python refuses to convert thousands of digits, and so TuneD cannot compare them.
+        return int(text)
+    except ValueError:
+        return None
+
+
+def unquoted(text: str) -> str:
+    """Without the double quotes around the whole, as TuneD's sysctl plugin takes them off."""
+    return re.sub(r'^"(.*)"$', r"\1", text)

@@ -1,0 +1,182 @@
+"""What acts when the kernel, a module or a service starts, and the scheduler: ``[bootloader]``, ``[modules]``,
+``[systemd]``, ``[service]``, ``[irqbalance]``, ``[scheduler]``, ``[script]`` and ``[mounts]``."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from advisor.host import Host
+from advisor.importers.records import ImportedSense, ImportedSetting
+from advisor.importers.tuned.context import Context, Given
+from advisor.importers.tuned.operators import parse_assignment
+from advisor.tunables.programs import refused_word
+
+_INITRD: Final = ("initrd_dst_img", "initrd_add_img", "initrd_add_dir", "initrd_remove_dir")
+BOOTLOADER_OPTIONS: Final = frozenset({"grub2_cfg_file", "skip_grub_config", *_INITRD})
+# TuneD's name of a knob → its name below /sys/kernel/debug/sched since Linux 5.13; a sysctl of its own name before.
+_KNOBS: Final = {
+    **{
+        f"sched_{name}": name
+        for name in (
+            *("min_granularity_ns", "latency_ns", "wakeup_granularity_ns"),
+            *("tunable_scaling", "migration_cost_ns", "nr_migrate", "base_slice_ns"),
+        )
+    },
+    **{
+        f"numa_balancing_{name}": f"numa_balancing/{name}"
+        for name in ("scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms", "scan_size_mb")
+    },
+}
+_MOVING: Final = {
+    "isolated_cores": "it takes processes and interrupts off these CPUs, again and again while it runs: isolcpus=, "
+    "a cpuset, CPUAffinity= of services and irqaffinity= do that for good",
+    "default_irq_smp_affinity": "where new interrupts run: /proc/irq/default_smp_affinity",
+    "ps_whitelist": "it names processes that are moved",
+    "ps_blacklist": "it names processes that are left where they are",
+    "irq_process": "it says which interrupts are moved",
+}
+_OWN: Final = ("runtime", "perf_mmap_pages", "perf_process_fork")
+
+
+def convert_bootloader(context: Context, given: Given) -> list[ImportedSetting]:
+    if not given.key.startswith("cmdline"):
+        if given.key in _INITRD:
+            return [
+                given.line.manual("it builds an image for the boot loader from a directory: dracut or initramfs-tools")
+            ]
+        return [given.line.ignored("it says where TuneD finds GRUB's configuration")]
+    operator, words = parse_cmdline(given.text)
+    if operator == "-":
+        return [given.line.manual(f"take out of the kernel's command line, if it is there: {' '.join(words)[:200]}")]
+    if not words:
+        return [given.line.ignored("it adds no words")]
+    return [_word(given, word) for word in words]
+
+
+def parse_cmdline(text: str) -> tuple[str, tuple[str, ...]]:
+    """The operator of a ``cmdline`` setting (``-`` takes words out, all others add them) and its words."""
+    operator, rest = text[:1], text[1:].strip()
+    if operator == "-":
+        return "-", tuple(rest.split())
+    if operator == "+" or (operator == "\\" and text[1:2] in ("\\", "+", "-")):
+        return "+", tuple(rest.split())
+    return "+", tuple(text.split())
+
+
+def _word(given: Given, word: str) -> ImportedSetting:
+    name, equals, value = word.partition("=")
+    found = given.line.wanted(f"cmdline:{name}", value if equals else "(set)")
+    if found.outcome == "tunable" or refused_word(name):
+        return found
+    return given.line.manual(f"add to the kernel's command line: {word[:200]}")
+
+
+def convert_modules(context: Context, given: Given) -> list[ImportedSetting]:
+    module = given.key
+    if not _is_module(context.host, module):
+        why = f"this host's kernel has no module {module[:40]}, and TuneD passes over it"
+        return [given.line.ignored(why, "refused")]
+    options = re.sub(r"^\s*\+r\s*,?\s*", "", given.text)
+    if not options.strip():
+        note = "TuneD takes it out first, where nothing uses it, and loads it anew"
+        return [given.line.wanted(f"module:{module}", "loaded", note=note)]
+    words = (word.partition("=") for word in options.split())
+    return [given.line.wanted(f"module:{module}:{name}", value if equals else "1") for name, equals, value in words]
+
+
+def _is_module(host: Host, name: str) -> bool:
+    """False only where the kernel's index of modules says that there is none."""
+    release = host.read("/proc/sys/kernel/osrelease")
+    index = host.read(f"/lib/modules/{release}/modules.dep") if isinstance(release, str) else None
+    if not isinstance(index, str) or host.is_dir(f"/sys/module/{name}"):
+        return True
+    pattern = re.escape(name).replace("_", "[_-]")
+    built_in = host.read(f"/lib/modules/{release}/modules.builtin")
+    listed = f"{index}\n{built_in if isinstance(built_in, str) else ''}"
+    return re.search(rf"(?m)^(?:\S*/)?{pattern}\.ko", listed) is not None
+
+
+def convert_systemd(context: Context, given: Given) -> list[ImportedSetting]:
+    why = f"CPUAffinity={given.text[:60]} in /etc/systemd/system.conf: every service on these CPUs from the next boot"
+    return [given.line.manual(why)]
+
+
+def convert_irqbalance(context: Context, given: Given) -> list[ImportedSetting]:
+    why = f"IRQBALANCE_BANNED_CPULIST={given.text[:60]} in irqbalance's configuration, where irqbalance runs"
+    return [given.line.manual(why)]
+
+
+def convert_service(context: Context, given: Given) -> list[ImportedSetting]:
+    if not given.key.startswith("service.") or len(given.key) <= len("service."):
+        return [given.swallowed(context, "TuneD takes service.NAME alone here", "unknown")]
+    name = given.key.removeprefix("service.")
+    unit = name if name.endswith(".service") else f"{name}.service"
+    return service_settings(context, given, unit, re.split(r"\s*[,;]\s*", given.text))
+
+
+def service_settings(context: Context, given: Given, unit: str, words: list[str]) -> list[ImportedSetting]:
+    """A service's wanted state; words that are none are passed over by TuneD, one by one."""
+    states = [word for word in words if word in ("start", "stop", "enable", "disable")]
+    found = [
+        given.line.manual(f"a drop-in of {unit[:80]}: {word.removeprefix('file:')[:120]}")
+        for word in words
+        if word.startswith("file:")
+    ]
+    if states:
+        value, sense = state_of(states)
+        found.append(given.line.wanted(f"unit:{unit}:state", value, sense=sense))
+    return found or [given.swallowed(context, "it says neither start, stop, enable nor disable", "unknown")]
+
+
+def state_of(words: list[str]) -> tuple[str, ImportedSense]:
+    """``enabled active`` and such like, and the sense of each of the two: one that nothing is said of is kept.
+
+    The last of two words that contradict each other counts.
+    """
+    at_boot, runs = None, None
+    for word in words:
+        at_boot = f"{word}d" if word in ("enable", "disable") else at_boot
+        runs = {"start": "active", "stop": "inactive"}.get(word, runs)
+    value = f"{at_boot or 'enabled'} {runs or 'active'}"
+    if at_boot and runs:
+        return value, "exactly"
+    return value, ("exactly" if at_boot else "keep", "exactly" if runs else "keep")
+
+
+def convert_scheduler(context: Context, given: Given) -> list[ImportedSetting]:
+    key = given.key
+    if key in _KNOBS:
+        return [_knob(context, given, _KNOBS[key])]
+    if key in _OWN:
+        return [given.line.ignored("it says how TuneD itself watches processes", "dynamic")]
+    if key.startswith("group."):
+        return [given.line.manual("scheduling class, priority and CPUs of processes: systemd's CPUSchedulingPolicy=")]
+    if key.startswith("cgroup"):
+        return [given.line.manual("it moves processes between control groups while it runs")]
+    return [given.line.manual(_MOVING.get(key, "it moves processes while it runs"))]
+
+
+def _knob(context: Context, given: Given, name: str) -> ImportedSetting:
+    written = parse_assignment(given.text)
+    if not re.fullmatch(r"-?[0-9]{1,18}", written.value):
+        return given.swallowed(context, "it is no whole number")
+    identities = (f"sched:{name}", f"sysctl:kernel.{given.key}")
+    return given.line.wanted(identities, written.value, sense=written.sense)
+
+
+def convert_mounts(context: Context, given: Given) -> list[ImportedSetting]:
+    why = "it turns write barriers off, which loses data at a power cut; ext4 and XFS have no such option any more"
+    return [given.line.manual(why)]
+
+
+def convert_script(context: Context, given: Given) -> list[ImportedSetting]:
+    scripts = given.text.split("\n")
+    many = "scripts" if len(scripts) > 1 else "a script"
+    return [
+        given.line.manual(f"{many} that TuneD runs as root, which is never executed here: {', '.join(scripts)[:300]}")
+    ]
+
+
+def convert_rtentsk(context: Context, given: Given) -> list[ImportedSetting]:
+    return [given.line.ignored("TuneD knows no option of it")]

@@ -1,0 +1,134 @@
+"""Plugins that write files below /sys: ``[sysfs]``, ``[vm]``, and those of single drivers."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Final
+
+from advisor.host import Host
+from advisor.host.patterns import lazy_regex
+from advisor.importers.records import ImportedSetting
+from advisor.importers.tuned.context import Context, Given
+
+_HUGE_PAGES: Final = "/sys/kernel/mm/transparent_hugepage/"
+_OF_QUEUE: Final = lazy_regex(r"/sys/block/([^/*?\[]+)/queue/([a-z_]+)")
+_WORDS: Final = ("always", "never", "madvise")
+_MAX_MATCHES: Final = 4096
+
+
+def convert_sysfs(context: Context, given: Given) -> list[ImportedSetting]:
+    path = os.path.normpath(given.key)
+    if not path.startswith("/sys/"):
+        return [given.swallowed(context, "it is not below /sys, and TuneD writes nowhere else with this plugin")]
+    if is_glob(path) and not next(matches(context.host, path), None):
+        note = "nothing on this host fits the pattern"
+    else:
+        note = ""
+    return [given.line.wanted(identities_of(path), given.text, note=note)]
+
+
+def identities_of(path: str) -> tuple[str, ...]:
+    """Our ids for a file below /sys, the most telling first."""
+    found: list[str] = []
+    if path.startswith(_HUGE_PAGES):
+        found.append(f"thp:{path.removeprefix(_HUGE_PAGES)}")
+    queue = _OF_QUEUE.fullmatch(path)
+    if queue:
+        found.append(f"block:{queue[1]}:{queue[2]}")
+    return (*found, f"sysfs:{path}")
+
+
+def is_glob(path: str) -> bool:
+    return any(sign in path for sign in "*?[")
+
+
+def matches(host: Host, pattern: str) -> Iterator[str]:
+    """The files of a host that a pattern fits, part by part, as glob(7) has it."""
+    found = [""]
+    for part in pattern.split("/")[1:]:
+        if is_glob(part):
+            found = [
+                f"{place}/{name}" for place in found for name in host.names(place or "/") if fnmatchcase(name, part)
+            ]
+        else:
+            found = [f"{place}/{part}" for place in found]
+        found = found[:_MAX_MATCHES]
+    yield from (place for place in found if host.exists(place))
+
+
+def convert_vm(context: Context, given: Given) -> list[ImportedSetting]:
+    if given.key == "transparent_hugepage.defrag":
+        return [given.line.wanted("thp:defrag", given.text)]
+    if given.text not in _WORDS:
+        return [given.swallowed(context, f"TuneD takes always, never or madvise, not {given.text[:40]!r}")]
+    cmdline = context.host.read("/proc/cmdline")
+    if context.is_faithful and isinstance(cmdline, str) and cmdline.find("transparent_hugepage=") > 0:
+        why = "the kernel's command line says transparent_hugepage=, and TuneD then leaves it alone"
+        return [given.line.ignored(why, "overridden")]
+    return [given.line.wanted("thp:enabled", given.text)]
+
+
+def convert_selinux(context: Context, given: Given) -> list[ImportedSetting]:
+    if not context.host.is_dir("/sys/fs/selinux/avc"):
+        return [given.line.ignored("there is no SELinux on this host")]
+    return [given.line.wanted("sysfs:/sys/fs/selinux/avc/cache_threshold", given.text.strip())]
+
+
+def convert_scsi_host(context: Context, given: Given) -> list[ImportedSetting]:
+    path = "/sys/class/scsi_host/host*/link_power_management_policy"
+    if given.instance.unit.devices != "*":
+        return [given.line.manual("it is for some SCSI hosts only, whose numbers are given anew at each boot")]
+    if not next(matches(context.host, path), None):
+        return [given.line.ignored("no SCSI host here has a power management of its link (ALPM)")]
+    return [given.line.wanted(f"sysfs:{path}", given.text)]
+
+
+def convert_audio(context: Context, given: Given) -> list[ImportedSetting]:
+    file = {"timeout": "power_save", "reset_controller": "power_save_controller"}[given.key]
+    modules = [name for name in ("snd_hda_intel", "snd_ac97_codec") if context.host.is_dir(f"/sys/module/{name}")]
+    if not modules:
+        return [given.line.ignored("there is no sound card here that snd_hda_intel or snd_ac97_codec drives")]
+    value = given.text.strip()
+    if given.key == "reset_controller":
+        value = {"true": "Y", "1": "Y", "yes": "Y", "y": "Y"}.get(value.lower(), "N")
+    return [given.line.wanted(f"sysfs:/sys/module/{name}/parameters/{file}", value) for name in modules]
+
+
+def convert_video(context: Context, given: Given) -> list[ImportedSetting]:
+    if not next(matches(context.host, "/sys/class/drm/card*/device/power_method"), None):
+        return [given.line.ignored("no graphics card here has radeon's power methods")]
+    return [given.line.manual("which of radeon's power methods a card has differs from card to card")]
+
+
+def convert_usb(context: Context, given: Given) -> list[ImportedSetting]:
+    value = "1" if given.text.strip().lower() in ("true", "1") else "0"
+    return [given.line.wanted("sysfs:/sys/bus/usb/devices/*/power/autosuspend", value)]
+
+
+def convert_eeepc(context: Context, given: Given) -> list[ImportedSetting]:
+    if not context.host.exists("/sys/devices/platform/eeepc/cpufv"):
+        return [given.line.ignored("this host is no EeePC")]
+    return [given.line.manual("TuneD switches it by the load while it runs")]
+
+
+def convert_acpi(context: Context, given: Given) -> list[ImportedSetting]:
+    choices = context.host.read("/sys/firmware/acpi/platform_profile_choices")
+    wanted = [word.strip() for word in given.text.split("|")]
+    if not isinstance(choices, str):
+        return [given.line.ignored("this host's firmware has no platform profiles")]
+    chosen = next((word for word in wanted if word in choices.split()), None)
+    if chosen is None:
+        return [given.swallowed(context, f"the firmware offers {choices}")]
+    return [given.line.wanted("sysfs:/sys/firmware/acpi/platform_profile", chosen)]
+
+
+def convert_uncore(context: Context, given: Given) -> list[ImportedSetting]:
+    path = f"/sys/devices/system/cpu/intel_uncore_frequency/*/{given.key}"
+    if not next(matches(context.host, path), None):
+        return [given.line.ignored("this host shows no uncore frequencies")]
+    if not re.fullmatch(r"[0-9]{1,9}", given.text.strip()):
+        return [given.line.manual("a share of the range has to be worked out for each uncore part")]
+    return [given.line.wanted(f"sysfs:{path}", given.text.strip())]

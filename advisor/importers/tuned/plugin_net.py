@@ -1,0 +1,182 @@
+"""``[net]``: offloads, coalescing, rings, channels and pause frames of links, and the size of a hash table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from advisor.host import Missing
+from advisor.host.patterns import lazy_regex
+from advisor.importers.records import ImportedSetting
+from advisor.importers.tuned.context import Context, Given
+from advisor.importers.tuned.devices import parse_device_rules
+from advisor.importers.tuned.operators import can_compare, parse_assignment
+from advisor.profiles.profile import FieldSense, Only
+
+_COALESCE: Final = frozenset(
+    {
+        *("adaptive-rx", "adaptive-tx", "rx-usecs", "rx-frames", "rx-usecs-irq", "rx-frames-irq"),
+        *("tx-usecs", "tx-frames", "tx-usecs-irq", "tx-frames-irq", "stats-block-usecs", "sample-interval"),
+        *("pkt-rate-low", "rx-usecs-low", "rx-frames-low", "tx-usecs-low", "tx-frames-low"),
+        *("pkt-rate-high", "rx-usecs-high", "rx-frames-high", "tx-usecs-high", "tx-frames-high"),
+    }
+)
+# Group of TuneD → the keys that it knows, and the first word of our id.
+_GROUPS: Final[Mapping[str, tuple[frozenset[str], str]]] = {
+    "coalesce": (_COALESCE, "coalesce"),
+    "pause": (frozenset({"autoneg", "rx", "tx"}), "pause"),
+    "ring": (frozenset({"rx", "rx-mini", "rx-jumbo", "tx"}), "ring"),
+    "channels": (frozenset({"rx", "tx", "other", "combined"}), "channels"),
+}
+# ethtool's old names of offloads, and the kernel's own (NETIF_F_*_BIT strings).
+_FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
+    "rx": ("rx-checksum",),
+    "sg": ("tx-scatter-gather",),
+    "tso": ("tx-tcp-segmentation", "tx-tcp6-segmentation"),
+    "gso": ("tx-generic-segmentation",),
+    "gro": ("rx-gro",),
+    "lro": ("rx-lro",),
+    "rxvlan": ("rx-vlan-hw-parse",),
+    "txvlan": ("tx-vlan-hw-insert",),
+    "ntuple": ("rx-ntuple-filter",),
+    "rxhash": ("rx-hashing",),
+}
+_NUMBER: Final = lazy_regex(r"\d{1,9}", re.ASCII)
+OPTIONS: Final = frozenset(
+    {"dynamic", "wake_on_lan", "nf_conntrack_hashsize", "features", "txqueuelen", "mtu", *_GROUPS}
+)
+
+
+def convert_net(context: Context, given: Given) -> list[ImportedSetting]:
+    key = given.key
+    if key == "dynamic":
+        return [given.line.ignored("it says whether TuneD slows idle links down by itself", "dynamic")]
+    if key == "nf_conntrack_hashsize":
+        return [_hash_size(context, given)]
+    if key == "wake_on_lan":
+        return [given.line.manual("waking a host over the network: ethtool -s LINK wol, per link")]
+    if key in ("txqueuelen", "mtu"):
+        return [_number(context, given, key)]
+    pairs = parse_link_parameters(given.text)
+    if pairs is None:
+        return [given.swallowed(context, "its names and values do not come in pairs, and TuneD sets none of them")]
+    if key == "features":
+        return [one for name, value in pairs.items() for one in _feature(context, given, name, value)]
+    known, word = _GROUPS[key]
+    unknown = sorted(pairs.keys() - known)
+    if unknown:
+        why = f"TuneD does not know {', '.join(unknown)[:80]} of {key}, and then sets none of the line"
+        return [given.swallowed(context, why, "unknown")]
+    return _in_one_command(context, given, key, word, pairs)
+
+
+def parse_link_parameters(text: str) -> dict[str, str] | None:
+    """``rx on, tx off`` or ``rx: on; tx: off`` as pairs; None for an odd number of words."""
+    words = re.sub(r"(:\s*)|(\s+)|(\s*;\s*)|(\s*,\s*)", " ", text).split()
+    return None if len(words) % 2 else dict(zip(words[::2], words[1::2], strict=True))
+
+
+def _in_one_command(
+    context: Context, given: Given, key: str, word: str, pairs: Mapping[str, str]
+) -> list[ImportedSetting]:
+    """All pairs of a line, which TuneD gives to a link in one command: what a link takes otherwise is its own."""
+    taken = {link: _as_taken(context, link, key, pairs) for link in given.instance.devices or ()}
+    others = {link: made for link, made in taken.items() if made != pairs}
+    found = [one for name, value in pairs.items() for one in _on_rest(given, f"{word}.{name}", _switch(value), others)]
+    for link, made in others.items():
+        if isinstance(made, str):
+            found.append(given.swallowed(context, f"{link}: {made}"))
+            continue
+        only = Only(names=(link,))
+        note = f"{link} has no {' or '.join(pairs)} channels, and TuneD then takes the other kind"
+        for name, value in made.items():
+            found.append(
+                given.line.wanted(f"link:{{link}}:{word}.{name}", value, for_each="links", only=only, note=note)
+            )
+    return found
+
+
+def _on_rest(given: Given, attribute: str, value: str, others: Collection[str]) -> list[ImportedSetting]:
+    """On the section's links without those others."""
+    if not others:
+        return [_on_links(given, attribute, value)]
+    names = tuple(name for name in given.instance.devices or () if name not in others)
+    only = Only(names=names)
+    return [given.line.wanted(f"link:{{link}}:{attribute}", value, for_each="links", only=only)] if names else []
+
+
+def _as_taken(context: Context, link: str, key: str, pairs: Mapping[str, str]) -> Mapping[str, str] | str:
+    """What TuneD makes of a line on one link, or why it comes to nothing there."""
+    group = {"ring": "rings", "channels": "channels"}.get(key)
+    answer = context.host.ethtool(link, group) if group else None
+    if answer is None or isinstance(answer, Missing) or not all(map(_NUMBER.fullmatch, pairs.values())):
+        return pairs
+    if key == "channels" and answer.get(next(iter(pairs))) == 0:
+        return _other_channels(pairs)
+    # Of a single value the plan says so itself.
+    if not context.is_faithful or len(pairs) == 1:
+        return pairs
+    limits = ((name, value, answer.get(f"{name.replace('-', '_')}_max")) for name, value in pairs.items())
+    refused = [f"{name} at most {most}" for name, value, most in limits if isinstance(most, int) and int(value) > most]
+    return f"its driver takes {' and '.join(refused)}, and refuses the line as a whole" if refused else pairs
+
+
+def _other_channels(pairs: Mapping[str, str]) -> Mapping[str, str] | str:
+    """As many to receive and to send by where there are none that do both, and the other way round."""
+    values = list(pairs.values())
+    if "combined" in pairs:
+        return {"rx": values[0], "tx": values[0]}
+    if len(values) == 1:
+        return "it has no such channels, and TuneD breaks off there"
+    return {"combined": str(max(int(values[0]), int(values[1])))}
+
+
+def _switch(value: str) -> str:
+    return value.lower() if value.lower() in ("on", "off") else value
+
+
+def _feature(context: Context, given: Given, name: str, value: str) -> list[ImportedSetting]:
+    if value.lower() not in ("on", "off"):
+        return [given.swallowed(context, f"{name[:40]} is to be {value[:40]!r}, which is neither on nor off")]
+    if name == "tx":
+        return [given.line.manual("tx stands for several checksum offloads, of which a driver has some")]
+    names = _FEATURES.get(name, (name,))
+    return [_on_links(given, f"feature.{one}", value.lower()) for one in names]
+
+
+def _number(context: Context, given: Given, key: str) -> ImportedSetting:
+    text = given.text.strip()
+    written = parse_assignment(text)
+    if context.is_faithful and not can_compare(text, "1"):
+        return given.line.ignored(f"TuneD takes {text[:40]!r} for no number and sets nothing", "refused")
+    if not re.fullmatch(r"[0-9]{1,9}", written.value):
+        return given.swallowed(context, "it is no whole number")
+    if written.sense != "exactly":
+        return given.line.manual(f"set it on links that have {'less' if written.sense == 'at-least' else 'more'}")
+    return _on_links(given, key, written.value)
+
+
+def _hash_size(context: Context, given: Given) -> ImportedSetting:
+    text = given.text.strip()
+    if not re.fullmatch(r"[0-9]{1,12}", text):
+        return given.swallowed(context, "it is no whole number")
+    note = "the module nf_conntrack must be there" if not context.host.is_dir("/sys/module/nf_conntrack") else ""
+    path = "/sys/module/nf_conntrack/parameters/hashsize"
+    sense: FieldSense = "exactly" if context.is_faithful else "at-least"
+    return given.line.wanted((f"sysfs:{path}", "module:nf_conntrack:hashsize"), text, sense=sense, note=note)
+
+
+def _on_links(given: Given, attribute: str, value: str) -> ImportedSetting:
+    """On the section's links: by pattern, or by name where patterns do not say all."""
+    rules = parse_device_rules(given.instance.unit.devices)
+    if rules.is_all and not given.instance.is_shared:
+        only = None
+    elif rules.patterns is None or given.instance.is_shared:
+        names = given.instance.devices or ()
+        if not names:
+            return given.line.ignored("no link of this host is left for it", "inert")
+        only = Only(names=names)
+    else:
+        only = Only(names=rules.patterns)
+    return given.line.wanted(f"link:{{link}}:{attribute}", value, for_each="links", only=only)

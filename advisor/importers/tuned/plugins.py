@@ -1,0 +1,72 @@
+"""TuneD's plugins: which options each of them knows, and what converts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from advisor.importers.tuned import plugin_boot, plugin_cpu, plugin_disk, plugin_files, plugin_net
+from advisor.importers.tuned.context import Converter
+from advisor.importers.tuned.plugin_sysctl import convert_sysctl
+
+
+class Plugin(NamedTuple):
+    """``options`` that it knows; None for one that takes any name."""
+
+    convert: Converter
+    options: frozenset[str] | None = None
+    also: Callable[[str], bool] = lambda _: False
+
+    def knows(self, option: str) -> bool:
+        return self.options is None or option in self.options or self.also(option)
+
+
+_SCHEDULER: Final = frozenset(
+    {
+        *("isolated_cores", "cgroup_mount_point", "cgroup_mount_point_init", "cgroup_groups_init"),
+        *("cgroup_for_isolated_cores", "cgroup_ps_blacklist", "ps_whitelist", "ps_blacklist", "irq_process"),
+        *("default_irq_smp_affinity", "perf_mmap_pages", "perf_process_fork", "runtime"),
+        *("sched_min_granularity_ns", "sched_latency_ns", "sched_wakeup_granularity_ns", "sched_tunable_scaling"),
+        *("sched_migration_cost_ns", "sched_nr_migrate", "sched_base_slice_ns"),
+        *("numa_balancing_scan_delay_ms", "numa_balancing_scan_period_min_ms"),
+        *("numa_balancing_scan_period_max_ms", "numa_balancing_scan_size_mb"),
+    }
+)
+PLUGINS: Final[Mapping[str, Plugin]] = {
+    "sysctl": Plugin(convert_sysctl),
+    "sysfs": Plugin(plugin_files.convert_sysfs),
+    "vm": Plugin(
+        plugin_files.convert_vm,
+        frozenset({"transparent_hugepages", "transparent_hugepage", "transparent_hugepage.defrag"}),
+    ),
+    "cpu": Plugin(plugin_cpu.convert_cpu, plugin_cpu.OPTIONS),
+    "disk": Plugin(plugin_disk.convert_disk, plugin_disk.OPTIONS),
+    "net": Plugin(plugin_net.convert_net, plugin_net.OPTIONS),
+    "scheduler": Plugin(plugin_boot.convert_scheduler, _SCHEDULER, lambda key: key.startswith("group.")),
+    "bootloader": Plugin(
+        plugin_boot.convert_bootloader, plugin_boot.BOOTLOADER_OPTIONS, lambda key: key.startswith("cmdline")
+    ),
+    "modules": Plugin(plugin_boot.convert_modules),
+    "systemd": Plugin(plugin_boot.convert_systemd, frozenset({"cpu_affinity"})),
+    "service": Plugin(plugin_boot.convert_service),
+    "irqbalance": Plugin(plugin_boot.convert_irqbalance, frozenset({"banned_cpus"})),
+    "mounts": Plugin(plugin_boot.convert_mounts, frozenset({"disable_barriers"})),
+    "script": Plugin(plugin_boot.convert_script, frozenset({"script"})),
+    "rtentsk": Plugin(plugin_boot.convert_rtentsk, frozenset()),
+    "selinux": Plugin(plugin_files.convert_selinux, frozenset({"avc_cache_threshold"})),
+    "scsi_host": Plugin(plugin_files.convert_scsi_host, frozenset({"alpm"})),
+    "audio": Plugin(plugin_files.convert_audio, frozenset({"timeout", "reset_controller"})),
+    "video": Plugin(plugin_files.convert_video, frozenset({"radeon_powersave", "panel_power_savings"})),
+    "usb": Plugin(plugin_files.convert_usb, frozenset({"autosuspend"})),
+    "eeepc_she": Plugin(
+        plugin_files.convert_eeepc,
+        frozenset({"load_threshold_normal", "load_threshold_powersave", "she_powersave", "she_normal"}),
+    ),
+    "acpi": Plugin(plugin_files.convert_acpi, frozenset({"platform_profile"})),
+    "uncore": Plugin(plugin_files.convert_uncore, frozenset({"max_freq_khz", "min_freq_khz", "max_freq_delta_khz"})),
+}
+# Known by name, and steered while TuneD runs or by a tool of its own: nothing that one value could stand for.
+STEERED: Final = {
+    "irq": "where interrupts run, one after the other: irq:N:affinity lasts until the next boot",
+    "intel_sst": "Intel's Speed Select is set with intel-speed-select, package by package",
+}

@@ -1,0 +1,337 @@
+"""A TuneD profile as its loader sees it: found, its includes merged, its variables and regular expressions expanded."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.host import Host, Missing
+from advisor.i18n import msg
+from advisor.importers.tuned.functions import AssertionFailedError
+from advisor.importers.tuned.ini import Option, Sections, decode, parse_tuned_ini
+from advisor.importers.tuned.places import is_plain_file, profile_directories
+from advisor.importers.tuned.variables import Expanded, Variables
+
+MAX_FILES: Final = 64
+"""Profiles that one may include, one after the other."""
+
+SCOPE: Final = (
+    *("type", "enabled", "replace", "drop", "devices", "devices_udev_regex"),
+    *("cpuinfo_regex", "uname_regex", "script_pre", "script_post"),
+)
+"""Options of every section, which say for whom it is and how it is read."""
+_TRUE: Final = ("True", "true", "1")
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """A section of a profile: an instance of the plugin ``type``. ``options`` are its settings as they are written,
+    ``settings`` those of its lines that say which devices and hosts it is for."""
+
+    name: str
+    type: str
+    enabled: bool
+    replace: bool
+    devices: str
+    options: Mapping[str, Option]
+    drop: tuple[str, ...] = ()
+    devices_udev_regex: str | None = None
+    cpuinfo_regex: str | None = None
+    uname_regex: str | None = None
+    script_pre: str | None = None
+    script_post: str | None = None
+    settings: Mapping[str, Option] = {}
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """A setting that a later file takes out or sets again."""
+
+    unit: str
+    key: str
+    option: Option
+    why: str
+
+
+class TunedProfile(msgspec.Struct, frozen=True):
+    """``failed``: why TuneD would refuse to load it on this host. ``variables`` expands what its options hold."""
+
+    name: str
+    files: tuple[str, ...]
+    main: Mapping[str, Option]
+    units: Mapping[str, Unit]
+    variables: Variables
+    lost: tuple[Lost, ...] = ()
+    failed: str | None = None
+    unresolved: Mapping[str, tuple[str, ...]] = {}
+    """Of units whose devices or conditions could not be expanded: why."""
+    variable_lines: Mapping[str, Option] = {}
+    main_lines: tuple[tuple[str, Option], ...] = ()
+    """Every line of the sections ``main``: what each file says of itself, and what it includes."""
+
+
+def load_tuned(
+    name: str, files: Host, host: Host, *, directories: tuple[str, ...] | None = None, path: str | None = None
+) -> TunedProfile:
+    """The profile of this name (or several, with blanks between them), or the one in the file ``path``.
+
+    ``files`` is the machine whose files are read, ``host`` the one whose facts decide. Raises UsageError where there
+    is no such profile, InvalidInputError naming file and line for one that TuneD would not load.
+    """
+    return _Loader(files, host, profile_directories(files) if directories is None else directories).load(name, path)
+
+
+class _Loader:
+    def __init__(self, files: Host, host: Host, directories: tuple[str, ...]) -> None:
+        self._files = files
+        self._directories = directories
+        self._variables = Variables(host)
+        self._lost: list[Lost] = []
+        self._done: list[str] = []
+        self._heads: list[tuple[str, Option]] = []
+
+    def load(self, names: str, path: str | None) -> TunedProfile:
+        wanted = [name for name in names.split() if re.match(r"^[a-zA-Z0-9_.-]+$", name)]
+        if not wanted:
+            raise UsageError(msg("{names!r} is no name of a TuneD profile", names=names[:80]))
+        main: dict[str, Option] = {}
+        units: dict[str, Unit] = {}
+        loaded = self._file(path, wanted[0]) if path else self._named(wanted, None)
+        for _, options, own in loaded:
+            main.update(options)
+            for unit in own:
+                self._merge(units, unit)
+        if not self._done:
+            raise UsageError(
+                msg("there is no TuneD profile {names!r} in {searched}", names=names[:80], searched=self._searched())
+            )
+        return self._finished(" ".join(wanted), main, units)
+
+    def _named(self, names: list[str], heir: str | None) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
+        for name in names:
+            place = self._find(name, heir)
+            if place:
+                yield from self._file(place, name)
+
+    def _find(self, name: str, heir: str | None) -> str | None:
+        """The file of a profile; None for one that was read already, and for an optional one (``-NAME``)."""
+        is_optional = name.startswith("-")
+        base = os.path.basename(name[1:] if is_optional else name)
+        skipped = is_optional
+        for directory in reversed(self._directories):
+            place = os.path.normpath(f"{directory}/{base}/tuned.conf")
+            if place in self._done:
+                skipped = True
+            elif base not in ("", ".", "..") and self._is_file(place):
+                return place
+        if skipped:
+            return None
+        if heir is not None:
+            raise InvalidInputError(
+                msg(
+                    "{heir}: includes {name!r}, which is in none of {searched}",
+                    heir=heir,
+                    name=name[:80],
+                    searched=self._searched(),
+                )
+            )
+        raise UsageError(
+            msg("there is no TuneD profile {name!r} in {searched}", name=name[:80], searched=self._searched()),
+            hint="advisor profiles import --list shows what is installed; a snapshot holds none: name the file instead",
+        )
+
+    def _searched(self) -> str:
+        return ", ".join(reversed(self._directories))
+
+    def _is_file(self, place: str) -> bool:
+        return is_plain_file(self._files, place)
+
+    def _file(self, place: str, name: str) -> Iterator[tuple[str, dict[str, Option], list[Unit]]]:
+        """What a file includes, and then the file."""
+        if len(self._done) >= MAX_FILES:
+            raise InvalidInputError(
+                msg("{place}: the {max_files}th profile that one includes: too many", place=place, max_files=MAX_FILES)
+            )
+        self._done.append(place)
+        sections = self._read(place)
+        main = dict(sections.get("main", {}))
+        self._heads.extend(main.items())
+        include = main.pop("include", None)
+        if include is not None and include.value is not None:
+            expanded = self._include(include, place)
+            yield from self._named(re.split(r"\s*[,;]\s*", expanded), f"{place}: line {include.line}")
+        units = [_unit(section, options) for section, options in sections.items() if section != "main"]
+        yield name, main, units
+
+    def _include(self, include: Option, place: str) -> str:
+        try:
+            expanded = self._variables.expand(include.value or "")
+        except AssertionFailedError as error:
+            raise InvalidInputError(
+                msg("{place}: line {line}: assertion {error}", place=place, line=include.line, error=error)
+            ) from error
+        if expanded.unresolved:
+            raise InvalidInputError(
+                msg(
+                    "{place}: line {line}: what it includes is unknown: {unresolved}",
+                    place=place,
+                    line=include.line,
+                    unresolved=expanded.unresolved[0],
+                )
+            )
+        return expanded.text
+
+    def _read(self, place: str, *, is_variables: bool = False) -> Sections:
+        data = self._files.read_bytes(place)
+        if isinstance(data, Missing):
+            raise InvalidInputError(msg("{place}: {why}", place=place, why=data.why))
+        sections = parse_tuned_ini(decode(data, place), place, is_variables=is_variables)
+        if is_variables:
+            return sections
+        directory = os.path.dirname(place)
+        return {
+            name: {key: _located(key, option, directory) for key, option in options.items()}
+            for name, options in sections.items()
+        }
+
+    def _merge(self, units: dict[str, Unit], newer: Unit) -> None:
+        """As TuneD's merger: a unit of the same name is brought up to date, or replaced."""
+        older = units.get(newer.name)
+        if older is None or newer.replace:
+            if older is not None:
+                where = _where(newer)
+                self._lose(older, {**older.settings, **older.options}, f"{where} replaces the whole section")
+            units[newer.name] = newer
+            return
+        dropped = {key: option for key, option in older.options.items() if key in newer.drop}
+        self._lose(older, dropped, f"{_where(newer)} drops it")
+        kept = {key: option for key, option in older.options.items() if key not in dropped}
+        added = dict(newer.options)
+        said_again = {**newer.settings, **added}
+        for key, option in {**older.settings, **kept}.items():
+            if key in said_again:
+                later = said_again[key]
+                self._lost.append(Lost(older.name, key, option, f"{later.path} line {later.line} sets it again"))
+        if newer.name == "script" and "script" in kept and "script" in added:
+            both = f"{kept['script'].value}\n{added['script'].value}"
+            added["script"] = msgspec.structs.replace(added["script"], value=both)
+        units[newer.name] = msgspec.structs.replace(
+            newer,
+            replace=older.replace,
+            drop=(),
+            options={**kept, **added},
+            settings={**older.settings, **newer.settings},
+            devices_udev_regex=_or(newer.devices_udev_regex, older.devices_udev_regex),
+            cpuinfo_regex=_or(newer.cpuinfo_regex, older.cpuinfo_regex),
+            uname_regex=_or(newer.uname_regex, older.uname_regex),
+            script_pre=_or(newer.script_pre, older.script_pre),
+            script_post=_or(newer.script_post, older.script_post),
+        )
+
+    def _lose(self, unit: Unit, options: Mapping[str, Option], why: str) -> None:
+        self._lost.extend(Lost(unit.name, key, option, why) for key, option in options.items())
+
+    def _finished(self, name: str, main: dict[str, Option], units: dict[str, Unit]) -> TunedProfile:
+        failed: str | None = None
+        variables = units.pop("variables", None)
+        lines = dict(variables.options) if variables else {}
+        for key, option in lines.items():
+            try:
+                self._variable(key, option)
+            except AssertionFailedError as error:
+                # TuneD stops here; the variables after it still tell what the author meant.
+                failed = failed or f"its assertion does not hold: {error}"
+        unresolved: dict[str, tuple[str, ...]] = {}
+        expanded = {key: self._expanded(unit, unresolved) for key, unit in units.items()}
+        return TunedProfile(
+            name=name,
+            files=tuple(self._done),
+            main=main,
+            units=expanded,
+            variables=self._variables,
+            lost=tuple(self._lost),
+            failed=failed,
+            unresolved=unresolved,
+            variable_lines=lines,
+            main_lines=tuple(self._heads),
+        )
+
+    def _variable(self, key: str, option: Option) -> None:
+        if option.value is None:
+            return
+        if key != "include":
+            self._variables.add(key, option.value)
+            return
+        # TuneD's daemon works in the root directory.
+        place = os.path.normpath(os.path.join("/", option.value))
+        if not self._is_file(place):
+            # TuneD logs that and goes on.
+            return
+        for section in self._read(place, is_variables=True).values():
+            for name, value in section.items():
+                if value.value is not None:
+                    self._variables.add(name, value.value)
+
+    def _expanded(self, unit: Unit, unresolved: dict[str, tuple[str, ...]]) -> Unit:
+        reasons: list[str] = []
+
+        def made(text: str | None) -> str | None:
+            if text is None:
+                return None
+            try:
+                found = self._variables.expand(text)
+            except AssertionFailedError as error:
+                found = Expanded(text, (f"assertion {error}",))
+            reasons.extend(found.unresolved)
+            return found.text
+
+        changed = msgspec.structs.replace(
+            unit,
+            devices=made(unit.devices) or "",
+            cpuinfo_regex=made(unit.cpuinfo_regex),
+            uname_regex=made(unit.uname_regex),
+        )
+        if reasons:
+            unresolved[unit.name] = tuple(dict.fromkeys(reasons))
+        return changed
+
+
+def _where(unit: Unit) -> str:
+    option = next(iter((*unit.settings.values(), *unit.options.values())), None)
+    return f"{option.path} section {unit.name}" if option else f"a later section {unit.name}"
+
+
+def _or(newer: str | None, older: str | None) -> str | None:
+    return older if newer is None else newer
+
+
+def _located(key: str, option: Option, directory: str) -> Option:
+    """With the profile's own directory filled in; a script is named by its path."""
+    value = option.value or ""
+    value = re.sub(r"(?<!\\)\$\{i:PROFILE_DIR\}", lambda _: directory, value)
+    if key == "script":
+        value = os.path.normpath(os.path.join(directory, value))
+    return msgspec.structs.replace(option, value=value)
+
+
+def _unit(name: str, options: Mapping[str, Option]) -> Unit:
+    own = {key: option for key, option in options.items() if key in SCOPE}
+    said = {key: option.value or "" for key, option in own.items()}
+    return Unit(
+        name=name,
+        type=said.get("type", name),
+        enabled=said.get("enabled", "True") in _TRUE,
+        replace=said.get("replace", "") in _TRUE,
+        devices=said.get("devices", "*"),
+        options={key: option for key, option in options.items() if key not in own},
+        drop=tuple(re.split(r"\b\s*[,;]\s*", said["drop"])) if "drop" in said else (),
+        devices_udev_regex=said.get("devices_udev_regex"),
+        cpuinfo_regex=said.get("cpuinfo_regex"),
+        uname_regex=said.get("uname_regex"),
+        script_pre=said.get("script_pre"),
+        script_post=said.get("script_post"),
+        settings=own,
+    )

@@ -1,0 +1,183 @@
+"""Volumes and drives: what the user declares of them, and why nothing is known of the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from advisor.facts.disks import Disk
+from advisor.facts.host_facts import Facts
+from advisor.limits import azure_disks, ebs
+from advisor.limits.azure_disks import AZURE_DISKS
+from advisor.limits.declared import Declared, DeclaredVolume, canonical_id
+from advisor.limits.ebs import EBS_MODEL, GUIDE, VOLUME_TYPES, Carried, EbsVolume
+from advisor.limits.figures import MIB, Figures, both_ways
+from advisor.limits.machines import LOCAL_TABLE, LocalNvme
+from advisor.limits.records import Known
+
+MAGNETIC: Final = Carried(90.0, 200.0)
+LOCAL_MODELS: Final = {"aws": "Amazon EC2 NVMe Instance Storage", "azure": "Microsoft NVMe Direct Disk"}
+"""How the models of local NVMe disks begin, by provider."""
+AZURE_REMOTE_MODEL: Final = "MSFT NVMe Accelerator"
+
+
+class Medium(msgspec.Struct, frozen=True):
+    """What one volume or drive carries, how that is known, and the words for it."""
+
+    sustained: Figures
+    known: Known
+    why: str
+    burst: Figures | None = None
+    burst_seconds: float | None = None
+    source: str | None = None
+
+
+class Media:
+    """The declared volumes and drives, by the disks of this host that they are."""
+
+    def __init__(self, facts: Facts, declared: Declared, local: LocalNvme | None = None) -> None:
+        """``local``: what was measured on local disks of machines of this type."""
+        self._disks = {disk.name: disk for disk in facts.disks}
+        self._found = _matched(self._disks, declared)
+        # Instances that run on Xen are those from before Nitro.
+        nitro = facts.host.virtualization != "xen"
+        self._made = {name: medium_of(one, declared.where, nitro=nitro) for name, one in self._found.items()}
+        if local is not None:
+            here = local_disks(facts)
+            self._made |= {name: _measured(local, len(here)) for name in here if name not in self._found}
+        used = set(self._found.values())
+        self.unused = tuple(one for one in declared.volume if one not in used)
+
+    def figures(self, disk: str) -> Medium | None:
+        """What is known of a disk's medium."""
+        return self._made.get(disk)
+
+    def declared(self, disk: str) -> DeclaredVolume | None:
+        """What the user said of a disk."""
+        return self._found.get(disk)
+
+    def size_bytes(self, disk: str) -> int | None:
+        """What the kernel reads of a disk's size."""
+        one = self._disks.get(disk)
+        return one.size_bytes if one else None
+
+    def is_declared_ebs(self, disk: str) -> bool:
+        return disk in self._found and self._found[disk].type not in ("drive", *AZURE_DISKS)
+
+    def is_ebs(self, disk: str) -> bool:
+        """Whether it is an EBS volume, by its model or by the user's word."""
+        one = self._disks.get(disk)
+        return self.is_declared_ebs(disk) or (one is not None and one.model == EBS_MODEL)
+
+    def is_azure(self, disk: str) -> bool:
+        """Whether it is an Azure managed disk, by its model or by the user's word."""
+        one = self._disks.get(disk)
+        is_declared = disk in self._found and self._found[disk].type in AZURE_DISKS
+        return is_declared or (one is not None and (one.model or "").startswith(AZURE_REMOTE_MODEL))
+
+    def is_volume(self, disk: str) -> bool:
+        """Whether the limits of the machine for volumes hold for it."""
+        return self.is_ebs(disk) or self.is_azure(disk)
+
+    def why_unknown(self, disk: str) -> str:
+        """Why nothing is known of a disk's medium."""
+        one = self._disks.get(disk)
+        if one is None:
+            return "it is not among the disks of this host"
+        if disk in self._found:
+            return f"an {self._found[disk].type} volume of which the IOPS are not declared"
+        if self.is_azure(disk):
+            return "an Azure disk does not tell its type: --volumes FILE declares it"
+        if (one.model or "").startswith(tuple(LOCAL_MODELS.values())):
+            return "a local disk of a machine whose local disks no table has figures of: advisor bench measures it"
+        if self.is_ebs(disk):
+            return "an EBS volume does not tell its type: --volumes FILE declares it"
+        if one.kind in ("virtio", "xen"):
+            return "its hypervisor does not show what a virtual disk may draw: advisor bench measures it"
+        return "a drive does not tell what it carries: declare its data sheet in --volumes FILE, or measure it"
+
+
+def _matched(disks: Mapping[str, Disk], declared: Declared) -> dict[str, DeclaredVolume]:
+    """By the id in the serial number where one is declared, else by the name of the device."""
+    by_id = {canonical_id(one.volume_id): one for one in declared.volume if one.volume_id}
+    by_device = {one.device.removeprefix("/dev/"): one for one in declared.volume if one.device and not one.volume_id}
+    found = {}
+    for name, disk in disks.items():
+        one = by_id.get(canonical_id(disk.serial or "")) or by_device.get(name)
+        if one is not None:
+            found[name] = one
+    return found
+
+
+def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium | None:
+    """What a declared volume carries, on an instance that is built on Nitro or not; None where too little is known."""
+    source = where or "the user"
+    if one.type == "drive":
+        limits = (one.read_mb_per_s, one.write_mb_per_s, one.read_iops, one.write_iops)
+        figures = Figures(*(math.inf if value is None else float(value) for value in limits))
+        return Medium(figures, "declared", f"as declared in {source}") if figures.is_limit else None
+    if one.type in AZURE_DISKS:
+        return _azure(one, source)
+    carried = MAGNETIC if one.type == "standard" else _carried(one, nitro=nitro)
+    if carried is None:
+        return None
+    is_less = not nitro and carried != _carried(one, nitro=True) and one.type in VOLUME_TYPES
+    old = "; the instance is not built on Nitro and carries less of it" if is_less else ""
+    size = f", {one.gib:,} GiB" if one.gib else ""
+    has_burst = carried.bucket is not None and carried.burst_mib_per_s is not None and carried.burst_iops is not None
+    bucket = carried.bucket
+    return Medium(
+        sustained=both_ways(carried.mib_per_s * MIB, carried.iops),
+        known="table",
+        why=f"{one.type}{size} as declared in {source}{old}",
+        burst=both_ways((carried.burst_mib_per_s or 0) * MIB, carried.burst_iops or 0) if has_burst else None,
+        burst_seconds=ebs.lasts_seconds(bucket, bucket.burst) if bucket else None,
+        source=GUIDE,
+    )
+
+
+def local_disks(facts: Facts) -> tuple[str, ...]:
+    """The local NVMe disks of a cloud machine, by their model."""
+    model = LOCAL_MODELS.get(facts.host.cloud.provider if facts.host.cloud else "")
+    return tuple(disk.name for disk in facts.disks if model and (disk.model or "").startswith(model))
+
+
+def _measured(local: LocalNvme, count: int) -> Medium:
+    """Of one local disk among ``count``."""
+    figures = Figures(local.read_mb_per_s, local.write_mb_per_s, local.read_iops, local.write_iops)
+    each = figures if local.scope == "disk" else figures.shared_by(max(count, 1))
+    which = "one disk" if local.scope == "disk" else f"its {count} disks together, an even share of each"
+    return Medium(each, "measured", f"by ScyllaDB on {local.name}, {which}; August 2026", source=LOCAL_TABLE)
+
+
+def _azure(one: DeclaredVolume, where: str) -> Medium | None:
+    """By its tier, or by the figures that were bought; None where they are not declared."""
+    if one.type in azure_disks.MOST:
+        if one.iops is None and one.throughput_mb_per_s is None:
+            return None
+        figures = both_ways(one.throughput_mb_per_s or math.inf, one.iops or math.inf)
+        return Medium(figures, "declared", f"{one.type} as declared in {where}")
+    tier = azure_disks.find_tier(one.type, one.tier, one.gib)
+    if tier is None:
+        return None
+    return Medium(
+        both_ways(tier.mb_per_s, tier.iops),
+        "table",
+        f"{one.type} {tier.name} as declared in {where}; table of August 2026",
+        burst=both_ways(tier.burst_mb_per_s, tier.burst_iops) if tier.bursts else None,
+        source=azure_disks.SOURCE,
+    )
+
+
+def _carried(one: DeclaredVolume, *, nitro: bool = True) -> Carried | None:
+    kind = next((kind for kind in VOLUME_TYPES if kind == one.type), None)
+    return None if kind is None else ebs.carried(EbsVolume(kind, one.gib or 1), one.iops, one.mib_per_s, nitro=nitro)
+
+
+def bucket_of(one: DeclaredVolume) -> ebs.Bucket | None:
+    """The bucket of a declared volume; None where it has none."""
+    carried = _carried(one)
+    return carried.bucket if carried else None

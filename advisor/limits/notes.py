@@ -1,0 +1,176 @@
+"""What is said beside the figures of a path: sizes that do not agree, how buckets fill, stripes that are few, quotas,
+what a database keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from advisor.facts.host_facts import Facts
+from advisor.facts.iris import Role
+from advisor.limits.declared import Declared, DeclaredVolume
+from advisor.limits.ebs import PROVISIONED, fills_seconds
+from advisor.limits.media import Media, bucket_of
+from advisor.limits.records import QuotaUse, Rate
+from advisor.limits.stack import StackNode
+
+_MOST_NAMES = 5
+_SIZE_SHARE = 0.05
+"""Sizes that differ by more do not agree: an EBS volume has whole GiB, and GB taken for GiB differ by 7 %."""
+_WORDS: dict[Role, str] = {"journal": "journal", "alternate-journal": "second journal", "wij": "WIJ"}
+
+
+def unused_notes(volumes: Sequence[DeclaredVolume]) -> Iterator[str]:
+    """Which declared volumes are not here, by what they were looked for."""
+    if volumes:
+        what = "1 declared volume is" if len(volumes) == 1 else f"{len(volumes)} declared volumes are"
+        names = [one.volume_id or one.device or "" for one in volumes]
+        yield f"{what} no disk of this host and left out: {_few(names)}"
+
+
+def size_notes(node: StackNode, media: Media) -> Iterator[str]:
+    """The disks below a device that the kernel reads another size of than is declared."""
+    disks = tuple(dict.fromkeys(node.disks()))
+    names: dict[str, list[str]] = {}
+    for name in disks:
+        volume, size = media.declared(name), media.size_bytes(name)
+        if volume is None or not volume.gib or not size:
+            continue
+        here = size / (1 << 30)
+        if abs(here - volume.gib) > _SIZE_SHARE * volume.gib:
+            words = f"{volume.gib:,} GiB are declared, but the kernel reads {_gib(here)} GiB"
+            names.setdefault(words, []).append(name)
+    for words, those in names.items():
+        whose = f"{_few(those)}: " if len(disks) > 1 else ""
+        yield f"{whose}{words}: the figures are of the declared size, if it is this volume at all"
+
+
+def _gib(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"
+
+
+def degraded_notes(node: StackNode) -> Iterator[str]:
+    """Arrays that are not whole. A multipath map has nothing to rebuild: it goes on with the paths that are left."""
+    for array in node.arrays():
+        if not array.missing and array.state not in ("degraded", "recovering", "failed"):
+            continue
+        if array.family == "multipath":
+            yield f"{array.name}: {_paths_words(array.missing, len(array.members))}"
+        else:
+            yield f"{array.name} is {array.state or 'not whole'}: reconstruction lies below these ceilings"
+
+
+def _paths_words(missing: int, left: int) -> str:
+    lost = f"{missing} of {missing + left} paths {'is' if missing == 1 else 'are'} missing"
+    rest = "the other one carries" if left == 1 else f"the other {left} carry"
+    return f"{lost if missing else 'a path is missing'}; {rest if missing else 'the rest carries'} the load"
+
+
+def bucket_notes(node: StackNode, media: Media) -> Iterator[str]:
+    """How long the emptied buckets below a device take to fill."""
+    names: dict[str, list[str]] = {}
+    for name in dict.fromkeys(node.disks()):
+        volume = media.declared(name)
+        bucket = bucket_of(volume) if volume else None
+        if bucket is not None:
+            names.setdefault(_duration(fills_seconds(bucket)), []).append(name)
+    for duration, those in names.items():
+        whose = f" of {', '.join(those)}" if len(names) > 1 else ""
+        yield f"an emptied bucket of credits{whose} takes {duration} without I/O to fill"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.0f} hours"
+
+
+def segment_notes(node: StackNode, spread: Rate | None, floor: Rate | None) -> Iterator[str]:
+    """What lies one behind the other: a stream is in one part at a time, and only load that is spread over all of it
+    reaches them together."""
+    if spread is None:
+        return
+    for array in node.arrays():
+        if array.family == "linear" and len(set(array.disks())) > 1:
+            yield _segment_words(array)
+    if reached := _rate_words(spread):
+        yield f"load that is spread over all of it at once (many files, random I/O) reaches at most {reached}"
+    if floor is not None and (reached := _rate_words(floor)):
+        yield f"in its slowest part a stream gets at most {reached}"
+
+
+def _segment_words(array: StackNode) -> str:
+    counts = [len(set(member.disks())) for member in array.members]
+    if set(counts) == {1}:
+        return (
+            f"{array.name} is linear over {len(counts)} disks, one behind the other: a stream is on one of them at a "
+            "time, and the figures are those of one"
+        )
+    return (
+        f"{array.name} has {len(counts)} segments one behind the other, of {_counted(counts)} disks: a stream is in "
+        "one segment at a time, and the figures are those of one"
+    )
+
+
+def _counted(counts: Sequence[int]) -> str:
+    texts = [f"{number}" for number in counts[:_MOST_NAMES]]
+    return f"{', '.join(texts)} and more" if len(counts) > _MOST_NAMES else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _rate_words(rate: Rate) -> str:
+    pairs = ((rate.read_mb_per_s, rate.write_mb_per_s, "MB/s"), (rate.read_iops, rate.write_iops, "IOPS"))
+    return " and ".join(f"{_either(read, write)} {unit}" for read, write, unit in pairs if read or write)
+
+
+def _either(read: float | None, write: float | None) -> str:
+    texts = ["?" if one is None else f"{one:,.0f}" if one >= 100 else f"{one:.3g}" for one in (read, write)]
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]} reading, {texts[1]} writing"
+
+
+def stripe_notes(node: StackNode, facts: Facts) -> Iterator[str]:
+    """Logical volumes whose stripes do not go over all of their devices, where their segments are not known."""
+    inside = {array.device for array in node.arrays()}
+    for array in facts.arrays:
+        count = len(set(array.members))
+        if array.device not in inside or array.level != "striped" or array.structure is not None:
+            continue
+        if 0 < (array.data_disks or 0) < count:
+            few = array.data_disks
+            words = f"{array.name}: {few} stripes over {count} devices: one file lies on {few} of them at a time"
+            yield f"{words}; which ones is not known, and the figures are those of {few}"
+
+
+def quota_use(declared: Declared) -> QuotaUse | None:
+    """The declared io1 and io2 volumes, of this host and of others in the file, against the quota."""
+    quota = declared.quota
+    if quota is None or quota.iops is None:
+        return None
+    bought = sum(one.iops or 0 for one in declared.volume if one.type in PROVISIONED)
+    elsewhere = quota.elsewhere_iops or 0
+    return QuotaUse(quota.iops, bought, elsewhere, quota.iops - bought - elsewhere)
+
+
+def quota_notes(use: QuotaUse | None) -> Iterator[str]:
+    if use is None or not use.bought + use.elsewhere:
+        return
+    taken = f"provisioned volumes have {use.bought + use.elsewhere:,} IOPS"
+    if use.left < 0:
+        yield f"{taken}, {-use.left:,} more than the quota of {use.iops:,}: not all of them could be bought"
+    else:
+        yield f"{taken} of the quota of {use.iops:,}; {use.left:,} are left"
+
+
+def iris_words(device: str, places: Sequence[str], facts: Facts) -> Iterator[str]:
+    """What each InterSystems IRIS instance keeps on a device."""
+    for one in facts.iris:
+        here = [place for place in one.places if place.device == device or place.mountpoint in places]
+        words = [_WORDS[role] for role in _WORDS if any(place.role == role for place in here)]
+        names = [place.name for place in here if place.role == "database"]
+        if names:
+            words.append(f"{'database' if len(names) == 1 else 'databases'} {_few(names)}")
+        if words:
+            yield f"InterSystems IRIS {one.name or one.directory}: {', '.join(words)}"

@@ -1,0 +1,245 @@
+"""Facts, surroundings and what the user declares → all paths of a host with their ceilings, and what binds each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from advisor.facts.host_facts import Facts
+from advisor.limits.account import account_notes, account_quotas, unknown_quota
+from advisor.limits.cloud_machine import Hired, hired_machine
+from advisor.limits.cloud_network import flow_notes, network_ceiling
+from advisor.limits.declared import Declared
+from advisor.limits.figures import QUANTITIES, Quantity
+from advisor.limits.links import pcie_ceiling, physical_below, wire_ceiling
+from advisor.limits.machines import Given, Machine
+from advisor.limits.media import Media
+from advisor.limits.notes import (
+    bucket_notes,
+    degraded_notes,
+    iris_words,
+    quota_notes,
+    quota_use,
+    segment_notes,
+    size_notes,
+    stripe_notes,
+    unused_notes,
+)
+from advisor.limits.pci_and_network import PciAndNetwork
+from advisor.limits.raid import usable_bytes
+from advisor.limits.records import Bought, Bound, Capacity, Limits, NotKnown, PathCeiling, Rate, StoragePath
+from advisor.limits.stack import Devices, StackNode
+from advisor.limits.stages import StorageStages
+from advisor.rules.lookup import by_name, is_physical, is_up
+
+NOT_KNOWN = (
+    NotKnown("processor", "what the file system, checksums and the network stack cost depends on the load: measure it"),
+    NotKnown("memory and cross-node traffic", "no file of the kernel tells the memory channels and their speed"),
+)
+
+
+def limits_of(
+    facts: Facts,
+    surroundings: PciAndNetwork | None = None,
+    declared: Declared | None = None,
+    given: Given | None = None,
+) -> Limits:
+    """All paths of a host: storage by mount point or device, then links.
+
+    ``given`` are the machines of a user's own file.
+    """
+    declared = declared or Declared()
+    devices = Devices(facts)
+    hired = hired_machine(facts, declared, given)
+    media = Media(facts, declared, hired.local)
+    stages = StorageStages(facts, surroundings or PciAndNetwork(), declared, media, hired.name, hired.machine)
+    quota, account = quota_use(declared), account_quotas(declared)
+    storage = tuple(_storage_path(top, facts, stages) for top in devices.tops())
+    return Limits(
+        hostname=facts.host.hostname,
+        instance_type=hired.name,
+        paths=(*storage, *_link_paths(facts, hired)),
+        bought=tuple(_bought(facts, media, hired.machine)) if hired.machine else (),
+        unknown=(*_unread(facts), *_account(facts, declared), *NOT_KNOWN),
+        notes=(*unused_notes(media.unused), *quota_notes(quota), *account_notes(account)),
+        quota=quota,
+        account_quotas=account,
+    )
+
+
+def _account(facts: Facts, declared: Declared) -> Iterator[NotKnown]:
+    if why := unknown_quota(facts, declared):
+        yield NotKnown("quota of the AWS account", why)
+
+
+def _unread(facts: Facts) -> Iterator[NotKnown]:
+    """What a scan could not read and paths are made of: where disks are not shown, no path is no answer."""
+    for one in facts.unknown:
+        if one.fact in ("disks", "links", "arrays.vxvm") or one.fact.startswith("arrays.device-mapper"):
+            yield NotKnown(one.fact, one.why)
+
+
+def _storage_path(
+    top: tuple[StackNode, tuple[str, ...], tuple[str, ...]], facts: Facts, stages: StorageStages
+) -> StoragePath:
+    node, places, kinds = top
+    serving = stages.at_a_time(node)
+    ceilings = tuple(stages.of(serving))
+    spread, floor = _segments(node, serving, bounds(ceilings), stages)
+    return StoragePath(
+        kind="storage",
+        name=", ".join(places) or node.name,
+        device=node.device,
+        layers=(*(_layer(array) for array in node.arrays()), *_controller_layers(node, facts)),
+        disks=tuple(dict.fromkeys(node.disks())),
+        ceilings=ceilings,
+        sustained=bounds(ceilings),
+        burst=burst_bounds(ceilings),
+        file_system=", ".join(kinds) or None,
+        capacity=_capacity(node, facts),
+        spread=spread,
+        floor=floor,
+        notes=(*segment_notes(node, spread, floor), *_notes(node, facts, stages.media, ceilings)),
+        holds=tuple(iris_words(node.device, places, facts)),
+    )
+
+
+def _segments(
+    node: StackNode, serving: StackNode, sustained: Sequence[Bound], stages: StorageStages
+) -> tuple[Rate | None, Rate | None]:
+    """What all segments reach together, and what the slowest one does where that is less."""
+    if set(serving.disks()) == set(node.disks()):
+        return None, None
+    slowest = _rate(bounds(tuple(stages.of(stages.at_a_time(node, slowest=True)))))
+    return _rate(bounds(tuple(stages.of(node)))), slowest if slowest != _rate(sustained) else None
+
+
+def _rate(found: Sequence[Bound]) -> Rate:
+    return Rate(**{one.quantity: one.value for one in found})
+
+
+def _layer(array: StackNode) -> str:
+    return f"{array.name}: {array.level or 'level unknown'} of {', '.join(member.name for member in array.members)}"
+
+
+def _controller_layers(node: StackNode, facts: Facts) -> Iterator[str]:
+    """What the disks below are to the controller that makes them."""
+    disks = set(node.disks())
+    for array in facts.arrays:
+        if array.manager == "controller" and disks.intersection(array.disks):
+            drives = f" of {array.detail['drives']} drives" if "drives" in array.detail else ""
+            chunk = f", {array.chunk_bytes >> 10} KiB chunks" if array.chunk_bytes else ""
+            where = f" ({', '.join(array.disks)})" if node.members else ""
+            yield f"{array.name}{where}: {array.level or 'level unknown'}{drives}, behind its controller{chunk}"
+
+
+def _notes(node: StackNode, facts: Facts, media: Media, ceilings: Sequence[PathCeiling]) -> Iterator[str]:
+    yield from degraded_notes(node)
+    yield from _level_notes(node)
+    yield from size_notes(node, media)
+    yield from stripe_notes(node, facts)
+    yield from bucket_notes(node, media)
+    yield from _order(ceilings)
+
+
+def _level_notes(node: StackNode) -> Iterator[str]:
+    for array in node.arrays():
+        if array.family is None:
+            words = (
+                f"{array.name}: no arithmetic for {array.level or 'an unknown level'}; the sum of its members stands"
+            )
+            yield words if array.level else f"{words}, and a linear volume has that of one member for a stream"
+
+
+def _order(ceilings: Sequence[PathCeiling]) -> Iterator[str]:
+    """The order in which a path over iSCSI is tuned: what the links lose hides what the disks could do."""
+    if any(one.stage == "network" and one.what.startswith("iSCSI") for one in ceilings):
+        yield (
+            "iSCSI: tune the links first, with a file below the storage's memory, until near their ceiling; only then "
+            "the disks, with a file of twice that memory (advisor explain iscsi.order)"
+        )
+
+
+def _capacity(node: StackNode, facts: Facts) -> Capacity | None:
+    if not node.members:
+        return None
+    sizes = {disk.name: disk.size_bytes for disk in facts.disks}
+    own = {array.device: array.size_bytes for array in facts.arrays} | sizes
+    size = own.get(node.device)
+    raw = [sizes.get(name) for name in dict.fromkeys(node.disks())]
+    known = [one for one in raw if one is not None]
+    if size is None or len(known) != len(raw) or any(array.level == "multipath" for array in node.arrays()):
+        return None
+    return Capacity(sum(known), usable_bytes(size))
+
+
+def _link_paths(facts: Facts, hired: Hired) -> Iterator[StoragePath]:
+    """Each physical link that is up, and each bond in place of its members."""
+    links = by_name(facts)
+    tops = [link for link in facts.links if is_up(link) and (link.kind in ("bond", "team") or is_physical(link))]
+    inside = {one for link in tops for one in link.lower}
+    for link in tops:
+        if link.name in inside or not physical_below(link.name, links):
+            continue
+        found = (
+            network_ceiling(hired),
+            wire_ceiling("wire", (link.name,), facts),
+            pcie_ceiling((link.name,), facts),
+        )
+        ceilings = tuple(one for one in found if one is not None)
+        members = (
+            f"{link.name}: {link.detail.get('mode', link.kind)} of {', '.join(link.lower)}" if link.lower else None
+        )
+        yield StoragePath(
+            kind="network",
+            name=link.name,
+            device=link.name,
+            layers=(members,) if members else (),
+            disks=(),
+            ceilings=ceilings,
+            sustained=bounds(ceilings),
+            burst=(),
+            notes=(*(("one connection uses one member only",) if link.lower else ()), *flow_notes(hired)),
+        )
+
+
+def bounds(ceilings: Sequence[PathCeiling]) -> tuple[Bound, ...]:
+    """For each quantity of which a ceiling is known the smallest, the outermost of equals."""
+    return tuple(_smallest(ceilings, lambda one: one.sustained))
+
+
+def burst_bounds(ceilings: Sequence[PathCeiling]) -> tuple[Bound, ...]:
+    """The same from full credits: only what is higher than sustained."""
+    sustained = {one.quantity: one.value for one in bounds(ceilings)}
+    found = _smallest(ceilings, lambda one: one.burst or one.sustained)
+    return tuple(one for one in found if one.value > sustained.get(one.quantity, math.inf))
+
+
+def _smallest(ceilings: Sequence[PathCeiling], rate: Callable[[PathCeiling], Rate]) -> Iterator[Bound]:
+    for quantity in QUANTITIES:
+        known = [(value, at) for at, one in enumerate(ceilings) if (value := _value(rate(one), quantity)) is not None]
+        if known:
+            value, at = min(known)
+            yield Bound(quantity, value, at, ceilings[at].stage, ceilings[at].what)
+
+
+def _value(rate: Rate, quantity: Quantity) -> float | None:
+    value: float | None = getattr(rate, quantity)
+    return value
+
+
+def _bought(facts: Facts, media: Media, machine: Machine) -> Iterator[Bought]:
+    """Declared volumes of this host against its machine; nothing where one of its volumes is not declared."""
+    mine = [disk for disk in facts.disks if media.is_volume(disk.name)]
+    found = [media.figures(disk.name) for disk in mine]
+    if not mine or any(one is None for one in found):
+        return
+    carries = machine.volumes
+    figures: tuple[tuple[Quantity, float | None], ...] = (
+        ("read_mb_per_s", carries.mb_per_s if carries else None),
+        ("read_iops", carries.iops if carries else None),
+    )
+    for quantity, ours in figures:
+        volumes = sum(one.sustained.of(quantity) for one in found if one is not None)
+        if ours is not None and math.isfinite(volumes):
+            yield Bought(quantity, volumes, ours, max(0.0, 1 - ours / volumes))

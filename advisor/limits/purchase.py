@@ -1,0 +1,44 @@
+"""Declared volumes against the machine, as facts for the rules, and the findings of ``advisor limits``."""
+
+from __future__ import annotations
+
+import msgspec
+
+from advisor.facts.host_facts import Facts
+from advisor.facts.purchase import PurchasedFigures
+from advisor.limits.declared import Declared
+from advisor.limits.machines import Given
+from advisor.limits.media import Media
+from advisor.limits.paths import limits_of
+from advisor.limits.records import Limits
+from advisor.rules.ebs_purchase import unusable
+
+
+def with_purchases(facts: Facts, declared: Declared, given: Given | None = None) -> Facts:
+    """The facts with what the user declares of volumes set against the machine."""
+    return _with(facts, limits_of(facts, None, declared, given), declared)
+
+
+def with_findings(limits: Limits, facts: Facts, declared: Declared) -> Limits:
+    """The limits with what is wrong with the purchase."""
+    known = _with(facts, limits, declared)
+    return msgspec.structs.replace(limits, findings=unusable(known, None))
+
+
+def _with(facts: Facts, limits: Limits, declared: Declared) -> Facts:
+    media = Media(facts, declared)
+    devices = tuple(disk.name for disk in facts.disks if media.is_volume(disk.name))
+    return msgspec.structs.replace(
+        facts,
+        purchases=tuple(
+            PurchasedFigures(
+                unit="IOPS" if one.quantity.endswith("iops") else "MB/s",
+                volumes=one.volumes,
+                machine=one.instance,
+                machine_type=limits.instance_type or "",
+                unusable=one.unusable,
+                devices=devices,
+            )
+            for one in limits.bought
+        ),
+    )

@@ -1,0 +1,233 @@
+"""How the storage of a host is used, and so which of its links carry that traffic.
+
+A server's storage goes out over the links of its service: BeeGFS (connInterfacesFile), iSCSI targets (portals), NFS
+exports. A client's comes in over the links to its servers. An application on the host itself uses no link, unless
+LLT mirrors its writes (FSS). Where nothing says which of these a host is, all physical links that are up count, and
+that is stated as an assumption.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.facts.beegfs import BeegfsService
+from advisor.facts.host_facts import Facts
+from advisor.facts.links import Link
+from advisor.facts.mounts import Mount, read_mounts
+from advisor.host import Host, Missing
+from advisor.limits.host_records import Role
+from advisor.limits.links import physical_below
+from advisor.limits.pci_and_network import portal_links
+from advisor.reach.storage import nfs_servers
+from advisor.rules.lookup import by_name, is_physical, is_up, llt_links
+
+EXPORTS: Final = "/etc/exports"
+_NETWORK_KINDS: Final = frozenset({"beegfs", "nfs", "nfs4"})
+
+
+class RemoteFilesystem(msgspec.Struct, frozen=True):
+    """A file system of other hosts, and the links to them; empty where these are not known."""
+
+    mountpoint: str
+    kind: str
+    links: tuple[str, ...]
+
+
+class Front(msgspec.Struct, frozen=True):
+    """``links`` carry what is served; ``why`` says from what that is known, and ``is_assumed`` that it is not.
+
+    ``places`` are the mount points and devices that hold what is served, ``metadata`` those of metadata services;
+    empty where every path may. ``mirror`` are the links that take a copy of each write to other nodes.
+    """
+
+    role: Role
+    why: str
+    links: tuple[str, ...] = ()
+    is_assumed: bool = False
+    places: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()
+    remote: tuple[RemoteFilesystem, ...] = ()
+    mirror: tuple[str, ...] = ()
+
+
+def read_front(host: Host, facts: Facts) -> Front:
+    """Of a host, with its facts. What cannot be read is not there."""
+    mounts = read_mounts(host)
+    exports = host.read(EXPORTS)
+    return front_of(
+        facts, () if isinstance(mounts, Missing) else mounts, "" if isinstance(exports, Missing) else exports
+    )
+
+
+def front_of(facts: Facts, mounts: Sequence[Mount] = (), exports: str = "") -> Front:
+    """The same from what was read. The first of server, client and local application that is seen counts."""
+    exported = parse_exports(exports)
+    return (
+        _beegfs_server(facts)
+        or _iscsi_server(facts)
+        or (_nfs_server(facts, exported) if exported else None)
+        or _client(facts, mounts)
+        or _local(facts)
+        or Front(
+            "assumed",
+            "nothing here says how the storage is used: assumed is that it is served over all physical links that "
+            "are up",
+            up_links(facts),
+            is_assumed=True,
+        )
+    )
+
+
+def parse_exports(text: str) -> tuple[str, ...]:
+    """The directories of /etc/exports (exports(5))."""
+    lines = (line.partition("#")[0].strip() for line in text.replace("\\\n", " ").splitlines())
+    found = (re.match(r'"([^"]+)"|(\S+)', line) for line in lines if line)
+    return tuple(dict.fromkeys(one[1] or one[2] for one in found if one and (one[1] or one[2]).startswith("/")))
+
+
+def up_links(facts: Facts) -> tuple[str, ...]:
+    """All physical links that are up, and bonds in place of their members."""
+    links = by_name(facts)
+    tops = [link for link in facts.links if is_up(link) and (link.kind in ("bond", "team") or is_physical(link))]
+    inside = {name for link in tops for name in link.lower}
+    return tuple(link.name for link in tops if link.name not in inside and physical_below(link.name, links))
+
+
+def _beegfs_server(facts: Facts) -> Front | None:
+    servers = facts.beegfs.servers if facts.beegfs else ()
+    storage = [one for one in servers if one.kind == "storage"]
+    metadata = [one for one in servers if one.kind == "meta"]
+    serving = storage or metadata
+    if not serving:
+        return None
+    links, is_assumed = _beegfs_links(serving, facts)
+    what = "BeeGFS storage" if storage else "BeeGFS metadata"
+    why = f"{what} services serve over {_named(links)}"
+    why += " (no connInterfacesFile names links: those that BeeGFS prefers)" if is_assumed else " (connInterfacesFile)"
+    return Front(
+        "server",
+        why,
+        links,
+        is_assumed,
+        places=_targets(serving),
+        metadata=_targets(metadata) if storage else (),
+    )
+
+
+def _targets(services: Iterable[BeegfsService]) -> tuple[str, ...]:
+    found = (name for one in services for target in one.targets for name in (target.device, target.mountpoint))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def _beegfs_links(services: Iterable[BeegfsService], facts: Facts) -> tuple[tuple[str, ...], bool]:
+    """The links that these services are allowed; where one is allowed all, InfiniBand before Ethernet, as BeeGFS."""
+    named: list[str] = []
+    for one in services:
+        if not one.interfaces:
+            return _preferred(facts), True
+        named += one.interfaces
+    return tuple(dict.fromkeys(named)), False
+
+
+def _preferred(facts: Facts) -> tuple[str, ...]:
+    links = by_name(facts)
+    up = up_links(facts)
+    fast = tuple(name for name in up if any(one.kind == "infiniband" for one in physical_below(name, links)))
+    return fast or up
+
+
+def _iscsi_server(facts: Facts) -> Front | None:
+    targets = [one for one in (facts.iscsi.targets if facts.iscsi else ()) if one.enabled is not False and one.portals]
+    if not targets:
+        return None
+    portals = [portal for one in targets for portal in one.portals]
+    disks = tuple(dict.fromkeys(name for one in targets for name in one.disks))
+    named = tuple(dict.fromkeys(portal.link for portal in portals if portal.link))
+    if named and all(portal.link for portal in portals):
+        why = f"iSCSI targets are served over {_named(named)} (portals)"
+        return Front("server", why, named, places=disks)
+    links = up_links(facts)
+    why = f"iSCSI targets listen on every address: assumed are all physical links that are up, {_named(links)}"
+    return Front("server", why, links, is_assumed=True, places=disks)
+
+
+def _nfs_server(facts: Facts, exported: tuple[str, ...]) -> Front:
+    """No file says which address the clients of an NFS server use."""
+    links = up_links(facts)
+    why = f"NFS exports {_named(exported)}: assumed is that clients come over all physical links that are up"
+    return Front("server", why, links, is_assumed=True, places=_mounted(facts, exported))
+
+
+def _mounted(facts: Facts, directories: Iterable[str]) -> tuple[str, ...]:
+    """The mount points that these directories are on."""
+    places = sorted({place for one in facts.filesystems for place in one.mountpoints}, key=len, reverse=True)
+    found = []
+    for directory in directories:
+        where = next((p for p in places if directory == p or directory.startswith(f"{p.rstrip('/')}/")), None)
+        found += [where] if where else []
+    return tuple(dict.fromkeys(found))
+
+
+def _client(facts: Facts, mounts: Sequence[Mount]) -> Front | None:
+    remote = tuple(_remotes(facts, mounts))
+    has_sessions = any(one.disks for one in (facts.iscsi.sessions if facts.iscsi else ()))
+    if not remote and not has_sessions:
+        return None
+    whats = [f"{one.kind} {one.mountpoint}" for one in remote] + (["iSCSI sessions"] if has_sessions else [])
+    why = f"it uses storage of other hosts: {_named(whats)}"
+    return Front("client", why, remote=remote, is_assumed=any(not one.links for one in remote))
+
+
+def _remotes(facts: Facts, mounts: Sequence[Mount]) -> Iterable[RemoteFilesystem]:
+    nfs = {one.address: one for one in nfs_servers(mounts)}
+    clients = [one for one in (facts.beegfs.services if facts.beegfs else ()) if one.kind == "client"]
+    seen: set[str] = set()
+    for mount in mounts:
+        if mount.kind not in _NETWORK_KINDS or mount.target in seen:
+            continue
+        seen.add(mount.target)
+        if mount.kind == "beegfs":
+            links = _beegfs_links(clients, facts)[0] if clients else _preferred(facts)
+        else:
+            address = re.search(r"(?:^|,)addr=([^,]+)", mount.options)
+            found = [nfs[address[1]]] if address and address[1] in nfs else []
+            links = tuple(name for name in portal_links(found, facts.links) if name)
+        yield RemoteFilesystem(mount.target, mount.kind, links)
+
+
+def _local(facts: Facts) -> Front | None:
+    """An application on this host reads and writes the disks itself."""
+    signs = facts.infoscale.signs if facts.infoscale else None
+    if signs is not None and signs.mirrors and facts.llt:
+        low = {one.link for one in facts.llt.links if one.low_priority}
+        mirror = tuple(name for name in llt_links(facts) if name not in low)
+        why = f"applications on this host use the disks; LLT sends a copy of each write over {_named(mirror)} (FSS)"
+        return Front("local", why, mirror=mirror)
+    if signs is not None:
+        why = "applications on this host use the disks (InfoScale): no link is on the way"
+        if signs.mirrors is None and facts.llt:
+            why = "applications on this host use the disks (InfoScale); whether LLT mirrors their writes is not known"
+        return Front("local", why)
+    if facts.iris:
+        return Front("local", "InterSystems IRIS on this host uses the disks: no link is on the way")
+    if facts.host.cloud is not None:
+        why = (
+            "a cloud instance whose volumes are reached apart from its links, and no service here is seen to serve them"
+        )
+        return Front("local", why)
+    return None
+
+
+def _named(names: Sequence[str], most: int = 6) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}" if names else "no link"
+
+
+def physical(names: Iterable[str], facts: Facts) -> tuple[Link, ...]:
+    """The physical links below these, each once."""
+    links = by_name(facts)
+    return tuple({link.name: link for name in names for link in physical_below(name, links)}.values())

@@ -1,0 +1,142 @@
+"""The road from a profile's name to a host that is changed, verified or put back: what the command line and other
+programs call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from advisor.errors import RefusedError
+from advisor.host import Host
+from advisor.host.numbers import is_count
+from advisor.host.signals import interruptible
+from advisor.i18n import N_, msg
+from advisor.planner import plan_profiles, requests
+from advisor.planning.records import Plan
+from advisor.profiles.profile import load, profile_paths
+from advisor.shell.rollback_script import rollback_script
+from advisor.transaction.engine import ItemOutcome, Progress, apply_plan, finish_switches, recover, roll_back
+from advisor.transaction.journal import Record, Store
+from advisor.transaction.layers import foreseen, script_of
+from advisor.transaction.reachability import gate_for
+from advisor.transaction.requests import in_force_by_name, refuse_while_one_waits
+
+CONFIRM_SECONDS: Final = 60
+"""How long a change that could cut the host off waits for somebody to say that it did not."""
+
+
+def _quiet(_: str) -> None:
+    return None
+
+
+def taken_out_by(host: Host, made: Plan, store: Store | None = None) -> tuple[tuple[Record, Plan], ...]:
+    """What applying a plan will put back of the transactions whose place it takes. Changes nothing."""
+    return foreseen(host, made, (store or Store()).records()) if made.instead_of else ()
+
+
+class ApplyResult(msgspec.Struct, frozen=True):
+    """What apply came to: no record where everything was there already."""
+
+    plan: Plan
+    record: Record | None
+    taken_out: tuple[tuple[Record, tuple[ItemOutcome, ...]], ...] = ()
+    """The transactions whose place it took, and what became of each item of theirs."""
+
+
+def apply_profiles(
+    host: Host,
+    names: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    runtime_only: bool = False,
+    agree: Callable[[Plan], bool] = lambda _: True,
+    progress: Progress = _quiet,
+    store: Store | None = None,
+    peers: Sequence[str] = (),
+    confirm_within: float = CONFIRM_SECONDS,
+    instead_of: Sequence[str] = (),
+) -> ApplyResult:
+    """Plan and apply under the lock; a transaction that was left unfinished is put back first.
+
+    Where a link is at risk, ``peers`` and whoever else answers over it must answer again after the change, and the
+    transaction waits ``confirm_within`` seconds for `confirm`; 0 keeps it at once. ``instead_of`` are transactions in
+    force, by id or by profile, that are taken out from under the new one as soon as that one is kept.
+    """
+    requests(names, settings)  # a call that is wrong is told before anything is made for it
+    kept = store or Store()
+    with kept.lock():
+        refuse_while_one_waits(kept)
+        for record, outcomes in recover(host, kept, progress):
+            progress(_recovered(record, outcomes))
+        replaced = in_force_by_name(kept, instead_of)
+        made = plan_profiles(host, names, settings, runtime_only=runtime_only, store=kept, instead_of=replaced)
+        if made.is_empty and not made.cannot_apply and not replaced:
+            return ApplyResult(made, None)
+        if not made.is_empty and not made.blocking and not agree(made):
+            raise RefusedError("not agreed to; nothing was changed")
+        if made.is_empty and not made.cannot_apply:
+            return ApplyResult(
+                made, None, tuple((one, roll_back(host, one, kept)) for one in _each_anew(kept, replaced))
+            )
+        with interruptible():
+            gate = None if made.is_empty or made.blocking else gate_for(host, made, peers, progress)
+            window = confirm_within if made.has_link_risk else 0
+            record = apply_plan(host, made, kept, progress=progress, gate=gate, confirm_within=window)
+            return ApplyResult(made, record, finish_switches(host, kept))
+
+
+def _each_anew(store: Store, identities: Sequence[str]) -> Iterator[Record]:
+    """Each as its journal is then: taking one out may change what the next comes to."""
+    return (store.record(identity) for identity in identities)
+
+
+def _recovered(record: Record, outcomes: Iterable[ItemOutcome]) -> str:
+    """What became of a transaction that was not at its end; its watchdog may have seen to that long ago."""
+    why, result = record.why_undone or "interrupted", _summary(outcomes)
+    if record.by_watchdog:
+        return msg("{id} had been taken back by its watchdog ({why}): {result}", id=record.id, why=why, result=result)
+    return msg("{id} was not finished ({why}): {result}", id=record.id, why=why, result=result)
+
+
+def _summary(outcomes: Iterable[ItemOutcome]) -> str:
+    listed = tuple(outcomes)
+    lost = [one for one in listed if not one.is_back]
+    return msg("{count} item(s) could not be put back", count=len(lost)) if lost else N_("put back")
+
+
+def script_for(host: Host, name: str | None, settings: Mapping[str, str], store: Store | None = None) -> str:
+    """The rollback script of a transaction (by id, or the last in force), or of a profile applied to this host now."""
+    kept = store or Store()
+    if name in profile_paths():
+        assert name is not None
+        made = plan_profiles(host, (name,), settings, store=kept)
+        if made.is_empty:
+            raise RefusedError(msg("{name} would change nothing here, so there is nothing to put back", name=name))
+        return rollback_script(made)
+    if name is None:
+        in_force = [record for record in kept.records() if record.is_in_force]
+        if not in_force:
+            raise RefusedError("no transaction is in force", hint="name a profile to get the script beforehand")
+        record = in_force[-1]
+    else:
+        record = _record_or_profile(kept, name)
+    directory = str(kept.script_path(record.id).parent.absolute())
+    return script_of(record, kept.records(), directory=directory)
+
+
+def _record_or_profile(store: Store, name: str) -> Record:
+    """A transaction by its id; what is neither that nor a profile is refused as a profile is. Raises UsageError."""
+    if is_count(name):
+        return store.record(name)
+    load(name)
+    raise AssertionError("a profile of that name was looked for first")
+
+
+def write_script(text: str, path: Path) -> None:
+    """Write a script that its owner alone may read and run. Raises UsageError."""
+    from advisor.host.putfile import save_output
+
+    save_output(str(path), text.encode("utf-8", "surrogateescape"), mode=0o700)

@@ -1,0 +1,142 @@
+"""Profiles to plans: what the named profiles mean on a host, now. Changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from advisor.errors import AdvisorError, PermissionDeniedError, UsageError
+from advisor.facts.host_facts import Facts, scan
+from advisor.facts.services import Service, read_services
+from advisor.facts.unknown import Unknowns
+from advisor.host import Host
+from advisor.i18n import msg
+from advisor.importers.conflicts import writers_beside_plan
+from advisor.planning.compute import make_plan
+from advisor.planning.expansion import expand_targets
+from advisor.planning.kernel_values import read_kernel_values
+from advisor.planning.neighbours import read_neighbours
+from advisor.planning.observations import observe_targets
+from advisor.planning.placement import memory_notes, unit_names
+from advisor.planning.records import Plan
+from advisor.planning.storage_units import found_note, storage_units
+from advisor.planning.targets import Request, holds, resolve_targets
+from advisor.profiles.profile import Profile, load, profile_paths
+from advisor.transaction.journal import Record, Store, first_seen
+from advisor.transaction.layers import held_by, replacement_notes
+
+
+def requests(names: Sequence[str], settings: Mapping[str, str]) -> tuple[Request, ...]:
+    """Profiles with their parameters; each setting goes to the profiles that take it. Raises UsageError."""
+    profiles = [load(name) for name in dict.fromkeys(names)]
+    known = {key for profile in profiles for key in profile.parameters}
+    for key in settings:
+        if key not in known:
+            listed = ", ".join(f"{one}=" for one in sorted(known)) or "none"
+            raise UsageError(
+                msg("--set {key}: no such parameter of {names}", key=key, names=", ".join(names)),
+                hint=msg("parameters: {listed}", listed=listed),
+            )
+    return tuple(Request.of(profile, _own(profile, settings)) for profile in profiles)
+
+
+def _own(profile: Profile, settings: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in settings.items() if key in profile.parameters}
+
+
+def plan_profiles(
+    host: Host,
+    names: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    runtime_only: bool = False,
+    store: Store | None = None,
+    facts: Facts | None = None,
+    instead_of: Sequence[str] = (),
+) -> Plan:
+    """What the profiles mean on this host, now. Changes nothing.
+
+    ``instead_of`` are transactions in force, by id, that they are to take the place of: values are made of what will be
+    there without those. Raises UsageError for an unknown profile or a bad setting, RefusedError where a budget does not
+    hold.
+    """
+    if instead_of and not (host.is_live or store):
+        raise UsageError("--instead-of is about what is in force on this host, not on another", hint="leave it out")
+    found = scan(host) if facts is None else facts
+    asked = _with_found_units(host, requests(names, settings), found)
+    services = _services(host, asked, found)
+    outcomes = [resolve_targets(request, found, services) for request in asked]
+    targets, nowhere = expand_targets(host, (target for some, _ in outcomes for target in some))
+    skipped = (*(one for _, some in outcomes for one in some), *nowhere)
+    records = _journals(store or Store()) if host.is_live or store else ()
+    held = held_by(records or (), instead_of)
+    seen = observe_targets(host, targets, None if records is None else first_seen(records), held)
+    guards = tuple(dict.fromkeys(guard for request in asked for guard in request.profile.guards))
+    made = make_plan(
+        tuple(request.profile.name for request in asked),
+        targets,
+        skipped,
+        seen,
+        found,
+        guards=guards,
+        runtime_only=runtime_only,
+        settings=settings,
+        neighbours=read_neighbours(host, (target.tunable for target in targets), found.links),
+        held=held,
+    )
+    notes = [one.note for one in writers_beside_plan(host, found, made)]
+    made = msgspec.structs.replace(made, instead_of=tuple(instead_of), notes=(*notes, *made.notes))
+    here = (note for request in asked for note in found_note(request.found, found))
+    said = (*here, *made.notes, *memory_notes(made.changes, found), *replacement_notes(records or (), made))
+    return msgspec.structs.replace(made, notes=said)
+
+
+def _journals(store: Store) -> tuple[Record, ...] | None:
+    """Every transaction; None where only root can tell."""
+    try:
+        return store.records()
+    except PermissionDeniedError:
+        return None
+
+
+def read_for_scan_and_plans(host: Host) -> None:
+    """Read what a scan, limits and the plans of all profiles read, every link included, so that a snapshot can answer
+    them all."""
+    from advisor.facts.storage_services import read_storage_services
+    from advisor.limits.storage_use import read_front
+
+    facts = scan(host)
+    read_front(host, facts)
+    read_storage_services(host, Unknowns())
+    links = ",".join(link.name for link in facts.links if link.kind != "loopback")
+    for name in profile_paths():
+        # A profile that does not fit or is broken leaves the others their turn.
+        with contextlib.suppress(AdvisorError):
+            settings = {"links": links} if links and "links" in load(name).parameters else {}
+            plan_profiles(host, [name], settings, facts=facts)
+    read_kernel_values(host)
+
+
+def _with_found_units(host: Host, asked: Sequence[Request], facts: Facts) -> tuple[Request, ...]:
+    """The requests, of which those that bind services and name none get the storage services of this host."""
+    looking = any(one.looks_for_units and all(holds(each, facts) for each in one.profile.conditions) for one in asked)
+    if not looking:
+        return tuple(asked)
+    from advisor.facts.kernel_services import read_kernel_services
+    from advisor.facts.storage_services import read_storage_services
+
+    found = storage_units(facts, read_storage_services(host, Unknowns()), read_kernel_services(host))
+    return tuple(one.with_units(found, facts) if one.looks_for_units else one for one in asked)
+
+
+def _services(host: Host, asked: Iterable[Request], facts: Facts) -> tuple[Service, ...]:
+    named = (request for request in asked if not request.found)
+    units = tuple(dict.fromkeys(unit for request in named for unit in unit_names(request.values, facts)))
+    if not units:
+        return ()
+    from advisor.facts.service_devices import with_devices
+
+    unknown = Unknowns()
+    return with_devices(host, read_services(host, units, unknown))

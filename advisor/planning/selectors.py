@@ -1,0 +1,70 @@
+"""Whether a thing is one that a line's ``only`` asks for, and which a person asked for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from advisor.errors import UsageError
+from advisor.facts.links import Link
+from advisor.i18n import msg
+from advisor.profiles.profile import Only
+
+Thing = TypeVar("Thing")
+
+# What is judged, and whether it fits; None where that is unknown.
+Fit = tuple[str, bool | None]
+
+
+def named(
+    things: Sequence[Thing], names_of: Callable[[Thing], Iterable[str]], asked: object, what: str
+) -> tuple[Thing, ...]:
+    """Those that a pattern of ``asked`` fits; all where nothing is asked for. Raises UsageError for a name that is not
+    there."""
+    patterns = asked if isinstance(asked, tuple) else ()
+    if not patterns:
+        return tuple(things)
+    for pattern in patterns:
+        is_there = any(fits(names_of(thing), (pattern,)) for thing in things)
+        if not is_there and not any(sign in pattern for sign in "*?["):
+            listed = ", ".join(next(iter(names_of(thing))) for thing in things) or "none"
+            raise UsageError(
+                msg("there is no {what} {pattern!r} on this host", what=what, pattern=pattern),
+                hint=msg("{what}s: {listed}", what=what, listed=listed),
+            )
+    return tuple(thing for thing in things if fits(names_of(thing), patterns))
+
+
+def fits(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    """Whether one of the names fits one of the shell patterns."""
+    wanted = tuple(patterns)
+    return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
+
+
+def name_fit(names: Iterable[str], only: Only) -> Fit:
+    return "its name", fits(names, only.names) if only.names else True
+
+
+def word_fit(what: str, word: str | None, wanted: tuple[str, ...]) -> Fit:
+    return f"its {what}", True if not wanted else None if word is None else word in wanted
+
+
+def judge_link(link: Link, only: Only) -> str | None:
+    """As `verdict` says."""
+    speed = link.speed_mbps
+    is_fast = True if only.min_mbps is None else None if speed is None else speed >= only.min_mbps
+    return verdict(
+        name_fit((link.name,), only),
+        word_fit("kind", None if link.kind == "unknown" else link.kind, only.kinds),
+        word_fit("driver", link.driver, only.drivers),
+        ("its speed", is_fast),
+    )
+
+
+def verdict(*judged: Fit) -> str | None:
+    """None for what is not meant, the reason where that cannot be told, else empty."""
+    if any(fit is False for _, fit in judged):
+        return None
+    unknown = [what for what, fit in judged if fit is None]
+    return f"{', '.join(unknown)} could not be read" if unknown else ""

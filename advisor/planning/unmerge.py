@@ -1,0 +1,139 @@
+"""A shared configuration file without what one of several transactions wrote into it.
+
+The lines in which the file before differs from the file after are undone in the file as it is now; every other line
+stays byte for byte, whoever wrote it. What comes of it is then read again, key by key. Where a key does not read as it
+must, the file is left alone: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from difflib import SequenceMatcher
+
+from advisor.host import Missing
+from advisor.host.patterns import lazy_regex
+from advisor.planning.records import FileChange
+from advisor.tunables import FileEdit, edited, mentions
+
+Lines = list[bytes]
+
+_LINE = lazy_regex(rb"[^\n]*\n|[^\n]+")
+
+
+def settings_of(edit: FileEdit) -> frozenset[tuple[str, ...]]:
+    """What an edit sets, as something that can be compared with what another one sets."""
+    if edit.form == "section":
+        names = (setting.partition("=")[0] for setting in edit.value.split(" "))
+        return frozenset((edit.form, edit.key.partition("/")[0], name) for name in names)
+    if edit.form == "udev-rule":
+        return frozenset({(edit.form, edit.key, edit.value.partition("=")[0])})
+    return frozenset({(edit.form, edit.key)})
+
+
+def holds(content: bytes | None, edit: FileEdit) -> bool:
+    """Whether the file says what the edit says."""
+    return content is not None and edited(content, edit) == content
+
+
+def withdrawn(content: bytes, file: FileChange, keep: Collection[FileEdit]) -> bytes | Missing | None:
+    """``content`` without what ``file`` wrote, with what the edits ``keep`` say; None where no file is left.
+
+    Missing says why it cannot be done exactly.
+    """
+    if content == file.after and (not keep or all(holds(file.before, edit) for edit in keep)):
+        return file.before
+    if _is_out(content, file, keep):
+        return content
+    if any(edit.form == "netplan" for edit in file.edits) and not _is_replacement(file):
+        return Missing("unreadable", "its nested sections are shared with a later transaction")
+    new = _undone(content, file)
+    for edit in keep:
+        new = edited(new, edit)
+    wrong = _wrong_key(new, file, keep)
+    if wrong is not None:
+        return Missing("unreadable", f"somebody else changed {wrong} in it since")
+    return new
+
+
+def _is_out(content: bytes, file: FileChange, keep: Collection[FileEdit]) -> bool:
+    """Whether nothing of the file's edits is left but what others say as well."""
+    kept = frozenset[tuple[str, ...]]().union(*(settings_of(edit) for edit in keep))
+    own = [edit for edit in file.edits if not settings_of(edit) <= kept]
+    return all(holds(content, edit) for edit in keep) and all(_is_as_before(content, file, edit) for edit in own)
+
+
+def _is_as_before(content: bytes, file: FileChange, edit: FileEdit) -> bool:
+    before = file.before if file.before is not None else edit.fresh
+    is_said = mentions(content, edit) == mentions(before, edit) and holds(content, edit) == holds(before, edit)
+    return is_said and _own_lines(content, edit) == _own_lines(before, edit)
+
+
+def _own_lines(content: bytes, edit: FileEdit) -> Counter[bytes]:
+    """The lines that the edit would change."""
+    return Counter(_lines(content)) - Counter(_lines(edited(content, edit)))
+
+
+def _is_replacement(file: FileChange) -> bool:
+    return file.before is not None and file.before.count(b"\n") == file.after.count(b"\n")
+
+
+def _wrong_key(new: bytes, file: FileChange, keep: Iterable[FileEdit]) -> str | None:
+    """A key of the file's edits that does not read as it did before them, and that nobody later sets."""
+    kept = frozenset[tuple[str, ...]]().union(*(settings_of(edit) for edit in keep))
+    own = (edit for edit in file.edits if not settings_of(edit) & kept)
+    return next((edit.key for edit in own if not _is_as_before(new, file, edit)), None)
+
+
+def _undone(content: bytes, file: FileChange) -> bytes:
+    before = file.before if file.before is not None else file.edits[0].fresh if file.edits else b""
+    old, new, now = _lines(before), _lines(file.after), _lines(content)
+    places = _places(new, now)
+    replaced: dict[int, Lines] = {}
+    inserted: dict[int, Lines] = {}
+    for word, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if word == "insert" or (word == "replace" and i2 - i1 != j2 - j1):
+            _take_away(new, range(j1, j2), places, replaced)
+        if word == "replace" and i2 - i1 == j2 - j1:
+            replaced.update(
+                {places[j]: [old[i]] for i, j in zip(range(i1, i2), range(j1, j2), strict=True) if j in places}
+            )
+        elif word in ("delete", "replace"):
+            at = _place_of(j1, j2, places)
+            if at is not None:
+                inserted.setdefault(at, []).extend(old[i1:i2])
+    found = [line for n in range(len(now) + 1) for line in (*inserted.get(n, ()), *replaced.get(n, now[n : n + 1]))]
+    joined = b"".join(found)
+    has_open_end = bool(content) and not content.endswith(b"\n") and found[-1:] == now[-1:]
+    return joined[:-1] if has_open_end else joined
+
+
+def _lines(content: bytes) -> Lines:
+    """The lines, each with its end."""
+    found = _LINE.findall(content)
+    return [line if line.endswith(b"\n") else line + b"\n" for line in found]
+
+
+def _places(new: Lines, now: Lines) -> Mapping[int, int]:
+    """Which line now is which line of then."""
+    blocks = SequenceMatcher(None, new, now, autojunk=False).get_matching_blocks()
+    return {block.a + n: block.b + n for block in blocks for n in range(block.size)}
+
+
+def _take_away(new: Lines, numbers: Iterable[int], places: Mapping[int, int], replaced: dict[int, Lines]) -> None:
+    """Headers of sections stay: a later transaction's settings may stand below them."""
+    for number in numbers:
+        is_header = new[number].lstrip().startswith(b"[") or new[number].rstrip().endswith((b"{", b"}"))
+        if number in places and not is_header:
+            replaced[places[number]] = []
+
+
+def _place_of(first: int, end: int, places: Mapping[int, int]) -> int | None:
+    """Before which line now the lines belong that stood at this place before."""
+    if first < end and first in places:
+        return places[first]
+    if first - 1 in places:
+        return places[first - 1] + 1
+    if end in places:
+        return places[end]
+    return 0 if first == 0 else None

@@ -1,0 +1,1 @@
+"""Profiles: named, declarative sets of wanted values, read from TOML."""

@@ -1,0 +1,622 @@
+"""Profiles: named, declarative sets of wanted values, read from TOML.
+
+A profile is data. Its values are literals with ``{parameter}`` places, or one of a closed set of computations; nothing
+in it is evaluated, expanded by a shell or handed to a template engine, so a profile of an untrusted author can set a
+bad value but cannot run anything. The format is described in docs/profile-format.md.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.facts.llt_marks import HIGH_WATER_MARKS
+from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
+from advisor.host.input_files import open_given
+from advisor.host.numbers import is_count
+from advisor.host.package_data import package_data
+from advisor.i18n import msg
+from advisor.profiles.toml_lines import Place, line_of
+from advisor.tunables.tunable import Sense
+
+MAX_PROFILE_BYTES: Final = 256 * 1024
+MAX_LINE_DOTS: Final = 256  # tomllib takes the square of a dotted key's length: minutes for one of 200 KiB
+MAX_GENERATIONS: Final = 16
+LOCAL_PROFILES: Final = Path("/etc/advisor/profiles")
+
+FieldSense = Literal["exactly", "at-least", "at-most", "keep"]
+ForEach = Literal[
+    "links", "units", "irqs", "disks", "arrays", "instances", "cpfs", "shared_links", "maps", "heartbeats", "records"
+]
+Operator = Literal["is", "is-not", "at-least", "at-most", "exists", "count-at-least"]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}\Z")]
+ParameterName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z")]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A typed knob of a profile. ``minimum`` and ``maximum`` bound integers; ``choices`` words."""
+
+    type: Literal["integer", "word", "names"]
+    about: Text
+    default: int | str | tuple[str, ...] | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+
+
+class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A value that is computed from the host: ``multiply`` × the value ``of``, a placement on the node found, or the
+    ``huge_pages`` that hold the shared memory of every InterSystems IRIS instance. ``given`` names the parameter by
+    which a person says what LLT's default is, where the host does not tell it. ``llt``: the reserved ports with LLT's
+    own, or the MTU field of a link line that fits the link below."""
+
+    multiply: int | str | None = None
+    of: Literal["value-before-us", "llt-default"] | None = None
+    given: ParameterName | None = None
+    placement: Literal["unit", "cpus", "node"] | None = None
+    huge_pages: Literal["iris"] | None = None
+    llt: Literal["ports", "mtu"] | None = None
+
+
+class Only(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Which disks, arrays, links or instances a line is for; what is not said does not matter.
+
+    ``names`` are shell patterns, ``kinds`` as a scan has them (nvme, scsi …; md, lvm, dm-multipath; meta, storage),
+    ``levels`` are those of arrays, ``models`` shell patterns for those of disks, ``drivers`` and ``min_mbps`` (Mbit/s)
+    those of links. An array is rotational if one of its disks is.
+    """
+
+    names: tuple[Text, ...] = ()
+    kinds: tuple[Text, ...] = ()
+    levels: tuple[Text, ...] = ()
+    transports: tuple[Text, ...] = ()
+    models: tuple[Text, ...] = ()
+    drivers: tuple[Text, ...] = ()
+    min_mbps: int | None = None
+    rotational: bool | None = None
+    min_bytes: int | None = None
+    max_bytes: int | None = None
+
+
+class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A test on the facts that must hold (``fact`` is a dotted path into the JSON of a scan), and why it must."""
+
+    fact: Text
+    op: Operator
+    reason: Text
+    value: int | str | bool | None = None
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """One wanted value: which tunable (``for-each`` makes one of each selected link, unit, IRQ, disk, array or
+    instance), what, why. ``only`` bounds the disks, arrays, links or instances; ``condition`` is for this line alone;
+    ``needs`` names a parameter without whose value the line has no sense.
+    """
+
+    tunable: Text
+    value: str | Computed
+    why: Text
+    hurts_when: Text
+    sources: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+    sense: Sense | tuple[FieldSense, ...] = "exactly"
+    for_each: ForEach | None = None
+    only: Only | None = None
+    condition: Condition | None = None
+    needs: ParameterName | None = None
+
+
+class ProofDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """How a gain is shown: ``claims`` are workload names, ``where`` says on which path the effect can show at all.
+
+    ``toggle`` is the class of docs/proof.md; ``network`` refuses a target that is not reached over a network;
+    ``place-fio`` runs fio on the node of the target's device in arm B. ``reconnect`` says what a change of class T1
+    needs to act: new connections, or the file system mounted anew.
+    """
+
+    toggle: Literal["T0", "T1", "T2", "T3"]
+    claims: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=3)]
+    where: Text
+    network: bool = False
+    place_fio: bool = False
+    settle_seconds: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0
+    reconnect: Literal["connections", "mount"] | None = None
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A profile as its file declares it, inheritance resolved."""
+
+    name: Name
+    title: Text
+    summary: Text
+    helps_when: Text
+    hurts_when: Text
+    sources: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+    tunables: tuple[Wanted, ...] = ()
+    parameters: dict[ParameterName, Parameter] = {}
+    conditions: tuple[Condition, ...] = ()
+    guards: tuple[Literal["socket-memory", "llt-memory"], ...] = ()
+    inherits: tuple[str, ...] = ()
+    proof: ProofDeclaration | None = None
+    notes: str = ""
+    version: int = 1
+
+
+def shipped_directory() -> Path:
+    """Where the profiles of this installation lie: inside the package, or at the top of a checkout."""
+    return package_data("profiles")
+
+
+def profile_paths(local: Path = LOCAL_PROFILES) -> dict[str, Path]:
+    """Name → file of every profile; a local one hides a shipped one of the same name."""
+    found: dict[str, Path] = {}
+    for directory in (shipped_directory(), local):
+        if directory.is_dir():
+            found.update({path.stem: path for path in sorted(directory.glob("*.toml"))})
+    return dict(sorted(found.items()))
+
+
+def load(name: str, paths: Mapping[str, Path] | None = None) -> Profile:
+    """The profile of this name. Raises UsageError where there is none, InvalidInputError where its file is broken."""
+    return _resolved(name, profile_paths() if paths is None else paths, (), {})
+
+
+def _resolved(name: str, paths: Mapping[str, Path], heirs: tuple[str, ...], known: dict[str, Profile]) -> Profile:
+    """``known`` keeps each profile that is resolved: where all inherit from several, there are endless ways to one."""
+    if name in known:
+        return known[name]
+    if name not in paths:
+        message = msg("there is no profile {name!r}", name=name)
+        if heirs:
+            message = msg("there is no profile {name!r} (inherited by {heir})", name=name, heir=heirs[-1])
+        raise UsageError(message, hint=_suggestion(name, paths))
+    if name in heirs:
+        raise InvalidInputError(
+            msg("{paths}: inherits from itself: {names}", paths=paths[name], names=" → ".join((*heirs, name)))
+        )
+    if len(heirs) >= MAX_GENERATIONS:
+        raise InvalidInputError(
+            msg(
+                "{paths}: inherits over more than {max_generations} generations",
+                paths=paths[heirs[0]],
+                max_generations=MAX_GENERATIONS,
+            )
+        )
+    profile = read_profile(paths[name])
+    _check_file_name(profile, name, paths[name])
+    for parent in dict.fromkeys(reversed(profile.inherits)):
+        profile = _inherit(profile, _resolved(parent, paths, (*heirs, name), known))
+    if profile.inherits:
+        try:
+            _check(profile, is_whole=True)
+        except _FieldError as error:
+            raise error.located(f"{paths[name]} with what it inherits") from error
+    known[name] = profile
+    return profile
+
+
+def _suggestion(name: str, paths: Mapping[str, Path]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, paths, n=1)
+    if close:
+        return msg("did you mean {names}?", names=close[0])
+    return msg("profiles: {names}", names=", ".join(paths) or "-")
+
+
+def _inherit(child: Profile, parent: Profile) -> Profile:
+    """The child with what only its parent says; what the child says of the same tunable or parameter stands."""
+    own = {wanted.tunable for wanted in child.tunables}
+    tunables = (*(wanted for wanted in parent.tunables if wanted.tunable not in own), *child.tunables)
+    return msgspec.structs.replace(
+        child,
+        tunables=tunables,
+        parameters={**parent.parameters, **child.parameters},
+        conditions=(*parent.conditions, *(one for one in child.conditions if one not in parent.conditions)),
+        guards=tuple(dict.fromkeys((*parent.guards, *child.guards))),
+        proof=child.proof or parent.proof,
+    )
+
+
+def read_profile(path: Path) -> Profile:
+    """One file, inheritance not yet resolved. Raises InvalidInputError naming file, line and field."""
+    try:
+        with open_given(path) as file:
+            data = file.read(MAX_PROFILE_BYTES + 1)
+    except OSError as error:
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror)) from error
+    if len(data) > MAX_PROFILE_BYTES:
+        raise InvalidInputError(
+            msg("{path}: larger than {max_profile_bytes} KiB", path=path, max_profile_bytes=MAX_PROFILE_BYTES // 1024)
+        )
+    return parse_profile(data, str(path))
+
+
+class _FieldError(Exception):
+    """What is wrong with a field, ``path`` as `advisor.profiles.toml_lines` has it."""
+
+    def __init__(self, path: Place, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+        self.hint = hint
+
+    def located(self, where: str, text: str | None = None) -> InvalidInputError:
+        """The error for the user; ``text`` is that of the file, where the fault lies in one."""
+        line = line_of(text, self.path) if text is not None and self.path else None
+        place = f"{where}: line {line}" if line else where
+        field = f"field {_field_words(self.path)}: " if self.path else ""
+        return InvalidInputError(
+            msg("{place}: {field}{reason}", place=place, field=field, reason=self.message), hint=self.hint
+        )
+
+
+def parse_profile(data: bytes, where: str) -> Profile:
+    """A profile from the bytes of its file; ``where`` is named in errors."""
+    deep = next((n for n, line in enumerate(data.split(b"\n"), 1) if line.count(b".") > MAX_LINE_DOTS), None)
+    if deep is not None:
+        raise InvalidInputError(msg("{where}: line {deep}: nested too deeply", where=where, deep=deep))
+    try:
+        text = data.decode("utf-8")
+        document = tomllib.loads(text)
+        profile = _converted(document)
+        _check(profile, is_whole=not profile.inherits)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInputError(
+            msg("{where}: line {line}: not UTF-8 at byte {start}", where=where, line=line, start=error.start)
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(
+            msg("{where}: {with_line}", where=where, with_line=_with_line(str(error), data)),
+            hint="the file is not valid TOML",
+        ) from error
+    except _FieldError as error:
+        raise error.located(where, text) from error
+    except RecursionError as error:
+        raise InvalidInputError(
+            msg("{where}: line {deepest_line}: nested too deeply", where=where, deepest_line=_deepest_line(data))
+        ) from error
+    except ValueError as error:
+        # A number of thousands of digits: tomllib lets int() speak.
+        raise InvalidInputError(
+            msg(
+                "{where}: line {line_of_digits}: {error}",
+                where=where,
+                line_of_digits=_line_of_digits(data),
+                error=error,
+            )
+        ) from error
+    return profile
+
+
+def _with_line(message: str, data: bytes) -> str:
+    found = re.search(r"\(at (?:line ([0-9]+), column [0-9]+|end of document)\)", message)
+    if not found:
+        return message
+    line = found[1] or data.rstrip(b"\n").count(b"\n") + 1
+    return f"line {line}: {message[: found.start()].strip()}"
+
+
+def _deepest_line(data: bytes) -> int:
+    """The line with most brackets open, those in strings and comments counted too."""
+    depth, deepest, found = 0, 0, 1
+    for number, line in enumerate(data.split(b"\n"), 1):
+        depth += sum(map(line.count, (b"[", b"{")))
+        if depth > deepest:
+            deepest, found = depth, number
+        depth -= sum(map(line.count, (b"]", b"}")))
+    return found
+
+
+def _line_of_digits(data: bytes) -> int:
+    lines = data.split(b"\n")
+    return next((number for number, line in enumerate(lines, 1) if re.search(rb"[0-9_]{4300}", line)), 1)
+
+
+def _converted(document: dict[str, object]) -> Profile:
+    try:
+        return msgspec.convert(document, Profile)
+    except msgspec.ValidationError as error:
+        words, _, place = str(error).partition(" - at `")
+        path = _path(place, document)
+        unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words, re.DOTALL)
+        raise _FieldError((*path, unknown[1]) if unknown else path, words) from error
+
+
+def _path(place: str, document: Mapping[str, object]) -> Place:
+    """The keys and indices of a place as msgspec writes it: ``$.parameters[...].type`` and such like."""
+    found: list[str | int] = []
+    for key, index in re.findall(r"\.([\w-]+)|\[([0-9]+|\.\.\.)\]", place.partition("$")[2]):
+        found.append(key if key else int(index) if is_count(index) else "")
+    if place.startswith("key`"):
+        found.append("")
+    # It does not say which: only the parameters have names of the author's choice.
+    return tuple(_faulty_parameter(document) if part == "" else part for part in found)
+
+
+def _faulty_parameter(document: Mapping[str, object]) -> str:
+    parameters = document["parameters"]
+    assert isinstance(parameters, dict)
+    for name, parameter in parameters.items():
+        try:
+            msgspec.convert({name: parameter}, dict[ParameterName, Parameter])
+        except msgspec.ValidationError:
+            return str(name)
+    raise AssertionError("one of them was refused")
+
+
+def _field_words(path: Place) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+def _check(profile: Profile, *, is_whole: bool) -> None:
+    """What the types cannot say; places only once the profile is whole. Raises _FieldError."""
+    for name, parameter in profile.parameters.items():
+        _check_parameter(name, parameter)
+    for number, condition in enumerate(profile.conditions):
+        _check_condition(condition, ("conditions", number, "value"))
+    if profile.proof is not None:
+        _check_proof(profile.proof)
+    seen: set[tuple[str, Only | None]] = set()
+    for number, wanted in enumerate(profile.tunables):
+        field: Place = ("tunables", number)
+        if (wanted.tunable, wanted.only) in seen:
+            raise _FieldError((*field, "tunable"), f"{wanted.tunable} is set by an earlier one already")
+        seen.add((wanted.tunable, wanted.only))
+        _check_tunable(wanted, field)
+        if is_whole and wanted.needs is not None and wanted.needs not in profile.parameters:
+            raise _FieldError((*field, "needs"), f"{wanted.needs} is no parameter of this profile")
+        if is_whole:
+            _check_places(wanted, profile.parameters, field)
+            _check_value(wanted, profile.parameters, field)
+
+
+def _check_parameter(name: str, parameter: Parameter) -> None:
+    field: Place = ("parameters", name)
+    if name in _SELECTING and parameter.type != "names":
+        raise _FieldError((*field, "type"), f"{name} selects what for-each goes over, so it is of type names")
+    try:
+        _checked(parameter, parameter.default, "default")
+    except UsageError as error:
+        raise _FieldError((*field, "default"), error.message.removeprefix("default: ")) from error
+
+
+def _check_condition(condition: Condition, field: Place) -> None:
+    # bool is an int to Python.
+    if condition.op.endswith(("at-least", "at-most")) and type(condition.value) is not int:
+        raise _FieldError(field, f"{condition.op} needs a whole number")
+
+
+def _check_proof(proof: ProofDeclaration) -> None:
+    if proof.reconnect is not None and proof.toggle != "T1":
+        raise _FieldError(("proof", "reconnect"), f"only a change of class T1 needs it, not one of {proof.toggle}")
+
+
+def _check_tunable(wanted: Wanted, field: Place) -> None:
+    from advisor.tunables import tunable
+
+    if wanted.for_each and not re.fullmatch(_EACH[wanted.for_each], wanted.tunable):
+        shape = _SHAPES.get(wanted.for_each) or _EACH[wanted.for_each].replace("\\", "")
+        raise _FieldError((*field, "tunable"), f"for-each {wanted.for_each} is for {shape}")
+    if wanted.only is not None:
+        _check_only(wanted, wanted.only, (*field, "only"))
+    if wanted.condition is not None:
+        _check_condition(wanted.condition, (*field, "condition", "value"))
+    try:
+        tunable(_example(wanted.tunable))
+    except UsageError as error:
+        raise _FieldError((*field, "tunable"), error.message, error.hint) from error
+
+
+_EXAMPLES: Final = {
+    "{cpf}": "/usr/irissys/iris.cpf",
+    "{map}": "/etc/multipath.conf:defaults",
+    "{rr_min_io}": "rr_min_io_rq",
+    "{record}": "/etc/iscsi/nodes/iqn.x/192.0.2.1,3260,1/default",
+}
+
+
+def _example(identity: str) -> str:
+    """An id of the same form, in which every place is filled."""
+    for place, example in _EXAMPLES.items():
+        identity = identity.replace(place, example)
+    filled = re.sub(r"\{\w+\}", "1", identity)
+    filled = filled.replace("unit:1:", "unit:1.service:")
+    return filled.replace("file:1:", "file:/etc/beegfs/1.d/beegfs-storage.conf:")
+
+
+def _check_only(wanted: Wanted, only: Only, field: Place) -> None:
+    if wanted.for_each not in _BOUNDED:
+        raise _FieldError(field, f"it bounds what for-each goes over: {' or '.join(_BOUNDED)}")
+    for foreign in _FOREIGN[wanted.for_each]:
+        if getattr(only, foreign) not in ((), None):
+            raise _FieldError((*field, foreign.replace("_", "-")), f"{wanted.for_each} have none")
+    if only == Only():
+        raise _FieldError(field, "says nothing")
+
+
+def _check_places(wanted: Wanted, parameters: Mapping[str, Parameter], field: Place) -> None:
+    value = wanted.value.multiply if isinstance(wanted.value, Computed) else wanted.value
+    for place in re.findall(r"\{(\w*)\}", f"{wanted.tunable} {value}"):
+        if wanted.for_each and (place == wanted.for_each[:-1] or place in _FILLED.get(wanted.for_each, ())):
+            continue
+        if place not in parameters:
+            raise _FieldError(field, f"{{{place}}} is neither a parameter nor what for-each selects")
+        if parameters[place].type == "names":
+            raise _FieldError(field, f"{{{place}}} is a list of names, which is no part of a value")
+
+
+def _check_value(wanted: Wanted, parameters: Mapping[str, Parameter], field: Place) -> None:
+    value, placement = wanted.value, _PLACEMENTS.get(wanted.for_each or "")
+    at = (*field, "value")
+    if placement and value != Computed(placement=placement):
+        raise _FieldError(at, f'for-each {wanted.for_each} computes it: {{ placement = "{placement}" }}')
+    is_node = wanted.for_each == "instances" and value == Computed(placement="node")
+    is_pages = wanted.tunable == _HUGE_PAGES and value == Computed(huge_pages="iris")
+    is_ports = wanted.tunable == f"sysctl:{RESERVED_PORTS}" and value == Computed(llt="ports")
+    if wanted.for_each == "heartbeats" and value != Computed(llt="mtu"):
+        raise _FieldError(at, 'for-each heartbeats computes it: { llt = "mtu" }')
+    is_computed = is_node or is_pages or is_ports or wanted.for_each == "heartbeats"
+    if isinstance(value, Computed) and not placement and not is_computed:
+        is_product = value.of and value.multiply is not None and not (value.placement or value.huge_pages or value.llt)
+        is_product = is_product and (wanted.for_each in (None, "disks", "arrays") or _is_link_setting(wanted))
+        if not is_product or not _is_number(str(value.multiply), parameters):
+            raise _FieldError(at, 'write { multiply = NUMBER, of = "value-before-us" }')
+        _check_default(wanted, value, parameters, at)
+    if _is_link_setting(wanted):
+        _check_literal(wanted, at)
+    elif wanted.for_each == "links" and not _is_number(str(value), parameters):
+        raise _FieldError(at, "an MTU is a whole number, or the place of a parameter that is one")
+    if isinstance(wanted.sense, tuple) and (not isinstance(value, str) or len(wanted.sense) != len(value.split())):
+        raise _FieldError((*field, "sense"), "one is needed for each field of the value")
+
+
+def _check_default(wanted: Wanted, value: Computed, parameters: Mapping[str, Parameter], field: Place) -> None:
+    is_mark = wanted.tunable.removeprefix("llt:") in HIGH_WATER_MARKS
+    if value.of == "llt-default" and not is_mark:
+        marks = " and ".join(f"llt:{name}" for name in HIGH_WATER_MARKS)
+        raise _FieldError((*field, "of"), f"llt-default is the default of {marks}")
+    parameter = parameters.get(value.given) if value.given else None
+    if value.given and (value.of != "llt-default" or parameter is None or parameter.type != "integer"):
+        raise _FieldError((*field, "given"), "it names the integer parameter that says what llt-default is")
+
+
+def _is_link_setting(wanted: Wanted) -> bool:
+    """Whether it sets something of links whose value does not depend on how they are stacked."""
+    return wanted.for_each == "links" and not wanted.tunable.endswith(":mtu")
+
+
+def _check_literal(wanted: Wanted, field: Place) -> None:
+    """A value without places must be one of its kind on any host."""
+    from advisor.tunables import tunable
+
+    if isinstance(wanted.value, str) and "{" not in wanted.value:
+        wrong = tunable(_example(wanted.tunable)).check(wanted.value)
+        if wrong:
+            raise _FieldError(field, f"{wanted.value!r} {wrong}")
+
+
+def _is_number(text: str, parameters: Mapping[str, Parameter]) -> bool:
+    place = re.fullmatch(r"\{(\w+)\}", text)
+    return parameters[place[1]].type == "integer" if place else bool(re.fullmatch(r"[0-9]{1,9}", text))
+
+
+_EACH: Final[Mapping[str, str]] = {
+    "links": r"link:\{link\}:[a-z0-9_.-]+",
+    "units": r"unit:\{unit\}:numa",
+    "irqs": r"irq:\{irq\}:affinity",
+    "disks": r"block:\{disk\}:[a-z_]+",
+    "arrays": r"(block|md):\{array\}:[a-z_]+",
+    "instances": r"file:\{instance\}:(tune|conn)\w+",
+    "cpfs": r"file:\{cpf\}:config/\w+",
+    "heartbeats": r"file:/etc/llttab:link\.\{heartbeat\}\.mtu",
+    "records": r"file:\{record\}:node\.(session|conn\[0\])\.[A-Za-z][\w.]*",
+    "maps": r"file:\{map\}/(path_selector|rr_min_io_rq|\{rr_min_io\})",
+    "shared_links": r"sysctl:net\.ipv4\.conf\.\{shared_link\}\.(arp_announce|arp_filter|arp_ignore|rp_filter)",
+}
+_FILLED: Final[Mapping[str, tuple[str, ...]]] = {"maps": ("rr_min_io",)}
+"""Places that for-each fills besides its own: the key by which the kernel counts."""
+_SHAPES: Final[Mapping[str, str]] = {
+    "links": "link:{link}:mtu, or another setting of a link",
+    "shared_links": "sysctl:net.ipv4.conf.{shared_link}.arp_ignore, arp_announce, arp_filter or rp_filter",
+}
+_PLACEMENTS: Final[Mapping[str, Literal["unit", "cpus"]]] = {"units": "unit", "irqs": "cpus"}
+_BOUNDED: Final = ("disks", "arrays", "links", "instances")
+_FOREIGN: Final[Mapping[str, tuple[str, ...]]] = {
+    "disks": ("levels", "drivers", "min_mbps"),
+    "arrays": ("transports", "models", "drivers", "min_mbps"),
+    "links": ("levels", "transports", "models", "rotational", "min_bytes", "max_bytes"),
+    "instances": (
+        *("names", "levels", "transports", "models", "rotational", "min_bytes", "max_bytes"),
+        *("drivers", "min_mbps"),
+    ),
+}
+_HUGE_PAGES: Final = "sysctl:vm.nr_hugepages"
+_SELECTING: Final = frozenset({"links", "units", "disks", "arrays", "cpfs"})
+
+Value = int | str | tuple[str, ...] | None
+Values = Mapping[str, Value]
+
+
+def parameter_values(profile: Profile, settings: Mapping[str, str]) -> Values:
+    """The value of every parameter: ``settings`` (from ``--set K=V``) over the defaults.
+
+    Raises UsageError for a name that the profile does not have or a value outside its range, naming the range.
+    """
+    for name in settings:
+        if name not in profile.parameters:
+            known = ", ".join(f"{key}=" for key in sorted(profile.parameters)) or "it has none"
+            raise UsageError(
+                msg("profile {name} has no parameter {name_2!r}", name=profile.name, name_2=name),
+                hint=msg("parameters: {known}", known=known),
+            )
+    if "links" in settings and not settings["links"].replace(",", "").strip():
+        raise UsageError("--set links: no link is named", hint="name links with --set links=LINK,…, or leave it out")
+    return {
+        name: _checked(parameter, settings.get(name, parameter.default), f"--set {name}")
+        for name, parameter in sorted(profile.parameters.items())
+    }
+
+
+def _checked(parameter: Parameter, value: Value, where: str) -> Value:
+    if value is None:
+        return None
+    if parameter.type == "integer":
+        return _integer(parameter, value, where)
+    if parameter.type == "names":
+        return _names(value, where)
+    if not isinstance(value, str):
+        raise UsageError(msg("{where}: {value!r} is not a word", where=where, value=value))
+    if parameter.choices and value not in parameter.choices:
+        raise UsageError(
+            msg(
+                "{where}: {value!r} is not one of {choices}",
+                where=where,
+                value=value[:80],
+                choices=", ".join(parameter.choices),
+            )
+        )
+    return value
+
+
+def _names(value: Value, where: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = tuple(value.split(","))
+    if not isinstance(value, tuple):
+        raise UsageError(msg("{where}: {value!r} is not a list of names", where=where, value=value))
+    return tuple(name.strip() for name in value if name.strip())
+
+
+def _integer(parameter: Parameter, value: object, where: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,40}", str(value).strip()):
+        raise UsageError(msg("{where}: {value!r} is not a whole number", where=where, value=str(value)[:40]))
+    number = int(str(value))
+    low, high = parameter.minimum, parameter.maximum
+    if (low is not None and number < low) or (high is not None and number > high):
+        allowed = f"{'' if low is None else low}..{'' if high is None else high}"
+        raise UsageError(
+            msg("{where}: {number} is outside the allowed range {allowed}", where=where, number=number, allowed=allowed)
+        )
+    return number
+
+
+def lint_profile(path: Path) -> Profile:
+    """A profile file checked whole, its parents looked up beside it and in the library. Raises InvalidInputError."""
+    profile = read_profile(path)
+    _check_file_name(profile, path.stem, path)
+    around = {one.stem: one for one in sorted(path.parent.glob("*.toml"))}
+    return _resolved(profile.name, {**profile_paths(), **around, profile.name: path}, (), {})
+
+
+def _check_file_name(profile: Profile, name: str, path: Path) -> None:
+    if profile.name != name:
+        raise InvalidInputError(
+            msg("{path}: name is {name!r}, the file name says {name_2!r}", path=path, name=profile.name, name_2=name)
+        )

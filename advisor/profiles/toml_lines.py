@@ -1,0 +1,142 @@
+"""Where in a TOML file each key stands. The decoder says so only where it fails itself, not for what it takes.
+
+Reads text that `tomllib` has taken already, so it need not check anything; format: toml.io/en/v1.0.0.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from advisor.host.patterns import lazy_regex
+
+Place = tuple[str | int, ...]
+
+_BLANK: Final = lazy_regex(r"(?:[ \t\r\n]|#[^\n]*)*")
+_BASIC: Final = r'"(?:[^"\\\n]|\\.)*"'
+_LITERAL: Final = r"'[^'\n]*'"
+_KEY: Final = lazy_regex(rf"[A-Za-z0-9_-]+|{_BASIC}|{_LITERAL}")
+_DOT: Final = lazy_regex(r"[ \t]*\.[ \t]*")
+# Up to two quotes may stand before the three that end a string of several lines.
+_BASIC_LINES: Final = r'"""(?:[^\\]|\\.)*?""""{0,2}'
+_LITERAL_LINES: Final = r"'''.*?''''{0,2}"
+_STRING: Final = lazy_regex(f"{_BASIC_LINES}|{_LITERAL_LINES}|{_BASIC}|{_LITERAL}", re.DOTALL)
+_BARE: Final = lazy_regex(r"[^,\]}#\r\n]+")
+
+
+def lines_of(text: str) -> Mapping[Place, int]:
+    """Path of keys and indices → number of the line on which it begins, from 1."""
+    return _Scanner(text).lines
+
+
+def line_of(text: str, path: Sequence[str | int]) -> int | None:
+    """The line of a key, or of the innermost table or array around it that is there; None where nothing is."""
+    lines = lines_of(text)
+    return next((lines[tuple(path[:end])] for end in range(len(path), 0, -1) if tuple(path[:end]) in lines), None)
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._counted_to = 0
+        self._line = 1
+        self.lines: dict[Place, int] = {}
+        self._lengths: dict[Place, int] = {}
+        """Of each array of tables, as far as it has been seen."""
+        table: Place = ()
+        self._skip_blank()
+        while self._at < len(text):
+            if text.startswith("[", self._at):
+                table = self._header()
+            else:
+                self._pair(table)
+            self._skip_blank()
+
+    def _skip_blank(self) -> None:
+        self._match(_BLANK)
+
+    def _match(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self._text, self._at)
+        if found is None:
+            raise ValueError(f"not TOML at character {self._at}")
+        self._at = found.end()
+        return found[0]
+
+    def _note(self, path: Place) -> None:
+        self._line += self._text.count("\n", self._counted_to, self._at)
+        self._counted_to = self._at
+        self.lines.setdefault(path, self._line)
+
+    def _keys(self) -> list[str]:
+        keys = [_unquoted(self._match(_KEY))]
+        while _DOT.match(self._text, self._at):
+            self._match(_DOT)
+            keys.append(_unquoted(self._match(_KEY)))
+        return keys
+
+    def _header(self) -> Place:
+        """``[a.b]`` or ``[[a.b]]``: the table that the lines below it belong to."""
+        is_array = self._text.startswith("[[", self._at)
+        self._at += 1 + is_array
+        self._skip_blank()
+        path: Place = ()
+        keys = self._keys()
+        for number, key in enumerate(keys):
+            path = (*path, key)
+            self._note(path)
+            if is_array and number == len(keys) - 1:
+                self._lengths[path] = self._lengths.get(path, 0) + 1
+            if path in self._lengths:
+                path = (*path, self._lengths[path] - 1)
+                self._note(path)
+        self._skip_blank()
+        self._at += 1 + is_array
+        return path
+
+    def _pair(self, table: Place) -> None:
+        path = table
+        for key in self._keys():
+            path = (*path, key)
+            self._note(path)
+        self._skip_blank()
+        self._at += 1
+        self._skip_blank()
+        self._value(path)
+
+    def _value(self, path: Place) -> None:
+        first = self._text[self._at : self._at + 1]
+        if first in ("[", "{"):
+            self._at += 1
+            self._items(path, "]" if first == "[" else "}")
+        elif first in ('"', "'"):
+            self._match(_STRING)
+        else:
+            self._match(_BARE)
+
+    def _items(self, path: Place, end: str) -> None:
+        """The elements of an array, or the pairs of an inline table."""
+        index = 0
+        self._skip_blank()
+        while not self._text.startswith(end, self._at):
+            if end == "]":
+                self._note((*path, index))
+                self._value((*path, index))
+            else:
+                self._pair(path)
+            index += 1
+            self._skip_blank()
+            if self._text.startswith(",", self._at):
+                self._at += 1
+                self._skip_blank()
+        self._at += 1
+
+
+def _unquoted(key: str) -> str:
+    if key[0] not in "\"'":
+        return key
+    value = tomllib.loads(f"key = {key}")["key"]
+    assert isinstance(value, str)
+    return value

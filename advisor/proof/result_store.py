@@ -1,0 +1,65 @@
+"""Results that are kept without being asked for: the newest ones, in the state directory, for root alone to read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from advisor.host.patterns import lazy_regex
+from advisor.host.putfile import put_file
+from advisor.host.trusted_files import make_own_directory
+from advisor.transaction.journal import Store
+
+KEPT_RESULTS: Final = 50
+_NAME: Final = lazy_regex(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9_.+-]{1,100}\.json\.gz")
+_STRANGE: Final = lazy_regex(r"[^a-z0-9_.+-]+")
+
+
+def results_directory() -> Path:
+    """``proofs`` in the state directory."""
+    return Store().directory.absolute() / "proofs"
+
+
+def keep(content: bytes, what: str, started: datetime) -> Path:
+    """Write a result under a name with its time and what it is; all but the newest fifty are removed. Its path.
+
+    Raises OSError and RefusedError where the state directory cannot be written to or is not its owner's alone.
+    """
+    directory = results_directory()
+    for place in (directory.parent, directory):
+        make_own_directory(str(place))
+    path = _reserve(directory, f"{started:%Y%m%dT%H%M%SZ}-{_STRANGE.sub('-', what.lower())[:80]}")
+    try:
+        put_file(str(path), content, mode=0o600, uid=os.geteuid(), gid=os.getegid())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+    # a result that was written is not lost because an old one cannot be removed
+    with contextlib.suppress(OSError):
+        _remove_old(directory, path.name)
+    return path
+
+
+def _reserve(directory: Path, stem: str) -> Path:
+    """A name that nobody else has; an empty file stands for it."""
+    number = 1
+    while True:
+        path = directory / f"{stem}{f'.{number}' if number > 1 else ''}.json.gz"
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            number += 1
+            continue
+        return path
+
+
+def _remove_old(directory: Path, written: str) -> None:
+    # The one just written stays whatever the clock says; files of other names are not ours to remove.
+    others = sorted((name for name in os.listdir(directory) if _NAME.fullmatch(name) and name != written), reverse=True)
+    for name in others[KEPT_RESULTS - 1 :]:
+        with contextlib.suppress(FileNotFoundError):
+            (directory / name).unlink()

@@ -1,0 +1,256 @@
+"""`prove`: the whole session, from the refusals to the restored host.
+
+Everything that can be refused is refused before the host is touched. After that the session always ends with arm A
+in place (or B, where a gain is to be kept), the scratch file gone and the result written, whatever happens between.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from advisor.errors import RefusedError, UsageError
+from advisor.host import Host
+from advisor.i18n import msg
+from advisor.proof import schedule as scheduling
+from advisor.proof.arms import Reconnect, Toggle
+from advisor.proof.covariates import CalmGate, memory_bytes, read_gate
+from advisor.proof.credits import credit_notes
+from advisor.proof.fio import FioProcess, FioRunner, read_version
+from advisor.proof.identity import read_identity
+from advisor.proof.interrupt import caught_signals
+from advisor.proof.raw_device import NEVER_WRITTEN, permitted, read_raw_target
+from advisor.proof.records import (
+    Arm,
+    ArmSetting,
+    Proof,
+    ProofSubject,
+    Session,
+    ToggleClass,
+    claims_for,
+    measured_workloads,
+    resolve,
+)
+from advisor.proof.schedule import MODES, Mode, Schedule
+from advisor.proof.scratch import left_behind, require_space
+from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, silent
+from advisor.proof.target import MeasuredTarget, read_target
+from advisor.proof.workloads import get
+
+__all__ = ["NullToggle", "Progress", "ProgressEvent", "Settings", "Toggle", "plan_session", "prove", "self_test"]
+
+MINIMUM_SECONDS, MAXIMUM_SECONDS = 0.1, 600.0
+PLACE_SECONDS = 0.2
+"""Assumed for the prediction: what putting an arm in place takes beside settling."""
+
+
+class NullToggle:
+    """A = A: both arms are the host as it is. For the self-test and for plain measuring."""
+
+    toggle_class: ToggleClass = "T0"
+    settle_seconds: float = 0.0
+
+    def place(self, arm: Arm) -> None:
+        """Nothing to put in place."""
+
+
+def require_measurable(
+    subject: ProofSubject, toggle: Toggle, target: MeasuredTarget, settings: Settings, *, can_reconnect: bool
+) -> None:
+    """Raise RefusedError where pairs would show nothing: never let that be printed as "no difference"."""
+    if toggle.toggle_class == "T1" and not can_reconnect:
+        raise RefusedError(
+            msg(
+                "{profile} acts on new sockets, sessions or mounts only, and nothing reconnects them"
+                " between the arms: a measurement would compare the old state with itself",
+                profile=subject.profile,
+            ),
+            hint="--reconnect COMMAND or --allow-remount makes them anew at every toggle; or measure between two hosts:"
+            " --peer-ssh HOST --workload net.tcp-64k",
+        )
+    if toggle.toggle_class == "T2" and not settings.allow_link_flap:
+        raise RefusedError(
+            msg("{profile} interrupts links each time it is toggled", profile=subject.profile),
+            hint="--allow-link-flap permits that; not on a link that somebody needs now",
+        )
+    if subject.path == "network" and not target.is_network:
+        raise RefusedError(
+            msg(
+                "{profile} changes the network, and {path} ({file_system} on {device}) is local: its"
+                " effect cannot show there",
+                profile=subject.profile,
+                path=target.path,
+                file_system=target.file_system,
+                device=target.device or target.source,
+            ),
+            hint="--target takes a directory that is mounted over the network in question",
+        )
+
+
+def reconnects_itself(subject: ProofSubject) -> bool:
+    """Whether each run of every workload opens sockets of its own: then a change of class T1 acts without a hook."""
+    return all(get(name).is_network for name in measured_workloads(subject))
+
+
+def plan_session(host: Host, subject: ProofSubject, toggle: Toggle, settings: Settings) -> Schedule:
+    """What a session would do: pairs, looks, predicted seconds and bytes. Reads only, and raises as `prove` does."""
+    subject = resolve(subject, MODES[settings.mode])
+    target = chosen_target(host, settings, measured_workloads(subject))
+    return _schedule(subject, toggle, settings, target)
+
+
+def chosen_target(host: Host, settings: Settings, workloads: Iterable[str]) -> MeasuredTarget:
+    """The directory or the disk that the user chose, for these workloads. Raises RefusedError."""
+    if settings.raw is None:
+        return read_target(host, settings.target)
+    return read_raw_target(host, permitted(settings.raw, map(get, workloads)))
+
+
+def chosen_mode(settings: Settings) -> Mode:
+    """The mode with the length of a run that the user chose. Raises UsageError."""
+    mode = MODES[settings.mode]
+    if settings.seconds is None:
+        return mode
+    if not MINIMUM_SECONDS <= settings.seconds <= MAXIMUM_SECONDS:
+        raise UsageError(
+            msg(
+                "--seconds {seconds:g}: expected {minimum_seconds:g} to {maximum_seconds:g} s for a run",
+                seconds=settings.seconds,
+                minimum_seconds=MINIMUM_SECONDS,
+                maximum_seconds=MAXIMUM_SECONDS,
+            ),
+            hint="runs of 2 s and more of them show small effects best; longer ones get past a throttle or a cache",
+        )
+    return replace(mode, seconds=settings.seconds)
+
+
+def _schedule(subject: ProofSubject, toggle: Toggle, settings: Settings, target: MeasuredTarget) -> Schedule:
+    return scheduling.make_schedule(
+        chosen_mode(settings),
+        [get(name) for name in measured_workloads(subject)],
+        device_bytes=target.size_bytes,
+        place_seconds=PLACE_SECONDS + toggle.settle_seconds,
+        budget_seconds=settings.budget_seconds,
+        byte_budget=settings.byte_budget,
+        scratch_bytes=settings.scratch_bytes,
+        is_raw=target.raw is not None,
+        files=1 + len(settings.places),
+    )
+
+
+def require_calm(gate: CalmGate, *, force: bool) -> None:
+    """Raise RefusedError on a busy host, unless forced."""
+    if gate.busy and not force:
+        raise RefusedError(
+            msg("the host is busy: {reason}", reason="; ".join(gate.busy)),
+            hint="try again later; --force measures all the same, and the verdict is then indicative at most",
+        )
+
+
+def prove(
+    host: Host,
+    subject: ProofSubject,
+    toggle: Toggle,
+    settings: Settings,
+    *,
+    reconnect: Reconnect | None = None,
+    runner: FioRunner | None = None,
+    target: MeasuredTarget | None = None,
+    notes: Iterable[str] = (),
+    values: Iterable[ArmSetting] | None = None,
+    options: Iterable[str] = (),
+    progress: Progress = silent,
+) -> Proof:
+    """Measure a change in interleaved pairs and judge it. ``values`` are what tells the arms apart, ``options`` the
+    words that repeat the call, both for the record.
+
+    ``target`` is given where it is not a directory alone (a peer, `advisor.proof.path`), with a runner that has it.
+    ``toggle`` puts the arms in force and reads every tunable back; ``reconnect`` is called after it for changes that
+    act on new sockets or mounts only. Raises RefusedError before anything is changed, InterruptedProofError with the
+    partial result after a signal, NotRestoredError where arm A could not be put back.
+    """
+    subject = resolve(subject, MODES[settings.mode])
+    runner = runner or FioProcess()
+    with caught_signals() as stop:
+        target = target or chosen_target(host, settings, measured_workloads(subject))
+        can_reconnect = reconnect is not None or reconnects_itself(subject)
+        require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect)
+        version = read_version(runner, stop)
+        plan = _schedule(subject, toggle, settings, target)
+        if plan.scratch_bytes:
+            require_space(target, plan.scratch_bytes, settings.keep)
+        gate = read_gate(host)
+        require_calm(gate, force=settings.force)
+        session = Session(
+            subject=subject,
+            schedule=plan,
+            toggle_class=toggle.toggle_class,
+            seed=settings.seed if settings.seed is not None else secrets.randbits(32),
+            target=target.path,
+            file_system=target.file_system,
+            device=target.device,
+            fio_version=version,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            gate=gate,
+            forced=bool(gate.busy),
+            host=read_identity(host),
+            self_test=settings.self_test,
+            notes=(*layout_notes(host, target, plan, settings, measured_workloads(subject)), *notes),
+            peer_ssh=target.peer_ssh,
+            peer_address=target.peer_address,
+            raw_device=target.raw,
+            judged_by="pair",
+            options=tuple(options),
+            values=None if values is None else tuple(values),
+        )
+        progress(ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan))
+        return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).conduct()
+
+
+def layout_notes(
+    host: Host, target: MeasuredTarget, plan: Schedule, settings: Settings, workloads: Iterable[str], arms: int = 2
+) -> Iterable[str]:
+    """What the layout on this host cannot show, and what it costs. Raises RefusedError where that is too much."""
+    yield from credit_notes(
+        host, target.device, settings.volume, scheduling.io_seconds(plan, [get(name) for name in workloads], arms)
+    )
+    memory = memory_bytes(host)
+    if plan.scratch_bytes and memory is not None and plan.scratch_bytes < 2 * memory:
+        # caches of the array, the hypervisor or the server are out of sight; its size can only be guessed
+        yield "cache-assisted: the scratch file is smaller than twice the memory, so caches below may answer"
+    if plan.device_bytes:
+        yield NEVER_WRITTEN
+    if plan.scratch_bytes:
+        for directory in left_behind(target):
+            yield f"{directory} was left by a session that was killed (rm -r), unless one is running there now"
+    if plan.scratch_bytes and target.device is None:
+        yield "other I/O on the target cannot be seen: it has no block device in /proc/diskstats"
+
+
+def self_test(
+    host: Host,
+    workloads: Iterable[str],
+    settings: Settings,
+    *,
+    runner: FioRunner | None = None,
+    target: MeasuredTarget | None = None,
+    options: Iterable[str] = (),
+    progress: Progress = silent,
+) -> Proof:
+    """`prove` with A = A: shows the noise floor of this host, and that no gain is invented."""
+    subject = ProofSubject(profile="self-test", claims=claims_for(workloads))
+    settings = replace(settings, self_test=True, keep_if_gain=False)
+    return prove(
+        host,
+        subject,
+        NullToggle(),
+        settings,
+        runner=runner,
+        target=target,
+        values=(),
+        options=options,
+        progress=progress,
+    )

@@ -1,0 +1,1 @@
+"""POSIX sh as data: quoting, templates, and the rollback script of a plan."""

@@ -1,0 +1,1 @@
+"""A host captured into an archive, and an archive read as a host."""

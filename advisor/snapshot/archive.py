@@ -1,0 +1,476 @@
+"""Capture what a scan reads into an archive, and open an archive as a `Host`.
+
+A snapshot is a compressed tar: ``advisor-snapshot.json`` (links, directories, failed reads, command and ethtool
+answers) and the files below ``root/``. An archive that holds nothing but a captured ``/proc`` and ``/sys`` opens too.
+Archives are read into memory within bounds and never extracted, so no name in one can reach the file system.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+import msgspec
+
+from advisor.errors import InvalidInputError
+from advisor.facts.redaction import without_secrets
+from advisor.host import Completed, FileSource, Host, MemoryFiles, Missing, NoCommands, RecordedCommands
+from advisor.host.commands import DEADLINE_SECONDS
+from advisor.host.ethtool import Answer
+from advisor.host.files import IS_DIRECTORY, UNRECORDED
+from advisor.host.input_files import open_given
+from advisor.i18n import msg
+from advisor.snapshot import tar as tarball
+
+if TYPE_CHECKING:
+    from tarfile import TarFile
+
+SCHEMA: Final = "advisor.snapshot/1"
+INDEX: Final = "advisor-snapshot.json"
+MAX_MEMBERS: Final = 400_000
+MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
+MAX_MEMBER_BYTES: Final = 32 * 1024 * 1024
+MAX_DEPTH: Final = 64
+MAX_NAME_BYTES: Final = 4096
+MAX_PART: Final = 255
+
+
+class CommandAnswer(msgspec.Struct, frozen=True):
+    argv: tuple[str, ...]
+    answer: Completed | None
+    missing: Missing | None
+
+
+class EthtoolAnswer(msgspec.Struct, frozen=True):
+    link: str
+    what: str
+    answer: Answer | None
+    missing: Missing | None
+
+
+class Index(msgspec.Struct, frozen=True):
+    """What of a snapshot is not a file's content."""
+
+    schema: str
+    is_root: bool
+    links: dict[str, str]
+    directories: tuple[str, ...]
+    unreadable: dict[str, str]
+    commands: tuple[CommandAnswer, ...]
+    ethtool: tuple[EthtoolAnswer, ...]
+
+
+class _RecordingFiles:
+    """A file source that remembers every answer that it gives, by the path behind all links."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self.contents: dict[str, bytes] = {}
+        self.links: dict[str, str] = {}
+        self.directories: set[str] = set()
+        self.unreadable: dict[str, str] = {}
+        self.seen: set[str] = set()
+        """Files that were seen in a listing; those that nobody read are recorded as such, never as empty."""
+        self._walked: set[str] = set()
+
+    def read(self, path: str) -> bytes | Missing:
+        answer = self._source.read(path)
+        if answer == IS_DIRECTORY:
+            # Its listing is another matter.
+            self.real(path)
+            return answer
+        real = self._behind(path, answer)
+        if real is not None and isinstance(answer, bytes):
+            # By both names: what /etc/iscsi leads to may lie anywhere.
+            self.contents[real] = without_secrets(real, without_secrets(path, answer))
+        return answer
+
+    def listdir(self, path: str) -> tuple[str, ...] | Missing:
+        answer = self._source.listdir(path)
+        real = self._behind(path, answer)
+        if real is not None and isinstance(answer, tuple):
+            self._keep_listing(real, answer)
+        return answer
+
+    def readlink(self, path: str) -> str | Missing:
+        answer = self._source.readlink(path)
+        parent, _, name = path.rstrip("/").rpartition("/")
+        real = self.real(parent or "/")
+        if not isinstance(answer, Missing) and not isinstance(real, Missing):
+            self.links[f"{real.rstrip('/')}/{name}"] = answer
+        return answer
+
+    def real(self, path: str) -> str | Missing:
+        answer = self._source.real(path)
+        self._walk(path)
+        if not isinstance(answer, Missing) and self._source.is_dir(answer):
+            self.directories.add(answer)
+        elif not isinstance(answer, Missing):
+            self.seen.add(answer)
+        return answer
+
+    def is_dir(self, path: str) -> bool:
+        return not isinstance(self.real(path), Missing) and self._source.is_dir(path)
+
+    def _behind(self, path: str, answer: object) -> str | None:
+        """The path behind all links that an answer belongs to; a failed read is noted there, an absent one nowhere."""
+        if isinstance(answer, Missing) and answer.is_absent:
+            return None
+        self._walk(path)
+        real = self._source.real(path)
+        if isinstance(real, Missing):
+            return None
+        if isinstance(answer, Missing):
+            self.unreadable[real] = answer.why
+        return real
+
+    def _keep_listing(self, real: str, names: tuple[str, ...]) -> None:
+        self.directories.add(real)
+        for name in names:
+            child = f"{real.rstrip('/')}/{name}"
+            target = self._source.readlink(child)
+            if not isinstance(target, Missing):
+                self.links[child] = target
+            elif self._source.is_dir(child):
+                self.directories.add(child)
+            else:
+                self.seen.add(child)
+
+    def _walk(self, path: str) -> None:
+        """Keep every symbolic link on the way to ``path``."""
+        pending = [path]
+        while pending:
+            here = pending.pop()
+            if here in ("", "/") or here in self._walked:
+                continue
+            self._walked.add(here)
+            parent, _, name = here.rstrip("/").rpartition("/")
+            pending.append(parent)
+            if name == "..":
+                self._keep_place(parent)
+            target = self._source.readlink(here)
+            if isinstance(target, Missing):
+                continue
+            real = self._source.real(parent or "/")
+            if isinstance(real, Missing):
+                continue
+            self.links[f"{real.rstrip('/')}/{name}"] = target
+            self._keep_place(here)  # a ".." behind the link leads out of it again
+            pending.append(os.path.normpath(target if target.startswith("/") else f"{real}/{target}"))
+
+    def _keep_place(self, path: str) -> None:
+        """A ``..`` leads out of what is there alone."""
+        behind = self._source.real(path)
+        if not isinstance(behind, Missing):
+            (self.directories if self._source.is_dir(behind) else self.seen).add(behind)
+
+
+class _RecordingHost(Host):
+    def __init__(self, host: Host) -> None:
+        self.recorded = _RecordingFiles(host.files)
+        super().__init__(self.recorded, host.commands, is_live=host.is_live, is_root=host.is_root)
+        self._host = host
+        self.answers: dict[tuple[str, ...], Completed | Missing] = {}
+        self.ethtool_asked: dict[tuple[str, str], Answer | Missing] = {}
+
+    def run(
+        self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
+    ) -> Completed | Missing:
+        answer = self._host.run(argv, timeout=timeout, stdin=stdin)
+        self.answers[tuple(argv)] = answer
+        return answer
+
+    def ethtool(self, link: str, what: str) -> Answer | Missing:
+        answer = self._host.ethtool(link, what)
+        self.ethtool_asked[link, what] = answer
+        return answer
+
+
+def capture(host: Host, read_all: Callable[[Host], object]) -> bytes:
+    """A snapshot archive of everything that ``read_all`` (the scan) reads from ``host``."""
+    recording = _RecordingHost(host)
+    read_all(recording)
+    files = recording.recorded
+    for path in files.seen - files.contents.keys() - files.directories:
+        files.unreadable.setdefault(path, UNRECORDED)
+    index = Index(
+        SCHEMA,
+        host.is_root,
+        dict(sorted(files.links.items())),
+        tuple(sorted(files.directories)),
+        dict(sorted(files.unreadable.items())),
+        tuple(_command_answer(argv, answer) for argv, answer in sorted(recording.answers.items())),
+        tuple(_ethtool_answer(*key, answer) for key, answer in sorted(recording.ethtool_asked.items())),
+    )
+    return _pack(index, files.contents)
+
+
+def _command_answer(argv: tuple[str, ...], answer: Completed | Missing) -> CommandAnswer:
+    return CommandAnswer(argv, None, answer) if isinstance(answer, Missing) else CommandAnswer(argv, answer, None)
+
+
+def _ethtool_answer(link: str, what: str, answer: Answer | Missing) -> EthtoolAnswer:
+    if isinstance(answer, Missing):
+        return EthtoolAnswer(link, what, None, answer)
+    return EthtoolAnswer(link, what, answer, None)
+
+
+def _pack(index: Index, contents: Mapping[str, bytes]) -> bytes:
+    import tarfile
+
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=6) as archive:
+        # json, unlike msgspec, can write and read a file name that is not UTF-8 (a lone surrogate).
+        _add(archive, INDEX, json.dumps(msgspec.to_builtins(index), indent=1).encode())
+        for path, content in sorted(contents.items()):
+            _add(archive, f"root{path}", content)
+    return buffer.getvalue()
+
+
+def _add(archive: TarFile, name: str, content: bytes) -> None:
+    member = archive.tarinfo(name)
+    member.size = len(content)
+    member.mode = 0o644
+    archive.addfile(member, io.BytesIO(content))
+
+
+def save(data: bytes, path: Path) -> None:
+    """Write an archive; the file is readable by its owner alone, for it names the host's devices and addresses."""
+    from advisor.host.putfile import save_output
+
+    save_output(str(path), data, mode=0o600)
+
+
+def open_snapshot(path: Path) -> Host:
+    """The host that an archive holds. Raises InvalidInputError naming the member that is wrong."""
+    try:
+        with open_given(path) as file:
+            return _opened(file, str(path))
+    except FileNotFoundError as error:
+        raise InvalidInputError(
+            msg("{path}: no such file", path=path), hint="advisor snapshot -o FILE makes one"
+        ) from error
+    except OSError as error:
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
+
+
+def open_archive(data: bytes, where: str) -> Host:
+    """As `open_snapshot`, of an archive in memory that ``where`` names."""
+    return _opened(io.BytesIO(data), where)
+
+
+def _opened(file: IO[bytes], where: str) -> Host:
+    try:
+        with _decompressed(file) as stream:
+            measured = tarball.BoundedStream(stream, file, MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES)
+            return _open(_members(tarball.TarReader(measured), where), where)
+    except RecursionError as error:
+        raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
+    except OSError as error:
+        raise InvalidInputError(msg("{where}: {error}", where=where, error=error.strerror or error)) from error
+    except (EOFError, ValueError) as error:
+        raise InvalidInputError(msg("{where}: not a snapshot archive: {error}", where=where, error=error)) from error
+    except _damage() as error:
+        raise InvalidInputError(msg("{where}: damaged archive: {error}", where=where, error=error)) from error
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    import lzma
+    import zlib
+
+    return (tarball.DamagedError, zlib.error, lzma.LZMAError)
+
+
+def _decompressed(file: IO[bytes]) -> IO[bytes]:
+    import bz2
+    import gzip
+    import lzma
+
+    magic = file.read(6)
+    file.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        # Three small reads for each member go to the buffer, which is not of Python.
+        return io.BufferedReader(gzip.GzipFile(fileobj=file), _READ_AHEAD_BYTES)
+    if magic.startswith(b"BZh"):
+        return bz2.BZ2File(file)
+    return lzma.LZMAFile(file) if magic == b"\xfd7zXZ\0" else file
+
+
+_READ_AHEAD_BYTES: Final = 64 * 1024
+_HEADER_BYTES: Final = 2048  # of a member with a long name, its padding included
+
+
+def _open(found: _Members, where: str) -> Host:
+    contents, links, directories = found
+    index_bytes = contents.pop(f"/{INDEX}", None)
+    if index_bytes is None:
+        return _bare_tree(contents, links, directories, where)
+    index = _decoded(index_bytes, f"{where}: {INDEX}")
+    files = {name.removeprefix("/root"): data for name, data in contents.items() if name.startswith("/root/")}
+    source = MemoryFiles(files, index.links, frozenset(index.directories), index.unreadable)
+    commands = RecordedCommands({one.argv: one.answer or one.missing or _NOTHING for one in index.commands})
+    asked = {(one.link, one.what): one.missing if one.answer is None else one.answer for one in index.ethtool}
+    answers = {key: _NOTHING if answer is None else answer for key, answer in asked.items()}
+    return Host(source, commands, is_root=index.is_root, ethtool_answers=answers)
+
+
+def _decoded(data: bytes, where: str) -> Index:
+    try:
+        document = json.loads(data)
+        schema = document.get("schema") if isinstance(document, dict) else None
+        if schema != SCHEMA:
+            raise InvalidInputError(
+                msg(
+                    "{where}: schema is {schema!r}, this version reads {schema_2}",
+                    where=where,
+                    schema=str(schema)[:80],
+                    schema_2=SCHEMA,
+                )
+            )
+        index = msgspec.convert(document, Index)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise InvalidInputError(msg("{where}: {error}", where=where, error=error)) from error
+    except RecursionError as error:
+        raise InvalidInputError(msg("{where}: nested too deeply", where=where)) from error
+    for path in (*index.links, *index.directories, *index.unreadable):
+        if path != "/" and not _is_path(path):
+            raise InvalidInputError(msg("{where}: {path!r}: no path of a captured host", where=where, path=path[:80]))
+    for path, target in index.links.items():
+        if len(target) > MAX_NAME_BYTES:
+            raise InvalidInputError(msg("{where}: {path!r}: its link is longer than any path", where=where, path=path))
+    return index
+
+
+@lru_cache(maxsize=2048)
+def _is_path(text: str) -> bool:
+    root, *names = text.split("/")
+    is_short = len(names) <= MAX_DEPTH and len(text) <= MAX_NAME_BYTES
+    return not root and is_short and not {"", ".", ".."}.intersection(names)
+
+
+_NOTHING = Missing("absent", "not recorded")
+
+_Members = tuple[dict[str, bytes], dict[str, str], set[str]]
+
+
+def _members(archive: tarball.TarReader, where: str) -> _Members:
+    contents: dict[str, bytes] = {}
+    links: dict[str, str] = {}
+    directories: set[str] = set()
+    total = 0
+    for number, member in enumerate(archive):
+        if number >= MAX_MEMBERS:
+            raise InvalidInputError(
+                msg("{where}: more than {max_members} members", where=where, max_members=MAX_MEMBERS)
+            )
+        path = _checked_name(member.name, where)
+        if path in contents or path in links or (path in directories and member.kind != "directory"):
+            raise InvalidInputError(msg("{where}: {name!r}: is there twice", where=where, name=member.name))
+        if member.kind == "directory":
+            directories.add(path)
+        elif member.kind == "link":
+            if _keep_link(path, member.target, where):
+                links[path] = member.target
+        elif member.kind == "file":
+            total += member.size
+            if member.size > MAX_MEMBER_BYTES or total > MAX_TOTAL_BYTES:
+                raise InvalidInputError(
+                    msg("{where}: {name!r}: too large; a captured host is never so big", where=where, name=member.name)
+                )
+            contents[path] = archive.content()
+        else:
+            raise InvalidInputError(
+                msg("{where}: {name!r}: neither a file, a directory nor a symbolic link", where=where, name=member.name)
+            )
+    _check_parents(contents, links, directories, where)
+    return contents, links, directories
+
+
+def _check_parents(contents: Mapping[str, bytes], links: Mapping[str, str], directories: set[str], where: str) -> None:
+    """What lies below a file or a link has no place that a file system could have given it."""
+    checked: set[str] = {"", "/"}
+    for path in (*contents, *links, *directories):
+        parent = path.rpartition("/")[0]
+        while parent not in checked:
+            if parent in contents or parent in links:
+                raise InvalidInputError(
+                    msg("{where}: {path!r}: lies below what is no directory", where=where, path=path[1:])
+                )
+            checked.add(parent)
+            parent = parent.rpartition("/")[0]
+
+
+def _checked_name(name: str, where: str) -> str:
+    path, fault = _path_of(name)
+    if fault:
+        raise InvalidInputError(msg("{where}: {name!r}: {fault}", where=where, name=name[:80], fault=fault))
+    return path
+
+
+@lru_cache(maxsize=2048)
+def _path_of(name: str) -> tuple[str, str]:
+    """The path of a member, and what is wrong with it: the names are alike in the archives of like hosts."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if name.startswith("/") or ".." in parts:
+        return "", "a name must lie inside the archive"
+    if len(parts) > MAX_DEPTH or len(name) > MAX_NAME_BYTES or any(len(part) > MAX_PART for part in parts):
+        return "", "nested too deeply, or too long a name"
+    if "\0" in name:
+        return "", "no file can have such a name"
+    return "/" + "/".join(parts), ""
+
+
+def _keep_link(path: str, target: str, where: str) -> bool:
+    """Whether to keep a link. Those that leave the archive are refused, but for the kernel's own.
+
+    Links below /proc/PID are dropped. Those of the device tree are relative and clamped to the archive when they are
+    resolved; a capture that was moved climbs one step too far with them, which is no attack.
+    """
+    if len(target) > MAX_NAME_BYTES or "\0" in target:
+        raise InvalidInputError(
+            msg("{where}: {path!r}: its link is none that a file system can hold", where=where, path=path[1:])
+        )
+    if "/sys/devices/" in f"/{path}" and not target.startswith("/"):
+        return True
+    if "/proc/" in path and (target.startswith("/") or ":[" in target):
+        return False
+    depth = path.count("/") - 1
+    for part in target.split("/"):
+        depth += -1 if part == ".." else part not in ("", ".")
+        if depth < 0:
+            break
+    if target.startswith("/") or depth < 0:
+        raise InvalidInputError(
+            msg(
+                "{where}: {path!r}: its link leads out of the archive to {target!r}",
+                where=where,
+                path=path[1:],
+                target=target,
+            )
+        )
+    return True
+
+
+def _tops(*names: Iterable[str]) -> set[str]:
+    return {name.split("/")[1] for some in names for name in some if name not in ("", "/")}
+
+
+def _bare_tree(contents: dict[str, bytes], links: dict[str, str], directories: set[str], where: str) -> Host:
+    """A tree of /proc and /sys, at the top of the archive or in its only folder."""
+    tops = _tops(contents, links, directories)
+    if not tops & {"proc", "sys"} and len(tops) == 1:
+        top = f"/{tops.pop()}"
+        contents = {name.removeprefix(top): data for name, data in contents.items()}
+        links = {name.removeprefix(top): target for name, target in links.items()}
+        directories = {name.removeprefix(top) or "/" for name in directories}
+        tops = _tops(contents, links, directories)
+    if not tops & {"proc", "sys"}:
+        raise InvalidInputError(
+            msg("{where}: holds neither {index} nor a /proc or /sys tree", where=where, index=INDEX)
+        )
+    return Host(MemoryFiles(contents, links, frozenset(directories)), NoCommands(), is_root=True)

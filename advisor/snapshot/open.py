@@ -1,0 +1,42 @@
+"""Which host is meant: the running one, a captured tree, an archive, or what the capture script printed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.host import Host, live_host, tree_host
+from advisor.i18n import msg
+
+
+def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.PathLike[str] | None = None) -> Host:
+    """The live host where neither is given. Raises UsageError for both, InvalidInputError for what cannot be read."""
+    if root is not None and snapshot is not None:
+        raise UsageError("--root and --snapshot exclude each other")
+    if snapshot is not None:
+        return _captured(Path(snapshot))
+    if root is None:
+        return live_host()
+    root = Path(root)
+    if not root.is_dir():
+        raise InvalidInputError(
+            msg("{root}: not a directory", root=root), hint="--root takes a directory with a captured /proc and /sys"
+        )
+    if not any((root / name).is_dir() for name in ("proc", "sys")):
+        raise InvalidInputError(
+            msg("{root}: holds neither proc nor sys", root=root), hint="--root takes the top of a captured host"
+        )
+    return tree_host(str(root))
+
+
+def _captured(path: Path) -> Host:
+    from advisor.snapshot.remote.stream import is_capture
+
+    if is_capture(path):
+        from advisor.snapshot.remote.capture import open_capture
+
+        return open_capture(path)
+    from advisor.snapshot.archive import open_snapshot
+
+    return open_snapshot(path)

@@ -1,0 +1,312 @@
+"""Capture a host that has nothing of ours: one shell script, and what it prints as an ordinary snapshot.
+
+`capture_script` gives the script, the same for every host; `decode` reads its stream, as it comes over a connection,
+into a `RemoteCapture` whose archive `advisor.snapshot.archive.open_snapshot` opens. What the script takes is listed in
+`advisor.snapshot.remote.wanted`. Nothing of a stream is kept but what a scan and the plans of all profiles read of it,
+with the secrets in it taken out (`advisor.facts.redaction`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+import msgspec
+
+from advisor.errors import AdvisorError, InvalidInputError
+from advisor.facts.vxfs import FSTYP, VXTUNEFS
+from advisor.host import Completed, Host, MemoryFiles, Missing
+from advisor.host.commands import SAFE_PATH
+from advisor.host.files import UNRECORDED
+from advisor.host.input_files import open_given
+from advisor.host.patterns import lazy_regex
+from advisor.i18n import msg
+from advisor.planner import read_for_scan_and_plans
+from advisor.shell.quote import shell_quote
+from advisor.snapshot import archive as snapshot
+from advisor.snapshot import tar as tarball
+from advisor.snapshot.remote import wanted
+from advisor.snapshot.remote.copying import parse_copy_errors
+from advisor.snapshot.remote.journals import redacted_journal
+from advisor.snapshot.remote.replayed import CapturedCommands, ethtool_answers
+from advisor.snapshot.remote.store import captured_status
+from advisor.snapshot.remote.stream import Stream, read_stream
+
+PHASE_SECONDS: Final = 90
+MAX_TREE_BYTES: Final = 256 << 20
+MAX_MEMBERS: Final = 400_000
+
+_CLOSED: Final = "Permission denied"
+_ABSENT: Final = ("No such file or directory", "Not a directory", "No such device", "No such device or address")
+_GLOB: Final = lazy_regex(r"[*?\[]")
+_JOURNAL: Final = lazy_regex(rf"{wanted.TRANSACTIONS}/[^/]+/journal", re.DOTALL)
+_ANSWER: Final = lazy_regex(r"/commands/([a-z][0-9]+)\.(argv|out|err|rc|astray)")
+
+
+class RemoteCapture(msgspec.Struct, frozen=True):
+    """A host as it was captured. ``time`` is its own clock, in seconds since the epoch; None where it does not tell.
+
+    ``archive`` is what `advisor snapshot` would have written there.
+    """
+
+    hostname: str
+    machine_id: str
+    boot_id: str
+    time: int | None
+    uid: int | None
+    archive: bytes
+
+
+class _Directory(NamedTuple):
+    """A pattern as the template needs it: a shell word, its wildcards bare."""
+
+    pattern: str
+    has_glob: bool
+
+
+def capture_script() -> str:
+    """The script: POSIX sh, read-only, the same for any host; as an ordinary user it takes what that user may read."""
+    from advisor.shell.templates import environment
+
+    plain = {
+        "path": SAFE_PATH,
+        "places": SAFE_PATH.split(":"),
+        "programs": wanted.programs(),
+        "seconds": wanted.SECONDS,
+        "controller_seconds": wanted.CONTROLLER_SECONDS,
+        "phase_seconds": PHASE_SECONDS,
+        "max_links": wanted.MAX_LINKS,
+        "max_total_kb": wanted.MAX_TOTAL_KB,
+        "max_file_bytes": wanted.MAX_FILE_BYTES,
+        "max_file_blocks": wanted.MAX_FILE_BYTES // 512,
+        "transactions": wanted.TRANSACTIONS,
+        "transaction_files": " ".join(wanted.TRANSACTION_FILES),
+        "cpuset_files": _patterns(_files_of("/sys/fs/cgroup")),
+        "pci_files": _patterns(_files_of("/sys/bus/pci/devices/*")),
+        "vxtunefs": " ".join(VXTUNEFS),
+        "fstyp": " ".join(FSTYP),
+        "unit_properties": ",".join(wanted.UNIT_PROPERTIES),
+    }
+    paths = {
+        "attributes": _directories((*wanted.ATTRIBUTES, *wanted.sysctls())),
+        "configuration": _directories(wanted.CONFIGURATION),
+        "listed": [_directory(place) for place in wanted.LISTED],
+        "marked": " ".join(f'"$root"{place}' for place in wanted.MARKED),
+    }
+    commands = {
+        name: [_command(argv) for argv in listed]
+        for name, listed in {
+            "network_commands": wanted.NETWORK_COMMANDS,
+            "link_commands": wanted.LINK_COMMANDS,
+            "port_commands": wanted.PORT_COMMANDS,
+            "storage_commands": wanted.STORAGE_COMMANDS,
+            "root_commands": wanted.ROOT_COMMANDS,
+            "controller_commands": wanted.CONTROLLER_COMMANDS,
+            "system_commands": wanted.SYSTEM_COMMANDS,
+        }.items()
+    }
+    return environment(escape_html=False).get_template("capture.sh.j2").render({**plain, **paths, **commands})
+
+
+def _files_of(place: str) -> Iterator[str]:
+    return (name for directory, names in wanted.ATTRIBUTES if directory == place for name in names)
+
+
+def _directory(place: str) -> _Directory:
+    return _Directory(place, bool(_GLOB.search(place)))
+
+
+def _directories(listed: Iterable[tuple[str, tuple[str, ...]]]) -> list[tuple[_Directory, str]]:
+    return [(_directory(place), _patterns(names)) for place, names in listed]
+
+
+def _patterns(names: Iterable[str]) -> str:
+    return " ".join(f"'{name}'" if _GLOB.search(name) or "|" in name else name for name in names)
+
+
+def _command(argv: Iterable[str]) -> str:
+    return " ".join('"$link"' if word == "{link}" else shell_quote(word) for word in argv)
+
+
+def decode(stream: IO[bytes] | bytes, where: str) -> RemoteCapture:
+    """What a run of the script printed; ``where`` names the host in errors.
+
+    Raises InvalidInputError for a stream that is none, truncated, damaged or of another version.
+    """
+    return _archived(_whole(stream, where), where)
+
+
+def open_capture(path: Path) -> Host:
+    """The host of a file that holds what a run of the script printed. Raises InvalidInputError."""
+    try:
+        with open_given(path) as file:
+            return snapshot.open_archive(decode(file, str(path)).archive, str(path))
+    except OSError as error:
+        raise InvalidInputError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
+
+
+def capture_host(stream: IO[bytes] | bytes, where: str) -> Host:
+    """The host that a stream tells of, as `decode` reads it, secrets included: for use in memory alone."""
+    return _host(_whole(stream, where), where, with_secrets=True)
+
+
+def _whole(stream: IO[bytes] | bytes, where: str) -> Stream:
+    return read_stream(io.BytesIO(stream) if isinstance(stream, bytes) else stream, where)
+
+
+def _archived(found: Stream, where: str) -> RemoteCapture:
+    archive = snapshot.capture(_host(found, where, with_secrets=False), _read)
+    header = found.header
+    return RemoteCapture(
+        header.get("hostname", ""),
+        header.get("machine-id", ""),
+        header.get("boot-id", ""),
+        _number(header.get("time", "")),
+        _number(header.get("uid", "")),
+        archive,
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,12}", text, re.ASCII) else None
+
+
+def _read(host: Host) -> None:
+    """Read all that is asked of a captured host afterwards: a scan, plans, and what status and verify say of it."""
+    read_for_scan_and_plans(host)
+    for name in host.names(wanted.TRANSACTIONS):
+        for file in wanted.TRANSACTION_FILES:
+            host.read_bytes(f"{wanted.TRANSACTIONS}/{name}/{file}")
+    # One that is damaged is told where the capture is read.
+    with contextlib.suppress(AdvisorError):
+        captured_status(host)
+
+
+def _host(found: Stream, where: str, *, with_secrets: bool) -> Host:
+    members = dict(_members(found, where))
+    answers = _answers(members)
+    limit = _number(found.header.get("file-limit", "")) or wanted.MAX_FILE_BYTES
+    return Host(
+        _files(members, limit, with_secrets=with_secrets),
+        CapturedCommands(answers),
+        is_root=found.header.get("uid") == "0",
+        ethtool_answers=ethtool_answers(answers),
+    )
+
+
+def _members(found: Stream, where: str) -> Iterator[tuple[str, bytes | str]]:
+    """Content by path below the archive's top, target for a symbolic link."""
+    packed = io.BytesIO(found.data)
+    file: IO[bytes] = packed
+    if found.header.get("encoding") == "gzip":
+        file = gzip.GzipFile(fileobj=packed)  # type: ignore[assignment]
+    reader = tarball.TarReader(tarball.BoundedStream(file, packed, MAX_TREE_BYTES))
+    try:
+        for number, member in enumerate(reader):
+            if number >= MAX_MEMBERS:
+                raise InvalidInputError(
+                    msg("{where}: more than {max_members} files", where=where, max_members=MAX_MEMBERS)
+                )
+            path = "/" + "/".join(part for part in member.name.split("/") if part not in ("", "."))
+            if member.kind == "file":
+                yield path, reader.content()
+            elif member.kind == "link":
+                yield path, member.target
+    except (EOFError, OSError, ValueError, zlib.error, tarball.DamagedError) as error:
+        raise InvalidInputError(msg("{where}: damaged capture: {error}", where=where, error=error)) from error
+
+
+def _files(members: Mapping[str, bytes | str], limit: int, *, with_secrets: bool) -> MemoryFiles:
+    below = {path.removeprefix("/files"): data for path, data in members.items() if path.startswith("/files/")}
+    contents = {path: data for path, data in below.items() if isinstance(data, bytes)}
+    links = {path: data for path, data in below.items() if isinstance(data, str)}
+    noted = list(_noted(members))
+    unreadable = {path: _CLOSED for kind, path in noted if kind == "p"}
+    unreadable |= {path: "not a regular file" for kind, path in noted if kind == "s"}
+    unreadable |= {path: f"larger than {limit >> 20} MiB" for path, data in contents.items() if len(data) >= limit}
+    unreadable |= {_path(text[1:]): "the capture was full" for text in _records(members, "/notes/left")}
+    if not with_secrets:
+        _redact_journals(contents, unreadable)
+    _mark_failed(members, contents, unreadable)
+    for path in unreadable:
+        contents.pop(path, None)
+    directories = {path for kind, path in noted if kind == "d"}
+    for kind, path in noted:
+        if kind == "f" and path not in contents and path not in links:
+            unreadable.setdefault(path, UNRECORDED)
+    return MemoryFiles(contents | _shared(noted, contents), links, frozenset(directories), unreadable)
+
+
+def _redact_journals(contents: dict[str, bytes], unreadable: dict[str, str]) -> None:
+    for path in [path for path in contents if _JOURNAL.fullmatch(path)]:
+        journal = redacted_journal(contents[path])
+        if isinstance(journal, Missing):
+            unreadable[path] = journal.why
+        else:
+            contents[path] = journal
+
+
+def _records(members: Mapping[str, bytes | str], name: str) -> list[str]:
+    data = members.get(name, b"")
+    return data.decode("utf-8", "surrogateescape").split("\0")[:-1] if isinstance(data, bytes) else []
+
+
+def _noted(members: Mapping[str, bytes | str]) -> Iterator[tuple[str, str]]:
+    for record in _records(members, "/notes/names"):
+        yield record[:1], _path(record[1:])
+
+
+def _path(text: str) -> str:
+    return "/" + "/".join(part for part in text.split("/") if part)
+
+
+def _shared(noted: Iterable[tuple[str, str]], contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Sockets of processes in the network namespace of the capture: one table for all of them."""
+    tables = {name: contents[f"/proc/net/{name}"] for name in ("tcp", "udp") if f"/proc/net/{name}" in contents}
+    return {f"{place}/net/{name}": data for kind, place in noted if kind == "n" for name, data in tables.items()}
+
+
+def _mark_failed(members: Mapping[str, bytes | str], contents: dict[str, bytes], unreadable: dict[str, str]) -> None:
+    """What cp could not read is unreadable with its words, or gone: never empty."""
+    data = members.get("/notes/errors", b"")
+    errors = parse_copy_errors(data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else "")
+    for text, why in errors.reasons.items():
+        path = _path(text[1:])
+        contents.pop(path, None)
+        if why not in _ABSENT:
+            unreadable.setdefault(path, why)
+    if errors.pathless is not None:
+        for path in [
+            path for path, content in contents.items() if not content and path.startswith(("/sys/", "/proc/"))
+        ]:
+            del contents[path]
+            unreadable[path] = f"it is empty, or cannot be read: {errors.pathless}"
+
+
+def _answers(members: Mapping[str, bytes | str]) -> dict[tuple[str, ...], Completed | Missing]:
+    parts: dict[str, dict[str, bytes]] = {}
+    for path, data in members.items():
+        found = _ANSWER.fullmatch(path)
+        if found and isinstance(data, bytes):
+            parts.setdefault(found[1], {})[found[2]] = data
+    return dict(_answer(part) for part in parts.values() if part.get("argv", b"").count(b"\0") > 1)
+
+
+def _answer(part: Mapping[str, bytes]) -> tuple[tuple[str, ...], Completed | Missing]:
+    seconds, *argv = part["argv"].decode("utf-8", "surrogateescape").split("\0")[:-1]
+    if "astray" in part:
+        place = part["astray"].decode("utf-8", "replace").strip()
+        return tuple(argv), Missing("unreadable", f"{argv[0]} is not run: others than root can change {place}")
+    code = _number(part.get("rc", b"").decode("ascii", "replace").strip())
+    if code is None or code in (124, 137):
+        return tuple(argv), Missing("unreadable", f"{argv[0]} did not answer within {seconds} s")
+    out, err = (part.get(name, b"") for name in ("out", "err"))
+    if len(out) + len(err) >= wanted.MAX_FILE_BYTES:
+        return tuple(argv), Missing("unreadable", f"{argv[0]} printed more than {wanted.MAX_FILE_BYTES >> 20} MiB")
+    return tuple(argv), Completed(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))

@@ -1,0 +1,811 @@
+"""The write-ahead journal of a transaction, and the store that keeps all of them.
+
+A journal is a file of lines, each a CRC-32 and one JSON entry, fsynced before what it announces is done. A power cut
+can tear the last line only, which then lacks its newline; it is as if that entry had never been written. Anything else
+that does not read as it was written is damage. The first entry holds the whole plan, so every value before and after is
+on disk before the first step touches the host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from shutil import rmtree
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.errors import BusyError, InvalidInputError, PermissionDeniedError, RefusedError, UsageError
+from advisor.host.putfile import put_file, sync_directory
+from advisor.host.trusted_files import check_own_directory, make_own_directory, open_own_file, read_own_file
+from advisor.i18n import N_, msg
+from advisor.planning.records import Plan
+from advisor.transaction.reserved_space import ignore_errors, is_read_only, needed_bytes, release, reserve, with_reserve
+from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, lives
+from advisor.transaction.watchdog import WatchdogOutcome as Watched
+
+STATE_DIRECTORY: Final = "/var/lib/advisor"
+MAX_JOURNAL_BYTES: Final = 64 * 1024 * 1024
+
+LOCK_DIRECTORY: Final = "lock.d"
+"""The lock of a script on a host that has no flock(1)."""
+
+LENGTH: Final = "length"
+"""The file in a transaction's directory that says how long the journal is at least, in bytes, and the CRC-32 of these:
+what is missing or moved then is damage, not an entry that was never written."""
+
+NOTE: Final = "put-back"
+"""The file in a transaction's directory by which its rollback script says that it has put everything back."""
+_MAX_NOTE_BYTES: Final = 1 << 10
+BY_SCRIPT: Final = N_("put back by its rollback script")
+"""Why a transaction is undone that nobody but that script has put back."""
+
+State = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
+
+
+class Begun(msgspec.Struct, frozen=True, tag="begun"):
+    """The plan, before anything is done. ``time`` is in seconds since the epoch."""
+
+    plan: Plan
+    boot_id: str | None
+    time: float
+    version: str
+
+
+class Doing(msgspec.Struct, frozen=True, tag="doing"):
+    """Written before a step: ``what`` is a tunable or the path of a file."""
+
+    what: str
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """Written after a step was read back: ``live`` is what was read (None for a file)."""
+
+    what: str
+    live: str | None
+
+
+class Left(msgspec.Struct, frozen=True, tag="left"):
+    """Written where the kernel keeps an interrupt's affinity to itself: the change is not made, and no failure."""
+
+    what: str
+    why: str
+
+
+class Applied(msgspec.Struct, frozen=True, tag="applied"):
+    """Every change is in force and read back. ``bystanders`` are the values that moved along.
+
+    Written once more where an earlier transaction is taken out from under this one: ``plan`` is then what this one
+    comes to as if that one, the last of ``without``, had never been.
+    """
+
+    time: float
+    bystanders: Mapping[str, str]
+    plan: Plan | None = None
+    without: tuple[str, ...] = ()
+
+
+class Awaiting(msgspec.Struct, frozen=True, tag="awaiting"):
+    """In force until ``seconds`` are over, and longer only if somebody confirms it. ``session`` is the ssh connection
+    that it was applied over."""
+
+    time: float
+    seconds: float
+    session: str | None
+
+
+class Confirmed(msgspec.Struct, frozen=True, tag="confirmed"):
+    time: float
+
+
+class Undoing(msgspec.Struct, frozen=True, tag="undoing"):
+    time: float
+    why: str
+
+
+class Undone(msgspec.Struct, frozen=True, tag="undone"):
+    """The end of a rollback. ``kept`` are the items that are not as they were before, with the reason; ``passed`` those
+    that a later transaction in force holds, with its id: they go back with that one."""
+
+    time: float
+    kept: tuple[tuple[str, str], ...]
+    passed: tuple[tuple[str, str], ...] = ()
+
+
+Entry = Begun | Doing | Done | Left | Applied | Awaiting | Confirmed | Undoing | Undone
+_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A transaction as its journal tells it. ``plan`` is what putting it back goes by: the plan that was applied, or
+    what that comes to without the earlier transactions that have been taken out since."""
+
+    id: str
+    plan: Plan
+    state: State
+    began: float
+    ended: float | None
+    boot_id: str | None
+    done: tuple[str, ...]
+    bystanders_after: Mapping[str, str]
+    kept: tuple[tuple[str, str], ...]
+    why_undone: str | None
+    pending: str | None = None
+    """What a step had been announced for and not read back yet when the journal ends."""
+    left: tuple[tuple[str, str], ...] = ()
+    """Changes that were not made because the kernel keeps them to itself, with its words."""
+    seconds_left: float | None = None
+    """To confirm it; None where it does not wait for that."""
+    session: str | None = None
+    """The ssh connection over which a transaction that waits was applied."""
+    confirmed: float | None = None
+    by_watchdog: bool = False
+    """Put back by the watchdog, and not in the journal yet."""
+    by_script: bool = False
+    """Put back by its rollback script, and not in the journal yet."""
+    passed: tuple[tuple[str, str], ...] = ()
+    """What was left to a later transaction when this one was taken out, with that one's id."""
+    without: tuple[str, ...] = ()
+    """Earlier transactions that were taken out from under this one."""
+    applied_plan: Plan | None = None
+    """The plan as it was applied, where ``plan`` is no longer that."""
+    announced: tuple[str, ...] = ()
+    """What a step was announced for."""
+    was_applied: bool = False
+    """Every change was made once; otherwise only what was announced can be its."""
+    process: int | None = None
+    """The process that works on it now."""
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the plan as it was applied."""
+        return (self.applied_plan or self.plan).fingerprint
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Interrupted between its first and its last entry, unless its process is still at it."""
+        return self.state in ("applying", "rolling-back")
+
+    @property
+    def is_in_force(self) -> bool:
+        return self.state in ("applied", "awaiting-confirmation")
+
+
+def sequence(identity: str) -> int:
+    """The running number that a transaction's id is; 0 for a name that is no id."""
+    return int(identity) if re.fullmatch(r"[0-9]{1,255}", identity) else 0
+
+
+def encode_entry(entry: Entry) -> bytes:
+    body = msgspec.json.encode(entry)
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def decode_journal(data: bytes, where: str) -> tuple[Entry, ...]:
+    """Entries of a journal. A last line without its newline is torn, and left out unless its checksum holds.
+
+    Raises InvalidInputError for every other line that does not read as it was written, or stands where it cannot.
+    """
+    *lines, last = data.split(b"\n")
+    entries: list[Entry] = []
+    order = _Order()
+    for number, line in enumerate(lines, 1):
+        entry = _decode_line(line)
+        if entry is None:
+            raise InvalidInputError(msg("{where}: line {number}: damaged", where=where, number=number))
+        is_repeated = number > 1 and line == lines[number - 2] and not isinstance(entry, Undoing | Confirmed)
+        if is_repeated or not order.takes(entry):
+            raise InvalidInputError(msg("{where}: line {number}: damaged (out of order)", where=where, number=number))
+        entries.append(entry)
+    torn = _decode_line(last)
+    if torn is not None and order.takes(torn):
+        entries.append(torn)
+    return tuple(entries)
+
+
+class _Order:
+    """Which entry may follow those before it: a line that is repeated, lost or moved is damage."""
+
+    def __init__(self) -> None:
+        self._phase: Literal["new", "applying", "applied", "undoing", "undone"] = "new"
+        self._announced: set[str] = set()
+        self._settled: set[str] = set()
+
+    def takes(self, entry: Entry) -> bool:
+        phase = self._phase
+        match entry:
+            case Begun():
+                self._phase = "applying"
+                return phase == "new"
+            case Doing(what):
+                is_new = what not in self._announced
+                self._announced.add(what)
+                return phase == "applying" and is_new
+            case Done(what) | Left(what):
+                is_new = what in self._announced and what not in self._settled
+                self._settled.add(what)
+                return phase == "applying" and is_new
+            case Applied(plan=plan):
+                self._phase = "applied"
+                return phase == ("applying" if plan is None else "applied")
+            case Awaiting() | Confirmed():
+                return phase == "applied"
+            case Undoing():
+                self._phase = "undoing"
+                return phase != "new"
+            case Undone():
+                # What it follows may not have found room on a full disk.
+                self._phase = "undone"
+                return phase != "new"
+
+
+def _decode_line(line: bytes) -> Entry | None:
+    checksum, _, body = line.partition(b" ")
+    if not re.fullmatch(rb"[0-9a-f]{8}", checksum) or int(checksum, 16) != zlib.crc32(body):
+        return None
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def replay(identity: str, entries: tuple[Entry, ...]) -> Record | None:
+    """What the entries amount to; None where not even the first one is whole, so that nothing can have been done."""
+    if not entries or not isinstance(entries[0], Begun):
+        return None
+    begun = entries[0]
+    record = Record(identity, begun.plan, "applying", begun.time, None, begun.boot_id, (), {}, (), None)
+    for entry in entries[1:]:
+        record = _advance(record, entry)
+    return record
+
+
+def _advance(record: Record, entry: Entry) -> Record:
+    change = msgspec.structs.replace
+    match entry:
+        case Doing(what):
+            return change(record, pending=what, announced=(*record.announced, what))
+        case Done(what):
+            return change(record, done=(*record.done, what), pending=None)
+        case Left(what, why):
+            return change(record, left=(*record.left, (what, why)), pending=None)
+        case Applied(when, bystanders, None):
+            return change(record, state="applied", was_applied=True, ended=when, bystanders_after=bystanders)
+        case Applied(when, bystanders, plan, without):
+            first = record.applied_plan or record.plan
+            return change(record, plan=plan, without=without, applied_plan=first, bystanders_after=bystanders)
+        case Awaiting(_, _, session):
+            return change(record, session=session)
+        case Confirmed(when):
+            return change(record, confirmed=when)
+        case Undoing(_, why):
+            return change(record, state="rolling-back", why_undone=why)
+        case Undone(when, kept, passed):
+            state: State = "partly-rolled-back" if kept else "rolled-back"
+            return change(record, state=state, ended=when, kept=kept, passed=passed)
+    return record
+
+
+def first_seen(records: Iterable[Record]) -> dict[str, str]:
+    """Each tunable's value before the oldest transaction that is still in force."""
+    seen: dict[str, str] = {}
+    for record in records:
+        if record.is_in_force:
+            for change in record.plan.changes:
+                seen.setdefault(change.tunable, change.before)
+    return seen
+
+
+class Bottom(msgspec.Struct, frozen=True):
+    """What was there before all active transactions: values by tunable, contents by path (None: no file)."""
+
+    values: Mapping[str, str]
+    files: Mapping[str, bytes | None]
+
+
+def bottom_of(records: Sequence[Record]) -> Bottom:
+    files: dict[str, bytes | None] = {}
+    for record in records:
+        if record.is_in_force:
+            for file in record.plan.files:
+                files.setdefault(file.path, file.before)
+    return Bottom(first_seen(records), files)
+
+
+def one_of(records: Iterable[Record], identity: str, damaged: Iterable[Damaged] = ()) -> Record:
+    """A transaction by its id, where leading zeros may be left out, or by a profile that one alone has in force. Raises
+    UsageError, InvalidInputError where it is a damaged one."""
+    for broken in damaged:
+        if sequence(broken.id) == sequence(identity):
+            raise broken.error
+    listed = tuple(records)
+    matching = [one for one in listed if sequence(identity) == sequence(one.id)]
+    named = [one for one in listed if one.is_in_force and identity in one.plan.profiles]
+    if not matching and len(named) > 1:
+        ids = ", ".join(one.id for one in named)
+        raise UsageError(
+            msg("{identity} is in force more than once: {ids}", identity=identity, ids=ids),
+            hint="give one of these ids",
+        )
+    if not matching and not named:
+        raise UsageError(
+            msg("there is no transaction {identity!r}", identity=identity), hint="advisor status lists them"
+        )
+    return (*matching, *named)[0]
+
+
+def waiting_of(records: Iterable[Record]) -> Record | None:
+    """The transaction that waits for confirmation."""
+    return next((one for one in records if one.state == "awaiting-confirmation"), None)
+
+
+def with_standing(record: Record, standing: TransactionFiles) -> Record:
+    """The record as the files of its watchdog have it, which are later than the journal."""
+    change = msgspec.structs.replace
+    if standing.outcome is not None:
+        kept = kept_items(record.plan, standing.outcome)
+        state: State = "partly-rolled-back" if standing.outcome.code else "rolled-back"
+        outcome = standing.outcome
+        return change(
+            record, state=state, ended=outcome.time, kept=kept, why_undone=outcome.why, pending=None, by_watchdog=True
+        )
+    if standing.open is None:
+        return record
+    if standing.seconds_left is not None and record.state == "applied":
+        return change(record, state="awaiting-confirmation", seconds_left=standing.seconds_left)
+    is_undoing = standing.open != "pending" or record.state == "rolling-back"
+    return change(record, state="rolling-back" if is_undoing else "applying", process=standing.process)
+
+
+def contradiction(record: Record, standing: TransactionFiles) -> str | None:
+    """Why the journal cannot be right; None where it can. The files of a running transaction are there before it does
+    anything, and until its journal says how it ended."""
+    if record.is_unfinished and standing.open is None and standing.outcome is None:
+        word = N_("applied") if record.state == "applying" else N_("rolled back")
+        return msg(
+            "ends while the transaction is being {word}, and no file of a running transaction is there", word=word
+        )
+    return None
+
+
+def noted_time(note: str, journal_bytes: int) -> float | None:
+    """When everything was put back, by the file in which the rollback script notes that; None where it does not say so
+    of a journal of that size."""
+    found = re.fullmatch(r"([0-9]{1,12}) ([0-9]{1,12})\n", note)
+    return None if found is None or int(found[1]) != journal_bytes else float(found[2])
+
+
+def with_note(record: Record, note: str, journal_bytes: int) -> Record:
+    """The record as the file has it in which its rollback script notes that all is put back: the size of the journal
+    then, in bytes, and the time, in seconds since the epoch. What the journal says since is later than that."""
+    ended = noted_time(note, journal_bytes)
+    # What was cut off is for the next run to look at, item by item.
+    if ended is None or record.state in ("applying", "rolling-back", "rolled-back"):
+        return record
+    return msgspec.structs.replace(
+        record,
+        state="rolled-back",
+        ended=ended,
+        kept=(),
+        why_undone=BY_SCRIPT,
+        seconds_left=None,
+        by_script=True,
+        by_watchdog=False,
+    )
+
+
+def kept_items(plan: Plan, outcome: Watched) -> tuple[tuple[str, str], ...]:
+    """What the watchdog did not put back, with its reason, from the lines that the rollback script printed."""
+    values = [one.tunable for one in plan.changes] + [one.tunable for one in plan.bystanders]
+    names = sorted(values + [file.path for file in plan.files], key=len, reverse=True)
+    kept: list[tuple[str, str]] = []
+    for line in outcome.lines:
+        word, _, rest = line.partition(" ")
+        if word in ("kept", "failed"):
+            rest = rest.strip()
+            name = next((one for one in names if rest.startswith(one)), rest)
+            kept.append((name, f"{word}: {rest.removeprefix(name).lstrip(': ')}".rstrip(": ")))
+    if outcome.code and not kept:
+        kept.append(
+            (
+                "rollback.sh",
+                msg("ended with {code}: {lines}", code=outcome.code, lines=" ".join(outcome.lines) or "no message"),
+            )
+        )
+    return tuple(kept)
+
+
+def _mend_end(path: Path) -> None:
+    """Make the journal end with a whole line, as it reads: what is torn goes, and a line end that is missing comes."""
+    data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
+    start = data.rfind(b"\n") + 1
+    last = data[start:]
+    if not last:
+        return
+    fd = open_own_file(str(path), os.O_WRONLY | os.O_APPEND)
+    try:
+        if _decode_line(last) is None:
+            os.ftruncate(fd, start)
+        else:
+            os.write(fd, b"\n")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class Damaged(msgspec.Struct, frozen=True):
+    """A transaction whose journal cannot be relied on. ``script`` is its rollback script, where one is left."""
+
+    id: str
+    message: str
+    script: str | None
+    by_script: bool = False
+    """That script has rolled it back since, so that it blocks nothing."""
+    directory: str = ""
+
+    @property
+    def look(self) -> str:
+        """The command that shows what is left of it."""
+        return f"ls -l {quote(self.directory)}; cat {quote(self.directory)}/journal"
+
+    @property
+    def settle(self) -> tuple[str, ...]:
+        """Commands that settle it: roll it back, or keep its values and set its records aside."""
+        place = Path(self.directory)
+        aside = f"mv {quote(self.directory)} {quote(str(place.parent.parent / f'set-aside-{self.id}'))}"
+        return (aside,) if self.script is None else (f"sh {quote(self.script)}", aside)
+
+    @property
+    def error(self) -> InvalidInputError:
+        return InvalidInputError(self.message, hint=self.hint)
+
+    @property
+    def hint(self) -> str:
+        *script, aside = self.settle
+        roll = msg("to roll it back: {script}", script=script[0]) if script else N_("no rollback script is left")
+        return msg(
+            "to look: {look}\n{roll}\nto keep its values, and set its records aside: {aside}",
+            look=self.look,
+            roll=roll,
+            aside=aside,
+        )
+
+
+def damaged_above(record: Record, damaged: Iterable[Damaged]) -> tuple[Damaged, ...]:
+    """Damaged transactions that came later than this one and may hold the same things."""
+    return tuple(one for one in damaged if not one.by_script and sequence(one.id) > sequence(record.id))
+
+
+class Journal:
+    """One transaction's journal, open for appending."""
+
+    def __init__(self, directory: Path, *, may_fail: bool = False) -> None:
+        """Raises OSError where it cannot be written; with ``may_fail``, `write` does so instead."""
+        self.id = directory.name
+        self.directory = directory
+        self.is_begun = False
+        """An entry was written since it was opened."""
+        self.is_ended = False
+        """The last of them says that the transaction is rolled back."""
+        self._unwritable: OSError | None = None
+        self._fd = -1
+        try:
+            self._fd = open_own_file(str(directory / "journal"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            sync_directory(str(directory))
+        except OSError as error:
+            if not may_fail:
+                raise
+            self._unwritable = error
+
+    def write(self, entry: Entry) -> None:
+        """Append and fsync; returns when the entry is on disk. Raises OSError, and leaves no part of it then."""
+        if self._unwritable is not None:
+            raise self._unwritable
+        line = encode_entry(entry)
+        with_reserve(self.directory, lambda: self._append(line))
+        self.is_begun, self.is_ended = True, isinstance(entry, Undone)
+
+    def _append(self, line: bytes) -> None:
+        start = os.lseek(self._fd, 0, os.SEEK_END)
+        try:
+            data = memoryview(line)
+            while data:
+                data = data[os.write(self._fd, data) :]
+            os.fsync(self._fd)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, start)
+            raise
+
+    def move(self, directory: Path) -> None:
+        """Give the transaction's directory another name. Raises OSError."""
+        os.rename(self.directory, directory)
+        self.id, self.directory = directory.name, directory
+        sync_directory(str(directory.parent))
+
+    def close(self) -> None:
+        """Note what it holds, and close it."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        if self._unwritable is not None:
+            return
+        # A full disk: the earlier note, which is of less, still holds.
+        with contextlib.suppress(OSError, RefusedError):
+            data = read_own_file(str(self.directory / "journal"), limit=MAX_JOURNAL_BYTES)
+            note = b"%d %08x\n" % (len(data), zlib.crc32(data))
+            path = str(self.directory / LENGTH)
+            put_file(path, note, mode=0o600, uid=os.geteuid(), gid=os.getegid(), is_alone=True, is_durable=False)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Store:
+    """All transactions of a host, below one directory that belongs to root alone."""
+
+    def __init__(self, directory: str | None = None) -> None:
+        self.directory = Path(directory or os.environ.get("ADVISOR_STATE_DIR") or STATE_DIRECTORY)
+
+    @property
+    def _transactions(self) -> Path:
+        return self.directory / "transactions"
+
+    @contextlib.contextmanager
+    def lock(self, *, may_be_read_only: bool = False) -> Iterator[None]:
+        """Hold the store. Raises BusyError naming the holder, PermissionDeniedError or RefusedError if it cannot be.
+
+        ``may_be_read_only`` is for what only restores: it holds a store that it cannot write to as well.
+        """
+        self._make_directories()
+        path, flags = self.directory / "lock", os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+        except OSError as error:
+            if not may_be_read_only or not is_read_only(error):
+                raise self._unwritable(error) from error
+            fd = os.open(path if os.path.lexists(path) else self.directory, os.O_RDONLY | flags)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or N_("another process")
+                raise BusyError(
+                    msg("another transaction is under way ({holder})", holder=holder), hint="wait for it to end"
+                ) from None
+            self._refuse_under_directory_lock()
+            self._sign(fd)
+            yield
+        finally:
+            os.close(fd)
+
+    def _refuse_under_directory_lock(self) -> None:
+        """A script on a host without flock(1) holds the store by a directory; one that was killed does not."""
+        place = self.directory / LOCK_DIRECTORY
+        if not place.is_dir():
+            return
+        try:
+            text = (place / "holder").read_text("ascii", "replace")
+        except OSError:
+            text = ""
+        found = re.fullmatch(r"([0-9]{1,10}) ([0-9]{1,20})\n", text)
+        if found is None or lives(int(found[1]), found[2]):
+            holder = f"process {found[1]}" if found else N_("another process")
+            hint = msg("wait for it to end; where no such process is left: rm -r {quote}", quote=quote(str(place)))
+            raise BusyError(msg("another transaction is under way ({holder})", holder=holder), hint=hint)
+        rmtree(place, ignore_errors=True)
+
+    def _sign(self, fd: int) -> None:
+        """Leave the holder's name in the lock file, for the one who finds it taken. A full disk stops nothing."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"process {os.getpid()}, since {time.strftime('%F %T')}\n".encode(), 0)
+
+    def _unwritable(self, error: OSError) -> RefusedError:
+        return RefusedError(
+            msg("{directory}: the journal cannot be written: {error}", directory=self.directory, error=error.strerror),
+            hint="make room there, or name another directory in ADVISOR_STATE_DIR",
+        )
+
+    def _make_directories(self) -> None:
+        try:
+            for directory in (self.directory, self._transactions):
+                make_own_directory(str(directory))
+        except PermissionError as error:
+            raise PermissionDeniedError(
+                msg("{directory}: {error}", directory=self.directory, error=error.strerror), hint="run it as root"
+            ) from error
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def begin(self, plan: Plan, *, boot_id: str | None, version: str, script: bytes | None) -> Journal:
+        """A new journal, its first entry and the rollback script on disk. Raises RefusedError, nothing left then."""
+        try:
+            name = self._next_id()
+        except OSError as error:
+            raise self._unwritable(error) from error
+        # It has its name once all is in it: a script beside a journal that tells nothing is then a damaged one.
+        making = self._transactions / f".{name}.new"
+        self._discard(making)
+        try:
+            making.mkdir(mode=0o700)
+            if script is not None:
+                put_file(str(making / "rollback.sh"), script, mode=0o700, uid=0, gid=0)
+            first = Begun(plan, boot_id, time.time(), version)
+            items = len(plan.changes) + len(plan.bystanders) + len(plan.files)
+            reserve(making, needed_bytes(len(encode_entry(first)), len(script or b""), items))
+            # Before the journal: one that says that it is being applied, and has no such file, is damaged.
+            Watchdog(making, "").open("pending", is_durable=False)
+            journal = Journal(making)
+            journal.write(first)
+            journal.move(self._transactions / name)
+        except OSError as error:
+            for directory in (making, self._transactions / name):
+                self._discard(directory)
+            raise self._unwritable(error) from error
+        return journal
+
+    def _next_id(self) -> str:
+        # A running number, not the time: a clock that is set back must not reorder transactions.
+        last = max((sequence(name) for name in os.listdir(self._transactions)), default=0)
+        return f"{last + 1:04d}"
+
+    @staticmethod
+    def _discard(directory: Path) -> None:
+        with contextlib.suppress(OSError):
+            for path in directory.iterdir():
+                path.unlink()
+            directory.rmdir()
+
+    def watchdog(self, identity: str) -> Watchdog:
+        """The watchdog of a transaction, armed or not."""
+        return Watchdog(self._transactions.absolute() / identity, self._unit(identity))
+
+    def _unit(self, identity: str) -> str:
+        # Another store counts from 0001 as well, and all units have one set of names.
+        own = str(self.directory)
+        store = "" if own == STATE_DIRECTORY else f"-{zlib.crc32(os.fsencode(own)):08x}"
+        return f"advisor-watchdog{store}-{identity}"
+
+    def remove_leftovers(self, *, is_live: bool) -> None:
+        """Remove what a kill has left of closed transactions; the caller holds the lock."""
+        open_ones: set[str] = set()
+        for record in self.readable():
+            watchdog = self.watchdog(record.id)
+            standing = watchdog.standing()
+            if standing.open is not None or standing.outcome is not None:
+                open_ones.add(record.id)
+                continue
+            if watchdog.has_files:
+                ignore_errors(watchdog.close)
+            if record.state == "rolled-back":
+                release(watchdog.directory)
+        if is_live:
+            for identity in boot_units(self._unit("")):
+                if identity not in open_ones:
+                    ignore_errors(self.watchdog(identity).remove_boot_unit)
+
+    def reopen(self, identity: str, *, may_fail: bool = False) -> Journal:
+        """The journal to go on with. A last line that a power cut tore goes first: an entry behind it would join it.
+
+        Raises OSError where it cannot be written; with ``may_fail``, writing an entry does so instead.
+        """
+        try:
+            _mend_end(self._transactions / identity / "journal")
+        except OSError:
+            if not may_fail:
+                raise
+        return Journal(self._transactions / identity, may_fail=may_fail)
+
+    def write_script(self, identity: str, script: bytes) -> None:
+        """Replace a transaction's rollback script. Raises OSError."""
+        path = self.script_path(identity)
+        with_reserve(path.parent, lambda: put_file(str(path), script, mode=0o700, uid=0, gid=0, is_alone=True))
+
+    def script_path(self, identity: str) -> Path:
+        return self._transactions / identity / "rollback.sh"
+
+    def records(self) -> tuple[Record, ...]:
+        """Every transaction, oldest first. Raises InvalidInputError where one is damaged, and as `survey`."""
+        records, damaged = self.survey()
+        for one in damaged:
+            if not one.by_script:
+                raise one.error
+        return records
+
+    def readable(self) -> tuple[Record, ...]:
+        """Every transaction that is not damaged, oldest first. Raises as `survey`."""
+        return self.survey()[0]
+
+    def survey(self) -> tuple[tuple[Record, ...], tuple[Damaged, ...]]:
+        """Every transaction, oldest first, and those whose journals are damaged.
+
+        Raises PermissionDeniedError where only root can read them, RefusedError where others could have written them.
+        """
+        try:
+            for directory in (self.directory, self._transactions):
+                check_own_directory(str(directory))
+            names = sorted(filter(sequence, os.listdir(self._transactions)), key=lambda name: (sequence(name), name))
+        except FileNotFoundError:
+            return (), ()
+        except PermissionError as error:
+            raise PermissionDeniedError(
+                msg("{directory}: only root can read it", directory=self.directory), hint="run it as root"
+            ) from error
+        found = [self._record(name) for name in names]
+        records = tuple(one for one in found if isinstance(one, Record))
+        return records, tuple(one for one in found if isinstance(one, Damaged))
+
+    def _record(self, name: str) -> Record | Damaged | None:
+        path = self._transactions / name / "journal"
+        data = b""
+        try:
+            data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
+            record = replay(name, decode_journal(data, str(path)))
+        except FileNotFoundError:
+            return self._without_beginning(name, msg("{path}: is not there", path=path), 0)
+        except PermissionError as error:
+            raise PermissionDeniedError(
+                msg("{path}: only root can read it", path=path), hint="run it as root"
+            ) from error
+        except InvalidInputError as error:
+            return self._damaged(name, error.message, len(data))
+        if record is None:
+            message = msg("{path}: line 1: damaged", path=path) if data else msg("{path}: is empty", path=path)
+            return self._without_beginning(name, message, len(data))
+        standing = self.watchdog(name).standing()
+        why = contradiction(record, standing)
+        if why is None and not self._is_as_noted(name, data):
+            why = N_("entries are missing, or are not those that were written")
+        if why is not None:
+            return self._damaged(name, f"{path}: damaged: {why}", len(data))
+        return with_note(with_standing(record, standing), self._note(name), len(data))
+
+    def _is_as_noted(self, name: str, data: bytes) -> bool:
+        """Whether a journal begins with what it held when it was closed last; True where nothing says."""
+        try:
+            text = read_own_file(str(self._transactions / name / LENGTH), limit=_MAX_NOTE_BYTES)
+        except (OSError, InvalidInputError, RefusedError):
+            return True
+        found = re.fullmatch(rb"(\d{1,9}) ([0-9a-f]{8})\n", text)
+        if found is None:
+            return True
+        whole = data + b"\n" if _decode_line(data[data.rfind(b"\n") + 1 :]) is not None else data
+        size = int(found[1])
+        return len(whole) >= size and zlib.crc32(whole[:size]) == int(found[2], 16)
+
+    def _without_beginning(self, name: str, message: str, journal_bytes: int) -> Damaged | None:
+        """None where a power cut can have left it so, before anything was changed: no script was there by then."""
+        return self._damaged(name, message, journal_bytes) if self.script_path(name).is_file() else None
+
+    def _damaged(self, name: str, message: str, journal_bytes: int) -> Damaged:
+        script = self.script_path(name)
+        is_back = noted_time(self._note(name), journal_bytes) is not None
+        there = str(script) if script.is_file() else None
+        return Damaged(name, message, there, is_back, str(script.parent.absolute()))
+
+    def _note(self, name: str) -> str:
+        """What the rollback script has left of its own; empty where that is nothing, or not to be trusted."""
+        try:
+            data = read_own_file(str(self._transactions / name / NOTE), limit=_MAX_NOTE_BYTES)
+        except (OSError, InvalidInputError, RefusedError):
+            return ""
+        return data.decode("ascii", "replace")
+
+    def record(self, identity: str) -> Record:
+        """One transaction, as `one_of` finds it. Raises UsageError, InvalidInputError where it is damaged."""
+        records, damaged = self.survey()
+        return one_of(records, identity, damaged)
+
+    def waiting(self) -> Record | None:
+        """The transaction that waits for confirmation."""
+        return waiting_of(self.readable())

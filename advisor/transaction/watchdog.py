@@ -1,0 +1,525 @@
+"""The watchdog of a transaction: a shell script beside its journal that puts it back when nobody else will.
+
+It runs outside the client's process and session: as a transient unit where systemd runs, detached elsewhere. While a
+client works, the watchdog looks whether that process lives and gets on: the file ``limit`` says until when it must have
+reached its next step, so that a process that is stopped, or blocked in the kernel, does not hold the change for ever.
+Once the transaction waits for a person, it looks whether that time is up. A unit for the next boot is there for just as
+long, for a power cut or a restart in between.
+
+Who may decide is settled by the file ``pending``, which one process alone can rename or remove: keeping the transaction
+removes it, the watchdog renames it to ``reverting``, a client that puts back renames it to ``taken``. The script's head
+(``templates/watch.sh.j2``) lists all files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from advisor.errors import CommandError, RefusedError
+from advisor.host.putfile import fixed_temporary, put_file, remove_temporary, sync_directory
+from advisor.i18n import msg
+from advisor.transaction.reserved_space import ignore_errors, is_full, is_read_only, with_reserve
+
+_UNIT_DIRECTORY: Final = "/etc/systemd/system"
+_BOOT_TARGET: Final = f"{_UNIT_DIRECTORY}/sysinit.target.wants"
+_START_SECONDS: Final = 20.0
+_REVERT_SECONDS: Final = 120.0
+_OPEN: Final = ("pending", "taken", "reverting")
+_FILES: Final = (*_OPEN, "deadline", "limit", "client", "watching", "boot")
+_MAX_OUTCOME_BYTES: Final = 1 << 20
+_ENVIRONMENT: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+
+_BOOT_UNIT: Final = """\
+# Here for as long as a transaction of advisor is open; goes with it.
+[Unit]
+Description=Put back what advisor had not finished changing ({identity})
+DefaultDependencies=no
+Wants=network-pre.target
+After=local-fs.target systemd-sysctl.service systemd-udev-trigger.service systemd-tmpfiles-setup.service
+After=sys-kernel-debug.mount
+Before=sysinit.target network-pre.target shutdown.target
+Conflicts=shutdown.target
+RequiresMountsFor={directory}
+
+[Service]
+Type=oneshot
+TimeoutStartSec=120
+ExecStart=/bin/sh {script} --boot
+"""
+
+
+class TakenOverError(CommandError):
+    """The watchdog has taken the transaction over: this process was thought to be gone or hung."""
+
+    kind = "taken-over"
+
+
+def not_started(watchdog: Watchdog, error: OSError) -> RefusedError:
+    """The refusal of a change that no watchdog can guard."""
+    return RefusedError(
+        msg("the watchdog that would put everything back cannot be started: {error}", error=error),
+        hint=msg("nothing was changed; see {directory}", directory=watchdog.directory),
+    )
+
+
+class WatchdogOutcome(msgspec.Struct, frozen=True):
+    """What the watchdog did: the rollback script's exit code, seconds since the epoch, the reason, a line each item."""
+
+    code: int
+    time: float
+    why: str
+    lines: tuple[str, ...]
+
+
+class TransactionFiles(msgspec.Struct, frozen=True):
+    """How far a transaction is by the files beside its journal.
+
+    ``open`` is ``pending``, ``taken`` or ``reverting``, None once it is closed. ``seconds_left`` is the time to confirm
+    it, None where it does not wait for that, or waited in an earlier boot. ``process`` is the number of the process
+    that works on it now, None where none lives.
+    """
+
+    open: str | None
+    seconds_left: float | None
+    outcome: WatchdogOutcome | None
+    process: int | None = None
+
+
+CLOSED: Final = TransactionFiles(None, None, None)
+
+
+def parse_outcome(text: str) -> WatchdogOutcome | None:
+    """The file ``outcome``; None where it is not there yet, or not whole."""
+    found = re.match(r"([0-9]{1,3}) ([0-9]{1,12}) ([^\n]*)\n", text)
+    if found is None:
+        return None
+    return WatchdogOutcome(int(found[1]), float(found[2]), found[3], tuple(text[found.end() :].splitlines()))
+
+
+class Watchdog:
+    """The watchdog of the transaction in ``directory``; ``unit`` is the name of its transient unit."""
+
+    def __init__(self, directory: Path, unit: str) -> None:
+        self.directory = directory
+        self._place = str(directory)
+        self._name = unit
+        self._script = directory / "watch.sh"
+        self._state: str | None = "pending"
+        self._step_seconds: float | None = None
+        self._limit = 0.0
+
+    # -- what the client does ------------------------------------------------------------------------------------
+
+    def open(self, state: str, *, is_durable: bool = True) -> None:
+        """From now on the transaction is this process's to work on. ``state`` is ``pending`` for one that begins,
+        ``taken`` for one that is rolled back. Raises OSError."""
+        # What these two hold means nothing after a power cut; that the third is there does.
+        self._write("boot", _boot_id(), is_durable=False)
+        self._sign()
+        self._write(state, "", is_durable=is_durable)
+        self._state = state
+
+    def arm(self, *, persists: bool, state: str = "pending", step_seconds: float | None = None) -> None:
+        """Start watching this process; returns when the watchdog is seen to run.
+
+        ``persists`` asks for the unit that acts at the next boot. ``step_seconds`` is how long each step may take
+        before this process counts as hung; None where that is not watched. Raises RefusedError with nothing left where
+        it cannot be.
+        """
+        try:
+            self.start(persists=persists, state=state, step_seconds=step_seconds)
+        except OSError as error:
+            self.close()
+            raise not_started(self, error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self, *, persists: bool, state: str, step_seconds: float | None) -> None:
+        """As `arm`, but raises OSError and leaves what is there."""
+        try:
+            (self.directory / "outcome").unlink(missing_ok=True)
+            self._state, self._step_seconds, self._limit = state, step_seconds, 0.0
+            self.extend()
+            self._lay_out(state, with_boot_unit=persists and _systemd_runs())
+            self._start()
+        except subprocess.SubprocessError as error:
+            raise OSError(errno.EIO, str(error)) from error
+
+    def check(self) -> None:
+        """Before and after each step. Raises TakenOverError where the transaction is no longer this client's to carry
+        on with; gives it time for another step otherwise."""
+        if self._state is not None and not os.path.lexists(f"{self._place}/{self._state}"):
+            raise TakenOverError("the watchdog has taken over: this client was thought to be gone or hung")
+        if self._step_seconds is not None:
+            # Where that cannot be written the time runs out, and the watchdog takes over.
+            ignore_errors(self.extend)
+
+    def stand_down(self) -> None:
+        """Nothing of it could be written: `check` lets this process go on without a watchdog."""
+        self._state = None
+
+    @property
+    def stands_down(self) -> bool:
+        """Whether this process works without a watchdog."""
+        return self._state is None
+
+    def extend(self, more_seconds: float = 0.0) -> None:
+        """Let the next step take that much longer. Raises OSError where even the reserved space is gone."""
+        if self._step_seconds is None:
+            return
+        wanted = _uptime() + self._step_seconds + more_seconds
+        # Not at each of many fast steps: it is a write.
+        if more_seconds or wanted - self._limit > self._step_seconds / 4:
+            self._write("limit", f"{wanted:.0f}\n", is_durable=False)
+            self._limit = wanted
+
+    def await_confirmation(self, seconds: float) -> None:
+        """From now on the watchdog waits for a person, not for this process."""
+        self._write("deadline", f"{_uptime() + seconds:.0f}\n")
+
+    def keep(self) -> bool:
+        """Close the transaction as it is. False where the watchdog was faster and puts it back."""
+        try:
+            os.unlink(self.directory / "pending")
+        except FileNotFoundError:
+            return False
+        self.close()
+        return True
+
+    def claim(self) -> bool:
+        """Take the rollback upon this process. False where the watchdog is at it or has done it.
+
+        Where the directory has become read-only nobody can claim anything: this process goes on without a watchdog, and
+        the watchdog, which may act as well, restores the same values.
+        """
+        ignore_errors(self._sign)
+        try:
+            for name in ("pending", "taken"):
+                if self._take(name):
+                    break
+            else:
+                if self._outcome() is not None or not self._is_abandoned() or not self._take("reverting"):
+                    return False
+        except OSError as error:
+            if not is_read_only(error):
+                raise
+            self.stand_down()
+            return True
+        self._state = "taken"
+        ignore_errors(lambda: (self.directory / "deadline").unlink(missing_ok=True))
+        if self._step_seconds is None:
+            ignore_errors(lambda: (self.directory / "limit").unlink(missing_ok=True))
+        ignore_errors(self.extend)
+        ignore_errors(lambda: sync_directory(str(self.directory)))
+        return True
+
+    def _take(self, name: str) -> bool:
+        try:
+            os.rename(self.directory / name, self.directory / "taken")
+        except FileNotFoundError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Nothing is open any more: the watchdog ends by itself, the boot unit goes."""
+        for name in _FILES:
+            (self.directory / name).unlink(missing_ok=True)
+        self.remove_boot_unit()
+        self._script.unlink(missing_ok=True)
+        ignore_errors(lambda: sync_directory(str(self.directory)))
+
+    def await_outcome(self) -> WatchdogOutcome | None:
+        """What the watchdog made of it, once it is done; None where it ended without a word or took too long."""
+        end = time.monotonic() + _REVERT_SECONDS
+        while time.monotonic() < end:
+            outcome = self._outcome()
+            if outcome is not None or self._is_abandoned():
+                return outcome
+            time.sleep(0.2)
+        return None
+
+    def forget_outcome(self) -> None:
+        """From here on the journal tells it."""
+        (self.directory / "outcome").unlink(missing_ok=True)
+        ignore_errors(lambda: sync_directory(str(self.directory)))
+
+    def standing(self) -> TransactionFiles:
+        """How far the transaction is."""
+        outcome = self._outcome()
+        if outcome is not None:
+            return TransactionFiles(None, None, outcome)
+        opened = next((name for name in _OPEN if (self.directory / name).exists()), None)
+        left = self._seconds_left() if opened == "pending" else None
+        return TransactionFiles(opened, left, None, self._client() if opened in ("pending", "taken") else None)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether files of a running transaction are there."""
+        return any((self.directory / name).exists() for name in (*_FILES, "watch.sh"))
+
+    @property
+    def place(self) -> str | None:
+        """Where the watchdog runs, in words for a person; None where it does not."""
+        number = self._watching()
+        if number is None:
+            return None
+        with contextlib.suppress(OSError):
+            if f"{self._name}.service" in Path(f"/proc/{number}/cgroup").read_text():
+                return f"unit {self._name}.service"
+        return f"process {number}"
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _boot_unit(self) -> str:
+        return f"{_UNIT_DIRECTORY}/{self._name}-boot.service"
+
+    @property
+    def _boot_link(self) -> str:
+        return f"{_BOOT_TARGET}/{self._name}-boot.service"
+
+    def _lay_out(self, state: str, *, with_boot_unit: bool) -> None:
+        if not (self.directory / state).exists():
+            self.open(state)
+        # Holds the block that the script's own number goes into.
+        self._write("watching", "0\n", is_durable=False)
+        made = with_boot_unit and not os.path.isdir(_BOOT_TARGET)
+        self._write("watch.sh", self._rendered(with_boot_unit=with_boot_unit, made_directory=made), mode=0o700)
+        if with_boot_unit:
+            self._write_boot_unit()
+
+    def _rendered(self, *, with_boot_unit: bool, made_directory: bool) -> str:
+        from advisor.shell.templates import environment
+
+        return (
+            environment(escape_html=False)
+            .get_template("watch.sh.j2")
+            .render(
+                directory=str(self.directory),
+                boot_files=[self._boot_link, self._boot_unit] if with_boot_unit else [],
+                boot_leftovers=[fixed_temporary(self._boot_unit)] if with_boot_unit else [],
+                boot_directories=[_BOOT_TARGET] if made_directory else [],
+            )
+        )
+
+    def _write_boot_unit(self) -> None:
+        text = _BOOT_UNIT.format(
+            identity=self.directory.name,
+            directory=_unit_escaped(str(self.directory)),
+            script=_unit_escaped(str(self._script)),
+        )
+        put_file(self._boot_unit, text.encode("utf-8", "surrogateescape"), mode=0o644, uid=0, gid=0, is_alone=True)
+        os.makedirs(_BOOT_TARGET, mode=0o755, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.symlink(f"../{self._name}-boot.service", self._boot_link)
+        sync_directory(_BOOT_TARGET)
+
+    def remove_boot_unit(self) -> None:
+        """Remove the unit for the next boot, and what a kill has left of it."""
+        for path in (self._boot_link, self._boot_unit):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+                ignore_errors(lambda path=path: sync_directory(os.path.dirname(path)))  # type: ignore[misc]
+        ignore_errors(lambda: remove_temporary(self._boot_unit))
+        if f"rmdir {_BOOT_TARGET}" in self._script_text():
+            with contextlib.suppress(OSError):
+                os.rmdir(_BOOT_TARGET)
+
+    def _script_text(self) -> str:
+        try:
+            return self._script.read_text("utf-8", "surrogateescape")
+        except FileNotFoundError:
+            return ""
+
+    def _write(self, name: str, text: str, *, mode: int = 0o600, is_durable: bool = True) -> None:
+        content, path = text.encode("utf-8", "surrogateescape"), str(self.directory / name)
+
+        def write() -> None:
+            put_file(path, content, mode=mode, uid=os.geteuid(), gid=os.getegid(), is_alone=True, is_durable=is_durable)
+
+        with_reserve(self.directory, write)
+
+    def _read(self, name: str) -> str | None:
+        try:
+            with open(self.directory / name, "rb") as file:
+                return file.read(_MAX_OUTCOME_BYTES).decode("utf-8", "surrogateescape")
+        except FileNotFoundError:
+            return None
+
+    def _sign(self) -> None:
+        text = f"{os.getpid()} {_start_time(os.getpid())}\n"
+        try:
+            self._write("client", text, is_durable=False)
+        except OSError as error:
+            if not is_full(error) or not self._overwrite("client", text):
+                raise
+
+    def _overwrite(self, name: str, text: str) -> bool:
+        """Write a small file into the block that it has already: what a full disk allows."""
+        try:
+            fd = os.open(self.directory / name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            os.pwrite(fd, text.encode(), 0)
+            os.ftruncate(fd, len(text))
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+        return True
+
+    def _client(self) -> int | None:
+        """The process that works on the transaction, where it lives."""
+        found = re.fullmatch(r"([0-9]{1,10}) ([0-9]{1,20})\n", self._read("client") or "")
+        return int(found[1]) if found is not None and lives(int(found[1]), found[2]) else None
+
+    def _seconds_left(self) -> float | None:
+        limit = self._read("deadline")
+        if limit is None or self._read("boot") != _boot_id():
+            return None
+        return max(0.0, float(limit) - _uptime())
+
+    def _outcome(self) -> WatchdogOutcome | None:
+        return parse_outcome(self._read("outcome") or "")
+
+    # -- the process ----------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        words = ["/bin/sh", str(self._script)]
+        if not (_is_in_the_hosts_namespaces() and _systemd_runs() and self._start_unit(words)):
+            # The shell in between ends at once, so that the watchdog is nobody's child that we would have to reap.
+            subprocess.run(
+                ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", *words],
+                check=True,
+                start_new_session=True,
+                cwd="/",
+                env=_ENVIRONMENT,
+                timeout=_START_SECONDS,
+            )
+        end = time.monotonic() + _START_SECONDS
+        while self._watching() is None:
+            if time.monotonic() > end:
+                raise subprocess.SubprocessError(f"{self._script} does not start")
+            time.sleep(0.01)
+
+    def _start_unit(self, words: list[str]) -> bool:
+        command = ["systemd-run", "--quiet", "--collect", f"--unit={self._name}"]
+        command += ["--property=Restart=on-failure", "--property=TimeoutStopSec=60", "--", *words]
+        try:
+            done = subprocess.run(
+                command, check=False, capture_output=True, timeout=_START_SECONDS, env=_ENVIRONMENT, cwd="/"
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
+
+    def _watching(self) -> int | None:
+        """The number of the process that runs the script, if it does."""
+        # Written in place: behind the line there may be what is left of a longer one.
+        text = (self._read("watching") or "").partition("\n")[0]
+        if not re.fullmatch(r"[0-9]{1,10}", text):
+            return None
+        try:
+            argv = Path(f"/proc/{int(text)}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return None
+        return int(text) if os.fsencode(self._script) in argv else None
+
+    def _is_abandoned(self) -> bool:
+        return self._watching() is None
+
+
+def boot_units(prefix: str) -> set[str]:
+    """Transactions for which a unit for the next boot, its link or a part of one is there, by what follows
+    ``prefix`` in its name."""
+    found: set[str] = set()
+    for directory in (_UNIT_DIRECTORY, _BOOT_TARGET):
+        with contextlib.suppress(OSError):
+            for name in os.listdir(directory):
+                named = re.fullmatch(rf"\.?{re.escape(prefix)}([0-9]+)-boot\.service(\.advisor\.new)?", name)
+                if named is not None:
+                    found.add(named[1])
+    return found
+
+
+def session() -> str | None:
+    """The ssh connection that this process was started over, as the number and start time of its sshd; None else."""
+    number = os.getpid()
+    for _ in range(64):
+        fields = _stat(number)
+        if fields is None or number <= 1:
+            return None
+        name, rest = fields
+        if name in ("sshd", "sshd-session"):
+            return f"{number} {rest[19]}"
+        number = int(rest[1])
+    return None
+
+
+def lives(number: int, start: str) -> bool:
+    """Whether the process of that number, and of that start time in clock ticks after boot, is there still."""
+    fields = _stat(number)
+    return fields is not None and fields[1][0] not in ("Z", "X") and fields[1][19] == start
+
+
+def _stat(number: int) -> tuple[str, list[str]] | None:
+    """A process's name, and the fields from its state on (proc_pid_stat(5))."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    name = text[text.find("(") + 1 : text.rfind(")")]
+    return name, text[text.rfind(")") + 2 :].split()
+
+
+def _start_time(number: int) -> str:
+    """Clock ticks after boot at which a process started."""
+    found = _stat(number)
+    if found is None:
+        raise FileNotFoundError(f"/proc/{number}/stat")
+    return found[1][19]
+
+
+def _uptime() -> float:
+    """Seconds since boot, suspended ones included: a clock that is set does not move it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _systemd_runs() -> bool:
+    """sd_booted(3)."""
+    return os.path.isdir("/run/systemd/system")
+
+
+def _is_in_the_hosts_namespaces() -> bool:
+    """Whether a unit that PID 1 starts would see the same links, files and processes as this process does."""
+    try:
+        return all(os.readlink(f"/proc/self/ns/{one}") == os.readlink(f"/proc/1/ns/{one}") for one in _NAMESPACES)
+    except OSError:
+        return False
+
+
+_NAMESPACES: Final = ("net", "mnt", "pid")
+
+
+def _unit_escaped(text: str) -> str:
+    """A word of a unit file, whatever it holds (systemd.syntax(7), systemd.unit(5) for %)."""
+
+    def escaped(found: re.Match[str]) -> str:
+        return "".join(f"\\x{byte:02x}" for byte in os.fsencode(found[0]))
+
+    return re.sub(r"[^\w./-]", escaped, text, flags=re.ASCII)

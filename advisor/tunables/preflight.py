@@ -1,0 +1,99 @@
+"""What only the host itself can tell of a change that is about to be planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
+from advisor.host.identity import Identity
+
+RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand", "incapable"]
+
+
+def bound_probe(probe: Probe, identity: Identity | None) -> Probe:
+    """The probe, of the device of this identity alone."""
+    return msgspec.structs.replace(probe, identity=identity) if isinstance(probe, ReadFile) else probe
+
+
+def bound_steps(steps: Iterable[Step], identity: Identity | None) -> tuple[Step, ...]:
+    """The steps, on the device of this identity alone."""
+    return tuple(
+        msgspec.structs.replace(step, identity=identity) if isinstance(step, WriteFile) else step for step in steps
+    )
+
+
+def choice_words(choices: Iterable[str]) -> str:
+    """What a file offers, for a sentence. ``none`` is a choice, too, and as the first it would read as *nothing*."""
+    *others, last = sorted(choices, key=lambda one: one == "none") or ["nothing"]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+class Sibling(msgspec.Struct, frozen=True):
+    """Another tunable that the kernel moves along with a change; ``undo`` brings ``before`` back, where anything does.
+
+    ``resets``: it is set anew both ways, by the change and by going back. ``coupled``: a sysctl of the group of the one
+    that is changed.
+    """
+
+    tunable: str
+    before: str
+    probe: Probe
+    undo: tuple[Step, ...]
+    resets: bool = False
+    coupled: bool = False
+
+
+class Circumstances(msgspec.Struct, frozen=True):
+    """What goes beyond probe, steps and edit. ``refusal``: why this host would not take the value. ``overridden``: what
+    undoes it at the next boot. ``undo``: how to go back where writing the value before would not do. ``identity``: what
+    tells the device that is meant from one that gets its name later. ``state``: what the refusal amounts to; *blocked*
+    holds up all of the plan, *incapable* does where a person named this device, the others this value alone.
+    ``beside``: what other tunables read that bear on it."""
+
+    refusal: str | None = None
+    state: RefusalState = "blocked"
+    overridden: str | None = None
+    undo: tuple[Step, ...] | None = None
+    identity: Identity | None = None
+    siblings: tuple[Sibling, ...] = ()
+    notes: tuple[str, ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
+
+
+@runtime_checkable
+class Circumstantial(Protocol):
+    """A tunable whose change depends on more than its own value."""
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        """Reads the host, changes nothing. ``after`` is a value that `Tunable.check` has let pass."""
+        ...
+
+
+@runtime_checkable
+class Expanding(Protocol):
+    """A tunable that stands for others: those that a pattern fits, or the one that this kernel has in its place."""
+
+    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+        """The ids that are meant on this host, its own where it is one of them; Missing says why there is none."""
+        ...
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A tunable whose wanted value depends on what the host offers, or on how the host spells it."""
+
+    def chosen(self, host: Host, live: str, wanted: str) -> str:
+        """``wanted`` as this host has it; as it stands where the host says nothing of it."""
+        ...
+
+
+@runtime_checkable
+class Absent(Protocol):
+    """A tunable that knows why it is not there."""
+
+    def absence(self, host: Host, missing: Missing) -> Missing:
+        """``missing`` with a reason that says more."""
+        ...

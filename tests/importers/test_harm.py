@@ -1,0 +1,43 @@
+"""What an import does not bring over because it could take the host over, and what it says of what could harm."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.importers.from_tuned import import_tuned
+from advisor.importers.harm import hurts_when
+from advisor.importers.planned import plan_imported
+from tests.importers.hosts import became, machine, tuned
+
+
+@pytest.mark.parametrize(
+    "word", ["init=/bin/sh", "rdinit=/x", "systemd.run=/bin/sh", "selinux=0", "nfsd.cltrack_prog=/x"]
+)
+def test_a_word_that_takes_the_host_over_is_never_proposed(word: str) -> None:
+    host = machine(tuned(x=f"[bootloader]\ncmdline_x=+nosmt {word}\n"))
+    found = import_tuned("x", host, "intent")
+    kept, refused = became(found, "cmdline_x")
+    assert (kept.tunable, kept.outcome) == ("cmdline:nosmt", "tunable")
+    assert refused.outcome == "manual"
+    assert f"'cmdline:{word.partition('=')[0]}' is not a tunable here: " in refused.why
+    assert "add" not in refused.why
+    assert [one.tunable for one in plan_imported(found, host).skipped] == ["cmdline:nosmt"]
+
+
+def test_what_a_weaker_protection_costs_is_said() -> None:
+    assert "memory not theirs" in hurts_when("cmdline:mitigations")
+    assert "memory not theirs" not in hurts_when("cmdline:nosmt")
+
+
+def test_an_elevator_is_for_disks_and_arrays_alone() -> None:
+    loops: dict[str, str | bytes] = {
+        f"/sys/block/loop{number}/{file}": text
+        for number in range(3)
+        for file, text in (("queue/scheduler", "[none] mq-deadline\n"), ("removable", "0\n"), ("size", "0\n"))
+    }
+    host = machine({**tuned(x="[disk]\nelevator=mq-deadline\n"), **loops})
+    found = import_tuned("x", host, "faithful")
+    names = [name for one in became(found, "elevator") if one.only is not None for name in one.only.names]
+    assert "sda" in names
+    assert [name for name in names if name.startswith("loop")] == []
+    assert [one.kind for one in found.differences if one.key == "elevator"] == ["other"]

@@ -1,0 +1,195 @@
+"""saptune's notes. No Debian package has any: these are written after saptune-note(5)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.host import Host
+from advisor.importers.planned import plan_imported
+from advisor.importers.saptune import import_saptune, installed_notes
+from advisor.importers.saptune_text import parse_saptune_note
+from advisor.importers.to_profile import to_profile
+from advisor.report.imported import imported_text
+from tests.importers.hosts import became, machine, values
+
+OLD = '[version]\n# SAP-NOTE=1 CATEGORY=HANA VERSION=15 DATE=12.11.2020 NAME="A database"\n'
+NEW = "[version]\nVERSION=3\nDATE=01.02.2026\nDESCRIPTION=A database\nREFERENCES=https://x.example/1 https://x.example/2\n"
+PLACE = "/var/lib/saptune/working/notes/4711"
+
+
+def host_with(text: str, **more: str) -> Host:
+    return machine({PLACE: OLD + text, **{f"/{path.replace('__', '/')}": body for path, body in more.items()}})
+
+
+def made(text: str, mode: str = "faithful") -> dict[str, str | None]:
+    found = import_saptune("4711", host_with(text), "faithful" if mode == "faithful" else "intent")
+    assert len(to_profile(found).tunables) == len(values(found))
+    return values(found)
+
+
+@pytest.mark.parametrize("header", [OLD, NEW])
+def test_the_header_in_both_syntaxes(header: str) -> None:
+    note = parse_saptune_note(header + "[sysctl]\nvm.swappiness=1\n")
+    assert note.name == "A database"
+    assert note.version in ("15", "3")
+    assert note.date in ("12.11.2020", "01.02.2026")
+    assert len(note.references) in (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[sysctl]\nkernel.numa_balancing=0\n", {"sysctl:kernel.numa_balancing": "0"}),
+        ('[sysctl]\nnet.ipv4.tcp_rmem = "4096 1 2"\n', {"sysctl:net.ipv4.tcp_rmem": "4096 1 2"}),
+        ("[sysctl]\nvm.swappiness = 1 # why\n", {"sysctl:vm.swappiness": "1"}),
+        ("[vm]\nTHP=never\nKSM=0\n", {"thp:enabled": "never", "sysfs:/sys/kernel/mm/ksm/run": "0"}),
+        ("[cpu]\ngovernor=performance\nforce_latency=70\n", {
+            "cpufreq:*:governor": "performance", "pm-qos:cpu_dma_latency": "70"}),
+        ("[grub]\nnuma_balancing=disable\n", {"cmdline:numa_balancing": "disable"}),
+        ("[service]\nsysstat.service=stop,disable\n", {"unit:sysstat.service:state": "disabled inactive"}),
+        ("[service]\nx=start,stop,disable,enable\n", {"unit:x.service:state": "disabled active"}),
+        ("[service]\nuuidd.socket=start\n", {"unit:uuidd.socket:state": "enabled active"}),
+        ("[sys]\nkernel.mm.ksm.run=1\n", {"sysfs:/sys/kernel/mm/ksm/run": "1"}),
+        ("[block:blkpat=nvme]\nIO_SCHEDULER=noop, none\n", {"block:{disk}:scheduler nvme0n1,nvme1n1": "none"}),
+        ("[block:blkpat=sd[ab]]\nNRREQ=1024\n", {"block:{disk}:nr_requests sda": "1024"}),
+        ("[block:blkvendor=ATA]\nREAD_AHEAD_KB=64\n", {"block:{disk}:read_ahead_kb sda": "64"}),
+        ("[sysctl:os=15-SP5]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl:os=15-*:arch=x86_64]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl:vendor=Dell:model=R750]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl:blkvendor=ATA]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
+        ("[sysctl]\nvm.swappiness=1\n[sysctl:arch=x86_64]\nvm.swappiness=2\n", {"sysctl:vm.swappiness": "2"}),
+    ],
+)  # fmt: skip
+def test_a_setting_becomes_a_tunable(text: str, expected: dict[str, str]) -> None:
+    assert made(text) == expected
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        *("os=12-*", "os=15-SP4", "arch=ppc64le", "vendor=IBM", "model=R640", "csp=aws", "virt=kvm"),
+        *("pmu_name=skylake", "blkvendor=SEAGATE", "blkmodel=nosuch", "arch=x86_64:arch=x86_64", "bios_vendor=Nobody"),
+    ],
+)
+def test_sections_for_other_hosts_are_ignored(tags: str) -> None:
+    found = import_saptune("4711", host_with(f"[sysctl:{tags}]\nvm.swappiness=1\n"), "faithful")
+    (one,) = became(found, "vm.swappiness")
+    assert (one.outcome, one.section) == ("ignored", f"sysctl:{tags}")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[limits]\nLIMITS=@sapsys hard nofile 65536\n", "limits.d"),
+        ("[filesystem]\nxfs_options=+nobarrier\n", "only checks options of mounts"),
+        ("[login]\nUserTasksMax=infinity\n", "logind"),
+        ("[mem]\nVSZ_TMPFS_PERCENT=75\n", "/dev/shm"),
+        ("[pagecache]\nENABLE_PAGECACHE_LIMIT=no\n", "SLES 12"),
+        ("[rpm]\nsystemd 228-142.1\n", "versions of packages"),
+        ("[reminder]\n# mind this = that\n#  and that\n", "reminds"),
+        ("[cpu]\nwhat=1\n", "alone here"),
+        ("[sysctl]\nkernel.core_pattern=x\n", "the kernel runs what it names"),
+        ("[grub]\ninit=/bin/sh\n", "the host is started with what it names, as root"),
+        ("[grub]\nselinux=0\n", "which of the kernel's protections"),
+    ],
+)
+def test_what_is_left_to_a_person(text: str, words: str) -> None:
+    found = import_saptune("4711", host_with(text), "intent")
+    (one,) = found.settings
+    assert one.outcome == "manual"
+    assert words in one.why
+
+
+def test_a_reminder_is_told_paragraph_by_paragraph() -> None:
+    text = "[reminder]\n# First line\n# and second.\n#\n\n# Another = one\nno comment\n[vm]\n# why\nTHP=never\n"
+    found = import_saptune("4711", host_with(text), "faithful")
+    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == [
+        (4, "manual", "First line and second."),
+        (8, "manual", "Another = one"),
+        (9, "ignored", "no comment"),
+        (12, "tunable", "THP = never"),
+    ]
+    assert found.settings[-1].why == "why"
+    assert "First line and second." in imported_text(found, width=100, color=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted", "why"),
+    [
+        ("[sysctl]\njunk line\n", "junk line", "no KEY = VALUE: saptune passes over it"),
+        ("[sys]\n/kernel/mm/ksm/run=0\n", "/kernel/mm/ksm/run=0", "saptune takes no slash in a name: write dots"),
+        ("[vm]\nTHP=\n", "THP =", "an empty value: saptune leaves it as it is"),
+        ("[grub]\na b\n", "a b", "no KEY = VALUE"),
+    ],
+)
+def test_a_line_that_saptune_passes_over(text: str, quoted: str, why: str) -> None:
+    (one,) = import_saptune("4711", host_with(text), "intent").settings
+    assert one.outcome == "ignored"
+    assert one.quoted.strip() == quoted
+    assert why in one.why
+
+
+def test_of_two_words_saptune_would_take_the_last_for_the_name() -> None:
+    (one,) = import_saptune("4711", host_with("[sysctl]\nthe vm.swappiness = 5\n"), "intent").settings
+    assert (one.outcome, one.quoted) == ("manual", "the vm.swappiness = 5")
+    assert "vm.swappiness for the name" in one.why
+
+
+def test_a_line_is_quoted_with_its_own_operator() -> None:
+    found = import_saptune("4711", host_with("[sysctl]\nvm.max_map_count > 4096\nvm.swappiness=5\n"), "faithful")
+    assert [one.quoted for one in found.settings] == ["vm.max_map_count > 4096", "vm.swappiness = 5"]
+    assert "  [sysctl] vm.max_map_count > 4096\n" in imported_text(found, width=100, color=False)
+
+
+def test_a_lone_word_of_the_command_line() -> None:
+    assert made("[grub]\nnosmt\n") == {"cmdline:nosmt": "(set)"}
+
+
+def test_operators_and_growing_limits() -> None:
+    found = import_saptune("4711", host_with("[sysctl]\nvm.max_map_count >= 5\nvm.swappiness < 9\n"), "faithful")
+    assert [one.sense for one in found.settings] == ["at-least", "at-most"]
+    meant = import_saptune("4711", host_with("[sysctl]\nvm.max_map_count = 5\n"), "intent")
+    assert meant.settings[0].sense == "at-least"
+
+
+def test_an_override_takes_the_place_of_a_line_or_takes_it_out() -> None:
+    own = "[sysctl]\nvm.swappiness=5\nkernel.numa_balancing=\n"
+    text = OLD + "[sysctl]\nvm.swappiness=1\nkernel.numa_balancing=0\nvm.dirty_ratio=10\n"
+    host = machine({PLACE: text, "/etc/saptune/override/4711": own})
+    found = import_saptune("4711", host, "faithful")
+    assert values(found) == {"sysctl:vm.swappiness": "5", "sysctl:vm.dirty_ratio": "10"}
+
+
+def test_where_notes_lie() -> None:
+    host = machine(
+        {"/usr/share/saptune/notes/1": OLD, PLACE: OLD, "/etc/saptune/extra/own.conf": OLD, "/etc/saptune/extra/x": ""}
+    )
+    assert installed_notes(host) == {
+        "1": "/usr/share/saptune/notes/1",
+        "4711": PLACE,
+        "own": "/etc/saptune/extra/own.conf",
+    }
+    with pytest.raises(UsageError, match="no saptune note"):
+        import_saptune("nosuch", host, "faithful")
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"no section = 1\n", b"[version]\n"])
+def test_what_is_no_note_is_named(data: bytes) -> None:
+    with pytest.raises(InvalidInputError, match="4711"):
+        import_saptune("4711", machine({PLACE: data}), "faithful")
+
+
+def test_a_note_plans() -> None:
+    host = host_with("[vm]\nTHP=never\n[sysctl]\nkernel.numa_balancing=0\n[block:blkpat=nvme]\nREAD_AHEAD_KB=64\n")
+    plan = plan_imported(import_saptune("4711", host, "faithful"), host)
+    assert {change.tunable for change in plan.changes} >= {"thp:enabled", "sysctl:kernel.numa_balancing"}
+
+
+@given(st.text(alphabet="[]:=# \n<>\"'abk.", max_size=80))
+def test_any_text_is_read(text: str) -> None:
+    for entry in parse_saptune_note(text).entries:
+        assert entry.section is not None
+        assert 1 <= entry.line <= text.count("\n") + 1

@@ -1,0 +1,116 @@
+"""The figures of the articles that the evidence was drawn from, recomputed: S000 to S004, rows of seed_facts.csv."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.limits import wire
+from advisor.limits.declared import Declared, DeclaredVolume
+from advisor.limits.ebs import EbsVolume, bucket_of, lasts_seconds
+from advisor.limits.figures import Figures, total
+from advisor.limits.observed import Measurement, share, with_observed
+from advisor.limits.paths import limits_of
+from advisor.limits.pci_and_network import PciAndNetwork, PciHop
+from advisor.limits.raid import combined, usable_bytes
+from advisor.limits.records import Limits, StoragePath
+from tests.limits.hosts import EBS, array, disk, facts, link, mounted
+
+
+def storage(limits: Limits) -> StoragePath:
+    (path,) = [one for one in limits.paths if one.kind == "storage"]
+    return path
+
+
+def test_s004_eleven_edr_links_carry_136_4_and_reads_are_97_and_writes_89_percent() -> None:
+    """S004, row "004,network": 11 EDR x 12.4 = 136.4 GB/s; 132 read, 121 written."""
+    one = link("ib0", kind="infiniband", speed=100_000, gigabits=126)
+    (path,) = limits_of(facts(links=[one])).paths
+    (bound,) = [one for one in path.sustained if one.quantity == "read_mb_per_s"]
+    gb_per_s = round(bound.value / 1000, 1)
+    assert gb_per_s == 12.4
+    together = total([Figures(gb_per_s, gb_per_s)] * 11)
+    assert together.read_mb_per_s == pytest.approx(136.4)
+    assert round(100 * share(132, together.read_mb_per_s)) == 97
+    assert round(100 * share(121, together.write_mb_per_s)) == 89
+    assert round(100 * share(132_000, 11 * bound.value)) == 97
+
+
+def test_s003_four_gigabit_links_against_394_5_mb_per_s() -> None:
+    """S003, rows "003,step2" and "003,ceiling": 394.52 MB/s over 4 GbE; the evidence computes 471 to 495.
+
+    The article's own ceiling of about 440 lies below what the headers leave: it allows for iSCSI roundly.
+    """
+    for mtu, ceiling, percent in ((1500, 471, 84), (9000, 495, 80)):
+        wires = [link(f"eth{n}", mtu=mtu, pci=f"0000:0{n}:00.0", addresses=[f"10.0.{n}.2/24"]) for n in range(4)]
+        paths = [disk(f"sd{letter}", kind="scsi", transport="iscsi") for letter in "abcd"]
+        host = facts(paths, [array("mpatha", "multipath", ["sda", "sdb", "sdc", "sdd"])], wires)
+        around = PciAndNetwork(portals={"iscsi": tuple(one.name for one in wires)})
+        found = limits_of(host, around)
+        measured = Measurement("max-throughput", "mpatha", "mb_per_s", 394.52, 1.0)
+        path = storage(with_observed(found, [measured], host, Declared()))
+        (seen,) = path.observed
+        assert (round(seen.ceiling or 0), round(100 * (seen.share or 0))) == (ceiling, percent)
+        assert path.sustained[0].stage == "network"
+
+
+def test_s002_the_instance_leaves_64_percent_of_the_volumes_unusable() -> None:
+    """S002, row "002,test2": 5 and 16 gp3 of 16,000 IOPS and 1,000 MB/s on an r5b.24xlarge of 7,500 MB/s, 260,000."""
+    names = [f"nvme{n}n1" for n in range(1, 22)]
+    volumes = [DeclaredVolume("gp3", device=name, gib=1000, iops=16_000, throughput_mb_per_s=1000.0) for name in names]
+    host = facts(
+        [disk(name, model=EBS) for name in names],
+        [array("wij", "striped", names[:5]), array("db", "striped", names[5:])],
+        filesystems=[mounted("wij", "/wij"), mounted("db", "/db")],
+        instance_type="r5b.24xlarge",
+        virtualization="amazon",
+    )
+    found = limits_of(host, None, Declared(tuple(volumes)))
+    throughput, iops = found.bought
+    assert (round(throughput.volumes), throughput.instance) == (21_000, 7_500)
+    assert round(100 * throughput.unusable) == 64
+    assert (iops.volumes, iops.instance) == (336_000, 260_000)
+    wij, db = found.paths
+    assert (db.name, db.sustained[0].stage, round(db.sustained[0].value)) == ("/db", "instance", 7_500)
+    assert (wij.name, wij.sustained[0].stage, round(wij.sustained[0].value)) == ("/wij", "volume", 5_000)
+
+
+def test_s000_a_full_bucket_of_5_gib_lasts_47_minutes_at_2000_iops() -> None:
+    """S000 and S001, row "000/001,result 4K 50:50 random": 5 GiB gp2, about 2,000 IOPS, 5.4 M / 1,900."""
+    bucket = bucket_of(EbsVolume("gp2", 5))
+    assert bucket is not None
+    assert round((lasts_seconds(bucket, 2000) or 0) / 60) == 47
+    assert lasts_seconds(bucket, 100) is None
+    host = facts([disk("xvdb", kind="xen")], instance_type=None, virtualization="xen")
+    said = Declared((DeclaredVolume("gp2", device="xvdb", gib=5),))
+    measured = Measurement("infoscale.4k-rand-rw50", "xvdb", "iops", 2000.0, 0.5)
+    path = storage(with_observed(limits_of(host, None, said), [measured], host, said))
+    (seen,) = path.observed
+    assert seen.in_burst
+    assert seen.ceiling == pytest.approx(3000)
+    assert round((seen.seconds or 0) / 60) == 47
+    assert {one.quantity: one.value for one in path.sustained}["read_iops"] == 100
+
+
+def test_s004_190_tib_are_usable_of_211_tb() -> None:
+    """S004, rows "004,capacity" and "004,layout": 33 targets of 4 drives of 1.6 TB, 1 % for the file system."""
+    usable = usable_bytes(33 * 4 * 1_600_000_000_000)
+    assert int(usable / 2**40) == 190
+    assert round(33 * 4 * 1.6) == 211
+
+
+def test_s004_drives_carry_422_and_172_gb_per_s() -> None:
+    """S004, row "004,drive": 132 drives of 3.2 GB/s read and 1.3 written."""
+    found = combined("raid0", [Figures(3.2, 1.3)] * 132)
+    assert (round(found.read_mb_per_s), round(found.write_mb_per_s)) == (422, 172)
+
+
+def test_s004_twelve_drives_of_x4_behind_a_switch_of_x16() -> None:
+    """S004, row "004,PCIe": 48 lanes on 16, 15.75 GB/s for the twelve."""
+    names = [f"nvme{n}n1" for n in range(12)]
+    up = PciHop("0000:17:00.0", 7876 * 16)
+    hops = {name: (PciHop(f"0000:{20 + at}:00.0", 7876 * 4), up) for at, name in enumerate(names)}
+    host = facts([disk(name) for name in names], [array("md0", "raid0", names)])
+    path = storage(limits_of(host, PciAndNetwork(hops=hops)))
+    assert round(path.sustained[0].value / 1000, 2) == 15.75
+    assert path.ceilings[path.sustained[0].ceiling].where == ("0000:17:00.0",)
+    assert wire.mb_per_s(7876 * 16) == pytest.approx(path.sustained[0].value)

@@ -1,0 +1,380 @@
+"""The ceiling of a whole host: every part once, whatever shares it; what is not known stays unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.errors import InvalidInputError
+from advisor.facts.host_facts import Facts, scan
+from advisor.facts.identity import Cloud
+from advisor.facts.mounts import Mount
+from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
+from advisor.limits.host_ceiling import with_host
+from advisor.limits.host_records import HostCeiling, StageSum
+from advisor.limits.measured import parse_measured, with_measured
+from advisor.limits.paths import limits_of
+from advisor.limits.pci_and_network import PciAndNetwork, PciHop, read_surroundings
+from advisor.limits.storage_use import Front, front_of, parse_exports, read_front
+from advisor.report.host_ceiling import add_ceiling
+from advisor.report.layout import Page
+from tests import beegfs_server
+from tests.limits.hosts import EBS, array, disk, facts, link, mounted
+
+
+def near(value: float, **close: Any) -> Any:
+    return pytest.approx(value, **close)
+
+
+TWO = Front("server", "two links", ("eth0", "eth1"))
+
+
+def of(
+    host: Facts,
+    declared: Declared | None = None,
+    front: Front | None = None,
+    hops: Mapping[str, tuple[PciHop, ...]] | None = None,
+    **around: object,
+) -> HostCeiling:
+    surroundings = PciAndNetwork(hops=hops or {}, **around)  # type: ignore[arg-type]
+    declared = declared or Declared()
+    found = with_host(limits_of(host, surroundings, declared), host, surroundings, declared, front or front_of(host))
+    assert found.host is not None
+    return found.host
+
+
+def stage(ceiling: HostCeiling, name: str) -> StageSum:
+    (found,) = [one for one in ceiling.stages if one.stage == name]
+    return found
+
+
+def drives(*names: str, read: float = 1000.0, write: float = 500.0) -> Declared:
+    return Declared(
+        tuple(DeclaredVolume("drive", device=name, read_mb_per_s=read, write_mb_per_s=write) for name in names)
+    )
+
+
+def article(role: beegfs_server.Role = "storage", **parts: object) -> HostCeiling:
+    host = beegfs_server.behind_switches(beegfs_server.tree(role, **parts)).host()  # type: ignore[arg-type]
+    known = scan(host)
+    around = read_surroundings(host, known)
+    declared = parse_declared(beegfs_server.volumes().encode(), "v.toml")
+    found = with_host(limits_of(known, around, declared), known, around, declared, read_front(host, known)).host
+    assert found is not None
+    return found
+
+
+def test_six_targets_behind_two_links() -> None:
+    """S004: 76.8 and 31.2 GB/s of drives, two x16 cards of 15.75, two EDR links of 12.4."""
+    found = article()
+    media, pcie = stage(found, "media"), stage(found, "pcie")
+    assert (media.read_mb_s, media.write_mb_s) == (near(76_800), near(31_200))
+    assert len(media.members) == 24
+    assert (pcie.read_mb_s, pcie.members) == (near(31_504), ("0000:17:00.0", "0000:97:00.0"))
+    assert found.binds is not None
+    assert found.write_binds is not None
+    assert (found.read_mb_s, found.write_mb_s) == (near(24_842, abs=1), near(24_842, abs=1))
+    assert (found.binds.stage, found.binds.members) == ("network", ("ib0", "ib1"))
+    assert (found.binds.next_stage, found.binds.next_mb_s) == ("pcie", near(31_504))
+    assert (found.write_binds.next_stage, found.write_binds.next_mb_s) == ("media", near(31_200))
+
+
+def test_metadata_drives_hold_no_file_contents() -> None:
+    found = article("meta")
+    assert stage(found, "media").read_mb_s == near(38_400)
+    assert stage(found, "network").members == ("ib1",)
+    assert stage(found, "pcie").read_mb_s == near(31_504)
+    assert found.binds is not None
+    assert found.binds.lifted_mb_s == near(15_752)
+
+
+def test_services_that_are_allowed_all_links_use_infiniband() -> None:
+    found = article(interfaces=False)
+    assert stage(found, "network").members == ("ib0", "ib1")
+    assert "prefers" in found.notes[0]
+
+
+def test_two_arrays_behind_one_adapter_share_it() -> None:
+    names = ["sda", "sdb", "sdc", "sdd"]
+    card = PciHop("0000:05:00.0", 8000)
+    host = facts(
+        [disk(name, kind="scsi") for name in names],
+        [array("md0", "raid0", names[:2]), array("md1", "raid0", names[2:])],
+        [link("eth0", speed=100_000)],
+        filesystems=[mounted("md0", "/a"), mounted("md1", "/b")],
+    )
+    found = of(host, drives(*names), hops=dict.fromkeys(names, (card,)))
+    assert (found.read_mb_s, found.write_mb_s) == (near(1000), near(1000))
+    assert found.binds is not None
+    assert (found.binds.stage, found.binds.members) == ("pcie", ("0000:05:00.0",))
+    assert (found.binds.next_stage, found.binds.next_mb_s) == ("media", near(4000))
+
+
+def test_a_mirror_loads_its_adapter_with_each_write_twice() -> None:
+    names = ["sda", "sdb"]
+    host = facts([disk(name, kind="scsi") for name in names], [array("md0", "raid1", names)])
+    hops = dict.fromkeys(names, (PciHop("0000:05:00.0", 8000),))
+    found = of(host, drives(*names, read=5000, write=5000), Front("local", ""), hops)
+    assert (found.read_mb_s, found.write_mb_s) == (near(1000), near(500))
+
+
+def test_partitions_of_one_drive_are_one_drive() -> None:
+    one = msgspec.structs.replace(disk("nvme0n1"), partitions=("nvme0n1p1", "nvme0n1p2"))
+    host = facts([one], filesystems=[mounted("nvme0n1p1", "/a"), mounted("nvme0n1p2", "/b")])
+    assert of(host, drives("nvme0n1"), Front("local", "")).read_mb_s == near(1000)
+
+
+def test_drives_of_several_volumes_count_once() -> None:
+    names = ["nvme0n1", "nvme1n1"]
+    host = facts(
+        [disk(name) for name in names],
+        [array("dm-0", "striped", names), array("dm-1", "striped", names), array("dm-2", "raid1", names)],
+        filesystems=[mounted(f"dm-{n}", f"/{n}") for n in range(3)],
+    )
+    found = of(host, drives(*names), Front("local", ""))
+    assert (found.read_mb_s, found.write_mb_s) == (near(2000), near(1000))
+
+
+def test_paths_of_a_multipath_device_lead_to_one_medium_over_the_portals_links() -> None:
+    names = ["sda", "sdb", "sdc", "sdd"]
+    wires = [link(f"eth{n}", pci=f"0000:0{n}:00.0") for n in range(4)]
+    host = facts(
+        [disk(name, kind="scsi", transport="iscsi") for name in names],
+        [array("dm-0", "multipath", names)],
+        wires,
+        filesystems=[mounted("dm-0", "/vm")],
+    )
+    found = of(
+        host,
+        drives(*names, read=300, write=200),
+        Front("client", "iSCSI sessions"),
+        portals={"iscsi": tuple(one.name for one in wires)},
+    )
+    assert stage(found, "media").read_mb_s == near(300)
+    assert stage(found, "network").read_mb_s == near(471, abs=1)
+    assert found.binds is not None
+    assert (found.binds.stage, found.binds.next_stage) == ("media", "network")
+
+
+def test_an_instance_carries_all_its_volumes_together() -> None:
+    """S002, test 2: 5 + 16 gp3 of 1,000 MB/s and 16,000 IOPS on an r5b.24xlarge."""
+    names = [f"nvme{n}n1" for n in range(1, 22)]
+    volumes = [DeclaredVolume("gp3", device=name, gib=1000, iops=16_000, throughput_mb_per_s=1000.0) for name in names]
+    host = facts(
+        [disk(name, model=EBS) for name in names],
+        [array("wij", "striped", names[:5]), array("db", "striped", names[5:])],
+        [link("eth0", speed=None)],
+        filesystems=[mounted("wij", "/wij"), mounted("db", "/db")],
+        instance_type="r5b.24xlarge",
+        virtualization="amazon",
+    )
+    found = of(host, Declared(tuple(volumes)))
+    assert (found.read_mb_s, found.write_mb_s) == (near(7500), near(7500))
+    assert (found.read_iops, found.write_iops) == (near(260_000), near(260_000))
+    assert found.binds is not None
+    assert (found.binds.stage, found.binds.members) == ("instance", ("r5b.24xlarge",))
+    assert (found.binds.next_stage, found.binds.next_mb_s) == ("media", near(21_000))
+    assert stage(found, "network").known == "not-counted"
+
+
+def test_members_of_a_bond_count_once_and_ports_of_a_card_share_its_slot() -> None:
+    ports = [link(f"eth{n}", speed=25_000, pci=f"0000:01:00.{n}", gigabits=32) for n in range(2)]
+    bond = link("bond0", kind="bond", pci=None, speed=50_000, lower=("eth0", "eth1"), mode="802.3ad")
+    host = facts([disk("nvme0n1")], links=[*ports, bond], filesystems=[mounted("nvme0n1", "/data")])
+    found = of(host, drives("nvme0n1", read=99_000, write=99_000))
+    assert stage(found, "network").members == ("bond0",)
+    assert found.read_mb_s == near(4000)
+    assert any("slot carries 4,000 MB/s" in note for note in found.notes)
+
+
+def test_a_link_of_unknown_speed_is_unknown_and_not_zero() -> None:
+    wires = [link("eth0"), link("eth1", speed=None, pci="0000:02:00.0")]
+    host = facts([disk("nvme0n1")], links=wires, filesystems=[mounted("nvme0n1", "/data")])
+    found = of(host, drives("nvme0n1"), TWO)
+    network = stage(found, "network")
+    assert (network.read_mb_s, network.known) == (None, "unknown")
+    assert "eth1: its driver tells no speed" in network.why
+    assert found.read_mb_s == near(1000)
+    assert found.binds is not None
+    assert (found.binds.stage, found.binds.next_mb_s) == ("media", None)
+
+
+def test_where_nothing_is_known_there_is_no_figure() -> None:
+    found = of(facts([disk("nvme0n1")], links=[link("eth0", speed=None)]))
+    assert (found.read_mb_s, found.binds) == (None, None)
+    assert all(one.read_mb_s is None for one in found.stages)
+
+
+def test_several_stages_bind_each_its_part() -> None:
+    """Twelve drives behind a narrow card, twelve that have all the lanes they need."""
+    names = [f"nvme{n}n1" for n in range(4)]
+    narrow = PciHop("0000:05:00.0", 4000)
+    host = facts(
+        [disk(name) for name in names],
+        [array("md0", "raid0", names[:2]), array("md1", "raid0", names[2:])],
+        filesystems=[mounted("md0", "/a"), mounted("md1", "/b")],
+    )
+    found = of(host, drives(*names), Front("local", ""), dict.fromkeys(names[:2], (narrow,)))
+    assert found.read_mb_s == near(500 + 2000)
+    assert found.binds is not None
+    assert [(one.stage, one.mb_s) for one in found.binds.shares] == [
+        ("media", near(2000)),
+        ("pcie", near(500)),
+    ]
+
+
+def test_what_lies_one_behind_the_other_counts_with_one_part() -> None:
+    names = ["nvme0n1", "nvme1n1"]
+    host = facts([disk(name) for name in names], [array("dm-0", "linear", names)], filesystems=[mounted("dm-0", "/db")])
+    found = of(host, drives(*names), Front("local", ""))
+    assert found.read_mb_s == near(1000)
+    assert any("one behind the other" in note for note in found.notes)
+
+
+def test_an_array_of_unknown_level_reaches_the_sum_at_most() -> None:
+    names = ["nvme0n1", "nvme1n1"]
+    host = facts([disk(name) for name in names], [array("dm-0", None, names)], filesystems=[mounted("dm-0", "/db")])
+    assert of(host, drives(*names), Front("local", "")).read_mb_s == near(2000)
+
+
+def test_the_system_s_own_disk_is_left_out_where_there_is_another() -> None:
+    host = facts(
+        [disk("sda", kind="scsi"), disk("nvme0n1")], filesystems=[mounted("sda", "/"), mounted("nvme0n1", "/data")]
+    )
+    found = of(host, drives("nvme0n1"), Front("local", ""))
+    assert (found.paths, found.read_mb_s) == (("/data",), near(1000))
+    assert any(note.startswith("left out") for note in found.notes)
+
+
+def test_a_file_system_of_another_host_is_bound_by_the_links_to_it() -> None:
+    nfs = Mount("0:50", "/", "/mnt/nfs", "nfs4", "10.0.0.9:/x", "rw,vers=4.2,addr=10.0.0.9")
+    host = facts(links=[link("eth0", speed=10_000, addresses=["10.0.0.2/24"]), link("eth1", pci="0000:02:00.0")])
+    front = front_of(host, [nfs])
+    found = of(host, front=front)
+    assert (front.role, stage(found, "network").members) == ("client", ("eth0",))
+    assert found.read_mb_s == near(1250 * 1448 / 1538)
+
+
+def test_exports_make_a_server() -> None:
+    assert parse_exports('/srv/a *(rw)\n# /no\n"/srv/b c" host(ro)\nrelative x\n') == ("/srv/a", "/srv/b c")
+    host = facts([disk("nvme0n1")], links=[link("eth0")], filesystems=[mounted("nvme0n1", "/srv")])
+    front = front_of(host, exports="/srv/a *(rw)\n")
+    assert (front.role, front.links, front.places, front.is_assumed) == ("server", ("eth0",), ("/srv",), True)
+
+
+def test_what_was_measured_is_a_share_of_the_ceiling() -> None:
+    found = with_measured(article(), parse_measured("read=24GB/s,write=22GB/s"))
+    assert [round(100 * (one.share or 0)) for one in found.measured] == [97, 89]
+    both = with_measured(article(), parse_measured("24 GB/s")).measured
+    assert [(one.direction, one.mb_s) for one in both] == [("read", 24_000), ("write", 24_000)]
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("132", "figure"),
+        ("read=132", "read"),
+        ("reads=132GB/s", "reads"),
+        ("read=1GB/s,read=2GB/s", "read"),
+        ("1GB/s,read=2GB/s", "read"),
+        ("0GB/s", "figure"),
+        ("", "figure"),
+        ("-1GB/s", "figure"),
+        ("1e400GB/s", "figure"),
+    ],
+)
+def test_a_figure_that_is_wrong_is_refused_with_its_field(text: str, field: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"field {field}"):
+        parse_measured(text)
+
+
+def test_units_of_a_figure() -> None:
+    assert [parse_measured(text)[0].mb_s for text in ("1MiB/s", "8Gbit/s", "1.5gb/s")] == [1.048576, 1000, 1500]
+
+
+def bought(instance: str | None, provider: str = "aws", kind: str = "io2") -> HostCeiling:
+    """Two volumes in EC2 or Azure, on a machine of this type."""
+    names = ["nvme1n1", "nvme2n1"]
+    model = EBS if provider == "aws" else "MSFT NVMe Accelerator v1.0"
+    host = facts([disk(name, model=model) for name in names], filesystems=[mounted(name, f"/{name}") for name in names])
+    cloud = Cloud(provider, instance)
+    host = msgspec.structs.replace(host, host=msgspec.structs.replace(host.host, cloud=cloud, virtualization="kvm"))
+    volume = DeclaredVolume("io2", gib=1000, iops=200_000) if kind == "io2" else DeclaredVolume("Premium_LRS", gib=1024)
+    return of(host, Declared(tuple(msgspec.structs.replace(volume, device=name) for name in names)))
+
+
+def test_an_instance_whose_iops_are_not_known_leaves_the_total_unknown() -> None:
+    for name in ("m7i.48xlarge", "r7iz.32xlarge", "r9z.96xlarge", None):
+        found = bought(name)
+        assert (found.read_iops, found.write_iops) == (None, None), name
+        assert (found.read_iops_at_most, found.write_iops_at_most) == (near(400_000), near(400_000)), name
+        words = " ".join(ceiling_text(found).split())
+        assert "unknown: at most 400,000, the IOPS of" in words, name
+
+
+def test_what_binds_the_iops_is_named_with_what_comes_next() -> None:
+    found = bought("r5b.24xlarge")
+    assert found.read_iops == near(260_000)
+    assert found.iops_binds is not None
+    assert (found.iops_binds.stage, found.iops_binds.members) == ("instance", ("r5b.24xlarge",))
+    assert (found.iops_binds.next_stage, found.iops_binds.next_iops) == ("media", near(400_000))
+    words = " ".join(ceiling_text(found).split())
+    assert "260,000, bound by EC2 instance (r5b.24xlarge); next: drives and volumes, 400,000 (54 % higher)" in words
+
+
+def test_a_machine_of_azure_is_no_ec2_instance() -> None:
+    for name in ("Standard_E96bds_v5", "Standard_nothing_v9", None):
+        words = " ".join(ceiling_text(bought(name, "azure", "Premium_LRS")).split())
+        assert "Azure VM" in words, name
+        assert "EC2" not in words, name
+
+
+def test_a_type_that_no_table_has_is_named_once() -> None:
+    assert stage(bought("r9z.96xlarge"), "instance").why == ("its limits are not known: the type is not in the tables")
+
+
+def test_next_is_what_this_host_reaches_without_what_binds() -> None:
+    """The storage targets of a host with metadata lie behind one of its two adapters: 15,752, not 31,504."""
+    found = article("meta")
+    assert found.binds is not None
+    assert (found.binds.next_stage, found.binds.next_mb_s) == ("pcie", near(15_752))
+    words = " ".join(ceiling_text(found).split())
+    assert "next: PCI Express, 15,752 MB/s (27 % higher)" in words
+    assert "without the binding stage" not in words
+
+
+def test_stages_that_bind_a_part_are_marked_so() -> None:
+    names = [f"nvme{n}n1" for n in range(4)]
+    host = facts(
+        [disk(name) for name in names],
+        [array("md0", "raid0", names[:2]), array("md1", "raid0", names[2:])],
+        filesystems=[mounted("md0", "/a"), mounted("md1", "/b")],
+    )
+    hops = dict.fromkeys(names[:2], (PciHop("0000:05:00.0", 4000),))
+    words = ceiling_text(of(host, drives(*names), Front("local", ""), hops))
+    # Of writes, 2 × 500 MB/s of drives behind an adapter of 500.
+    assert "drives and volumes (binds in part)" in words
+    assert "PCI Express (binds in part)" in words
+
+
+def test_what_binds_one_way_only_is_marked_with_the_way() -> None:
+    host = facts([disk("nvme0n1")], filesystems=[mounted("nvme0n1", "/a")])
+    words = ceiling_text(
+        of(
+            host,
+            drives("nvme0n1", read=3000, write=400),
+            Front("local", ""),
+            {"nvme0n1": (PciHop("0000:05:00.0", 8000),)},
+        )
+    )
+    assert "PCI Express (binds reads)" in words
+    assert "drives and volumes (binds writes)" in words
+
+
+def ceiling_text(found: HostCeiling) -> str:
+    page = Page(160, color=False)
+    add_ceiling(page, found, "The whole host")
+    return page.text

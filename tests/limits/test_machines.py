@@ -1,0 +1,317 @@
+"""Cloud machines: the tables of 2023 and 2026, a user's own file, networks, local disks and Azure."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.errors import InvalidInputError
+from advisor.facts.host_facts import Facts
+from advisor.facts.identity import Cloud
+from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
+from advisor.limits.instances import all_instances
+from advisor.limits.machine_file import parse_machines
+from advisor.limits.machines import all_machines, find_local, find_machine, table, takes_premium
+from advisor.limits.paths import limits_of
+from advisor.limits.records import Limits, PathCeiling, StoragePath
+from advisor.report.limits import limits_text
+from tests.limits.hosts import EBS, array, disk, facts, link
+
+LOCAL = "Amazon EC2 NVMe Instance Storage"
+
+
+def path(found: Limits, device: str) -> StoragePath:
+    return next(one for one in found.paths if one.device == device)
+
+
+def ceiling(found: Limits, device: str, what: str) -> PathCeiling:
+    return next(one for one in path(found, device).ceilings if one.what == what)
+
+
+def azure(host: Facts) -> Facts:
+    return msgspec.structs.replace(host, host=msgspec.structs.replace(host.host, cloud=Cloud("azure", None)))
+
+
+def shown(found: Limits) -> str:
+    text = limits_text(found, width=80, color=False)
+    assert max(map(len, text.splitlines())) <= 80
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"), [("ec2-instances.csv", 1363), ("azure-vm-sizes.csv", 1076), ("azure-disks.csv", 69)]
+)
+def test_tables_are_whole_and_every_row_can_be_read(name: str, rows: int) -> None:
+    assert len(table(name)) == rows
+
+
+def test_every_machine_can_be_read_by_itself_as_in_the_whole() -> None:
+    for provider in ("aws", "azure"):
+        machines = all_machines(provider)
+        assert len({one.name for one in machines}) == len(machines)
+        assert all(find_machine(provider, one.name) == one for one in machines[::97])
+
+
+def test_the_older_table_is_the_fuller_one_where_it_has_the_type() -> None:
+    older = find_machine("aws", "r5b.24xlarge")
+    assert older is not None
+    assert older.volumes is not None
+    assert (older.volumes.mb_per_s, older.volumes.iops, older.volumes.dated) == (7500, 260_000, "2023-05-31")
+    assert older.network is not None
+    assert (older.network.mbps, older.network.dated) == (25_000, "August 2026")
+    newer = find_machine("aws", "r8g.48xlarge")
+    assert newer is not None
+    assert newer.volumes is not None
+    assert (newer.volumes.mb_per_s, newer.volumes.iops, newer.volumes.is_maximum) == (5000, None, True)
+
+
+@pytest.mark.parametrize("name", ["", "type", "m99z.large", "r5b", "r5b.24xlarge,1", "../x"])
+def test_a_type_in_no_table_is_unknown(name: str) -> None:
+    assert find_machine("aws", name) is None
+    assert find_machine("azure", name) is None
+    assert find_local("aws", name) is None
+
+
+def test_a_maximum_that_has_grown_since_is_named() -> None:
+    one = find_machine("aws", "c6in.32xlarge")
+    assert one is not None
+    assert one.volumes is not None
+    assert (one.volumes.mb_per_s, one.volumes.iops) == (12_500, 350_000)
+    assert one.volumes.dated == "August 2026 (MB/s) and 2023-05-31 (IOPS)"
+    assert one.volumes.note.startswith("its maximum was 10,000 MB/s in 2023")
+    assert "August 2026" in one.volumes.source
+    assert "2023-05-31" in one.volumes.source
+
+
+def test_where_the_tables_differ_the_maximum_is_that_of_the_newer_one() -> None:
+    older = {one.name: one for one in all_instances()}
+    newer = {row["type"]: int(row["ebs_max_mbps"]) for row in table("ec2-instances.csv") if row["ebs_max_mbps"]}
+    differing = [name for name, one in older.items() if newer.get(name, one.max_mbps) != one.max_mbps]
+    assert len(differing) == 59
+    for name in differing:
+        found = find_machine("aws", name)
+        assert found is not None
+        assert found.volumes is not None
+        most = found.volumes.burst_mb_per_s or found.volumes.mb_per_s
+        assert most == newer[name] / 8, name
+        assert (found.volumes.mb_per_s or 0) <= most, name
+        assert found.volumes.iops == older[name].base_iops, name
+
+
+def test_the_network_of_an_instance_and_what_one_flow_carries() -> None:
+    host = facts(links=[link("eth0", speed=None)], instance_type="r5b.24xlarge", virtualization="amazon")
+    found = limits_of(host)
+    one = ceiling(found, "eth0", "EC2 network")
+    assert (one.sustained.read_mb_per_s, one.known) == (3125, "table")
+    text = shown(found)
+    assert (
+        "EC2 network 3,125 - from a table: r5b.24xlarge, baseline of all its links together; table of August 2026"
+        in text
+    )
+    assert "one flow carries 5 Gbit/s (625 MB/s) at most" in text
+    assert path(found, "eth0").sustained[0].what == "EC2 network"
+
+
+def test_no_network_limit_off_the_cloud() -> None:
+    found = limits_of(facts(links=[link("eth0")]))
+    assert [one.what for one in path(found, "eth0").ceilings] == ["wire"]
+    assert path(found, "eth0").notes == ()
+
+
+def test_a_type_that_no_table_has_leaves_its_network_unknown() -> None:
+    host = facts(links=[link("eth0", speed=None)], instance_type="m99z.large", virtualization="amazon")
+    one = ceiling(limits_of(host), "eth0", "EC2 network")
+    assert (one.known, one.why) == ("unknown", "m99z.large is not in the tables")
+
+
+def test_of_a_new_type_the_maximum_is_a_ceiling_and_iops_are_not_known() -> None:
+    host = facts([disk("nvme1n1", model=EBS)], instance_type="r8g.48xlarge", virtualization="amazon")
+    said = Declared((DeclaredVolume("gp3", device="nvme1n1", gib=100),))
+    one = ceiling(limits_of(host, None, said), "nvme1n1", "EC2 instance")
+    assert (one.sustained.read_mb_per_s, one.sustained.read_iops) == (5000, None)
+    assert "maximum, and what it carries for longer may be less" in one.why
+    assert [each.quantity for each in limits_of(host, None, said).bought] == ["read_mb_per_s"]
+
+
+@pytest.mark.parametrize(("count", "each"), [(1, 1), (2, 0.5)])
+def test_local_disks_by_what_was_measured_on_all_together(count: int, each: float) -> None:
+    names = [f"nvme{n}n1" for n in range(1, count + 1)]
+    disks = [disk("nvme0n1", model=EBS), *(disk(name, model=LOCAL) for name in names)]
+    found = limits_of(facts(disks, instance_type="i8g.8xlarge", virtualization="amazon"))
+    one = ceiling(found, "nvme1n1", "drive")
+    assert one.known == "measured"
+    assert one.sustained.read_mb_per_s == pytest.approx(8533.063168 * each)
+    assert "measured" in shown(found)
+    assert "by ScyllaDB on i8g.8xlarge" in shown(found)
+
+
+def test_local_disks_by_one_disk_and_in_an_array() -> None:
+    names = [f"nvme{n}n1" for n in range(1, 9)]
+    host = facts(
+        [disk(name, model=LOCAL) for name in names], [array("md0", "raid0", names)], instance_type="i4i.32xlarge"
+    )
+    one = ceiling(limits_of(host), "md0", "8 drives")
+    assert one.sustained.write_mb_per_s == pytest.approx(8 * 2296.702976)
+
+
+def test_local_disks_of_a_family_a_declared_drive_and_a_type_that_nobody_measured() -> None:
+    family = find_local("aws", "i3.16xlarge")
+    assert family is not None
+    assert (family.name, family.read_iops) == ("i3.ALL", 411_200)
+    host = facts([disk("nvme1n1", model=LOCAL)], instance_type="i3.16xlarge")
+    said = Declared((DeclaredVolume("drive", device="nvme1n1", read_mb_per_s=1000.0),))
+    assert ceiling(limits_of(host, None, said), "nvme1n1", "drive").known == "declared"
+    nobody = facts([disk("nvme1n1", model=LOCAL)], instance_type="m6id.large")
+    assert ceiling(limits_of(nobody), "nvme1n1", "drive").known == "unknown"
+
+
+def test_an_azure_vm_by_its_declared_size_and_disks_by_tier() -> None:
+    said = parse_declared(
+        b'instance-type="Standard_D8s_v5"\n[[volume]]\ndevice="sdc"\ntype="Premium_LRS"\ntier="P30"\n'
+        b'[[volume]]\ndevice="sdd"\ntype="Premium_LRS"\ngib=100\n',
+        "v.toml",
+    )
+    found = limits_of(azure(facts([disk("sdc", kind="scsi"), disk("sdd", kind="scsi")])), None, said)
+    assert ceiling(found, "sdc", "Azure VM").sustained.read_iops == 12_800
+    assert ceiling(found, "sdc", "Azure disk").sustained.read_mb_per_s == 200
+    smaller = ceiling(found, "sdd", "Azure disk")
+    assert "P10" in smaller.why
+    assert (smaller.sustained.read_iops, smaller.burst and smaller.burst.read_iops) == (500, 3500)
+    assert "Standard_D8s_v5, for all its managed disks; table of August 2026" in shown(found)
+
+
+def test_an_azure_vm_of_which_no_size_is_declared() -> None:
+    said = parse_declared(b'[[volume]]\ndevice="sdc"\ntype="UltraSSD_LRS"\niops=50000\n', "v.toml")
+    found = limits_of(azure(facts([disk("sdc", kind="scsi")])), None, said)
+    assert "declare instance-type in --volumes FILE" in ceiling(found, "sdc", "Azure VM").why
+    assert ceiling(found, "sdc", "Azure disk").sustained.write_iops == 50_000
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("type='Premium_LRS'", r"volume\[0\].gib: .* needs its size or its tier"),
+        ("type='Premium_LRS'\ntier='P31'", r"volume\[0\].tier: Premium_LRS has no tier P31"),
+        ("type='Premium_LRS'\ngib=40000", r"volume\[0\].gib: Premium_LRS has no disk of 40,000 GiB"),
+        ("type='Premium_LRS'\ntier='P30'\niops=9", r"volume\[0\].iops: .* has what its tier has"),
+        ("type='PremiumV2_LRS'\niops=80001", r"volume\[0\].iops: 80,001 is more than the 80,000"),
+        ("type='UltraSSD_LRS'\nthroughput-mb-per-s=10001", r"throughput-mb-per-s: 10,001 is more than the 10,000"),
+        ("type='UltraSSD_LRS'\ntier='U'", r"volume\[0\].tier"),
+        ("type='gp3'\ngib=5\ntier='P30'", r"volume\[0\].tier: a volume of type gp3 has none"),
+    ],
+)
+def test_an_azure_disk_that_is_not_for_sale(lines: str, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        parse_declared(f"[[volume]]\ndevice='sdc'\n{lines}\n".encode(), "v")
+
+
+@pytest.mark.parametrize(
+    ("name", "premium"),
+    [
+        ("Standard_D8s_v5", True),
+        ("Standard_E96-24ads_v5", True),
+        ("Standard_DS2_v2", True),
+        ("Standard_F16s", True),
+        ("Standard_L80as_v3", True),
+        ("Standard_D8_v5", False),
+        ("Standard_E96a_v4", False),
+        ("Standard_A4", False),
+        ("Basic_A1", False),
+    ],
+)
+def test_which_sizes_take_premium_disks(name: str, premium: bool) -> None:
+    assert takes_premium(name) is premium
+
+
+def ec2_type(**more: Any) -> dict[str, Any]:
+    ebs = {
+        "BaselineBandwidthInMbps": 650,
+        "BaselineThroughputInMBps": 81.25,
+        "BaselineIops": 3600,
+        "MaximumBandwidthInMbps": 10_000,
+        "MaximumThroughputInMBps": 1250.0,
+        "MaximumIops": 40_000,
+    }
+    card = {"NetworkCardIndex": 0, "BaselineBandwidthInGbps": 0.781, "PeakBandwidthInGbps": 12.5}
+    return {
+        "InstanceType": "m7i.large",
+        "Hypervisor": "nitro",
+        "VCpuInfo": {"DefaultVCpus": 2},
+        "MemoryInfo": {"SizeInMiB": 8192},
+        "EbsInfo": {"EbsOptimizedSupport": "default", "EbsOptimizedInfo": ebs},
+        "NetworkInfo": {"NetworkPerformance": "Up to 12.5 Gigabit", "NetworkCards": [card]},
+        **more,
+    }
+
+
+@pytest.mark.parametrize("whole", [{"InstanceTypes": [ec2_type()]}, [ec2_type()]])
+def test_a_file_of_the_user_goes_before_the_tables_and_is_named(whole: Any) -> None:
+    given = parse_machines(json.dumps(whole).encode(), "types.json", "2026-11-20")
+    host = facts(
+        [disk("nvme1n1", model=EBS)], links=[link("eth0", speed=None)], instance_type="m7i.large", virtualization="kvm"
+    )
+    found = limits_of(host, None, Declared((DeclaredVolume("gp3", device="nvme1n1", gib=100),)), given)
+    one = ceiling(found, "nvme1n1", "EC2 instance")
+    assert (one.known, one.sustained.read_iops, one.burst and one.burst.read_iops) == ("declared", 3600, 40_000)
+    network = ceiling(found, "eth0", "EC2 network")
+    assert network.sustained.read_mb_per_s == pytest.approx(97.625)
+    assert network.burst is not None
+    assert network.burst.read_mb_per_s == pytest.approx(1562.5)
+    assert "m7i.large, for all its EBS volumes; file of 2026-11-20" in shown(found)
+    assert "types.json of 2026-11-20 (aws ec2 describe-instance-types)" in shown(found)
+
+
+def test_what_a_file_lacks_of_a_type_is_from_the_tables() -> None:
+    given = parse_machines(json.dumps([ec2_type(InstanceType="r5b.large", EbsInfo=None)]).encode(), "t", "2026-11-20")
+    one = find_machine("aws", "r5b.large", given)
+    assert one is not None
+    assert one.volumes is not None
+    assert one.volumes.dated == "2023-05-31"
+    assert one.network is not None
+    assert one.network.dated == "2026-11-20"
+
+
+def sku(**has: str) -> dict[str, Any]:
+    capabilities = [{"name": name, "value": value} for name, value in has.items()]
+    return {"resourceType": "virtualMachines", "name": "Standard_D999s_v9", "capabilities": capabilities}
+
+
+def test_what_azure_prints() -> None:
+    rows = [
+        {"resourceType": "disks", "name": "Premium_LRS", "capabilities": []},
+        {"resourceType": "availabilitySets", "name": "Aligned", "capabilities": None},
+        sku(
+            UncachedDiskIOPS="12800", UncachedDiskBytesPerSecond="302000000", vCPUs="8", PremiumIO="True", MemoryGB="32"
+        ),
+    ]
+    (one,) = parse_machines(json.dumps(rows).encode(), "skus.json", "2026-11-20").values()
+    assert one.volumes is not None
+    assert (one.volumes.iops, one.volumes.mb_per_s, one.premium, one.memory_mib) == (12_800, 302, True, 32_768)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ("{}", "InstanceTypes: it is missing"),
+        ("[]", "no instance type and no VM size"),
+        ("3", "InstanceTypes"),
+        ('{"InstanceTypes": 3}', "InstanceTypes"),
+        ('{"InstanceTypes": [{"InstanceType": 3}]}', r"InstanceTypes\[0\].InstanceType"),
+        ('[{"resourceType": "virtualMachines"}]', "name: it is missing"),
+        (json.dumps([sku(UncachedDiskIOPS="many")]), "Standard_D999s_v9.capabilities.UncachedDiskIOPS: .*found many"),
+        (
+            '{"InstanceTypes": [{"InstanceType": "a", "EbsInfo": {"EbsOptimizedInfo": {"BaselineIops": -1}}}]}',
+            "BaselineIops",
+        ),
+        ("[" * 100_000, "nested too deeply|not valid"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_with_its_field(text: str, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words) as caught:
+        parse_machines(text.encode(), "types.json", "2026-11-20")
+    assert caught.value.message.startswith("types.json: ")

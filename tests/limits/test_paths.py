@@ -1,0 +1,257 @@
+"""Paths: what lies on what, what binds, what is unknown and why."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.facts.unknown import Unknown
+from advisor.limits.declared import Declared, DeclaredVolume, Quota
+from advisor.limits.figures import QUANTITIES
+from advisor.limits.links import wire_ceiling
+from advisor.limits.observed import Measurement, mixed, with_observed
+from advisor.limits.paths import bounds, burst_bounds, limits_of
+from advisor.limits.pci_and_network import PciAndNetwork, PciHop, portal_links
+from advisor.limits.records import Limits, PathCeiling, Rate, StoragePath
+from advisor.reach.found import FoundAddress
+from tests.limits.hosts import EBS, array, disk, facts, link, mounted
+
+VALUE = st.one_of(st.none(), st.floats(1, 1e9))
+RATE = st.builds(Rate, VALUE, VALUE, VALUE, VALUE)
+CEILING = st.builds(
+    lambda rate, burst: PathCeiling("volume", "v", (), "host", "", rate, burst), RATE, st.one_of(st.none(), RATE)
+)
+DRIVE = DeclaredVolume("drive", device="nvme0n1", read_mb_per_s=3200, write_mb_per_s=1300, read_iops=600_000)
+
+
+def by_stage(path: StoragePath) -> dict[str, PathCeiling]:
+    return {one.stage: one for one in path.ceilings}
+
+
+def bound(path: StoragePath, quantity: str) -> tuple[str, object]:
+    (found,) = [one for one in path.sustained if one.quantity == quantity]
+    return found.stage, found.value
+
+
+def only(limits: Limits) -> StoragePath:
+    (path,) = limits.paths
+    return path
+
+
+@given(st.lists(CEILING, max_size=6))
+def test_what_binds_is_the_smallest_that_is_known(ceilings: list[PathCeiling]) -> None:
+    found = {one.quantity: one for one in bounds(ceilings)}
+    for quantity in QUANTITIES:
+        known = [value for one in ceilings if (value := getattr(one.sustained, quantity)) is not None]
+        assert (quantity in found) == bool(known)
+        if known:
+            assert found[quantity].value == min(known)
+            assert getattr(ceilings[found[quantity].ceiling].sustained, quantity) == min(known)
+
+
+@given(st.lists(CEILING, max_size=6))
+def test_bursts_are_told_only_where_they_are_higher(ceilings: list[PathCeiling]) -> None:
+    sustained = {one.quantity: one.value for one in bounds(ceilings)}
+    for one in burst_bounds(ceilings):
+        assert one.value > sustained[one.quantity]
+
+
+def test_a_drive_of_which_nothing_is_known_has_no_figure() -> None:
+    path = only(limits_of(facts([disk("nvme0n1")])))
+    (ceiling,) = path.ceilings
+    assert (ceiling.known, ceiling.sustained, path.sustained) == ("unknown", Rate(), ())
+    assert "does not tell" in ceiling.why
+
+
+def test_a_declared_drive_behind_its_link() -> None:
+    hops = {"nvme0n1": (PciHop("0000:20:00.0", 15_752), PciHop("0000:10:00.0", 63_008))}
+    path = only(limits_of(facts([disk("nvme0n1")]), PciAndNetwork(hops=hops), Declared((DRIVE,))))
+    assert bound(path, "read_mb_per_s") == ("pcie", 1969)
+    assert bound(path, "write_mb_per_s") == ("medium", 1300)
+    assert bound(path, "read_iops") == ("medium", 600_000)
+    assert "write_iops" not in {one.quantity for one in path.sustained}
+
+
+def test_a_virtual_machine_s_pcie_is_not_believed() -> None:
+    hops = {"nvme0n1": (PciHop("0000:20:00.0", 2000),)}
+    path = only(limits_of(facts([disk("nvme0n1")], virtualization="kvm"), PciAndNetwork(hops=hops)))
+    assert by_stage(path)["pcie"].known == "unknown"
+    assert path.sustained == ()
+    card = link("eth0", gigabits=2)
+    for machine, known in (("kvm", "unknown"), ("none", "host")):
+        assert by_stage(only(limits_of(facts(links=[card], virtualization=machine))))["pcie"].known == known
+
+
+def test_an_instance_and_a_volume_with_bursts() -> None:
+    """m5.large: 81.25 MB/s and 3,600 IOPS, for 30 minutes 593.75 and 18,750; gp2 of 100 GiB: 300 and 3,000 IOPS."""
+    host = facts([disk("nvme1n1", model=EBS, serial="vol0abc12345")], instance_type="m5.large", virtualization="amazon")
+    path = only(limits_of(host, None, Declared((DeclaredVolume("gp2", volume_id="vol-0abc12345", gib=100),))))
+    assert bound(path, "read_iops") == ("volume", 300)
+    assert bound(path, "read_mb_per_s") == ("volume", pytest.approx(75 * 1.048576))
+    burst: dict[str, tuple[str, object]] = {one.quantity: (one.stage, one.value) for one in path.burst}
+    assert burst["read_iops"] == ("volume", 3000)
+    assert burst["write_mb_per_s"] == ("volume", pytest.approx(128 * 1.048576))
+    assert (by_stage(path)["instance"].burst_seconds, by_stage(path)["volume"].burst_seconds) == (1800, 2000)
+
+
+def test_an_ebs_volume_of_no_declared_type_is_bound_by_its_instance_only() -> None:
+    path = only(limits_of(facts([disk("nvme1n1", model=EBS)], instance_type="r5b.24xlarge")))
+    assert bound(path, "read_mb_per_s") == ("instance", 7500)
+    assert (by_stage(path)["volume"].known, by_stage(path)["instance"].known) == ("unknown", "table")
+
+
+@pytest.mark.parametrize("name", ["m9z.large", "\x1b[2Jtype", None])
+def test_an_instance_that_the_table_lacks_is_unknown(name: str | None) -> None:
+    said = Declared((DeclaredVolume("gp3", device="nvme1n1", gib=100),))
+    found = limits_of(facts([disk("nvme1n1", model=EBS)], instance_type=name), None, said)
+    assert by_stage(found.paths[0])["instance"].known == "unknown"
+    assert found.bought == ()
+
+
+def test_the_user_names_the_type_only_where_the_firmware_does_not() -> None:
+    said = Declared(instance_type="r5b.24xlarge")
+    for told, found in ((None, "r5b.24xlarge"), ("m5.large", "m5.large")):
+        host = facts([disk("nvme1n1", model=EBS)], instance_type=told)
+        assert limits_of(host, None, said).instance_type == found
+
+
+def test_a_quota_binds_below_the_instance() -> None:
+    one = DeclaredVolume("io2", device="nvme1n1", gib=1000, iops=50_000)
+    said = Declared((one,), Quota(iops=1000), instance_type="r5b.24xlarge")
+    path = only(limits_of(facts([disk("nvme1n1", model=EBS)]), None, said))
+    assert bound(path, "write_iops") == ("quota", 1000)
+
+
+def test_a_mirror_sends_its_writes_to_the_instance_twice() -> None:
+    names = ["nvme1n1", "nvme2n1"]
+    host = facts(
+        [disk(name, model=EBS) for name in names], [array("md0", "raid1", names)], instance_type="r5b.24xlarge"
+    )
+    path = only(limits_of(host))
+    assert bound(path, "read_mb_per_s") == ("instance", 7500)
+    assert bound(path, "write_mb_per_s") == ("instance", 3750)
+
+
+def test_lvm_over_md_goes_down_to_the_drives() -> None:
+    names = [f"nvme{n}n1" for n in range(4)]
+    arrays = [
+        array("md0", "raid1", names[:2]),
+        array("md1", "raid1", names[2:]),
+        array("dm-0", "striped", ["md0", "md1"]),
+    ]
+    said = Declared(tuple(DeclaredVolume("drive", device=name, write_mb_per_s=1000) for name in names))
+    path = only(limits_of(facts([disk(name) for name in names], arrays), None, said))
+    assert (path.device, path.disks, len(path.layers)) == ("dm-0", tuple(names), 3)
+    assert bound(path, "write_mb_per_s") == ("medium", 2000)
+
+
+def test_a_drive_that_is_below_twice_is_not_twice_as_fast() -> None:
+    one = disk("nvme0n1")
+    parts = ("nvme0n1p1", "nvme0n1p2")
+    split = type(one)(**{**{name: getattr(one, name) for name in one.__struct_fields__}, "partitions": parts})
+    path = only(limits_of(facts([split], [array("md0", "raid0", parts)]), None, Declared((DRIVE,))))
+    assert bound(path, "read_mb_per_s") == ("medium", 3200)
+
+
+def test_a_level_that_is_not_known_is_told_and_bounded_by_the_sum() -> None:
+    names = ["nvme0n1", "nvme1n1"]
+    said = Declared(tuple(DeclaredVolume("drive", device=name, read_mb_per_s=1000) for name in names))
+    path = only(limits_of(facts([disk(name) for name in names], [array("dm-0", None, names)]), None, said))
+    assert bound(path, "read_mb_per_s") == ("medium", 2000)
+    assert "no arithmetic" in path.notes[0]
+
+
+def test_spares_and_failed_members_carry_nothing() -> None:
+    names = ["nvme0n1", "nvme1n1", "nvme2n1"]
+    one = array("md0", "raid1", names, spares=names[2:], failed=names[1:2], missing=1, state="degraded")
+    said = Declared(tuple(DeclaredVolume("drive", device=name, read_mb_per_s=1000) for name in names))
+    (path, *_) = limits_of(facts([disk(name) for name in names], [one]), None, said).paths
+    assert bound(path, "read_mb_per_s") == ("medium", 1000)
+    assert "degraded" in path.notes[0]
+
+
+def test_file_systems_of_one_device_are_one_path_and_loops_are_none() -> None:
+    systems = [mounted("sda", "/"), mounted("sda", "/var"), mounted("loop0", "/snap")]
+    found = limits_of(facts([disk("sda", kind="scsi"), disk("loop0", kind="loop")], filesystems=systems))
+    assert only(found).name == "/, /var"
+
+
+def test_arrays_that_lie_on_themselves_end() -> None:
+    arrays = [array("md0", "raid0", ["md1"]), array("md1", "raid0", ["md0"])]
+    assert limits_of(facts([], arrays)).paths == ()
+
+
+def test_repeats_of_arrays_in_arrays_do_not_multiply() -> None:
+    """Each of 20 storeys of 20 arrays lies on all of the storey below: 20 to the 20th ways down."""
+    storeys = [[f"md{storey}_{n}" for n in range(20)] for storey in range(20)]
+    arrays = [array(name, "raid0", below) for own, below in pairwise(storeys) for name in own]
+    found = limits_of(facts([], [array("md_top", "raid0", storeys[0]), *arrays]))
+    assert only(found).device == "md_top"
+
+
+def test_bonds() -> None:
+    ports = [link("eth0", pci="0000:01:00.0"), link("eth1", pci="0000:02:00.0", speed=10_000)]
+    for mode, expected in (("802.3ad", 11_000 / 8), ("active-backup", 10_000 / 8)):
+        bond = link("bond0", kind="bond", pci=None, speed=11_000, lower=("eth0", "eth1"), mode=mode)
+        path = only(limits_of(facts(links=[*ports, bond])))
+        assert (path.name, bound(path, "read_mb_per_s")[1]) == ("bond0", pytest.approx(expected * 1448 / 1538))
+
+
+def test_vlans_of_one_wire_are_that_wire_once() -> None:
+    wires = [link("eth0"), *(link(f"eth0.{n}", kind="vlan", pci=None, lower=("eth0",)) for n in (1, 2))]
+    one = wire_ceiling("w", ["eth0.1", "eth0.2"], facts(links=wires))
+    assert one.sustained.read_mb_per_s == pytest.approx(125 * 1448 / 1538)
+
+
+@pytest.mark.parametrize("speed", [None, 0])
+def test_a_link_without_a_speed_is_unknown(speed: int | None) -> None:
+    path = only(limits_of(facts(links=[link("eth0", speed=speed)])))
+    assert (path.sustained, path.ceilings[0].known) == ((), "unknown")
+
+
+def test_where_portals_are_reached() -> None:
+    links = [link("eth0", addresses=["10.0.0.2/24"]), link("eth1", addresses=["10.0.1.2/24", "fd00::2/64"])]
+    found = [
+        FoundAddress("10.0.0.9", "iscsi", ""),
+        FoundAddress("10.9.9.9", "iscsi", "", source="10.0.1.2"),
+        FoundAddress("fd00::9", "iscsi", ""),
+        FoundAddress("10.9.9.9", "iscsi", ""),
+        FoundAddress("nonsense\x1b", "nvme", "", link="eth0"),
+    ]
+    assert portal_links(found, links) == ("eth0", "eth1", None)
+
+
+def test_networked_storage_whose_link_is_not_known_is_not_guessed() -> None:
+    host = facts([disk("sda", kind="scsi", transport="iscsi")], links=[link("eth0")])
+    for around in (PciAndNetwork(), PciAndNetwork(portals={"iscsi": ("eth0", None)})):
+        assert by_stage(limits_of(host, around).paths[0])["network"].known == "unknown"
+
+
+def test_a_mix_takes_its_time_of_a_drive_and_its_direction_of_a_link() -> None:
+    rate = Rate(100, 50, 100, 50)
+    assert mixed(rate, "iops", 0.5, duplex=False) == pytest.approx(1 / (0.5 / 100 + 0.5 / 50))
+    assert mixed(rate, "iops", 0.5, duplex=True) == pytest.approx(100)
+    assert mixed(rate, "iops", 1.0, duplex=False) == 100
+    assert mixed(Rate(read_iops=100), "iops", 0.5, duplex=False) is None
+
+
+def test_a_measurement_of_another_device_is_told() -> None:
+    host = facts([disk("nvme0n1")])
+    found = with_observed(limits_of(host), [Measurement("w", "sdz", "iops", 1.0, 1.0)], host, Declared())
+    assert "no path of this host" in found.notes[0]
+
+
+def test_volumes_of_other_hosts_are_left_out_and_named() -> None:
+    said = Declared((DeclaredVolume("gp3", volume_id="vol-0abc12345", gib=1),))
+    assert "1 declared volume is no disk of this host" in limits_of(facts(), None, said).notes[0]
+
+
+def test_disks_that_cannot_be_read_are_not_no_disks() -> None:
+    bare = facts()
+    unread = msgspec.structs.replace(bare, unknown=(Unknown("disks", "/sys/block: refused"), Unknown("links.x", "no")))
+    assert [(one.what, one.why) for one in limits_of(unread).unknown][:1] == [("disks", "/sys/block: refused")]
+    assert "links.x" not in {one.what for one in limits_of(unread).unknown}

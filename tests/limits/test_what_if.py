@@ -1,0 +1,281 @@
+"""``--what-if``: what each change does to the ceilings, and what is refused with its field."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.errors import InvalidInputError
+from advisor.facts.host_facts import scan
+from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
+from advisor.limits.host_records import WhatIf
+from advisor.limits.pci_and_network import PciAndNetwork, PciHop, read_surroundings
+from advisor.limits.records import Limits
+from advisor.limits.storage_use import Front, front_of, read_front
+from advisor.limits.what_if import Scene, limits_of_scene, parse_changes, with_what_if
+from advisor.report.limits import limits_text
+from tests import beegfs_server
+from tests.limits.hosts import EBS, array, disk, facts, link, mounted
+from tests.limits.test_host_ceiling import drives, near, stage
+from tests.schemas import judge
+
+ROOT = Path(__file__).parents[2]
+
+
+def article() -> Scene:
+    host = beegfs_server.behind_switches(beegfs_server.tree()).host()
+    known = scan(host)
+    declared = parse_declared(beegfs_server.volumes().encode(), "v.toml")
+    return Scene(known, read_surroundings(host, known), declared, read_front(host, known))
+
+
+def iris(instance: str = "r5b.24xlarge", count: int = 16) -> Scene:
+    """S002, test 2: WIJ over five gp3, the database over sixteen."""
+    names = [f"nvme{n}n1" for n in range(1, count + 6)]
+    volumes = [DeclaredVolume("gp3", device=name, gib=1000, iops=16_000, throughput_mb_per_s=1000.0) for name in names]
+    host = facts(
+        [disk(name, model=EBS) for name in names],
+        [array("wij", "striped", names[:5], manager="lvm"), array("db", "striped", names[5:], manager="lvm")],
+        filesystems=[mounted("wij", "/wij"), mounted("db", "/db")],
+        instance_type=instance,
+        virtualization="amazon",
+    )
+    return Scene(host, PciAndNetwork(), Declared(tuple(volumes)), front_of(host))
+
+
+def metal(level: str = "raid6", count: int = 8) -> Scene:
+    names = [f"sd{letter}" for letter in "abcdefghijklmnop"[:count]]
+    host = facts(
+        [disk(name, kind="scsi") for name in names],
+        [array("md0", level, names, size_bytes=(count - 2) * 1_600_000_000_000)],
+        [link(f"eth{n}", pci=f"0000:0{n}:00.0") for n in range(2)],
+        filesystems=[mounted("md0", "/data")],
+    )
+    hops = dict.fromkeys(names, (PciHop("0000:05:00.0", 64_000),))
+    return Scene(host, PciAndNetwork(hops=hops), drives(*names, read=200, write=100), front_of(host))
+
+
+def ask(scene: Scene, *texts: str) -> tuple[Limits, WhatIf]:
+    found = with_what_if(limits_of_scene(scene), scene, parse_changes(texts))
+    assert found.what_if is not None
+    return found, found.what_if
+
+
+def test_raid_10_for_raid_6() -> None:
+    local = msgspec.structs.replace(metal(), front=Front("local", "here"))
+    limits, after = ask(local, "raid=raid10")
+    assert limits.host is not None
+    assert (limits.host.read_mb_s, limits.host.write_mb_s) == (near(1600), near(600))
+    assert (after.host.read_mb_s, after.host.write_mb_s) == (near(1600), near(400))
+    (path,) = after.paths
+    assert path.before is not None
+    assert path.after is not None
+    assert (path.after.usable_bytes or 0) / (path.before.usable_bytes or 1) == near(4 / 6, rel=1e-6)
+    assert after.given == ("raid=raid10: in place of md0 (raid6)",)
+
+
+def test_a_change_behind_what_binds_changes_nothing_and_the_page_says_so() -> None:
+    limits, after = ask(metal(), "raid=raid0")
+    assert not after.changes_ceiling
+    assert after.host.binds is not None
+    assert after.host.binds.stage == "network"
+    text = " ".join(limits_text(limits, width=80, color=False).split())
+    assert "The ceiling of the host does not change. 235 MB/s, bound by links (eth0, eth1)" in text
+
+
+def test_an_unknown_ceiling_is_not_called_unchanged() -> None:
+    blind = msgspec.structs.replace(
+        metal(), declared=Declared(), front=Front("local", "here"), surroundings=PciAndNetwork()
+    )
+    limits, after = ask(blind, "raid=raid10")
+    assert not after.changes_ceiling
+    assert "unknown before and after" in " ".join(limits_text(limits, width=80, color=False).split())
+
+
+def test_jumbo_frames_leave_more_of_the_wire() -> None:
+    _, after = ask(metal(), "mtu=9000")
+    assert after.host.read_mb_s == near(2 * 125 * 8948 / 9038)
+
+
+@pytest.mark.parametrize(
+    ("text", "links"),
+    [("links=+1", 3), ("links=-1", 1), ("links=4", 4), ("links=+1:10Gbit/s", 12), ("eth0:links=3", 4)],
+)
+def test_more_and_fewer_links(text: str, links: int) -> None:
+    _, after = ask(metal(), text)
+    assert stage(after.host, "network").read_mb_s == near(links * 125 * 1448 / 1538)
+
+
+def test_faster_links() -> None:
+    _, after = ask(metal(), "speed=25Gbit/s")
+    assert stage(after.host, "network").read_mb_s == near(2 * 25 * 125 * 1448 / 1538)
+    _, one = ask(metal(), "eth1:speed=10G")
+    assert stage(one.host, "network").read_mb_s == near(11 * 125 * 1448 / 1538)
+
+
+def test_one_more_link_for_the_article_s_server() -> None:
+    _, after = ask(article(), "links=+1")
+    assert after.host.read_mb_s == near(31_504)
+    assert after.host.write_mb_s == near(31_200)
+    assert after.host.binds is not None
+    assert after.host.binds.stage == "pcie"
+
+
+def test_other_volumes_for_a_path() -> None:
+    """S002, test 1: one io2 Block Express volume for the database."""
+    _, after = ask(iris(), "/db:volumes=1xio2:100000iops", "/wij:volumes=1xio2:256000iops")
+    media = stage(after.host, "media")
+    assert media.read_iops == near(356_000)
+    assert media.read_mb_s == near(2 * 4000 * 1.048576)
+    assert {path.name for path in after.paths} == {"/db", "/wij"}
+
+
+def test_volumes_of_the_same_number_keep_the_arrangement() -> None:
+    _, after = ask(iris(), "/wij:volumes=5xgp3:500MB/s:8000iops")
+    (path,) = after.paths
+    assert path.after is not None
+    assert (path.name, path.after.read_mb_s, path.after.read_iops) == ("/wij", near(2500), near(40_000))
+    _, server = ask(article(), "volumes=24xdrive:6800/4000MB/s")
+    assert stage(server.host, "media").read_mb_s == near(24 * 6800)
+    assert stage(server.host, "pcie").read_mb_s == near(31_504)
+
+
+def test_volumes_for_all_paths_are_one_stripe_and_groups_one_for_each_path() -> None:
+    _, after = ask(iris(), "volumes=4xgp3:1000MB/s:16000iops")
+    assert stage(after.host, "media").read_mb_s == near(4000)
+    _, two = ask(iris(), "volumes=2xgp3:1000MB/s:16000iops+3xgp3:1000MB/s:16000iops")
+    assert stage(two.host, "media").read_mb_s == near(5000)
+    assert {path.name for path in two.paths} == {"/db", "/wij"}
+
+
+def test_stripes_and_another_instance() -> None:
+    _, after = ask(iris(), "/db:stripes=4")
+    (path,) = after.paths
+    assert path.after is not None
+    assert (path.name, path.after.read_mb_s) == ("/db", near(4000))
+    limits, other = ask(iris(), "instance=r5b.8xlarge")
+    assert limits.host is not None
+    assert (limits.host.read_mb_s, other.host.read_mb_s) == (near(7500), near(2500))
+    assert other.given == ("instance=r5b.8xlarge: in place of r5b.24xlarge",)
+
+
+def test_several_changes_in_one_text_and_in_any_order() -> None:
+    _, one = ask(iris(), "instance=r5b.8xlarge,/db:volumes=8xgp3:1000MB/s:16000iops /db:stripes=2")
+    assert [text.partition(":")[0] for text in one.given][:1] == ["/db"]
+    assert stage(one.host, "media").read_mb_s == near(5000 + 2000)
+
+
+def test_a_file_of_volumes(tmp_path: Path) -> None:
+    file = tmp_path / "v.toml"
+    file.write_text(beegfs_server.volumes(7000, 5000))
+    _, after = ask(article(), f"volumes={file}")
+    assert stage(after.host, "media").write_mb_s == near(24 * 5000)
+
+
+@pytest.mark.parametrize(
+    ("scene", "text", "field", "possible"),
+    [
+        (metal, "raid=raid7", "field raid: raid7", "raid10"),
+        (metal, "nonsense", "field nonsense: not one of", "raid10"),
+        (metal, "raids=raid10", "is raid meant", "raid10"),
+        (metal, "raid=", "field raid: it has no value", "raid=raid10"),
+        (metal, "/nowhere:raid=raid10", "field /nowhere: no data path", "/data"),
+        (metal, "stripes=8", "field stripes: no striped or linear volume", ""),
+        (metal, "mtu=12", "field mtu: 12", "mtu=9000"),
+        (metal, "eth9:mtu=9000", "field eth9: no link", "eth0"),
+        (metal, "links=-2", "field links: 0 links", "there are 2"),
+        (metal, "links=many", "field links: many", "links=+1"),
+        (metal, "speed=fast", "field speed: fast", "speed=100Gbit/s"),
+        (metal, "instance=r5b.huge", "field instance: r5b.huge is not in the tables", "r5b"),
+        (metal, "eth0:instance=r5b.large", "field eth0", "instance="),
+        (iris, "stripes=40", "lies on 5 devices", "1 to 5"),
+        (iris, "volumes=3xgp9", "type gp9", "gp3"),
+        (iris, "volumes=3xgp2", "needs its size", "500GiB"),
+        (iris, "volumes=3xgp3:99999999iops", "field volumes.iops", "gp3"),
+        (iris, "volumes=3xgp3:fast", "fast: expected IOPS", "gp3"),
+        (iris, "volumes=3xgp3:16000iops:8000iops", "given twice", "gp3"),
+        (iris, "volumes=3xdrive", "needs its data sheet", "3200/1300MB/s"),
+        (iris, "volumes=9999xgp3", "more than 1,024", ""),
+        (iris, "volumes=0xgp3", "0 volumes", ""),
+        (lambda: metal("raid1", 2), "raid=raid6", "md0 has 2 members, raid6 takes 4", "raid10"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_field_and_what_is_possible(
+    scene: Any, text: str, field: str, possible: str
+) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        ask(scene(), text)
+    assert field in refused.value.message
+    assert possible in (refused.value.hint or "")
+
+
+def test_the_same_change_twice_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="given twice"):
+        parse_changes(["raid=raid10", "raid=raid5"])
+
+
+def test_an_infiniband_link_s_limit_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="ib0 takes 4,092 at most"):
+        ask(article(), "mtu=9000")
+
+
+def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "advisor", "limits", *map(str, words)]
+    whole = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    snapshot = ROOT / "tests/fixtures/storage-host-root.tar.gz"
+    done = run("--snapshot", snapshot, "--what-if", "links=+1", "mtu=9000")
+    assert done.returncode == 0, done.stderr
+    assert "links=+1: " in done.stdout
+    assert "mtu=9000: " in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    done = run("--snapshot", snapshot, "--json", "--what-if", "links=+1,mtu=9000")
+    document: dict[str, Any] = judge(done.stdout, done.returncode)
+    assert set(document["what_if"]) >= {"given", "host", "changes_ceiling"}
+    done = run("--snapshot", snapshot, "--json", "--what-if", "colour=red")
+    assert done.returncode == 2
+    assert "field colour" in json.loads(done.stdout)["error"]["message"]
+    done = run("--snapshot", snapshot, "links=+1")
+    assert done.returncode == 2
+
+
+def test_iops_that_are_not_known_are_no_gain() -> None:
+    """m7i.48xlarge is in the table without IOPS: 260,000 do not become what the volumes carry."""
+    _, found = ask(iris(count=24), "instance=m7i.48xlarge")
+    assert found.changes_ceiling
+    assert (found.host.read_iops, found.host.write_iops) == (None, None)
+    assert found.host.read_iops_at_most is not None
+    assert found.paths
+    assert all(path.after is not None and path.after.read_iops is None for path in found.paths)
+
+
+@pytest.mark.parametrize("level", ["raid5", "raid6"])
+def test_a_healthy_array_reads_no_parity_over_pci_express(level: str) -> None:
+    """S004: two EDR links bind the reads of a storage server whatever its level; PCI Express carries the data once."""
+    before, found = ask(article(), f"raid={level}")
+    assert before.host is not None
+    assert found.host.read_mb_s == near(before.host.read_mb_s or 0)
+    assert stage(found.host, "pcie").read_mb_s == near(31_504)
+    assert (stage(found.host, "pcie").write_mb_s or 0) < 31_504
+
+
+def test_an_instance_is_refused_on_bare_metal() -> None:
+    with pytest.raises(InvalidInputError, match="field instance: this host is no cloud instance"):
+        ask(metal(), "instance=m5.large")
+
+
+def test_a_key_without_its_value_is_refused_as_such() -> None:
+    with pytest.raises(InvalidInputError, match="field raid: its value is missing"):
+        parse_changes(["raid"])

@@ -1,0 +1,320 @@
+"""The profile beegfs-nvme on the article's servers: what it sets, what it leaves, and where it does not apply; and the
+parts of the format that it is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.errors import UsageError
+from advisor.facts.host_facts import scan
+from advisor.facts.link_sources import IP_JSON
+from advisor.facts.services import show_command
+from advisor.facts.subnets import RULES
+from advisor.host import Completed, DirectoryFiles, Host, LiveCommands
+from advisor.operations.apply import apply_profiles
+from advisor.planner import plan_profiles
+from advisor.planning.records import Plan
+from advisor.profiles.profile import parse_profile
+from advisor.report.plan import plan_text
+from advisor.snapshot.archive import capture, open_snapshot, save
+from advisor.transaction.engine import roll_back
+from advisor.transaction.journal import Store
+from tests.beegfs_server import CPUS, layout, tree
+from tests.facts.storage import Tree
+from tests.planning.system import systemctl
+from tests.profiles.build import document, toml, wanted
+from tests.profiles.test_profiles import refusal
+from tests.trees import listing, make_command, make_tree
+
+PROFILE = "beegfs-nvme"
+INSTANCES = tuple(f"numa{one[1]}-storage{number}" for number, one in enumerate(layout("storage")))
+FIRST = "/etc/beegfs/numa0-storage0.d/beegfs-storage.conf"
+
+
+def planned(made: Tree, *profiles: str, **settings: str) -> Plan:
+    return plan_profiles(made.host(), profiles or (PROFILE,), settings)
+
+
+def changes(plan: Plan) -> dict[str, str]:
+    return {one.tunable: one.after for one in plan.changes}
+
+
+def reasons(plan: Plan) -> dict[str, str]:
+    return {one.tunable: one.reason for one in plan.skipped}
+
+
+def unbound(role: Any = "storage", **parts: Any) -> Tree:
+    return tree(role, bound=False, **parts)
+
+
+def test_each_service_is_bound_to_the_node_of_its_targets() -> None:
+    found = changes(planned(unbound()))
+    for number, one in enumerate(layout("storage")):
+        node, instance = one[1], f"numa{one[1]}-storage{number}"
+        assert found[f"unit:beegfs-storage@{instance}.service:numa"] == (
+            f"NUMAPolicy=bind NUMAMask={node} CPUAffinity=numa"
+        )
+        assert found[f"file:/etc/beegfs/{instance}.d/beegfs-storage.conf:tuneBindToNumaZone"] == str(node)
+
+
+def test_a_plan_is_not_blocked_and_says_the_same_twice() -> None:
+    first, second = planned(unbound()), planned(unbound())
+    assert not first.cannot_apply
+    assert first.blocking == ()
+    assert first == second
+
+
+def test_the_memory_settings_on_which_the_guides_agree() -> None:
+    found = changes(planned(unbound()))
+    assert {key: value for key, value in found.items() if key.startswith("sysctl:vm.")} == {
+        "sysctl:vm.dirty_background_ratio": "5",
+        "sysctl:vm.min_free_kbytes": "262144",
+        "sysctl:vm.vfs_cache_pressure": "50",
+    }
+
+
+@pytest.mark.parametrize(
+    ("tunable", "parameter"),
+    [
+        ("sysctl:vm.zone_reclaim_mode", "zone_reclaim"),
+        ("thp:enabled", "thp"),
+        ("file:{instance}:tuneNumWorkers", "meta_workers"),
+        ("sysctl:net.ipv4.conf.{shared_link}.arp_filter", "arp_filter"),
+    ],
+)
+def test_what_the_sources_disagree_on_is_left_and_said(tunable: str, parameter: str) -> None:
+    plan = planned(unbound("meta"))
+    assert reasons(plan)[tunable] == f"is left as it is: --set {parameter}= says what it should be"
+    assert tunable not in changes(plan)
+
+
+def test_what_is_asked_for_is_set() -> None:
+    plan = planned(unbound("meta"), zone_reclaim="2", thp="always", meta_workers="24", storage_workers="16")
+    found = changes(plan)
+    assert found["sysctl:vm.zone_reclaim_mode"] == "2"
+    assert found["thp:enabled"] == "always"
+    workers = {key: value for key, value in found.items() if key.endswith(":tuneNumWorkers")}
+    assert sorted(workers.values()) == ["16"] * 3 + ["24"] * 6
+    assert all(("beegfs-meta" in key) == (value == "24") for key, value in workers.items())
+
+
+def test_workers_are_never_lowered() -> None:
+    made = unbound()
+    made.files[FIRST] += "tuneNumWorkers = 64\n"
+    plan = planned(made)
+    key = f"file:{FIRST}:tuneNumWorkers"
+    assert key not in changes(plan)
+    assert next(one.state for one in plan.skipped if one.tunable == key) == "would-lower"
+
+
+def test_links_in_one_subnet_answer_for_themselves() -> None:
+    found = changes(planned(unbound(arp={"rp_filter": 1})))
+    assert {key.partition(".conf.")[2]: value for key, value in found.items() if ".conf." in key} == {
+        f"{link}.{key}": value
+        for link in ("ib0", "ib1")
+        for key, value in (("arp_announce", "2"), ("arp_ignore", "1"), ("rp_filter", "2"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("arp", "settings", "state", "reason"),
+    [
+        ({"rp_filter": 2}, {}, "in-place", "net.ipv4.conf.all.rp_filter is 2, and the larger of the two takes effect"),
+        ({"arp_ignore": 2}, {}, "in-place", "net.ipv4.conf.all.arp_ignore is 2, and the larger"),
+        ({"rp_filter": 2}, {"rp_filter": "1"}, "not-applicable", "lower that first"),
+    ],
+)
+def test_what_holds_for_all_links_is_taken_into_account(
+    arp: dict[str, int], settings: dict[str, str], state: str, reason: str
+) -> None:
+    plan = planned(unbound(arp=arp), **settings)
+    (key,) = arp
+    found = [one for one in plan.skipped if one.tunable in (f"sysctl:net.ipv4.conf.ib{link}.{key}" for link in (0, 1))]
+    assert [one.state for one in found] == [state, state]
+    assert all(reason in one.reason for one in found)
+
+
+def test_a_dot_in_a_link_s_name_is_a_slash_in_its_key() -> None:
+    made = unbound()
+    made.files |= {
+        path.replace("/ib1/", "/ib1.8001/"): text for path, text in made.files.items() if "/conf/ib1/" in path
+    }
+    answer = made.answers[IP_JSON]
+    assert isinstance(answer, Completed)
+    made.answer(IP_JSON, answer.stdout.replace('"ib1"', '"ib1.8001"'))
+    found = [key for key in changes(planned(made)) if ".conf." in key]
+    assert "sysctl:net.ipv4.conf.ib1/8001.arp_ignore" in found
+
+
+def test_links_in_networks_of_their_own_are_left() -> None:
+    plan = planned(unbound(networks=("10.10.0.1/24", "10.11.0.1/24")))
+    assert not [key for key in changes(plan) if ".conf." in key]
+    assert reasons(plan)["sysctl:net.ipv4.conf.{shared_link}.arp_ignore"] == "no two links of this host share a network"
+
+
+def test_a_service_of_two_zones_is_left_with_the_reason_and_blocks_nothing() -> None:
+    made = unbound()
+    made.files[FIRST] = made.files[FIRST].replace("= /data/storage0", "= /data/storage0,/data/storage5")
+    plan = planned(made)
+    said = reasons(plan)
+    assert "its targets (/data/storage0, /data/storage5) are on nodes 0, 1" in said[f"file:{FIRST}:tuneBindToNumaZone"]
+    assert "several nodes" in said["unit:beegfs-storage@numa0-storage0.service:numa"]
+    assert plan.blocking == ()
+    assert f"file:{FIRST}:tuneNumWorkers" in changes(plan)
+
+
+def test_targets_of_an_unknown_node_are_left() -> None:
+    made = unbound()
+    made.files[FIRST] = made.files[FIRST].replace("= /data/storage0", "= /tank/storage0")
+    made.files["/proc/self/mountinfo"] += "31 1 0:44 / /tank rw - zfs tank rw\n"
+    plan = planned(made)
+    assert reasons(plan)[f"file:{FIRST}:tuneBindToNumaZone"].endswith("are on an unknown node")
+    assert plan.blocking == ()
+
+
+def test_a_server_that_has_it_all_is_left_alone() -> None:
+    made = tree(arp={"arp_ignore": 1, "arp_announce": 2, "rp_filter": 2}, running=True)
+    made.files |= {"/proc/sys/vm/dirty_background_ratio": "5\n", "/proc/sys/vm/min_free_kbytes": "262144\n"}
+    made.files["/proc/sys/vm/vfs_cache_pressure"] = "50\n"
+    for number, one in enumerate(layout("storage")):
+        path = f"/etc/beegfs/numa{one[1]}-storage{number}.d/beegfs-storage.conf"
+        made.files[path] += f"tuneNumWorkers = 32\ntuneBindToNumaZone = {one[1]}\n"
+    for drive in range(12, 24):
+        made.files[f"/proc/irq/{100 + 2 * drive}/smp_affinity_list"] = CPUS[1]
+    plan = planned(made)
+    assert changes(plan) == {}
+    assert not plan.cannot_apply
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"/etc/beegfs": None}, "no BeeGFS metadata or storage service with targets is set up here"),
+        ({"/sys/devices/system/node/online": "0\n"}, "this host has one NUMA node"),
+        ({"/proc/meminfo": "MemTotal: 16000000 kB\nMemAvailable: 9000000 kB\n"}, "less than 32 GB of memory"),
+    ],
+)
+def test_where_it_does_not_apply(change: dict[str, str | None], words: str) -> None:
+    made = unbound()
+    for path, text in change.items():
+        for name in [name for name in made.files if name.startswith(path)]:
+            del made.files[name]
+        if text is not None:
+            made.files[path] = text
+    plan = planned(made)
+    assert plan.is_empty
+    assert plan.skipped
+    assert all(words in one.reason for one in plan.skipped)
+
+
+def test_a_snapshot_of_a_scan_answers_the_plan_s_question_for_the_units(tmp_path: Path) -> None:
+    made = unbound()
+    save(capture(made.host(), scan), tmp_path / "a.tar.gz")
+    plan = plan_profiles(open_snapshot(tmp_path / "a.tar.gz"), (PROFILE,), {})
+    units = [one for one in plan.skipped if one.tunable.startswith("unit:")]
+    assert units
+    # What a plan alone reads was not captured; which units there are, and where they belong, was.
+    assert all(one.wanted for one in units)
+
+
+def test_a_pattern_fits_beegfs_services_alone() -> None:
+    made = unbound()
+    names = [f"beegfs-storage@numa1-storage{number}.service" for number in (3, 4, 5)]
+    known = made.answers[show_command(tuple(f"beegfs-storage@{one}.service" for one in INSTANCES))]
+    assert isinstance(known, Completed)
+    made.answer(show_command(tuple(names)), known.stdout)
+    plan = planned(made, "numa-pinning", units="*numa1*")
+    units = [key for key in changes(plan) if key.startswith("unit:")]
+    assert units == [f"unit:{name}:numa" for name in names]
+    assert reasons(planned(unbound(), "numa-pinning", units="nginx*"))["unit:{unit}:numa"].startswith("no BeeGFS")
+
+
+def test_a_word_that_is_not_among_the_choices_is_refused() -> None:
+    with pytest.raises(UsageError, match="is not one of keep"):
+        planned(unbound(), thp="sometimes")
+
+
+INSTANCE = {"tunable": "file:{instance}:tuneNumWorkers", "for-each": "instances", "value": "4"}
+CONDITION = {"fact": "beegfs", "op": "exists", "reason": "none"}
+
+
+def test_lines_for_instances_and_lines_with_a_condition() -> None:
+    made = parse_profile(
+        toml(
+            document(
+                tunables=[
+                    wanted(**INSTANCE, only={"kinds": ["meta"]}),
+                    wanted(tunable="sysctl:vm.swappiness", value="1", condition=CONDITION),
+                    wanted(**{**INSTANCE, "tunable": "file:{instance}:tuneX", "value": {"placement": "node"}}),
+                ]
+            )
+        ),
+        "x.toml",
+    )
+    assert made.tunables[1].condition is not None
+    assert made.tunables[1].condition.reason == "none"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({**INSTANCE, "tunable": "file:{instance}:sysMgmtdHost"}, "tunables[0].tunable: "),
+        ({**INSTANCE, "tunable": "file:{instance}:connAuthFile"}, "tunables[0].tunable: "),
+        ({**INSTANCE, "value": {"placement": "cpus"}}, "tunables[0].value: "),
+        ({**INSTANCE, "value": {"multiply": 2, "of": "value-before-us"}}, "tunables[0].value: "),
+        ({**INSTANCE, "only": {"levels": ["raid1"]}}, "tunables[0].only.levels: "),
+        ({**INSTANCE, "only": {"rotational": False}}, "tunables[0].only.rotational: "),
+        ({"value": {"placement": "node"}}, "tunables[0].value: "),
+        ({"condition": {**CONDITION, "op": "at-least"}}, "tunables[0].condition.value: "),
+        ({"condition": {"fact": "beegfs"}}, "tunables[0].condition: "),
+    ],
+)
+def test_lines_that_are_wrong_are_named(line: dict[str, Any], words: str) -> None:
+    assert words in refusal(toml(document(tunables=[wanted(**line)])))
+
+
+def on_disk(where: Path, made: Tree) -> Host:
+    """The same server as a tree of files, with an ip that lists its links and a systemctl that loads drop-ins."""
+    make_tree(where / "root", dict(made.files), made.links)
+    for directory in made.directories:
+        (where / "root" / directory.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    for number, argv in enumerate((IP_JSON, RULES)):
+        answer = made.answers[argv]
+        assert isinstance(answer, Completed)
+        (where / f"ip{number}.json").write_text(answer.stdout)
+    links = f'case "$*" in *rule*) exec /bin/cat {where}/ip1.json ;; *) exec /bin/cat {where}/ip0.json ;; esac'
+    names = [path.split("/")[3].removesuffix(".d") for path in made.files if path.endswith("beegfs-storage.conf")]
+    units = {f"beegfs-storage@{name}": f"MainPID={5000 + number}" for number, name in enumerate(names)}
+    commands = {"ip": links, "udevadm": "", **systemctl(where, **units)}
+    for name, script in commands.items():
+        make_command(where / "bin", name, script)
+    return Host(DirectoryFiles(str(where / "root")), LiveCommands(path=str(where / "bin")), is_root=True)
+
+
+def test_what_it_sets_is_in_force_and_goes_back(tmp_path: Path) -> None:
+    # Two instances, one of each zone: every one costs the stand-ins some processes.
+    both = (layout("storage")[0], layout("storage")[3])
+    host = on_disk(tmp_path, unbound(targets=both))
+    store = Store(str(tmp_path / "state"))
+    before = listing(tmp_path / "root" / "etc") | listing(tmp_path / "root" / "proc")
+    done = apply_profiles(host, [PROFILE], {"thp": "madvise"}, store=store)
+    assert done.record is not None
+    kinds = {change.tunable.partition(":")[0] for change in done.plan.changes}
+    assert kinds == {"file", "irq", "sysctl", "thp", "unit"}
+    assert "tuneBindToNumaZone = 1" in (tmp_path / "root/etc/beegfs/numa1-storage1.d/beegfs-storage.conf").read_text()
+    again = plan_profiles(host, [PROFILE], {"thp": "madvise"}, store=store)
+    assert again.is_empty
+    assert not again.cannot_apply
+    outcomes = roll_back(host, done.record, store)
+    assert all(one.is_back for one in outcomes)
+    assert listing(tmp_path / "root" / "etc") | listing(tmp_path / "root" / "proc") == before
+
+
+def test_the_page_of_the_plan_names_each_file_and_its_restart() -> None:
+    page = plan_text(planned(unbound()), width=100, color=False)
+    assert "beegfs-nvme: 12 configuration keys" in page
+    assert "systemctl restart" in page
+    assert "beegfs-storage@numa1-storage5.service" in page

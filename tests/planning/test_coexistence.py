@@ -1,0 +1,233 @@
+"""Who else writes what a plan or a transaction in force sets is named, with what it sets of ours and the way to live
+together; who writes other things is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
+from advisor.importers.conflicts import OtherWriter, managed_by, writers_beside
+from advisor.planning.records import Change
+from advisor.report.documents import verify_document
+from advisor.report.transaction import verify_text
+from advisor.transaction.journal import Store
+from advisor.transaction.status import Status, verify_transactions
+from tests.planning.system import applied, host, planned, system
+
+BUFFERS = "socket-buffers-8m"
+OUR_FILE = "/etc/sysctl.d/90-advisor-socket-buffers-8m.conf"
+RUNNING = {"/run/tuned/tuned.pid": "7\n", "/proc/7/comm": "tuned\n"}
+SMALL = "[sysctl]\nnet.core.rmem_max=1048576\nnet.core.optmem_max=8388608\nvm.swappiness=10\n"
+
+
+def tuned(text: str | None = SMALL, main: str = "reapply_sysctl=0\n") -> dict[str, str]:
+    files = {"/etc/tuned/active_profile": "small\n", "/etc/tuned/tuned-main.conf": main, **RUNNING}
+    return files if text is None else {**files, "/usr/lib/tuned/small/tuned.conf": text}
+
+
+def verified(where: Path) -> Status:
+    return verify_transactions(host(where), None, Store(str(where / "state")))
+
+
+def words(notes: tuple[str, ...] | Status) -> str:
+    return " / ".join(one.note for one in notes.others) if isinstance(notes, Status) else " / ".join(notes)
+
+
+def test_what_tuned_sets_otherwise_is_told_with_its_value(tmp_path: Path) -> None:
+    system(tmp_path, files=tuned())
+    note = planned(tmp_path, BUFFERS).notes[0]
+    assert note.startswith(
+        "TuneD is active with the profile small, which sets sysctl:net.core.rmem_max = 1048576: it does so again "
+    )
+    assert "advisor profiles export socket-buffers-8m --format tuned" in note
+    applied(tmp_path, BUFFERS)
+    found = verified(tmp_path)
+    assert [(one.who, one.otherwise) for one in found.others] == [
+        ("TuneD (profile small)", {"sysctl:net.core.rmem_max": "1048576"})
+    ]
+    assert "sysctl:net.core.rmem_max = 1048576" in verify_text(found, width=80, color=False).replace("\n", " ")
+
+
+def test_what_stands_in_sysctl_d_has_the_last_word_where_tuned_reads_it(tmp_path: Path) -> None:
+    system(tmp_path, files=tuned(main="reapply_sysctl=1\n"))
+    note = planned(tmp_path, BUFFERS).notes[0]
+    assert "gives way to /etc/sysctl.d, which it reads after its own" in note
+    applied(tmp_path, BUFFERS)
+    assert verified(tmp_path).others[0].otherwise == {}
+    # Without a file of ours it is TuneD's again.
+    (tmp_path / "root" / OUR_FILE.lstrip("/")).unlink()
+    assert verified(tmp_path).others[0].otherwise == {"sysctl:net.core.rmem_max": "1048576"}
+
+
+def test_what_no_file_keeps_is_tuneds(tmp_path: Path) -> None:
+    system(tmp_path, files=tuned(main="reapply_sysctl=1\n"))
+    note = planned(tmp_path, BUFFERS, runtime_only="yes").notes[0]
+    assert "which sets sysctl:net.core.rmem_max = 1048576" in note
+
+
+def test_a_drift_to_what_gives_way_is_still_tuneds(tmp_path: Path) -> None:
+    system(tmp_path, files=tuned(main="reapply_sysctl=1\n"))
+    applied(tmp_path, BUFFERS)
+    (tmp_path / "root/proc/sys/net/core/rmem_max").write_text("1048576\n")
+    assert "what it sets of these values gives way to /etc/sysctl.d" in words(verified(tmp_path))
+
+
+def test_what_tuned_reads_from_the_systems_files_counts_as_its_own(tmp_path: Path) -> None:
+    files = {"/etc/sysctl.d/50-site.conf": "net.core.rmem_max = 425984\n"}
+    system(tmp_path, files={**tuned("[sysctl]\nvm.swappiness=1\n", "reapply_sysctl=1\n"), **files})
+    note = planned(tmp_path, BUFFERS, runtime_only="yes").notes[0]
+    assert "which sets sysctl:net.core.rmem_max = 425984: it does so again" in note
+
+
+@pytest.mark.parametrize("main", ["reapply_sysctl=0\n", "reapply_sysctl=1\n"])
+def test_an_operator_of_tuned_that_leaves_ours_is_no_rival(tmp_path: Path, main: str) -> None:
+    text = "[sysctl]\nnet.core.rmem_max=>1048576\nnet.core.wmem_max=>16777216\n"
+    system(tmp_path, files=tuned(text, main))
+    note = planned(tmp_path, BUFFERS, runtime_only="yes").notes[0]
+    assert "which sets sysctl:net.core.wmem_max = 16777216: it does so again" in note
+
+
+@pytest.mark.parametrize("main", ["reapply_sysctl=0\n", "reapply_sysctl=1\n"])
+def test_a_profile_that_sets_the_same_or_others_is_no_rival(tmp_path: Path, main: str) -> None:
+    system(tmp_path, files=tuned("[sysctl]\nnet.core.rmem_max=8388608\nvm.swappiness=1\n", main))
+    assert "which sets none of these values otherwise" in planned(tmp_path, BUFFERS).notes[0]
+
+
+@pytest.mark.parametrize("text", [None, "[main]\ninclude=nowhere\n", "\0["])
+def test_what_cannot_be_found_out_is_said(tmp_path: Path, text: str | None) -> None:
+    system(tmp_path, files=tuned(text))
+    note = planned(tmp_path, BUFFERS).notes[0]
+    assert "cannot be read here" in note
+    assert "it may set some of these values again" in note
+    applied(tmp_path, BUFFERS)
+    assert verified(tmp_path).others[0].otherwise is None
+
+
+def test_a_drift_that_is_tuneds_value(tmp_path: Path) -> None:
+    system(tmp_path, files=tuned())
+    applied(tmp_path, BUFFERS)
+    (tmp_path / "root/proc/sys/net/core/rmem_max").write_text("1048576\n")
+    found = verified(tmp_path)
+    assert [(one.what, one.live) for one in found.drift] == [("sysctl:net.core.rmem_max", "1048576")]
+    assert found.others[0].otherwise == {"sysctl:net.core.rmem_max": "1048576"}
+    document = json.loads(msgspec.json.encode(verify_document(found)))
+    assert document["others"] == [
+        {
+            "who": "TuneD (profile small)",
+            "note": found.others[0].note,
+            "otherwise": {"sysctl:net.core.rmem_max": "1048576"},
+            "files": [],
+        }
+    ]
+
+
+def test_saptune_notes(tmp_path: Path) -> None:
+    note = "[version]\nVERSION=1\nDATE=01.01.2026\nDESCRIPTION=A\nREFERENCES=\n[sysctl]\nnet.core.rmem_max = 1048576\n"
+    files = {"/run/saptune/saved_state/999": "", "/var/lib/saptune/working/notes/999": note}
+    system(tmp_path, files=files)
+    told = words(planned(tmp_path, BUFFERS).notes)
+    assert "saptune has applied 999, which set sysctl:net.core.rmem_max = 1048576" in told
+    assert "/etc/saptune/override" in told
+    applied(tmp_path, BUFFERS)
+    assert verified(tmp_path).others[0].otherwise == {"sysctl:net.core.rmem_max": "1048576"}
+    (tmp_path / "root/var/lib/saptune/working/notes/999").write_text(note.replace(" = ", " >= "))
+    assert "it sets none of these values otherwise" in words(verified(tmp_path))
+
+
+def test_a_file_that_a_configuration_manager_writes(tmp_path: Path) -> None:
+    system(tmp_path, files={OUR_FILE: "# Ansible managed\n"})
+    assert f"{OUR_FILE} says that Ansible manages it" in words(planned(tmp_path, BUFFERS).notes)
+    applied(tmp_path, BUFFERS)
+    assert [(one.who, one.files) for one in verified(tmp_path).others] == [("Ansible", (OUR_FILE,))]
+
+
+def test_an_agent_where_no_file_says_whose_it_is(tmp_path: Path) -> None:
+    system(tmp_path, files={"/etc/salt/minion": "", "/sys/fs/cgroup/system.slice/salt-minion.service/x": ""})
+    assert f"Salt runs here: tell it of {OUR_FILE}" in words(planned(tmp_path, BUFFERS).notes)
+    applied(tmp_path, BUFFERS)
+    assert f"Salt runs here: tell it of {OUR_FILE}" in words(verified(tmp_path))
+
+
+def test_nobody_else(tmp_path: Path) -> None:
+    system(tmp_path)
+    plan = planned(tmp_path, BUFFERS)
+    assert not any(word in words(plan.notes) for word in ("TuneD", "saptune", "runs here", "manages"))
+    applied(tmp_path, BUFFERS)
+    assert verified(tmp_path).others == ()
+
+
+def change(identity: str, persist: str | None = None) -> Change:
+    return Change(identity, "1", "2", persist, None, "none", "now", "W.", "H.", ("S",), "p", ReadFile("/x"), (), ())
+
+
+def beside(files: Mapping[str, str], *changes: Change) -> tuple[OtherWriter, ...]:
+    content = {path: text.encode() for path, text in files.items()}
+    return writers_beside(Host(MemoryFiles(content), NoCommands()), changes, ())
+
+
+IRQBALANCE = {"/run/irqbalance/irqbalance71.sock": ""}
+POWER = {"/sys/fs/cgroup/system.slice/power-profiles-daemon.service/cgroup.procs": "71\n"}
+NETWORKD = {"/run/systemd/netif/state": ""}
+
+
+@pytest.mark.parametrize(
+    ("files", "concerned", "named", "not_concerned"),
+    [
+        (IRQBALANCE, change("irq:40:affinity"), "--banirq=40", change("sysctl:vm.swappiness")),
+        (POWER, change("cpufreq:boost"), "disable --now power-profiles-daemon", change("sysctl:vm.swappiness")),
+        (NETWORKD, change("link:eth0:mtu"), "no file keeps link:eth0:mtu", change("sysctl:vm.swappiness")),
+        (
+            NETWORKD,
+            change("link:eth0:mtu", "/etc/systemd/network/x.network"),
+            "are kept in /etc/systemd/network/x.network, so they last",
+            change("irq:40:affinity"),
+        ),
+        (tuned(), change("sysctl:net.core.rmem_max"), "TuneD is active", change("llt:highwater")),
+        ({"/run/saptune/saved_state/9": ""}, change("sysctl:a.b"), "saptune has applied 9", change("link:eth0:mtu")),
+    ],
+)
+def test_each_is_named_where_it_writes_such_values(
+    files: Mapping[str, str], concerned: Change, named: str, not_concerned: Change
+) -> None:
+    assert named in " ".join(one.note for one in beside(files, concerned))
+    assert beside(files, not_concerned) == ()
+    assert beside({}, concerned) == ()
+
+
+@pytest.mark.parametrize(
+    ("head", "manager"),
+    [
+        (b"#\n# Ansible managed\n#\n", "Ansible"),
+        (b"# This file is managed by Puppet. DO NOT EDIT.\n", "Puppet"),
+        (b"# Generated by Chef for host\n", "Chef"),
+        (b"# This file is managed by SaltStack\n", "Salt"),
+        (
+            b"# This file is generated from information provided by the datasource. Created by cloud-init\n",
+            "cloud-init",
+        ),
+        (b"# Ask the chef what he manages.\nset-node puppet\n", None),
+        (b"x\n" * 100 + b"# Ansible managed\n", None),
+        (b"\xff\xfe\0", None),
+    ],
+)
+def test_a_file_that_names_its_manager(head: bytes, manager: str | None) -> None:
+    assert managed_by(head) == manager
+
+
+def test_many_values_are_named_as_some_and_a_number() -> None:
+    lines = "".join(f"net.core.x{number}=5\n" for number in range(9))
+    files = {f"/proc/sys/net/core/x{number}": "1" for number in range(9)}
+    found: Any = beside({**tuned(f"[sysctl]\n{lines}"), **files}, *(change(f"sysctl:net.core.x{n}") for n in range(9)))
+    assert len(found[0].otherwise) == 9
+    assert found[0].note.count(" = 5") == 4
+    assert ", …: it does so again" in found[0].note
+
+
+def test_with_nothing_in_force_there_is_nobody_beside() -> None:
+    assert beside({**tuned(), **IRQBALANCE, **POWER, **NETWORKD}) == ()

@@ -1,0 +1,195 @@
+"""Which disks and arrays a profile's line is for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor.errors import InvalidInputError, UsageError
+from advisor.facts.host_facts import Facts
+from advisor.planning.targets import Request, resolve_targets
+from advisor.profiles.profile import parse_profile
+from tests.profiles.build import document, toml, wanted
+from tests.rules.build import array, disk, facts
+
+GB = 1_000_000_000
+HOST = facts(
+    disks=(
+        disk("nvme0n1"),
+        disk("nvme1n1", size_bytes=None),
+        disk("sda", kind="scsi", pci=None, rotational=True, size_bytes=8000 * GB, detail={"transport": "sas"}),
+        disk("sdb", kind="scsi", pci=None, rotational=False, size_bytes=400 * GB, detail={"transport": "iscsi"}),
+        disk("vda", kind="virtio", pci=None, rotational=None, size_bytes=100 * GB),
+    ),
+    arrays=(
+        array("md0", "nvme0n1", "nvme1n1"),
+        array("md5", "sda", "sdb", level="raid5", size_bytes=None),
+        array("vg0/data", "vda", manager="lvm", device="dm-3", level="striped"),
+        array("mpatha", "sda", manager="dm-multipath", device="dm-4", level=None),
+    ),
+)
+NAMES: dict[str, Any] = {"type": "names", "about": "a", "default": []}
+
+
+def resolved(line: dict[str, Any], known: Facts = HOST, **settings: Any) -> dict[str, str]:
+    """Tunable → its value, or the state and the reason why there is none."""
+    body = document("mine", line, parameters={"disks": NAMES, "arrays": NAMES})
+    targets, skipped = resolve_targets(Request.of(parse_profile(toml(body), "x"), settings), known)
+    found = {target.tunable: target.value for target in targets}
+    return found | {one.tunable: f"{one.state}: {one.reason}" for one in skipped}
+
+
+def for_disks(**only: Any) -> dict[str, Any]:
+    more = {"only": only} if only else {}
+    return wanted(tunable="block:{disk}:scheduler", value="none", for_each="disks", **more)
+
+
+def for_arrays(tunable: str = "block:{array}:read_ahead_kb", **only: Any) -> dict[str, Any]:
+    more = {"only": only} if only else {}
+    return wanted(tunable=tunable, value="4096", for_each="arrays", **more)
+
+
+def chosen(found: dict[str, str]) -> list[str]:
+    return [identity.split(":")[1] for identity, value in found.items() if value in ("none", "4096")]
+
+
+@pytest.mark.parametrize(
+    ("only", "names"),
+    [
+        ({}, ["nvme0n1", "nvme1n1", "sda", "sdb", "vda"]),
+        ({"kinds": ["nvme"]}, ["nvme0n1", "nvme1n1"]),
+        ({"kinds": ["nvme", "virtio"]}, ["nvme0n1", "nvme1n1", "vda"]),
+        ({"names": ["sd*", "vda"]}, ["sda", "sdb", "vda"]),
+        ({"transports": ["iscsi", "fc"]}, ["sdb"]),
+        ({"transports": ["pcie"]}, ["nvme0n1", "nvme1n1"]),
+        ({"rotational": True}, ["sda"]),
+        ({"kinds": ["scsi"], "rotational": False}, ["sdb"]),
+        ({"min-bytes": 500 * GB}, ["nvme0n1", "sda"]),
+        ({"min-bytes": 100 * GB, "max-bytes": 400 * GB}, ["sdb", "vda"]),
+    ],
+)
+def test_disks(only: dict[str, Any], names: list[str]) -> None:
+    assert chosen(resolved(for_disks(**only))) == names
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        (for_arrays(), ["md0", "md5", "dm-3", "dm-4"]),
+        (for_arrays(kinds=["lvm", "dm-multipath"]), ["dm-3", "dm-4"]),
+        (for_arrays(levels=["raid5", "raid6", "striped"]), ["md5", "dm-3"]),
+        (for_arrays(rotational=False), ["md0"]),
+        (for_arrays(rotational=True), ["md5", "dm-4"]),
+        (for_arrays(names=["vg0/*"]), ["dm-3"]),
+        # Nothing but md has a stripe cache.
+        (for_arrays("md:{array}:stripe_cache_size"), ["md0", "md5"]),
+    ],
+)
+def test_arrays(line: dict[str, Any], names: list[str]) -> None:
+    assert chosen(resolved(line)) == names
+
+
+def test_what_is_unknown_is_neither_in_nor_out() -> None:
+    found = resolved(for_disks(**{"rotational": False, "min-bytes": 1}))
+    assert found["block:vda:scheduler"] == (
+        "unknown: whether it is meant is unknown: whether it is rotational could not be read"
+    )
+    assert found["block:nvme1n1:scheduler"] == "unknown: whether it is meant is unknown: its size could not be read"
+    found = resolved(for_arrays(levels=["raid5"]))
+    assert found["block:dm-4:read_ahead_kb"].startswith("unknown: ")
+
+
+def test_some_are_asked_for_by_name() -> None:
+    assert chosen(resolved(for_disks(), disks="nvme*,sdb")) == ["nvme0n1", "nvme1n1", "sdb"]
+    assert chosen(resolved(for_disks(kinds=["scsi"]), disks="nvme*,sdb")) == ["sdb"]
+    assert chosen(resolved(for_arrays(), arrays="vg0/data,md0")) == ["md0", "dm-3"]
+    assert chosen(resolved(for_arrays(), arrays="dm-[34]")) == ["dm-3", "dm-4"]
+    with pytest.raises(UsageError, match="there is no disk 'sdz' on this host") as caught:
+        resolved(for_disks(), disks="sda,sdz")
+    assert caught.value.hint == "disks: nvme0n1, nvme1n1, sda, sdb, vda"
+    with pytest.raises(UsageError, match="there is no array 'md9' on this host"):
+        resolved(for_arrays(), arrays="md9")
+
+
+@pytest.mark.parametrize(
+    ("line", "settings", "reason"),
+    [
+        (for_disks(kinds=["dasd"]), {}, "no disk fits (dasd); disks here: nvme0n1, nvme1n1, sda, sdb, vda"),
+        (
+            for_disks(rotational=True, **{"max-bytes": 5}),
+            {"disks": "nvme*"},
+            "no disk among --set disks=nvme* fits (rotational, at most 5 bytes); disks here: ",
+        ),
+        (for_disks(), {"disks": "xvd*"}, "no disk among --set disks=xvd* fits (such); disks here: "),
+        (for_arrays(kinds=["dm"]), {}, "no array fits (dm); arrays here: md0, md5, vg0/data, mpatha"),
+    ],
+)
+def test_none_fits(line: dict[str, Any], settings: dict[str, Any], reason: str) -> None:
+    (found,) = resolved(line, **settings).values()
+    assert found.startswith(f"not-applicable: {reason}")
+
+
+def test_a_host_without_arrays() -> None:
+    (found,) = resolved(for_arrays(), facts()).values()
+    assert found == "not-applicable: this host has no arrays that a scan knows"
+
+
+def test_a_name_that_no_setting_could_be_given_by() -> None:
+    odd = resolved(for_disks(), facts(disks=(disk("sd 1/../x"),)))
+    assert "is no name that a setting could be given by" in odd["block:DEVICE:scheduler"]
+
+
+def test_one_array_of_lvm_is_told_by_its_own_name() -> None:
+    body = document("mine", for_arrays(kinds=["lvm"]))
+    targets, _ = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), HOST)
+    assert [target.why for target in targets] == ["w It is vg0/data."]
+
+
+def test_a_tunable_may_stand_once_for_each_bound() -> None:
+    lines = (for_disks(kinds=["nvme"]), for_disks(kinds=["scsi"]) | {"value": "mq-deadline"})
+    body = document("mine", *lines)
+    targets, _ = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), HOST)
+    assert {target.tunable: target.value for target in targets} == {
+        "block:nvme0n1:scheduler": "none",
+        "block:nvme1n1:scheduler": "none",
+        "block:sda:scheduler": "mq-deadline",
+        "block:sdb:scheduler": "mq-deadline",
+    }
+    with pytest.raises(InvalidInputError, match="is set by an earlier one already"):
+        parse_profile(toml(document("mine", for_disks(kinds=["nvme"]), for_disks(kinds=["nvme"]))), "x")
+
+
+def test_a_multiple_of_what_each_had() -> None:
+    line = for_arrays() | {"value": {"multiply": 2, "of": "value-before-us"}}
+    body = document("mine", line)
+    targets, _ = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), HOST)
+    assert next((target.tunable, target.multiply) for target in targets) == ("block:md0:read_ahead_kb", 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (for_disks() | {"tunable": "block:{array}:scheduler"}, "for-each disks is for block:{disk}:"),
+        (for_disks() | {"tunable": "md:{disk}:skip_copy"}, "for-each disks is for block:{disk}:"),
+        (for_disks() | {"tunable": "block:{disk}:optimal_io_size"}, "is not a tunable"),
+        (for_arrays("md:{array}:chunk_size"), "is not a tunable"),
+        (for_disks(levels=["raid5"]), "field tunables[0].only.levels: disks have none"),
+        (for_arrays(transports=["fc"]), "field tunables[0].only.transports: arrays have none"),
+        (for_disks() | {"only": {}}, "field tunables[0].only: says nothing"),
+        (for_disks(speed=1), "unknown field `speed`"),
+        (for_disks(rotational="no"), "field tunables[0].only.rotational: "),
+        (wanted(only={"kinds": ["nvme"]}), "field tunables[0].only: it bounds what for-each goes over: "),
+        (for_disks() | {"value": {"placement": "cpus"}}, "field tunables[0].value: "),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(line: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        parse_profile(toml(document("mine", line)), "x.toml")
+    assert words in caught.value.message
+
+
+def test_the_parameters_that_select_are_lists_of_names() -> None:
+    word = {"type": "word", "about": "a", "default": "sda"}
+    with pytest.raises(InvalidInputError, match=r"field parameters\.disks\.type"):
+        parse_profile(toml(document("mine", for_disks(), parameters={"disks": word})), "x.toml")

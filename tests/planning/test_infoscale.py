@@ -1,0 +1,259 @@
+"""The profiles of the five InfoScale configurations on whole hosts: what each sets, and where it sets nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from advisor.errors import RefusedError
+from advisor.facts.infoscale_configuration import TITLES
+from advisor.rules.infoscale import profile_of
+from advisor.shell.rollback_script import rollback_script
+from advisor.transaction.engine import roll_back
+from advisor.transaction.journal import Store
+from tests.planning.system import FILES, GIB, Link, applied, host, llt, planned, states, system, values
+from tests.planning.system import PORTS as PORTS_OF
+
+EVERY = tuple(map(profile_of, TITLES))
+TABLE = "set-node north\nset-cluster 7\nlink a udp - {0} 50000 - 192.0.2.1 -\nlink b udp - {0} 50001 - 192.0.2.2 -\n"
+HOSTS = "0 north\n1 south\n"
+HEAD = "DEVICE TYPE DISK GROUP STATUS\n"
+MIRRORED = (
+    f"{HEAD}xvdb auto:cdsdisk xvdb dg online exported shared\nsouth_xvdb auto:cdsdisk d2 dg online remote shared\n"
+)
+SHARED = f"{HEAD}xvdb auto:cdsdisk xvdb dg online shared\n"
+MTU = {f"link:{name}:mtu": ("1500", "9000") for name in ("eth1", "eth2")}
+MARKS = {f"llt:{name}": ("1000", "2000") for name in ("highwater", "rporthighwater")}
+RANGE = {
+    "/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
+    "/proc/sys/net/ipv4/ip_local_reserved_ports": "\n",
+}
+PORTS = "sysctl:net.ipv4.ip_local_reserved_ports"
+BUFFERS = {f"sysctl:net.core.{end}_default": ("212992", "851968") for end in ("rmem", "wmem")}
+
+
+def node(
+    where: Path,
+    kind: str,
+    listed: str | None,
+    *,
+    hosts: str = HOSTS,
+    files: dict[str, str] | None = None,
+    ports: tuple[Link, ...] = PORTS_OF,
+) -> None:
+    """A host with LLT over two links of this type, and the volume manager with these disks."""
+    own = {"/etc/llttab": TABLE.format(kind), "/etc/llthosts": hosts, **(files or {})}
+    commands = llt(where)
+    if listed is not None:
+        own["/etc/vx/volboot"] = "volboot\n"
+        commands["vxdisk"] = f"cat <<'EOF'\n{listed}EOF"
+        commands["cat"] = 'exec /bin/cat "$@"'
+    system(where, ports, files=own, commands=commands)
+
+
+@pytest.mark.parametrize(
+    ("kind", "listed", "expected"),
+    [
+        ("tcp", MIRRORED, {"infoscale-fss-tcp": MTU}),
+        (
+            "udp",
+            MIRRORED,
+            {"infoscale-fss-udp": {**MTU, **BUFFERS}, "infoscale-fss-zones": {**MTU, **BUFFERS, **MARKS}},
+        ),
+        ("udp", SHARED, {}),
+        ("ether", MIRRORED, {}),
+    ],
+)
+def test_what_each_sets(
+    kind: str, listed: str, expected: dict[str, dict[str, tuple[str, str]]], tmp_path: Path
+) -> None:
+    node(tmp_path, kind, listed)
+    for profile in EVERY:
+        plan = planned(tmp_path, profile)
+        assert values(plan) == expected.get(profile, {}), profile
+        if plan.is_empty:
+            assert plan.skipped
+            assert all(one.reason and one.state == "not-applicable" for one in plan.skipped)
+
+
+@pytest.mark.parametrize("profile", EVERY)
+def test_without_infoscale_there_is_nothing_and_it_is_said(profile: str, tmp_path: Path) -> None:
+    system(tmp_path)
+    plan = planned(tmp_path, profile)
+    assert plan.is_empty
+    assert plan.cannot_apply
+    assert {one.reason for one in plan.skipped} <= {
+        "InfoScale is not on this host (neither LLT, main.cf nor the volume manager was found)",
+        "LLT is not installed on this host (neither lltconfig nor /etc/llttab was found)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts", "listed"), [("single-node", "0 north\n", SHARED), ("shared-disk", HOSTS, SHARED)]
+)
+def test_two_set_nothing_where_they_are_at_home_and_say_why(name: str, hosts: str, listed: str, tmp_path: Path) -> None:
+    node(tmp_path, "udp", listed, hosts=hosts)
+    (why,) = planned(tmp_path, profile_of(name)).skipped
+    assert why.reason.startswith("Sets nothing: ")
+    assert "none of the white paper's three tunings" in why.reason
+    (other,) = planned(tmp_path, profile_of("shared-disk" if name == "single-node" else "single-node")).skipped
+    assert not other.reason.startswith("Sets nothing: ")
+
+
+def test_twice_is_once_and_larger_buffers_stay(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, files={"/proc/sys/net/core/rmem_default": "8388608\n"})
+    first = values(applied(tmp_path, "infoscale-fss-zones"))
+    assert "sysctl:net.core.rmem_default" not in first
+    again = planned(tmp_path, "infoscale-fss-zones")
+    assert again.is_empty
+    assert not again.cannot_apply
+    assert states(again)["sysctl:net.core.rmem_default"] == "would-lower"
+    assert states(again)["sysctl:net.core.optmem_max"] == "kept"
+    text = host(tmp_path).read("/etc/llttab")
+    assert str(text).endswith("set-flow highwater:2000\nset-flow rporthighwater:2000")
+
+
+def test_what_has_no_part_in_it_is_left_as_it_is(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, files={"/proc/sys/net/core/optmem_max": "20480\n"})
+    found = values(planned(tmp_path, "infoscale-fss-udp"))
+    assert not [name for name in found if "optmem" in name or "tcp" in name]
+    assert values(planned(tmp_path, "socket-buffers-8m"))["sysctl:net.core.optmem_max"] == ("20480", "8388608")
+
+
+def test_eight_megabytes_can_be_asked_for_and_memory_sets_the_bound(tmp_path: Path) -> None:
+    # 20 TCP sockets alone may take 702 MiB by the kernel's own maxima.
+    small = FILES["/proc/meminfo"].replace(str(12 * GIB), str(3 * GIB // 2))
+    node(tmp_path, "udp", MIRRORED, files={"/proc/meminfo": small})
+    assert values(planned(tmp_path, "infoscale-fss-udp")) == {**MTU, **BUFFERS}
+    with pytest.raises(RefusedError, match="memory budget"):
+        planned(tmp_path, "infoscale-fss-udp", bytes="8388608")
+
+
+def test_where_it_cannot_be_told_the_plan_can_be_made(tmp_path: Path) -> None:
+    node(tmp_path, "udp", None)
+    assert values(planned(tmp_path, "infoscale-fss-udp")) == {**MTU, **BUFFERS}
+    assert planned(tmp_path, "infoscale-fss-tcp").is_empty
+
+
+@pytest.mark.parametrize("profile", ["infoscale-fss-udp", "infoscale-fss-zones", "infoscale-fss-tcp"])
+@pytest.mark.parametrize(
+    ("reserved", "span", "expected"),
+    [
+        ("", "32768 60999", ("", "50000-50001")),
+        ("8080,9148-9150", "32768 60999", ("8080,9148-9150", "8080,9148-9150,50000-50001")),
+        ("50000", "32768 60999", ("50000", "50000-50001")),
+        ("49999,50002-50003", "1024 65535", ("49999,50002-50003", "49999-50003")),
+        ("50000-50001", "32768 60999", "in-place"),
+        ("40000-60000", "32768 60999", "in-place"),
+        ("8080", "32768 49999", "not-applicable"),
+        ("8080", "32768 50000", ("8080", "8080,50000")),
+    ],
+)
+def test_the_ports_of_llt_are_reserved_and_the_others_stay(
+    profile: str, reserved: str, span: str, expected: tuple[str, str] | str, tmp_path: Path
+) -> None:
+    own = {
+        "/proc/sys/net/ipv4/ip_local_port_range": f"{span}\n",
+        "/proc/sys/net/ipv4/ip_local_reserved_ports": f"{reserved}\n",
+    }
+    node(tmp_path, "tcp" if profile.endswith("tcp") else "udp", MIRRORED, files=own)
+    plan = planned(tmp_path, profile)
+    assert {**values(plan), **states(plan)}[PORTS] == expected
+
+
+def test_reserved_ports_go_back_to_none(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, files=RANGE)
+    applied(tmp_path, "infoscale-fss-zones")
+    place = tmp_path / "root/proc/sys/net/ipv4/ip_local_reserved_ports"
+    assert place.read_text() == "50000-50001\n"
+    assert planned(tmp_path, "infoscale-fss-zones").is_empty
+    store = Store(str(tmp_path / "state"))
+    (record,) = store.records()
+    assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
+    assert place.read_text() == "\n"
+    assert not (tmp_path / "root/etc/sysctl.d/90-advisor-infoscale-fss-zones.conf").exists()
+
+
+def narrow(*names: str) -> tuple[Link, ...]:
+    """The usual ports, some of which carry no more than 1500 bytes."""
+    return tuple(msgspec.structs.replace(one, max_mtu=1500) if one.name in names else one for one in PORTS_OF)
+
+
+@pytest.mark.parametrize("kind", ["udp", "udp6"])
+@pytest.mark.parametrize(
+    ("links", "settings", "expected"),
+    [
+        # Both drivers, or one of them, carry no 9000.
+        (("eth1", "eth2"), {}, {"a": 1500, "b": 1500}),
+        (("eth2",), {}, {"b": 1500}),
+        # The path beyond carries less, which the user says.
+        ((), {"mtu": "1500"}, {"a": 1500, "b": 1500}),
+        ((), {"mtu": "8500"}, {}),
+        ((), {}, {}),
+    ],
+)
+def test_where_9000_is_not_possible_the_mtu_field_of_llttab_is_set(
+    kind: str, links: tuple[str, ...], settings: dict[str, str], expected: dict[str, int], tmp_path: Path
+) -> None:
+    node(tmp_path, kind, MIRRORED, ports=narrow(*links))
+    plan = planned(tmp_path, "infoscale-fss-udp", **settings)
+    overhead = 28 if kind == "udp" else 48
+    found = {name: pair for name, pair in values(plan).items() if name.startswith("file:")}
+    assert found == {f"file:/etc/llttab:link.{tag}.mtu": ("-", str(mtu - overhead)) for tag, mtu in expected.items()}
+    assert not plan.cannot_apply
+    raised = {name.split(":")[1] for name in values(plan) if name.startswith("link:")}
+    assert raised == (set() if settings.get("mtu") == "1500" else {"eth1", "eth2"} - set(links))
+    for name in links:
+        assert states(plan)[f"link:{name}:mtu"] == "not-applicable"
+    if expected:
+        assert any("manual step: restart LLT" in note for note in plan.notes)
+        (file,) = [one for one in plan.files if one.path == "/etc/llttab"]
+        assert file.after.decode().count(f" {1500 - overhead} 192.0.2.") == len(expected)
+
+
+def test_the_mtu_field_is_written_and_rolled_back(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, ports=narrow("eth1", "eth2"))
+    before = host(tmp_path).read("/etc/llttab")
+    applied(tmp_path, "infoscale-fss-udp")
+    assert "link a udp - udp 50000 1472 192.0.2.1 -" in str(host(tmp_path).read("/etc/llttab"))
+    again = planned(tmp_path, "infoscale-fss-udp")
+    assert again.is_empty
+    assert not again.cannot_apply
+    store = Store(str(tmp_path / "state"))
+    (record,) = store.records()
+    assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
+    assert host(tmp_path).read("/etc/llttab") == before
+
+
+def test_a_smaller_field_stays(tmp_path: Path) -> None:
+    table = TABLE.format("udp").replace("50000 -", "50000 1400").replace("50001 -", "50001 8192")
+    node(tmp_path, "udp", MIRRORED, files={"/etc/llttab": table}, ports=narrow("eth1", "eth2"))
+    found = {name: pair for name, pair in values(planned(tmp_path, "infoscale-fss-udp")).items() if "file:" in name}
+    assert found == {"file:/etc/llttab:link.b.mtu": ("8192", "1472")}
+
+
+def test_two_lines_of_one_tag_are_not_guessed_between(tmp_path: Path) -> None:
+    table = TABLE.format("udp").replace("link b", "link a")
+    node(tmp_path, "udp", MIRRORED, files={"/etc/llttab": table}, ports=narrow("eth1", "eth2"))
+    found = [one.reason for one in planned(tmp_path, "infoscale-fss-udp").skipped if "file:" in one.tunable]
+    assert set(found) == {"2 link lines have the tag a: give each its own"}
+
+
+def test_jumbo_frames_alone_stay_refused(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, ports=narrow("eth2"))
+    assert states(planned(tmp_path, "jumbo-frames"))["link:eth2:mtu"] == "blocked"
+
+
+def test_the_rollback_script_restores_llttab_and_the_reserved_ports(tmp_path: Path) -> None:
+    node(tmp_path, "udp", MIRRORED, files=RANGE, ports=narrow("eth1", "eth2"))
+    before = host(tmp_path).read("/etc/llttab")
+    script = rollback_script(applied(tmp_path, "infoscale-fss-udp"))
+    assert host(tmp_path).read("/etc/llttab") != before
+    words = ("sh", "-s", "--", "--any-host", "--root", str(tmp_path / "root"))
+    done = subprocess.run(words, input=script, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert host(tmp_path).read("/etc/llttab") == before
+    assert (tmp_path / "root/proc/sys/net/ipv4/ip_local_reserved_ports").read_text() == "\n"

@@ -1,0 +1,297 @@
+"""The profiles iris, iris-write-daemons and ebs-volumes: what they mean on hosts that are such, and on others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.errors import InvalidInputError, RefusedError, RestoredError, UsageError
+from advisor.facts.cpf_text import Cpf
+from advisor.facts.host_facts import Facts, scan
+from advisor.facts.iris import Iris
+from advisor.facts.iris_memory import wanted_pages
+from advisor.host import Host, MemoryFiles, NoCommands, Step, WriteFile
+from advisor.planning.guards import check_guards
+from advisor.planning.records import Change
+from advisor.planning.targets import Request, resolve_targets
+from advisor.profiles.profile import load, parse_profile
+from advisor.transaction.engine import apply_plan, roll_back, verify
+from advisor.transaction.journal import Store
+from tests.planning.system import GIB, applied, host, planned, states, system, values
+from tests.profiles.build import document, toml, wanted
+from tests.rules.build import disk, facts, replaced
+from tests.trees import listing
+
+MIB = 1 << 20
+PAGE = 2 * MIB
+CPF = (
+    "[ConfigFile]\nVersion=2023.2\n; by hand\n[config]\r\nAsyncwij=8\nglobals=0,0,4096,0,0,0\nroutines=512\n"
+    "gmheap=524288\n\n[Journal]\n"
+)
+PATH = "/usr/irissys/iris.cpf"
+NEEDED = 2688  # (4,096 + 512 + 512) MiB and 5 % in pages of 2 MiB
+VM = "/proc/sys/vm"
+EBS = "Amazon Elastic Block Store"
+STORE = "Amazon EC2 NVMe Instance Storage"
+
+
+def memory(available_gib: int = 12) -> str:
+    sizes = f"MemTotal: {16 * GIB} kB\nMemAvailable: {available_gib * GIB} kB\n"
+    return f"{sizes}HugePages_Total: 0\nHugePages_Free: 0\nHugepagesize: 2048 kB\n"
+
+
+def tree(cpf: str = CPF, **more: str) -> dict[str, str | None]:
+    return {
+        PATH: cpf,
+        "/proc/meminfo": memory(),
+        f"{VM}/nr_hugepages": "0\n",
+        f"{VM}/swappiness": "60\n",
+        f"{VM}/dirty_ratio": "20\n",
+        f"{VM}/dirty_bytes": "0\n",
+        f"{VM}/dirty_background_ratio": "10\n",
+        f"{VM}/dirty_background_bytes": "0\n",
+        "/sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never\n",
+        "/usr/lib/tmpfiles.d/x.conf": "",
+        **more,
+    }
+
+
+def test_huge_pages_by_the_cpf_and_the_notes_of_intersystems(tmp_path: Path) -> None:
+    system(tmp_path, files=tree())
+    plan = planned(tmp_path, "iris")
+    assert values(plan) == {
+        "sysctl:vm.nr_hugepages": ("0", str(NEEDED)),
+        "sysctl:vm.swappiness": ("60", "5"),
+        "sysctl:vm.dirty_background_ratio": ("10", "5"),
+        "sysctl:vm.dirty_ratio": ("20", "10"),
+        "thp:enabled": ("always", "madvise"),
+    }
+    assert any("2,688 huge pages take 5,376 of 16,384 MiB (32 %)" in note for note in plan.notes)
+    assert any("where it finds less, all is put back" in note for note in plan.notes)
+
+
+def test_what_is_better_already_stays(tmp_path: Path) -> None:
+    more = {f"{VM}/nr_hugepages": "4000\n", f"{VM}/swappiness": "1\n", f"{VM}/dirty_ratio": "0\n"}
+    more |= {f"{VM}/dirty_bytes": "1073741824\n", f"{VM}/dirty_background_ratio": "3\n"}
+    more |= {"/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]\n"}
+    system(tmp_path, files=tree() | more)
+    plan = planned(tmp_path, "iris")
+    assert values(plan) == {}
+    assert states(plan)["thp:enabled"] == "not-applicable"
+    assert not plan.cannot_apply
+
+
+def test_a_host_without_iris_has_nothing_to_be_set_and_the_reason(tmp_path: Path) -> None:
+    system(tmp_path, files=tree() | {PATH: None})
+    for profile in ("iris", "iris-write-daemons"):
+        plan = planned(tmp_path, profile)
+        assert plan.is_empty
+        assert {one.reason for one in plan.skipped} == {"no InterSystems IRIS instance is known on this host"}
+
+
+@pytest.mark.parametrize(
+    ("instances", "state", "reason"),
+    [
+        ((), "not-applicable", "no InterSystems IRIS instance"),
+        ((None,), "unknown", "could not be read"),
+        ((Cpf(globals_mb=(0, 0, 1)), None), "unknown", "could not be read"),
+        ((Cpf(),), "not-applicable", "left to IRIS"),
+        ((Cpf(globals_mb=(0, 0, 1)), Cpf(globals_mb=(0, 0, 0))), "not-applicable", "left to IRIS"),
+        ((Cpf(globals_mb=(0, 0, 1), memlock=32),), "not-applicable", "memlock"),
+    ],
+)
+def test_no_number_is_made_up(instances: tuple[Cpf | None, ...], state: str, reason: str) -> None:
+    (one,) = pages(instances)[1]
+    assert (one.state, reason in one.reason) == (state, True), one.reason
+
+
+def test_the_pages_of_all_instances_that_take_them() -> None:
+    one, off = Cpf(globals_mb=(0, 0, 1000)), Cpf(globals_mb=(0, 0, 1000), memlock=32)
+    (target,) = pages((one, one, off))[0]
+    assert target.value == str(2 * (wanted_pages(one, PAGE) or 0))
+    (skipped,) = pages((one,), page=None)[1]
+    assert skipped.state == "unknown"
+
+
+def pages(instances: tuple[Cpf | None, ...], page: int | None = PAGE) -> Any:
+    line = wanted(tunable="sysctl:vm.nr_hugepages", value={"huge-pages": "iris"})
+    return resolve_targets(Request.of(parse_profile(toml(document("mine", line)), "x"), {}), known(instances, page))
+
+
+def known(instances: tuple[Cpf | None, ...], page: int | None = PAGE) -> Facts:
+    found = tuple(
+        Iris(f"I{n}", f"/i{n}", None, running=None, mirror="", cpf=f"/i{n}/iris.cpf", settings=one)
+        for n, one in enumerate(instances)
+    )
+    return facts(iris=found, memory=replaced(facts().memory, {"default_hugepage_bytes": page}))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"tunable": "sysctl:vm.swappiness", "value": {"huge-pages": "iris"}},
+        {"tunable": "sysctl:vm.nr_hugepages", "value": {"huge-pages": "oracle"}},
+        {"tunable": "sysctl:vm.nr_hugepages", "value": {"huge-pages": "iris", "multiply": 2}},
+        {"tunable": "file:{cpf}:config/globals", "value": "1"},
+        {"tunable": "file:{cpf}:Startup/x", "value": "1", "for_each": "cpfs"},
+        {"tunable": "file:{cpf}:config/LibPath", "value": "1", "for_each": "cpfs"},
+        {"tunable": "block:{array}:io_timeout", "value": "1", "for_each": "arrays", "only": {"models": ["x"]}},
+    ],
+)
+def test_what_a_profile_may_not_say(line: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        parse_profile(toml(document("mine", wanted(**line))), "x")
+
+
+def change(pages: int) -> Change:
+    return Change("sysctl:vm.nr_hugepages", "0", str(pages), None, None, "none", "now", "", "", (), "p", None, (), ())  # type: ignore[arg-type]
+
+
+def budget(
+    pages: int, *, total: int | None, available: int | None, now: int = 0, page: int | None = PAGE
+) -> tuple[str, ...]:
+    sizes = {"total_bytes": total, "available_bytes": available, "default_hugepage_bytes": page}
+    host_facts = facts(memory=replaced(facts().memory, sizes), sysctl={"vm.nr_hugepages": str(now)})
+    return check_guards((), [change(pages)], host_facts)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    total = 1000 * PAGE
+    assert "memory budget" in budget(850, total=total, available=900 * PAGE)[0]
+    with pytest.raises(RefusedError, match="851 huge pages"):
+        budget(851, total=total, available=900 * PAGE)
+    with pytest.raises(RefusedError, match="to come from"):
+        budget(500, total=total, available=499 * PAGE)
+    # What is reserved already is not available any more, and needs not be.
+    assert budget(500, total=total, available=100 * PAGE, now=400)
+    assert budget(300, total=total, available=0, now=400) == ()
+    for whole, left in ((None, 1), (1, None)):
+        assert "unknown" in budget(5, total=whole, available=left)[0]
+    assert "unknown" in budget(5, total=total, available=total, page=None)[0]
+
+
+def test_a_cache_that_is_too_large_is_refused_whole(tmp_path: Path) -> None:
+    system(tmp_path, files=tree(CPF.replace("4096", "14000")))
+    with pytest.raises(RefusedError, match="memory budget"):
+        planned(tmp_path, "iris")
+
+
+class FragmentedHost(Host):
+    """A kernel that finds no more than a thousand huge pages, whatever it is asked for (hugetlbpage)."""
+
+    def do(self, step: Step) -> None:
+        super().do(step)
+        place = Path(self.locate(f"{VM}/nr_hugepages"))
+        if isinstance(step, WriteFile) and int(place.read_text()) > 1000:
+            place.write_text("1000\n")
+
+
+def test_huge_pages_that_are_granted_in_part_are_told_and_all_is_put_back(tmp_path: Path) -> None:
+    system(tmp_path, files=tree())
+    before = listing(tmp_path / "root")
+    here, store = host(tmp_path), Store(str(tmp_path / "state"))
+    short = FragmentedHost(here.files, here.commands, is_root=True)
+    plan = planned(tmp_path, "iris")
+    with store.lock(), pytest.raises(RestoredError, match=f"vm.nr_hugepages: set to {NEEDED}, but reads 1000"):
+        apply_plan(short, plan, store)
+    assert listing(tmp_path / "root") == before
+    assert store.records()[0].state == "rolled-back"
+
+
+def test_the_write_daemons_of_the_article_in_and_out_again(tmp_path: Path) -> None:
+    system(tmp_path, files=tree())
+    root = tmp_path / "root"
+    before = listing(root)
+    plan = applied(tmp_path, "iris-write-daemons")
+    assert values(plan) == {
+        f"file:{PATH}:config/Asyncwij": ("8", "16"),
+        f"file:{PATH}:config/wdparm": ("(unset)", "16,32,512,128"),
+        f"file:{PATH}:config/wduseasyncio": ("(unset)", "1"),
+    }
+    assert {(one.risk, one.takes_effect) for one in plan.changes} == {("restart", "service-restart")}
+    text = (root / PATH[1:]).read_bytes()
+    assert (
+        text
+        == CPF.replace("Asyncwij=8", "Asyncwij=16")
+        .replace("gmheap=524288\n", "gmheap=524288\nwdparm=16,32,512,128\nwduseasyncio=1\n")
+        .encode()
+    )
+    found = scan(host(tmp_path)).iris[0].settings
+    assert found is not None
+    assert (found.asyncwij, found.wdparm, found.wduseasyncio) == (16, (16, 32, 512, 128), 1)
+    assert planned(tmp_path, "iris-write-daemons").is_empty
+    store = Store(str(tmp_path / "state"))
+    with store.lock():
+        (record,) = store.records()
+        assert verify(host(tmp_path), [record]) == ()
+        assert all(one.is_back for one in roll_back(host(tmp_path), record, store))
+    assert listing(root) == before
+
+
+def test_one_instance_may_be_named_and_only_files_that_are_known_are_changed() -> None:
+    two = known((Cpf(), Cpf()))
+    odd = replaced(two, {"iris": (*two.iris, replaced(two.iris[0], {"cpf": "/i0/LIVE.cpf", "name": "X"}))})
+    profile = load("iris-write-daemons")
+
+    def chosen(host_facts: Facts, **settings: str) -> tuple[set[str], set[str]]:
+        targets, skipped = resolve_targets(Request.of(profile, settings), host_facts)
+        return {one.tunable.split(":")[1] for one in targets}, {one.reason for one in skipped}
+
+    assert chosen(two) == ({"/i0/iris.cpf", "/i1/iris.cpf"}, set())
+    assert chosen(two, cpfs="I1") == chosen(two, cpfs="/i1/iris.cpf") == ({"/i1/iris.cpf"}, set())
+    assert chosen(odd, cpfs="X") == (set(), {"'/i0/LIVE.cpf': only a file named iris.cpf is changed"})
+    assert chosen(known((None,))) == (set(), {"/i0/iris.cpf could not be read"})
+    with pytest.raises(UsageError, match="no IRIS instance 'I9'"):
+        chosen(two, cpfs="I9")
+
+
+def resolved(*disks: Any) -> tuple[dict[str, str], set[str]]:
+    targets, skipped = resolve_targets(Request.of(load("ebs-volumes"), {}), facts(disks=disks))
+    return {one.tunable: one.value for one in targets}, {one.reason for one in skipped}
+
+
+def test_the_timeout_of_ebs_volumes_and_of_them_alone() -> None:
+    volumes = (disk("nvme1n1", model=EBS), disk("nvme2n1", model=f"{EBS}    "))
+    found, _ = resolved(disk("nvme0n1"), *volumes, disk("nvme3n1", model=STORE), disk("xvdb", kind="xen", model=EBS))
+    assert found == {
+        "block:nvme1n1:io_timeout": "2147483640",
+        "block:nvme2n1:io_timeout": "2147483640",
+        "block:nvme3n1:io_timeout": "90000",
+    }
+
+
+def test_a_host_without_such_volumes_is_told_so() -> None:
+    found, reasons = resolved(disk("nvme0n1"))
+    assert found == {}
+    assert "no disk fits (nvme, Amazon Elastic Block Store); disks here: nvme0n1" in reasons
+    found, reasons = resolved(disk("nvme0n1", model=None))
+    assert (found, reasons) == ({}, {"whether it is meant is unknown: its model could not be read"})
+
+
+@pytest.mark.parametrize("hertz", [100, 250, 300, 1000])
+def test_the_timeout_is_read_back_as_it_was_set(hertz: int) -> None:
+    """The kernel counts it in ticks: msecs_to_jiffies() and jiffies_to_msecs(), 32 bits wide."""
+    value = 2147483640
+    ticks = -(-value * hertz // 1000)
+    assert ticks * 1000 // hertz == value
+    assert value <= (1 << 31) - 1  # above it is for ever, and told as another number
+
+
+@pytest.mark.parametrize("live", ["4294967295", "4294967288"])
+def test_a_timeout_without_end_is_kept(live: str, tmp_path: Path) -> None:
+    queue = "/sys/block/nvme1n1/queue"
+    files = {f"{queue}/io_timeout": f"{live}\n", "/sys/block/nvme1n1/device/model": f"{EBS}\n", "/run/udev/data/x": ""}
+    files |= {"/sys/block/nvme1n1/size": "2048\n", f"{queue}/scheduler": "[none]\n"}
+    system(tmp_path, files=tree() | files)
+    plan = planned(tmp_path, "ebs-volumes")
+    assert states(plan)["block:nvme1n1:io_timeout"] == "would-lower"
+
+
+def test_nothing_of_them_is_planned_on_a_host_of_which_nothing_is_known() -> None:
+    bare = scan(Host(MemoryFiles({}, {}, frozenset()), NoCommands()))
+    for name in ("iris", "iris-write-daemons", "ebs-volumes"):
+        targets, skipped = resolve_targets(Request.of(load(name), {}), bare)
+        assert targets == ()
+        assert all(one.reason for one in skipped)

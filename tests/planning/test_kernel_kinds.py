@@ -1,0 +1,487 @@
+"""Plans for clocks, latency, scheduler, sysfs, modules, the command line and units: order, choice and reasons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.host import Host, MemoryFiles, NoCommands
+from advisor.profiles.profile import parse_profile
+from advisor.tunables.cmdline import commands
+from tests.transaction.kernel_system import build, order, plan_of, reasons, values
+
+CPUFREQ = "/sys/devices/system/cpu/cpufreq"
+POLICY = f"{CPUFREQ}/policy0"
+DEBUG = "/sys/kernel/debug/sched"
+LATENCY = "pm-qos:cpu_dma_latency"
+
+
+def without(beginning: str) -> dict[str, None]:
+    """Of the system's files those that begin so are taken away."""
+    from tests.transaction.kernel_system import FILES
+
+    return {path: None for path in FILES if path.startswith(beginning)}
+
+
+# --- clocks ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_pattern_is_each_policy_by_number(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"cpufreq:policy1*:governor": "performance"})
+    assert values(plan) == {
+        "cpufreq:policy1:governor": ("powersave", "performance"),
+        "cpufreq:policy10:governor": ("powersave", "performance"),
+    }
+
+
+def test_a_pattern_that_fits_nothing_says_what_there_is(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"cpufreq:policy[5-9]:governor": "performance"})
+    why = "no policy fits; policies here: policy0, policy1, policy10"
+    assert reasons(plan) == {"cpufreq:policy[5-9]:governor": ("not-applicable", why)}
+
+
+@pytest.mark.parametrize("identity", ["cpufreq:*:governor", "cpufreq:policy0:scaling_max_freq"])
+def test_a_virtual_machine_has_no_clock_to_set(tmp_path: Path, identity: str) -> None:
+    plan = plan_of(build(tmp_path, without("/sys/devices/system/cpu")), {identity: "1"})
+    state, why = reasons(plan)[identity]
+    assert state == "not-applicable"
+    assert "no driver of cpufreq runs, as in most virtual machines" in why
+    assert plan.cannot_apply
+
+
+def test_the_first_of_several_that_the_driver_offers(tmp_path: Path) -> None:
+    host = build(tmp_path)
+    plan = plan_of(host, {"cpufreq:policy0:governor": "schedutil|performance|powersave"})
+    assert values(plan) == {"cpufreq:policy0:governor": ("powersave", "performance")}
+    plan = plan_of(host, {"cpufreq:policy0:governor": "schedutil | ondemand"})
+    why = "the driver intel_pstate offers performance, powersave"
+    assert reasons(plan) == {"cpufreq:policy0:governor": ("not-applicable", why)}
+    assert not plan.blocking
+
+
+def test_a_clock_outside_of_what_the_hardware_has(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"cpufreq:policy0:scaling_max_freq": "4000000"})
+    why = "its hardware goes from 800000 to 3500000 kHz"
+    assert reasons(plan) == {"cpufreq:policy0:scaling_max_freq": ("not-applicable", why)}
+
+
+LOW, HIGH = "cpufreq:policy0:scaling_min_freq", "cpufreq:policy0:scaling_max_freq"
+
+
+@pytest.mark.parametrize(
+    ("live", "wanted", "names"),
+    [
+        (("800000", "1000000"), ("2000000", "3000000"), [HIGH, LOW]),
+        (("2000000", "3000000"), ("800000", "1000000"), [LOW, HIGH]),
+        (("1000000", "2000000"), ("900000", "3000000"), [HIGH, LOW]),
+        (("1000000", "3000000"), ("1500000", "2000000"), [LOW, HIGH]),
+    ],
+)
+def test_the_lowest_clock_never_passes_the_highest(
+    tmp_path: Path, live: tuple[str, str], wanted: tuple[str, str], names: list[str]
+) -> None:
+    host = build(tmp_path, {f"{POLICY}/scaling_min_freq": live[0], f"{POLICY}/scaling_max_freq": live[1]})
+    plan = plan_of(host, {LOW: wanted[0], HIGH: wanted[1]})
+    assert order(plan, names) == names
+    for changes in (plan.changes, tuple(reversed(plan.changes))):
+        standing = dict(zip((LOW, HIGH), live if changes is plan.changes else wanted, strict=True))
+        for one in changes:
+            standing[one.tunable] = one.after if changes is plan.changes else one.before
+            assert int(standing[LOW]) <= int(standing[HIGH])
+
+
+def test_a_lowest_clock_above_the_highest_is_refused(tmp_path: Path) -> None:
+    host = build(tmp_path)
+    plan = plan_of(host, {LOW: "2500000"})
+    assert reasons(plan)[LOW] == ("blocked", f"2500000 would be above {HIGH}, which is then 2000000")
+    assert values(plan_of(host, {LOW: "2500000", HIGH: "2600000"})) == {
+        HIGH: ("2000000", "2600000"),
+        LOW: ("800000", "2500000"),
+    }
+    plan = plan_of(host, {"intel_pstate:min_perf_pct": "70"})
+    assert reasons(plan)["intel_pstate:min_perf_pct"][0] == "blocked"
+
+
+def test_a_preference_comes_after_the_governor_that_takes_it(tmp_path: Path) -> None:
+    governor, preference = "cpufreq:policy0:governor", "cpufreq:policy0:energy_performance_preference"
+    host = build(
+        tmp_path,
+        {f"{POLICY}/scaling_governor": "performance", f"{POLICY}/energy_performance_preference": "performance"},
+    )
+    plan = plan_of(host, {preference: "balance_power", governor: "powersave"})
+    assert [one.tunable for one in plan.changes] == [governor, preference]
+    plan = plan_of(host, {preference: "balance_power"})
+    why = f"{governor} is then performance, and its driver takes no preference but performance with it"
+    assert reasons(plan) == {preference: ("blocked", why)}
+
+
+def test_a_preference_that_moves_along_with_the_governor_is_watched(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"cpufreq:policy0:governor": "performance"})
+    (moved,) = plan.bystanders
+    assert (moved.tunable, moved.before) == (
+        "cpufreq:policy0:energy_performance_preference",
+        "balance_performance",
+    )
+
+
+def test_turbo_comes_first_and_goes_last(tmp_path: Path) -> None:
+    host = build(tmp_path)
+    wanted = {"intel_pstate:no_turbo": "1", "intel_pstate:max_perf_pct": "90", HIGH: "1900000"}
+    assert plan_of(host, wanted).changes[-1].tunable == "intel_pstate:no_turbo"
+    (tmp_path / "root/sys/devices/system/cpu/intel_pstate/no_turbo").write_text("1\n")
+    assert plan_of(host, wanted | {"intel_pstate:no_turbo": "0"}).changes[0].tunable == "intel_pstate:no_turbo"
+
+
+def test_the_driver_of_intel_that_does_not_run(tmp_path: Path) -> None:
+    gone = without("/sys/devices/system/cpu/intel_pstate") | {f"{POLICY}/scaling_driver": "acpi-cpufreq"}
+    plan = plan_of(build(tmp_path, gone), {"intel_pstate:no_turbo": "1"})
+    why = "cannot be read: the driver intel_pstate does not run here, acpi-cpufreq does"
+    assert reasons(plan) == {"intel_pstate:no_turbo": ("not-applicable", why)}
+
+
+def test_a_line_of_somebody_else_is_carried_out_at_boot_instead(tmp_path: Path) -> None:
+    theirs = {"/etc/tmpfiles.d/aa.conf": f"w {POLICY}/scaling_governor - - - - schedutil\n"}
+    plan = plan_of(build(tmp_path, theirs), {"cpufreq:policy0:governor": "performance"})
+    assert reasons(plan)["cpufreq:policy0:governor"][0] == "overridden"
+
+
+# --- latency --------------------------------------------------------------------------------------------------------
+
+
+def test_a_latency_above_what_another_process_holds_has_no_effect(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path, {"/run/other": "5"}), {LATENCY: "10"})
+    why = "another process holds 5 µs, and the least counts: 10 µs would have no effect"
+    assert reasons(plan) == {LATENCY: ("not-applicable", why)}
+
+
+def test_a_latency_below_it_has_one_and_at_most_is_content(tmp_path: Path) -> None:
+    host = build(tmp_path, {"/run/other": "50"})
+    assert values(plan_of(host, {LATENCY: "10"})) == {LATENCY: ("50", "10")}
+    assert reasons(plan_of(host, {LATENCY: "60"}, sense="at-most"))[LATENCY][0] == "in-place"
+
+
+def test_without_systemd_nothing_holds_it(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path, {"/run/systemd/system/x": None}), {LATENCY: "10"})
+    why = "systemd does not run here, and nothing else would hold the file open"
+    assert reasons(plan) == {LATENCY: ("not-applicable", why)}
+
+
+# --- scheduler ------------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_before_5_13_has_the_sysctl(tmp_path: Path) -> None:
+    old = without("/sys/kernel/debug") | {"/proc/sys/kernel/sched_migration_cost_ns": "500000"}
+    plan = plan_of(build(tmp_path, old), {"sched:migration_cost_ns": "5000000"})
+    assert values(plan) == {"sysctl:kernel.sched_migration_cost_ns": ("500000", "5000000")}
+    assert plan.changes[0].persist == "/etc/sysctl.d/90-advisor-test.conf"
+
+
+@pytest.mark.parametrize(
+    ("files", "key", "state", "why"),
+    [
+        ({}, "wakeup_granularity_ns", "not-applicable", "EEVDF, since Linux 6.6) has dropped it; nothing"),
+        ({}, "min_granularity_ns", "not-applicable", "sched:base_slice_ns is nearest"),
+        ({}, "nr_migrate", "not-applicable", "this kernel has no such value of its scheduler"),
+        (without("/sys/kernel/debug"), "nr_migrate", "not-applicable", "debugfs is not mounted"),
+        (
+            without("/sys/kernel/debug") | {"/sys/kernel/security/lockdown": "none [integrity] confidentiality"},
+            "nr_migrate",
+            "unknown",
+            "debugfs is closed, as the kernel is locked down",
+        ),
+    ],
+)
+def test_a_value_that_is_not_there_says_why(
+    tmp_path: Path, files: dict[str, str | bytes | None], key: str, state: str, why: str
+) -> None:
+    found, reason = reasons(plan_of(build(tmp_path, files), {f"sched:{key}": "1000000"}))[f"sched:{key}"]
+    assert found == state
+    assert why in reason
+
+
+def test_preemption_that_the_kernel_does_not_offer(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"sched:preempt": "lazy"})
+    assert reasons(plan) == {"sched:preempt": ("not-applicable", "this kernel offers none, voluntary, full")}
+
+
+def test_debugfs_that_is_not_there_at_boot(tmp_path: Path) -> None:
+    host = build(tmp_path)
+    mount = tmp_path / "root/etc/systemd/system/sys-kernel-debug.mount"
+    mount.parent.mkdir(parents=True, exist_ok=True)
+    mount.symlink_to("/dev/null")
+    plan = plan_of(host, {"sched:migration_cost_ns": "5000000"})
+    assert any("sys-kernel-debug.mount is masked" in note for note in plan.notes)
+
+
+# --- sysfs ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_id_for_each_file_and_none_outside(tmp_path: Path) -> None:
+    host = build(tmp_path, {"/etc/secret/power/control": "auto", "/sys/devices/pci0/c/power/other": "auto"})
+    devices = tmp_path / "root/sys/devices/pci0"
+    (devices / "astray").symlink_to("/etc/secret")
+    (devices / "again").symlink_to("a")
+    plan = plan_of(host, {"sysfs:/sys/devices/pci0/*/power/control": "on"})
+    assert values(plan) == {"sysfs:/sys/devices/pci0/a/power/control": ("auto", "on")}
+    assert reasons(plan) == {"sysfs:/sys/devices/pci0/b/power/control": ("in-place", "is there already")}
+
+
+def test_a_name_that_leads_out_of_sys_is_not_followed(tmp_path: Path) -> None:
+    host = build(tmp_path, {"/etc/secret": "1"})
+    (tmp_path / "root/sys/devices/pci0/a/out").symlink_to("/etc/secret")
+    plan = plan_of(host, {"sysfs:/sys/devices/pci0/a/out": "2"})
+    why = "it leads to /etc/secret, which is not set here"
+    assert reasons(plan) == {"sysfs:/sys/devices/pci0/a/out": ("not-applicable", why)}
+
+
+def test_a_pattern_does_not_reach_what_acts(tmp_path: Path) -> None:
+    host = build(tmp_path, {"/sys/devices/pci0/a/remove": "1", "/sys/devices/pci0/a/power/state": "1"})
+    assert values(plan_of(host, {"sysfs:/sys/devices/pci0/a/r*": "1"})) == {}
+    assert values(plan_of(host, {"sysfs:/sys/devices/pci0/a/power/*": "1"})) == {
+        "sysfs:/sys/devices/pci0/a/power/control": ("auto", "1")
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "identity"),
+    [
+        ("/sys/block/sd*/queue/nr_requests", "block:sda:nr_requests"),
+        ("/sys/kernel/mm/transparent_hugepage/ena*", "thp:enabled"),
+        ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "cpufreq:policy0:governor"),
+        ("/sys/devices/system/cpu/intel_pstate/no_turbo", "intel_pstate:no_turbo"),
+        ("/sys/module/other/parameters/depth", "module:other:depth"),
+        ("/sys/class/net/eth*/mtu", "link:eth0:mtu"),
+    ],
+)
+def test_a_file_of_another_kind_has_its_id(tmp_path: Path, path: str, identity: str) -> None:
+    from advisor.planning.expansion import expand_targets
+    from tests.transaction.kernel_system import targets_of
+
+    files = {
+        "/sys/block/sda/queue/nr_requests": "64",
+        "/sys/kernel/mm/transparent_hugepage/enabled": "[always] never",
+        "/sys/class/net/eth0/mtu": "1500",
+    }
+    host = build(tmp_path, files)
+    cpu = tmp_path / "root/sys/devices/system/cpu/cpu0"
+    cpu.mkdir()
+    (cpu / "cpufreq").symlink_to("../cpufreq/policy0")
+    targets, skipped = expand_targets(host, targets_of({f"sysfs:{path}": "1"}))
+    assert [one.tunable for one in targets] == [identity]
+    assert skipped == ()
+
+
+def test_an_attribute_that_cannot_be_written_or_offers_something_else(tmp_path: Path) -> None:
+    host = build(tmp_path)
+    (tmp_path / "root/sys/kernel/mm/ksm/run").chmod(0o444)
+    plan = plan_of(host, {"sysfs:/sys/kernel/mm/ksm/run": "1", "sysfs:/sys/devices/pci0/a/mode": "turbo"})
+    assert reasons(plan) == {
+        "sysfs:/sys/kernel/mm/ksm/run": ("not-applicable", "the kernel lets it be read alone"),
+        "sysfs:/sys/devices/pci0/a/mode": ("not-applicable", "it offers fast, slow and none"),
+    }
+
+
+def test_a_pattern_that_fits_nothing(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"sysfs:/sys/devices/none*/x": "1"})
+    assert reasons(plan) == {"sysfs:/sys/devices/none*/x": ("not-applicable", "no file fits the pattern")}
+
+
+def test_what_only_root_may_read_is_unknown() -> None:
+    files = MemoryFiles({"/etc/machine-id": b"0"}, unreadable={"/sys/devices/a/b": "Permission denied"})
+    plan = plan_of(Host(files, NoCommands()), {"sysfs:/sys/devices/a/b": "1"})
+    state, why = reasons(plan)["sysfs:/sys/devices/a/b"]
+    assert state == "unknown"
+    assert why == "cannot be read: Permission denied; what cannot be read could not be put back"
+
+
+# --- modules --------------------------------------------------------------------------------------------------------
+
+
+def test_a_module_that_is_built_in_is_there(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"module:core_part": "loaded", "module:other": "loaded"})
+    assert {name: state for name, (state, _) in reasons(plan).items()} == {
+        "module:core_part": "in-place",
+        "module:other": "in-place",
+    }
+    assert not plan.cannot_apply
+
+
+def test_a_module_that_this_kernel_does_not_have(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"module:nowhere": "loaded"})
+    assert reasons(plan) == {"module:nowhere": ("not-applicable", "this kernel has no such module")}
+
+
+def test_what_a_module_brought_along_goes_with_it_and_nothing_else(tmp_path: Path) -> None:
+    (change,) = plan_of(build(tmp_path), {"module:new_mod": "loaded"}).changes
+    assert [getattr(step, "argv", ()) for step in change.undo] == [("rmmod", "new_mod", "dep_b")]
+    assert change.persist == "/etc/modules-load.d/advisor-test.conf"
+
+
+def test_a_parameter_that_cannot_be_written_is_for_the_next_load(tmp_path: Path) -> None:
+    host = build(tmp_path)
+    (tmp_path / "root/sys/module/other/parameters/depth").chmod(0o444)
+    plan = plan_of(host, {"module:other:depth": "4", "module:new_mod:depth": "5"})
+    assert {one.tunable: (one.before, one.after, one.takes_effect) for one in plan.changes} == {
+        "module:other:option.depth": ("1", "4", "reboot"),
+        "module:new_mod:option.depth": ("3", "5", "reboot"),
+    }
+    assert [note.partition(";")[0] for note in plan.notes] == [
+        "module:new_mod:option.depth takes effect when new_mod is loaded again",
+        "module:other:option.depth takes effect when other is loaded again",
+    ]
+
+
+def test_a_parameter_of_what_is_built_in(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"module:core_part:option.x": "1"})
+    state, why = reasons(plan)["module:core_part:option.x"]
+    assert state == "by-hand"
+    assert "core_part.x=1 on its command line" in why
+
+
+def test_a_parameter_of_the_kernel_itself_is_written_at_boot(tmp_path: Path) -> None:
+    files = {"/sys/module/pcie_aspm/parameters/policy": "[default] performance powersave\n"}
+    (change,) = plan_of(build(tmp_path, files), {"module:pcie_aspm:policy": "performance"}).changes
+    assert (change.before, change.after) == ("default", "performance")
+    assert change.persist == "/etc/tmpfiles.d/advisor-test.conf"
+
+
+@pytest.mark.parametrize(("wanted", "state"), [("0", "in-place"), ("off", "in-place"), ("N", "in-place")])
+def test_a_switch_reads_otherwise_than_it_is_written(tmp_path: Path, wanted: str, state: str) -> None:
+    assert reasons(plan_of(build(tmp_path), {"module:other:quick": wanted}))["module:other:quick"][0] == state
+
+
+# --- the command line -----------------------------------------------------------------------------------------------
+
+
+def test_a_word_that_the_kernel_was_started_with(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"cmdline:nosmt": "(set)", "cmdline:mitigations": "off"})
+    assert {state for state, _ in reasons(plan).values()} == {"in-place"}
+
+
+def test_a_word_that_it_was_not_is_left_to_the_administrator(tmp_path: Path) -> None:
+    wanted = {"cmdline:intel_idle.max_cstate": "1", "cmdline:mitigations": "auto", "intel_pstate:max_perf_pct": "90"}
+    plan = plan_of(build(tmp_path), wanted)
+    add = "to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, run update-grub, then start anew"
+    assert reasons(plan) == {
+        "cmdline:intel_idle.max_cstate": (
+            "by-hand",
+            f"the kernel was started without it; by hand: add intel_idle.max_cstate=1 {add}",
+        ),
+        "cmdline:mitigations": ("by-hand", f"the kernel was started with off; by hand: add mitigations=auto {add}"),
+    }
+    # It holds nothing else up.
+    assert list(values(plan)) == ["intel_pstate:max_perf_pct"]
+    assert not plan.cannot_apply
+
+
+def test_nothing_but_the_command_line_cannot_be_applied(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"cmdline:quiet2": "1"})
+    assert plan.cannot_apply
+    assert (plan.changes, plan.files) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["/run/ostree-booted", "/usr/sbin/grubby"], "rpm-ostree kargs --append-if-missing=a=1"),
+        (["/usr/sbin/grubby", "/etc/default/grub"], "grubby --update-kernel=ALL --args=a=1"),
+        (["/etc/default/grub", "/boot/grub2/grub.cfg"], "run grub2-mkconfig -o /boot/grub2/grub.cfg"),
+        (["/etc/default/grub"], "run grub-mkconfig"),
+        (["/etc/kernel/cmdline", "/usr/bin/kernel-install"], "/etc/kernel/cmdline, run kernel-install add-all"),
+        (["/boot/firmware/cmdline.txt"], "one line of /boot/firmware/cmdline.txt"),
+        (["/boot/loader/entries/a.conf"], "loader/entries"),
+        (["/etc/x"], "which is not known here"),
+    ],
+)
+def test_the_commands_are_those_of_the_boot_loader(paths: list[str], expected: str) -> None:
+    assert expected in commands(Host(MemoryFiles(dict.fromkeys(paths, b"")), NoCommands()), "a=1")
+
+
+# --- units ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("unit", "wanted", "why"),
+    [
+        ("hidden.service", "enabled active", "it is masked: whoever masked it does not want it to run"),
+        ("fixed.service", "enabled inactive", "it is static, which systemctl does not make enabled"),
+    ],
+)
+def test_a_unit_that_stays_as_it_is(tmp_path: Path, unit: str, wanted: str, why: str) -> None:
+    identity = f"unit:{unit}:state"
+    assert reasons(plan_of(build(tmp_path), {identity: wanted})) == {identity: ("not-applicable", why)}
+
+
+def test_a_unit_that_is_not_there(tmp_path: Path) -> None:
+    plan = plan_of(build(tmp_path), {"unit:none.service:state": "enabled active"})
+    why = "cannot be read: systemd knows no such unit"
+    assert reasons(plan) == {"unit:none.service:state": ("not-applicable", why)}
+
+
+def test_the_unit_that_we_run_in(tmp_path: Path) -> None:
+    host = build(tmp_path, {"/proc/self/cgroup": "0::/system.slice/demo.service\n"})
+    plan = plan_of(host, {"unit:demo.service:state": "disabled inactive"})
+    why = "it is the unit that this command runs in"
+    assert reasons(plan) == {"unit:demo.service:state": ("not-applicable", why)}
+
+
+def test_one_word_alone(tmp_path: Path) -> None:
+    host = build(tmp_path)
+    plan = plan_of(host, {"unit:demo.service:state": "disabled inactive"}, sense=("exactly", "keep"))
+    assert values(plan) == {"unit:demo.service:state": ("enabled active", "disabled active")}
+    assert plan.persists
+
+
+def test_a_state_has_no_live_part_alone(tmp_path: Path) -> None:
+    wanted = {"unit:demo.service:state": "disabled inactive"}
+    plan = plan_of(build(tmp_path), wanted, runtime_only=True)
+    why = "its steps change the next boot too, unlike --runtime-only"
+    assert reasons(plan) == {"unit:demo.service:state": ("not-applicable", why)}
+
+
+# --- profiles -------------------------------------------------------------------------------------------------------
+
+PROFILE = """
+name = "mine"
+title = "t"
+summary = "s"
+helps-when = "h"
+hurts-when = "h"
+sources = ["s"]
+[[tunables]]
+tunable = "{tunable}"
+value = "{value}"
+sense = {sense}
+why = "w"
+hurts-when = "h"
+sources = ["s"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("tunable", "value", "sense"),
+    [
+        ("cpufreq:*:governor", "performance|powersave", '"exactly"'),
+        ("cpufreq:policy[0-7]:scaling_min_freq", "2000000", '"at-least"'),
+        ("pm-qos:cpu_dma_latency", "10", '"at-most"'),
+        ("sysfs:/sys/devices/system/cpu/cpu*/power/energy_perf_bias", "0", '"exactly"'),
+        ("module:nf_conntrack", "loaded", '"exactly"'),
+        ("module:nvme_core:io_timeout", "255", '"exactly"'),
+        ("cmdline:nosmt", "(set)", '"exactly"'),
+        ("unit:irqbalance.service:state", "disabled inactive", '["exactly", "keep"]'),
+        ("sched:migration_cost_ns", "5000000", '"exactly"'),
+    ],
+)
+def test_a_profile_may_say_it(tunable: str, value: str, sense: str) -> None:
+    text = PROFILE.format(tunable=tunable, value=value, sense=sense)
+    (wanted,) = parse_profile(text.encode(), "mine.toml").tunables
+    assert (wanted.tunable, wanted.value) == (tunable, value)
+
+
+def test_a_profile_may_not_name_what_acts() -> None:
+    from advisor.errors import InvalidInputError
+
+    text = PROFILE.format(tunable="sysfs:/sys/kernel/uevent_helper", value="/tmp/x", sense='"exactly"')
+    with pytest.raises(InvalidInputError, match="is not a tunable here"):
+        parse_profile(text.encode(), "mine.toml")

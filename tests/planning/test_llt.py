@@ -1,0 +1,178 @@
+"""LLT's high-water marks doubled: of the value before us, whatever the spelling, and only where LLT runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import RefusedError
+from tests.planning.system import applied, host, llt, planned, skipped, states, system, values
+
+DOUBLED = "llt-highwater-doubled"
+TABLE = "set-node a\nset-cluster 7\nlink eth1 eth1 - ether - -\n"
+
+
+def test_twice_the_value_before_us_however_often(tmp_path: Path) -> None:
+    system(tmp_path, files={"/etc/llttab": TABLE}, commands=llt(tmp_path))
+    assert values(applied(tmp_path, DOUBLED)) == {
+        "llt:highwater": ("1000", "2000"),
+        "llt:rporthighwater": ("1000", "2000"),
+    }
+    again = planned(tmp_path, DOUBLED)
+    assert again.is_empty
+    assert states(again) == {"llt:highwater": "in-place", "llt:rporthighwater": "in-place"}
+    assert values(planned(tmp_path, DOUBLED, factor="3")) == {
+        "llt:highwater": ("2000", "3000"),
+        "llt:rporthighwater": ("2000", "3000"),
+    }
+    text = (tmp_path / "root/etc/llttab").read_text()
+    assert text == TABLE + "set-flow highwater:2000\nset-flow rporthighwater:2000\n"
+
+
+def test_a_restart_of_llt_keeps_it(tmp_path: Path) -> None:
+    system(tmp_path, files={"/etc/llttab": TABLE}, commands=llt(tmp_path))
+    applied(tmp_path, DOUBLED)
+    for option in ("-U", "-c"):
+        host(tmp_path).run(("lltconfig", option))
+    assert planned(tmp_path, DOUBLED).is_empty
+
+
+def test_without_llttab_it_lasts_until_a_restart(tmp_path: Path) -> None:
+    system(tmp_path, commands=llt(tmp_path))
+    plan = planned(tmp_path, DOUBLED)
+    assert plan.files == ()
+    assert {(one.persist, str(one.persist_note)[:24]) for one in plan.changes} == {(None, "/etc/llttab does not exi")}
+
+
+def test_where_llt_is_not(tmp_path: Path) -> None:
+    system(tmp_path)
+    plan = planned(tmp_path, DOUBLED)
+    assert plan.cannot_apply
+    assert skipped(plan, "llt:highwater").state == "not-applicable"
+    assert "LLT is not installed" in skipped(plan, "llt:highwater").reason
+
+
+def test_where_llt_does_not_run(tmp_path: Path) -> None:
+    system(tmp_path, files={"/etc/llttab": TABLE}, commands=llt(tmp_path))
+    host(tmp_path).run(("lltconfig", "-U"))
+    plan = planned(tmp_path, DOUBLED)
+    assert plan.cannot_apply
+    assert {one.reason for one in plan.skipped} == {"LLT is not running, so its values cannot be read"}
+    assert set(states(plan).values()) == {"not-applicable"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        ("echo '  highwater = 1000'", "not-applicable"),
+        ("echo no licence >&2; exit 1", "unknown"),
+        ("echo '  highwater = many'; echo '  rporthiswater=many'", "not-applicable"),
+        ("printf 'rporthighwater = \\377'", "unknown"),
+    ],
+)
+def test_an_odd_answer_is_no_value(answer: str, state: str, tmp_path: Path) -> None:
+    script = f'case "$*" in "-F query") {answer} ;; *) echo LLT is running ;; esac'
+    system(tmp_path, files={"/etc/llttab": TABLE}, commands={"lltconfig": script})
+    assert states(planned(tmp_path, DOUBLED))["llt:rporthighwater"] == state
+
+
+def test_the_memory_budget(tmp_path: Path) -> None:
+    peers = "".join(f"set-addr {number} eth1 192.0.2.{number}\n" for number in range(1, 65))
+    memory = {"/proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n"}
+    system(tmp_path, files={"/etc/llttab": TABLE + peers, **memory}, commands=llt(tmp_path))
+    with pytest.raises(RefusedError) as caught:
+        planned(tmp_path, DOUBLED)
+    # 64 peers, 4000 packets of 8 KiB each.
+    assert "LLT queues for 64 peer(s) could take 2000 MiB of 4096 MiB available" in caught.value.message
+    assert caught.value.hint == "lower --set factor="
+
+
+FLOW = "  lowwater = 800\n  highwater = {0}\n  rportlowwater = 800\n  {2} = {1}\n  window = 50\n"
+
+
+def doubled(
+    where: Path, live: tuple[int, int], *lines: str, spelt: str = "rporthighwater", **settings: str
+) -> dict[str, tuple[str, str] | str]:
+    """What is planned of each mark: its values, or the state of what is skipped."""
+    script = f"""case "$*" in "-F query") printf '{FLOW.format(*live, spelt)}' ;; *) echo LLT is running ;; esac"""
+    files = {"/etc/llttab": TABLE + "".join(f"{line}\n" for line in lines)}
+    system(where, files=files, commands={"lltconfig": script.replace("\n", "\\n")})
+    plan = planned(where, DOUBLED, **settings)
+    assert not (plan.changes and plan.blocking)
+    return {**values(plan), **states(plan)}
+
+
+BOTH = ("set-flow highwater:{0}", "set-flow rporthighwater:{0}")
+
+
+def both(value: int) -> tuple[str, ...]:
+    return tuple(line.format(value) for line in BOTH)
+
+
+@pytest.mark.parametrize("spelt", ["rporthighwater", "rporthiswater"])
+@pytest.mark.parametrize(
+    ("live", "lines", "settings", "expected"),
+    [
+        # The paper, followed by hand: doubled once is enough.
+        ((2000, 2000), both(2000), {}, "in-place"),
+        ((400, 400), both(400), {}, "in-place"),
+        ((2000, 2000), both(2000), {"factor": "3"}, ("2000", "3000")),
+        # Nothing in llttab, and a value that releases ship with.
+        ((1000, 1000), (), {}, ("1000", "2000")),
+        ((200, 200), (), {}, ("200", "400")),
+        # The administrator's values, of which the default is not known.
+        ((1500, 1500), both(1500), {}, "blocked"),
+        ((4000, 4000), both(4000), {}, "blocked"),
+        ((1000, 1000), both(1000), {}, "blocked"),
+        # Set with lltconfig, lost with a restart.
+        ((1500, 1500), (), {}, "blocked"),
+        ((2000, 2000), (), {}, "blocked"),
+        # What LLT runs with is not what llttab says.
+        ((200, 200), both(2000), {}, "blocked"),
+        ((1000, 1000), both(2000), {}, ("1000", "2000")),
+        ((2000, 2000), both(1000), {}, ("2000", "2000")),
+        # Asked and answered; nothing is lowered.
+        ((1500, 1500), both(1500), {"default": "1000"}, ("1500", "2000")),
+        ((4000, 4000), both(4000), {"default": "1000"}, "in-place"),
+        ((2000, 2000), (), {"default": "1000"}, ("2000", "2000")),
+        ((1000, 1000), both(4000), {"default": "1000"}, ("1000", "4000")),
+        ((500, 500), both(500), {"default": "500", "factor": "3"}, ("500", "1500")),
+    ],
+)
+def test_doubled_once_of_a_default_that_is_known(
+    live: tuple[int, int],
+    lines: tuple[str, ...],
+    settings: dict[str, str],
+    expected: tuple[str, str] | str,
+    spelt: str,
+    tmp_path: Path,
+) -> None:
+    written = tuple(line.replace("rporthighwater", spelt) for line in lines)
+    found = doubled(tmp_path, live, *written, spelt=spelt, **settings)
+    assert found == {"llt:highwater": expected, "llt:rporthighwater": expected}
+
+
+def test_one_mark_doubled_by_hand_and_the_other_not(tmp_path: Path) -> None:
+    found = doubled(tmp_path, (2000, 1000), "set-flow highwater:2000")
+    assert found == {"llt:highwater": "in-place", "llt:rporthighwater": ("1000", "2000")}
+
+
+def test_a_refusal_says_why_and_what_to_ask(tmp_path: Path) -> None:
+    doubled(tmp_path, (1500, 1500), *both(1500))
+    (first, _) = planned(tmp_path, DOUBLED).blocking
+    assert "the administrator set highwater to 1,500 in /etc/llttab" in first.reason
+    assert "--set default=" in first.reason
+    assert planned(tmp_path, DOUBLED).cannot_apply
+
+
+def test_the_plan_says_that_the_value_is_one_for_the_cluster(tmp_path: Path) -> None:
+    doubled(tmp_path, (1000, 1000))
+    assert any("the same value on every node" in note for note in planned(tmp_path, DOUBLED).notes)
+
+
+def test_the_spelling_of_the_file_stays(tmp_path: Path) -> None:
+    system(tmp_path, files={"/etc/llttab": f"{TABLE}set-flow rporthiswater:1500\n"}, commands=llt(tmp_path))
+    plan = planned(tmp_path, DOUBLED, default="1000")
+    assert [edit.key for file in plan.files for edit in file.edits] == ["highwater", "rporthighwater"]
+    assert plan.files[0].after.decode() == f"{TABLE}set-flow rporthiswater:2000\nset-flow highwater:2000\n"

@@ -1,0 +1,306 @@
+"""A plan: what changes, what does not and why, the same bytes each time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.errors import RefusedError, UsageError
+from advisor.host import Host, MemoryFiles, NoCommands
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import plan_document
+from advisor.planning.targets import Request, resolve_targets
+from advisor.profiles.profile import parse_profile
+from advisor.snapshot.archive import INDEX
+from tests.planning.system import (
+    PORTS,
+    Link,
+    applied,
+    change,
+    host,
+    llt,
+    planned,
+    skipped,
+    states,
+    system,
+    systemctl,
+    values,
+)
+from tests.profiles.build import document, toml, wanted
+from tests.rules.build import facts
+from tests.trees import listing
+
+BUFFERS = "socket-buffers-8m"
+OUR_FILE = "/etc/sysctl.d/90-advisor-socket-buffers-8m.conf"
+
+
+def test_socket_buffers_on_a_recent_kernel(tmp_path: Path) -> None:
+    system(tmp_path)
+    plan = planned(tmp_path, BUFFERS)
+    assert values(plan) == {
+        "sysctl:net.core.optmem_max": ("131072", "8388608"),
+        "sysctl:net.core.rmem_default": ("212992", "8388608"),
+        "sysctl:net.core.rmem_max": ("4194304", "8388608"),
+        "sysctl:net.core.wmem_default": ("212992", "8388608"),
+        "sysctl:net.core.wmem_max": ("4194304", "8388608"),
+        "sysctl:net.ipv4.tcp_wmem": ("4096 16384 4194304", "4096 65536 8388608"),
+    }
+    kept = skipped(plan, "sysctl:net.ipv4.tcp_rmem")
+    assert (kept.state, kept.before, kept.wanted) == ("would-lower", "4096 131072 33554432", "4096 87380 8388608")
+    one = change(plan, "sysctl:net.core.rmem_max")
+    assert (one.persist, one.takes_effect, one.risk) == (OUR_FILE, "new-sockets", "none")
+    (file,) = plan.files
+    assert file.after.decode().splitlines()[1:] == [
+        f"{tunable.removeprefix('sysctl:')} = {after}" for tunable, (_, after) in values(plan).items()
+    ]
+    assert file.new_directories == ("/etc/sysctl.d",)
+
+
+def test_planning_changes_nothing_and_what_is_absent_is_said(tmp_path: Path) -> None:
+    system(tmp_path, files={"/proc/sys/net/core/optmem_max": None, "/proc/sys/net/core/wmem_max": "8388608\n"})
+    before = listing(tmp_path / "root")
+    plan = planned(tmp_path, BUFFERS)
+    assert listing(tmp_path / "root") == before
+    assert skipped(plan, "sysctl:net.core.optmem_max").reason == "cannot be read: does not exist"
+    assert states(plan) == {
+        "sysctl:net.core.optmem_max": "not-applicable",
+        "sysctl:net.core.wmem_max": "in-place",
+        "sysctl:net.ipv4.tcp_rmem": "would-lower",
+    }
+
+
+EVERYTHING = (BUFFERS, "jumbo-frames", "llt-highwater-doubled", "numa-pinning")
+UNIT = {"units": "a=eth1"}
+
+
+def everything(where: Path) -> None:
+    port = Link("eth1", address="192.0.2.1", node=1, irqs={40: "0-7", 41: "4"})
+    commands = {**llt(where), **systemctl(where, a="")}
+    system(where, (*PORTS[:2], port), {"/etc/llttab": "set-node a\n"}, commands)
+
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from advisor.host import Host, MemoryFiles, NoCommands
+from advisor.planning.compute import make_plan
+from advisor.planning.observations import observe_targets
+from advisor.planning.records import plan_document
+from advisor.planning.targets import Request, resolve_targets
+from advisor.profiles import parse_profile
+from tests.plan.system import planned
+print(json.dumps(plan_document(planned(Path(sys.argv[1]), *sys.argv[2:], units="a=eth1")), default=bytes.hex))
+"""
+
+
+def test_the_same_bytes_whatever_the_order_of_sets(tmp_path: Path) -> None:
+    everything(tmp_path)
+    words = [sys.executable, "-c", SCRIPT, str(tmp_path), *EVERYTHING]
+    runs = [
+        subprocess.run(
+            words,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[2])},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    plan = planned(tmp_path, *EVERYTHING, **UNIT)
+    assert runs[0] == runs[1]
+    assert json.loads(runs[0])["fingerprint"] == plan.fingerprint == planned(tmp_path, *EVERYTHING, **UNIT).fingerprint
+    assert len(plan.changes) == 12
+    assert plan_document(plan)["schema"] == "advisor.plan/1"
+
+
+def test_after_it_was_applied_there_is_nothing_left(tmp_path: Path) -> None:
+    everything(tmp_path)
+    first = applied(tmp_path, *EVERYTHING, **UNIT)
+    again = planned(tmp_path, *EVERYTHING, **UNIT)
+    assert again.is_empty
+    assert {one.tunable for one in again.skipped if one.state == "in-place"} == set(values(first)) | {"irq:41:affinity"}
+    assert not again.cannot_apply
+
+
+def test_what_a_reboot_would_undo_is_not_in_place(tmp_path: Path) -> None:
+    system(tmp_path)
+    applied(tmp_path, BUFFERS)
+    (tmp_path / "root" / OUR_FILE[1:]).unlink()
+    plan = planned(tmp_path, BUFFERS)
+    assert change(plan, "sysctl:net.core.rmem_max").before == change(plan, "sysctl:net.core.rmem_max").after
+    assert plan.files[0].path == OUR_FILE
+    assert planned(tmp_path, BUFFERS, runtime_only="yes").is_empty
+
+
+@pytest.mark.parametrize(
+    ("path", "at_boot", "state"),
+    [
+        ("10-site.conf", "212992", "persisted"),
+        ("10-site.conf", "8388608", "in-place"),
+        ("10-site.conf", "16777216", "in-place"),
+        ("99-site.conf", "212992", "overridden"),
+        ("10-site.conf", "0x800000", "in-place"),  # numbers as the kernel reads them
+        ("99-site.conf", "040000000 # ours", "in-place"),
+        ("99-site.conf", "0x1000 # less", "overridden"),
+        ("10-site.conf", '"212992"', "in-place"),  # refused by the kernel: boot leaves the default alone
+    ],
+)
+def test_set_by_hand_while_a_file_says_otherwise(path: str, at_boot: str, state: str, tmp_path: Path) -> None:
+    """What a reboot would take back is not in place."""
+    line = f"net.core.rmem_max = {at_boot}\n"
+    system(tmp_path, files={f"/etc/sysctl.d/{path}": line, "/proc/sys/net/core/rmem_max": "8388608\n"})
+    plan = planned(tmp_path, BUFFERS)
+    if state == "persisted":
+        found = change(plan, "sysctl:net.core.rmem_max")
+        assert (found.before, found.after, found.persist) == ("8388608", "8388608", OUR_FILE)
+    else:
+        assert skipped(plan, "sysctl:net.core.rmem_max").state == state
+
+
+def test_for_this_boot_only(tmp_path: Path) -> None:
+    system(tmp_path)
+    plan = planned(tmp_path, BUFFERS, runtime_only="yes")
+    assert plan.files == ()
+    assert {(one.persist, one.persist_note) for one in plan.changes} == {(None, "--runtime-only")}
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "words"),
+    [
+        ("/etc/sysctl.d/99-site.conf", "net.core.rmem_max = 212992", "sets it to 212992 at boot, after our file"),
+        ("/etc/sysctl.d/99-site.conf", 'net.core.rmem_max = "8388608"', "refused at boot"),
+        ("/run/sysctl.d/91-x.conf", "net/core/rmem_max=212992", "sets it to 212992"),
+    ],
+)
+def test_a_later_file_wins_and_is_named(path: str, line: str, words: str, tmp_path: Path) -> None:
+    system(tmp_path, files={path: f"# site\n{line}\n"})
+    found = skipped(planned(tmp_path, BUFFERS), "sysctl:net.core.rmem_max")
+    assert found.state == "overridden"
+    assert found.reason.startswith(f"{path} line 2 ")
+    assert words in found.reason
+    assert not planned(tmp_path, BUFFERS, runtime_only="yes").blocking
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/etc/sysctl.d/10-site.conf", "net.core.rmem_max = 212992"),
+        ("/etc/sysctl.d/99-site.conf", "net.core.rmem_max = 16777216"),
+        ("/etc/sysctl.d/99-site.conf", "#net.core.rmem_max = 1"),
+        ("/etc/sysctl.d/99-site.txt", "net.core.rmem_max = 1"),
+    ],
+)
+def test_a_file_that_does_not_hinder(path: str, line: str, tmp_path: Path) -> None:
+    system(tmp_path, files={path: f"{line}\n"})
+    assert not planned(tmp_path, BUFFERS).blocking
+
+
+def test_the_last_word_is_etc_sysctl_conf(tmp_path: Path) -> None:
+    # As Debian has it: the link makes boot read it, by the name of the link.
+    system(tmp_path, files={"/etc/sysctl.conf": "net.core.rmem_max = 1\n"})
+    (tmp_path / "root/etc/sysctl.d").mkdir()
+    (tmp_path / "root/etc/sysctl.d/99-sysctl.conf").symlink_to("../sysctl.conf")
+    found = skipped(planned(tmp_path, BUFFERS), "sysctl:net.core.rmem_max")
+    assert found.state == "overridden"
+    assert "sysctl.conf line 1 sets it to 1" in found.reason
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "huge", "latin"])
+def test_a_file_that_cannot_be_edited_stands_in_the_way(kind: str, tmp_path: Path) -> None:
+    system(tmp_path, files={"/etc/sysctl.d/README": ""})
+    path = tmp_path / "root" / OUR_FILE[1:]
+    match kind:
+        case "link":
+            path.symlink_to("README")
+        case "folder":
+            path.mkdir()
+        case "huge":
+            path.touch()
+            with path.open("r+b") as file:
+                file.truncate(1 << 30)
+        case "latin":
+            path.write_bytes(b"# caf\xe9\nnet.core.rmem_max = 1\n")
+    plan = planned(tmp_path, BUFFERS)
+    if kind == "latin":
+        assert plan.files[0].after.startswith(b"# caf\xe9\nnet.core.rmem_max = 8388608\n")
+    else:
+        found = skipped(plan, "sysctl:net.core.rmem_max")
+        assert (found.state, OUR_FILE in found.reason, "--runtime-only" in found.reason) == ("blocked", True, True)
+        assert not planned(tmp_path, BUFFERS, runtime_only="yes").blocking
+
+
+@pytest.mark.parametrize(
+    ("available_gib", "udp", "outcome"),
+    [(12, 6, "silent"), (2, 40, "warns"), (1, 40, "refuses"), (0, 6, "refuses")],
+)
+def test_the_memory_budget(available_gib: int, udp: int, outcome: str, tmp_path: Path) -> None:
+    memory = f"MemTotal: 16777216 kB\nMemAvailable: {available_gib << 20} kB\n"
+    sockets = f"TCP: inuse 0 orphan 0\nUDP: inuse {udp} mem 0\n"
+    system(tmp_path, files={"/proc/meminfo": memory, "/proc/net/sockstat": sockets})
+    # 40 sockets with 8 MiB to receive and 8 MiB to send.
+    figures = f"0 TCP and {udp} UDP sockets could take {16 * udp} MiB of {1024 * available_gib} MiB available"
+    if outcome == "refuses":
+        with pytest.raises(RefusedError) as caught:
+            planned(tmp_path, BUFFERS)
+        assert figures in caught.value.message
+        assert "the limit is 50%" in caught.value.message
+        assert "--set bytes=851968" in str(caught.value.hint)
+        assert caught.value.exit_code == 3
+    else:
+        notes = planned(tmp_path, BUFFERS).notes
+        assert [note.startswith(f"memory budget: {figures}") for note in notes] == [True] * (outcome == "warns")
+
+
+def test_a_budget_that_cannot_be_told_is_said(tmp_path: Path) -> None:
+    system(tmp_path, files={"/proc/meminfo": None})
+    assert planned(tmp_path, BUFFERS).notes[0].startswith("memory budget unknown")
+
+
+def test_two_profiles_that_disagree(tmp_path: Path) -> None:
+    system(tmp_path)
+    with pytest.raises(UsageError, match=r"no such parameter of socket-buffers-8m"):
+        planned(tmp_path, BUFFERS, mtu="9000")
+    assert len(planned(tmp_path, BUFFERS, BUFFERS).profiles) == 1
+
+
+@pytest.mark.parametrize(
+    ("live", "value", "sense", "outcome"),
+    [
+        ("4096 131072 6291456", "8388608", "at-least", "has 3 fields now, and 1 is wanted"),
+        ("4096 131072", "1 2 3", ["keep", "keep", "at-least"], "has 2 fields now, and 3 are wanted"),
+        ("4096 131072 6291456", '"1 2 3"', "exactly", "quotes would be written"),
+        ("4096 131072 6291456", "8388608", "exactly", None),
+        ("4096 131072 6291456", "1", "keep", "does not change it"),
+    ],
+)
+def test_values_that_do_not_fit(live: str, value: str, sense: Any, outcome: str | None) -> None:
+    body = document("mine", wanted(tunable="sysctl:net.ipv4.tcp_rmem", value=value, sense=sense))
+    targets, _ = resolve_targets(Request.of(parse_profile(toml(body), "x"), {}), facts())
+    host = Host(MemoryFiles({"/proc/sys/net/ipv4/tcp_rmem": live.encode()}), NoCommands())
+    plan = make_plan(("mine",), targets, (), observe_targets(host, targets, {}), facts())
+    if outcome is None:
+        assert values(plan) == {"sysctl:net.ipv4.tcp_rmem": (live, value)}
+    else:
+        assert outcome in plan.skipped[0].reason
+        assert bool(plan.blocking) == (sense != "keep")
+
+
+def test_a_tool_that_tunes_too_is_named(tmp_path: Path) -> None:
+    pid = {"/etc/tuned/active_profile": "throughput\n", "/run/tuned/tuned.pid": "7\n", "/proc/7/comm": "tuned\n"}
+    system(tmp_path, files=pid)
+    assert "TuneD is active with the profile throughput" in planned(tmp_path, BUFFERS).notes[0]
+
+
+def test_a_tree_without_anything(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    for profile in EVERYTHING:
+        plan = planned(tmp_path, profile)
+        assert plan.is_empty
+        assert plan.cannot_apply
+        assert set(states(plan).values()) == {"not-applicable"}
+    assert not host(tmp_path).exists(f"/{INDEX}")
