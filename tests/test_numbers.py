@@ -12,7 +12,7 @@ import pytest
 import advisor
 
 SOURCES: Final = Path(advisor.__file__).parent
-EXEMPT: Final = {"interchange/tuned/operators.py", "cli/quick.py", "cli/completion.py"}
+EXEMPT: Final = {"importers/tuned/operators.py", "cli/quick.py", "cli/completion.py"}
 """The first compares as TuneD does, for which a number is what Python's int() takes; the others read only arguments and
 the environment, and import next to nothing, as a shell waits for them at every key."""
 _UNICODE: Final = {"isdigit", "isdecimal", "isnumeric"}
