@@ -186,6 +186,7 @@ def prove(
     progress = show_progress(say)
 
     def measure() -> Proof:
+        from advisor.operations.prove import keep_gain
         from advisor.proof.profile import SecondHost, noise_floor, prove_profile
 
         peer = SecondHost(*second) if second is not None else None
@@ -199,7 +200,7 @@ def prove(
                 progress=progress,
             )
 
-        return prove_profile(
+        proof = prove_profile(
             live_host(),
             name or "",
             settings(pairs),
@@ -212,6 +213,7 @@ def prove(
             progress=progress,
             say=say,
         )
+        return keep_gain(live_host(), proof, settings(pairs), say=say) if keep_if_gain else proof
 
     def tell(proof: Proof) -> bool:
         """Print the result and write its page; where one of the two cannot be done, the other is all the same."""

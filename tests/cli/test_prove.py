@@ -1,14 +1,24 @@
-"""``advisor prove`` as a command: what is told before root is asked for."""
+"""``advisor prove`` as a command: refusals before root is asked for, and a gain that is kept."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from advisor.transaction.journal import Store
 from tests.cli.test_bad_input import advisor
+from tests.proof.conftest import disk, fake_fio
+from tests.proof.fakes import CALM, FakeFio
+
+__all__ = ["disk", "fake_fio"]
+
+ROOT = Path(__file__).parents[2]
 
 UNTRUE = [
     (("--volume", "gp9:100"), "'gp9:100' is no volume"),
@@ -52,3 +62,81 @@ def test_a_disk_itself_is_refused_with_the_reason(
     done = advisor("prove", "--self-test", *words, where=tmp_path)
     assert done.returncode == code
     assert message in done.stderr
+
+
+PROFILE = """
+name = "longer-queues"
+title = "Longer message queues"
+summary = "A value of the IPC namespace that the fio of the test takes as its speed."
+helps-when = "The test runs."
+hurts-when = "Never."
+sources = ["none"]
+
+[[tunables]]
+tunable = "sysctl:kernel.msgmnb"
+value = "{value}"
+why = "The fio of the test reads it."
+hurts-when = "Never."
+sources = ["none"]
+
+[proof]
+toggle = "T0"
+claims = ["infoscale.4k-rand-rw50"]
+where = "Anywhere."
+"""
+CALM_HOST = """
+mount --bind "$1/pressure" /proc/pressure && mount --bind "$1/stat" /proc/stat &&
+mount --bind "$1/diskstats" /proc/diskstats &&
+mount -t overlay overlay -o "lowerdir=/etc,upperdir=$1/etc,workdir=$1/work" /etc && shift && "$@"
+code=$?
+cat /proc/sys/kernel/msgmnb
+exit $code
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="makes namespaces: needs root")
+@pytest.mark.parametrize(
+    ("words", "value", "code", "is_kept"),
+    [
+        (("--keep-if-gain",), 30000, 0, True),
+        ((), 30000, 0, False),
+        (("--keep-if-gain",), 9000, 1, False),
+    ],
+)
+def test_a_proven_gain_is_applied_and_persisted_where_that_is_asked_for(
+    words: tuple[str, ...], value: int, code: int, is_kept: bool, fake_fio: FakeFio, disk: Path
+) -> None:
+    place = disk / "host"
+    for name in ("pressure", "etc/advisor/profiles", "work", "target"):
+        (place / name).mkdir(parents=True)
+    (place / "etc/advisor/profiles/longer-queues.toml").write_text(PROFILE.format(value=value))
+    (place / "pressure/cpu").write_text(CALM)
+    (place / "pressure/io").write_text(CALM)
+    (place / "stat").write_text("cpu  100 0 100 1000 0 0 0 0 0 0\n")
+    (place / "diskstats").touch()
+    # a new IPC namespace has 16384, which makes 900 IOPS here; the null engine does not read the value
+    fake_fio.plan(iops=900 / 16384, control_factor=16384.0)
+    (fake_fio.directory / "speed").symlink_to("/proc/sys/kernel/msgmnb")
+    size = ("--quick", "--file-size", "1M", "--seconds", "0.1", "--seed", "1", "--json")
+    command = ("prove", "longer-queues", "--target", str(place / "target"), *size, *words)
+    done = subprocess.run(
+        ["unshare", "--ipc", "--mount", "sh", "-c", CALM_HOST, "sh", place, sys.executable, "-m", "advisor", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            **os.environ,
+            "PATH": f"{fake_fio.directory}:{os.environ['PATH']}",
+            "ADVISOR_STATE_DIR": str(disk / "state"),
+            "PYTHONPATH": str(ROOT),
+        },
+        timeout=120,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    document, _, live = done.stdout.rstrip().rpartition("\n")
+    assert json.loads(document)["kept"] is is_kept
+    assert live == str(value if is_kept else 16384)
+    states = [record.state for record in Store(str(disk / "state")).records()]
+    assert states == (["rolled-back", "applied"] if is_kept else ["rolled-back"])
+    persisted = [path for path in (place / "etc/sysctl.d").glob("*") if f"= {value}" in path.read_text()]
+    assert len(persisted) == is_kept
