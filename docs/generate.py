@@ -1,5 +1,5 @@
 """Writes docs/profiles/*.md, docs/schemas/*.json, docs/tunables.md, docs/rules.md, docs/contradictions.md,
-docs/systems/*-cases.md, docs/picture.svg and advisor/cli/tables/*.py from what they describe.
+docs/systems/*-cases.md, docs/api.md, docs/picture.svg and advisor/cli/tables/*.py from what they describe.
 
 python docs/generate.py            writes what has changed
 python docs/generate.py --check    writes nothing; exit code 1 if a page is stale
@@ -32,6 +32,7 @@ from advisor.report.tunable_docs import EXAMPLES, Handling, form_words, handling
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
 from advisor.rules.registry import RULES  # noqa: E402
 from advisor.tunables import tunable  # noqa: E402
+from docs.api_page import api_page  # noqa: E402
 from docs.command_tables import tables as command_tables  # noqa: E402
 from docs.schemas import files as schema_files  # noqa: E402
 from tests.articles.table import SYSTEMS, Case, cases  # noqa: E402
@@ -66,6 +67,7 @@ def pages() -> dict[Path, str]:
     found[DOCS / "picture.svg"] = example_picture()
     found[DOCS / "contradictions.md"] = contradictions_page()
     found[DOCS / "rules.md"] = rules_page()
+    found[DOCS / "api.md"] = api_page(GENERATED)
     found.update({DOCS / "systems" / f"{system}-cases.md": cases_page(system) for system in SYSTEMS})
     found.update(command_tables())
     found.update({DOCS / "schemas" / name: text for name, text in schema_files().items()})

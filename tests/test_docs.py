@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
+from advisor import operations
 from advisor.planning.guards import _GUARDS
 from advisor.profiles.profile import (
     Computed,
@@ -71,6 +74,20 @@ def test_the_example_of_the_format_is_a_profile() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_of_tunables_has_every_kind(kind: str) -> None:
     assert f"\n## `{kind}:" in (DOCS / "tunables.md").read_text()
+
+
+@pytest.mark.parametrize("name", [one for one in operations.__all__ if one.islower()])
+def test_the_page_for_other_programs_has_every_function_with_its_parameters_and_defaults(name: str) -> None:
+    page = (DOCS / "api.md").read_text()
+    section = page.partition(f"### `{name}`\n\n```python\n")[2].partition("```")[0]
+    code = compile(f"from __future__ import annotations\ndef {section.rstrip()}: ...", name, "exec")
+    found: dict[str, Callable[..., Any]] = {}
+    exec(code, found)
+    shown, real = inspect.signature(found[name]), inspect.signature(getattr(operations, name))
+    assert list(shown.parameters) == list(real.parameters)
+    for parameter in real.parameters.values():
+        default = shown.parameters[parameter.name].default
+        assert default == parameter.default or (callable(default) and callable(parameter.default))
 
 
 def test_the_page_of_rules_has_every_rule_once() -> None:

@@ -1,8 +1,8 @@
-"""The same verbs for other programs: ``from advisor import api``.
+"""The commands as functions, for the command line and for other programs (docs/api.md is generated from this module).
 
 Each function does what the command of its name does and returns its record; `document` turns a record into what
 ``--json`` prints (docs/schemas). Errors are those of `advisor.errors`, each with its message, hint and exit code.
-Nothing is printed, nobody is asked, and only `apply`, `confirm` and `rollback` change the host.
+Nothing is printed, there is no prompt, and only `apply`, `confirm` and `rollback` change the host.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """The facts of a host, and what the rules find in them."""
+    """The facts of a host and the findings of the rules."""
 
     facts: Facts
     findings: tuple[Finding, ...]
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """The judgement on each profile; ``workload`` and ``recognised`` are what it rests on beside the facts."""
+    """The judgement on each profile, with the declared workload and the recognised system that it rests on."""
 
     workload: DeclaredWorkload | None
     recognised: Recognition | None
@@ -63,9 +63,9 @@ class Advice(msgspec.Struct, frozen=True):
 
 
 def scan(host: Host | None = None, *, workload: str | None = None) -> Scan:
-    """What ``host`` is and what is wrong with it; this host where none is given.
+    """Return the facts and findings of ``host``, by default of this host. Changes nothing.
 
-    ``workload`` is what ``--workload`` takes. Raises UsageError for one that is none.
+    ``workload`` is what ``--workload`` takes. Raises UsageError for an invalid one.
     """
     from advisor.facts.host_facts import scan as read_facts
     from advisor.rules.registry import judge
@@ -85,7 +85,10 @@ def plan(
     settings: Mapping[str, str] = _NO_SETTINGS,
     runtime_only: bool = False,
 ) -> Plan:
-    """What the profiles would change on ``host``. Raises UsageError, and RefusedError where a budget does not hold."""
+    """Return the plan of the profiles on ``host``: the same host state gives the same plan. Changes nothing.
+
+    Raises UsageError, and RefusedError where a budget does not hold.
+    """
     from advisor.planner import plan_profiles
 
     _check_named(profiles)
@@ -102,12 +105,12 @@ def apply(
     progress: Callable[[str], None] = lambda _: None,
     instead_of: Sequence[str] = (),
 ) -> ApplyResult:
-    """Carry the plan of the profiles out on this host as one transaction.
+    """Apply the profiles to this host as one transaction; no record if every value is already set. Changes the host.
 
-    ``instead_of`` are transactions in force, by id or profile, whose place it takes. ``agree`` is asked once with the
-    plan before anything is changed. A change of links waits ``confirm_within`` seconds for `confirm`. Raises
-    PermissionDeniedError without root, RefusedError with nothing changed, RestoredError where all is back,
-    NotRestoredError where something is not.
+    ``instead_of`` lists active transactions, by id or profile, that this one replaces. ``agree`` is called once with
+    the plan before anything is changed. A change of links waits ``confirm_within`` seconds for `confirm`. Raises
+    PermissionDeniedError without root, RefusedError with nothing changed, RestoredError after a complete rollback,
+    NotRestoredError if a value could not be restored.
     """
     from advisor.operations.apply import apply_profiles
 
@@ -127,7 +130,7 @@ def apply(
 
 
 def confirm(transaction: str | None = None, *, same_session: bool = False) -> Record:
-    """Keep the transaction that waits. Raises RefusedError where none does, or its time is up."""
+    """Confirm the pending transaction. Raises RefusedError if none is pending, or its time is over."""
     from advisor.transaction.status import confirm_transaction
 
     need_root()
@@ -135,21 +138,21 @@ def confirm(transaction: str | None = None, *, same_session: bool = False) -> Re
 
 
 def status() -> Status:
-    """Every transaction of this host, and the drift of those in force."""
+    """Return every transaction of this host, and the drift of the active ones. Changes nothing."""
     from advisor.transaction.status import host_status
 
     return host_status(live_host())
 
 
 def verify(transaction: str | None = None) -> Status:
-    """Whether what one transaction, or all in force, have set is still so: ``is_as_set`` of what is returned."""
+    """Compare the live values and files with one transaction, by default with all active ones: ``is_as_set``."""
     from advisor.transaction.status import verify_transactions
 
     return verify_transactions(live_host(), transaction)
 
 
 def rollback(transaction: str | None = None, *, everything: bool = False, force: bool = False) -> RolledBack:
-    """Put back one transaction, the last one, or all; each with the outcome of every item."""
+    """Roll back one transaction, the last active one, or all; return each with the outcome of every item."""
     from advisor.transaction.status import rollback_transactions
 
     need_root()
@@ -157,14 +160,14 @@ def rollback(transaction: str | None = None, *, everything: bool = False, force:
 
 
 def rollback_script(name: str | None = None, *, settings: Mapping[str, str] = _NO_SETTINGS) -> str:
-    """The POSIX ``sh`` script that does what `rollback` does, of a transaction or of a profile that is not applied."""
+    """Return the POSIX ``sh`` script that rolls back a transaction, or a profile as it would be applied now."""
     from advisor.operations.apply import script_for
 
     return script_for(live_host(), name, settings)
 
 
 def recommend(host: Host | None = None, *, workload: str | None = None) -> Advice:
-    """Which profiles fit ``host`` and a declared workload, and why the others do not."""
+    """Return which profiles fit ``host`` and a declared workload, and why the others do not. Changes nothing."""
     from advisor.facts.host_facts import scan as read_facts
     from advisor.recommend import declared, outlooks
     from advisor.recommend import recommend as judged
@@ -178,7 +181,7 @@ def recommend(host: Host | None = None, *, workload: str | None = None) -> Advic
 
 
 def document(found: object) -> dict[str, Any]:
-    """A record of this module as the document that ``--json`` prints of it. Raises TypeError for anything else."""
+    """Return what ``--json`` prints of a record of this module. Raises TypeError for other types."""
     from advisor.planning.records import plan_document
     from advisor.report.documents import status_document, transaction_document
     from advisor.report.json import scan_document
@@ -198,7 +201,7 @@ def document(found: object) -> dict[str, Any]:
         case Advice():
             return _decoded(recommendation_document(found.workload, found.recommendations, found.recognised))
         case _:
-            raise TypeError(f"{type(found).__name__} is no record of advisor.api")
+            raise TypeError(f"{type(found).__name__} is no record of advisor.operations")
 
 
 def _check_named(profiles: Sequence[str]) -> None:

@@ -38,7 +38,7 @@ def taken_out_by(host: Host, made: Plan, store: Store | None = None) -> tuple[tu
 
 
 class ApplyResult(msgspec.Struct, frozen=True):
-    """What apply came to: no record where everything was there already."""
+    """The result of an apply; ``record`` is None if every value was already set."""
 
     plan: Plan
     record: Record | None

@@ -11,7 +11,10 @@ from advisor.i18n import msg
 
 
 def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.PathLike[str] | None = None) -> Host:
-    """The live host where neither is given. Raises UsageError for both, InvalidInputError for what cannot be read."""
+    """Return a host to read: a captured tree, an archive or the output of the capture script; by default this host.
+
+    Raises UsageError for both arguments, InvalidInputError for what cannot be read.
+    """
     if root is not None and snapshot is not None:
         raise UsageError("--root and --snapshot exclude each other")
     if snapshot is not None:

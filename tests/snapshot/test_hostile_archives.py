@@ -358,7 +358,7 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from advisor.errors import InvalidInputError
-from advisor.snapshot import open_snapshot
+from advisor.snapshot.archive import open_snapshot
 import gzip, bz2, lzma, zlib
 seen = []
 def watch(event, words):
