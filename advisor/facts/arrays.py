@@ -149,7 +149,7 @@ class _Reader:
         failed = self._failed_paths(device)
         offline = tuple(name for name in device.slaves if self.storage.is_offline(name))
         if failed is None:
-            # A path that the kernel has taken offline is lost; that the others work cannot be told from here.
+            # A path that the kernel has taken offline is lost; whether the others work is not known here.
             return (offline, "degraded") if offline else (None, "suspended" if device.suspended else None)
         failed = tuple(sorted({*failed, *offline}, key=natural))
         return failed, "suspended" if device.suspended else recorded.path_state(len(failed), len(device.slaves))
@@ -163,7 +163,7 @@ class _Reader:
 
     @cached_property
     def recorded_maps(self) -> dict[str, MultipathMap]:
-        """Maps by device as a capture's ``multipath -ll`` tells of them; a live host asks device-mapper itself."""
+        """Maps by device as a capture's ``multipath -ll`` prints them; a live host asks device-mapper itself."""
         return {} if self.host.is_live else {one.device: one for one in recorded.read_maps(self.host)}
 
     def _array(

@@ -31,7 +31,7 @@ MAX_FILES: Final = 256
 MAX_TARGETS: Final = 256
 MAX_MOUNTS: Final = 2
 ENTRY_SECONDS: Final = 3.0
-"""How long a mounted file system may take to tell its stripe pattern: its servers may be down."""
+"""How long a mounted file system may take to report its stripe pattern: its servers may be down."""
 
 Kind = Literal["mgmtd", "meta", "storage", "mon", "client"]
 _FILE = lazy_regex(r"beegfs-(mgmtd|meta|storage|mon|client(?:-[\w-]{1,60})?)\.conf", re.ASCII)
@@ -199,7 +199,7 @@ def _patterns(host: Host, mounts: Iterable[Mount]) -> tuple[StripePattern, ...]:
 
 
 def entry_command(mountpoint: str) -> tuple[str, ...]:
-    """The command that tells the stripe pattern of a directory; it changes nothing."""
+    """The command that prints the stripe pattern of a directory; it changes nothing."""
     return ("beegfs-ctl", "--getentryinfo", f"--mount={mountpoint}", mountpoint)
 
 

@@ -32,7 +32,7 @@ class CacheProtection(msgspec.Struct, frozen=True):
 class ControllerVolume(msgspec.Struct, frozen=True):
     """A volume that a controller makes (virtual drive, unit, logical drive).
 
-    ``write_policy`` is what is in force as far as the tool tells; ``always-write-back`` keeps writing back without
+    ``write_policy`` is the active one as far as the tool reports it; ``always-write-back`` keeps writing back without
     protection. ``cache`` and ``status`` are the tool's own words, ``state`` is one of `Array.state`.
     """
 
@@ -46,7 +46,7 @@ class ControllerVolume(msgspec.Struct, frozen=True):
     drives: int | None = None
     media: Media | None = None
     device: str | None = None
-    """The kernel's name of the disk, where the tool tells it or its serial number and place do."""
+    """The kernel's name of the disk, where the tool reports it or its serial number and place lead to it."""
     devices: tuple[str, ...] = ()
     """All of its disks where it is carved into several."""
     serial: str | None = None

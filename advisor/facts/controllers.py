@@ -1,4 +1,4 @@
-"""RAID controllers: what their makers' tools tell of volumes, write cache and its battery.
+"""RAID controllers: what their vendors' tools report of volumes, write cache and its battery.
 
 The kernel sees a controller's volume as one disk. Only the maker's tool knows what is behind it, needs root, and is
 asked where it is installed: storcli or perccli (Broadcom, Dell), tw_cli (3ware), ssacli (HPE). Nothing but ``show`` is

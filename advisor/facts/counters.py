@@ -1,4 +1,4 @@
-"""Counters since start that tell whether a limit was ever felt: socket buffers, queues, the receive path, memory."""
+"""Counters since start that show whether a limit was ever reached: socket buffers, queues, the receive path, memory."""
 
 from __future__ import annotations
 

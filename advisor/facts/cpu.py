@@ -142,7 +142,7 @@ def _processors(host: Host) -> tuple[Processor, ...]:
 
 
 def _cores_and_packages(host: Host, online: tuple[int, ...], unknown: Unknowns) -> tuple[Groups | None, Groups | None]:
-    """The online CPUs grouped by core and by package; None, and noted, where the host does not tell."""
+    """The online CPUs grouped by core and by package; None, and noted, where the host does not report it."""
     if len(online) == 1:
         return [frozenset(online)], [frozenset(online)]
     processors = cache(partial(_processors, host))
@@ -233,7 +233,7 @@ def _ids(host: Host, online: tuple[int, ...], first: str, *more: str) -> KeyOf:
 
 
 def _cpuinfo_ids(host: Host, online: tuple[int, ...], processors: tuple[Processor, ...]) -> KeyOf:
-    """Core id of /proc/cpuinfo, and the die where sysfs tells it, as core ids are counted anew in each die."""
+    """Core id of /proc/cpuinfo, and the die where sysfs has it: core ids start at 0 again in each die."""
     known = {processor.number: processor.core for processor in processors}
     dies = _sibling_groups(host, online, _DIE_LISTS) or []
     # Architectures without dies show each CPU as its own one.

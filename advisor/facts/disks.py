@@ -127,7 +127,7 @@ def kind_of(name: str) -> str | None:
 
 
 def parse_scheduler(text: str) -> str | None:
-    """The scheduler in force: the word in brackets, or the only word; None where neither is there."""
+    """The active scheduler: the word in brackets, or the only word; None where neither is there."""
     words = text.split()
     chosen = [word[1:-1] for word in words if word.startswith("[") and word.endswith("]")]
     if len(chosen) == 1:

@@ -146,7 +146,7 @@ def _read_geometry(host: Host, mounted: Mapping[str, tuple[Mount, ...]], unknown
 
 
 def _is_striped(host: Host, device: str) -> bool:
-    # An array with stripes tells the block layer its chunk and its full stripe; one without passes on, for both, what
+    # A striped array reports its chunk and its full stripe to the block layer; one without passes on, for both, what
     # the device below it says.
     if not device.startswith(("md", "dm-")):
         return False

@@ -42,7 +42,7 @@ _DMI_HYPERVISORS = (
     ("Apple Virtualization", "apple"),
 )
 _AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
-# What every host has, and the file that tells it first.
+# What every host has, and the file that is read for it first.
 _NEEDED = {
     "hostname": "/proc/sys/kernel/hostname",
     "kernel": "/proc/sys/kernel/osrelease",
@@ -57,7 +57,7 @@ _RELEASE_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 class Cloud(msgspec.Struct, frozen=True):
-    """``provider`` is aws, azure or gcp; ``instance_type`` None where the firmware does not tell it."""
+    """``provider`` is aws, azure or gcp; ``instance_type`` None where the firmware does not report it."""
 
     provider: str
     instance_type: str | None
@@ -124,9 +124,9 @@ def _note_what_is_missing(host: Host, identity: Identity, unknown: Unknowns) -> 
     for name, path in _NEEDED.items():
         if getattr(identity, name) is None:
             text = host.read(path)
-            unknown.note(f"host.{name}", f"{path}: {text.why if isinstance(text, Missing) else 'does not tell it'}")
+            unknown.note(f"host.{name}", f"{path}: {text.why if isinstance(text, Missing) else 'not in it'}")
     if identity.cloud and identity.cloud.instance_type is None:
-        unknown.note("host.cloud.instance_type", f"the firmware of {identity.cloud.provider} does not tell it")
+        unknown.note("host.cloud.instance_type", f"the firmware of {identity.cloud.provider} does not report it")
 
 
 def _text(host: Host, path: str) -> str | None:
@@ -163,8 +163,8 @@ def _os(host: Host) -> str | None:
 
 def _architecture(host: Host, kernel: str | None, cpuinfo: str) -> str | None:
     """As ``uname -m`` says: from the kernel (6.1), its release, the command, or the processor's features."""
-    if told := _text(host, "/proc/sys/kernel/arch"):
-        return told
+    if architecture := _text(host, "/proc/sys/kernel/arch"):
+        return architecture
     if found := re.search(r"[.-](x86_64|aarch64|ppc64le|ppc64|s390x|amd64|arm64)$", kernel or ""):
         return _RELEASE_ARCHITECTURES.get(found[1], found[1])
     done = host.run(["uname", "-m"])
@@ -186,8 +186,8 @@ def _architecture_of_cpu(cpuinfo: str) -> str | None:
 
 
 def _container(host: Host) -> str | None:
-    if told := _text(host, "/run/systemd/container"):
-        return told
+    if container := _text(host, "/run/systemd/container"):
+        return container
     marks = (("/run/.containerenv", "podman"), ("/.dockerenv", "docker"))
     found = next((name for mark, name in marks if host.exists(mark)), None)
     # Machine images that were made from a container image keep its mark; their root is no overlay.
@@ -203,8 +203,8 @@ def _virtualization(host: Host, dmi: Mapping[str, str], cpuinfo: str) -> str | N
     """What it runs on; None where neither firmware nor processor says so, nor that it is bare metal."""
     if _text(host, "/sys/hypervisor/type") == "xen":
         return "none" if "control_d" in (_text(host, "/proc/xen/capabilities") or "") else "xen"
-    if told := _dmi_hypervisor(host, dmi) or _firmware_hypervisor(host):
-        return told
+    if hypervisor := _dmi_hypervisor(host, dmi) or _firmware_hypervisor(host):
+        return hypervisor
     flags = parse_flags(cpuinfo[:16384])
     if "hypervisor" in flags:
         return _paravirtual(host, dmi)

@@ -40,7 +40,7 @@ _MOVING_VOLUMES: Final = frozenset({"EBSVol", "AzureDisk", "GoogleDisk", "DiskGr
 
 
 class InfoScale(msgspec.Struct, frozen=True):
-    """What is here of InfoScale. ``configuration`` is the recognised one of the five, None where it cannot be told;
+    """InfoScale on this host. ``configuration`` is the recognised one of the five, None where none is proven;
     ``configurations`` says of each whether it fits; ``signs`` is what that rests on.
 
     ``hosts`` are those of /etc/llthosts; ``seed_nodes`` how many /etc/gabtab waits for; ``vcs`` is main.cf; ``disks``
@@ -124,7 +124,7 @@ def _is_cluster(read: InfoScale, llt: Llt | None) -> tuple[bool | None, str]:
     for count, where in counts:
         if count:
             return count > 1, f"{count} node{'' if count == 1 else 's'} ({where})"
-    # One is no count: a cluster of two may be told to start with one.
+    # One is no count: a cluster of two may be configured to start with one.
     if read.seed_nodes and read.seed_nodes > 1:
         return True, f"{read.seed_nodes} nodes to start with ({GABTAB})"
     if llt and llt.llttab and llt.llttab.peers:

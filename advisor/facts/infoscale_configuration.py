@@ -2,7 +2,7 @@
 
 The paper compares a single node (1), a cluster that shares its disks (2), and three that mirror local disks to each
 other over LLT (Flexible Storage Sharing): inside one zone over TCP (3) or over two UDP links (4), and over two UDP
-links across zones (5). /etc/llttab alone tells the links, and neither where the disks are nor where the peers stand.
+links across zones (5). /etc/llttab alone names the links, and neither where the disks are nor where the peers are.
 So each configuration is ruled out by what was seen, or stays possible; one is named only where it is proven.
 """
 
@@ -56,7 +56,7 @@ class InfoScaleSigns(msgspec.Struct, frozen=True):
 class Recognition(msgspec.Struct, frozen=True):
     """``configuration`` is the only one left and proven; None where several are left, or one that nothing proves.
 
-    ``fits`` has all five. ``evidence`` is what it rests on, ``untold`` what could not be told and how to learn it.
+    ``fits`` has all five. ``evidence`` is what it rests on, ``untold`` what is unknown and how to learn it.
     """
 
     configuration: str | None

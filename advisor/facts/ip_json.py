@@ -15,9 +15,9 @@ Json: TypeAlias = Mapping[str, object]
 class BareLink(msgspec.Struct, frozen=True, kw_only=True):
     """A link by the kernel's netlink answer or by sysfs, before drivers are asked.
 
-    ``kind`` is None where it could not be told. ``below`` names the one link that this one is bound to (the parent
+    ``kind`` is None where it is unknown. ``below`` names the one link that this one is bound to (the parent
     of a VLAN or macvlan, the underlay of a tunnel), ``master`` the one that it is enslaved to. ``mtu_min`` and
-    ``mtu_max`` are None where the kernel knows no bound or where nothing told.
+    ``mtu_max`` are None where the kernel knows no bound or nothing reports it.
     """
 
     name: str
@@ -106,7 +106,7 @@ def bare_link(entry: Json) -> BareLink | None:
         mtu_min=_number(entry, "min_mtu") or None,
         mtu_max=_number(entry, "max_mtu") or None,
         state=_lower(_text(entry, "operstate")),
-        # The kernel tells of carrier on links that are set up only; sysfs answers EINVAL for the others.
+        # The kernel reports carrier for links that are set up only; sysfs answers EINVAL for the others.
         carrier="LOWER_UP" in flags if "UP" in flags else None,
         # ip leaves a length of 0 out.
         txqueuelen=_number(entry, "txqlen") if "txqlen" in entry else 0,

@@ -10,7 +10,7 @@ from advisor.host.patterns import lazy_regex
 
 _HEAD = lazy_regex(r"(\d{1,9}): ([^:@\s]+)(?:@([^:\s]+))?: <([^>]*)>(.*)", re.ASCII)
 _NOT_DETAIL = ("link/", "inet", "valid_lft", "RX:", "TX:", "vf", "altname", "alias")
-# What ``detail`` holds of a kind that `ip_json` does not list: words, as here, do not tell names from values.
+# What ``detail`` holds of a kind that `ip_json` does not list: words, as here, do not distinguish names from values.
 _TUNNEL_NAMES = frozenset({"id", "remote", "local", "ttl", "mode", "table", "key", "ikey", "okey", "dstport"})
 
 

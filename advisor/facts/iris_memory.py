@@ -46,7 +46,7 @@ def wanted_pages(cpf: Cpf, page_bytes: int) -> int | None:
 
 
 def refuses_large_pages(cpf: Cpf) -> bool:
-    """Whether memlock tells IRIS not to use huge pages."""
+    """Whether memlock keeps IRIS from using huge pages."""
     return bool((cpf.memlock or 0) & _LARGE_PAGES_OFF)
 
 

@@ -2,7 +2,7 @@
 
 Sessions are those of the kernel's transport class (scsi_transport_iscsi), records and settings those of open-iscsi
 (iscsiadm(8), iscsid.conf), targets those of LIO in configfs (kernel: Documentation/target). User names and passwords
-of CHAP stand beside all of them: only named attributes and keys are ever read or kept.
+of CHAP are in the same places: only named attributes and keys are ever read or kept.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _KEPT: Final = frozenset(
 
 
 class IscsiConnection(msgspec.Struct, frozen=True):
-    """A TCP connection of a session. ``link`` is the kernel link that carries it, None where that cannot be told.
+    """A TCP connection of a session. ``link`` is the kernel link that carries it, None where that is unknown.
 
     ``persistent_address`` is what the connection was made with, ``address`` where it leads now; ``local_address`` is
     this host's end. ``max_recv_bytes`` is the negotiated MaxRecvDataSegmentLength.
@@ -280,7 +280,9 @@ class _Reader:
         netdev = self._word(f"{_HOSTS}/{scsi_host}/netdev", f"{fact}.link") if scsi_host else None
         link = self._carrier(local, netdev, address or persistent)
         if link is None and self.links:
-            self.unknown.note(f"{fact}.link", f"neither {local or 'its own address'} nor its target's tells one link")
+            self.unknown.note(
+                f"{fact}.link", f"neither {local or 'its own address'} nor its target's belongs to one link"
+            )
         return IscsiConnection(
             name=name,
             state=self._word(f"{base}/state", f"{fact}.state"),

@@ -1,7 +1,7 @@
 """What this host exports over iSCSI: the targets of LIO in configfs, and those of IET (Openfiler 2).
 
 ``/sys/kernel/config/target/iscsi/NAME/tpgt_N`` holds portals (``np``), LUNs (links into ``core``) and parameters
-(kernel: Documentation/target). Access lists and authentication beside them hold passwords: they are not listed.
+(kernel: Documentation/target). Access lists and authentication next to them hold passwords: they are not listed.
 
 The iSCSI Enterprise Target shows its targets and LUNs in /proc/net/iet/volume and who is logged in by which address in
 /proc/net/iet/session (ietd(8)); neither holds a password.
@@ -69,7 +69,7 @@ def read_targets(
 
 
 def _groups(host: Host, name: str) -> Iterator[tuple[str, int]]:
-    # Beside the targets stand discovery_auth, lio_version and the like.
+    # The directory also holds discovery_auth, lio_version and the like.
     if name.startswith(("iqn.", "eui.", "naa.")):
         found = (re.fullmatch(r"tpgt_(\d{1,5})", one, re.ASCII) for one in host.names(f"{TARGETS}/{name}"))
         yield from sorted((name, int(one[1])) for one in found if one)

@@ -1,4 +1,4 @@
-"""What a network manager claims of a link, and the traces that tell who is at work."""
+"""What a network manager claims of a link, and the traces that show which one manages it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LinkOwner(msgspec.Struct, frozen=True):
     ``file`` is the manager's file for the link, None where it has none; ``name`` what the manager calls the link there:
     a profile's UUID, a netplan ID as TYPE/ID, a logical interface, else the link's name. ``shared_with`` are other
     links that the same settings apply to. ``profile`` is the file that netplan makes for NetworkManager. ``evidence``
-    says in words how it was told.
+    says what shows it.
     """
 
     manager: Manager

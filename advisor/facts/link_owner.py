@@ -20,7 +20,7 @@ __all__ = ["LinkOwner", "read_link_owner"]
 
 
 def read_link_owner(host: Host, link: str) -> LinkOwner | Missing:
-    """The owner of a link. Missing where it cannot be told, or where nobody would set anything on the link at boot."""
+    """The owner of a link. Missing where it is unknown, or where nothing would configure the link at boot."""
     for ask in _IN_TURN:
         found = ask(host, link)
         if isinstance(found, LinkOwner) and not is_plain(found.evidence):

@@ -60,7 +60,7 @@ def _completed(by_ip: BareLink, by_sysfs: BareLink | None) -> BareLink:
 
 
 def _read_ip(host: Host, unknown: Unknowns) -> dict[str, BareLink]:
-    """Links by ip(8); none where it cannot tell, with the reason noted."""
+    """Links by ip(8); none, with the reason noted, where it fails."""
     done = host.run(IP_JSON)
     why = done.why if isinstance(done, Missing) else f"ip returned {done.rc}: {done.stderr.strip()[:200]}"
     if not isinstance(done, Missing):
@@ -148,11 +148,11 @@ def _read_addresses(host: Host, unknown: Unknowns) -> dict[str, tuple[str, ...]]
     """Addresses by link from /proc/net, IPv4 before IPv6."""
     trie, routes, inet6 = (host.read(f"/proc/net/{name}") for name in ("fib_trie", "route", "if_inet6"))
     if isinstance(trie, Missing):
-        unknown.note("links.addresses", "neither ip nor /proc/net/fib_trie tells of addresses")
+        unknown.note("links.addresses", "neither ip nor /proc/net/fib_trie could be read")
     local = frozenset() if isinstance(trie, Missing) else parse_local_addresses(trie)
     placed, homeless = place_addresses(local, "" if isinstance(routes, Missing) else routes)
     if homeless:
-        unknown.note("links.addresses", f"without ip it cannot be told which link has {', '.join(homeless)}")
+        unknown.note("links.addresses", f"without ip the link is unknown that has {', '.join(homeless)}")
     by_link6 = {} if isinstance(inet6, Missing) else parse_inet6(inet6)
     return {name: placed.get(name, ()) + by_link6.get(name, ()) for name in placed.keys() | by_link6.keys()}
 

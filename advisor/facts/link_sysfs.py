@@ -1,4 +1,4 @@
-"""Links by sysfs and /proc/net, where ``ip`` does not tell of them.
+"""Links by sysfs and /proc/net, where ``ip`` does not report them.
 
 After Documentation/ABI/testing/sysfs-class-net, bonding.rst and the headers linux/if_arp.h and linux/if_tun.h.
 """
@@ -92,7 +92,7 @@ def read_sysfs_links(
 ) -> dict[str, BareLink]:
     """Links by sysfs alone. ``drivers`` is what ethtool calls the drivers, where it could be asked.
 
-    Without netlink nobody tells a dummy from an ifb: a virtual link whose kind leaves no trace is ``virtual``.
+    Without netlink a dummy and an ifb look the same: a virtual link whose kind leaves no trace is ``virtual``.
     """
     tables = _read_tables(host)
     indices = {name: _field(host, place, "ifindex", unknown) for name, place in directories.items()}

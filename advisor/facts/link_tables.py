@@ -1,4 +1,4 @@
-"""Tables below /proc/net that tell of links: bonding, VLANs, routes and addresses."""
+"""Tables below /proc/net that describe links: bonding, VLANs, routes and addresses."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def parse_local_addresses(text: str) -> frozenset[str]:
 
 
 def place_addresses(local: Iterable[str], routes: str) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """IPv4 addresses with prefix length by link, and those that could not be told.
+    """IPv4 addresses with prefix length by link, and those whose link is unknown.
 
-    The kernel's text names no link beside a local address. It is certain only where a network that is directly
+    The kernel's text names no link with a local address. It is certain only where a network that is directly
     connected (/proc/net/route) holds one local address: a second one may as well sit on ``lo``.
     127.0.0.0/8, whose route is not listed, belongs to ``lo``.
     """

@@ -1,6 +1,6 @@
 """Links: what they are, what they are stacked on, what their driver allows, where their interrupts run.
 
-One ``ip -j -d addr show`` tells of all links at once; sysfs tells what they are stacked on and where they sit; drivers
+One ``ip -j -d addr show`` describes all links at once; sysfs shows what they are stacked on and where they sit; drivers
 are asked over the ethtool ioctl. Where ip is missing, sysfs and /proc/net stand in for it.
 """
 
@@ -55,7 +55,7 @@ class Link(msgspec.Struct, frozen=True):
 
     ``kind`` is ethernet, infiniband, wlan or loopback for what has no kind of its own in the kernel, else the kernel's
     word (bond, vlan, bridge, macvlan, macvtap, ipvlan, vxlan, veth, dummy, team, tun, tap, ifb, gre …); ``virtual`` or
-    ``unknown`` where nothing told.
+    ``unknown`` where nothing reports it.
     ``lower`` are the links it is stacked on (bond members, the parent of a VLAN or macvlan, a bridge's ports),
     ``upper`` those stacked on it. ``mtu_min``/``mtu_max`` are the driver's range; 0 from the kernel means *no bound*
     and is given as None. ``features`` are the offloads by the kernel's names. A link that is made of others, or of
@@ -122,7 +122,7 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
     port = _rdma_port(host, device, place) if device and place else None
     driver = sources.answers[name, "driver"]
     if device is None and bare.kind is None:
-        unknown.note(f"links.{name}.kind", "nothing told what kind of link it is")
+        unknown.note(f"links.{name}.kind", "nothing reports what kind of link it is")
     return Link(
         name=name,
         kind=_kind(bare, place),
@@ -211,7 +211,7 @@ def _speed(
     speed = (port.speed_mbps if port else None) or _captured_speed(host, bare.name)
     if speed is None and place and "device" in place.entries:
         why = f": {reading.why}" if isinstance(reading, Missing) and not reading.is_absent else ""
-        unknown.note(f"links.{bare.name}.speed_mbps", f"the driver tells no speed{why}")
+        unknown.note(f"links.{bare.name}.speed_mbps", f"the driver reports no speed{why}")
     return speed
 
 
@@ -240,7 +240,7 @@ def _rdma_detail(port: IbPort) -> dict[str, str]:
 
 
 def _bus(driver: Answer | Missing) -> str | None:
-    """The PCI address that the driver tells, for a host whose sysfs was not captured."""
+    """The PCI address that the driver reports, for a host whose sysfs was not captured."""
     bus = driver_word(driver, "bus") or ""
     return bus if re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", bus) else None
 

@@ -85,7 +85,7 @@ def _prefixed_rows(text: str) -> list[dict[str, str]]:
 
 
 def _column_rows(text: str) -> list[dict[str, str]]:
-    """Columns up to the size are never empty, and the devices come last; what lies between cannot be told apart."""
+    """Columns up to the size are never empty, and the devices come last; what lies between is ambiguous."""
     rows: list[dict[str, str]] = []
     header: list[str] = []
     for line in text.splitlines():

@@ -220,7 +220,7 @@ def _layout_words(level: str | None, layout: int | None) -> str | None:
 
 
 def from_mdstat(text: MdstatArray) -> Md:
-    """An array from mdstat alone. Slots are not in it: which member a rebuild goes to cannot be told."""
+    """An array from mdstat alone. Slots are not in it: which member a rebuild goes to is unknown."""
     missing, contradicts = _counted(text)
     level = "container" if text.is_container else text.level
     at_rest = {"broken": "failed"}.get(text.state, text.state)

@@ -39,7 +39,7 @@ _BY_DEFAULT: Final[Mapping[Kind, Protocol]] = {"nfs": "tcp", "cifs": "tcp", "cep
 class NetworkStorage(msgspec.Struct, frozen=True):
     """One thing whose data crosses the network: a mount point, a disk, or a target that this host exports.
 
-    ``protocol`` is None where nothing tells it. ``links`` are the links that are known to carry it.
+    ``protocol`` is None where it is unknown. ``links`` are the links that are known to carry it.
     """
 
     kind: Kind

@@ -48,7 +48,7 @@ _MANAGERS = (
 )
 
 
-# Name, what its agent is set up by, its unit. Ansible has none: what it wrote is told by the file's own head.
+# Name, what its agent is set up by, its unit. Ansible has none: the head of a file shows that Ansible wrote it.
 _AGENTS = (
     ("Puppet", "/etc/puppetlabs/puppet/puppet.conf", "puppet.service"),
     ("Puppet", "/etc/puppet/puppet.conf", "puppet.service"),

@@ -41,8 +41,8 @@ class PcieLink(msgspec.Struct, frozen=True):
     """Usable Mbit/s of the narrowest hop from the device up to the root, after line coding."""
     limiting: str | None
     bridges: Mapping[str, int] = {}
-    """Usable Mbit/s of each bridge above the device that tells its speed and width, by PCI address: what lies below one
-    of them shares it."""
+    """Usable Mbit/s of each bridge above the device that reports its speed and width, by PCI address: what is
+    below one of them shares it."""
 
 
 class PciPlace(msgspec.Struct, frozen=True):
@@ -108,8 +108,8 @@ class PlaceReader:
         """Node and CPUs near a function, checked against each other.
 
         The node is the device's own (ACPI _PXM, or what an administrator wrote); local CPUs are on old kernels those of
-        its bus, and all CPUs where the bus has no node. So all CPUs beside a node are no locality and are left out, the
-        node stays; CPUs that leave the node's out contradict it, and then neither is known.
+        its bus, and all CPUs where the bus has no node. So all CPUs with a node are no locality and are left out,
+        the node stays; CPUs without the node's contradict it, and then neither is known.
         """
         node = self._node(place, fact)
         listed = read_ids(self._host, f"{place}/local_cpulist", f"{place}/local_cpus")
@@ -171,7 +171,7 @@ class PlaceReader:
     def _narrowest(self, chain: tuple[str, ...], own: int | None) -> tuple[int | None, str | None]:
         """Mbit/s and place of the narrowest hop, as pcie_bandwidth_available() finds it; of equals the one nearest.
 
-        A hop that does not tell its speed or width, such as a bridge inside the root complex, sets no limit.
+        A hop that does not report its speed or width, such as a bridge inside the root complex, sets no limit.
         """
         hops = [(own, chain[0]), *((self._bridge_mbps(bridge), bridge) for bridge in chain[1:])]
         known = [(mbps, place) for mbps, place in hops if mbps is not None]

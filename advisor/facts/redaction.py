@@ -1,4 +1,4 @@
-"""Secrets in configuration files, taken out of what is handed on: archives, and plans as they are shown."""
+"""Secrets in configuration files, removed from what is passed on: archives, and plans as they are shown."""
 
 from __future__ import annotations
 

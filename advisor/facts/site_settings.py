@@ -1,4 +1,4 @@
-"""Settings that administrators leave in files beside sysctl.d: mounts, udev rules, multipath, start-up scripts.
+"""Settings that administrators leave in files other than sysctl.d: mounts, udev rules, multipath, start-up scripts.
 
 Only what a rule looks at is kept, one `SiteSetting` per place, so nothing else of these files (passwords of mounts,
 keys of scripts) reaches a scan's document. Sources: fstab(5), udev(7), multipath.conf(5), tmpfiles.d(5),

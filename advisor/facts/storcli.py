@@ -93,7 +93,7 @@ def _answers(text: str) -> Iterator[tuple[str, Tree]]:
 def _controller(number: str, data: Tree) -> Controller:
     basics, version, status = (_tree(data.get(key)) for key in ("Basics", "Version", "Status"))
     protection = _protection(data)
-    told = _word(_tree(data.get("HwCfg")).get("BBU"))
+    battery = _word(_tree(data.get("HwCfg")).get("BBU"))
     state = _word(status.get("Controller Status"))
     return Controller(
         name=number,
@@ -101,7 +101,7 @@ def _controller(number: str, data: Tree) -> Controller:
         model=_word(basics.get("Model")) or _word(data.get("Product Name")),
         firmware=_word(version.get("Firmware Version")),
         volumes=tuple(_volume(one, data) for one in _trees(data.get("VD LIST"))[:MAX_VOLUMES]),
-        has_protection=True if protection else False if told is not None and told.lower() in ("absent", "no") else None,
+        has_protection=True if protection else False if battery and battery.lower() in ("absent", "no") else None,
         protection=protection,
         detail={"status": state} if state else {},
     )

@@ -37,7 +37,7 @@ class SysctlOrigin(msgspec.Struct, frozen=True):
     """A later line because of which systemd-sysctl does not write the winner either: it keeps one line per key, and
     that one is refused or takes the key out (``-key``). ``sysctl --system``, which writes each in turn, does."""
     later: SysctlSource | None = None
-    """A line of /etc/sysctl.conf that boot does not read, and that ``sysctl --system`` would put in force."""
+    """A line of /etc/sysctl.conf that boot does not read, and that ``sysctl --system`` would apply."""
 
 
 def read_sysctl(host: Host, unknown: Unknowns) -> dict[str, str]:

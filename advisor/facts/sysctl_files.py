@@ -86,7 +86,7 @@ def _leads_to_sysctl_conf(host: Host, path: str) -> bool:
 
 
 def parse_sysctl_file(text: str, path: str, *, at_boot: bool = True) -> tuple[SysctlSource, ...]:
-    """The lines that set a key or take it out; comments, and lines that are neither, are passed over.
+    """The lines that set a key or remove it (``-key``); comments and other lines are skipped.
 
     As both readers do: a comment is a whole line, and what follows a value on its line belongs to the value.
     """

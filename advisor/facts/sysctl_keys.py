@@ -74,7 +74,7 @@ _LINK_SETTING = lazy_regex(r"net\.ipv4\.conf\.[^.]+\.(rp_filter|arp_filter|arp_i
 
 
 def refusal(key: str, value: str) -> str | None:
-    """Why the kernel refuses a value for a key of ours; None where it takes it or where we do not know.
+    """Why the kernel refuses a value for a managed key; None where it accepts it or that is unknown.
 
     The kernel reads as many numbers as the key has and ignores what follows them after white space, so a comment
     there does no harm. Bounds of single keys are not checked, only what cannot be read as a number at all.
@@ -104,7 +104,7 @@ def kernel_number(word: str) -> int | None:
 
 
 def numbers_of(key: str) -> int | None:
-    """How many numbers a key of ours holds; None for one that holds words, and for one that we do not know."""
+    """How many numbers a managed key holds; None for one that holds words and for an unknown one."""
     return _FIELDS.get(key, 1) if key in _NUMBERS or _LINK_SETTING.fullmatch(key) else None
 
 

@@ -83,7 +83,7 @@ def controller_of(
 def _volume(row: Mapping[str, str], ports: list[list[str]]) -> ControllerVolume:
     """``u0 RAID-10 OK - - 256K 7450.56 RiW ON``: name, type, status, …, stripe, size in GiB, cache, verify.
 
-    Of drives it prints the bus, which does not tell those that turn from those that do not.
+    Of drives it prints the bus, which does not show whether they rotate.
     """
     own = [port for port in ports if port[2] == row["Unit"]]
     kind, status, cache = row["UnitType"], row.get("Status", ""), row.get("Cache", "")

@@ -30,7 +30,7 @@ _MIN_SERIAL: Final = 6
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """A disk of a 3ware card: SCSI host, target and LUN, and all that tells its serial number."""
+    """A disk of a 3ware card: SCSI host, target and LUN, and all that shows its serial number."""
 
     disk: Disk
     host: int
@@ -103,7 +103,7 @@ def _assigned(cards: Sequence[Controller], by_host: Mapping[int, list[_Place]]) 
 
 
 def _by_number(left: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """Cards that nothing else tells apart, where tw_cli counts them as the kernel counts its SCSI hosts."""
+    """Cards that nothing else distinguishes, where tw_cli counts them as the kernel counts its SCSI hosts."""
     own = {name: int(name) for name in left}
     return own if left and all(own[name] in found for name, found in left.items()) else {}
 
@@ -176,6 +176,6 @@ def _why_untied(card: Controller, volume: ControllerVolume, by_host: Mapping[int
     names = [one.disk.name for number in options for one in _of_unit(volume, by_host[number])]
     listed = ", ".join(sorted(names, key=natural)[:8])
     return (
-        f"{listed} may each be it, and no serial number tells which: compare tw_cli /c{card.name}/{volume.name} show "
+        f"{listed} may each be it, and no serial number shows which: compare tw_cli /c{card.name}/{volume.name} show "
         "serial with lsblk -o NAME,SERIAL"
     )

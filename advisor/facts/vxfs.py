@@ -58,5 +58,5 @@ def read_block_bytes(host: Host, device: str, mount: Mount, unknown: Unknowns) -
         size = parse_fstyp(done.stdout)
         if size is not None:
             return size
-    unknown.note(f"filesystems.{device}.block_bytes", "fstyp -v does not tell it; reading the superblock needs root")
+    unknown.note(f"filesystems.{device}.block_bytes", "fstyp -v does not print it; reading the superblock needs root")
     return None

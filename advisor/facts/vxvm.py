@@ -1,6 +1,6 @@
 """Volumes of Veritas Volume Manager as arrays: level, stripe unit, disks by the kernel's names, and health.
 
-``vxprint -ht`` tells what a volume is made of, ``vxdisk`` and ``vxdmpadm`` which disks of the kernel its disk access
+``vxprint -ht`` shows what a volume is made of, ``vxdisk`` and ``vxdmpadm`` which disks of the kernel its disk access
 names are. All need root (the configuration daemon answers nobody else); without it a mounted volume is an array of
 which nothing but its name and place is known.
 """
@@ -75,7 +75,7 @@ class _Names:
         return access in self._remote
 
     def access(self, group: VxGroup, subdisk: Subdisk) -> str:
-        """The access name of a subdisk's disk; its media name where the disk is gone and nothing tells another."""
+        """The access name of a subdisk's disk; its media name where the disk is gone and nothing has another."""
         named = subdisk.device or group.media.get(subdisk.disk) or self._media.get((group.name, subdisk.disk))
         return named or subdisk.disk
 

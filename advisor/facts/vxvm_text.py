@@ -243,7 +243,7 @@ def _subvolume(words: list[str]) -> Subvolume | None:
 def parse_access(text: str) -> tuple[DiskAccess, ...]:
     """The disks of ``vxdisk list``, ``-o alldgs list`` or ``-e list``; the last names what the kernel calls them.
 
-    A disk that is gone has no access name: its line begins with a dash and tells it at the end (``failed was:sdc``).
+    A disk that is gone has no access name: its line begins with a dash and ends with the name (``failed was:sdc``).
     """
     head: list[str] = []
     found: list[DiskAccess] = []

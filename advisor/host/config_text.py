@@ -202,6 +202,6 @@ def multipath_value(text: str, place: str) -> str | Missing:
         return layout
     if layout.ambiguous(place):
         section = place.rpartition("/")[0]
-        return Missing("unreadable", f"{section} is there more than once, and which one is meant cannot be told")
+        return Missing("unreadable", f"{section} occurs more than once: which one is meant is ambiguous")
     values = [one.value for one in layout.at(place)]
     return values[-1] if values else UNSET

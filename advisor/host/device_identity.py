@@ -1,7 +1,7 @@
 """A block device that has another name than it had: found again by what the kernel and udev say of it alone.
 
 Names such as ``nvme0n1`` are given in the order in which drives answer, again at each boot. What a transaction set on
-one must be restored on the same one. Paths to one unit, and clones, have one identity: their places tell them apart.
+one must be restored on the same one. Paths to one unit, and clones, have one identity: their places distinguish them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from advisor.host.patterns import lazy_regex
 from advisor.host.reader import Reader
 
 ATTRIBUTES: Final = ("dm/uuid", "dm/name", "md/uuid", "wwid", "device/wwid", "serial", "device/serial")
-"""Files below /sys/block/DEVICE that tell it from others; the first one that holds anything counts."""
+"""Files below /sys/block/DEVICE that identify it; the first one that holds anything counts."""
 PLACES: Final = ("ID_PATH", "MD_UUID")
 """Properties of udev that name a place or an array, the first one that there is counts."""
 
@@ -38,7 +38,7 @@ class Marks(msgspec.Struct, frozen=True):
 
 
 def located(host: Reader, path: str, identity: Identity | None) -> str | Missing:
-    """``path`` below the name that the device has now; as it is where nothing tells the device from others.
+    """``path`` below the name that the device has now; unchanged where nothing identifies the device.
 
     Missing where the device is gone, or other devices have its identity and none of them is at its place.
     """
@@ -172,7 +172,7 @@ def _gone(alike: list[str], marks: Marks) -> Missing:
     if not alike:
         return _GONE
     place = marks.place or marks.device
-    what = f"the device at {place} is not there" if place else "nothing tells which device it was"
+    what = f"the device at {place} is not there" if place else "no mark shows which device it was"
     return Missing("unreadable", f"{what}; other devices of its identity: {' '.join(alike)}")
 
 

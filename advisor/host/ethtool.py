@@ -28,7 +28,7 @@ Answer = dict[str, int | str | bool]
 
 
 class _Layout(NamedTuple):
-    """A structure of 32-bit words after its command: the commands that get and set it, and the words that are told."""
+    """A structure of 32-bit words after its command: the commands that get and set it, and the words that are read."""
 
     get: int
     set: int
@@ -69,7 +69,7 @@ class Ethtool:
 
     def query(self, link: str, what: str) -> Answer | Missing:
         """One query. ``what``: rings, channels, driver, coalesce, pause or features; of features also changeable (those
-        that are not ``[fixed]``) and requested (what was asked for, which another feature may stand in the way of).
+        that are not ``[fixed]``) and requested (what was asked for, which another feature may prevent).
 
         Absent where the driver does not know the query (EOPNOTSUPP) or the link is not there; unreadable with the
         kernel's words for everything else. An answer may be shared between links: do not change it.

@@ -1,4 +1,4 @@
-"""What tells one device from another, whatever its name is now."""
+"""What identifies a device, whatever its name is now."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 #   ID_PATH=…        udev's name for the place, for arrays MD_UUID=…
 #   device=…         where the device link leads to, for SCSI to H:C:T:L
 #   diskseq=N@BOOT   the number of the disk within one boot
-# A place is recorded only where it tells the device from the others. Earlier versions recorded no marks.
+# A place is recorded only where it distinguishes the device from the others. Earlier versions recorded no marks.
 Identity = tuple[str, ...]

@@ -14,7 +14,7 @@ SET: Final = "(set)"
 """What a word of the kernel's command line reads that has no value."""
 
 _CHOSEN: Final = lazy_regex(r"\[([^][()]+)\]|\(([^][()]+)\)")
-# A unit that has failed is one that does not run; what it failed at is told by its own journal.
+# A unit that has failed is one that does not run; its own journal says why it failed.
 _RUNS: Final = {"active": "active", "reloading": "active", "inactive": "inactive", "failed": "inactive"}
 
 

@@ -1,8 +1,8 @@
 """The interrupts of a link and where they may run, as one line that outlives their numbers.
 
 ``eth0-TxRx-0=0-3 eth0-TxRx-1=4-7``: the name that the driver gave each (``-`` where it gave none) and its affinity, by
-name, and by number among those of one name. A driver that makes its queues anew gets other numbers for interrupts of
-the same names, so that each is found again by its name, or by its place where names do not tell it from another. The
+name, and by number among those of one name. A driver that recreates its queues gets other numbers for interrupts of
+the same names, so that each is found again by its name, or by its place where several have one name. The
 vectors are those of the PCI function (``msi_irqs`` of sysfs-bus-pci). ``templates/rollback.sh.j2`` does the same.
 """
 
@@ -66,7 +66,7 @@ def set_irqs(host: Reader, step: SetIrqs, do: Callable[[WriteFile], None]) -> No
             msg("it has {count} interrupts now and had {count_2}", count=len(found), count_2=len(wanted))
         )
     if [one.name for one in found] != [name for name, _ in wanted]:
-        raise CommandError("its interrupts have other names than before, so that one cannot be told from another")
+        raise CommandError("its interrupts have other names than before, so that none can be identified")
     refused: list[CommandError] = []
     for one, (_, cpus) in zip(found, wanted, strict=True):
         try:

@@ -12,7 +12,7 @@ from advisor.host.missing import Missing
 from advisor.host.steps import QDISC_HANDLES, DriverGroup
 
 NO_CPUS: Final = "none"
-"""The word for a mask without a CPU: an empty line could not be told from one that was not read."""
+"""The word for a mask without a CPU: an empty line would look like one that was not read."""
 
 DEFAULT: Final = "default"
 """Begins the line for a qdisc that the kernel attached by itself."""
@@ -42,7 +42,7 @@ def cpulist(text: str, _: str = "") -> str | Missing:
 
 
 def qdisc(text: str, _: str = "") -> str | Missing:
-    """The root qdisc, in a form that can be put back.
+    """The root qdisc, in a form that can be restored.
 
     ``fq`` for one that was attached under its handle of `QDISC_HANDLES`, which says that it has no parameters of its
     own. ``default KIND PARAMETERS`` for one that the kernel attached (handle ``0:``), and ``default mq KIND
@@ -56,7 +56,7 @@ def qdisc(text: str, _: str = "") -> str | Missing:
         if not words or (words[0] == "qdisc" and words[3:5] == ["parent", _INGRESS_PLACE]):
             continue
         if words[0] != "qdisc" or len(words) < 4 or words[3] not in ("root", "parent"):
-            return Missing("unreadable", f"its qdisc has parameters that could not be put back: {line.strip()[:60]}")
+            return Missing("unreadable", f"its qdisc has parameters that could not be restored: {line.strip()[:60]}")
         (roots if words[3] == "root" else children).append(words)
     if len(roots) != 1:
         return Missing("unreadable", "tc shows no root qdisc")
@@ -70,12 +70,12 @@ def _canonical(root: list[str], children: list[list[str]]) -> str | Missing:
     if QDISC_HANDLES.get(kind) == handle and not children:
         return kind
     if handle != _KERNELS_OWN:
-        return Missing("unreadable", f"somebody set up its qdisc {kind} {handle}, which could not be put back")
+        return Missing("unreadable", f"its qdisc {kind} {handle} is not the kernel's and could not be restored")
     if not children:
         return " ".join((DEFAULT, kind, *_parameters(root, 4)))
     leaves = {" ".join((child[1], *_parameters(child, 5))) for child in children if child[2] == _KERNELS_OWN}
     if kind != "mq" or len(leaves) != 1 or any(child[2] != _KERNELS_OWN for child in children):
-        return Missing("unreadable", f"its qdisc {kind} holds others that could not be put back")
+        return Missing("unreadable", f"its qdisc {kind} holds others that could not be restored")
     return f"{DEFAULT} mq {leaves.pop()}"
 
 

@@ -10,15 +10,15 @@ A probe names a file or a command, and a *form* that reduces what it gives to on
 ``unit-setting:NAME``  one property there, and its soft limit
 ``selected``   the word in brackets (``[mq-deadline] none``), or the only word
 ``cpumask``    the CPUs of a mask as a kernel list (``0000000f`` → ``0-3``), or ``none``
-``qdisc``      a link's root qdisc, as `link_text.qdisc` tells it
+``qdisc``      a link's root qdisc, as `link_text.qdisc` returns it
 ``md-speed``   ``1000 (local)`` → ``1000``, ``1000 (system)`` → ``system``
 ``conf:KEY``, ``cpf:SECTION/KEY``, ``multipath:SECTION/KEY``, ``directive:NAME``  what a configuration file gives a key
 ``llttab-mtu:TAG``  the MTU field of a link line of llttab
 ``addresses``, ``routes:4``, ``routes:6``  those of a link that last, in what ``ip`` prints (``ip_forms``)
-``rss``        a link's RSS indirection table, as `rss_text.indirection` tells it
+``rss``        a link's RSS indirection table, as `rss_text.indirection` returns it
 ``number``     the only word, a whole number
 ``choice``     the word in brackets or parentheses where one is marked, else all words
-``module:NAME``, ``module-option:NAME:PARAMETER``, ``cmdline:WORD``, ``unit-state``  as `kernel_text` tells them
+``module:NAME``, ``module-option:NAME:PARAMETER``, ``cmdline:WORD``, ``unit-state``  as `kernel_text` returns them
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ class ReadEthtool(msgspec.Struct, frozen=True, tag="ethtool"):
 
     @property
     def form(self) -> str:
-        """The function that finds the value in what ethtool prints; `link_text.printed` tells how."""
+        """The function that finds the value in what ethtool prints (`link_text.printed`)."""
         return "ethtool"
 
 
 class ReadIrqs(msgspec.Struct, frozen=True, tag="irqs"):
-    """The interrupts of a link and where they may run, as `link_irqs` tells it."""
+    """The interrupts of a link and where they may run, as `link_irqs` returns it."""
 
     link: str
 
@@ -112,7 +112,7 @@ def observe(host: Host, probe: Probe) -> str | Missing:
             return irqs_line(link_irqs(host, link))
     if isinstance(text, Missing):
         return text
-    # What it stood for is lost, so that it could not be put back.
+    # The original bytes are lost: the value could not be restored.
     return Missing("unreadable", "not UTF-8") if "\ufffd" in text else reduce(text, form)
 
 

@@ -1,4 +1,4 @@
-"""Signals during a transaction: the first one stops it, and nothing stops the putting back."""
+"""Signals during a transaction: the first one stops it, and nothing stops the rollback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """A signal asked us to stop. Not an Exception: only what puts a host back may catch it."""
+    """A signal asks to stop. Not an Exception: only a rollback may catch it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"interrupted by {signal.Signals(number).name}")

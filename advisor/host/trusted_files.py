@@ -72,7 +72,7 @@ def open_own_file(path: str, flags: int) -> int:
 
 
 def read_own_file(path: str, *, limit: int) -> bytes:
-    """The content of a file of ours in a directory of ours.
+    """The content of one of advisor's files in one of advisor's directories.
 
     Raises RefusedError where somebody else could have written it, InvalidInputError where it holds more than ``limit``
     bytes, OSError.

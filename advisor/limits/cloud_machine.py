@@ -11,7 +11,7 @@ from advisor.limits.media import local_disks
 
 
 class Hired(msgspec.Struct, frozen=True):
-    """``provider`` and ``name`` None off the cloud or where nothing tells them; ``local``: measured figures of its
+    """``provider`` and ``name`` None off the cloud or where they are unknown; ``local``: measured figures of its
     local disks, where it has any."""
 
     provider: str | None = None

@@ -17,7 +17,7 @@ def network_ceiling(hired: Hired) -> PathCeiling | None:
     name, machine = hired.name, hired.machine
     found = machine.network if machine else None
     if found is None:
-        why = "the firmware does not tell the instance type" if name is None else f"{name} is not in the tables"
+        why = "the firmware does not report the instance type" if name is None else f"{name} is not in the tables"
         if machine is not None:
             why = f"the tables have no network bandwidth of {name}"
         return PathCeiling("instance", "EC2 network", (name,) if name else (), "unknown", why)

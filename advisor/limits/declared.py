@@ -1,6 +1,6 @@
 """``--volumes FILE``: what the user says of volumes and drives, as TOML of our own or as `aws ec2 describe-volumes`.
 
-What is read is not trusted: a wrong file is told with its field.
+What is read is not trusted: an error names the field.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _check(found: Declared, *, is_json: bool) -> None:
 
 
 def _check_quota(quota: Quota, volumes: Sequence[DeclaredVolume]) -> None:
-    """Each volume against it. That all together are more is no mistake in the file: it is told with the figures."""
+    """Each volume against it. That all together are more is no mistake in the file: the figures show it."""
     elsewhere = quota.elsewhere_iops or 0
     if quota.iops is None:
         if elsewhere:

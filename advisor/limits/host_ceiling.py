@@ -42,7 +42,7 @@ _IOPS: Final[tuple[Quantity, ...]] = ("read_iops", "write_iops")
 _SYSTEM: Final = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/var/log", "/tmp", "/opt", "[SWAP]"})
 _FABRICS: Final = (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics"))
 _ROUNDING: Final = 1 - 1e-6
-_MEMORY: Final = "no file of the kernel tells the memory channels and their speed"
+_MEMORY: Final = "the kernel reports neither the memory channels nor their speed"
 _PROCESSOR: Final = "what file systems, checksums and the network stack cost depends on the load: measure it"
 
 
@@ -363,7 +363,7 @@ class _Host:
         if stage == "media":
             return self.media.why_unknown(min(one.disks))
         if stage == "instance":
-            return "the type is not in the tables" if self.hired.name else "the firmware does not tell the type"
+            return "the type is not in the tables" if self.hired.name else "the firmware does not report the type"
         if stage == "network":
             links = physical(one.members, self.facts)
             carried = [wire_of(link, timestamps=True) for link in links]

@@ -1,4 +1,4 @@
-"""EC2 instance types: what each carries to EBS. The table lies beside the code and is read when it is asked for."""
+"""EC2 instance types: what each carries to EBS. The table is package data and is read at the first use."""
 
 from __future__ import annotations
 

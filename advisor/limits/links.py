@@ -29,7 +29,7 @@ def wire_of(link: Link, *, timestamps: bool, ipv6: bool = False) -> Carries:
     if link.carrier is False or link.state == "down":
         return Carries(link.name, None, "the link is down")
     if not link.speed_mbps:
-        return Carries(link.name, None, "its driver tells no speed")
+        return Carries(link.name, None, "its driver reports no speed")
     raw = wire.mb_per_s(link.speed_mbps)
     if link.kind == "infiniband":
         efficiency = wire.infiniband_efficiency()
@@ -42,7 +42,7 @@ def wire_of(link: Link, *, timestamps: bool, ipv6: bool = False) -> Carries:
 
 
 def has_timestamps(facts: Facts) -> bool:
-    """Whether TCP spends 12 bytes on timestamps; so it does unless it is told not to."""
+    """Whether TCP spends 12 bytes on timestamps, as it does by default."""
     return facts.sysctl.get("net.ipv4.tcp_timestamps", "1").strip() != "0"
 
 

@@ -90,14 +90,14 @@ class Media:
         if disk in self._found:
             return f"an {self._found[disk].type} volume of which the IOPS are not declared"
         if self.is_azure(disk):
-            return "an Azure disk does not tell its type: --volumes FILE declares it"
+            return "an Azure disk does not report its type: --volumes FILE declares it"
         if (one.model or "").startswith(tuple(LOCAL_MODELS.values())):
             return "a local disk of a machine whose local disks no table has figures of: advisor bench measures it"
         if self.is_ebs(disk):
-            return "an EBS volume does not tell its type: --volumes FILE declares it"
+            return "an EBS volume does not report its type: --volumes FILE declares it"
         if one.kind in ("virtio", "xen"):
             return "its hypervisor does not show what a virtual disk may draw: advisor bench measures it"
-        return "a drive does not tell what it carries: declare its data sheet in --volumes FILE, or measure it"
+        return "a drive does not report what it carries: declare its data sheet in --volumes FILE, or measure it"
 
 
 def _matched(disks: Mapping[str, Disk], declared: Declared) -> dict[str, DeclaredVolume]:

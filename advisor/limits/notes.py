@@ -1,4 +1,4 @@
-"""What is said beside the figures of a path: sizes that do not agree, how buckets fill, stripes that are few, quotas,
+"""Notes on the figures of a path: sizes that do not agree, how buckets fill, stripes that are few, quotas,
 what a database keeps."""
 
 from __future__ import annotations

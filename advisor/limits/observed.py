@@ -53,7 +53,7 @@ def binding(ceilings: Sequence[PathCeiling], one: Measurement, *, in_burst: bool
 
 
 def with_observed(limits: Limits, measured: Iterable[Measurement], facts: Facts, declared: Declared) -> Limits:
-    """The limits with each measurement beside the path that its device is of; of the others a note says so."""
+    """The limits with each measurement at the path of its device; a note names the measurements without one."""
     devices = Devices(facts)
     by_path: dict[str, list[ObservedShare]] = {}
     notes: list[str] = []
@@ -85,8 +85,8 @@ def _observed(path: StoragePath, one: Measurement, declared: Declared, facts: Fa
 
 
 def _seconds(path: StoragePath, one: Measurement, declared: Declared, facts: Facts) -> float | None:
-    """How long the bucket of the one volume below a path lasts, gp2's in I/Os and st1's and sc1's in MiB; an array's is
-    not told."""
+    """How long the bucket of the one volume below a path lasts, gp2's in I/Os and st1's and sc1's in MiB; None for
+    an array."""
     if len(path.disks) != 1 or path.layers:
         return None
     volume = Media(facts, declared).declared(path.disks[0])

@@ -34,7 +34,7 @@ from advisor.rules.lookup import by_name, is_physical, is_up
 
 NOT_KNOWN = (
     NotKnown("processor", "what the file system, checksums and the network stack cost depends on the load: measure it"),
-    NotKnown("memory and cross-node traffic", "no file of the kernel tells the memory channels and their speed"),
+    NotKnown("memory and cross-node traffic", "the kernel reports neither the memory channels nor their speed"),
 )
 
 

@@ -29,7 +29,7 @@ class PciHop(msgspec.Struct, frozen=True):
 
 class PciAndNetwork(msgspec.Struct, frozen=True):
     """``hops`` by disk, nearest first. ``portals``: links by which iSCSI (``iscsi``) or NVMe (``nvme``) storage is
-    reached; None for a link that could not be told."""
+    reached; None for a link that is unknown."""
 
     hops: Mapping[str, tuple[PciHop, ...]] = {}
     portals: Mapping[str, tuple[str | None, ...]] = {}

@@ -129,7 +129,7 @@ class QuotaUse(msgspec.Struct, frozen=True):
 
 
 class NotKnown(msgspec.Struct, frozen=True):
-    """A ceiling that every path has and nobody can tell."""
+    """A ceiling that every path has and that is unknown."""
 
     what: str
     why: str

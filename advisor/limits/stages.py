@@ -82,9 +82,9 @@ class StorageStages(msgspec.Struct, frozen=True):
         access = name.removesuffix(" (remote)")
         arrays = [array for array in self.facts.arrays if array.manager == "vxvm"]
         if any(access in array.detail.get("remote", "").split(", ") for array in arrays):
-            return "another node exports it (FSS): writes cross LLT to that node, which alone can tell its ceilings"
+            return "another node exports it (FSS): writes cross LLT to that node, and only that node knows its ceilings"
         if any(access in array.detail.get("unmapped", "").split(", ") for array in arrays):
-            return "which disk of the kernel it is, neither vxdisk nor vxdmpadm tells"
+            return "neither vxdisk nor vxdmpadm shows which disk of the kernel it is"
         if any(name == array.device for array in arrays):
             return "what it lies on could not be read: vxprint -ht needs root"
         return self.media.why_unknown(name)
@@ -134,7 +134,7 @@ class StorageStages(msgspec.Struct, frozen=True):
         links = self.surroundings.portals.get(role, ())
         names = tuple(link for link in links if link is not None)
         if not links or len(names) < len(links):
-            why = "its sessions are not shown here" if not links else "a session's link cannot be told from its address"
+            why = "its sessions are not shown here" if not links else "the address of a session does not show its link"
             return PathCeiling("network", f"{what} links", names, "unknown", why)
         found = wire_ceiling(f"{what} links", names, self.facts, ipv6=role in self.surroundings.ipv6)
         limit = found.sustained.read_mb_per_s
@@ -223,7 +223,7 @@ def machine_ceiling(
     )
 
 
-NO_TYPE = "the firmware does not tell the instance type: declare instance-type in --volumes FILE"
+NO_TYPE = "the firmware does not report the instance type: declare instance-type in --volumes FILE"
 
 
 def volume_figures(mb_per_s: float | None, iops: float | None) -> Figures:

@@ -7,7 +7,7 @@ host (routes, mounts, sysfs) goes through `advisor.host`. Sizes are those of who
     before = gate(peers)                                       # who answers at the present MTU
     …                                                          # the change
     after = await_gate(host, {"eth1"}, before.passing, 9000, window_seconds=20)
-    if not after.held: …                                       # put it back; after.failing says which peer and why
+    if not after.held: …                                       # roll back; after.failing says which peer and why
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A socket that sends ICMP echoes to one peer, never fragmented, and tells what came back.
+"""A socket that sends ICMP echoes to one peer, never fragmented, and returns what came back.
 
 ``IP_MTU_DISCOVER`` is *probe*: don't-fragment is set and a path MTU that the kernel remembers is not heeded, so each
 size really goes out. ``IP_RECVERR`` has the kernel hand over who said *too big*, and which MTU (ip(7), ipv6(7)).
@@ -65,7 +65,7 @@ class Echo:
         self._identifier = int.from_bytes(os.urandom(2), "big")
         self._sequence = 0
         self._pending: dict[int, _Sent] = {}
-        self._told: list[Said] = []
+        self._errors: list[Said] = []
         self._socket, self._is_raw = _open(self._version)
         try:
             self._prepare()
@@ -139,17 +139,17 @@ class Echo:
             if error.errno in _TRANSIENT:
                 return None
             queued = self._queue()
-            told = [said for said in queued if said.by is not None]
-            self._told += told
-            if told and not is_repeated:
+            errors = [said for said in queued if said.by is not None]
+            self._errors += errors
+            if errors and not is_repeated:
                 return self._leave(packet, is_repeated=True)
             return _why_not_sent(error, queued)
         return None
 
     def heard(self) -> list[Reply | Said]:
-        """What has come since the last call: valid replies, and errors about echoes of ours."""
-        told, self._told = [*self._told, *self._queue()], []
-        found: list[Reply | Said] = [said for said in told if self._is_ours(said)]
+        """What has come since the last call: valid replies, and errors about this socket's echoes."""
+        errors, self._errors = [*self._errors, *self._queue()], []
+        found: list[Reply | Said] = [said for said in errors if self._is_ours(said)]
         for _ in range(_MAX_BURST):
             try:
                 packet, ancillary, _, sender = self._socket.recvmsg(_PACKET_BYTES, _ANCILLARY_BYTES)

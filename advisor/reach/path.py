@@ -1,6 +1,6 @@
 """How far away a peer is, and the largest packet that gets there and back whole.
 
-The search is a talk (`advisor.reach.talk`): it yields sizes and is told what was heard. A size counts as not passing
+The search is a talk (`advisor.reach.talk`): it yields sizes and is sent what was heard. A size counts as not passing
 only when every copy of it stayed unanswered, or somebody said that it is too big; the verdict is asked for again before
 it is given, so that lost packets do not make a path look narrow.
 """

@@ -15,7 +15,7 @@ Limit = Literal["link", "too-big", "silent", "way-back", "unknown"]
 ``too-big``   a router (or the peer) said that more is too big
 ``silent``    more vanishes without a word, while small packets are answered
 ``way-back``  more arrives, but the answer comes back in fragments
-``unknown``   not to be told: nothing answered, or the peer fell silent meanwhile
+``unknown``   nothing answered, or the peer fell silent meanwhile
 """
 
 
@@ -54,8 +54,8 @@ class Reach(msgspec.Struct, frozen=True):
     """What is known of the path to a peer and back.
 
     ``sent`` and ``lost`` count the small echoes of the round-trip time. ``path_mtu`` is the largest packet that was
-    answered whole while one byte more was not (or could not leave: ``limit`` is ``link``); None where that could not be
-    told, and ``why_not`` says why. ``limited_by`` is the address that said *too big*; ``said_mtu`` the MTU that it
+    answered whole while one byte more was not (or could not leave: ``limit`` is ``link``); None where that is
+    unknown, and ``why_not`` says why. ``limited_by`` is the address that said *too big*; ``said_mtu`` the MTU that it
     named, or the size of the fragments of a way back.
     """
 

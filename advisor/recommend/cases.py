@@ -139,7 +139,7 @@ _CASES: Mapping[str, Callable[[Facts, DeclaredWorkload], tuple[Case, ...]]] = {
 
 
 def cases(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> tuple[Case, ...]:
-    """The cases that a profile's source names; none for a profile that no source of ours is about."""
+    """The cases that a profile's source names; none for a profile without a source."""
     configuration = infoscale.configuration_of(profile)
     if configuration is not None:
         own = infoscale.own_case(configuration, facts, workload)

@@ -31,7 +31,7 @@ def _patterns() -> dict[str, DeclaredWorkload]:
 
 
 def _as_declared(one: measured.Pattern) -> DeclaredWorkload:
-    """The first of its jobs that is for the data itself; a journal beside it has no say."""
+    """The last of its jobs, which is the one for the data itself, not the one for a journal."""
     main = one.sections[-1]
     transport, replication = _GROUPS.get(one.name.partition(".")[0], (None, None))
     if one.name.startswith(_ON_SERVERS):

@@ -1,4 +1,4 @@
-"""What the articles behind the profiles measured, with which workload. Charts without numbers are told as such."""
+"""What the articles behind the profiles measured, with which workload. Charts without numbers are marked as such."""
 
 from __future__ import annotations
 

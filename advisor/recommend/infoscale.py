@@ -148,7 +148,7 @@ def adjusted(configuration: str, verdict: Verdict, facts: Facts, workload: Decla
         by_facts = facts.infoscale is not None and facts.infoscale.configurations.get(configuration) == "no"
         return verdict if by_facts else ("no", "unfit", f"Another configuration{other}.")
     if fit == "possible":
-        doubt = f"Whether this host is {title} cannot be told. Not known: {found.untold[0]}."
+        doubt = f"It is unknown whether this host is {title}. Missing: {found.untold[0]}."
         return (fits, standing, f"{doubt} {summary}") if fits == "no" else ("perhaps", "intent", doubt)
     how = "Recognised, not declared" if workload is None else "Recognised, with what is declared"
     return fits, standing, f"{how}: this host is {title}. {summary}"

@@ -104,7 +104,7 @@ def _of_one(
         fits, standing, summary = infoscale.adjusted(configuration, (fits, standing, summary), facts, workload)
     unread = _unread(profile.name, facts) if standing == "not-applicable" else None
     if unread:
-        standing, summary = "unknown", f"It cannot be told: {unread}."
+        standing, summary = "unknown", f"Unknown: {unread}."
     command = _command(profile, outlook, facts, workload, signs, standing)
     return Recommendation(
         profile=profile.name,
@@ -165,8 +165,8 @@ def _verdict(
     if not plan.is_empty or _waits_for_names(outlook.profile, facts):
         return fits, standing, summary
     if any(one.state == "unknown" for one in plan.skipped):
-        told = next(one for one in plan.skipped if one.state == "unknown")
-        return ("no" if fits == "no" else "perhaps"), "unknown", f"It cannot be told: {told.tunable}: {told.reason}."
+        skipped = next(one for one in plan.skipped if one.state == "unknown")
+        return ("no" if fits == "no" else "perhaps"), "unknown", f"Unknown: {skipped.tunable}: {skipped.reason}."
     if any(one.state in SATISFIED for one in plan.skipped):
         if standing == "intent" and _is_case(outlook.name, facts, workload):
             summary, fits = "The declared workload is one of its cases.", "yes"

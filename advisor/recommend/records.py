@@ -13,11 +13,11 @@ Standing = Literal[
     "symptom", "workload", "intent", "in-force", "not-applicable", "blocked", "unfit", "unknown", "broken"
 ]
 """What the judgement rests on: a symptom of the host, the declared workload, or neither (a matter of intent); or that
-the profile is in force, does not apply here, is blocked, does not suit the workload, cannot be told, or is broken."""
+the profile is active, does not apply here, is blocked, does not suit the workload, is unknown, or is broken."""
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One reason, the strongest first. ``rule`` is what `advisor explain` tells more about."""
+    """One reason, the strongest first. ``rule`` is what `advisor explain` describes."""
 
     kind: Literal["counter", "finding", "workload", "host"]
     text: str

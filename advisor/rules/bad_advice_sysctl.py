@@ -209,7 +209,7 @@ ROWS = (
         id="advice.cache-pressure-zero",
         title="A sysctl file sets vm.vfs_cache_pressure to 0",
         what="Lines of sysctl files that set vm.vfs_cache_pressure to 0.",
-        why="The kernel then never gives back dentries and inodes, which can end in a lack of memory.",
+        why="The kernel then never frees dentries and inodes, which can end in a lack of memory.",
         instead="vm.vfs_cache_pressure = 50",
         helps_when="Always.",
         hurts_when="Never: 50 already favours metadata.",

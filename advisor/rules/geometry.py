@@ -242,5 +242,5 @@ def reads_that_write(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             for filesystem in found
             if filesystem.mountpoints
         )
-        + "; and take strictatime out of /etc/fstab",
+        + "; and remove strictatime from /etc/fstab",
     )

@@ -1,4 +1,4 @@
-"""A rule: one decorated function beside its citation, with the conditions under which its advice helps and hurts."""
+"""A rule: one decorated function with its citation, with the conditions under which its advice helps and hurts."""
 
 from __future__ import annotations
 

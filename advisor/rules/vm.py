@@ -215,7 +215,7 @@ def huge_pages_unused(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "memory_bytes": memory,
         },
         advice="start the database that is to use them and look at HugePages_Free again; if there is none, sysctl -w "
-        "vm.nr_hugepages=0 and take the line out of sysctl.d or the kernel command line",
+        "vm.nr_hugepages=0 and remove the line from sysctl.d or the kernel command line",
     )
 
 

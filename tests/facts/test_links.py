@@ -116,7 +116,7 @@ def test_a_speed_that_cannot_be_read_is_noted_with_the_reason() -> None:
     files, links = nic_files()
     del files[f"{NIC}/virtio0/net/eth0/speed"]
     machine = host(files, links, unreadable={f"{NIC}/virtio0/net/eth0/speed": "Invalid argument"})
-    assert noted(machine)["links.eth0.speed_mbps"] == "the driver tells no speed: Invalid argument"
+    assert noted(machine)["links.eth0.speed_mbps"] == "the driver reports no speed: Invalid argument"
 
 
 def test_a_virtual_link_without_speed_is_no_news() -> None:
@@ -385,7 +385,7 @@ def test_addresses_without_ip() -> None:
     }
     machine = host(files)
     assert by_name(machine)["eth0"].addresses == ("192.0.2.2/24", "fd00::2/64")
-    assert noted(machine)["links.addresses"] == "without ip it cannot be told which link has 10.9.9.9"
+    assert noted(machine)["links.addresses"] == "without ip the link is unknown that has 10.9.9.9"
 
 
 # --- what ip may do to us -------------------------------------------------------------------------------------------

@@ -220,7 +220,7 @@ def test_what_a_link_does_not_have_or_somebody_set_up_is_left_alone(machine: Mac
     out(machine, "tc qdisc del dev eth2 root")
     reasons = {one["tunable"]: (one["state"], one["reason"]) for one in planned["skipped"]}
     assert reasons["link:eth2:qdisc"][0] == "unknown"
-    assert "could not be put back" in reasons["link:eth2:qdisc"][1]
+    assert "could not be restored" in reasons["link:eth2:qdisc"][1]
     assert reasons["link:eth1:ring.rx-jumbo"][0] == "not-applicable"
     assert reasons["link:eth1:coalesce.tx-usecs"][0] == "not-applicable"
 

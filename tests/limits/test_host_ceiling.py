@@ -196,7 +196,7 @@ def test_a_link_of_unknown_speed_is_unknown_and_not_zero() -> None:
     found = of(host, drives("nvme0n1"), TWO)
     network = stage(found, "network")
     assert (network.read_mb_s, network.known) == (None, "unknown")
-    assert "eth1: its driver tells no speed" in network.why
+    assert "eth1: its driver reports no speed" in network.why
     assert found.read_mb_s == near(1000)
     assert found.binds is not None
     assert (found.binds.stage, found.binds.next_mb_s) == ("media", None)

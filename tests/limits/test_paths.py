@@ -64,7 +64,7 @@ def test_a_drive_of_which_nothing_is_known_has_no_figure() -> None:
     path = only(limits_of(facts([disk("nvme0n1")])))
     (ceiling,) = path.ceilings
     assert (ceiling.known, ceiling.sustained, path.sustained) == ("unknown", Rate(), ())
-    assert "does not tell" in ceiling.why
+    assert "does not report" in ceiling.why
 
 
 def test_a_declared_drive_behind_its_link() -> None:

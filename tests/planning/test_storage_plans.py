@@ -282,7 +282,7 @@ def test_a_key_of_a_file_has_no_live_value_of_its_own() -> None:
             "devices/device/prio",
             "alua",
             None,
-            "devices/device is there more than once",
+            "devices/device occurs more than once: which one is meant is ambiguous",
         ),
         ("/opt/iris/iris.cpf", "[Startup]\n", "config/globals", "1", None, "the file has no section [config]"),
         ("/etc/llttab", "set-node a\n", "set-arp", "0", "(unset)", None),

@@ -70,5 +70,5 @@ def test_an_ebs_volume_of_unknown_type_is_told_also_below_a_partition_and_a_stri
     host = Host(MemoryFiles(files, links), NoCommands())
     for device in ("nvme1n1", "nvme1n1p1", "dm-0"):
         (said,) = credit_notes(host, device, None, 10)
-        assert "does not tell its type" in said, device
+        assert "does not report its type" in said, device
     assert list(credit_notes(host, "sda", None, 10)) == []

@@ -36,7 +36,7 @@ def more_vectors(where: Path) -> None:
 
 
 UNLIKE: dict[str, tuple[Callable[[Path], None], str]] = {
-    "names": (renamed, "its interrupts have other names than before, so that one cannot be told from another"),
+    "names": (renamed, "its interrupts have other names than before, so that none can be identified"),
     "count": (more_vectors, "it has 5 interrupts now and had 4"),
 }
 

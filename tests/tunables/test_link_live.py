@@ -163,7 +163,7 @@ def test_what_somebody_else_set_up_is_left_alone(namespace: Namespace) -> None:
     namespace.out("tc qdisc add dev b0 root tbf rate 1gbit burst 64k latency 50ms")
     before = namespace.state()
     said = namespace.apply({"link:b0:qdisc": "pfifo"}, code=3)
-    assert "could not be put back" in said
+    assert "could not be restored" in said
     assert namespace.state() == before
     namespace.out("tc qdisc del dev b0 root")
 
