@@ -193,10 +193,10 @@ def test_a_killed_controller_keeps_what_was_finished_and_leaves_nothing_running(
     script = tmp_path / "script"
     script.write_text('[ "$(hostname)" = node01 ] || sleep 1000; echo done')
     program = (
-        "import sys\nfrom pathlib import Path\nfrom advisor.fleet.engine import Job, run\n"
-        "from advisor.fleet.inventory import Inventory\nfrom advisor.signals import interruptible\n"
+        "import sys\nfrom pathlib import Path\nfrom advisor.fleet.engine import HostJob, run\n"
+        "from advisor.fleet.inventory import Inventory\nfrom advisor.host.signals import interruptible\n"
         "with interruptible():\n"
-        "    for one in run(Inventory((sys.argv[1],)), Job('t', Path(sys.argv[2])), output=Path(sys.argv[3])):\n"
+        "    for one in run(Inventory((sys.argv[1],)), HostJob('t', Path(sys.argv[2])), output=Path(sys.argv[3])):\n"
         "        print(one.host, flush=True)\n"
     )
     place = fleet.inventory(names=["node01", "node02"])

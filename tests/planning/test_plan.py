@@ -93,8 +93,8 @@ from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import plan_document
 from advisor.planning.targets import Request, resolve_targets
-from advisor.profiles import parse_profile
-from tests.plan.system import planned
+from advisor.profiles.profile import parse_profile
+from tests.planning.system import planned
 print(json.dumps(plan_document(planned(Path(sys.argv[1]), *sys.argv[2:], units="a=eth1")), default=bytes.hex))
 """
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from advisor.errors import AdvisorError
 from advisor.host import tree_host
 from advisor.proof.bench import bench
-from advisor.proof.protocol import Settings
+from advisor.proof.session import Settings
 from advisor.proof.scratch import Keep, MIB
 from tests.proof.fakes import FakeFio
 

@@ -20,10 +20,10 @@ from advisor.host import live_host
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop
 from advisor.proof.network import NetworkFio
-from advisor.proof.peer import Peer, Ssh
+from advisor.proof.peer import SecondHostPeer, Ssh
 from advisor.proof.workloads import get
-peer = Peer("far", "192.0.2.2", "192.0.2.1", "h0", "fio")
-fio.run(NetworkFio(live_host(), peer, Ssh()), fio.Job(get({name!r}), 3.0, 0, 0), None, Stop())
+peer = SecondHostPeer("far", "192.0.2.2", "192.0.2.1", "h0", "fio")
+fio.run(NetworkFio(live_host(), peer, Ssh()), fio.FioJob(get({name!r}), 3.0, 0, 0), None, Stop())
 """
 _LISTENER = """
 import time

@@ -22,8 +22,8 @@ import sys
 from pathlib import Path
 from advisor.errors import AdvisorError
 from advisor.host import tree_host
-from advisor.proof.protocol import Settings, prove
-from advisor.proof.records import Claim, Subject
+from advisor.proof.session import Settings, prove
+from advisor.proof.records import Claim, ProofSubject
 from advisor.proof.scratch import Keep, MIB
 from tests.proof.fakes import FakeFio, SpeedToggle
 
@@ -33,7 +33,8 @@ toggle = SpeedToggle(fio, 1.3)
 settings = Settings(target=disk, mode="default", scratch_bytes=int(megabytes) * MIB, keep=Keep(0, 0.0),
                     byte_budget=1 << 40, save_to=saved)
 try:
-    prove(tree_host(tree), Subject("storage", (Claim("infoscale.4k-rand-r100"),)), toggle, settings, runner=fio.runner,
+    subject = ProofSubject("storage", (Claim("infoscale.4k-rand-r100"),))
+    prove(tree_host(tree), subject, toggle, settings, runner=fio.runner,
           progress=lambda event: print(event.stage, event.pair, flush=True))
 except AdvisorError as error:
     print("ended:", error.message, flush=True)

@@ -27,11 +27,11 @@ FILE = '''"""What a newcomer knows of swapping."""
 
 from __future__ import annotations
 
-from advisor.facts.whole import Facts
+from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.rule import rule
-from advisor.rules.workload import Workload
+from advisor.rules.workload import DeclaredWorkload
 
 
 @rule(
@@ -39,7 +39,7 @@ from advisor.rules.workload import Workload
     severity="{severity}",
     {fields}
 )
-def odd_swappiness(facts: Facts, workload: Workload | None) -> Finding | None:
+def odd_swappiness(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     value = facts.sysctl.get("vm.swappiness", "0")
     if int(value) % 2 == 0:
         return None

@@ -62,7 +62,7 @@ def until(holds: Callable[[], bool], seconds: float = 20) -> None:
 CLIENT = """
 import sys, time
 from pathlib import Path
-from advisor.watchdog import Watchdog
+from advisor.transaction.watchdog import Watchdog
 watchdog = Watchdog(Path(sys.argv[1]), "advisor-watchdog-test")
 watchdog.arm(persists=False)
 if sys.argv[2] == "claim":

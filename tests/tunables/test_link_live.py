@@ -202,7 +202,7 @@ SNAPSHOT = """
 import sys
 from pathlib import Path
 from advisor.host import live_host, observe
-from advisor.snapshot import capture, open_snapshot
+from advisor.snapshot.archive import capture, open_snapshot
 from advisor.tunables import tunable
 live = live_host()
 ones = [tunable(name) for name in sys.argv[2:]]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network name
 
 MAKE = """
 import sys
-from advisor.transaction_script import transaction_script
+from advisor.exporters.apply_script import transaction_script
 from tests.transaction.live import made_plan
 
 plan = made_plan([tuple(pair.split("=", 1)) for pair in sys.argv[1:]])
