@@ -53,7 +53,7 @@ from advisor.transaction.side_effects import ItemOutcome as ItemOutcome
 from advisor.transaction.side_effects import give_back, restore_lost, restore_surroundings, standing_of
 from advisor.transaction.watchdog import TakenOverError, Watchdog, not_started, session
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
-from advisor.tunables.link_mark import LostLink, foreign_links, link_of
+from advisor.tunables.link_mark import LostLink, foreign_links, link_of, place_of
 from advisor.tunables.sysctl_group import can_move, coupled_among, is_moved
 from advisor.version import __version__
 
@@ -92,6 +92,7 @@ def apply_plan(
     """
     _preflight(host, plan)
     _refuse_other_devices(host, plan, store)
+    _refuse_other_links(host, plan, store)
     waits = bool(host.is_live and confirm_within)
     with _begin(host, plan, store, _step_seconds(plan, confirm_within)) as (journal, watchdog):
         at = _Place()
@@ -452,6 +453,44 @@ def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
                     ),
                     hint=msg("roll it back first: advisor rollback {id}", id=record.id),
                 )
+
+
+def _refuse_other_links(host: Host, plan: Plan, store: Store) -> None:
+    """An id can be no layer on one of the same name that an active transaction holds on another link, or on one that
+    is not found. Raises RefusedError."""
+    own = {one.tunable for one in (*plan.changes, *plan.claims)} | {one.tunable for one in plan.bystanders}
+    named = {mark.name for mark in plan.links}
+    for record in store.readable():
+        if not record.is_in_force:
+            continue
+        places = {mark.name: place_of(host, mark) for mark in record.plan.links if mark.name in named}
+        for name in sorted(own & touched(record)):
+            link = link_of(name)
+            place = places.get(link, link) if link else None
+            if link is None or place is None or place == link:
+                continue
+            if isinstance(place, LostLink):
+                raise RefusedError(
+                    msg(
+                        "{name}: transaction {id} holds it on a link that is not found ({why})",
+                        name=name,
+                        id=record.id,
+                        why=place.why,
+                    ),
+                    hint=msg("roll it back first: advisor rollback {id}", id=record.id),
+                )
+            raise RefusedError(
+                msg(
+                    "{name}: transaction {id} holds it on another link (named {link} then, {place} now)",
+                    name=name,
+                    id=record.id,
+                    link=link,
+                    place=place,
+                ),
+                hint=msg(
+                    "roll it back first: advisor rollback {id}; or name that link {place}", id=record.id, place=place
+                ),
+            )
 
 
 def _place(host: Host, probe: Probe) -> str | Missing | None:

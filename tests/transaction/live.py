@@ -75,5 +75,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except AdvisorError as error:
-        print(error.message, file=sys.stderr)
+        print(error.message, error.hint or "", sep="\n", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
