@@ -22,7 +22,7 @@ def read_allowed(host: Host, resource: Resource) -> tuple[int, ...] | Missing:
     own = read_process_allowed(host, "self", resource)
     if not isinstance(own, Missing):
         return own
-    limit = _cpuset(host, resource)
+    limit = _read_cpuset(host, resource)
     return own if isinstance(limit, Missing) and limit.is_absent and not own.is_absent else limit
 
 
@@ -44,7 +44,7 @@ def parse_allowed(status: str, resource: Resource) -> tuple[int, ...] | Missing:
     return Missing("absent", f"no {word} in the status")
 
 
-def _cpuset(host: Host, resource: Resource) -> tuple[int, ...] | Missing:
+def _read_cpuset(host: Host, resource: Resource) -> tuple[int, ...] | Missing:
     name = _cpuset_name(host)
     if name is None:
         return _UNRESTRICTED

@@ -64,7 +64,7 @@ class _Reader:
         self.unknown = unknown
         self.names = BlockNames(host)
 
-    def _queue(self, device: str, fact: str) -> dict[str, str]:
+    def _read_queue_attributes(self, device: str, fact: str) -> dict[str, str]:
         return read_queue(self.host, device, QUEUE_ATTRIBUTES, fact, self.unknown)
 
     def md(self, one: md.Md) -> Array:
@@ -79,7 +79,7 @@ class _Reader:
             disks=disks,
             numa_nodes=self.storage.nodes(disks),
             mountpoints=self.storage.mountpoints(one.name),
-            queue=self._queue(one.name, fact),
+            queue=self._read_queue_attributes(one.name, fact),
         )
 
     def mapped(self, device: DmDevice) -> Array:
@@ -88,8 +88,8 @@ class _Reader:
         geometry = dm.shape(carrier)
         health = dm.health(carrier, geometry) if not device.suspended else dm.Health("suspended")
         own = self.storage.groups.get(device.group_id, frozenset())
-        failed = {name for number in health.failed for name in self._physical(number, own)}
-        return self._array(
+        failed = {name for number in health.failed for name in self._find_physical_volumes(number, own)}
+        return self._make_array(
             device,
             "lvm" if device.role == "lvm" else "dm",
             geometry,
@@ -102,7 +102,7 @@ class _Reader:
             structure=structure_of_targets(device.title, carrier.targets or (), self.names.by_number),
         )
 
-    def _physical(self, number: str, own: frozenset[str]) -> tuple[str, ...]:
+    def _find_physical_volumes(self, number: str, own: frozenset[str]) -> tuple[str, ...]:
         """The physical volumes behind a hidden volume's device number."""
         name = self.names.by_number(number)
         if name is None:
@@ -110,8 +110,8 @@ class _Reader:
         return self.storage.stack.through(name, own) if name in own else (name,)
 
     def multipath(self, device: DmDevice) -> Array:
-        failed, state = self._paths(device)
-        made = self._array(
+        failed, state = self._judge_paths(device)
+        made = self._make_array(
             device,
             "dm-multipath",
             dm.shape(device) or ArrayShape("multipath"),
@@ -144,7 +144,7 @@ class _Reader:
             tuple(name for name in names if name),
         )
 
-    def _paths(self, device: DmDevice) -> tuple[tuple[str, ...] | None, str | None]:
+    def _judge_paths(self, device: DmDevice) -> tuple[tuple[str, ...] | None, str | None]:
         """Failed paths and the state: by device-mapper, by a recorded ``multipath -ll``, or by the SCSI layer alone."""
         failed = self._failed_paths(device)
         offline = tuple(name for name in device.slaves if self.storage.is_offline(name))
@@ -166,7 +166,7 @@ class _Reader:
         """Maps by device as a capture's ``multipath -ll`` prints them; a live host asks device-mapper itself."""
         return {} if self.host.is_live else {one.device: one for one in recorded.read_maps(self.host)}
 
-    def _array(
+    def _make_array(
         self,
         device: DmDevice,
         manager: Literal["lvm", "dm-multipath", "dm"],
@@ -202,5 +202,5 @@ class _Reader:
             detail={"dm_name": device.mapping, **dict(geometry.detail if geometry else ()), **detail},
             disks=disks,
             structure=structure,
-            queue=self._queue(device.name, fact),
+            queue=self._read_queue_attributes(device.name, fact),
         )

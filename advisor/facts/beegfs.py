@@ -103,16 +103,16 @@ def read_beegfs(
     host: Host, links: Sequence[Link], disks: Sequence[Disk], arrays: Sequence[Array], unknown: Unknowns
 ) -> Beegfs | None:
     """What BeeGFS there is on this host; None where there is no configuration file of it."""
-    mounts = _mounts(host)
+    mounts = _read_mounts(host)
     mounted = tuple(mount for mount in mounts if mount.kind == "beegfs")
-    files = tuple(_files(host, unknown, tuple(file for one in mounted if (file := _client_file(one)))))
+    files = tuple(_find_files(host, unknown, tuple(file for one in mounted if (file := _client_file(one)))))
     if not files and not mounted:
         return None
     places = _Places(host, mounts, disks, arrays)
-    found = tuple(_service(host, path, instance, kind, places, unknown) for path, instance, kind in files)
+    found = tuple(_make_service(host, path, instance, kind, places, unknown) for path, instance, kind in files)
     services = _with_units(host, found, unknown)
     units = sorted(one.unit for one in services if one.targets and one.unit)
-    return Beegfs(services, tuple(units), _patterns(host, mounts), read_shared_subnets(host, links))
+    return Beegfs(services, tuple(units), _read_patterns(host, mounts), read_shared_subnets(host, links))
 
 
 def _client_file(mount: Mount) -> str | None:
@@ -122,7 +122,7 @@ def _client_file(mount: Mount) -> str | None:
     return found[1] if found and is_plain else None
 
 
-def _files(host: Host, unknown: Unknowns, of_mounts: Sequence[str] = ()) -> Iterator[tuple[str, str | None, Kind]]:
+def _find_files(host: Host, unknown: Unknowns, of_mounts: Sequence[str] = ()) -> Iterator[tuple[str, str | None, Kind]]:
     """Path, instance and kind of each configuration file, by path; ``of_mounts`` are clients' whatever their names."""
     directories: list[tuple[str, str | None]] = [(ETC, None)]
     found: list[tuple[str, str | None, Kind]] = []
@@ -140,7 +140,7 @@ def _files(host: Host, unknown: Unknowns, of_mounts: Sequence[str] = ()) -> Iter
     yield from sorted(found)[:MAX_FILES]
 
 
-def _service(
+def _make_service(
     host: Host, path: str, instance: str | None, kind: Kind, places: _Places, unknown: Unknowns
 ) -> BeegfsService:
     text = unknown.value(f"beegfs.{path}", host.read(path))
@@ -152,18 +152,18 @@ def _service(
         path=path,
         unit=None if kind == "client" else f"{name}@{instance}.service" if instance else f"{name}.service",
         settings=settings,
-        targets=tuple(map(places.target, _directories(kind, settings))),
-        interfaces=_interfaces(host, path, settings.get("connInterfacesFile", ""), unknown),
+        targets=tuple(map(places.target, _target_directories(kind, settings))),
+        interfaces=_read_interfaces(host, path, settings.get("connInterfacesFile", ""), unknown),
     )
 
 
-def _directories(kind: Kind, settings: Mapping[str, str]) -> Iterator[str]:
+def _target_directories(kind: Kind, settings: Mapping[str, str]) -> Iterator[str]:
     listed = settings.get(_DIRECTORY.get(kind, ""), "").split(",")
     paths = (path.strip().rstrip("/") or path.strip() for path in listed)
     yield from [path for path in paths if path.startswith("/")][:MAX_TARGETS]
 
 
-def _interfaces(host: Host, path: str, file: str, unknown: Unknowns) -> tuple[str, ...] | None:
+def _read_interfaces(host: Host, path: str, file: str, unknown: Unknowns) -> tuple[str, ...] | None:
     """The links of a connInterfacesFile, which is only read where such files lie: a scan opens nothing else that a
     configuration file names."""
     if not file:
@@ -187,14 +187,14 @@ def _with_units(host: Host, found: Iterable[BeegfsService], unknown: Unknowns) -
     )
 
 
-def _mounts(host: Host) -> tuple[Mount, ...]:
+def _read_mounts(host: Host) -> tuple[Mount, ...]:
     mounts = read_mounts(host)
     return () if isinstance(mounts, Missing) else mounts
 
 
-def _patterns(host: Host, mounts: Iterable[Mount]) -> tuple[StripePattern, ...]:
+def _read_patterns(host: Host, mounts: Iterable[Mount]) -> tuple[StripePattern, ...]:
     targets = tuple(dict.fromkeys(mount.target for mount in mounts if mount.kind == "beegfs"))[:MAX_MOUNTS]
-    entries = ((target, _entry(host, target)) for target in targets)
+    entries = ((target, _read_entry(host, target)) for target in targets)
     return tuple(StripePattern(printable(target), entry) for target, entry in entries if entry is not None)
 
 
@@ -203,7 +203,7 @@ def entry_command(mountpoint: str) -> tuple[str, ...]:
     return ("beegfs-ctl", "--getentryinfo", f"--mount={mountpoint}", mountpoint)
 
 
-def _entry(host: Host, mountpoint: str) -> EntryInfo | None:
+def _read_entry(host: Host, mountpoint: str) -> EntryInfo | None:
     done = host.run(entry_command(mountpoint), timeout=ENTRY_SECONDS)
     return None if isinstance(done, Missing) or not done.ok else parse_entry_info(done.stdout)
 

@@ -36,20 +36,20 @@ _PREFIX: Final = {"storcli": "c", "tw_cli": "tw", "ssacli": "slot"}
 
 def read_controllers(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
     """Controllers by tool and number; none where no tool is installed. Why one could not be asked is noted."""
-    return (*_storcli(host, unknown), *_tw_cli(host, unknown), *_ssacli(host, unknown))
+    return (*_read_storcli(host, unknown), *_tw_cli(host, unknown), *_read_ssacli(host, unknown))
 
 
 def controller_arrays(controllers: Iterable[Controller], disks: Iterable[Disk]) -> tuple[Array, ...]:
     """Their volumes as arrays, with the disks that each is to the kernel where that is known."""
     by_name = {disk.name: disk for disk in disks}
     return tuple(
-        _array(one, volume, [by_name[name] for name in _devices(volume) if name in by_name])
+        _make_array(one, volume, [by_name[name] for name in _device_names(volume) if name in by_name])
         for one in controllers
         for volume in one.volumes
     )
 
 
-def _devices(volume: ControllerVolume) -> tuple[str, ...]:
+def _device_names(volume: ControllerVolume) -> tuple[str, ...]:
     return volume.devices or ((volume.device,) if volume.device else ())
 
 
@@ -59,7 +59,7 @@ def array_name(controller: Controller, volume: ControllerVolume) -> str:
     return f"{_PREFIX[controller.tool]}{controller.name}/{own}"
 
 
-def _array(controller: Controller, volume: ControllerVolume, disks: Sequence[Disk]) -> Array:
+def _make_array(controller: Controller, volume: ControllerVolume, disks: Sequence[Disk]) -> Array:
     name = array_name(controller, volume)
     texts = {"model": controller.model, "status": volume.status, "cache": volume.cache}
     texts |= {"write_policy": volume.write_policy, "drives": str(volume.drives) if volume.drives else None}
@@ -88,14 +88,14 @@ def _array(controller: Controller, volume: ControllerVolume, disks: Sequence[Dis
     )
 
 
-def _storcli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
+def _read_storcli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
     for program in STORCLI:
         done = host.run((program, *SHOW), timeout=_DEADLINE_SECONDS)
         if isinstance(done, Missing) and done.is_absent:
             continue
         controllers = () if isinstance(done, Missing) else parse_storcli(done.stdout)
         if not controllers:
-            unknown.note("controllers", done if isinstance(done, Missing) else _nothing(program, done))
+            unknown.note("controllers", done if isinstance(done, Missing) else _describe_empty(program, done))
             continue
         more = host.run((program, *SHOW_VOLUMES), timeout=_DEADLINE_SECONDS)
         details = () if isinstance(more, Missing) else parse_storcli_volumes(more.stdout)
@@ -105,8 +105,8 @@ def _storcli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
 
 def _tw_cli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
     found = []
-    for number, model in parse_tw_cli_controllers(_output(host, ("tw_cli", "show"), unknown)):
-        units = _output(host, ("tw_cli", f"/c{number}", "show"), unknown)
+    for number, model in parse_tw_cli_controllers(_run_tool(host, ("tw_cli", "show"), unknown)):
+        units = _run_tool(host, ("tw_cli", f"/c{number}", "show"), unknown)
         one = controller_of(number, model, parse_tw_cli_units(units))
         found.append(msgspec.structs.replace(one, volumes=tuple(_with_serial(host, number, v) for v in one.volumes)))
     return tuple(found)
@@ -119,21 +119,21 @@ def _with_serial(host: Host, controller: str, volume: ControllerVolume) -> Contr
     return msgspec.structs.replace(volume, serial=serial)
 
 
-def _ssacli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
-    return parse_ssacli(_output(host, SSACLI, unknown))
+def _read_ssacli(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
+    return parse_ssacli(_run_tool(host, SSACLI, unknown))
 
 
-def _output(host: Host, argv: tuple[str, ...], unknown: Unknowns) -> str:
+def _run_tool(host: Host, argv: tuple[str, ...], unknown: Unknowns) -> str:
     """What a tool printed; nothing, noted unless the tool is not there, where it printed nothing of use."""
     done = host.run(argv, timeout=_DEADLINE_SECONDS)
     if isinstance(done, Missing):
         unknown.value("controllers", done)
         return ""
     if not done.ok:
-        unknown.note("controllers", _nothing(argv[0], done))
+        unknown.note("controllers", _describe_empty(argv[0], done))
     return done.stdout
 
 
-def _nothing(program: str, done: Completed) -> str:
+def _describe_empty(program: str, done: Completed) -> str:
     words = clean(done.stderr)[:200] or clean(done.stdout)[:200] or "no message"
     return f"{program} returned {done.rc} and shows no controller: {words}"

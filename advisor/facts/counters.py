@@ -98,13 +98,13 @@ def parse_neighbour_stat(text: str) -> tuple[int | None, int | None]:
     return (entries[0] if entries else None), (sum(full) if full else None)
 
 
-def _sum(values: Mapping[str, int], *names: str) -> int | None:
+def _sum_known(values: Mapping[str, int], *names: str) -> int | None:
     """The sum of those that the kernel has; None where it has none of them."""
     found = [values[name] for name in names if name in values]
     return sum(found) if found else None
 
 
-def _both(ipv4: int | None, ipv6: int | None) -> int | None:
+def _add_families(ipv4: int | None, ipv6: int | None) -> int | None:
     return None if ipv4 is None else ipv4 + (ipv6 or 0)
 
 
@@ -122,9 +122,9 @@ def read_counters(host: Host, unknown: Unknowns) -> Counters:
     neighbours = parse_neighbour_stat(text("stat/arp_cache"))
     memory = parse_vmstat(unknown.value("counters.vmstat", host.read("/proc/vmstat")) or "")
     return Counters(
-        udp_received=_both(udp.get("InDatagrams"), snmp6.get("Udp6InDatagrams")),
-        udp_receive_buffer_errors=_both(udp.get("RcvbufErrors"), snmp6.get("Udp6RcvbufErrors")),
-        udp_send_buffer_errors=_both(udp.get("SndbufErrors"), snmp6.get("Udp6SndbufErrors")),
+        udp_received=_add_families(udp.get("InDatagrams"), snmp6.get("Udp6InDatagrams")),
+        udp_receive_buffer_errors=_add_families(udp.get("RcvbufErrors"), snmp6.get("Udp6RcvbufErrors")),
+        udp_send_buffer_errors=_add_families(udp.get("SndbufErrors"), snmp6.get("Udp6SndbufErrors")),
         ip_fragments_created=ip.get("FragCreates"),
         ip_reassembly_failures=ip.get("ReasmFails"),
         tcp_pruned=tcp.get("PruneCalled"),
@@ -136,11 +136,11 @@ def read_counters(host: Host, unknown: Unknowns) -> Counters:
         reverse_path_filtered=tcp.get("IPReversePathFilter"),
         neighbours=neighbours[0],
         neighbour_table_full=neighbours[1],
-        reclaimed_directly_pages=_sum(memory, *_BY_ZONE["pgsteal_direct"]),
-        reclaimed_by_kswapd_pages=_sum(memory, *_BY_ZONE["pgsteal_kswapd"]),
+        reclaimed_directly_pages=_sum_known(memory, *_BY_ZONE["pgsteal_direct"]),
+        reclaimed_by_kswapd_pages=_sum_known(memory, *_BY_ZONE["pgsteal_kswapd"]),
         compaction_stalls=memory.get("compact_stall"),
-        huge_page_faults=_sum(memory, "thp_fault_alloc", "thp_fault_fallback"),
+        huge_page_faults=_sum_known(memory, "thp_fault_alloc", "thp_fault_fallback"),
         swapped_out_pages=memory.get("pswpout"),
-        dirty_pages=_sum(memory, "nr_dirty", "nr_writeback"),
+        dirty_pages=_sum_known(memory, "nr_dirty", "nr_writeback"),
         dirty_limit_pages=memory.get("nr_dirty_threshold"),
     )

@@ -53,25 +53,25 @@ class Cpf(msgspec.Struct, frozen=True):
 def parse_cpf(text: str) -> Cpf:
     """The settings of a cpf; what is not understood is left out."""
     found: dict[str, dict[str, str]] = {"config": {}, "journal": {}, "databases": {}}
-    for section, key, value in _settings(text):
+    for section, key, value in _parse_settings(text):
         # The name of a database is its own, in the spelling of the file.
         found[section][key if section == "databases" else key.lower()] = value
     config, journal = found["config"], found["journal"]
-    numbers = {name: _number(config.get(name, "")) for name in _NUMBERS}
+    numbers = {name: _parse_number(config.get(name, "")) for name in _NUMBERS}
     return Cpf(
-        globals_mb=_numbers(config.get("globals", "")),
-        routines_mb=_numbers(config.get("routines", "")),
+        globals_mb=_parse_numbers(config.get("globals", "")),
+        routines_mb=_parse_numbers(config.get("routines", "")),
         gmheap_kb=numbers["gmheap"],
         locksiz_bytes=numbers["locksiz"],
         jrnbufs_mb=numbers["jrnbufs"],
         memlock=numbers["memlock"],
         asyncwij=numbers["asyncwij"],
         wduseasyncio=numbers["wduseasyncio"],
-        wdparm=_numbers(config.get("wdparm", "")),
-        wijdir=_directory(config.get("wijdir", "")),
-        journal=_directory(journal.get("currentdirectory", "")),
-        alternate_journal=_directory(journal.get("alternatedirectory", "")),
-        databases=dict(_databases(found["databases"])),
+        wdparm=_parse_numbers(config.get("wdparm", "")),
+        wijdir=_parse_directory(config.get("wijdir", "")),
+        journal=_parse_directory(journal.get("currentdirectory", "")),
+        alternate_journal=_parse_directory(journal.get("alternatedirectory", "")),
+        databases=dict(_parse_databases(found["databases"])),
     )
 
 
@@ -79,7 +79,7 @@ def only_known(text: str) -> str:
     """A cpf without any line but those that `parse_cpf` reads: what else it holds may be secret."""
     kept: list[str] = []
     section = ""
-    for section_of_line, key, value in _settings(text):
+    for section_of_line, key, value in _parse_settings(text):
         if section_of_line != section:
             section = section_of_line
             kept.append(f"[{_SPELT[section]}]")
@@ -90,7 +90,7 @@ def only_known(text: str) -> str:
 _SPELT: Final = {"config": "config", "journal": "Journal", "databases": "Databases"}
 
 
-def _settings(text: str) -> Iterator[tuple[str, str, str]]:
+def _parse_settings(text: str) -> Iterator[tuple[str, str, str]]:
     """Section in small letters, key and value of each line that is known."""
     section = ""
     for line in text[:MAX_TEXT].replace("\0", "").split("\n"):
@@ -105,22 +105,22 @@ def _settings(text: str) -> Iterator[tuple[str, str, str]]:
                 yield section, key, value
 
 
-def _number(text: str) -> int | None:
+def _parse_number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else None
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _parse_numbers(text: str) -> tuple[int, ...]:
     """A list of numbers; empty where one of its fields is none. A field without a digit is 0 to IRIS."""
     fields = [field.strip() or "0" for field in text.split(",")] if text.strip() else []
-    values = [_number(field) for field in fields]
+    values = [_parse_number(field) for field in fields]
     return tuple(value for value in values if value is not None) if None not in values and len(values) <= 16 else ()
 
 
-def _directory(text: str) -> str | None:
+def _parse_directory(text: str) -> str | None:
     return text if text.startswith("/") else None
 
 
-def _databases(lines: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _parse_databases(lines: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """``NAME=DIRECTORY,SERVER,…`` of those without a server, which would be elsewhere."""
     local = 0
     for name, value in lines.items():

@@ -56,18 +56,18 @@ def read_cpu(host: Host, unknown: Unknowns) -> Cpu:
     online = online_cpus(host)
     if isinstance(online, Missing):
         unknown.note("cpu.online", "the host shows no CPUs: neither in /sys/devices/system/cpu nor in /proc")
-        return Cpu(None, None, None, None, None, None, None, _model(host, unknown), None)
+        return Cpu(None, None, None, None, None, None, None, _read_model(host, unknown), None)
     cores, packages = _cores_and_packages(host, online, unknown)
     return Cpu(
         online=format_list(online),
-        offline=format_list(_offline(host, online)),
-        present=format_list(_present(host, online)),
+        offline=format_list(_read_offline(host, online)),
+        present=format_list(_read_present(host, online)),
         threads=len(online),
         cores=len(cores) if cores else None,
         packages=len(packages) if packages else None,
         threads_per_core=max(map(len, cores)) if cores else None,
-        model=_model(host, unknown),
-        allowed=_allowed(host, online, unknown),
+        model=_read_model(host, unknown),
+        allowed=_read_allowed(host, online, unknown),
         frequency=read_frequency(host, unknown),
     )
 
@@ -84,7 +84,7 @@ def online_cpus(host: Host) -> tuple[int, ...] | Missing:
 
 
 def _online_directories(host: Host) -> tuple[int, ...]:
-    cpus = _directories(host)
+    cpus = _list_directories(host)
     with_topology = {cpu for cpu in cpus if host.is_dir(f"{_CPUS}/cpu{cpu}/topology")}
 
     def is_online(cpu: int) -> bool:
@@ -99,25 +99,25 @@ def _online_in_proc(host: Host) -> tuple[int, ...]:
     stat = host.read("/proc/stat")
     if not isinstance(stat, Missing) and (found := re.findall(r"^cpu(\d{1,5}) ", stat, re.MULTILINE | re.ASCII)):
         return tuple(sorted(set(map(int, found))))
-    return tuple(processor.number for processor in _processors(host))
+    return tuple(processor.number for processor in _read_processors(host))
 
 
-def _directories(host: Host) -> tuple[int, ...]:
+def _list_directories(host: Host) -> tuple[int, ...]:
     found = (re.fullmatch(r"cpu(\d{1,5})", name, re.ASCII) for name in host.names(_CPUS))
     return tuple(sorted(int(name[1]) for name in found if name))
 
 
-def _present(host: Host, online: tuple[int, ...]) -> tuple[int, ...]:
+def _read_present(host: Host, online: tuple[int, ...]) -> tuple[int, ...]:
     listed = read_list(host, f"{_CPUS}/present")
-    return (_directories(host) or online) if isinstance(listed, Missing) else listed
+    return (_list_directories(host) or online) if isinstance(listed, Missing) else listed
 
 
-def _offline(host: Host, online: tuple[int, ...]) -> Iterable[int]:
+def _read_offline(host: Host, online: tuple[int, ...]) -> Iterable[int]:
     listed = read_list(host, f"{_CPUS}/offline")
-    return set(_present(host, online)).difference(online) if isinstance(listed, Missing) else listed
+    return set(_read_present(host, online)).difference(online) if isinstance(listed, Missing) else listed
 
 
-def _allowed(host: Host, online: tuple[int, ...], unknown: Unknowns) -> str | None:
+def _read_allowed(host: Host, online: tuple[int, ...], unknown: Unknowns) -> str | None:
     """Without affinity and cpuset (a kernel that has neither, or a captured host) every online CPU is allowed."""
     found = read_allowed(host, "cpus")
     if not isinstance(found, Missing):
@@ -128,7 +128,7 @@ def _allowed(host: Host, online: tuple[int, ...], unknown: Unknowns) -> str | No
     return None
 
 
-def _model(host: Host, unknown: Unknowns) -> str | None:
+def _read_model(host: Host, unknown: Unknowns) -> str | None:
     text = host.read("/proc/cpuinfo")
     model = None if isinstance(text, Missing) else parse_model(text)
     if model is None:
@@ -136,7 +136,7 @@ def _model(host: Host, unknown: Unknowns) -> str | None:
     return model
 
 
-def _processors(host: Host) -> tuple[Processor, ...]:
+def _read_processors(host: Host) -> tuple[Processor, ...]:
     text = host.read("/proc/cpuinfo")
     return () if isinstance(text, Missing) else parse_cpuinfo(text)
 
@@ -145,17 +145,17 @@ def _cores_and_packages(host: Host, online: tuple[int, ...], unknown: Unknowns) 
     """The online CPUs grouped by core and by package; None, and noted, where the host does not report it."""
     if len(online) == 1:
         return [frozenset(online)], [frozenset(online)]
-    processors = cache(partial(_processors, host))
+    processors = cache(partial(_read_processors, host))
     packages = (
         _package_groups(host, online)
-        or _by(online, _ids(host, online, "physical_package_id", "book_id", "drawer_id"))
-        or _by(online, {processor.number: processor.package for processor in processors()}.get)
+        or _group_by(online, _ids_by_files(host, online, "physical_package_id", "book_id", "drawer_id"))
+        or _group_by(online, {processor.number: processor.package for processor in processors()}.get)
     )
     package_of = {cpu: number for number, group in enumerate(packages or ()) for cpu in group}
     cores = (
         _core_groups(host, online)
-        or _by(online, _within(package_of, _ids(host, online, "core_id", "die_id")))
-        or _by(online, _within(package_of, _cpuinfo_ids(host, online, processors())))
+        or _group_by(online, _key_within(package_of, _ids_by_files(host, online, "core_id", "die_id")))
+        or _group_by(online, _key_within(package_of, _cpuinfo_ids(host, online, processors())))
     )
     for fact, groups in (("cpu.cores", cores), ("cpu.packages", packages)):
         if groups is None:
@@ -169,16 +169,16 @@ def _core_groups(host: Host, online: tuple[int, ...]) -> Groups | None:
     if shared is None:
         return groups
     # Kernels of 2011 to 2016 list the two cores of an AMD compute unit (family 15h) as siblings, each with a core id.
-    ids = {_id(host, cpu, "core_id") for cpu in shared[:2]}
+    ids = {_read_id(host, cpu, "core_id") for cpu in shared[:2]}
     return [frozenset([cpu]) for cpu in online] if len(ids) == 2 and None not in ids else groups
 
 
 def _package_groups(host: Host, online: tuple[int, ...]) -> Groups | None:
     groups = _sibling_groups(host, online, _PACKAGE_LISTS)
-    return groups and _joined(host, groups)
+    return groups and _join_groups(host, groups)
 
 
-def _joined(host: Host, groups: Groups) -> Groups:
+def _join_groups(host: Host, groups: Groups) -> Groups:
     """Groups of one package joined: kernels such as RHEL 7.0's split a package with two NUMA nodes (cluster on die).
 
     The parts have one package id and different core ids. Where a core id repeats (SGI ia64 boards, whose packages share
@@ -186,7 +186,7 @@ def _joined(host: Host, groups: Groups) -> Groups:
     """
     by_id: dict[Key, Groups] = {}
     for group in groups:
-        package = _id(host, min(group), "physical_package_id")
+        package = _read_id(host, min(group), "physical_package_id")
         by_id.setdefault((package,) if package is not None else (None, min(group)), []).append(group)
     return [joined for same in by_id.values() for joined in _joined_same(host, same)]
 
@@ -194,8 +194,8 @@ def _joined(host: Host, groups: Groups) -> Groups:
 def _joined_same(host: Host, groups: Groups) -> Groups:
     if len(groups) == 1:
         return groups
-    places = {tuple(_id(host, min(group), name) for name in ("book_id", "drawer_id")) for group in groups}
-    parts = [{_id(host, cpu, "core_id") for cpu in group} for group in groups]
+    places = {tuple(_read_id(host, min(group), name) for name in ("book_id", "drawer_id")) for group in groups}
+    parts = [{_read_id(host, cpu, "core_id") for cpu in group} for group in groups]
     cores = set[int | None]().union(*parts)
     is_one = len(places) == 1 and None not in cores and len(cores) == sum(map(len, parts))
     return [frozenset[int]().union(*groups)] if is_one else groups
@@ -220,13 +220,13 @@ def _sibling_groups(host: Host, online: tuple[int, ...], names: tuple[str, ...])
     return groups
 
 
-def _ids(host: Host, online: tuple[int, ...], first: str, *more: str) -> KeyOf:
+def _ids_by_files(host: Host, online: tuple[int, ...], first: str, *more: str) -> KeyOf:
     """Ids of a CPU by those of the named files that exist; none where the first does not, or is -1."""
     there = set(host.names(f"{_CPUS}/cpu{online[0]}/topology"))
     used = [first, *(name for name in more if name in there)]
 
     def key(cpu: int) -> Key | None:
-        ids = tuple(_id(host, cpu, name) for name in used)
+        ids = tuple(_read_id(host, cpu, name) for name in used)
         return None if ids[0] is None else ids
 
     return key if first in there else lambda cpu: None
@@ -246,7 +246,7 @@ def _cpuinfo_ids(host: Host, online: tuple[int, ...], processors: tuple[Processo
     return key
 
 
-def _within(package_of: dict[int, int], key: KeyOf) -> KeyOf:
+def _key_within(package_of: dict[int, int], key: KeyOf) -> KeyOf:
     def whole(cpu: int) -> Key | None:
         ids = key(cpu)
         return None if ids is None else (package_of.get(cpu), *ids)
@@ -254,7 +254,7 @@ def _within(package_of: dict[int, int], key: KeyOf) -> KeyOf:
     return whole
 
 
-def _by(cpus: tuple[int, ...], key: Callable[[int], object]) -> Groups | None:
+def _group_by(cpus: tuple[int, ...], key: Callable[[int], object]) -> Groups | None:
     groups: dict[object, set[int]] = {}
     for cpu in cpus:
         value = key(cpu)
@@ -264,6 +264,6 @@ def _by(cpus: tuple[int, ...], key: Callable[[int], object]) -> Groups | None:
     return [frozenset(group) for group in groups.values()]
 
 
-def _id(host: Host, cpu: int, name: str) -> int | None:
+def _read_id(host: Host, cpu: int, name: str) -> int | None:
     number = host.read_int(f"{_CPUS}/cpu{cpu}/topology/{name}")
     return None if isinstance(number, Missing) or number < 0 else number

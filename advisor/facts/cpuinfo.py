@@ -45,10 +45,10 @@ class Processor(msgspec.Struct, frozen=True):
 def parse_cpuinfo(text: str) -> tuple[Processor, ...]:
     """The logical CPUs, sorted by number. The kernel lists online CPUs only."""
     found: dict[int, Processor] = {}
-    for number, block in _blocks(text):
+    for number, block in _split_blocks(text):
         known = found.get(number, Processor(number, None, None))
-        package = _number(block, "physical id")
-        core = _number(block, "core id")
+        package = _parse_number(block, "physical id")
+        core = _parse_number(block, "core id")
         found[number] = Processor(
             number, known.package if package is None else package, known.core if core is None else core
         )
@@ -72,14 +72,14 @@ def parse_flags(text: str) -> frozenset[str]:
     return frozenset(found[1].split()) if found else frozenset()
 
 
-def _blocks(text: str) -> Iterator[tuple[int, str]]:
+def _split_blocks(text: str) -> Iterator[tuple[int, str]]:
     starts = list(_ENTRY.finditer(text))
     ends = [*(start.start() for start in starts[1:]), len(text)]
     for start, end in zip(starts, ends, strict=False):
         yield int(start[1] or start[2]), text[start.end() : end]
 
 
-def _number(block: str, name: str) -> int | None:
+def _parse_number(block: str, name: str) -> int | None:
     found = re.search(rf"^{name}[ \t]*:[ \t]*(\d{{1,9}})[ \t\r]*$", block, re.MULTILINE | re.ASCII)
     return int(found[1]) if found else None
 

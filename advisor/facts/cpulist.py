@@ -23,11 +23,11 @@ def parse_list(text: str) -> tuple[int, ...]:
     ids: set[int] = set()
     for part in text.replace("\0", "").split(","):
         if part := part.strip():
-            ids.update(_span(part))
+            ids.update(_expand_span(part))
     return tuple(sorted(ids))
 
 
-def _span(part: str) -> Iterable[int]:
+def _expand_span(part: str) -> Iterable[int]:
     found = _PART.fullmatch(part)
     if not found:
         raise ValueError(f"not a kernel list: {part[:40]!r}")

@@ -22,10 +22,10 @@ _DATA: Final = lazy_regex(r"^[ \t]*data_directory[ \t]*=?[ \t]*'([^'\n]+)'", re.
 
 def data_places(host: Host, unit: str) -> tuple[str, ...]:
     """Directories and block devices (below /dev) of a unit's data; none where its packages say nothing."""
-    return tuple(dict.fromkeys(_places(host, unit.removesuffix(".service"))))
+    return tuple(dict.fromkeys(_find_places(host, unit.removesuffix(".service"))))
 
 
-def _places(host: Host, name: str) -> Iterator[str]:
+def _find_places(host: Host, name: str) -> Iterator[str]:
     if found := _CEPH.match(name):
         place = f"/var/lib/ceph/osd/ceph-{found[1]}" if found[1] else f"/var/lib/ceph/{found[2]}/osd.{found[3]}"
         device = host.real(f"{place}/block")

@@ -204,40 +204,40 @@ class _Reader:
         queue = read_queue(self.host, name, QUEUE_ATTRIBUTES, fact, self.unknown)
         partitions = partitions_of(name, entries)
         paths = self.paths.get(name, ())
-        where = [self._where(path) for path in paths or (name,)]
-        places = [self._place(path, fact) for path in where]
+        where = [self._sysfs_place(path) for path in paths or (name,)]
+        places = [self._pci_place(path, fact) for path in where]
         return Disk(
             name=name,
             kind=kind,
             size_bytes=size,
-            rotational=self._rotational(name, fact),
-            scheduler=self._scheduler(queue, fact),
-            numa_node=self._node(name, places, fact, paths, has_device="device" in entries),
-            model=self._model(name, kind, fact, has_device="device" in entries),
-            serial=self._serial(name, kind, fact),
-            pci=_same([place.address if place else None for place in places]),
-            pcie=_same([place.pcie if place else None for place in places]),
-            irqs=_irqs(places) if kind in ("nvme", "virtio") else (),
+            rotational=self._read_rotational(name, fact),
+            scheduler=self._read_scheduler(queue, fact),
+            numa_node=self._read_node(name, places, fact, paths, has_device="device" in entries),
+            model=self._read_model(name, kind, fact, has_device="device" in entries),
+            serial=self._read_serial(name, kind, fact),
+            pci=_common_value([place.address if place else None for place in places]),
+            pcie=_common_value([place.pcie if place else None for place in places]),
+            irqs=_collect_irqs(places) if kind in ("nvme", "virtio") else (),
             queue=queue,
             partitions=partitions,
-            holders=self._holders(name, partitions),
+            holders=self._find_holders(name, partitions),
             mountpoints=mountpoints((name, *partitions), self.mounted),
             paths=paths,
-            partition_offsets=self._offsets(name, partitions, fact),
-            detail=_transport(kind, where) | self._detail(name, kind, paths, fact, on_pci=any(places)),
+            partition_offsets=self._read_offsets(name, partitions, fact),
+            detail=_find_transport(kind, where) | self._read_detail(name, kind, paths, fact, on_pci=any(places)),
         )
 
-    def _word(self, path: str, fact: str) -> str | None:
+    def _read_attribute(self, path: str, fact: str) -> str | None:
         return read_word(self.host, path, fact, self.unknown)
 
-    def _rotational(self, name: str, fact: str) -> bool | None:
-        text = self._word(f"/sys/block/{name}/queue/rotational", f"{fact}.rotational")
+    def _read_rotational(self, name: str, fact: str) -> bool | None:
+        text = self._read_attribute(f"/sys/block/{name}/queue/rotational", f"{fact}.rotational")
         if text in ("0", "1"):
             return text == "1"
         self.unknown.note(f"{fact}.rotational", f"neither 0 nor 1: {text[:40]!r}" if text else "it is not there")
         return None
 
-    def _scheduler(self, queue: Mapping[str, str], fact: str) -> str | None:
+    def _read_scheduler(self, queue: Mapping[str, str], fact: str) -> str | None:
         text = queue.get("scheduler")
         chosen = parse_scheduler(text or "")
         if chosen is None:
@@ -245,7 +245,7 @@ class _Reader:
             self.unknown.note(f"{fact}.scheduler", why)
         return chosen
 
-    def _where(self, name: str) -> str:
+    def _sysfs_place(self, name: str) -> str:
         """The place of a disk in /sys/devices."""
         link = self.host.readlink(f"/sys/block/{name}")
         if not isinstance(link, Missing):
@@ -254,7 +254,7 @@ class _Reader:
         device = self.host.real(f"/sys/block/{name}/device")
         return f"/sys/block/{name}" if isinstance(device, Missing) else device
 
-    def _place(self, where: str, fact: str) -> PciPlace | None:
+    def _pci_place(self, where: str, fact: str) -> PciPlace | None:
         functions = functions_above(where)
         if not functions:
             return None
@@ -262,7 +262,7 @@ class _Reader:
             self.places[functions[0]] = read_place(self.host, functions[0], fact, self.unknown)
         return self.places[functions[0]]
 
-    def _node(
+    def _read_node(
         self, name: str, places: Sequence[PciPlace | None], fact: str, paths: Sequence[str], *, has_device: bool
     ) -> int | None:
         nodes = {place.numa_node if place else None for place in places}
@@ -275,24 +275,24 @@ class _Reader:
         node = self.unknown.value(f"{fact}.numa_node", self.host.read_int(f"/sys/block/{name}/device/numa_node"))
         return None if node is None or node < 0 else node
 
-    def _model(self, name: str, kind: str, fact: str, *, has_device: bool) -> str | None:
+    def _read_model(self, name: str, kind: str, fact: str, *, has_device: bool) -> str | None:
         attribute = {"nvme": "model", "scsi": "model", "cciss": "model", "mmc": "name", "dasd": "devtype"}.get(kind)
         if attribute is None or not has_device:
             return None
-        return self._word(f"/sys/block/{name}/device/{attribute}", f"{fact}.model")
+        return self._read_attribute(f"/sys/block/{name}/device/{attribute}", f"{fact}.model")
 
-    def _serial(self, name: str, kind: str, fact: str) -> str | None:
+    def _read_serial(self, name: str, kind: str, fact: str) -> str | None:
         if kind == "scsi":
             page = self.unknown.value(f"{fact}.serial", self.host.read_bytes(f"/sys/block/{name}/device/vpd_pg80"))
             return parse_vpd_serial(page) if page else None
         place = {"nvme": "device/serial", "mmc": "device/serial", "virtio": "serial", "dasd": "device/uid"}.get(kind)
-        return self._word(f"/sys/block/{name}/{place}", f"{fact}.serial") if place else None
+        return self._read_attribute(f"/sys/block/{name}/{place}", f"{fact}.serial") if place else None
 
-    def _holders(self, name: str, partitions: Sequence[str]) -> tuple[str, ...]:
+    def _find_holders(self, name: str, partitions: Sequence[str]) -> tuple[str, ...]:
         places = [f"/sys/block/{name}/holders", *(f"/sys/block/{name}/{one}/holders" for one in partitions)]
         return tuple(sorted({holder for place in places for holder in self.host.names(place)}, key=natural))
 
-    def _offsets(self, name: str, partitions: Sequence[str], fact: str) -> dict[str, int]:
+    def _read_offsets(self, name: str, partitions: Sequence[str], fact: str) -> dict[str, int]:
         offsets: dict[str, int] = {}
         for one in partitions:
             path = f"/sys/block/{name}/{one}/start"
@@ -301,7 +301,7 @@ class _Reader:
                 offsets[one] = start * 512
         return offsets
 
-    def _detail(self, name: str, kind: str, paths: Sequence[str], fact: str, *, on_pci: bool) -> dict[str, str]:
+    def _read_detail(self, name: str, kind: str, paths: Sequence[str], fact: str, *, on_pci: bool) -> dict[str, str]:
         attributes: dict[str, str] = {}
         if paths:
             attributes = {"iopolicy": "device/iopolicy"}
@@ -311,24 +311,29 @@ class _Reader:
             attributes = {"vendor": "device/vendor", "state": "device/state", "queue_depth": "device/queue_depth"}
         elif kind == "loop":
             attributes = {"backing_file": "loop/backing_file"}
-        found = {key: self._word(f"/sys/block/{name}/{path}", f"{fact}.{key}") for key, path in attributes.items()}
+        found = {
+            key: self._read_attribute(f"/sys/block/{name}/{path}", f"{fact}.{key}") for key, path in attributes.items()
+        }
         if paths:
             found["path_states"] = ", ".join(self._path_state(path, fact) for path in paths)
         return {key: value for key, value in found.items() if value}
 
     def _path_state(self, path: str, fact: str) -> str:
-        words = [self._word(f"/sys/block/{path}/{one}", f"{fact}.path_states") for one in ("device/state", "ana_state")]
+        words = [
+            self._read_attribute(f"/sys/block/{path}/{one}", f"{fact}.path_states")
+            for one in ("device/state", "ana_state")
+        ]
         return " ".join([path, *(word for word in words if word)])
 
 
-def _irqs(places: Sequence[PciPlace | None]) -> tuple[int, ...]:
+def _collect_irqs(places: Sequence[PciPlace | None]) -> tuple[int, ...]:
     return tuple(sorted({irq for place in places if place for irq in place.irqs}))
 
 
-def _transport(kind: str, where: Sequence[str]) -> dict[str, str]:
+def _find_transport(kind: str, where: Sequence[str]) -> dict[str, str]:
     transport = transport_of(where[0]) if kind == "scsi" else None
     return {"transport": transport} if transport else {}
 
 
-def _same(values: Sequence[T]) -> T | None:
+def _common_value(values: Sequence[T]) -> T | None:
     return values[0] if all(value == values[0] for value in values) else None

@@ -70,15 +70,17 @@ def read_dm(host: Host, names: Sequence[str], unknown: Unknowns) -> tuple[DmDevi
     """Every dm device among the names of /sys/block."""
     if not names:
         return ()
-    tables = _ask(host, TABLE, "table", unknown)
+    tables = _run_dmsetup(host, TABLE, "table", unknown)
     kinds = {target.kind for targets in (tables or {}).values() for target in targets}
-    status = _ask(host, STATUS, "status", unknown) if kinds & _WITH_STATUS else {}
+    status = _run_dmsetup(host, STATUS, "status", unknown) if kinds & _WITH_STATUS else {}
     devices = [_read_device(host, name, tables, status or {}, unknown) for name in sorted(names, key=natural)]
     pools = {device.mapping for device in devices if device.uuid.endswith("-tpool")}
     return tuple(_without_placeholder(device, pools) for device in devices)
 
 
-def _ask(host: Host, argv: Sequence[str], what: str, unknown: Unknowns) -> dict[str, tuple[TableLine, ...]] | None:
+def _run_dmsetup(
+    host: Host, argv: Sequence[str], what: str, unknown: Unknowns
+) -> dict[str, tuple[TableLine, ...]] | None:
     """Targets by mapping; None, noted once for all devices, where they cannot be had."""
     fact = f"arrays.device-mapper.{what}"
     if host.is_live and not host.is_root:
@@ -172,7 +174,7 @@ def health(device: DmDevice, geometry: ArrayShape | None) -> Health:
     if main in ("raid", "mirror"):
         read = dm_text.raid_status if main == "raid" else dm_text.mirror_status
         return raid_health(read(words), geometry, _data_devices(device))
-    return Health("active", detail=_usage(main, words))
+    return Health("active", detail=_parse_usage(main, words))
 
 
 def raid_health(status: RaidStatus | None, geometry: ArrayShape, devices: Sequence[str]) -> Health:
@@ -185,7 +187,7 @@ def raid_health(status: RaidStatus | None, geometry: ArrayShape, devices: Sequen
     failed = tuple(devices[index] for index in dead if index < len(devices) and devices[index] != "-")
     progress = status.progress_percent if status.action else None
     detail = (("health", status.health), ("sync_action", status.action or "idle"))
-    lost = missing > _spared(geometry.level, len(status.health))
+    lost = missing > _spare_count(geometry.level, len(status.health))
     doing = {"resync": "resyncing", "reshape": "reshaping", "check": "checking", "repair": "repairing"}
     state = "failed" if lost else doing.get(status.action or "", "active")
     if missing and not lost:
@@ -193,7 +195,7 @@ def raid_health(status: RaidStatus | None, geometry: ArrayShape, devices: Sequen
     return Health(state, missing, failed, progress, detail)
 
 
-def _spared(level: str, disks: int) -> int:
+def _spare_count(level: str, disks: int) -> int:
     if level in ("raid1", "mirror"):
         return disks - 1
     # Which half of a RAID 10 a member belongs to is not in its status: half is the most that it can do without.
@@ -207,7 +209,7 @@ def _data_devices(device: DmDevice) -> tuple[str, ...]:
     return () if count is None else words[4 + count :: 2]
 
 
-def _usage(kind: str | None, words: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _parse_usage(kind: str | None, words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     if kind == "thin-pool" and len(words) > 2:
         return (("metadata_blocks", words[1]), ("data_blocks", words[2]))
     if kind == "snapshot" and words:

@@ -77,43 +77,43 @@ def shape_of(targets: tuple[TableLine, ...]) -> ArrayShape | None:
     if not kinds:
         return None
     main = max(sorted(kinds.keys() - {"error"} or kinds), key=lambda kind: kinds[kind])
-    shape = _shape(main, max((one for one in targets if one.kind == main), key=lambda one: one.length).words)
+    shape = _parse_shape(main, max((one for one in targets if one.kind == main), key=lambda one: one.length).words)
     if len(targets) == 1:
         return shape
     counted = ", ".join(f"{kind} {sum(one.kind == kind for one in targets)}" for kind in sorted(kinds))
     return msgspec.structs.replace(shape, detail=(*shape.detail, ("segments", counted)))
 
 
-def _shape(kind: str, words: tuple[str, ...]) -> ArrayShape:
+def _parse_shape(kind: str, words: tuple[str, ...]) -> ArrayShape:
     if kind == "striped":
-        stripes = _int(words, 0)
-        return ArrayShape("striped", _sectors(words, 1), stripes, stripes)
+        stripes = _parse_int(words, 0)
+        return ArrayShape("striped", _parse_sectors(words, 1), stripes, stripes)
     if kind == "raid":
         return _raid_shape(words)
     if kind == "mirror":
         return _mirror_shape(words)
     if kind in ("thin-pool", "writecache"):
-        return ArrayShape(kind, _sectors(words, 2) if kind == "thin-pool" else _bytes(words, 3))
+        return ArrayShape(kind, _parse_sectors(words, 2) if kind == "thin-pool" else _parse_bytes(words, 3))
     if kind == "cache":
-        return ArrayShape("cache", _sectors(words, 3), detail=_cache_mode(words))
+        return ArrayShape("cache", _parse_sectors(words, 3), detail=_cache_mode(words))
     if kind == "snapshot":
-        return ArrayShape("snapshot", _sectors(words, 3))
+        return ArrayShape("snapshot", _parse_sectors(words, 3))
     if kind == "multipath":
         return ArrayShape("multipath", detail=_multipath_detail(words))
     return ArrayShape(kind)
 
 
-def _int(words: tuple[str, ...], index: int) -> int | None:
+def _parse_int(words: tuple[str, ...], index: int) -> int | None:
     return int(words[index]) if index < len(words) and re.fullmatch(r"\d{1,15}", words[index], re.ASCII) else None
 
 
-def _sectors(words: tuple[str, ...], index: int) -> int | None:
-    number = _int(words, index)
+def _parse_sectors(words: tuple[str, ...], index: int) -> int | None:
+    number = _parse_int(words, index)
     return number * SECTOR_BYTES if number else None
 
 
-def _bytes(words: tuple[str, ...], index: int) -> int | None:
-    return _int(words, index) or None
+def _parse_bytes(words: tuple[str, ...], index: int) -> int | None:
+    return _parse_int(words, index) or None
 
 
 def _raid_shape(words: tuple[str, ...]) -> ArrayShape:
@@ -121,10 +121,10 @@ def _raid_shape(words: tuple[str, ...]) -> ArrayShape:
     kind = words[0] if words else "raid"
     level = re.match(r"raid[0-9]+", kind)
     name = level[0] if level else kind
-    count = _int(words, 1) or 0
+    count = _parse_int(words, 1) or 0
     parameters = words[2 : 2 + count]
-    disks = _int(words, 2 + count)
-    chunk = _sectors(words, 2) if name != "raid1" else None
+    disks = _parse_int(words, 2 + count)
+    chunk = _parse_sectors(words, 2) if name != "raid1" else None
     detail = (("layout", kind),) if kind != name else ()
     return ArrayShape(name, chunk, _raid_data(name, disks, parameters), disks, detail)
 
@@ -148,8 +148,8 @@ def _raid10_data(disks: int, parameters: tuple[str, ...]) -> int:
 
 def _mirror_shape(words: tuple[str, ...]) -> ArrayShape:
     """``log #log_args … #devices dev offset …``."""
-    count = _int(words, 1)
-    return ArrayShape("mirror", disks=_int(words, 2 + count) if count is not None else None)
+    count = _parse_int(words, 1)
+    return ArrayShape("mirror", disks=_parse_int(words, 2 + count) if count is not None else None)
 
 
 def _cache_mode(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -159,9 +159,9 @@ def _cache_mode(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 def _multipath_detail(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """``#features … #handler_args … #groups initial_group selector #args … #paths #path_args device …``."""
-    features = _int(words, 0) or 0
+    features = _parse_int(words, 0) or 0
     handler = 1 + features
-    handler_words = _int(words, handler) or 0
+    handler_words = _parse_int(words, handler) or 0
     groups = handler + 1 + handler_words
     detail = {
         "features": " ".join(words[1:handler]),
@@ -191,7 +191,7 @@ class _Words:
         return self.words[self.at - 1]
 
     def number(self) -> int:
-        found = _int((self.word(),), 0)
+        found = _parse_int((self.word(),), 0)
         if found is None:
             raise IndexError
         return found
@@ -233,7 +233,7 @@ def path_numbers(words: tuple[str, ...]) -> tuple[str, ...]:
 def stripe_devices(target: TableLine) -> tuple[str, ...]:
     """Device numbers that a linear or striped target lies on, in its order (linear.rst, striped.rst); empty where one
     is not a number."""
-    count = 1 if target.kind == "linear" else _int(target.words, 0) or 0
+    count = 1 if target.kind == "linear" else _parse_int(target.words, 0) or 0
     first = 0 if target.kind == "linear" else 2
     found = target.words[first : first + 2 * count : 2]
     return found if len(found) == count and all(_DEVICE.fullmatch(one) for one in found) else ()
@@ -249,21 +249,21 @@ def raid_status(words: tuple[str, ...]) -> RaidStatus | None:
     if len(words) < 4 or not re.fullmatch(r"[AaD-]{1,512}", words[2], re.ASCII):
         return None
     action = words[4] if len(words) > 4 else None
-    return RaidStatus(words[2], _share(words[3]), None if action in ("idle", "frozen") else action)
+    return RaidStatus(words[2], _parse_share(words[3]), None if action in ("idle", "frozen") else action)
 
 
 def mirror_status(words: tuple[str, ...]) -> RaidStatus | None:
     """``#devices dev … done/total 1 health …``; any letter but A is a device that failed (dm-raid1.c)."""
-    count = _int(words, 0)
+    count = _parse_int(words, 0)
     if count is None or len(words) < count + 4:
         return None
     letters = re.sub(r"[^A-Za-z]", "", words[count + 3])
-    share = _share(words[count + 1])
+    share = _parse_share(words[count + 1])
     resyncing = share is not None and share < 100
     return RaidStatus(re.sub(r"[^A]", "D", letters), share, "resync" if resyncing else None)
 
 
-def _share(text: str) -> float | None:
+def _parse_share(text: str) -> float | None:
     found = re.fullmatch(r"(\d{1,18})/(\d{1,18})", text, re.ASCII)
     return round(100 * int(found[1]) / int(found[2]), 1) if found and int(found[2]) else None
 

@@ -53,23 +53,23 @@ _SUMMARIES = {
 
 def parse_ethtool_rings(text: str) -> Answer | Missing:
     """``ethtool -g``: rx, rx_mini, rx_jumbo, tx and the same with ``_max``, in descriptors; 0 where it prints n/a."""
-    return _answer(text, _bounded(text, _RING_NAMES), "ring sizes")
+    return _answer_or_refusal(text, _parse_bounded(text, _RING_NAMES), "ring sizes")
 
 
 def parse_ethtool_channels(text: str) -> Answer | Missing:
     """``ethtool -l``: rx, tx, other, combined and the same with ``_max``, in queues; 0 where it prints n/a."""
-    return _answer(text, _bounded(text, _CHANNEL_NAMES), "channels")
+    return _answer_or_refusal(text, _parse_bounded(text, _CHANNEL_NAMES), "channels")
 
 
 def parse_ethtool_driver(text: str) -> Answer | Missing:
     """``ethtool -i``: driver, version, firmware, bus and the ``supports-…`` switches; a missing line is left out."""
     facts: Answer = {}
-    for name, value in _pairs(text):
+    for name, value in _parse_pairs(text):
         if name.startswith("supports-"):
             facts[name] = value == "yes"
         elif name in ("driver", "version", "firmware-version", "expansion-rom-version", "bus-info"):
             facts[_DRIVER_NAMES.get(name, name)] = value
-    return _answer(text, facts, "driver")
+    return _answer_or_refusal(text, facts, "driver")
 
 
 def parse_ethtool_features(text: str) -> dict[str, bool] | Missing:
@@ -79,9 +79,9 @@ def parse_ethtool_features(text: str) -> dict[str, bool] | Missing:
     """
     body = _after_header(text, "Features for ", "Offload parameters for ")
     if body is None:
-        return _refusal(text, "features")
+        return _refusal_reason(text, "features")
     facts: dict[str, bool] = {}
-    for name, value in _pairs(body):
+    for name, value in _parse_pairs(body):
         switch = _SWITCH.fullmatch(value)
         if switch:
             # ethtool before 3.0 printed "tcp segmentation offload".
@@ -110,14 +110,14 @@ def kernel_feature_names(printed: Mapping[str, bool]) -> dict[str, bool]:
 def parse_ethtool_private_flags(text: str) -> dict[str, bool] | Missing:
     """``ethtool --show-priv-flags``: the driver's own switches."""
     body = _after_header(text, "Private flags for ") or ""
-    facts = {name: value == "on" for name, value in _pairs(body) if value in ("on", "off")}
-    return facts or _refusal(text, "private flags")
+    facts = {name: value == "on" for name, value in _parse_pairs(body) if value in ("on", "off")}
+    return facts or _refusal_reason(text, "private flags")
 
 
 def parse_ethtool_coalesce(text: str) -> Answer | Missing:
     """``ethtool -c``: rx-usecs, rx-frames, adaptive-rx … by the names that ``ethtool -C`` takes; n/a is left out."""
     facts: Answer = {}
-    for name, value in _pairs(text):
+    for name, value in _parse_pairs(text):
         both = re.fullmatch(r"(\S+)\s+TX:\s*(\S+)", value)
         if both and name in ("Adaptive RX", "CQE mode RX"):
             word = "adaptive" if name.startswith("Adaptive") else "cqe-mode"
@@ -125,17 +125,17 @@ def parse_ethtool_coalesce(text: str) -> Answer | Missing:
             facts.update({side: state == "on" for side, state in sides.items() if state in ("on", "off")})
         elif _COUNT.fullmatch(value) and " " not in name:
             facts[name] = int(value)
-    return _answer(text, facts, "coalescing")
+    return _answer_or_refusal(text, facts, "coalescing")
 
 
 def parse_ethtool_pause(text: str) -> Answer | Missing:
     """``ethtool -a``: autoneg, rx, tx, rx_negotiated, tx_negotiated."""
     facts: Answer = {
         _PAUSE_NAMES[name]: value == "on"
-        for name, value in _pairs(text)
+        for name, value in _parse_pairs(text)
         if name in _PAUSE_NAMES and value in ("on", "off")
     }
-    return _answer(text, facts, "pause settings")
+    return _answer_or_refusal(text, facts, "pause settings")
 
 
 def parse_ethtool_settings(text: str) -> dict[str, tuple[str, ...]] | Missing:
@@ -155,7 +155,7 @@ def parse_ethtool_settings(text: str) -> dict[str, tuple[str, ...]] | Missing:
             facts[current] = (value.strip(),)
         elif current is not None:
             facts[current] += (line.strip(),)
-    return _refusal(text, "settings") if body is None or (_refused(text) and not facts) else facts
+    return _refusal_reason(text, "settings") if body is None or (_find_refusal(text) and not facts) else facts
 
 
 def settings_speed_mbps(settings: Mapping[str, tuple[str, ...]]) -> int | None:
@@ -171,7 +171,7 @@ def parse_ethtool_statistics(text: str) -> dict[str, int] | Missing:
         name, colon, value = line.rpartition(":")
         if colon and re.fullmatch(r"\s*[0-9]{1,20}\s*", value, re.ASCII) and int(value) < 1 << 64:
             facts[name.strip()] = int(value)
-    return facts or _refusal(text, "counters")
+    return facts or _refusal_reason(text, "counters")
 
 
 PARSERS: Mapping[str, tuple[tuple[str, ...], Callable[[str], Answer | Missing]]] = {
@@ -184,7 +184,7 @@ PARSERS: Mapping[str, tuple[tuple[str, ...], Callable[[str], Answer | Missing]]]
 """What `Host.ethtool` calls each query, with the options that ask ethtool(8) for it and the parser of its answer."""
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
+def _parse_pairs(text: str) -> Iterator[tuple[str, str]]:
     """Name and value of each line with a colon; ethtool's complaints are passed over."""
     for line in text.splitlines():
         name, colon, value = line.partition(":")
@@ -192,11 +192,11 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             yield name.strip(), value.strip()
 
 
-def _bounded(text: str, names: Mapping[str, str]) -> Answer:
+def _parse_bounded(text: str, names: Mapping[str, str]) -> Answer:
     """Values under ``Pre-set maximums:`` and under ``Current hardware settings:``."""
     facts: Answer = {}
     ending = None
-    for name, value in _pairs(text):
+    for name, value in _parse_pairs(text):
         if name == "Pre-set maximums":
             ending = "_max"
         elif name == "Current hardware settings":
@@ -213,17 +213,17 @@ def _after_header(text: str, *headers: str) -> str | None:
     return None if at is None else "\n".join(lines[at + 1 :])
 
 
-def _refused(text: str) -> str | None:
+def _find_refusal(text: str) -> str | None:
     return next((line.strip() for line in text.splitlines() if _REFUSAL.match(line.strip())), None)
 
 
-def _answer(text: str, facts: Answer, what: str) -> Answer | Missing:
-    return facts or _refusal(text, what)
+def _answer_or_refusal(text: str, facts: Answer, what: str) -> Answer | Missing:
+    return facts or _refusal_reason(text, what)
 
 
-def _refusal(text: str, what: str) -> Missing:
+def _refusal_reason(text: str, what: str) -> Missing:
     """Absent where the driver has no such thing, else unreadable; in ethtool's own words where it says anything."""
-    words = _refused(text)
+    words = _find_refusal(text)
     if words is None:
         return Missing("unreadable", f"ethtool printed no {what}")
     return Missing("absent" if any(sign in words for sign in _NOT_APPLICABLE) else "unreadable", words[:200])

@@ -94,7 +94,7 @@ def read_filesystems(host: Host, unknown: Unknowns) -> tuple[FileSystem, ...]:
     geometry = _read_geometry(host, mounted, unknown)
     tunables = _read_tunables(host, mounted, unknown)
     found = [
-        _mounted(device, those, geometry.get(device, Geometry()), tunables.get(device, {}))
+        _make_filesystem(device, those, geometry.get(device, Geometry()), tunables.get(device, {}))
         for device, those in mounted.items()
     ]
     found += _read_unmounted(host, {mount.number for mount in mounts if mount.number}, names, unknown)
@@ -113,7 +113,9 @@ def _read_tunables(
     return found
 
 
-def _mounted(device: str, mounts: Sequence[Mount], geometry: Geometry, tunables: Mapping[str, int]) -> FileSystem:
+def _make_filesystem(
+    device: str, mounts: Sequence[Mount], geometry: Geometry, tunables: Mapping[str, int]
+) -> FileSystem:
     return FileSystem(
         device=device,
         kind=mounts[0].kind,
@@ -134,7 +136,7 @@ def _read_geometry(host: Host, mounted: Mapping[str, tuple[Mount, ...]], unknown
     for device, mounts in mounted.items():
         first = mounts[0]
         if first.kind == "xfs":
-            found[device] = _xfs(host, device, first, blocks.get(device), unknown)
+            found[device] = _read_xfs(host, device, first, blocks.get(device), unknown)
         elif first.kind in _EXT and device in striped:
             superblocks += 1
             found[device] = _ext_superblock(host, device, first, blocks.get(device), superblocks, unknown)
@@ -170,7 +172,7 @@ def _read_block_sizes(host: Host, mounted: Mapping[str, tuple[Mount, ...]], stri
     return {device: sizes[target] for device, target in wanted.items() if target in sizes}
 
 
-def _xfs(host: Host, device: str, mount: Mount, block: int | None, unknown: Unknowns) -> Geometry:
+def _read_xfs(host: Host, device: str, mount: Mount, block: int | None, unknown: Unknowns) -> Geometry:
     unit, width = (option_number(mount.options, name) for name in ("sunit", "swidth"))
     if unit is not None and width is not None:
         return Geometry(block, unit * XFS_UNIT_BYTES, width * XFS_UNIT_BYTES)
@@ -195,14 +197,18 @@ def _ext_options(mount: Mount, block: int | None) -> Geometry:
 def _ext_superblock(
     host: Host, device: str, mount: Mount, block: int | None, count: int, unknown: Unknowns
 ) -> Geometry:
-    geometry = _dumped(host, device) if count <= MAX_SUPERBLOCKS else "too many file systems on arrays to look at each"
+    geometry = (
+        _read_superblock(host, device)
+        if count <= MAX_SUPERBLOCKS
+        else "too many file systems on arrays to look at each"
+    )
     if isinstance(geometry, Geometry):
         return geometry
     unknown.note(f"filesystems.{device}.stripe_unit_bytes", geometry)
     return _ext_options(mount, block)
 
 
-def _dumped(host: Host, device: str) -> Geometry | str:
+def _read_superblock(host: Host, device: str) -> Geometry | str:
     """Geometry from the superblock, or why it cannot be had."""
     if host.is_live and not host.is_root:
         return "reading the superblock of ext4 needs root"

@@ -85,20 +85,20 @@ class Identity(msgspec.Struct, frozen=True):
 def read_identity(host: Host, unknown: Unknowns) -> Identity:
     """Who the host is. What every host has (a name, a kernel, memory …) is noted where it cannot be had."""
     dmi = _read_dmi(host)
-    kernel = _kernel(host)
-    cpuinfo = _text(host, "/proc/cpuinfo") or ""
+    kernel = _read_kernel(host)
+    cpuinfo = _read_text(host, "/proc/cpuinfo") or ""
     identity = Identity(
-        hostname=_text(host, "/proc/sys/kernel/hostname") or _text(host, "/etc/hostname"),
+        hostname=_read_text(host, "/proc/sys/kernel/hostname") or _read_text(host, "/etc/hostname"),
         kernel=kernel,
-        os=_os(host),
-        architecture=_architecture(host, kernel, cpuinfo),
-        virtualization=_container(host) or _virtualization(host, dmi, cpuinfo),
+        os=_read_os(host),
+        architecture=_read_architecture(host, kernel, cpuinfo),
+        virtualization=_detect_container(host) or _detect_virtualization(host, dmi, cpuinfo),
         vendor=dmi.get("sys_vendor"),
-        product=dmi.get("product_name") or _text(host, "/proc/device-tree/model"),
-        memory_bytes=parse_meminfo(_text(host, "/proc/meminfo") or "").get("MemTotal"),
-        machine_id=_text(host, "/etc/machine-id"),
-        boot_id=_text(host, "/proc/sys/kernel/random/boot_id"),
-        cloud=_cloud(host, dmi),
+        product=dmi.get("product_name") or _read_text(host, "/proc/device-tree/model"),
+        memory_bytes=parse_meminfo(_read_text(host, "/proc/meminfo") or "").get("MemTotal"),
+        machine_id=_read_text(host, "/etc/machine-id"),
+        boot_id=_read_text(host, "/proc/sys/kernel/random/boot_id"),
+        cloud=_detect_cloud(host, dmi),
     )
     _note_what_is_missing(host, identity, unknown)
     return identity
@@ -129,7 +129,7 @@ def _note_what_is_missing(host: Host, identity: Identity, unknown: Unknowns) -> 
         unknown.note("host.cloud.instance_type", f"the firmware of {identity.cloud.provider} does not report it")
 
 
-def _text(host: Host, path: str) -> str | None:
+def _read_text(host: Host, path: str) -> str | None:
     """A file's text; None where it is missing or blank."""
     text = host.read(path)
     return None if isinstance(text, Missing) else text.strip() or None
@@ -141,29 +141,29 @@ def _dmi_place(host: Host) -> str:
 
 def _read_dmi(host: Host) -> dict[str, str]:
     place = _dmi_place(host)
-    found = ((name, _text(host, f"{place}/{name}")) for name in _DMI_NAMES)
+    found = ((name, _read_text(host, f"{place}/{name}")) for name in _DMI_NAMES)
     return {name: text for name, text in found if text}
 
 
-def _kernel(host: Host) -> str | None:
-    release = _text(host, "/proc/sys/kernel/osrelease")
-    if release is None and (found := re.match(r"Linux version (\S+)", _text(host, "/proc/version") or "")):
+def _read_kernel(host: Host) -> str | None:
+    release = _read_text(host, "/proc/sys/kernel/osrelease")
+    if release is None and (found := re.match(r"Linux version (\S+)", _read_text(host, "/proc/version") or "")):
         return found[1]
     return release
 
 
-def _os(host: Host) -> str | None:
+def _read_os(host: Host) -> str | None:
     for path in ("/etc/os-release", "/usr/lib/os-release"):
-        values = parse_os_release(_text(host, path) or "")
+        values = parse_os_release(_read_text(host, path) or "")
         if name := values.get("PRETTY_NAME") or values.get("NAME"):
             return name
     # RHEL 6 and its kin.
-    return _text(host, "/etc/redhat-release")
+    return _read_text(host, "/etc/redhat-release")
 
 
-def _architecture(host: Host, kernel: str | None, cpuinfo: str) -> str | None:
+def _read_architecture(host: Host, kernel: str | None, cpuinfo: str) -> str | None:
     """As ``uname -m`` says: from the kernel (6.1), its release, the command, or the processor's features."""
-    if architecture := _text(host, "/proc/sys/kernel/arch"):
+    if architecture := _read_text(host, "/proc/sys/kernel/arch"):
         return architecture
     if found := re.search(r"[.-](x86_64|aarch64|ppc64le|ppc64|s390x|amd64|arm64)$", kernel or ""):
         return _RELEASE_ARCHITECTURES.get(found[1], found[1])
@@ -185,8 +185,8 @@ def _architecture_of_cpu(cpuinfo: str) -> str | None:
     return None if not found else "armv7l" if found[1] == "7" else "aarch64"
 
 
-def _container(host: Host) -> str | None:
-    if container := _text(host, "/run/systemd/container"):
+def _detect_container(host: Host) -> str | None:
+    if container := _read_text(host, "/run/systemd/container"):
         return container
     marks = (("/run/.containerenv", "podman"), ("/.dockerenv", "docker"))
     found = next((name for mark, name in marks if host.exists(mark)), None)
@@ -195,19 +195,19 @@ def _container(host: Host) -> str | None:
 
 
 def _has_overlay_root(host: Host) -> bool:
-    mounts = _text(host, "/proc/self/mountinfo") or ""
+    mounts = _read_text(host, "/proc/self/mountinfo") or ""
     return bool(re.search(r"^[0-9]+ [0-9]+ \S+ \S+ / .* - (?:fuse-)?overlay(?:fs)? ", mounts, re.MULTILINE))
 
 
-def _virtualization(host: Host, dmi: Mapping[str, str], cpuinfo: str) -> str | None:
+def _detect_virtualization(host: Host, dmi: Mapping[str, str], cpuinfo: str) -> str | None:
     """What it runs on; None where neither firmware nor processor says so, nor that it is bare metal."""
-    if _text(host, "/sys/hypervisor/type") == "xen":
-        return "none" if "control_d" in (_text(host, "/proc/xen/capabilities") or "") else "xen"
+    if _read_text(host, "/sys/hypervisor/type") == "xen":
+        return "none" if "control_d" in (_read_text(host, "/proc/xen/capabilities") or "") else "xen"
     if hypervisor := _dmi_hypervisor(host, dmi) or _firmware_hypervisor(host):
         return hypervisor
     flags = parse_flags(cpuinfo[:16384])
     if "hypervisor" in flags:
-        return _paravirtual(host, dmi)
+        return _detect_paravirtual(host, dmi)
     # x86 processors set the flag under every hypervisor; elsewhere firmware tables that name none must do.
     return "none" if {"fpu", "cx8"} <= flags or "sys_vendor" in dmi else None
 
@@ -221,13 +221,13 @@ def _dmi_hypervisor(host: Host, dmi: Mapping[str, str]) -> str | None:
     for name in ("product_name", "sys_vendor", "board_vendor", "bios_vendor"):
         for start, hypervisor in _DMI_HYPERVISORS:
             if dmi.get(name, "").startswith(start):
-                return _paravirtual(host, dmi) if hypervisor == "qemu" else hypervisor
+                return _detect_paravirtual(host, dmi) if hypervisor == "qemu" else hypervisor
     return None
 
 
-def _paravirtual(host: Host, dmi: Mapping[str, str]) -> str:
+def _detect_paravirtual(host: Host, dmi: Mapping[str, str]) -> str:
     """By the clock that a hypervisor offers: QEMU with KVM has one on x86, QEMU alone does not."""
-    clocks = _text(host, "/sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
+    clocks = _read_text(host, "/sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
     if "kvm-clock" in clocks.split():
         return "kvm"
     if "hyperv_clocksource" in clocks:
@@ -237,19 +237,19 @@ def _paravirtual(host: Host, dmi: Mapping[str, str]) -> str:
 
 def _firmware_hypervisor(host: Host) -> str | None:
     """From the device tree of ARM and POWER, or s390's /proc/sysinfo."""
-    compatible = _text(host, "/proc/device-tree/hypervisor/compatible")
+    compatible = _read_text(host, "/proc/device-tree/hypervisor/compatible")
     if compatible:
         return next((name for name in ("kvm", "xen", "vmware") if name in compatible), "vm-other")
     if host.exists("/proc/device-tree/ibm,partition-name"):
         return "kvm" if host.exists("/proc/device-tree/chosen/qemu,graphic-width") else "powervm"
-    sysinfo = _text(host, "/proc/sysinfo")
+    sysinfo = _read_text(host, "/proc/sysinfo")
     if sysinfo is None:
         return None
     found = re.search(r"^VM00 Control Program:\s*(\S+)", sysinfo, re.MULTILINE)
     return "none" if not found else "zvm" if found[1].startswith("z/VM") else "kvm"
 
 
-def _cloud(host: Host, dmi: Mapping[str, str]) -> Cloud | None:
+def _detect_cloud(host: Host, dmi: Mapping[str, str]) -> Cloud | None:
     """From the firmware alone: nothing is asked over the network."""
     if dmi.get("sys_vendor") == "Amazon EC2":
         return Cloud("aws", dmi.get("product_name"))
@@ -263,8 +263,8 @@ def _cloud(host: Host, dmi: Mapping[str, str]) -> Cloud | None:
 def _is_ec2_xen(host: Host, dmi: Mapping[str, str]) -> bool:
     if dmi.get("bios_version", "").lower().endswith("amazon"):
         return True
-    uuid = _text(host, "/sys/hypervisor/uuid")
+    uuid = _read_text(host, "/sys/hypervisor/uuid")
     if uuid is None and dmi.get("sys_vendor") == "Xen":
         # Root only.
-        uuid = _text(host, f"{_dmi_place(host)}/product_uuid")
+        uuid = _read_text(host, f"{_dmi_place(host)}/product_uuid")
     return is_ec2_uuid(uuid or "")

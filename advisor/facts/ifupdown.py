@@ -33,10 +33,10 @@ class Placed(msgspec.Struct, frozen=True):
 def read_stanzas(host: Host) -> tuple[Placed, ...] | Missing:
     """Every stanza in the order in which ifup reads them, those of included files in their place."""
     found: list[Placed] = []
-    return _follow(host, (INTERFACES,), found, [INTERFACES]) or tuple(found)
+    return _follow_includes(host, (INTERFACES,), found, [INTERFACES]) or tuple(found)
 
 
-def _follow(host: Host, way: tuple[str, ...], found: list[Placed], read: list[str]) -> Missing | None:
+def _follow_includes(host: Host, way: tuple[str, ...], found: list[Placed], read: list[str]) -> Missing | None:
     """Append the stanzas of the last file on the ``way`` of includes. Missing says why some could not be had."""
     path = way[-1]
     content = host.read_bytes(path)
@@ -44,26 +44,26 @@ def _follow(host: Host, way: tuple[str, ...], found: list[Placed], read: list[st
         return content if content.is_absent and path == INTERFACES else Missing("unreadable", f"{path}: {content.why}")
     for stanza in parse_interfaces(content.decode("utf-8", "surrogateescape")):
         found.append(Placed(path, stanza))
-        included = _included(host, stanza, path) if stanza.kind.startswith("source") else ()
+        included = _included_files(host, stanza, path) if stanza.kind.startswith("source") else ()
         if isinstance(included, Missing):
             return included
         for each in included:
             read.append(each)
             if len(read) > _MAX_FILES:
                 return Missing("unreadable", f"{INTERFACES} includes more than {_MAX_FILES} files")
-            wrong = None if each in way else _follow(host, (*way, each), found, read)
+            wrong = None if each in way else _follow_includes(host, (*way, each), found, read)
             if wrong is not None:
                 return wrong
     return None
 
 
-def _included(host: Host, stanza: Stanza, path: str) -> tuple[str, ...] | Missing:
+def _included_files(host: Host, stanza: Stanza, path: str) -> tuple[str, ...] | Missing:
     paths: list[str] = []
     for pattern in stanza.arguments:
         if _SHELL.search(pattern):
             return Missing("unreadable", f"{path} includes {pattern}, which only a shell could expand")
         absolute = pattern if pattern.startswith("/") else f"{path.rpartition('/')[0]}/{pattern}"
-        for each in _expanded(host, absolute):
+        for each in _expand_pattern(host, absolute):
             if stanza.kind == "source":
                 paths += [] if host.is_dir(each) else [each]
             else:
@@ -72,7 +72,7 @@ def _included(host: Host, stanza: Stanza, path: str) -> tuple[str, ...] | Missin
     return tuple(paths)
 
 
-def _expanded(host: Host, pattern: str) -> Iterator[str]:
+def _expand_pattern(host: Host, pattern: str) -> Iterator[str]:
     """Files that fit a pattern with wildcards, in the order of the names that fit."""
     places = [""]
     for part in (part for part in pattern.split("/") if part):
@@ -92,13 +92,13 @@ def _expanded(host: Host, pattern: str) -> Iterator[str]:
 
 def read_ifupdown_owner(host: Host, link: str) -> LinkOwner | Missing | None:
     """None where ifupdown is not there or does not bring the link up."""
-    states = _states(host)
+    states = _read_states(host)
     if not states and not any(host.exists(path) for path in _PROGRAMS):
         return None
     placed = read_stanzas(host)
     if isinstance(placed, Missing):
         return None if placed.is_absent else placed
-    logical = states.get(link) or _logical(host, link, placed)
+    logical = states.get(link) or _logical_interface(host, link, placed)
     if logical is None:
         return Missing("unreadable", f"a mapping of {INTERFACES} chooses its stanza when it is brought up")
     own = [one for one in placed if one.stanza.interface == logical]
@@ -113,25 +113,25 @@ def _sets_mtu(placed: Placed) -> bool:
     return any(option.words[0] == "mtu" for option in placed.stanza.options)
 
 
-def _states(host: Host) -> dict[str, str]:
+def _read_states(host: Host) -> dict[str, str]:
     """Logical interface by link, of those that are up now."""
     text = host.read(_STATE)
     lines = [] if isinstance(text, Missing) else text.splitlines()
     return {line.partition("=")[0]: line.partition("=")[2] for line in lines if "=" in line}
 
 
-def _logical(host: Host, link: str, placed: Iterable[Placed]) -> str | None:
+def _logical_interface(host: Host, link: str, placed: Iterable[Placed]) -> str | None:
     """The stanza that a link would get. None where a script decides."""
     for pattern in brought_up(placed):
         match, _, logical = pattern.partition("=")
-        if logical and _fits(host, link, match):
+        if logical and _matches_pattern(host, link, match):
             return logical
     mappings = (one.stanza for one in placed if one.stanza.kind == "mapping")
     return None if any(fnmatchcase(link, glob) for one in mappings for glob in one.arguments) else link
 
 
 def _is_brought_up(host: Host, link: str, placed: Iterable[Placed]) -> bool:
-    return any(_fits(host, link, pattern.partition("=")[0]) for pattern in brought_up(placed))
+    return any(_matches_pattern(host, link, pattern.partition("=")[0]) for pattern in brought_up(placed))
 
 
 def brought_up(placed: Iterable[Placed]) -> Iterator[str]:
@@ -141,7 +141,7 @@ def brought_up(placed: Iterable[Placed]) -> Iterator[str]:
             yield from one.stanza.arguments
 
 
-def _fits(host: Host, link: str, pattern: str) -> bool:
+def _matches_pattern(host: Host, link: str, pattern: str) -> bool:
     """``eth0``, ``/eth*``, ``mac/02:*`` or ``FILE/VALUE`` of the link's directory in sysfs, with an optional ``/N``."""
     variable, slash, rest = pattern.partition("/")
     if not slash:

@@ -47,18 +47,18 @@ def read_infiniband(host: Host) -> tuple[IbPort, ...]:
 
 def _read_port(host: Host, device: str, number: int) -> IbPort:
     place = f"{CLASS}/{device}/ports/{number}"
-    state, physical, rate = (_text(host, f"{place}/{name}") for name in ("state", "phys_state", "rate"))
+    state, physical, rate = (_read_text(host, f"{place}/{name}") for name in ("state", "phys_state", "rate"))
     return IbPort(
         device=device,
         port=number,
         state=parse_port_state(state) if state else None,
         physical_state=parse_port_state(physical) if physical else None,
-        layer=_text(host, f"{place}/link_layer"),
+        layer=_read_text(host, f"{place}/link_layer"),
         rate=rate,
         speed_mbps=parse_rate_mbps(rate) if rate else None,
     )
 
 
-def _text(host: Host, path: str) -> str | None:
+def _read_text(host: Host, path: str) -> str | None:
     text = host.read(path)
     return None if isinstance(text, Missing) else text or None

@@ -99,12 +99,12 @@ def _read_disks(host: Host, unknown: Unknowns) -> tuple[VxDisk, ...] | None:
 def signs_of(read: InfoScale, llt: Llt | None, links: tuple[Link, ...], cloud: Cloud | None) -> InfoScaleSigns:
     """What was seen, each with the place where it was."""
     is_cluster, counted = _is_cluster(read, llt)
-    mirrors, stored = _mirrors(read)
-    place, placed, unplaced = _place(llt, links, cloud)
+    mirrors, stored = _judge_mirroring(read)
+    place, placed, unplaced = _find_place(llt, links, cloud)
     own = tuple(one for one in (llt.links if llt else ()) if not one.low_priority)
     transports = tuple(dict.fromkeys(one.type if one.type != "-" else "ether" for one in own))
     tagged = ", ".join(f"{one.tag} {one.type}" for one in own)
-    seen = (counted, stored, f"LLT links: {tagged} (/etc/llttab)" if own else "", placed, _overlay(read))
+    seen = (counted, stored, f"LLT links: {tagged} (/etc/llttab)" if own else "", placed, _describe_overlay(read))
     return InfoScaleSigns(
         is_cluster=is_cluster,
         transports=transports,
@@ -133,7 +133,7 @@ def _is_cluster(read: InfoScale, llt: Llt | None) -> tuple[bool | None, str]:
     return (False, "no cluster: neither LLT nor main.cf is set up") if is_alone else (None, "")
 
 
-def _mirrors(read: InfoScale) -> tuple[bool | None, str]:
+def _judge_mirroring(read: InfoScale) -> tuple[bool | None, str]:
     """FSS ships what ``vxdisk list`` calls exported or remote; a list without either has none."""
     shipped = [one for one in read.disks or () if _MIRRORING_WORDS.intersection(one.status)]
     if shipped:
@@ -148,10 +148,10 @@ def _mirrors(read: InfoScale) -> tuple[bool | None, str]:
     return None, f"cluster volumes, shared or mirrored: {', '.join(shared)} (main.cf)" if shared else ""
 
 
-def _place(llt: Llt | None, links: Iterable[Link], cloud: Cloud | None) -> tuple[Place | None, str, str]:
+def _find_place(llt: Llt | None, links: Iterable[Link], cloud: Cloud | None) -> tuple[Place | None, str, str]:
     """Where the peers of set-addr lines are: a subnet of a VPC of AWS lies in one zone, those of others do not say."""
     peers = sorted(set(llt.llttab.peers)) if llt and llt.llttab else []
-    own = tuple(_networks(links))
+    own = tuple(_parse_networks(links))
     outside = [peer for peer in peers if own and not any(_is_in(peer, network) for network in own)]
     if outside:
         return None, f"LLT peers in another subnet: {', '.join(outside[:4])}", "whether that subnet is in another zone"
@@ -160,13 +160,13 @@ def _place(llt: Llt | None, links: Iterable[Link], cloud: Cloud | None) -> tuple
     return None, "", ""
 
 
-def _overlay(read: InfoScale) -> str:
+def _describe_overlay(read: InfoScale) -> str:
     resources = read.vcs.resources if read.vcs else ()
     names = [one.name for one in resources if one.attributes.get("OverlayIP")]
     return f"an address that moves across subnets or zones: OverlayIP of {', '.join(names)} (main.cf)" if names else ""
 
 
-def _networks(links: Iterable[Link]) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+def _parse_networks(links: Iterable[Link]) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     for text in (address for link in links for address in link.addresses):
         try:
             network = ipaddress.ip_interface(text).network

@@ -70,7 +70,7 @@ def recognised(signs: InfoScaleSigns) -> Recognition:
     left = [name for name in TITLES if not _is_ruled_out(name, signs)]
     only = left[0] if len(left) == 1 and _is_proven(left[0], signs) else None
     fits: dict[str, Fit] = {name: "no" if name not in left else "yes" if only else "possible" for name in TITLES}
-    return Recognition(only, fits, signs.seen, () if only else tuple(_untold(signs, left)))
+    return Recognition(only, fits, signs.seen, () if only else tuple(_list_unknown(signs, left)))
 
 
 def _is_ruled_out(name: str, signs: InfoScaleSigns) -> bool:
@@ -103,7 +103,7 @@ def _is_proven(name: str, signs: InfoScaleSigns) -> bool:
     return signs.is_cluster is True and signs.mirrors is (name != SHARED_DISK)
 
 
-def _untold(signs: InfoScaleSigns, left: list[str]) -> Iterator[str]:
+def _list_unknown(signs: InfoScaleSigns, left: list[str]) -> Iterator[str]:
     yield from signs.untold
     if not left:
         yield "none of the five: the paper has no such cluster"

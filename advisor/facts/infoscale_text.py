@@ -66,7 +66,7 @@ class VxDisk(msgspec.Struct, frozen=True):
     status: tuple[str, ...]
 
 
-def _lines(text: str) -> Iterator[str]:
+def _clean_lines(text: str) -> Iterator[str]:
     for line in text[:MAX_TEXT].replace("\0", "").splitlines():
         bare = line.strip()
         if bare and not bare.startswith(("#", "//")):
@@ -75,20 +75,20 @@ def _lines(text: str) -> Iterator[str]:
 
 def parse_llthosts(text: str) -> tuple[LltHost, ...]:
     """The nodes of /etc/llthosts, one for each number."""
-    found = (_HOST.fullmatch(line) for line in _lines(text))
+    found = (_HOST.fullmatch(line) for line in _clean_lines(text))
     nodes = {int(one[1]): printable(one[2]) for one in found if one}
     return tuple(LltHost(number, name) for number, name in sorted(nodes.items())[:_MAX_FOUND])
 
 
 def parse_gabtab(text: str) -> int | None:
     """How many nodes must be there before the cluster starts (``gabconfig -c -n2``); None where it does not say."""
-    calls = ((line, _COMMAND.search(line)) for line in _lines(text))
+    calls = ((line, _COMMAND.search(line)) for line in _clean_lines(text))
     # From the blank after the command's name on, each place once: the time is linear whatever the line holds.
-    found = [one[1] for line, call in calls if call for one in _last(_SEEDS.finditer(line, call.end() - 1))]
+    found = [one[1] for line, call in calls if call for one in _last_match(_SEEDS.finditer(line, call.end() - 1))]
     return int(found[-1]) if found else None
 
 
-def _last(found: Iterator[re.Match[str]]) -> list[re.Match[str]]:
+def _last_match(found: Iterator[re.Match[str]]) -> list[re.Match[str]]:
     return list(deque(found, maxlen=1))
 
 
@@ -96,7 +96,7 @@ def parse_main_cf(text: str) -> VcsConfig:
     """Systems and resources of main.cf, without anything that its cluster and its users keep secret."""
     systems: list[str] = []
     resources: list[VcsResource] = []
-    for kind, name, attributes in _blocks(text):
+    for kind, name, attributes in _parse_blocks(text):
         if kind == "system":
             systems.append(printable(name))
         elif kind not in _OTHER_BLOCKS and len(resources) < _MAX_FOUND:
@@ -115,10 +115,10 @@ def only_resources(text: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str, dict[str, str]]]:
+def _parse_blocks(text: str) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Kind, name and attributes of each block ``KIND NAME (`` … ``)``; comments begin with //."""
     block: tuple[str, str, dict[str, str]] | None = None
-    for line in _lines(text):
+    for line in _clean_lines(text):
         opened = _BLOCK.fullmatch(line)
         if opened:
             if block:
@@ -136,10 +136,10 @@ def _blocks(text: str) -> Iterator[tuple[str, str, dict[str, str]]]:
 
 def parse_vxdisk_list(text: str) -> tuple[VxDisk, ...]:
     """The disks of ``vxdisk list``, with or without ``-o alldgs``: then a group that is not imported is in brackets."""
-    return tuple(_disks(_lines(text)))[:_MAX_FOUND]
+    return tuple(_parse_disks(_clean_lines(text)))[:_MAX_FOUND]
 
 
-def _disks(lines: Iterable[str]) -> Iterator[VxDisk]:
+def _parse_disks(lines: Iterable[str]) -> Iterator[VxDisk]:
     for line in lines:
         words = printable(line).split()
         if len(words) < 5 or words[0] == "DEVICE":

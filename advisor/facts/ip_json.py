@@ -73,14 +73,14 @@ def parse_ip_links(text: str) -> dict[str, BareLink]:
 
     Raises ValueError where the text is not a JSON list.
     """
-    entries = _decode(text)
+    entries = _decode_json(text)
     if not isinstance(entries, list):
         raise ValueError("not a list of links")
     links = (bare_link(entry) for entry in entries if isinstance(entry, dict))
     return {link.name: link for link in links if link is not None}
 
 
-def _decode(text: str) -> object:
+def _decode_json(text: str) -> object:
     # ip escapes quotes and backslashes in link names but prints other control characters as they are.
     text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     try:
@@ -91,103 +91,103 @@ def _decode(text: str) -> object:
 
 def bare_link(entry: Json) -> BareLink | None:
     """One entry of ip's list; None where it names no link."""
-    name = _text(entry, "ifname")
+    name = _get_text(entry, "ifname")
     if name is None:
         return None
-    info = _mapping(entry, "linkinfo")
-    data = _mapping(info, "info_data")
-    kind = _kind(_text(info, "info_kind"), _text(entry, "link_type"), data)
-    flags = _flags(entry)
+    info = _get_mapping(entry, "linkinfo")
+    data = _get_mapping(info, "info_data")
+    kind = _find_kind(_get_text(info, "info_kind"), _get_text(entry, "link_type"), data)
+    flags = _parse_flags(entry)
     return BareLink(
         name=name,
-        ifindex=_number(entry, "ifindex"),
+        ifindex=_get_number(entry, "ifindex"),
         kind=kind,
-        mtu=_number(entry, "mtu"),
-        mtu_min=_number(entry, "min_mtu") or None,
-        mtu_max=_number(entry, "max_mtu") or None,
-        state=_lower(_text(entry, "operstate")),
+        mtu=_get_number(entry, "mtu"),
+        mtu_min=_get_number(entry, "min_mtu") or None,
+        mtu_max=_get_number(entry, "max_mtu") or None,
+        state=_lower_case(_get_text(entry, "operstate")),
         # The kernel reports carrier for links that are set up only; sysfs answers EINVAL for the others.
         carrier="LOWER_UP" in flags if "UP" in flags else None,
         # ip leaves a length of 0 out.
-        txqueuelen=_number(entry, "txqlen") if "txqlen" in entry else 0,
-        mac=_mac(entry),
-        permanent_mac=_text(entry, "permaddr") or _text(_mapping(info, "info_slave_data"), "perm_hwaddr"),
-        below=None if kind in _PEERED else _text(entry, "link") or _text(data, "link"),
-        master=_text(entry, "master"),
-        addresses=_addresses(entry.get("addr_info")),
-        detail=_detail(kind, entry, info, data),
+        txqueuelen=_get_number(entry, "txqlen") if "txqlen" in entry else 0,
+        mac=_parse_mac(entry),
+        permanent_mac=_get_text(entry, "permaddr") or _get_text(_get_mapping(info, "info_slave_data"), "perm_hwaddr"),
+        below=None if kind in _PEERED else _get_text(entry, "link") or _get_text(data, "link"),
+        master=_get_text(entry, "master"),
+        addresses=_parse_addresses(entry.get("addr_info")),
+        detail=_parse_detail(kind, entry, info, data),
     )
 
 
-def _mac(entry: Json) -> str | None:
+def _parse_mac(entry: Json) -> str | None:
     # Of a tunnel, ip prints the IP address of this end in the same place.
-    address = _text(entry, "address")
+    address = _get_text(entry, "address")
     return address if address and _MAC.fullmatch(address) else None
 
 
-def _kind(info_kind: str | None, link_type: str | None, data: Json) -> str | None:
+def _find_kind(info_kind: str | None, link_type: str | None, data: Json) -> str | None:
     if link_type == "infiniband":
         return "infiniband"
     if info_kind == "tun":
-        return _text(data, "type") or "tun"
+        return _get_text(data, "type") or "tun"
     return info_kind or (_LINK_TYPES.get(link_type, link_type) if link_type else None)
 
 
-def _detail(kind: str | None, entry: Json, info: Json, data: Json) -> dict[str, str]:
-    detail = _scalars(data, {name: _OWN_NAMES.get(name, name) for name in DETAILS.get(kind, tuple(data))})
-    if kind in _PEERED and (peer := _text(entry, "link")) is not None:
+def _parse_detail(kind: str | None, entry: Json, info: Json, data: Json) -> dict[str, str]:
+    detail = _select_scalars(data, {name: _OWN_NAMES.get(name, name) for name in DETAILS.get(kind, tuple(data))})
+    if kind in _PEERED and (peer := _get_text(entry, "link")) is not None:
         detail["peer"] = peer
-    if (namespace := _number(entry, "link_netnsid")) is not None:
+    if (namespace := _get_number(entry, "link_netnsid")) is not None:
         detail["link_netnsid"] = str(namespace)
     # As what it serves its master: the state of a bridge port, the role and health of a bond member.
-    return detail | _scalars(_mapping(info, "info_slave_data"), _PORT_NAMES)
+    return detail | _select_scalars(_get_mapping(info, "info_slave_data"), _PORT_NAMES)
 
 
-def _scalars(data: Json, names: Mapping[str, str]) -> dict[str, str]:
+def _select_scalars(data: Json, names: Mapping[str, str]) -> dict[str, str]:
     if not data:
         return {}
-    return {own: text for name, own in names.items() if (text := _scalar(data.get(name))) is not None}
+    return {own: text for name, own in names.items() if (text := _format_scalar(data.get(name))) is not None}
 
 
-def _addresses(entries: object) -> tuple[str, ...]:
+def _parse_addresses(entries: object) -> tuple[str, ...]:
     if not isinstance(entries, list):
         return ()
     found: dict[str, list[str]] = {"inet": [], "inet6": []}
     for entry in entries:
         if not isinstance(entry, dict):
             continue
-        local, length = _text(entry, "local"), _number(entry, "prefixlen")
+        local, length = _get_text(entry, "local"), _get_number(entry, "prefixlen")
         family = entry.get("family")
         if local and length is not None and isinstance(family, str) and family in found:
             found[family].append(f"{local}/{length}")
     return (*found["inet"], *found["inet6"])
 
 
-def _flags(entry: Json) -> frozenset[str]:
+def _parse_flags(entry: Json) -> frozenset[str]:
     flags = entry.get("flags")
     return frozenset(flag for flag in flags if isinstance(flag, str)) if isinstance(flags, list) else frozenset()
 
 
-def _mapping(entry: Json, key: str) -> Json:
+def _get_mapping(entry: Json, key: str) -> Json:
     value = entry.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _text(entry: Json, key: str) -> str | None:
+def _get_text(entry: Json, key: str) -> str | None:
     value = entry.get(key)
     return value if isinstance(value, str) else None
 
 
-def _number(entry: Json, key: str) -> int | None:
+def _get_number(entry: Json, key: str) -> int | None:
     value = entry.get(key)
     return value if type(value) is int and 0 <= value <= _LARGEST else None
 
 
-def _scalar(value: object) -> str | None:
+def _format_scalar(value: object) -> str | None:
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def _lower(text: str | None) -> str | None:
+def _lower_case(text: str | None) -> str | None:
     return text.lower() if text else None

@@ -17,14 +17,14 @@ _TUNNEL_NAMES = frozenset({"id", "remote", "local", "ttl", "mode", "table", "key
 def parse_ip_text(text: str) -> dict[str, BareLink]:
     """Links by name; lines that do not fit are passed over."""
     links: dict[str, BareLink] = {}
-    for block in _blocks(text):
-        link = bare_link(_entry(block))
+    for block in _split_blocks(text):
+        link = bare_link(_parse_block(block))
         if link is not None:
             links[link.name] = link
     return links
 
 
-def _blocks(text: str) -> list[list[str]]:
+def _split_blocks(text: str) -> list[list[str]]:
     """The lines of each link, its head first."""
     blocks: list[list[str]] = []
     for line in text.splitlines():
@@ -35,20 +35,20 @@ def _blocks(text: str) -> list[list[str]]:
     return blocks
 
 
-def _entry(block: list[str]) -> dict[str, object]:
+def _parse_block(block: list[str]) -> dict[str, object]:
     """A block in the form in which ``ip -j`` would have given it."""
     head = _HEAD.match(block[0])
     if head is None:
         return {}
-    words = _values(head[5])
+    words = _pair_words(head[5])
     entry: dict[str, object] = {
         "ifindex": int(head[1]),
         "ifname": head[2],
         "flags": head[4].split(","),
         "operstate": words.get("state"),
         "master": words.get("master"),
-        "addr_info": [_address(line) for line in block[1:] if line.startswith("inet")],
-        "linkinfo": _linkinfo(block[1:]),
+        "addr_info": [_parse_address(line) for line in block[1:] if line.startswith("inet")],
+        "linkinfo": _parse_linkinfo(block[1:]),
     }
     if head[3] not in (None, "NONE") and not re.fullmatch(r"if[0-9]+", head[3]):
         entry["link"] = head[3]
@@ -67,13 +67,13 @@ def _add_link_layer(entry: dict[str, object], lines: list[str]) -> None:
         entry["link_type"] = "none" if kind == "[65534]" else kind
     if rest and not rest.startswith(("brd ", "promiscuity ")):
         entry["address"] = rest.split()[0]
-    words = _values(rest)
+    words = _pair_words(rest)
     if "permaddr" in words:
         entry["permaddr"] = words["permaddr"]
     _add_numbers(entry, words, {"minmtu": "min_mtu", "maxmtu": "max_mtu"})
 
 
-def _linkinfo(lines: list[str]) -> dict[str, object]:
+def _parse_linkinfo(lines: list[str]) -> dict[str, object]:
     """The lines that begin with a kind: ``vlan protocol 802.1Q id 5 …``, ``bond_slave state ACTIVE …``."""
     info: dict[str, object] = {}
     for line in lines:
@@ -81,13 +81,13 @@ def _linkinfo(lines: list[str]) -> dict[str, object]:
         if line.startswith(_NOT_DETAIL) or not re.fullmatch("[a-z][a-z0-9_]*", kind):
             continue
         if kind.endswith("_slave"):
-            info["info_slave_data"] = _values(rest)
+            info["info_slave_data"] = _pair_words(rest)
         elif "info_kind" not in info:
-            info.update(info_kind=kind, info_data=_renamed(kind, _values(rest)))
+            info.update(info_kind=kind, info_data=_rename_words(kind, _pair_words(rest)))
     return info
 
 
-def _renamed(kind: str, words: dict[str, str]) -> dict[str, str]:
+def _rename_words(kind: str, words: dict[str, str]) -> dict[str, str]:
     if kind == "bond":
         return {("ad_lacp_rate" if name == "lacp_rate" else name): value for name, value in words.items()}
     if kind == "vxlan":
@@ -95,16 +95,16 @@ def _renamed(kind: str, words: dict[str, str]) -> dict[str, str]:
     return words if kind in DETAILS else {name: value for name, value in words.items() if name in _TUNNEL_NAMES}
 
 
-def _values(text: str) -> dict[str, str]:
+def _pair_words(text: str) -> dict[str, str]:
     """Every word with the word after it: which of them are names, the caller knows."""
     # Backwards, so that the first of a name counts.
     return dict(reversed(list(pairwise(text.split()))))
 
 
-def _address(line: str) -> dict[str, object]:
+def _parse_address(line: str) -> dict[str, object]:
     family, _, rest = line.partition(" ")
     address, slash, length = (rest.split() or [""])[0].partition("/")
-    words = _values(rest)
+    words = _pair_words(rest)
     if not slash and "peer" in words:
         # "inet 10.1.0.1 peer 10.1.0.2/32": the prefix length stands with the peer.
         length = words["peer"].rpartition("/")[2]

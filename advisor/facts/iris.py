@@ -80,11 +80,11 @@ class Iris(msgspec.Struct, frozen=True):
 
 def parse_qlist(text: str) -> tuple[Listed, ...]:
     """The instances that ``iris qlist`` prints; lines without a directory are left out."""
-    found = (_listed(line.split("^")) for line in text.replace("\0", "").splitlines())
+    found = (_parse_listed(line.split("^")) for line in text.replace("\0", "").splitlines())
     return tuple(one for one in found if one)[:MAX_INSTANCES]
 
 
-def _listed(fields: Sequence[str]) -> Listed | None:
+def _parse_listed(fields: Sequence[str]) -> Listed | None:
     name, directory, version, status, cpf, *rest = [*(field.strip() for field in fields), *[""] * _FIELDS][:_FIELDS]
     if not name or not directory.startswith("/"):
         return None
@@ -110,7 +110,7 @@ def read_iris(
     unknown: Unknowns,
 ) -> tuple[Iris, ...]:
     """The instances of a host, in the order in which IRIS lists them."""
-    found = _instances(host, unknown)
+    found = _find_instances(host, unknown)
     if not found:
         return ()
     mounts = read_mounts(host)
@@ -120,10 +120,10 @@ def read_iris(
         tuple(arrays),
         tuple(disks),
     )
-    return tuple(_iris(host, one, where, unknown) for one in found)
+    return tuple(_make_iris(host, one, where, unknown) for one in found)
 
 
-def _instances(host: Host, unknown: Unknowns) -> tuple[Listed, ...]:
+def _find_instances(host: Host, unknown: Unknowns) -> tuple[Listed, ...]:
     listed: tuple[Listed, ...] = ()
     if host.exists(REGISTRY):
         done = host.run(QLIST)
@@ -133,15 +133,15 @@ def _instances(host: Host, unknown: Unknowns) -> tuple[Listed, ...]:
             unknown.note("iris", f"iris qlist returned {done.rc}: {done.stderr.strip()[:200] or 'no message'}")
         else:
             listed = parse_qlist(done.stdout)
-        listed = listed or tuple(_running(host))
-    return listed or tuple(_at(place, running=None) for place in USUAL if host.exists(f"{place}/iris.cpf"))
+        listed = listed or tuple(_find_running(host))
+    return listed or tuple(_listed_at(place, running=None) for place in USUAL if host.exists(f"{place}/iris.cpf"))
 
 
-def _at(directory: str, *, running: bool | None) -> Listed:
+def _listed_at(directory: str, *, running: bool | None) -> Listed:
     return Listed(None, directory, directory, running=running)
 
 
-def _running(host: Host) -> Iterator[Listed]:
+def _find_running(host: Host) -> Iterator[Listed]:
     """By the programs of processes: their arguments, which may hold secrets, are not read."""
     found: dict[str, None] = {}
     for pid in host.names("/proc"):
@@ -149,7 +149,7 @@ def _running(host: Host) -> Iterator[Listed]:
             program = host.readlink(f"/proc/{pid}/exe")
             if isinstance(program, str) and program.startswith("/") and program.endswith(_PROGRAM):
                 found[posixpath.normpath(program.removesuffix(_PROGRAM) or "/")] = None
-    yield from (_at(directory, running=True) for directory in list(found)[:MAX_INSTANCES])
+    yield from (_listed_at(directory, running=True) for directory in list(found)[:MAX_INSTANCES])
 
 
 class _Where(msgspec.Struct, frozen=True):
@@ -162,7 +162,7 @@ class _Where(msgspec.Struct, frozen=True):
     disks: tuple[Disk, ...]
 
 
-def _iris(host: Host, one: Listed, where: _Where, unknown: Unknowns) -> Iris:
+def _make_iris(host: Host, one: Listed, where: _Where, unknown: Unknowns) -> Iris:
     fact = f"iris.{one.name or printable(one.directory)}"
     # With a durable %SYS the file that counts lies there; the installation keeps the one that it came with.
     path, text = f"{one.data}/{one.cpf}", host.read(f"{one.data}/{one.cpf}")
@@ -180,12 +180,12 @@ def _iris(host: Host, one: Listed, where: _Where, unknown: Unknowns) -> Iris:
         running=one.running,
         mirror=one.mirror,
         cpf=printable(path),
-        settings=None if settings is None else _printable(settings),
-        places=() if settings is None else tuple(_places(host, one, settings, where)),
+        settings=None if settings is None else _make_printable(settings),
+        places=() if settings is None else tuple(_find_places(host, one, settings, where)),
     )
 
 
-def _printable(settings: Cpf) -> Cpf:
+def _make_printable(settings: Cpf) -> Cpf:
     def shown(text: str | None) -> str | None:
         return None if text is None else printable(text)
 
@@ -198,17 +198,17 @@ def _printable(settings: Cpf) -> Cpf:
     )
 
 
-def _places(host: Host, one: Listed, settings: Cpf, where: _Where) -> Iterator[IrisPlace]:
+def _find_places(host: Host, one: Listed, settings: Cpf, where: _Where) -> Iterator[IrisPlace]:
     manager = f"{one.data.rstrip('/')}/mgr"
-    yield _place(host, "journal", "", settings.journal or f"{manager}/journal", where)
+    yield _make_place(host, "journal", "", settings.journal or f"{manager}/journal", where)
     if settings.alternate_journal:
-        yield _place(host, "alternate-journal", "", settings.alternate_journal, where)
-    yield _place(host, "wij", "", settings.wijdir or manager, where)
+        yield _make_place(host, "alternate-journal", "", settings.alternate_journal, where)
+    yield _make_place(host, "wij", "", settings.wijdir or manager, where)
     for name, directory in settings.databases.items():
-        yield _place(host, "database", name, directory, where)
+        yield _make_place(host, "database", name, directory, where)
 
 
-def _place(host: Host, role: Role, name: str, directory: str, where: _Where) -> IrisPlace:
+def _make_place(host: Host, role: Role, name: str, directory: str, where: _Where) -> IrisPlace:
     real = host.real(directory)
     # Where a directory on the way is closed to us, its own words are the best that is known.
     path = posixpath.normpath(directory) if isinstance(real, Missing) else real
@@ -221,7 +221,7 @@ def _place(host: Host, role: Role, name: str, directory: str, where: _Where) -> 
         mountpoint=printable(mount.target) if mount else None,
         kind=mount.kind if mount else None,
         device=device,
-        disks=_disks(device, mount.target, where) if mount and device else (),
+        disks=_find_disks(device, mount.target, where) if mount and device else (),
     )
 
 
@@ -230,16 +230,16 @@ def _mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
     found: Mount | None = None
     for mount in mounts:
         target = mount.target.rstrip("/")
-        if (path == target or path.startswith(f"{target}/")) and (found is None or len(target) >= _depth(found)):
+        if (path == target or path.startswith(f"{target}/")) and (found is None or len(target) >= _mount_depth(found)):
             found = mount
     return found
 
 
-def _depth(mount: Mount) -> int:
+def _mount_depth(mount: Mount) -> int:
     return len(mount.target.rstrip("/"))
 
 
-def _disks(device: str, mountpoint: str, where: _Where) -> tuple[str, ...]:
+def _find_disks(device: str, mountpoint: str, where: _Where) -> tuple[str, ...]:
     """The whole disks below what is mounted there."""
     for array in where.arrays:
         if device == array.device or mountpoint in array.mountpoints:

@@ -56,7 +56,7 @@ class Irq(msgspec.Struct, frozen=True):
 
 def read_irqs(host: Host, unknown: Unknowns) -> tuple[Irq, ...]:
     """The interrupts of network and storage controllers, sorted by number."""
-    devices = _devices(host)
+    devices = _map_devices(host)
     if devices and not host.is_dir("/proc/irq"):
         unknown.note("irqs.affinity", "/proc/irq does not exist")
     reader = _Reader(host, unknown)
@@ -93,7 +93,7 @@ def is_managed(actions: tuple[str, ...], driver: str | None, kernel: tuple[int, 
     return False if driver in _UNMANAGED_DRIVERS else None
 
 
-def _devices(host: Host) -> dict[int, str]:
+def _map_devices(host: Host) -> dict[int, str]:
     """PCI address by interrupt; of devices that share a line the first one counts."""
     found: dict[int, str] = {}
     for address in host.names(_DEVICES):
@@ -104,7 +104,7 @@ def _devices(host: Host) -> dict[int, str]:
     return found
 
 
-def _release(host: Host) -> tuple[int, ...]:
+def _parse_release(host: Host) -> tuple[int, ...]:
     text = host.read("/proc/sys/kernel/osrelease")
     found = re.match(r"(\d{1,4})\.(\d{1,4})", "" if isinstance(text, Missing) else text, re.ASCII)
     return (int(found[1]), int(found[2])) if found else ()
@@ -116,60 +116,60 @@ class _Reader:
     def __init__(self, host: Host, unknown: Unknowns) -> None:
         self.host = host
         self.unknown = unknown
-        self.kernel = _release(host)
+        self.kernel = _parse_release(host)
         self.has_debug = host.is_dir(_DEBUG)
-        self.interrupts = None if host.is_dir("/sys/kernel/irq") else self._interrupts()
+        self.interrupts = None if host.is_dir("/sys/kernel/irq") else self._read_interrupts()
         self.drivers: dict[str, str | None] = {}
 
     def read(self, number: int, device: str) -> Irq:
         place = f"/proc/irq/{number}"
         fact = f"irqs.{number}"
-        actions = self._actions(number)
+        actions = self._read_actions(number)
         node = self.unknown.value(f"{fact}.node", self.host.read_int(f"{place}/node"))
         return Irq(
             number=number,
             actions=actions,
-            affinity=self._cpus(place, ("smp_affinity_list", "smp_affinity"), f"{fact}.affinity"),
-            effective=self._cpus(place, ("effective_affinity_list",), f"{fact}.effective"),
+            affinity=self._read_cpus(place, ("smp_affinity_list", "smp_affinity"), f"{fact}.affinity"),
+            effective=self._read_cpus(place, ("effective_affinity_list",), f"{fact}.effective"),
             node=None if node is None or node < 0 else node,
-            managed=self._managed(number, actions, device),
+            managed=self._read_managed(number, actions, device),
             device=device,
         )
 
-    def _interrupts(self) -> dict[int, tuple[str, ...]]:
+    def _read_interrupts(self) -> dict[int, tuple[str, ...]]:
         text = self.unknown.value("irqs.actions", self.host.read("/proc/interrupts"))
         return parse_interrupts(text or "")
 
-    def _actions(self, number: int) -> tuple[str, ...]:
+    def _read_actions(self, number: int) -> tuple[str, ...]:
         if self.interrupts is not None:
             return self.interrupts.get(number, ())
         text = self.unknown.value(f"irqs.{number}.actions", self.host.read(f"/sys/kernel/irq/{number}/actions"))
         return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
-    def _cpus(self, place: str, names: tuple[str, ...], fact: str) -> str | None:
+    def _read_cpus(self, place: str, names: tuple[str, ...], fact: str) -> str | None:
         for name in names:
             text = self.unknown.value(fact, self.host.read(f"{place}/{name}"))
             # An interrupt that nobody uses has no effective CPU.
             if text:
-                return self._list(text, fact) if name.endswith("list") else self._mask(text, fact)
+                return self._parse_cpus(text, fact) if name.endswith("list") else self._parse_mask(text, fact)
         return None
 
-    def _list(self, text: str, fact: str) -> str | None:
+    def _parse_cpus(self, text: str, fact: str) -> str | None:
         # As the kernel prints it: taking hundreds of CPUs of thousands of interrupts apart would be felt.
         if _LIST.fullmatch(text):
             return text
         self.unknown.note(fact, f"not a kernel list: {text[:40]!r}")
         return None
 
-    def _mask(self, text: str, fact: str) -> str | None:
+    def _parse_mask(self, text: str, fact: str) -> str | None:
         try:
             return format_list(parse_mask(text))
         except ValueError as error:
             self.unknown.note(fact, str(error))
             return None
 
-    def _managed(self, number: int, actions: tuple[str, ...], device: str) -> bool | None:
-        known = is_managed(actions, self._driver(device), self.kernel)
+    def _read_managed(self, number: int, actions: tuple[str, ...], device: str) -> bool | None:
+        known = is_managed(actions, self._find_driver(device), self.kernel)
         if known is not None or not self.has_debug:
             return known
         # The kernel's own word, for root on a kernel with CONFIG_GENERIC_IRQ_DEBUGFS.
@@ -178,7 +178,7 @@ class _Reader:
             return None
         return "IRQD_AFFINITY_MANAGED" in text
 
-    def _driver(self, device: str) -> str | None:
+    def _find_driver(self, device: str) -> str | None:
         if device not in self.drivers:
             link = self.host.readlink(f"{_DEVICES}/{device}/driver")
             self.drivers[device] = None if isinstance(link, Missing) else link.rpartition("/")[2]

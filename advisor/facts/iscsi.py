@@ -160,16 +160,16 @@ def _multipath_disks(sessions: Iterable[IscsiSession], arrays: Iterable[Array]) 
 
 def link_at(address: str | None, links: Iterable[Link]) -> str | None:
     """The one link that has this address of the host; None where none or several have it."""
-    wanted = _ip(address)
+    wanted = _parse_ip(address)
     if wanted is None:
         return None
-    found = [link.name for link in links if wanted in (_ip(one) for one in link.addresses)]
+    found = [link.name for link in links if wanted in (_parse_ip(one) for one in link.addresses)]
     return found[0] if len(found) == 1 else None
 
 
 def link_towards(address: str | None, links: Iterable[Link]) -> str | None:
     """The one link in whose network an address lies; None where none or several are."""
-    wanted = _ip(address)
+    wanted = _parse_ip(address)
     if wanted is None:
         return None
     found = [link.name for link in links if any(wanted in network for network in networks_of(link))]
@@ -192,7 +192,7 @@ def networks_of(link: Link) -> tuple[Network, ...]:
     return tuple(found)
 
 
-def _ip(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_ip(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     bare = (text or "").strip("[]").partition("/")[0].partition("%")[0]
     try:
         return ipaddress.ip_address(bare)
@@ -203,7 +203,7 @@ def _ip(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
 def _read_sessions(
     host: Host, links: tuple[Link, ...], disks: tuple[Disk, ...], unknown: Unknowns
 ) -> tuple[IscsiSession, ...]:
-    names = _bounded(host.names(_SESSIONS), "iscsi.sessions", unknown)
+    names = _bound_names(host.names(_SESSIONS), "iscsi.sessions", unknown)
     if not names:
         return ()
     connections = _connections_by_session(host)
@@ -212,7 +212,7 @@ def _read_sessions(
     return tuple(reader.session(name, connections.get(name, ()), by_session.get(name, ())) for name in names)
 
 
-def _bounded(names: Iterable[str], fact: str, unknown: Unknowns) -> list[str]:
+def _bound_names(names: Iterable[str], fact: str, unknown: Unknowns) -> list[str]:
     listed = sorted(names, key=natural)
     if len(listed) > MAX_SESSIONS:
         unknown.note(fact, f"there are {len(listed)}: those after the first {MAX_SESSIONS} are not read")
@@ -256,16 +256,16 @@ class _Reader:
         scsi_host = self._scsi_host(base)
         return IscsiSession(
             name=printable(name),
-            target=self._word(f"{base}/targetname", f"{fact}.target"),
-            initiator=self._word(f"{base}/initiatorname", f"{fact}.initiator"),
-            initiator_interface=self._word(f"{base}/ifacename", f"{fact}.initiator_interface"),
-            state=self._word(f"{base}/state", f"{fact}.state"),
-            recovery_seconds=self._number(f"{base}/recovery_tmo", f"{fact}.recovery_seconds"),
-            first_burst_bytes=self._number(f"{base}/first_burst_len", f"{fact}.first_burst_bytes"),
-            max_burst_bytes=self._number(f"{base}/max_burst_len", f"{fact}.max_burst_bytes"),
-            immediate_data=self._flag(f"{base}/immediate_data", f"{fact}.immediate_data"),
-            initial_r2t=self._flag(f"{base}/initial_r2t", f"{fact}.initial_r2t"),
-            can_queue=self._number(f"/sys/class/scsi_host/{scsi_host}/can_queue", f"{fact}.can_queue")
+            target=self._read_word(f"{base}/targetname", f"{fact}.target"),
+            initiator=self._read_word(f"{base}/initiatorname", f"{fact}.initiator"),
+            initiator_interface=self._read_word(f"{base}/ifacename", f"{fact}.initiator_interface"),
+            state=self._read_word(f"{base}/state", f"{fact}.state"),
+            recovery_seconds=self._read_number(f"{base}/recovery_tmo", f"{fact}.recovery_seconds"),
+            first_burst_bytes=self._read_number(f"{base}/first_burst_len", f"{fact}.first_burst_bytes"),
+            max_burst_bytes=self._read_number(f"{base}/max_burst_len", f"{fact}.max_burst_bytes"),
+            immediate_data=self._read_flag(f"{base}/immediate_data", f"{fact}.immediate_data"),
+            initial_r2t=self._read_flag(f"{base}/initial_r2t", f"{fact}.initial_r2t"),
+            can_queue=self._read_number(f"/sys/class/scsi_host/{scsi_host}/can_queue", f"{fact}.can_queue")
             if scsi_host
             else None,
             connections=tuple(self.connection(one, scsi_host) for one in connections),
@@ -274,30 +274,30 @@ class _Reader:
 
     def connection(self, name: str, scsi_host: str | None) -> IscsiConnection:
         base, fact = f"{_CONNECTIONS}/{name}", f"iscsi.connections.{name}"
-        address = self._word(f"{base}/address", f"{fact}.address")
-        persistent = self._word(f"{base}/persistent_address", f"{fact}.persistent_address")
-        local = self._word(f"{_HOSTS}/{scsi_host}/ipaddress", f"{fact}.local_address") if scsi_host else None
-        netdev = self._word(f"{_HOSTS}/{scsi_host}/netdev", f"{fact}.link") if scsi_host else None
-        link = self._carrier(local, netdev, address or persistent)
+        address = self._read_word(f"{base}/address", f"{fact}.address")
+        persistent = self._read_word(f"{base}/persistent_address", f"{fact}.persistent_address")
+        local = self._read_word(f"{_HOSTS}/{scsi_host}/ipaddress", f"{fact}.local_address") if scsi_host else None
+        netdev = self._read_word(f"{_HOSTS}/{scsi_host}/netdev", f"{fact}.link") if scsi_host else None
+        link = self._find_carrier(local, netdev, address or persistent)
         if link is None and self.links:
             self.unknown.note(
                 f"{fact}.link", f"neither {local or 'its own address'} nor its target's belongs to one link"
             )
         return IscsiConnection(
             name=name,
-            state=self._word(f"{base}/state", f"{fact}.state"),
+            state=self._read_word(f"{base}/state", f"{fact}.state"),
             address=address,
-            port=self._number(f"{base}/port", f"{fact}.port"),
+            port=self._read_number(f"{base}/port", f"{fact}.port"),
             persistent_address=persistent,
-            persistent_port=self._number(f"{base}/persistent_port", f"{fact}.persistent_port"),
+            persistent_port=self._read_number(f"{base}/persistent_port", f"{fact}.persistent_port"),
             local_address=local,
             link=link,
-            max_recv_bytes=self._number(f"{base}/max_recv_dlength", f"{fact}.max_recv_bytes"),
-            header_digest=self._flag(f"{base}/header_digest", f"{fact}.header_digest"),
-            data_digest=self._flag(f"{base}/data_digest", f"{fact}.data_digest"),
+            max_recv_bytes=self._read_number(f"{base}/max_recv_dlength", f"{fact}.max_recv_bytes"),
+            header_digest=self._read_flag(f"{base}/header_digest", f"{fact}.header_digest"),
+            data_digest=self._read_flag(f"{base}/data_digest", f"{fact}.data_digest"),
         )
 
-    def _carrier(self, local: str | None, netdev: str | None, target: str | None) -> str | None:
+    def _find_carrier(self, local: str | None, netdev: str | None, target: str | None) -> str | None:
         """By the host's end of the connection, by the link it is bound to, or by the one network of the target."""
         names = {link.name for link in self.links}
         return link_at(local, self.links) or (netdev if netdev in names else None) or link_towards(target, self.links)
@@ -307,13 +307,13 @@ class _Reader:
         parts = [] if isinstance(place, Missing) else place.split("/")
         return next((part for part in parts if re.fullmatch(r"host\d{1,9}", part, re.ASCII)), None)
 
-    def _word(self, path: str, fact: str) -> str | None:
+    def _read_word(self, path: str, fact: str) -> str | None:
         text = self.unknown.value(fact, self.host.read(path))
         # The kernel prints a string that was never set in its own way.
         return None if text in (None, "", "(null)", "<NULL>") else printable(str(text)[:MAX_TEXT])
 
-    def _number(self, path: str, fact: str) -> int | None:
-        text = self._word(path, fact)
+    def _read_number(self, path: str, fact: str) -> int | None:
+        text = self._read_word(path, fact)
         if text is None:
             return None
         if not re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII):
@@ -321,8 +321,8 @@ class _Reader:
             return None
         return int(text)
 
-    def _flag(self, path: str, fact: str) -> bool | None:
-        number = self._number(path, fact)
+    def _read_flag(self, path: str, fact: str) -> bool | None:
+        number = self._read_number(path, fact)
         return None if number is None else number != 0
 
 
@@ -344,22 +344,22 @@ def _read_nodes(host: Host, unread: dict[str, str]) -> Iterator[IscsiNode]:
             seen.add(host.real(path))
             text = host.read(path)
             if not isinstance(text, Missing):
-                yield _node(path, parse_iscsi_settings(text))
+                yield _make_node(path, parse_iscsi_settings(text))
             elif not text.is_absent:
                 unread[printable(path)] = text.why
 
 
 def _record_paths(host: Host, directory: str, unread: dict[str, str]) -> Iterator[str]:
-    for target in _names(host, directory, unread):
-        for portal in _names(host, f"{directory}/{target}", unread):
+    for target in _list_names(host, directory, unread):
+        for portal in _list_names(host, f"{directory}/{target}", unread):
             place = f"{directory}/{target}/{portal}"
             if host.is_dir(place):
-                yield from (f"{place}/{one}" for one in _names(host, place, unread))
+                yield from (f"{place}/{one}" for one in _list_names(host, place, unread))
             else:
                 yield place
 
 
-def _names(host: Host, directory: str, unread: dict[str, str]) -> tuple[str, ...]:
+def _list_names(host: Host, directory: str, unread: dict[str, str]) -> tuple[str, ...]:
     found = host.listdir(directory)
     if not isinstance(found, Missing):
         return tuple(found)
@@ -368,7 +368,7 @@ def _names(host: Host, directory: str, unread: dict[str, str]) -> tuple[str, ...
     return ()
 
 
-def _node(path: str, settings: Mapping[str, str]) -> IscsiNode:
+def _make_node(path: str, settings: Mapping[str, str]) -> IscsiNode:
     target, portal, *interface = path.split("/nodes/", 1)[1].split("/")
     return IscsiNode(
         path=printable(path),

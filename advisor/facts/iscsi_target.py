@@ -60,22 +60,22 @@ def read_targets(
     """Portal groups by name; none where neither LIO nor IET is there. ``find_link`` names the link that has an address,
     ``find_link_towards`` the one in whose network an address lies."""
     listed = unknown.value("iscsi.targets", host.listdir(TARGETS)) or ()
-    groups = [place for name in listed for place in _groups(host, name)]
+    groups = [place for name in listed for place in _find_groups(host, name)]
     if len(groups) > MAX_TARGETS:
         unknown.note("iscsi.targets", f"there are {len(groups)}: those after the first {MAX_TARGETS} are not read")
     devices = BlockNames(host)
-    found = [_target(host, *place, find_link, devices, unknown) for place in groups[:MAX_TARGETS]]
+    found = [_make_target(host, *place, find_link, devices, unknown) for place in groups[:MAX_TARGETS]]
     return (*found, *_read_iet(host, find_link_towards, devices, unknown))
 
 
-def _groups(host: Host, name: str) -> Iterator[tuple[str, int]]:
+def _find_groups(host: Host, name: str) -> Iterator[tuple[str, int]]:
     # The directory also holds discovery_auth, lio_version and the like.
     if name.startswith(("iqn.", "eui.", "naa.")):
         found = (re.fullmatch(r"tpgt_(\d{1,5})", one, re.ASCII) for one in host.names(f"{TARGETS}/{name}"))
         yield from sorted((name, int(one[1])) for one in found if one)
 
 
-def _target(
+def _make_target(
     host: Host, name: str, group: int, find_link: FindLink, devices: BlockNames, unknown: Unknowns
 ) -> IscsiTarget:
     base, fact = f"{TARGETS}/{name}/tpgt_{group}", f"iscsi.targets.{printable(name)}"
@@ -87,7 +87,7 @@ def _target(
         group=group,
         enabled={"0": False, "1": True}.get(enabled or ""),
         portals=tuple(TargetPortal(*one, None if one[0] in _WILDCARDS else find_link(one[0])) for one in found if one),
-        disks=tuple(sorted(set(_exported(host, base, devices)), key=natural)),
+        disks=tuple(sorted(set(_exported_devices(host, base, devices)), key=natural)),
         parameters={key: printable(text[:_MAX_TEXT]) for key, text in texts.items() if isinstance(text, str) and text},
     )
 
@@ -98,7 +98,7 @@ def parse_portal(text: str) -> tuple[str, int] | None:
     return (found[1] or found[2], int(found[3])) if found else None
 
 
-def _exported(host: Host, base: str, devices: BlockNames) -> Iterator[str]:
+def _exported_devices(host: Host, base: str, devices: BlockNames) -> Iterator[str]:
     """Devices of the LUNs' back ends; files and RAM disks have none."""
     for lun in host.names(f"{base}/lun")[:MAX_LUNS]:
         for name in host.names(f"{base}/lun/{lun}"):
@@ -150,11 +150,11 @@ def _read_iet(host: Host, find_link_towards: FindLink, devices: BlockNames, unkn
             name=printable(name[:_MAX_TEXT]),
             group=1,
             enabled=True,
-            portals=tuple(TargetPortal("0.0.0.0", 3260, link) for link in _links(peers, find_link_towards)),
+            portals=tuple(TargetPortal("0.0.0.0", 3260, link) for link in _find_links(peers, find_link_towards)),
             disks=tuple(sorted({printable(disk) for disk in disks if disk}, key=natural)),
             parameters={},
         )
 
 
-def _links(peers: tuple[str, ...], find_link_towards: FindLink) -> tuple[str, ...]:
+def _find_links(peers: tuple[str, ...], find_link_towards: FindLink) -> tuple[str, ...]:
     return tuple(dict.fromkeys(link for link in map(find_link_towards, peers) if link))

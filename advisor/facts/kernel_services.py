@@ -34,10 +34,10 @@ def read_kernel_services(host: Host) -> KernelServices:
     runs = None if isinstance(threads, Missing) else threads > 0
     if isinstance(threads, Missing) and threads.is_absent:
         runs = False
-    return KernelServices(runs, _exports(host) if runs else (), host.exists(SCST))
+    return KernelServices(runs, _list_exports(host) if runs else (), host.exists(SCST))
 
 
-def _exports(host: Host) -> tuple[str, ...]:
+def _list_exports(host: Host) -> tuple[str, ...]:
     for path in EXPORTS:
         text = host.read(path)
         if not isinstance(text, Missing) and (found := parse_exports(text)):

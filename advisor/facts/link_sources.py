@@ -45,7 +45,7 @@ def read_sources(host: Host, unknown: Unknowns) -> Sources:
     drivers = {name: driver for name in untold if (driver := driver_word(answers[name, "driver"], "driver"))}
     by_sysfs = read_sysfs_links(host, untold, drivers, unknown) if untold else {}
     return Sources(
-        bare={**by_sysfs, **{name: _completed(link, by_sysfs.get(name)) for name, link in by_ip.items()}},
+        bare={**by_sysfs, **{name: _complete_link(link, by_sysfs.get(name)) for name, link in by_ip.items()}},
         directories=directories,
         answers=answers,
         addresses=None if by_ip else _read_addresses(host, unknown),
@@ -53,7 +53,7 @@ def read_sources(host: Host, unknown: Unknowns) -> Sources:
     )
 
 
-def _completed(by_ip: BareLink, by_sysfs: BareLink | None) -> BareLink:
+def _complete_link(by_ip: BareLink, by_sysfs: BareLink | None) -> BareLink:
     if by_ip.kind is not None or by_sysfs is None:
         return by_ip
     return msgspec.structs.replace(by_ip, kind=by_sysfs.kind, detail={**by_sysfs.detail, **by_ip.detail})
@@ -99,13 +99,13 @@ def _read_directories(host: Host, by_ip: Mapping[str, BareLink], unknown: Unknow
         return {}
     both = sorted(directories.keys() & by_ip.keys())
     suspects = both if directories.keys() != by_ip.keys() else both[:_SAMPLE]
-    if by_ip and any(_differs(host, directories[name], by_ip[name]) for name in suspects):
+    if by_ip and any(_has_other_index(host, directories[name], by_ip[name]) for name in suspects):
         unknown.note("links.pci", f"{NET} shows the links of another network namespace")
         return {}
     return {name: directories[name] for name in both} if by_ip else directories
 
 
-def _differs(host: Host, place: LinkDirectory, link: BareLink) -> bool:
+def _has_other_index(host: Host, place: LinkDirectory, link: BareLink) -> bool:
     index = number(host, f"{place.path}/ifindex")
     return isinstance(index, int) and link.ifindex is not None and index != link.ifindex
 
@@ -115,7 +115,7 @@ def _ask_drivers(
 ) -> dict[tuple[str, str], Answer | Missing]:
     """What the drivers say, by printable link name and query."""
     own_names = {name: _own_name(name, directories) for name in sorted(names)}
-    return {(name, what): _ask(host, own, what) for name, own in own_names.items() for what in _QUERIES}
+    return {(name, what): _query_driver(host, own, what) for name, own in own_names.items() for what in _QUERIES}
 
 
 def _own_name(name: str, directories: Mapping[str, LinkDirectory]) -> str:
@@ -123,7 +123,7 @@ def _own_name(name: str, directories: Mapping[str, LinkDirectory]) -> str:
     return place.path.rpartition("/")[2] if place else name
 
 
-def _ask(host: Host, link: str, what: str) -> Answer | Missing:
+def _query_driver(host: Host, link: str, what: str) -> Answer | Missing:
     """The driver's answer or, where none was recorded, what a captured text of ethtool(8) says in its place."""
     answer = host.ethtool(link, what)
     return answer if answer != NOT_RECORDED else _captured_answer(host, link, what)

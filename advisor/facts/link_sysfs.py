@@ -95,19 +95,19 @@ def read_sysfs_links(
     Without netlink a dummy and an ifb look the same: a virtual link whose kind leaves no trace is ``virtual``.
     """
     tables = _read_tables(host)
-    indices = {name: _field(host, place, "ifindex", unknown) for name, place in directories.items()}
+    indices = {name: _read_field(host, place, "ifindex", unknown) for name, place in directories.items()}
     names = {index: name for name, index in indices.items() if index is not None}
     links = {}
     for name, place in directories.items():
-        iflink = _field(host, place, "iflink", unknown)
+        iflink = _read_field(host, place, "iflink", unknown)
         is_bound = iflink is not None and iflink != indices[name]
-        kind = _kind(host, place, tables, driver=drivers.get(name), is_bound=is_bound)
+        kind = _find_kind(host, place, tables, driver=drivers.get(name), is_bound=is_bound)
         bound_to = names.get(iflink) if iflink is not None and is_bound else None
-        links[name] = _link(host, place, kind, indices[name], bound_to, tables, unknown)
+        links[name] = _make_link(host, place, kind, indices[name], bound_to, tables, unknown)
     return links
 
 
-def _link(
+def _make_link(
     host: Host,
     place: LinkDirectory,
     kind: str,
@@ -117,24 +117,26 @@ def _link(
     unknown: Unknowns,
 ) -> BareLink:
     vlan, member = tables.vlans.get(place.name), tables.members.get(place.name)
-    permanent = _text(host, f"{place.path}/bonding_slave/perm_hwaddr") if "bonding_slave" in place.entries else None
+    permanent = (
+        _read_text(host, f"{place.path}/bonding_slave/perm_hwaddr") if "bonding_slave" in place.entries else None
+    )
     return BareLink(
         name=place.name,
         ifindex=ifindex,
         kind=kind,
-        mtu=_field(host, place, "mtu", unknown),
-        state=_text(host, f"{place.path}/operstate"),
-        carrier=_carrier(host, place),
-        txqueuelen=_field(host, place, "tx_queue_len", unknown),
-        mac=_text(host, f"{place.path}/address"),
+        mtu=_read_field(host, place, "mtu", unknown),
+        state=_read_text(host, f"{place.path}/operstate"),
+        carrier=_read_carrier(host, place),
+        txqueuelen=_read_field(host, place, "tx_queue_len", unknown),
+        mac=_read_text(host, f"{place.path}/address"),
         permanent_mac=permanent or (member[1].permanent_mac if member else None),
         below=vlan[1] if vlan else bound_to if kind in _ON_IFLINK else None,
-        master=_master(host, place, tables),
-        detail=_detail(host, place, kind, bound_to, tables),
+        master=_find_master(host, place, tables),
+        detail=_read_detail(host, place, kind, bound_to, tables),
     )
 
 
-def _field(host: Host, place: LinkDirectory, name: str, unknown: Unknowns) -> int | None:
+def _read_field(host: Host, place: LinkDirectory, name: str, unknown: Unknowns) -> int | None:
     """A number that the kernel always knows: one below 0, which elsewhere says *unknown*, is none of its own."""
     found = number(host, f"{place.path}/{name}")
     if found is None and (text := host.read(f"{place.path}/{name}")):
@@ -142,13 +144,13 @@ def _field(host: Host, place: LinkDirectory, name: str, unknown: Unknowns) -> in
     return unknown.value(f"links.{place.name}.{name}", found)
 
 
-def _carrier(host: Host, place: LinkDirectory) -> bool | None:
+def _read_carrier(host: Host, place: LinkDirectory) -> bool | None:
     """None for a link that is not up: the kernel answers EINVAL."""
-    text = _text(host, f"{place.path}/carrier")
+    text = _read_text(host, f"{place.path}/carrier")
     return {"1": True, "0": False}.get(text) if text else None
 
 
-def _kind(host: Host, place: LinkDirectory, tables: _Tables, *, driver: str | None, is_bound: bool) -> str:
+def _find_kind(host: Host, place: LinkDirectory, tables: _Tables, *, driver: str | None, is_bound: bool) -> str:
     entries = place.entries
     if "bonding" in entries or place.name in tables.bonds:
         return "bond"
@@ -158,7 +160,7 @@ def _kind(host: Host, place: LinkDirectory, tables: _Tables, *, driver: str | No
         return _tun_or_tap(host, place)
     if "macvtap" in entries:
         return "macvtap"
-    own_word = _devtype(host, place)
+    own_word = _read_devtype(host, place)
     if own_word:
         return own_word
     if place.name in tables.vlans:
@@ -192,18 +194,18 @@ def _tun_or_tap(host: Host, place: LinkDirectory) -> str:
     return "tap" if isinstance(flags, int) and flags & 0x2 else "tun"
 
 
-def _devtype(host: Host, place: LinkDirectory) -> str | None:
-    text = _text(host, f"{place.path}/uevent") or ""
+def _read_devtype(host: Host, place: LinkDirectory) -> str | None:
+    text = _read_text(host, f"{place.path}/uevent") or ""
     found = re.search(r"^DEVTYPE=([A-Za-z0-9_.-]+)$", text, re.MULTILINE)
     return found[1] if found else None
 
 
-def _detail(host: Host, place: LinkDirectory, kind: str, bound_to: str | None, tables: _Tables) -> dict[str, str]:
+def _read_detail(host: Host, place: LinkDirectory, kind: str, bound_to: str | None, tables: _Tables) -> dict[str, str]:
     detail: dict[str, str] = {}
     if kind == "bond":
         detail = _bond_detail(host, place, tables)
     elif kind == "bridge":
-        detail = _options(host, f"{place.path}/bridge", _BRIDGE_OPTIONS)
+        detail = _read_options(host, f"{place.path}/bridge", _BRIDGE_OPTIONS)
     elif place.name in tables.vlans:
         detail = {"id": tables.vlans[place.name][0]}
     elif kind == "veth" and bound_to is not None:
@@ -217,13 +219,13 @@ def _bond_detail(host: Host, place: LinkDirectory, tables: _Tables) -> dict[str,
     if "bonding" not in place.entries:
         return printed
     # "balance-rr 0": the word, then the number.
-    options = _options(host, f"{place.path}/bonding", _BOND_OPTIONS + _BOND_OPTIONS_LACP)
+    options = _read_options(host, f"{place.path}/bonding", _BOND_OPTIONS + _BOND_OPTIONS_LACP)
     return printed | {name: value.split()[0] for name, value in options.items() if value.strip()}
 
 
 def _port_detail(host: Host, place: LinkDirectory) -> dict[str, str]:
     if "bonding_slave" in place.entries:
-        options = _options(host, f"{place.path}/bonding_slave", ("state", "mii_status"))
+        options = _read_options(host, f"{place.path}/bonding_slave", ("state", "mii_status"))
         return {f"port_{name}": value for name, value in options.items()}
     if "brport" in place.entries:
         state = number(host, f"{place.path}/brport/state")
@@ -232,11 +234,11 @@ def _port_detail(host: Host, place: LinkDirectory) -> dict[str, str]:
     return {}
 
 
-def _options(host: Host, directory: str, names: tuple[str, ...]) -> dict[str, str]:
-    return {name: value for name in names if (value := _text(host, f"{directory}/{name}"))}
+def _read_options(host: Host, directory: str, names: tuple[str, ...]) -> dict[str, str]:
+    return {name: value for name in names if (value := _read_text(host, f"{directory}/{name}"))}
 
 
-def _master(host: Host, place: LinkDirectory, tables: _Tables) -> str | None:
+def _find_master(host: Host, place: LinkDirectory, tables: _Tables) -> str | None:
     if "master" in place.entries:
         target = host.readlink(f"{place.path}/master")
         if not isinstance(target, Missing):
@@ -253,7 +255,7 @@ def _read_tables(host: Host) -> _Tables:
     return _Tables({} if isinstance(vlans, Missing) else parse_vlan_config(vlans), bonds, members)
 
 
-def _text(host: Host, path: str) -> str | None:
+def _read_text(host: Host, path: str) -> str | None:
     """None where it is missing, empty, or the link has no answer to give (EINVAL)."""
     text = host.read(path)
     return None if isinstance(text, Missing) else text.strip() or None

@@ -53,7 +53,7 @@ class Bonding(msgspec.Struct, frozen=True):
 def parse_bonding(text: str) -> Bonding:
     """/proc/net/bonding/BOND (bonding.rst). What a truncated text no longer says is None or left out."""
     head, *sections = re.split(r"^Slave Interface:", text, flags=re.MULTILINE)
-    fields = _fields(head)
+    fields = _parse_fields(head)
     mode = _bond_mode(fields.get("Bonding Mode", ""))
     detail = {own: fields[name] for name, own in _BOND_NAMES.items() if fields.get(name, "None") != "None"}
     if mode:
@@ -64,22 +64,22 @@ def parse_bonding(text: str) -> Bonding:
     primary = fields.get("Primary Slave", "None").split(" ")[0]
     if primary != "None":
         detail["primary"] = primary
-    return Bonding(mode, fields.get("MII Status"), detail, tuple(_member(section) for section in sections))
+    return Bonding(mode, fields.get("MII Status"), detail, tuple(_make_member(section) for section in sections))
 
 
 def _bond_mode(words: str) -> str | None:
     return next((mode for printed, mode in _BOND_MODES if words.startswith(printed)), None)
 
 
-def _member(section: str) -> BondMember:
+def _make_member(section: str) -> BondMember:
     name, _, rest = section.partition("\n")
-    fields = _fields(rest)
+    fields = _parse_fields(rest)
     speed = re.fullmatch(r"([0-9]{1,9}) Mbps", fields.get("Speed", ""), re.ASCII)
     mac = fields.get("Permanent HW addr")
     return BondMember(name.strip(), fields.get("MII Status"), int(speed[1]) if speed else None, mac)
 
 
-def _fields(text: str) -> dict[str, str]:
+def _parse_fields(text: str) -> dict[str, str]:
     """``Name: value`` lines; a name without a value is left out."""
     pairs = (line.partition(": ") for line in text.splitlines())
     return {name.strip(): value.strip() for name, _, value in pairs if value.strip()}
@@ -103,7 +103,7 @@ def parse_default_routes(text: str) -> frozenset[str]:
 
     Of a route with several next hops the kernel lists the first only.
     """
-    return frozenset(route.link for route in _routes(text) if not route.network and not route.mask)
+    return frozenset(route.link for route in _parse_routes(text) if not route.network and not route.mask)
 
 
 def parse_default_routes6(text: str) -> frozenset[str]:
@@ -112,38 +112,38 @@ def parse_default_routes6(text: str) -> frozenset[str]:
     for line in text.splitlines():
         fields = line.split()
         if len(fields) == 10 and fields[1] == "00" and not fields[0].strip("0"):
-            flags = _hex(fields[8])
+            flags = _parse_hex(fields[8])
             if flags is not None and flags & _UP and not flags & _REJECT:
                 links.add(fields[9])
     return frozenset(links)
 
 
-def _routes(text: str) -> Iterator[_Route]:
+def _parse_routes(text: str) -> Iterator[_Route]:
     """The usable IPv4 routes; addresses as numbers, most significant byte first."""
     for line in text.splitlines():
         fields = line.split()
-        if len(fields) < 8 or (flags := _hex(fields[3])) is None or not flags & _UP or flags & _REJECT:
+        if len(fields) < 8 or (flags := _parse_hex(fields[3])) is None or not flags & _UP or flags & _REJECT:
             continue
-        numbers = [_address(fields[at]) for at in (1, 2, 7)]
+        numbers = [_parse_address(fields[at]) for at in (1, 2, 7)]
         network, gateway, mask = numbers
         if network is not None and gateway is not None and mask is not None:
             yield _Route(fields[0], network, gateway, mask)
 
 
-def _address(text: str) -> int | None:
+def _parse_address(text: str) -> int | None:
     """An IPv4 address in the host's byte order, as the kernel prints it; all hosts that we know are little-endian."""
-    number = _hex(text) if len(text) == 8 else None
+    number = _parse_hex(text) if len(text) == 8 else None
     return None if number is None else int.from_bytes(number.to_bytes(4, "little"), "big")
 
 
-def _hex(text: str) -> int | None:
+def _parse_hex(text: str) -> int | None:
     return int(text, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,8}", text) else None
 
 
 def parse_local_addresses(text: str) -> frozenset[str]:
     """IPv4 addresses of this host, from the local table in /proc/net/fib_trie."""
     found = re.findall(r"\|-- ([0-9.]{7,15})\n\s*/32 host LOCAL", text)
-    return frozenset(address for address in found if _number(address) >= 0)
+    return frozenset(address for address in found if _address_number(address) >= 0)
 
 
 def place_addresses(local: Iterable[str], routes: str) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
@@ -155,11 +155,11 @@ def place_addresses(local: Iterable[str], routes: str) -> tuple[dict[str, tuple[
     """
     connected = [
         _Route("lo", 127 << 24, 0, 255 << 24),
-        *(row for row in _routes(routes) if row.mask and not row.gateway),
+        *(row for row in _parse_routes(routes) if row.mask and not row.gateway),
     ]
     holders: dict[_Route | None, list[str]] = {}
-    for address in sorted(local, key=_number):
-        holders.setdefault(_narrowest(connected, _number(address)), []).append(address)
+    for address in sorted(local, key=_address_number):
+        holders.setdefault(_narrowest_route(connected, _address_number(address)), []).append(address)
     placed: dict[str, tuple[str, ...]] = {}
     homeless: list[str] = []
     for route, addresses in holders.items():
@@ -170,14 +170,14 @@ def place_addresses(local: Iterable[str], routes: str) -> tuple[dict[str, tuple[
     return placed, tuple(homeless)
 
 
-def _narrowest(routes: Iterable[_Route], address: int) -> _Route | None:
+def _narrowest_route(routes: Iterable[_Route], address: int) -> _Route | None:
     around = [route for route in routes if address & route.mask == route.network]
     narrowest = max((route.mask for route in around), default=None)
     found = [route for route in around if route.mask == narrowest]
     return found[0] if len(found) == 1 else None
 
 
-def _number(address: str) -> int:
+def _address_number(address: str) -> int:
     """-1 for what is no IPv4 address."""
     parts = address.split(".")
     if len(parts) != 4 or not all(re.fullmatch("[0-9]{1,3}", part) and int(part) < 256 for part in parts):
@@ -192,7 +192,11 @@ def parse_inet6(text: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         fields = line.split()
-        if len(fields) == 6 and re.fullmatch("[0-9a-f]{32}", fields[0]) and (length := _hex(fields[2])) is not None:
+        if (
+            len(fields) == 6
+            and re.fullmatch("[0-9a-f]{32}", fields[0])
+            and (length := _parse_hex(fields[2])) is not None
+        ):
             address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(fields[0]))
             found.setdefault(fields[5], []).append(f"{address}/{length}")
     return {name: tuple(addresses) for name, addresses in found.items()}

@@ -111,7 +111,7 @@ class _Stack(msgspec.Struct, frozen=True):
 def read_links(host: Host, unknown: Unknowns) -> tuple[Link, ...]:
     """Every link of the caller's network namespace, by name."""
     sources = read_sources(host, unknown)
-    stack = _stack(sources)
+    stack = _stack_links(sources)
     return tuple(_read_link(host, name, sources, stack, unknown) for name in sorted(sources.bare))
 
 
@@ -125,16 +125,16 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
         unknown.note(f"links.{name}.kind", "nothing reports what kind of link it is")
     return Link(
         name=name,
-        kind=_kind(bare, place),
+        kind=_find_kind(bare, place),
         mtu=bare.mtu,
         mtu_min=bare.mtu_min,
         mtu_max=bare.mtu_max,
-        speed_mbps=_speed(host, bare, place, port, unknown),
+        speed_mbps=_read_speed(host, bare, place, port, unknown),
         state=bare.state,
         carrier=bare.carrier,
         driver=(_linked_driver(host, device) if device else None) or driver_word(driver, "driver"),
         firmware=driver_word(driver, "firmware") if device or not place else None,
-        pci=pci.address if pci else None if place else _bus(driver),
+        pci=pci.address if pci else None if place else _bus_address(driver),
         numa_node=pci.numa_node if pci else None,
         local_cpus=pci.local_cpus if pci else None,
         pcie=pci.pcie if pci else None,
@@ -144,19 +144,19 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
         lower=stack.lower.get(name, ()),
         upper=stack.upper.get(name, ()),
         irqs=pci.irqs if pci else (),
-        rings=_rings(_answer(sources, name, "rings", unknown)),
-        channels=_channels(_answer(sources, name, "channels", unknown)),
-        features=_features(_answer(sources, name, "features", unknown)),
+        rings=_make_rings(_note_answer(sources, name, "rings", unknown)),
+        channels=_make_channels(_note_answer(sources, name, "channels", unknown)),
+        features=_feature_map(_note_answer(sources, name, "features", unknown)),
         txqueuelen=bare.txqueuelen,
         addresses=bare.addresses if sources.addresses is None else sources.addresses.get(name, ()),
         default_route=None if sources.default_routes is None else name in sources.default_routes,
         detail={**bare.detail, **_rdma_detail(port)} if port else bare.detail,
-        counters=_counters(host, place) if device and place else {},
+        counters=_read_counters(host, place) if device and place else {},
         rps_cpus=_rps_cpus(host, place) if device and place else None,
     )
 
 
-def _counters(host: Host, place: LinkDirectory) -> dict[str, int]:
+def _read_counters(host: Host, place: LinkDirectory) -> dict[str, int]:
     readings = {name: number(host, f"{place.path}/statistics/{name}") for name in _COUNTERS}
     return {name: value for name, value in readings.items() if isinstance(value, int)}
 
@@ -167,18 +167,18 @@ def _rps_cpus(host: Host, place: LinkDirectory) -> str | None:
     return None if isinstance(mask, Missing) else printable(mask.strip()[:_MASK_LENGTH]) or None
 
 
-def _kind(bare: BareLink, place: LinkDirectory | None) -> str:
+def _find_kind(bare: BareLink, place: LinkDirectory | None) -> str:
     # To netlink a wireless card is an Ethernet card.
     if bare.kind == "ethernet" and place and not place.entries.isdisjoint({"phy80211", "wireless"}):
         return "wlan"
     return bare.kind or "unknown"
 
 
-def _stack(sources: Sources) -> _Stack:
+def _stack_links(sources: Sources) -> _Stack:
     """The kernel's own lower_ and upper_ links, and what the links' parents and masters imply where it has none."""
     lower: dict[str, set[str]] = {}
     upper: dict[str, set[str]] = {}
-    for above, below in _pairs(sources):
+    for above, below in _lower_pairs(sources):
         lower.setdefault(above, set()).add(below)
         upper.setdefault(below, set()).add(above)
     return _Stack(
@@ -187,7 +187,7 @@ def _stack(sources: Sources) -> _Stack:
     )
 
 
-def _pairs(sources: Sources) -> Iterator[tuple[str, str]]:
+def _lower_pairs(sources: Sources) -> Iterator[tuple[str, str]]:
     """Each link with one that it rests on."""
     for name, place in sources.directories.items():
         yield from ((name, below) for below in place.named("lower_"))
@@ -199,7 +199,7 @@ def _pairs(sources: Sources) -> Iterator[tuple[str, str]]:
             yield str(link.master), name
 
 
-def _speed(
+def _read_speed(
     host: Host, bare: BareLink, place: LinkDirectory | None, port: IbPort | None, unknown: Unknowns
 ) -> int | None:
     """Mbit/s; not asked of a link that is down, whose driver answers nothing or what it had before."""
@@ -239,7 +239,7 @@ def _rdma_detail(port: IbPort) -> dict[str, str]:
     return {name: word for name, word in words.items() if word}
 
 
-def _bus(driver: Answer | Missing) -> str | None:
+def _bus_address(driver: Answer | Missing) -> str | None:
     """The PCI address that the driver reports, for a host whose sysfs was not captured."""
     bus = driver_word(driver, "bus") or ""
     return bus if re.fullmatch(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", bus) else None
@@ -256,7 +256,7 @@ def _assigned_mac(host: Host, bare: BareLink, place: LinkDirectory | None) -> st
     return bare.mac if assigned == 0 else None
 
 
-def _answer(sources: Sources, name: str, what: str, unknown: Unknowns) -> Answer | None:
+def _note_answer(sources: Sources, name: str, what: str, unknown: Unknowns) -> Answer | None:
     answer = sources.answers[name, what]
     if answer != NOT_RECORDED:
         return unknown.value(f"links.{name}.{what}", answer)
@@ -266,23 +266,23 @@ def _answer(sources: Sources, name: str, what: str, unknown: Unknowns) -> Answer
     return None
 
 
-def _rings(answer: Answer | None) -> Rings | None:
-    counts = _counts(answer, ("rx", "rx_max", "tx", "tx_max"))
+def _make_rings(answer: Answer | None) -> Rings | None:
+    counts = _all_counts(answer, ("rx", "rx_max", "tx", "tx_max"))
     return Rings(**counts) if counts else None
 
 
-def _channels(answer: Answer | None) -> Channels | None:
+def _make_channels(answer: Answer | None) -> Channels | None:
     names = ("rx", "rx_max", "tx", "tx_max", "combined", "combined_max", "other", "other_max")
-    counts = _counts(answer, names)
+    counts = _all_counts(answer, names)
     return Channels(**counts) if counts else None
 
 
-def _counts(answer: Answer | None, names: tuple[str, ...]) -> dict[str, int] | None:
+def _all_counts(answer: Answer | None, names: tuple[str, ...]) -> dict[str, int] | None:
     """All of the counts, or None: half an answer is none."""
     found = {name: value for name in names if answer and type(value := answer.get(name)) is int}
     return found if len(found) == len(names) else None
 
 
-def _features(answer: Answer | None) -> Mapping[str, bool] | None:
+def _feature_map(answer: Answer | None) -> Mapping[str, bool] | None:
     # Not copied: links of one driver share one set.
     return cast("Mapping[str, bool]", answer) if answer else None

@@ -86,16 +86,16 @@ def parse_llttab(text: str) -> Llttab:
     links: list[LltLink] = []
     peers: list[str] = []
     other: list[str] = []
-    for words in _lines(text):
+    for words in _split_lines(text):
         match words:
             case [("set-node" | "set-cluster") as directive, value]:
                 found[directive] = value
             case ["link" | "link-lowpri", _, _, *_]:
-                links.append(_link(words))
+                links.append(_parse_link(words))
                 other.extend([" ".join(words)] if _has_odd_mtu(words) else [])
             case ["set-addr", _, _, address]:
                 peers.append(address)
-            case [("set-flow" | "set-timer") as directive, *settings] if values := _settings(settings):
+            case [("set-flow" | "set-timer") as directive, *settings] if values := _parse_settings(settings):
                 numbers[directive].update(values)
             case _:
                 other.append(" ".join(words))
@@ -110,7 +110,7 @@ def parse_llttab(text: str) -> Llttab:
     )
 
 
-def _lines(text: str) -> Iterable[list[str]]:
+def _split_lines(text: str) -> Iterable[list[str]]:
     """Words of each line; a word that begins with # begins a comment."""
     for line in text.replace("\0", "").splitlines():
         words = line.split()
@@ -119,7 +119,7 @@ def _lines(text: str) -> Iterable[list[str]]:
             yield words[:comment]
 
 
-def _link(words: list[str]) -> LltLink:
+def _parse_link(words: list[str]) -> LltLink:
     given = {name: word for name, word in zip(_LINK_FIELDS, words[1:], strict=False) if word != "-"}
     mtu = given.get("mtu", "")
     return LltLink(
@@ -143,7 +143,7 @@ def _has_odd_mtu(words: list[str]) -> bool:
     return len(words) > 6 and words[6] != "-" and not _is_mtu(words[6])
 
 
-def _settings(words: list[str]) -> dict[str, int] | None:
+def _parse_settings(words: list[str]) -> dict[str, int] | None:
     """``name:value`` words; None if one of them is anything else."""
     pairs = [re.fullmatch(r"([A-Za-z][\w-]*):([0-9]{1,18})", word, re.ASCII) for word in words]
     return {pair[1]: int(pair[2]) for pair in pairs if pair} if pairs and all(pairs) else None
@@ -155,7 +155,7 @@ def read_llt(host: Host, links: tuple[Link, ...], unknown: Unknowns) -> Llt | No
     llttab = None if text is None else parse_llttab(text)
     flow = host.run(FLOW_QUERY)
     if isinstance(flow, Missing):
-        return None if flow.is_absent and llttab is None else _unasked(host, flow, llttab, links, unknown)
+        return None if flow.is_absent and llttab is None else _without_lltconfig(host, flow, llttab, links, unknown)
     values = parse_flow(flow.stdout) if flow.ok else {}
     running = _is_running(host, values, unknown)
     if running is not False and not values:
@@ -163,21 +163,23 @@ def read_llt(host: Host, links: tuple[Link, ...], unknown: Unknowns) -> Llt | No
     return Llt(
         running=running,
         flow_control={} if running is False else values,
-        links=_carried(llttab, links, unknown),
+        links=_resolve_links(llttab, links, unknown),
         llttab=llttab,
         timers=_read_timers(host) if running else {},
         nodes=_read_nodes(host, unknown) if running else (),
     )
 
 
-def _unasked(host: Host, why: Missing, llttab: Llttab | None, links: tuple[Link, ...], unknown: Unknowns) -> Llt:
+def _without_lltconfig(
+    host: Host, why: Missing, llttab: Llttab | None, links: tuple[Link, ...], unknown: Unknowns
+) -> Llt:
     """LLT where lltconfig is missing or does not answer: without its kernel module it does not run."""
     has_modules = host.is_dir("/sys/module")
     running = False if has_modules and not host.exists("/sys/module/llt") else None
     if running is None:
         unknown.note("llt.running", why)
         unknown.note("llt.flow_control", why)
-    return Llt(running=running, flow_control={}, links=_carried(llttab, links, unknown), llttab=llttab)
+    return Llt(running=running, flow_control={}, links=_resolve_links(llttab, links, unknown), llttab=llttab)
 
 
 def _is_running(host: Host, values: Mapping[str, int], unknown: Unknowns) -> bool | None:
@@ -218,17 +220,17 @@ def _read_nodes(host: Host, unknown: Unknowns) -> tuple[LltNode, ...]:
     return nodes
 
 
-def _carried(llttab: Llttab | None, links: tuple[Link, ...], unknown: Unknowns) -> tuple[LltLink, ...]:
+def _resolve_links(llttab: Llttab | None, links: tuple[Link, ...], unknown: Unknowns) -> tuple[LltLink, ...]:
     found = []
     for one in llttab.links if llttab else ():
         carrier = find_carrier(one, links)
         if carrier is None and links:
-            unknown.note(f"llt.links.{one.tag}.link", f"no link of this host is {_sought(one)}")
+            unknown.note(f"llt.links.{one.tag}.link", f"no link of this host is {_describe_wanted(one)}")
         found.append(msgspec.structs.replace(one, link=carrier))
     return tuple(found)
 
 
-def _sought(one: LltLink) -> str:
+def _describe_wanted(one: LltLink) -> str:
     return f"at {one.address}" if one.type in _IP_TYPES and one.address else one.device
 
 
@@ -239,25 +241,25 @@ def find_carrier(one: LltLink, links: Iterable[Link]) -> str | None:
     ``/dev/eth1``) or a hardware address (``eth-00:04:23:ac:12:c4``), the permanent one before the present one.
     """
     if one.address is not None and one.type != "ether":
-        wanted = _packed(one.address)
-        found = _only(link.name for link in links if wanted and wanted in map(_packed, link.addresses))
+        wanted = _pack_address(one.address)
+        found = _only_name(link.name for link in links if wanted and wanted in map(_pack_address, link.addresses))
         if found or one.type in _IP_TYPES:
             return found
     mac = re.search(r"-((?:[0-9a-f]{2}:){5}[0-9a-f]{2})$", one.device.lower())
     if mac is None:
         name = one.device.removeprefix("/dev/")
-        return _only(link.name for link in links if link.name == name)
+        return _only_name(link.name for link in links if link.name == name)
     permanent = [link.name for link in links if (link.permanent_mac or "").lower() == mac[1]]
     present = [link.name for link in links if (link.mac or "").lower() == mac[1] and not link.lower]
-    return _only(permanent) or _only(present)
+    return _only_name(permanent) or _only_name(present)
 
 
-def _only(names: Iterable[str]) -> str | None:
+def _only_name(names: Iterable[str]) -> str | None:
     found = list(names)
     return found[0] if len(found) == 1 else None
 
 
-def _packed(address: str) -> bytes | None:
+def _pack_address(address: str) -> bytes | None:
     """An IP address without prefix length or scope, in one form for all spellings."""
     text = address.partition("/")[0].partition("%")[0]
     try:

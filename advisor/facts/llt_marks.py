@@ -38,25 +38,25 @@ def mark_defaults(
     changed them. One release has one default for both marks: where they disagree, it is known for neither.
     """
     found = {
-        name: _odd(name, llttab)
+        name: _odd_default(name, llttab)
         or _mark_default(name, value, llttab.flow.get(name) if llttab else None, first.get(name))
         for name, value in live.items()
     }
     known = {name: one.packets for name, one in found.items() if one.packets is not None}
     if len(set(known.values())) > 1:
         shown = " and ".join(f"{name} {packets:,}" for name, packets in known.items())
-        split = _unknown(f"a release has one default for both marks, and this host points to two ({shown})")
+        split = _unknown_default(f"a release has one default for both marks, and this host points to two ({shown})")
         return {name: split if name in known else one for name, one in found.items()}
     return found
 
 
-def _odd(name: str, llttab: Llttab | None) -> MarkDefault | None:
+def _odd_default(name: str, llttab: Llttab | None) -> MarkDefault | None:
     """Where a set-flow line of this mark is not understood; None where there is no such line."""
     for line in llttab.other if llttab else ():
         directive, *settings = line.split()
         names = [one.partition(":")[0] for one in settings]
         if directive == "set-flow" and name in [FLOW_ALIASES.get(one, one) for one in names]:
-            return _unknown(f'the line "{line[:80]}" of {LLTTAB} does not set a number of packets')
+            return _unknown_default(f'the line "{line[:80]}" of {LLTTAB} does not set a number of packets')
     return None
 
 
@@ -65,17 +65,17 @@ def _mark_default(name: str, live: int, in_file: int | None, first: int | None) 
     that default doubled.
     """
     if live < 1:
-        return _unknown(f"lltconfig prints {live} for {name}, which is not a number of packets")
+        return _unknown_default(f"lltconfig prints {live} for {name}, which is not a number of packets")
     if first is not None and first != live:
         return _before_advisor(name, live, in_file, first)
     if in_file is None:
-        return MarkDefault(live) if live in KNOWN_DEFAULTS else _unknown(_unkept(name, live))
+        return MarkDefault(live) if live in KNOWN_DEFAULTS else _unknown_default(_describe_unsaved(name, live))
     if in_file == live:
-        return MarkDefault(live // 2) if live in _DOUBLED else _unknown(_by_hand(name, live))
+        return MarkDefault(live // 2) if live in _DOUBLED else _unknown_default(_by_hand(name, live))
     lower, higher = sorted((live, in_file))
     if lower in KNOWN_DEFAULTS and higher == 2 * lower:
         return MarkDefault(lower)
-    return _unknown(f"{name} is {live:,} live and {in_file:,} in /etc/llttab")
+    return _unknown_default(f"{name} is {live:,} live and {in_file:,} in /etc/llttab")
 
 
 def _before_advisor(name: str, live: int, in_file: int | None, first: int) -> MarkDefault:
@@ -84,11 +84,11 @@ def _before_advisor(name: str, live: int, in_file: int | None, first: int) -> Ma
     return MarkDefault(first // 2) if first in _DOUBLED else _mark_default(name, live, in_file, None)
 
 
-def _unknown(why: str) -> MarkDefault:
+def _unknown_default(why: str) -> MarkDefault:
     return MarkDefault(None, f"{why}, so LLT's default cannot be known from this host (known defaults: {_KNOWN_TEXT})")
 
 
-def _unkept(name: str, live: int) -> str:
+def _describe_unsaved(name: str, live: int) -> str:
     return f"{name} was set to {live:,} with lltconfig, and no set-flow line of /etc/llttab keeps it"
 
 

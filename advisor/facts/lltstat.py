@@ -36,16 +36,16 @@ def parse_lltstat_nodes(text: str) -> tuple[LltNode, ...]:
     """The nodes in the order they are printed; lines that do not fit are passed over."""
     nodes: list[LltNode] = []
     for line in text.splitlines():
-        link = _link(line) if nodes else None
-        node = _node(line) if link is None else None
+        link = _parse_link(line) if nodes else None
+        node = _parse_node(line) if link is None else None
         if link is not None:
             nodes[-1] = msgspec.structs.replace(nodes[-1], links=(*nodes[-1].links, link))
         elif node is not None:
             nodes.append(node)
-    return tuple(_counted(node) for node in nodes)
+    return tuple(_count_links(node) for node in nodes)
 
 
-def _node(line: str) -> LltNode | None:
+def _parse_node(line: str) -> LltNode | None:
     """``*0 north OPEN 2``, ``* 0 north OPEN``, ``2 CONNWAIT``: the own node has a star, the count is of ``-n`` only."""
     found = _NODE.fullmatch(line.strip())
     if found is None:
@@ -57,7 +57,7 @@ def _node(line: str) -> LltNode | None:
     return LltNode(int(found[2]), words[0] if len(words) == 2 else None, words[-1], found[1] == "*", count, ())
 
 
-def _link(line: str) -> LltNodeLink | None:
+def _parse_link(line: str) -> LltNodeLink | None:
     """``eth6 UP 00:50:56:00:00:E1``, ``lan2 DOWN``; a tag may be a number."""
     words = line.split()
     if not 2 <= len(words) <= 3 or words[0].startswith("*") or words[1] not in _LINK_STATES:
@@ -67,7 +67,7 @@ def _link(line: str) -> LltNodeLink | None:
     return LltNodeLink(words[0], words[1], words[2] if len(words) == 3 else None)
 
 
-def _counted(node: LltNode) -> LltNode:
+def _count_links(node: LltNode) -> LltNode:
     if node.links_up is not None or not node.links:
         return node
     return msgspec.structs.replace(node, links_up=sum(link.status == "UP" for link in node.links))

@@ -48,7 +48,7 @@ def parse_lvs(text: str) -> tuple[LogicalVolume, ...]:
     """Segments of logical volumes in the order of the text; nothing for a text that holds none."""
     text = text.replace("\0", " ")
     rows = _json_rows(text) or _prefixed_rows(text) or _column_rows(text)
-    return tuple(_volume(row) for row in rows if row.get("lv_name"))
+    return tuple(_parse_volume(row) for row in rows if row.get("lv_name"))
 
 
 def is_hidden(name: str) -> bool:
@@ -105,7 +105,7 @@ def _column_row(header: list[str], words: list[str]) -> dict[str, str]:
     return row
 
 
-def _volume(row: Mapping[str, str]) -> LogicalVolume:
+def _parse_volume(row: Mapping[str, str]) -> LogicalVolume:
     shown = row["lv_name"].strip()
     name = shown.strip("[]")
     stripes = re.fullmatch(r"\d{1,6}", row.get("data_stripes") or row.get("stripes") or "", re.ASCII)
@@ -113,22 +113,22 @@ def _volume(row: Mapping[str, str]) -> LogicalVolume:
         group=row.get("vg_name", "").strip() or row.get("lv_full_name", "").rpartition("/")[0] or None,
         name=name,
         attributes=row.get("lv_attr") or None,
-        level=_level(row),
+        level=_parse_level(row),
         size_bytes=parse_size(row.get("lv_size", ""), exact=True),
         stripes=int(stripes[0]) if stripes else None,
         stripe_bytes=parse_size(row.get("stripe_size", "")) or None,
         chunk_bytes=parse_size(row.get("chunk_size", "")) or None,
-        devices=_devices(row.get("devices", "")),
+        devices=_parse_devices(row.get("devices", "")),
         is_hidden=shown.startswith("[") or is_hidden(name),
     )
 
 
-def _level(row: Mapping[str, str]) -> str | None:
+def _parse_level(row: Mapping[str, str]) -> str | None:
     """The segment type; for thin volumes and pools the first attribute says it too (lvs(8), Lv attributes)."""
     marked = {"t": "thin-pool", "V": "thin"}.get(row.get("lv_attr", "")[:1])
     return marked or row.get("segtype") or row.get("lv_layout", "").partition(",")[0] or None
 
 
-def _devices(text: str) -> tuple[str, ...]:
+def _parse_devices(text: str) -> tuple[str, ...]:
     names = (re.sub(r"\([0-9]+\)$", "", part.strip()) for part in text.split(","))
     return tuple(dict.fromkeys(name.removeprefix("/dev/") for name in names if name))

@@ -108,7 +108,7 @@ def _read_array(host: Host, name: str, unknown: Unknowns) -> Md | None:
     if not isinstance(bitmap, Missing) and clean(bitmap) not in ("", "none"):
         raw["bitmap_location"] = clean(bitmap)
     slots = _slots_by_link(host, directory, entries)
-    devices = tuple(_device(host, directory, entry, slots) for entry in entries if entry.startswith("dev-"))
+    devices = tuple(_read_device(host, directory, entry, slots) for entry in entries if entry.startswith("dev-"))
     return from_sysfs(name, raw, devices, read_size(host, name, f"{fact}.size_bytes", unknown))
 
 
@@ -123,7 +123,7 @@ def _slots_by_link(host: Host, directory: str, entries: Sequence[str]) -> dict[s
     return slots
 
 
-def _device(host: Host, directory: str, entry: str, links: Mapping[str, int]) -> Device:
+def _read_device(host: Host, directory: str, entry: str, links: Mapping[str, int]) -> Device:
     state = host.read(f"{directory}/{entry}/state")
     words = frozenset() if isinstance(state, Missing) else frozenset(re.split(r"[,\s]+", clean(state)))
     slot = host.read_int(f"{directory}/{entry}/slot")
@@ -137,7 +137,7 @@ def _device(host: Host, directory: str, entry: str, links: Mapping[str, int]) ->
 def from_sysfs(name: str, raw: Mapping[str, str], devices: Sequence[Device], size_bytes: int | None) -> Md:
     """An array from its raw attributes. During a reshape several of them read ``new (old)``."""
     level = raw.get("level")
-    disks, chunk, layout = (_new(raw.get(name, "")) for name in ("raid_disks", "chunk_size", "layout"))
+    disks, chunk, layout = (_new_number(raw.get(name, "")) for name in ("raid_disks", "chunk_size", "layout"))
     metadata = raw.get("metadata_version", "")
     if level is None and raw.get("array_state") == "inactive" and re.match(r"external:[^/]", metadata):
         level = "container"
@@ -148,33 +148,33 @@ def from_sysfs(name: str, raw: Mapping[str, str], devices: Sequence[Device], siz
         level=level,
         at_rest=_AT_REST.get(array_state, array_state or None),
         disks=disks,
-        missing=_missing(raw, level, array_state),
+        missing=_count_missing(raw, level, array_state),
         chunk_bytes=chunk or None,
         near_copies=layout & 255 if level == "raid10" and layout else None,
         far_copies=layout >> 8 & 255 if level == "raid10" and layout else None,
         size_bytes=size_bytes,
         action=action if action in DOING else None,
-        progress_percent=_share(raw.get("sync_completed", "")),
+        progress_percent=_parse_share(raw.get("sync_completed", "")),
         devices=tuple(devices),
         detail=_sysfs_detail(raw, layout, level, devices),
     )
 
 
-def _new(text: str) -> int | None:
+def _new_number(text: str) -> int | None:
     """The number, or the new one of two."""
     found = re.fullmatch(r"(\d{1,18})(?: \(\d{1,18}\))?", text, re.ASCII)
     return int(found[1]) if found else None
 
 
-def _missing(raw: Mapping[str, str], level: str | None, array_state: str) -> int | None:
-    degraded = _new(raw.get("degraded", ""))
+def _count_missing(raw: Mapping[str, str], level: str | None, array_state: str) -> int | None:
+    degraded = _new_number(raw.get("degraded", ""))
     if degraded is not None:
         return degraded
     # These levels have no such attribute: they run with all of their members or not at all.
     return 0 if level in ("raid0", "linear") and array_state not in ("inactive", "broken", "clear", "") else None
 
 
-def _share(text: str) -> float | None:
+def _parse_share(text: str) -> float | None:
     found = re.fullmatch(r"(\d{1,18}) / (\d{1,18})", text, re.ASCII)
     return round(100 * int(found[1]) / int(found[2]), 1) if found and int(found[2]) else None
 
@@ -186,7 +186,7 @@ def _sysfs_detail(
     metadata = raw.get("metadata_version")
     if metadata:
         detail["metadata"] = metadata
-    detail |= _container(metadata)
+    detail |= _parse_container(metadata)
     words = _layout_words(level, layout)
     if words:
         detail["layout"] = words
@@ -200,7 +200,7 @@ def _sysfs_detail(
     return detail
 
 
-def _container(metadata: str | None) -> dict[str, str]:
+def _parse_container(metadata: str | None) -> dict[str, str]:
     found = re.match(r"external:/([^/]+)/", metadata or "")
     return {"container": found[1]} if found else {}
 
@@ -221,7 +221,7 @@ def _layout_words(level: str | None, layout: int | None) -> str | None:
 
 def from_mdstat(text: MdstatArray) -> Md:
     """An array from mdstat alone. Slots are not in it: which member a rebuild goes to is unknown."""
-    missing, contradicts = _counted(text)
+    missing, contradicts = _count_members(text)
     level = "container" if text.is_container else text.level
     at_rest = {"broken": "failed"}.get(text.state, text.state)
     if text.read_only == "read-only":
@@ -245,7 +245,7 @@ def from_mdstat(text: MdstatArray) -> Md:
     )
 
 
-def _counted(text: MdstatArray) -> tuple[int | None, str | None]:
+def _count_members(text: MdstatArray) -> tuple[int | None, str | None]:
     """How many members are missing by ``[n/up]``, and what contradicts it in the pattern of U and _."""
     if text.disks is None or text.up is None:
         return (0 if text.level in ("raid0", "linear") and text.state == "active" else None), None
@@ -276,7 +276,7 @@ def _mdstat_detail(text: MdstatArray) -> dict[str, str]:
         "sync_speed": text.speed_kib,
         "sync_action": text.action,
     }
-    return {key: str(value) for key, value in values.items() if value is not None} | _container(text.metadata)
+    return {key: str(value) for key, value in values.items() if value is not None} | _parse_container(text.metadata)
 
 
 def _from_mdadm(host: Host, name: str) -> Md:

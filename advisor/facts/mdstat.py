@@ -75,10 +75,10 @@ class MdstatArray(msgspec.Struct, frozen=True):
 
 def parse_mdstat(text: str) -> tuple[MdstatArray, ...]:
     """Arrays in the kernel's order; a text that is cut gives what it still says."""
-    return tuple(_mdstat_array(head, body) for head, body in _sections(text.replace("\0", " ")))
+    return tuple(_mdstat_array(head, body) for head, body in _split_sections(text.replace("\0", " ")))
 
 
-def _sections(text: str) -> Iterator[tuple[re.Match[str], str]]:
+def _split_sections(text: str) -> Iterator[tuple[re.Match[str], str]]:
     lines = text.splitlines()
     heads = [(index, found) for index, line in enumerate(lines) if (found := _ARRAY.match(line))]
     for position, (index, found) in enumerate(heads):
@@ -96,18 +96,18 @@ def _mdstat_array(head: re.Match[str], body: str) -> MdstatArray:
     members = tuple(MdMember(one[1], int(one[2]), re.sub(r"[()]", "", one[3])) for one in found)
     array = MdstatArray(name, state, mode[1] if mode else None, level, members)
     blocks = next((one for line in body.splitlines() if (one := _BLOCKS.match(line))), None)
-    fields: dict[str, object] = {**(_geometry(blocks) if blocks else {}), **_progress(body)}
+    fields: dict[str, object] = {**(_parse_geometry(blocks) if blocks else {}), **_parse_progress(body)}
     return msgspec.structs.replace(array, **fields)
 
 
-def _geometry(blocks: re.Match[str]) -> dict[str, object]:
+def _parse_geometry(blocks: re.Match[str]) -> dict[str, object]:
     text = blocks[2]
     metadata = re.match(r" super (\S+)", text)
     fields: dict[str, object] = {
         "size_bytes": int(blocks[1]) * KIB,
         "metadata": metadata[1] if metadata else "0.90",
-        "chunk_bytes": _kib(r"\b(\d{1,12})k chunks?\b", text),
-        "rounding_bytes": _kib(r"\b(\d{1,12})k rounding\b", text),
+        "chunk_bytes": _parse_kib(r"\b(\d{1,12})k chunks?\b", text),
+        "rounding_bytes": _parse_kib(r"\b(\d{1,12})k rounding\b", text),
     }
     algorithm = re.search(r"\balgorithm ([0-9]{1,9})\b", text)
     if algorithm:
@@ -123,12 +123,12 @@ def _geometry(blocks: re.Match[str]) -> dict[str, object]:
     return fields
 
 
-def _kib(pattern: str, text: str) -> int | None:
+def _parse_kib(pattern: str, text: str) -> int | None:
     found = re.search(pattern, text, re.IGNORECASE | re.ASCII)
     return int(found[1]) * KIB if found else None
 
 
-def _progress(body: str) -> dict[str, object]:
+def _parse_progress(body: str) -> dict[str, object]:
     fields: dict[str, object] = {}
     action = _ACTION.search(body)
     if action:
@@ -190,53 +190,53 @@ def parse_mdadm_detail(text: str) -> tuple[MdadmDetail, ...]:
     bodies = zip(parts[1::2], parts[2::2], strict=True)
     # A magic number stands in what --examine says of a member, which is no array.
     return tuple(
-        _detail(device, body) for device, body in bodies if not re.search(r"^[ \t]*Magic : ", body, re.MULTILINE)
+        _parse_detail(device, body) for device, body in bodies if not re.search(r"^[ \t]*Magic : ", body, re.MULTILINE)
     )
 
 
-def _detail(device: str, text: str) -> MdadmDetail:
+def _parse_detail(device: str, text: str) -> MdadmDetail:
     fields: dict[str, str] = {}
     for name, value in _DETAIL_FIELD.findall(text):
         fields.setdefault(name.strip(), value)
-    size, percent = _number(fields, "Array Size"), re.match(r"([0-9]{1,3})%", _rebuild(fields))
+    size, percent = _parse_number(fields, "Array Size"), re.match(r"([0-9]{1,3})%", _rebuild_status(fields))
     return MdadmDetail(
         device=device,
         level=fields.get("Raid Level"),
         size_bytes=None if size is None else size * KIB,
-        raid_devices=_number(fields, "Raid Devices"),
-        total_devices=_number(fields, "Total Devices"),
+        raid_devices=_parse_number(fields, "Raid Devices"),
+        total_devices=_parse_number(fields, "Total Devices"),
         state=fields.get("State"),
-        active=_number(fields, "Active Devices"),
-        working=_number(fields, "Working Devices"),
-        failed=_number(fields, "Failed Devices"),
-        spare=_number(fields, "Spare Devices"),
+        active=_parse_number(fields, "Active Devices"),
+        working=_parse_number(fields, "Working Devices"),
+        failed=_parse_number(fields, "Failed Devices"),
+        spare=_parse_number(fields, "Spare Devices"),
         layout=fields.get("Layout"),
-        chunk_bytes=_chunk(fields.get("Chunk Size", "")),
+        chunk_bytes=_parse_chunk(fields.get("Chunk Size", "")),
         consistency=fields.get("Consistency Policy"),
         metadata=fields.get("Version"),
         container=fields.get("Container"),
         progress_percent=float(percent[1]) if percent else None,
         uuid=fields.get("UUID", "").partition(" ")[0] or None,
-        devices=tuple(row for line in text.splitlines() if (row := _row(line.split()))),
+        devices=tuple(row for line in text.splitlines() if (row := _parse_row(line.split()))),
     )
 
 
-def _rebuild(fields: Mapping[str, str]) -> str:
+def _rebuild_status(fields: Mapping[str, str]) -> str:
     names = ("Rebuild Status", "Resync Status", "Reshape Status", "Check Status")
     return next((fields[name] for name in names if name in fields), "")
 
 
-def _number(fields: Mapping[str, str], name: str) -> int | None:
+def _parse_number(fields: Mapping[str, str], name: str) -> int | None:
     found = re.match(r"\d{1,18}", fields.get(name, ""), re.ASCII)
     return int(found[0]) if found else None
 
 
-def _chunk(text: str) -> int | None:
+def _parse_chunk(text: str) -> int | None:
     found = re.fullmatch(r"(\d{1,15})([KMGT]?)", text, re.ASCII)
     return int(found[1]) * _UNITS[found[2]] if found else None
 
 
-def _row(words: list[str]) -> DetailDevice | None:
+def _parse_row(words: list[str]) -> DetailDevice | None:
     """A row of ``Number Major Minor RaidDevice State``; the last word is the device node, unless it was removed."""
     if len(words) < 4 or not all(_SLOT.fullmatch(word) for word in words[:4]):
         return None

@@ -55,10 +55,10 @@ def read_memory(host: Host, unknown: Unknowns) -> Memory:
         total_bytes=sizes.get("MemTotal"),
         available_bytes=sizes.get("MemAvailable"),
         page_bytes=_page_bytes(host, unknown),
-        thp_enabled=_selected(host, "enabled", unknown),
-        thp_defrag=_selected(host, "defrag", unknown),
-        hugepages=_pools(host, unknown) or _default_pool(sizes),
-        sockets=_sockets(host, unknown),
+        thp_enabled=_read_selected(host, "enabled", unknown),
+        thp_defrag=_read_selected(host, "defrag", unknown),
+        hugepages=_read_pools(host, unknown) or _default_pool(sizes),
+        sockets=_read_sockets(host, unknown),
         default_hugepage_bytes=sizes.get("Hugepagesize") or None,
     )
 
@@ -100,7 +100,7 @@ def _page_bytes(host: Host, unknown: Unknowns) -> int:
     return size or _X86_PAGE_BYTES
 
 
-def _selected(host: Host, name: str, unknown: Unknowns) -> str | None:
+def _read_selected(host: Host, name: str, unknown: Unknowns) -> str | None:
     fact = f"memory.thp_{name}"
     text = unknown.value(fact, host.read(f"{_MM}/transparent_hugepage/{name}"))
     if text is None:
@@ -110,13 +110,13 @@ def _selected(host: Host, name: str, unknown: Unknowns) -> str | None:
     return value
 
 
-def _pools(host: Host, unknown: Unknowns) -> tuple[HugePagePool, ...]:
+def _read_pools(host: Host, unknown: Unknowns) -> tuple[HugePagePool, ...]:
     found = (re.fullmatch(r"hugepages-(\d{1,12})kB", name, re.ASCII) for name in host.names(f"{_MM}/hugepages"))
-    pools = (_pool(host, int(name[1]), unknown) for name in found if name)
+    pools = (_read_pool(host, int(name[1]), unknown) for name in found if name)
     return tuple(sorted((pool for pool in pools if pool), key=lambda pool: pool.size_bytes))
 
 
-def _pool(host: Host, size_kb: int, unknown: Unknowns) -> HugePagePool | None:
+def _read_pool(host: Host, size_kb: int, unknown: Unknowns) -> HugePagePool | None:
     place = f"{_MM}/hugepages/hugepages-{size_kb}kB"
     fact = f"memory.hugepages.{size_kb}kB"
     total = unknown.value(fact, host.read_int(f"{place}/nr_hugepages"))
@@ -130,14 +130,14 @@ def _default_pool(sizes: dict[str, int]) -> tuple[HugePagePool, ...]:
     return () if not size or total is None else (HugePagePool(size, total, sizes.get("HugePages_Free")),)
 
 
-def _sockets(host: Host, unknown: Unknowns) -> Sockets:
+def _read_sockets(host: Host, unknown: Unknowns) -> Sockets:
     used: dict[str, int] = {}
     for name in ("sockstat", "sockstat6"):
         text = unknown.value("memory.sockets", host.read(f"/proc/net/{name}"))
         used |= parse_sockets(text or "")
-    return Sockets(tcp=_both(used, "TCP"), udp=_both(used, "UDP"))
+    return Sockets(tcp=_add_families(used, "TCP"), udp=_add_families(used, "UDP"))
 
 
-def _both(used: dict[str, int], protocol: str) -> int | None:
+def _add_families(used: dict[str, int], protocol: str) -> int | None:
     """IPv4 and IPv6 together; a host without IPv6 has no second file."""
     return used[protocol] + used.get(f"{protocol}6", 0) if protocol in used else None

@@ -48,25 +48,27 @@ def _mountinfo_line(words: list[str]) -> Mount | None:
         return None
     # An empty source is printed as nothing at all, so two words are kind and options.
     source = tail[1] if len(tail) > 2 else ""
-    options = _merged(words[5], tail[-1] if len(tail) > 1 else "")
-    return Mount(words[2], _unescape(words[3]), _unescape(words[4]), tail[0], _unescape(source), options)
+    options = _merge_options(words[5], tail[-1] if len(tail) > 1 else "")
+    return Mount(
+        words[2], _unescape_octal(words[3]), _unescape_octal(words[4]), tail[0], _unescape_octal(source), options
+    )
 
 
 def parse_mounts(text: str) -> tuple[Mount, ...]:
     """The same from ``/proc/mounts`` (fstab(5) format), which names no device numbers."""
     lines = (line.split() for line in text.replace("\0", " ").splitlines())
     return tuple(
-        Mount(None, "/", _unescape(words[1]), words[2], _unescape(words[0]), words[3])
+        Mount(None, "/", _unescape_octal(words[1]), words[2], _unescape_octal(words[0]), words[3])
         for words in lines
         if len(words) >= 4
     )
 
 
-def _unescape(text: str) -> str:
+def _unescape_octal(text: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 8)), text)
 
 
-def _merged(mount: str, superblock: str) -> str:
+def _merge_options(mount: str, superblock: str) -> str:
     options = dict.fromkeys(option for option in f"{mount},{superblock}".split(",") if option)
     if "ro" in options:
         options = dict.fromkeys(["ro", *(option for option in options if option != "rw")])
@@ -97,23 +99,23 @@ def mounts_by_device(mounts: Iterable[Mount], names: BlockNames) -> dict[str, tu
     for mount in mounts:
         key = (mount.number, mount.source)
         if key not in known:
-            known[key] = _device(mount, names)
+            known[key] = _resolve_device(mount, names)
         device = known[key]
         if device:
             found.setdefault(device, []).append(mount)
     return {device: tuple(sorted(those, key=lambda mount: mount.root != "/")) for device, those in found.items()}
 
 
-def _device(mount: Mount, names: BlockNames) -> str | None:
+def _resolve_device(mount: Mount, names: BlockNames) -> str | None:
     if mount.number is None:
         is_network = mount.kind.startswith(("fuse.", "nfs"))
-        return names.by_path(mount.source) or _unseen(mount.source) if not is_network else None
+        return names.by_path(mount.source) or _unresolved_device(mount.source) if not is_network else None
     if not mount.number.startswith("0:"):
-        return names.by_number(mount.number) or names.by_path(mount.source) or _unseen(mount.source)
+        return names.by_number(mount.number) or names.by_path(mount.source) or _unresolved_device(mount.source)
     return names.by_path(mount.source) if mount.kind in ANONYMOUS_KINDS else None
 
 
-def _unseen(source: str) -> str | None:
+def _unresolved_device(source: str) -> str | None:
     # A captured table without the device it names: the name is all there is.
     return source.removeprefix("/dev/") if source.startswith("/dev/") else None
 

@@ -73,10 +73,10 @@ class MultipathMap(msgspec.Struct, frozen=True):
 
 def parse_multipath(text: str) -> tuple[MultipathMap, ...]:
     """Maps in the order of the text; debug lines and the list of paths before them are passed over."""
-    return tuple(_map(head, body) for head, body in _sections(text.replace("\0", " ")))
+    return tuple(_parse_map(head, body) for head, body in _split_sections(text.replace("\0", " ")))
 
 
-def _sections(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
+def _split_sections(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
     head: re.Match[str] | None = None
     body: list[str] = []
     for line in text.splitlines():
@@ -91,7 +91,7 @@ def _sections(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
         yield head, body
 
 
-def _map(head: re.Match[str], body: list[str]) -> MultipathMap:
+def _parse_map(head: re.Match[str], body: list[str]) -> MultipathMap:
     properties = next((line for line in body if re.match(r"\[?size=", line)), "")
     vendor, _, product = (part.strip() for part in head["product"].partition(","))
     return MultipathMap(
@@ -100,26 +100,26 @@ def _map(head: re.Match[str], body: list[str]) -> MultipathMap:
         device=head["dm"],
         vendor=vendor or None,
         product=product or None,
-        size=_property(properties, "size"),
-        features=_property(properties, "features"),
-        hwhandler=_property(properties, "hwhandler"),
-        access=_access(properties),
-        groups=_groups(body),
+        size=_parse_property(properties, "size"),
+        features=_parse_property(properties, "features"),
+        hwhandler=_parse_property(properties, "hwhandler"),
+        access=_parse_access(properties),
+        groups=_parse_groups(body),
     )
 
 
-def _property(line: str, name: str) -> str | None:
+def _parse_property(line: str, name: str) -> str | None:
     """The value in ``name='value'``, ``name=value`` or ``[name=value]``."""
     found = re.search(rf"\b{name}=(?:'([^']*)'|([^\]\s][^\]]*)\]|(\S+))", line)
     return next((value for value in found.groups() if value is not None), None) if found else None
 
 
-def _access(line: str) -> str | None:
+def _parse_access(line: str) -> str | None:
     found = re.search(r"\bwp=(\w+)|\[(r[owx])\]", line)
     return (found[1] or found[2]) if found else None
 
 
-def _groups(body: list[str]) -> tuple[MultipathGroup, ...]:
+def _parse_groups(body: list[str]) -> tuple[MultipathGroup, ...]:
     groups: list[tuple[re.Match[str], list[MultipathPath]]] = []
     for line in body:
         path = _PATH.fullmatch(line.rstrip())
@@ -127,11 +127,11 @@ def _groups(body: list[str]) -> tuple[MultipathGroup, ...]:
         if group:
             groups.append((group, []))
         elif path and groups:
-            groups[-1][1].append(_path(path))
-    return tuple(_group(found, paths) for found, paths in groups)
+            groups[-1][1].append(_make_path(path))
+    return tuple(_make_group(found, paths) for found, paths in groups)
 
 
-def _group(found: re.Match[str], paths: list[MultipathPath]) -> MultipathGroup:
+def _make_group(found: re.Match[str], paths: list[MultipathPath]) -> MultipathGroup:
     rest = found["rest"]
     priority = re.search(r"prio=(-?[0-9]{1,9})", rest)
     state = re.search(r"status=(\w+)|\]\[(\w+)\]", rest)
@@ -143,7 +143,7 @@ def _group(found: re.Match[str], paths: list[MultipathPath]) -> MultipathGroup:
     )
 
 
-def _path(found: re.Match[str]) -> MultipathPath:
+def _make_path(found: re.Match[str]) -> MultipathPath:
     text: str = found["states"]
     states: list[str] = re.findall(r"\[([^\]]*)\]", text) or text.split()
     dm_state, check_state, device_state, *_ = [*states, "", "", ""]

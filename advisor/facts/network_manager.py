@@ -62,7 +62,7 @@ def read_network_manager_owner(host: Host, link: str) -> LinkOwner | Missing | N
         return profiles
     if device.uuid is None:
         return _idle_owner(host, link, profiles)
-    profile = _active(host, link, profiles, device.uuid)
+    profile = _active_profile(host, link, profiles, device.uuid)
     shared = tuple(others_with(host, link, _DEVICES, device.line))
     if profile is not None:
         return None if profile.is_external else _profile_owner(host, link, profile, shared)
@@ -105,7 +105,9 @@ def _parse_profile(path: str, text: str) -> ConnectionProfile:
     )
 
 
-def _active(host: Host, link: str, profiles: tuple[ConnectionProfile, ...], uuid: str) -> ConnectionProfile | None:
+def _active_profile(
+    host: Host, link: str, profiles: tuple[ConnectionProfile, ...], uuid: str
+) -> ConnectionProfile | None:
     for one in profiles:
         if one.uuid == uuid:
             return one

@@ -55,8 +55,8 @@ def read_network_storage(
     and ``iscsi`` are the host's."""
     mounts = read_mounts(host)
     found = [*_iscsi_disks(iscsi), *_nvme_disks(host, disks, links)]
-    found += [] if isinstance(mounts, Missing) else _mounts(mounts, links)
-    return tuple([*found, *_targets(iscsi)][:MAX_LISTED])
+    found += [] if isinstance(mounts, Missing) else _from_mounts(mounts, links)
+    return tuple([*found, *_from_targets(iscsi)][:MAX_LISTED])
 
 
 def _iscsi_disks(iscsi: Iscsi | None) -> Iterator[NetworkStorage]:
@@ -71,9 +71,9 @@ def _nvme_disks(host: Host, disks: Iterable[Disk], links: tuple[Link, ...]) -> I
             continue
         # With native multipath the controllers are below the paths, and the namespace's own device is the subsystem.
         places = [f"/sys/block/{one}/device" for one in disk.paths or (disk.name,)]
-        protocols = {_PROTOCOLS.get(_text(host, f"{place}/transport")) for place in places} - {None}
+        protocols = {_PROTOCOLS.get(_read_text(host, f"{place}/transport")) for place in places} - {None}
         if protocols:
-            carried = (_of_address(_text(host, f"{place}/address"), links) for place in places)
+            carried = (_of_address(_read_text(host, f"{place}/address"), links) for place in places)
             yield NetworkStorage(
                 "nvme",
                 disk.name,
@@ -82,30 +82,30 @@ def _nvme_disks(host: Host, disks: Iterable[Disk], links: tuple[Link, ...]) -> I
             )
 
 
-def _text(host: Host, path: str) -> str:
+def _read_text(host: Host, path: str) -> str:
     text = host.read(path)
     return "" if isinstance(text, Missing) else text
 
 
 def _of_address(address: str, links: tuple[Link, ...]) -> str | None:
     """The link of a controller's address, ``traddr=192.0.2.1,trsvcid=4420,host_iface=eth1``."""
-    options = _options(address)
+    options = _parse_options(address)
     own = link_at(options.get("src_addr") or options.get("host_traddr"), links)
     named = options.get("host_iface")
     is_known = any(link.name == named for link in links)
     return own or (named if is_known else None) or link_towards(options.get("traddr"), links)
 
 
-def _options(text: str) -> dict[str, str]:
+def _parse_options(text: str) -> dict[str, str]:
     return {key: value for key, equals, value in (one.partition("=") for one in text.split(",")) if equals}
 
 
-def _mounts(mounts: Iterable[Mount], links: tuple[Link, ...]) -> list[NetworkStorage]:
+def _from_mounts(mounts: Iterable[Mount], links: tuple[Link, ...]) -> list[NetworkStorage]:
     found: dict[str, NetworkStorage] = {}
     for mount in mounts:
         kind = _MOUNTS.get(mount.kind)
         if kind is not None:
-            options = _options(mount.options)
+            options = _parse_options(mount.options)
             protocol = _PROTOCOLS.get(options.get("proto", "")) or _BY_DEFAULT.get(kind)
             link = link_at(options.get("clientaddr"), links) or link_towards(options.get("addr"), links)
             name = printable(mount.target[:_MAX_TEXT])
@@ -113,7 +113,7 @@ def _mounts(mounts: Iterable[Mount], links: tuple[Link, ...]) -> list[NetworkSto
     return list(found.values())
 
 
-def _targets(iscsi: Iscsi | None) -> Iterator[NetworkStorage]:
+def _from_targets(iscsi: Iscsi | None) -> Iterator[NetworkStorage]:
     for target in iscsi.targets if iscsi else ():
         if target.enabled is not False and target.disks:
             portals = tuple(dict.fromkeys(one.link for one in target.portals if one.link))

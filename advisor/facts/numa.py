@@ -43,9 +43,9 @@ def read_numa(host: Host, unknown: Unknowns) -> Numa:
     online = online_cpus(host)
     cpus = None if isinstance(online, Missing) else frozenset(online)
     return Numa(
-        nodes=tuple(_node(host, node, ids, cpus, unknown) for node in ids),
+        nodes=tuple(_read_node(host, node, ids, cpus, unknown) for node in ids),
         balancing=unknown.value("numa.balancing", host.read_int("/proc/sys/kernel/numa_balancing")),
-        allowed_nodes=_allowed(host, ids, unknown),
+        allowed_nodes=_read_allowed(host, ids, unknown),
     )
 
 
@@ -75,19 +75,19 @@ def parse_distances(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in text.split())
 
 
-def _node(host: Host, node: int, ids: tuple[int, ...], online: frozenset[int] | None, unknown: Unknowns) -> Node:
+def _read_node(host: Host, node: int, ids: tuple[int, ...], online: frozenset[int] | None, unknown: Unknowns) -> Node:
     fact = f"numa.nodes.{node}"
-    memory = _meminfo(host, node, unknown)
+    memory = _read_meminfo(host, node, unknown)
     return Node(
         id=node,
-        cpus=_cpus(host, node, online, f"{fact}.cpus", unknown),
+        cpus=_read_cpus(host, node, online, f"{fact}.cpus", unknown),
         memory_bytes=memory.get("MemTotal"),
         free_bytes=memory.get("MemFree"),
-        distances=_distances(host, node, ids, f"{fact}.distances", unknown),
+        distances=_read_distances(host, node, ids, f"{fact}.distances", unknown),
     )
 
 
-def _cpus(host: Host, node: int, online: frozenset[int] | None, fact: str, unknown: Unknowns) -> str | None:
+def _read_cpus(host: Host, node: int, online: frozenset[int] | None, fact: str, unknown: Unknowns) -> str | None:
     found = node_cpus(host, node)
     if isinstance(found, Missing):
         unknown.note(fact, found)
@@ -95,7 +95,7 @@ def _cpus(host: Host, node: int, online: frozenset[int] | None, fact: str, unkno
     return format_list(found if online is None else online.intersection(found))
 
 
-def _meminfo(host: Host, node: int, unknown: Unknowns) -> dict[str, int]:
+def _read_meminfo(host: Host, node: int, unknown: Unknowns) -> dict[str, int]:
     text = host.read(f"{_NODES}/node{node}/meminfo")
     memory = {} if isinstance(text, Missing) else parse_meminfo(text)
     if "MemTotal" not in memory:
@@ -103,7 +103,7 @@ def _meminfo(host: Host, node: int, unknown: Unknowns) -> dict[str, int]:
     return memory
 
 
-def _distances(host: Host, node: int, ids: tuple[int, ...], fact: str, unknown: Unknowns) -> tuple[int, ...]:
+def _read_distances(host: Host, node: int, ids: tuple[int, ...], fact: str, unknown: Unknowns) -> tuple[int, ...]:
     text = host.read(f"{_NODES}/node{node}/distance")
     if isinstance(text, Missing):
         unknown.note(fact, text)
@@ -119,7 +119,7 @@ def _distances(host: Host, node: int, ids: tuple[int, ...], fact: str, unknown: 
     return distances
 
 
-def _allowed(host: Host, ids: tuple[int, ...], unknown: Unknowns) -> str | None:
+def _read_allowed(host: Host, ids: tuple[int, ...], unknown: Unknowns) -> str | None:
     found = read_allowed(host, "mems")
     if isinstance(found, Missing) and not found.is_absent:
         unknown.note("numa.allowed_nodes", found)

@@ -42,13 +42,13 @@ def over_interval(
     after, took = read_path_load(host, arrays), time.monotonic() - start
     earlier = {(one.array, one.group): one for one in before}
     pairs = ((earlier.get((one.array, one.group)), one) for one in after)
-    found = (_rise(old, new, round(max(took, seconds), 3)) for old, new in pairs if old is not None)
+    found = (_rate_between(old, new, round(max(took, seconds), 3)) for old, new in pairs if old is not None)
     return tuple(one for one in found if one is not None)
 
 
 def _of_group(host: Host, array: Array, at: int) -> PathLoad | None:
     paths = [path for path in array.path_groups[at].paths if path not in array.failed]
-    counts = {path: _counts(host, path) for path in paths}
+    counts = {path: _read_counts(host, path) for path in paths}
     known = {path: count for path, count in counts.items() if count is not None}
     if len(known) < 2 or len(known) < len(counts):
         return None
@@ -60,7 +60,7 @@ def _of_group(host: Host, array: Array, at: int) -> PathLoad | None:
     )
 
 
-def _counts(host: Host, disk: str) -> tuple[int, int] | None:
+def _read_counts(host: Host, disk: str) -> tuple[int, int] | None:
     """Requests and sectors, read and written together; None where they cannot be read."""
     text = host.read(f"/sys/block/{disk}/stat")
     words = [] if isinstance(text, Missing) else text.split()
@@ -69,7 +69,7 @@ def _counts(host: Host, disk: str) -> tuple[int, int] | None:
     return int(words[0]) + int(words[4]), int(words[2]) + int(words[6])
 
 
-def _rise(old: PathLoad, new: PathLoad, seconds: float) -> PathLoad | None:
+def _rate_between(old: PathLoad, new: PathLoad, seconds: float) -> PathLoad | None:
     if old.requests.keys() != new.requests.keys():
         return None
     requests = {path: count - old.requests[path] for path, count in new.requests.items()}

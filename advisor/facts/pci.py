@@ -86,13 +86,13 @@ class PlaceReader:
         chain = () if isinstance(real, Missing) else functions_above(real)
         if not chain:
             return None
-        node, local_cpus = self._locality(chain[0], fact)
+        node, local_cpus = self._read_locality(chain[0], fact)
         return PciPlace(
             address=address_of(chain[0]),
             numa_node=node,
             local_cpus=local_cpus,
             irqs=read_device_irqs(self._host, chain[0]),
-            pcie=self._link(chain, fact),
+            pcie=self._read_link(chain, fact),
         )
 
     @cached_property
@@ -104,14 +104,14 @@ class PlaceReader:
     def _nodes(self) -> frozenset[int]:
         return frozenset(online_nodes(self._host))
 
-    def _locality(self, place: str, fact: str) -> tuple[int | None, str | None]:
+    def _read_locality(self, place: str, fact: str) -> tuple[int | None, str | None]:
         """Node and CPUs near a function, checked against each other.
 
         The node is the device's own (ACPI _PXM, or what an administrator wrote); local CPUs are on old kernels those of
         its bus, and all CPUs where the bus has no node. So all CPUs with a node are no locality and are left out,
         the node stays; CPUs without the node's contradict it, and then neither is known.
         """
-        node = self._node(place, fact)
+        node = self._read_node(place, fact)
         listed = read_ids(self._host, f"{place}/local_cpulist", f"{place}/local_cpus")
         cpus = self._among_online(self._unknown.value(f"{fact}.local_cpus", listed))
         if cpus is None:
@@ -127,7 +127,7 @@ class PlaceReader:
         self._unknown.note(f"{fact}.numa_node", why)
         return None, None
 
-    def _node(self, place: str, fact: str) -> int | None:
+    def _read_node(self, place: str, fact: str) -> int | None:
         node = self._unknown.value(f"{fact}.numa_node", self._host.read_int(f"{place}/numa_node"))
         if node is None or node < 0:
             return None
@@ -148,7 +148,7 @@ class PlaceReader:
             return None
         return frozenset(cpus) if self._online is None else self._online.intersection(cpus)
 
-    def _link(self, chain: tuple[str, ...], fact: str) -> PcieLink | None:
+    def _read_link(self, chain: tuple[str, ...], fact: str) -> PcieLink | None:
         """None for a function without a PCI Express link: conventional PCI, or one of a root complex or a guest."""
         place = chain[0]
         speed, speed_max, width, width_max = (
@@ -157,7 +157,7 @@ class PlaceReader:
         )
         if speed is None and speed_max is None:
             return None
-        bandwidth, limiting = self._narrowest(chain, hop_mbps(speed, width))
+        bandwidth, limiting = self._narrowest_hop(chain, hop_mbps(speed, width))
         return PcieLink(
             speed_gts=parse_speed(speed or ""),
             speed_max_gts=parse_speed(speed_max or ""),
@@ -168,7 +168,7 @@ class PlaceReader:
             bridges={address_of(one): mbps for one in chain[1:] if (mbps := self._bridge_mbps(one)) is not None},
         )
 
-    def _narrowest(self, chain: tuple[str, ...], own: int | None) -> tuple[int | None, str | None]:
+    def _narrowest_hop(self, chain: tuple[str, ...], own: int | None) -> tuple[int | None, str | None]:
         """Mbit/s and place of the narrowest hop, as pcie_bandwidth_available() finds it; of equals the one nearest.
 
         A hop that does not report its speed or width, such as a bridge inside the root complex, sets no limit.

@@ -31,14 +31,14 @@ def read_maps(host: Host) -> tuple[MultipathMap, ...]:
 
 def maps(host: Host) -> list[Array]:
     """Multipath maps of a capture that holds a tool's text only."""
-    return [_map(one) for one in read_maps(host)]
+    return [_map_array(one) for one in read_maps(host)]
 
 
-def _map(one: MultipathMap) -> Array:
+def _map_array(one: MultipathMap) -> Array:
     failed = tuple(dict.fromkeys(path.device for path in one.paths if not path.is_usable))
     texts = {"wwid": one.wwid, "vendor": one.vendor, "product": one.product, "features": one.features}
     texts |= {"hwhandler": one.hwhandler, "policy": one.groups[0].policy if one.groups else None}
-    return _array(
+    return _make_array(
         name=one.name,
         manager="dm-multipath",
         device=one.device,
@@ -58,14 +58,16 @@ def volumes(host: Host) -> list[Array]:
     segments: dict[tuple[str | None, str], list[LogicalVolume]] = {}
     for row in rows:
         segments.setdefault((row.group, row.name), []).append(row)
-    return [_volume(those, segments) for those in segments.values() if not those[0].is_hidden]
+    return [_volume_array(those, segments) for those in segments.values() if not those[0].is_hidden]
 
 
-def _volume(segments: list[LogicalVolume], everything: Mapping[tuple[str | None, str], list[LogicalVolume]]) -> Array:
+def _volume_array(
+    segments: list[LogicalVolume], everything: Mapping[tuple[str | None, str], list[LogicalVolume]]
+) -> Array:
     first = segments[0]
     level = (first.level or "").partition("_")[0] if (first.level or "").startswith("raid") else first.level
     name = f"{first.group}/{first.name}" if first.group else first.name
-    return _array(
+    return _make_array(
         name=name,
         manager="lvm",
         device=first.name,
@@ -96,7 +98,7 @@ def _physical_volumes(
     return tuple(sorted(found, key=natural))
 
 
-def _array(
+def _make_array(
     *,
     name: str,
     manager: Literal["lvm", "dm-multipath"],

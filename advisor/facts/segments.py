@@ -36,7 +36,7 @@ def structure_of_targets(
             return None
         chunk = int(target.words[1]) * SECTOR_BYTES if target.kind == "striped" else None
         pieces.append((target.kind, known, target.length * SECTOR_BYTES, chunk))
-    return _structure(name, pieces)
+    return _make_part(name, pieces)
 
 
 def structure_of_rows(name: str, rows: Iterable[LogicalVolume]) -> ArrayPart | None:
@@ -46,10 +46,10 @@ def structure_of_rows(name: str, rows: Iterable[LogicalVolume]) -> ArrayPart | N
         if row.level not in ("linear", "striped") or not row.devices:
             return None
         pieces.append((row.level, row.devices, 0, row.stripe_bytes))
-    return _structure(name, pieces)
+    return _make_part(name, pieces)
 
 
-def _structure(name: str, pieces: Iterable[Piece]) -> ArrayPart | None:
+def _make_part(name: str, pieces: Iterable[Piece]) -> ArrayPart | None:
     """Ranges on the same devices are one segment: of linear ones that follow each other only the devices count."""
     found: dict[tuple[str, frozenset[str], int | None], tuple[tuple[str, ...], int]] = {}
     for level, devices, size, chunk in pieces:

@@ -25,10 +25,10 @@ _SYSTEM_MOUNTS = ("/", "/boot", "/usr", "/var", "/tmp", "/run", "/dev", "/proc",
 def with_devices(host: Host, services: Iterable[Service]) -> tuple[Service, ...]:
     """The services with their ``devices`` filled in: mount points, then links, each sorted."""
     mounts = _mount_points(host)
-    return tuple(msgspec.structs.replace(one, devices=_devices(host, one, mounts)) for one in services)
+    return tuple(msgspec.structs.replace(one, devices=_find_devices(host, one, mounts)) for one in services)
 
 
-def _devices(host: Host, service: Service, mounts: tuple[str, ...]) -> tuple[str, ...]:
+def _find_devices(host: Host, service: Service, mounts: tuple[str, ...]) -> tuple[str, ...]:
     opened = _open_paths(host, service.main_pid)
     paths = [*_unit_paths(host, service.unit), *opened]
     used = {mount for path in paths if (mount := _mount_of(path, mounts)) is not None}
@@ -43,7 +43,7 @@ def serves_data(host: Host, service: Service) -> bool:
     opened = _open_paths(host, service.main_pid)
     mounts = _mount_points(host) if opened else ()
     works = any(_mount_of(path, mounts) or _block_device(host, path) for path in opened)
-    return works and _listens(host, service.main_pid)
+    return works and _is_listening(host, service.main_pid)
 
 
 def _block_device(host: Host, path: str) -> str | None:
@@ -74,11 +74,11 @@ def _mount_points(host: Host) -> tuple[str, ...]:
         left, _, right = line.partition(" - ")
         fields, source = left.split(" "), right.split(" ")
         if len(fields) > 4 and len(source) > 1 and source[1].startswith("/dev/"):
-            found.add(_unescaped(fields[4]))
+            found.add(_unescape_octal(fields[4]))
     return tuple(sorted(found - set(_SYSTEM_MOUNTS), key=lambda path: (-len(path), path)))
 
 
-def _unescaped(text: str) -> str:
+def _unescape_octal(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
 
 
@@ -133,7 +133,7 @@ def _local_addresses(host: Host, pid: int, table: str, inodes: set[str]) -> set[
     return {address for address in found if address != "0.0.0.0" and not address.startswith("127.")}
 
 
-def _listens(host: Host, pid: int | None) -> bool:
+def _is_listening(host: Host, pid: int | None) -> bool:
     """Whether one of its TCP sockets waits for connections (state 0A of proc_pid_net(5)) from other hosts."""
     directory = f"/proc/{pid}/fd"
     targets = [host.readlink(f"{directory}/{name}") for name in host.names(directory)]

@@ -60,7 +60,7 @@ def read_services(host: Host, units: tuple[str, ...], unknown: Unknowns) -> tupl
         unknown.note("services", f"systemctl returned {done.rc}: {done.stderr.strip()[:200] or 'no message'}")
         return ()
     loaded = [block for block in parse_show(done.stdout) if _is_loaded(block, unknown)]
-    return tuple(_service(host, block, unknown) for block in loaded)
+    return tuple(_make_service(host, block, unknown) for block in loaded)
 
 
 def show_command(units: tuple[str, ...]) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def _is_loaded(block: dict[str, str], unknown: Unknowns) -> bool:
     return False
 
 
-def _service(host: Host, block: dict[str, str], unknown: Unknowns) -> Service:
+def _make_service(host: Host, block: dict[str, str], unknown: Unknowns) -> Service:
     unit = block["Id"]
     pid = int(block["MainPID"]) if re.fullmatch(r"[1-9]\d{0,9}", block.get("MainPID", ""), re.ASCII) else None
     policy, affinity = block.get("NUMAPolicy", ""), block.get("CPUAffinity", "")
@@ -91,8 +91,8 @@ def _service(host: Host, block: dict[str, str], unknown: Unknowns) -> Service:
         numa_policy=None if policy in ("", "n/a") else policy,
         numa_mask=_as_list(block.get("NUMAMask", "")),
         cpu_affinity="numa" if block.get("CPUAffinityFromNUMA") == "yes" else shown_cpus(affinity) or None,
-        cpus_allowed=_allowed(host, pid, "cpus", f"services.{unit}.cpus_allowed", unknown),
-        mems_allowed=_allowed(host, pid, "mems", f"services.{unit}.mems_allowed", unknown),
+        cpus_allowed=_read_allowed(host, pid, "cpus", f"services.{unit}.cpus_allowed", unknown),
+        mems_allowed=_read_allowed(host, pid, "mems", f"services.{unit}.mems_allowed", unknown),
         lacks=tuple(name for name in ("NUMAPolicy", "CPUAffinityFromNUMA") if name not in block),
     )
 
@@ -102,7 +102,7 @@ def _as_list(text: str) -> str | None:
     return ",".join(text.split()) or None
 
 
-def _allowed(host: Host, pid: int | None, resource: Resource, fact: str, unknown: Unknowns) -> str | None:
+def _read_allowed(host: Host, pid: int | None, resource: Resource, fact: str, unknown: Unknowns) -> str | None:
     if pid is None:
         return None
     text = host.read(f"/proc/{pid}/status")

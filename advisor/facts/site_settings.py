@@ -67,7 +67,7 @@ Found = tuple[str, str, str]
 Parse = Callable[[str], Iterator[tuple[int, Found]]]
 
 
-def _numbered(text: str) -> Iterator[tuple[int, str]]:
+def _number_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text[:MAX_FILE_TEXT].replace("\0", "").split("\n"), 1):
         bare = line.strip()
         if bare and not bare.startswith("#") and len(bare) <= MAX_LINE:
@@ -76,7 +76,7 @@ def _numbered(text: str) -> Iterator[tuple[int, str]]:
 
 def parse_fstab(text: str) -> Iterator[tuple[int, Found]]:
     """Each option that a rule knows, with the mount point and the kind of file system."""
-    for number, line in _numbered(text):
+    for number, line in _number_lines(text):
         words = line.split()
         for option in words[3].split(",") if len(words) > 3 else ():
             key, _, value = option.partition("=")
@@ -87,7 +87,7 @@ def parse_fstab(text: str) -> Iterator[tuple[int, Found]]:
 def parse_udev_rules(text: str) -> Iterator[tuple[int, Found]]:
     """Attributes that are written, and commands that are run; a line may go on after a backslash."""
     begun, whole = 0, ""
-    for number, line in _numbered(text):
+    for number, line in _number_lines(text):
         begun, whole = (begun, whole + line) if whole else (number, line)
         if whole.endswith("\\") and len(whole) <= MAX_LINE:
             whole = whole[:-1] + " "
@@ -96,7 +96,7 @@ def parse_udev_rules(text: str) -> Iterator[tuple[int, Found]]:
         for key, value in _UDEV_WRITE.findall(whole):
             yield begun, (key, value, scope)
         for command in _UDEV_RUN.findall(whole):
-            yield from ((begun, found) for found in _commands(command.replace("'", " ")))
+            yield from ((begun, found) for found in _parse_commands(command.replace("'", " ")))
         whole = ""
 
 
@@ -107,7 +107,7 @@ def parse_multipath(text: str) -> Iterator[tuple[int, Found]]:
     places: list[str] = []
     own: list[dict[str, str]] = []
     lines: list[tuple[int, str, str, int]] = []
-    for number, line in _numbered(text):
+    for number, line in _number_lines(text):
         bare = re.split(r"\s[#!]", line, maxsplit=1)[0].rstrip()
         if section := _SECTION.match(bare):
             above = f"{places[opened[-1]]}/" if opened else ""
@@ -129,8 +129,8 @@ def parse_multipath(text: str) -> Iterator[tuple[int, Found]]:
 
 def parse_script(text: str) -> Iterator[tuple[int, Found]]:
     """Commands of a start-up script that set what rules look at; nothing else of it is kept."""
-    for number, line in _numbered(text):
-        yield from ((number, found) for found in _commands(line))
+    for number, line in _number_lines(text):
+        yield from ((number, found) for found in _parse_commands(line))
 
 
 def only_settings(script: str) -> str:
@@ -138,17 +138,17 @@ def only_settings(script: str) -> str:
 
     Scripts hold passwords in every form, so what is handed on is what is known to hold none.
     """
-    return "\n".join("; ".join(_known(line)) for line in script.split("\n"))
+    return "\n".join("; ".join(_parse_mount_options(line)) for line in script.split("\n"))
 
 
-def _known(line: str) -> Iterator[str]:
+def _parse_mount_options(line: str) -> Iterator[str]:
     if not line.strip().startswith("#"):
         for pattern in (_IFCONFIG_MTU, _QUEUE_LENGTH, _OFFLOAD, _WRITE, _SYSTEMCTL):
             for found in pattern.finditer(line):
                 yield found[0] + (" stop" if pattern is _SYSTEMCTL and "stop" in line.split() else "")
 
 
-def _commands(line: str) -> Iterator[Found]:
+def _parse_commands(line: str) -> Iterator[Found]:
     for link, mtu in _IFCONFIG_MTU.findall(line):
         yield "ifconfig mtu", mtu, link
     for old, new, length in _QUEUE_LENGTH.findall(line):
@@ -156,7 +156,7 @@ def _commands(line: str) -> Iterator[Found]:
     for link, features in _OFFLOAD.findall(line):
         yield from _switched_off(features, link)
     for value, path in _WRITE.findall(line):
-        yield _attribute(path), value.strip("\"'"), path
+        yield _attribute_name(path), value.strip("\"'"), path
     for service in _SYSTEMCTL.findall(line):
         if "service" not in line.split() or "stop" in line.split():
             yield "stops", service, ""
@@ -169,7 +169,7 @@ def _switched_off(features: str, link: str) -> Iterator[Found]:
             yield name, state, link
 
 
-def _attribute(path: str) -> str:
+def _attribute_name(path: str) -> str:
     """The part of a path that says what is written: ``queue/scheduler`` of any disk."""
     queue = re.fullmatch(r"/sys/(?:block|class/block)/[^/]+/(queue/\w+)", path)
     return queue[1] if queue else path
@@ -177,15 +177,15 @@ def _attribute(path: str) -> str:
 
 def parse_tmpfiles(text: str) -> Iterator[tuple[int, Found]]:
     """``w`` lines: the file and what is written to it."""
-    for number, line in _numbered(text):
+    for number, line in _number_lines(text):
         words = line.split(None, 6)
         if len(words) == 7 and words[0].rstrip("!-+") == "w":
-            yield number, (_attribute(words[1]), words[6].strip(), words[1])
+            yield number, (_attribute_name(words[1]), words[6].strip(), words[1])
 
 
 def parse_link_file(text: str) -> Iterator[tuple[int, Found]]:
     """Offloads that a systemd .link file switches off."""
-    for number, line in _numbered(text):
+    for number, line in _number_lines(text):
         key, equals, value = (part.strip() for part in line.partition("="))
         if equals and key in _LINK_OFFLOADS and value.lower() in ("no", "false", "0", "off"):
             yield number, (key, value, "")
@@ -193,14 +193,14 @@ def parse_link_file(text: str) -> Iterator[tuple[int, Found]]:
 
 def parse_ifcfg(text: str) -> Iterator[tuple[int, Found]]:
     """Offloads that ETHTOOL_OPTS switches off."""
-    for number, line in _numbered(text):
+    for number, line in _number_lines(text):
         if line.startswith("ETHTOOL_OPTS"):
             options = line.partition("=")[2].strip("\"'")
-            yield from ((number, found) for found in _commands(f"ethtool {options}"))
+            yield from ((number, found) for found in _parse_commands(f"ethtool {options}"))
 
 
 def parse_beegfs(text: str) -> Iterator[tuple[int, Found]]:
-    for number, line in _numbered(text):
+    for number, line in _number_lines(text):
         key, equals, value = (part.strip() for part in line.partition("="))
         if equals and key == "tuneTargetChooser":
             yield number, (key, value, "")
@@ -236,7 +236,7 @@ def read_site_settings(host: Host, unknown: Unknowns) -> tuple[SiteSetting, ...]
     """What the files of the administrator set, in the order of files and lines; a file read twice counts once."""
     found: list[SiteSetting] = []
     seen: set[object] = set()
-    for path, parse in _listed(host):
+    for path, parse in _list_files(host):
         text = host.read(path)
         if isinstance(text, Missing):
             unknown.value(f"site_settings.{printable(path)}", text)
@@ -244,20 +244,20 @@ def read_site_settings(host: Host, unknown: Unknowns) -> tuple[SiteSetting, ...]
         real = host.real(path)
         if real not in seen:
             seen.add(real)
-            found += _settings(path, parse(text))
-    return (*found, *_masked(host))
+            found += _make_settings(path, parse(text))
+    return (*found, *_masked_units(host))
 
 
 _IRQBALANCE: Final = "/etc/systemd/system/irqbalance.service"
 
 
-def _masked(host: Host) -> Iterator[SiteSetting]:
+def _masked_units(host: Host) -> Iterator[SiteSetting]:
     """A unit that is a link to /dev/null cannot be started (systemctl(1), mask)."""
     if host.readlink(_IRQBALANCE) == "/dev/null":
         yield SiteSetting(_IRQBALANCE, 1, "stops", "irqbalance")
 
 
-def _listed(host: Host) -> Iterator[tuple[str, Parse]]:
+def _list_files(host: Host) -> Iterator[tuple[str, Parse]]:
     yield from _FILES
     # Of several instances of a service each has a directory of its own.
     for name in sorted(host.names("/etc/beegfs")):
@@ -268,7 +268,7 @@ def _listed(host: Host) -> Iterator[tuple[str, Parse]]:
         yield from ((f"{directory}/{name}", parse) for name in sorted(names))
 
 
-def _settings(path: str, found: Iterable[tuple[int, Found]]) -> Iterator[SiteSetting]:
+def _make_settings(path: str, found: Iterable[tuple[int, Found]]) -> Iterator[SiteSetting]:
     for number, (key, value, scope) in found:
         if key in _KEPT:
             yield SiteSetting(printable(path), number, key, printable(value[:MAX_TEXT]), printable(scope[:MAX_TEXT]))

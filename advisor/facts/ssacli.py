@@ -43,10 +43,12 @@ Block = Mapping[str, str]
 
 def parse_ssacli(text: str) -> tuple[Controller, ...]:
     """Controllers in the order of the output, by the number of their slot."""
-    return tuple(_controller(*found) for found in _sections(text.splitlines()[:_MAX_LINES]))[:MAX_CONTROLLERS]
+    return tuple(_make_controller(*found) for found in _split_sections(text.splitlines()[:_MAX_LINES]))[
+        :MAX_CONTROLLERS
+    ]
 
 
-def _sections(lines: list[str]) -> list[tuple[str, str, list[str]]]:
+def _split_sections(lines: list[str]) -> list[tuple[str, str, list[str]]]:
     """Model, slot and lines of each controller; its name begins a line."""
     found: list[tuple[str, str, list[str]]] = []
     for line in lines:
@@ -58,19 +60,19 @@ def _sections(lines: list[str]) -> list[tuple[str, str, list[str]]]:
     return found
 
 
-def _controller(model: str, slot: str, lines: list[str]) -> Controller:
-    blocks = list(_blocks(lines))
+def _make_controller(model: str, slot: str, lines: list[str]) -> Controller:
+    blocks = list(_split_blocks(lines))
     about = blocks[0][1]
     count, battery = about.get("Battery/Capacitor Count"), about.get("Battery/Capacitor Status")
     drives = [block for kind, block in blocks if kind == "logical"][:MAX_VOLUMES]
-    media = [(block["array"], _medium(block)) for kind, block in blocks if kind == "physical"]
+    media = [(block["array"], _medium_of(block)) for kind, block in blocks if kind == "physical"]
     source = about.get("Cache Backup Power Source", "")
     return Controller(
         name=slot,
         tool="ssacli",
         model=printable(model[:MAX_TEXT]),
         firmware=about.get("Firmware Version"),
-        volumes=tuple(_volume(block, about, media) for block in drives),
+        volumes=tuple(_make_volume(block, about, media) for block in drives),
         has_protection=False if count == "0" else True if battery or is_count(count or "") else None,
         protection=CacheProtection("battery" if "atter" in source else "flash", battery, _is_healthy(battery))
         if battery
@@ -79,7 +81,7 @@ def _controller(model: str, slot: str, lines: list[str]) -> Controller:
     )
 
 
-def _blocks(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+def _split_blocks(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
     """The controller's own settings first, then logical and physical drives, each with the array around it."""
     array = ""
     block: dict[str, str] = {}
@@ -102,12 +104,12 @@ def _blocks(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
     yield from made
 
 
-def _medium(block: Block) -> str:
+def _medium_of(block: Block) -> str:
     words = block.get("Interface Type", "")
     return "ssd" if "Solid State" in words or "NVMe" in words else "hdd" if block.get("Rotational Speed") else ""
 
 
-def _volume(block: Block, about: Block, media: list[tuple[str, str]]) -> ControllerVolume:
+def _make_volume(block: Block, about: Block, media: list[tuple[str, str]]) -> ControllerVolume:
     status, caching = block.get("Status", ""), block.get("Caching", "")
     own = [medium for array, medium in media if array and array == block["array"]]
     begun = (state for words, state in _STATES if status.lower().startswith(words))
@@ -116,7 +118,7 @@ def _volume(block: Block, about: Block, media: list[tuple[str, str]]) -> Control
         level=_LEVELS.get(block.get("Fault Tolerance", "").removeprefix("RAID ")) or level_of(block.get("RAID", "")),
         state=next(begun, None),
         status=status,
-        write_policy=_policy(caching, about),
+        write_policy=_write_policy(caching, about),
         cache=caching,
         chunk_bytes=size_bytes(block.get("Strip Size", "")),
         drives=len(own) or None,
@@ -125,7 +127,7 @@ def _volume(block: Block, about: Block, media: list[tuple[str, str]]) -> Control
     )
 
 
-def _policy(caching: str, about: Block) -> WritePolicy | None:
+def _write_policy(caching: str, about: Block) -> WritePolicy | None:
     """Caching of the drive, unless the controller has it off or gives all of its cache to reads."""
     share = re.search(r"(\d{1,3})% Write", about.get("Cache Ratio", ""), re.ASCII)
     is_off = "disabled" in about.get("Cache Status", "").lower() or (share is not None and share[1] == "0")

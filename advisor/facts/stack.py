@@ -21,14 +21,14 @@ class Stack:
 
     def disks(self, device: str) -> tuple[str, ...]:
         """The devices at the bottom; the device itself where nothing is below it."""
-        everything = {device, *self._reach(device, None)}
+        everything = {device, *self._walk_down(device, None)}
         return tuple(sorted((name for name in everything if not self.below(name)), key=natural))
 
     def through(self, device: str, hidden: Set[str]) -> tuple[str, ...]:
         """The devices below, hidden ones replaced by what is below them."""
-        return tuple(sorted(self._reach(device, hidden) - hidden, key=natural))
+        return tuple(sorted(self._walk_down(device, hidden) - hidden, key=natural))
 
-    def _reach(self, device: str, hidden: Set[str] | None) -> set[str]:
+    def _walk_down(self, device: str, hidden: Set[str] | None) -> set[str]:
         """Everything below; with ``hidden``, no further down than the first device that is not hidden."""
         seen: set[str] = set()
         pending = [device]

@@ -53,21 +53,21 @@ def read_storage(host: Host, disks: Iterable[Disk], arrays: Iterable[Md], mapped
     lower = {one.name: tuple(device.name for device in one.devices) for one in arrays}
     partitions = {name: partitions_of(name, host.names(f"/sys/block/{name}")) for name in lower}
     lower |= {device.name: device.slaves for device in by_mapped.values()}
-    stack = Stack(lower, _parents(by_disk, partitions, lower))
+    stack = Stack(lower, _map_parents(by_disk, partitions, lower))
     mounted = read_mounted(host)
     return Storage(
         by_disk=by_disk,
         by_mapped=by_mapped,
         partitions=partitions,
-        groups=_groups(by_mapped.values()),
+        groups=_volume_groups(by_mapped.values()),
         stack=stack,
         # Disks have noted it already where the mounts cannot be read.
         mounted={} if isinstance(mounted, Missing) else mounted,
-        above=_above(by_mapped, stack),
+        above=_map_above(by_mapped, stack),
     )
 
 
-def _parents(
+def _map_parents(
     by_disk: Mapping[str, Disk], partitions: Mapping[str, tuple[str, ...]], lower: Mapping[str, tuple[str, ...]]
 ) -> dict[str, str]:
     parents = {part: disk.name for disk in by_disk.values() for part in disk.partitions}
@@ -77,7 +77,7 @@ def _parents(
     return parents | {part: whole for part in named if (whole := whole_of(part, by_disk))}
 
 
-def _groups(devices: Iterable[DmDevice]) -> dict[str, frozenset[str]]:
+def _volume_groups(devices: Iterable[DmDevice]) -> dict[str, frozenset[str]]:
     """Every dm device of a volume group, hidden or not, by the id of the group."""
     groups: dict[str, set[str]] = {}
     for device in devices:
@@ -86,7 +86,7 @@ def _groups(devices: Iterable[DmDevice]) -> dict[str, frozenset[str]]:
     return {group: frozenset(names) for group, names in groups.items()}
 
 
-def _above(by_mapped: Mapping[str, DmDevice], stack: Stack) -> dict[str, tuple[str, ...]]:
+def _map_above(by_mapped: Mapping[str, DmDevice], stack: Stack) -> dict[str, tuple[str, ...]]:
     layers = {device.name for device in by_mapped.values() if device.role == "layer"}
     above: dict[str, tuple[str, ...]] = {}
     for layer in sorted(layers, key=natural):

@@ -51,11 +51,11 @@ def read_storage_services(host: Host, unknown: Unknowns) -> tuple[Service, ...]:
     online = online_cpus(host)
     every = None if isinstance(online, Missing) else frozenset(online)
     known = read_services(host, units, unknown)
-    wanted = [one for one in known if _matters(one, every) or (not _runs_others(one) and serves_data(host, one))]
+    wanted = [one for one in known if _is_relevant(one, every) or (not _runs_others(one) and serves_data(host, one))]
     return with_devices(host, wanted)
 
 
-def _matters(service: Service, online: frozenset[int] | None) -> bool:
+def _is_relevant(service: Service, online: frozenset[int] | None) -> bool:
     return bool(_STORAGE.match(service.unit)) or _is_placed(service, online)
 
 

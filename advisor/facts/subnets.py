@@ -57,14 +57,14 @@ def _by_network(links: Iterable[Link]) -> dict[str, list[str]]:
         if link.kind == "loopback" or link.state == "down":
             continue
         for address in link.addresses:
-            network = _network(address)
+            network = _network_of(address)
             names = found.setdefault(network, []) if network else []
             if link.name not in names:
                 names.append(link.name)
     return found
 
 
-def _network(address: str) -> str | None:
+def _network_of(address: str) -> str | None:
     try:
         network = IPv4Interface(address).network
     except ValueError:

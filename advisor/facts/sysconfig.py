@@ -62,15 +62,15 @@ def read_sysconfig_owner(host: Host, link: str) -> LinkOwner | Missing | None:
     if not is_stopped(host, "network.service"):
         path = find_ifcfg(host, NETWORK_SCRIPTS, link)
         if path is not None:
-            return _owner("network-scripts", link, path)
+            return _make_owner("network-scripts", link, path)
     if not is_stopped(host, "wickedd.service"):
         path = find_ifcfg(host, WICKED, link)
         if path is not None:
-            return _owner("wicked", link, path)
+            return _make_owner("wicked", link, path)
     return None
 
 
-def _owner(manager: str, link: str, path: str | Missing) -> LinkOwner | Missing:
+def _make_owner(manager: str, link: str, path: str | Missing) -> LinkOwner | Missing:
     if isinstance(path, Missing):
         return path
     if manager == "wicked":

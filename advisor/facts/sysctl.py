@@ -87,7 +87,7 @@ def origins(sources: Iterable[SysctlSource], keys: Iterable[str]) -> Mapping[str
     @cache
     def covered(pattern: str) -> tuple[str, ...]:
         wanted = key_path(pattern).split("/")
-        return tuple(key for key, names in paths.items() if _covers(wanted, names))
+        return tuple(key for key, names in paths.items() if _matches_key(wanted, names))
 
     for source in sources:
         if is_pattern(source.key):
@@ -95,17 +95,17 @@ def origins(sources: Iterable[SysctlSource], keys: Iterable[str]) -> Mapping[str
                 matching.setdefault(key, []).append(source)
         else:
             exact.setdefault(source.key, []).append(source)
-    found = {key: _origin(exact.get(key, []), matching.get(key, [])) for key in paths}
+    found = {key: _find_origin(exact.get(key, []), matching.get(key, [])) for key in paths}
     return {key: origin for key, origin in found.items() if origin is not None}
 
 
-def _covers(wanted: Sequence[str], names: Sequence[str]) -> bool:
+def _matches_key(wanted: Sequence[str], names: Sequence[str]) -> bool:
     """glob(7) over the parts of a path, whose stars stop at slashes. No part of a key is as long as `NAME_MAX`."""
     is_alike = len(wanted) == len(names) and all(len(part) <= _NAME_MAX for part in wanted)
     return is_alike and all(map(fnmatchcase, names, wanted))
 
 
-def _origin(exact: list[SysctlSource], patterns: list[SysctlSource]) -> SysctlOrigin | None:
+def _find_origin(exact: list[SysctlSource], patterns: list[SysctlSource]) -> SysctlOrigin | None:
     lines = [line for line in exact if line.at_boot] or [
         line for line in patterns if line.at_boot and not line.excludes
     ]
@@ -119,9 +119,9 @@ def _origin(exact: list[SysctlSource], patterns: list[SysctlSource]) -> SysctlOr
         winner=winner,
         losers=tuple(line for line in assigned if line is not winner),
         voided_by=last if last is not winner and not is_pattern(last.key) else None,
-        later=afterwards[-1] if afterwards and _differ(afterwards[-1], winner) else None,
+        later=afterwards[-1] if afterwards and _values_differ(afterwards[-1], winner) else None,
     )
 
 
-def _differ(one: SysctlSource, other: SysctlSource) -> bool:
+def _values_differ(one: SysctlSource, other: SysctlSource) -> bool:
     return one.value.split() != other.value.split()

@@ -93,14 +93,14 @@ def refusal(key: str, value: str) -> str | None:
         is_quoted = "'" in wrong or '"' in wrong
         return "the quotes become part of the value" if is_quoted else f"{wrong[:40]} is not a number"
     low, high = _LONG if key in _LONGS else _INT
-    too_large = next((word for word in words if not low <= _value(word) <= high), None)
+    too_large = next((word for word in words if not low <= _parse_value(word) <= high), None)
     return f"{too_large[:40]} is too large" if too_large else None
 
 
 def kernel_number(word: str) -> int | None:
     """What the kernel reads of a word as a number (proc_get_long: ``0x`` is hexadecimal, a leading ``0`` octal); None
     where it refuses it."""
-    return _value(word) if _NUMBER.fullmatch(word) and len(word) <= _MOST_DIGITS else None
+    return _parse_value(word) if _NUMBER.fullmatch(word) and len(word) <= _MOST_DIGITS else None
 
 
 def numbers_of(key: str) -> int | None:
@@ -108,7 +108,7 @@ def numbers_of(key: str) -> int | None:
     return _FIELDS.get(key, 1) if key in _NUMBERS or _LINK_SETTING.fullmatch(key) else None
 
 
-def _value(word: str) -> int:
+def _parse_value(word: str) -> int:
     digits = word.removeprefix("-")
     base = 16 if digits[:2] in ("0x", "0X") else 8 if digits.startswith("0") else 10
     # Python refuses to convert thousands of digits; forty are too many for the kernel already.

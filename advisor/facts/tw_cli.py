@@ -61,8 +61,8 @@ def parse_tw_cli_units(text: str) -> tuple[tuple[ControllerVolume, ...], bool | 
     ports = [row for row in rows if len(row) > 4 and re.fullmatch(r"p\d{1,4}", row[0], re.ASCII)]
     batteries = [row for row in rows if len(row) > 4 and re.fullmatch(r"bbu\d?", row[0], re.ASCII)]
     listed = [dict(zip(head, row, strict=True)) for row in units if head and len(row) == len(head)]
-    volumes = tuple(_volume(row, ports) for row in listed if row["UnitType"] not in _NO_ARRAYS)
-    protection = _battery(batteries[0]) if batteries else None
+    volumes = tuple(_parse_volume(row, ports) for row in listed if row["UnitType"] not in _NO_ARRAYS)
+    protection = _parse_battery(batteries[0]) if batteries else None
     return volumes, True if protection else False if head else None, protection
 
 
@@ -80,7 +80,7 @@ def controller_of(
     return Controller(number, "tw_cli", model, None, volumes, has_protection, protection)
 
 
-def _volume(row: Mapping[str, str], ports: list[list[str]]) -> ControllerVolume:
+def _parse_volume(row: Mapping[str, str], ports: list[list[str]]) -> ControllerVolume:
     """``u0 RAID-10 OK - - 256K 7450.56 RiW ON``: name, type, status, …, stripe, size in GiB, cache, verify.
 
     Of drives it prints the bus, which does not show whether they rotate.
@@ -92,27 +92,27 @@ def _volume(row: Mapping[str, str], ports: list[list[str]]) -> ControllerVolume:
         level=level_of(kind) if kind.startswith("RAID") else None,
         state=_STATES.get(status),
         status=printable(status[:MAX_TEXT]),
-        write_policy=_policy(cache),
+        write_policy=_parse_policy(cache),
         cache=printable(cache[:MAX_TEXT]),
         chunk_bytes=size_bytes(row.get("Stripe", "")),
         drives=len(own) or None,
-        size_bytes=_gibibytes(row.get("Size(GB)", "")),
+        size_bytes=_parse_gibibytes(row.get("Size(GB)", "")),
     )
 
 
-def _gibibytes(text: str) -> int | None:
+def _parse_gibibytes(text: str) -> int | None:
     """The size of a unit: its GB are of 2^30 bytes, as a drive of 2 TB is 1863 of them."""
     return round(float(text) * (1 << 30)) if re.fullmatch(r"\d{1,8}(?:\.\d{1,6})?", text, re.ASCII) else None
 
 
-def _policy(word: str) -> WritePolicy | None:
+def _parse_policy(word: str) -> WritePolicy | None:
     """``W`` stands for the write cache, ``Ri`` and ``Rb`` for the read cache; older firmware prints ON and OFF."""
     if word == "ON" or re.fullmatch(r"(?:R[ib])?W", word):
         return "write-back"
     return "write-through" if word == "OFF" or re.fullmatch(r"R[ib]", word) else None
 
 
-def _battery(row: list[str]) -> CacheProtection:
+def _parse_battery(row: list[str]) -> CacheProtection:
     """``bbu On Yes OK …``: name, online, ready, status. Not ready, it keeps nothing."""
     ready, status = row[2], printable(row[3][:MAX_TEXT])
     healthy = True if (ready, status) == ("Yes", "OK") else False if ready == "No" else None

@@ -49,17 +49,19 @@ def with_disks(
         return tuple(controllers)
     by_host: dict[int, list[_Place]] = {}
     for disk in disks:
-        if place := _place(host, disk):
+        if place := _find_place(host, disk):
             by_host.setdefault(place.host, []).append(place)
-    chosen = _assigned(cards, by_host)
-    return tuple(_tied(one, by_host, chosen.get(one.name), unknown) if one in cards else one for one in controllers)
+    chosen = _assign_hosts(cards, by_host)
+    return tuple(
+        _attach_disks(one, by_host, chosen.get(one.name), unknown) if one in cards else one for one in controllers
+    )
 
 
-def _place(host: Host, disk: Disk) -> _Place | None:
+def _find_place(host: Host, disk: Disk) -> _Place | None:
     """Where a disk of a 3ware card sits; None for any other disk."""
     if disk.kind != "scsi":
         return None
-    found = _address(host, disk.name)
+    found = _scsi_address(host, disk.name)
     driver = None if found is None else host.read(f"/sys/class/scsi_host/host{found[0]}/proc_name")
     is_card = isinstance(driver, str) and driver.startswith("3w-")
     model = _MODEL.match(disk.model or "")
@@ -67,10 +69,10 @@ def _place(host: Host, disk: Disk) -> _Place | None:
     if found is None or not (is_card or is_named):
         return None
     # The model holds 16 characters: 9650SE-8LPML is 9650SE-8LP there.
-    return _Place(disk, found[0], found[2], found[3], _serials(host, disk), model[1] if model else None)
+    return _Place(disk, found[0], found[2], found[3], _read_serials(host, disk), model[1] if model else None)
 
 
-def _address(host: Host, name: str) -> tuple[int, int, int, int] | None:
+def _scsi_address(host: Host, name: str) -> tuple[int, int, int, int] | None:
     for place in (host.real(f"/sys/block/{name}/device"), host.readlink(f"/sys/block/{name}")):
         if isinstance(place, str) and (found := _ADDRESS.findall(place)):
             first, second, third, fourth = (int(number) for number in found[-1])
@@ -78,7 +80,7 @@ def _address(host: Host, name: str) -> tuple[int, int, int, int] | None:
     return None
 
 
-def _serials(host: Host, disk: Disk) -> str:
+def _read_serials(host: Host, disk: Disk) -> str:
     """Every text that holds a disk's serial number: its VPD page, its id, and what udev read of an older kernel's."""
     number = host.read(f"/sys/block/{disk.name}/dev")
     udev = host.read(f"/run/udev/data/b{number}") if isinstance(number, str) else ""
@@ -88,9 +90,9 @@ def _serials(host: Host, disk: Disk) -> str:
     return " ".join(texts).upper()
 
 
-def _assigned(cards: Sequence[Controller], by_host: Mapping[int, list[_Place]]) -> dict[str, int]:
+def _assign_hosts(cards: Sequence[Controller], by_host: Mapping[int, list[_Place]]) -> dict[str, int]:
     """The SCSI host of each card, where only one is possible; one that is taken is possible for no other."""
-    options = {card.name: _options(card, by_host) for card in cards}
+    options = {card.name: _possible_hosts(card, by_host) for card in cards}
     chosen: dict[str, int] = {}
     while True:
         free = {name: [one for one in found if one not in chosen.values()] for name, found in options.items()}
@@ -108,7 +110,7 @@ def _by_number(left: Mapping[str, Sequence[int]]) -> dict[str, int]:
     return own if left and all(own[name] in found for name, found in left.items()) else {}
 
 
-def _options(card: Controller, by_host: Mapping[int, list[_Place]]) -> list[int]:
+def _possible_hosts(card: Controller, by_host: Mapping[int, list[_Place]]) -> list[int]:
     proven = [number for number, places in by_host.items() if any(_has_serial(one, places) for one in card.volumes)]
     if proven:
         return proven
@@ -137,7 +139,7 @@ def _is_possible(card: Controller, places: Sequence[_Place]) -> bool:
         elif not all(_is_model(card, one) for one in mine) or not _is_size(volume, mine):
             return False
         elif volume.serial and any(one.disk.serial for one in mine):
-            # Both serial numbers are known, and they differ: `_options` would have seen one that agrees.
+            # Both serial numbers are known, and they differ: `_possible_hosts` would have seen one that agrees.
             return False
     return True
 
@@ -156,7 +158,9 @@ def _is_size(volume: ControllerVolume, places: Sequence[_Place]) -> bool:
     return abs(sum(known) - volume.size_bytes) <= _SIZE_SHARE * volume.size_bytes
 
 
-def _tied(card: Controller, by_host: Mapping[int, list[_Place]], number: int | None, unknown: Unknowns) -> Controller:
+def _attach_disks(
+    card: Controller, by_host: Mapping[int, list[_Place]], number: int | None, unknown: Unknowns
+) -> Controller:
     places = by_host.get(number, []) if number is not None else []
     volumes = []
     for volume in card.volumes:
@@ -170,7 +174,7 @@ def _tied(card: Controller, by_host: Mapping[int, list[_Place]], number: int | N
 def _why_untied(card: Controller, volume: ControllerVolume, by_host: Mapping[int, list[_Place]]) -> str:
     if not by_host:
         return "no disk of a 3ware controller is among the disks of this host"
-    options = _options(card, by_host)
+    options = _possible_hosts(card, by_host)
     if not options:
         return "no disk of a 3ware controller has its unit number, model and size"
     names = [one.disk.name for number in options for one in _of_unit(volume, by_host[number])]

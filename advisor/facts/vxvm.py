@@ -91,7 +91,7 @@ class _Names:
 
 def read_vxvm(host: Host, disks: Sequence[Disk], unknown: Unknowns) -> tuple[Array, ...]:
     """Volumes by name; none where the volume manager is neither set up nor anything mounted from it."""
-    places = _places(host)
+    places = _read_places(host)
     if not places and not any(host.exists(mark) for mark in _MARKS):
         return ()
     groups = _read_groups(host, places, unknown)
@@ -99,12 +99,12 @@ def read_vxvm(host: Host, disks: Sequence[Disk], unknown: Unknowns) -> tuple[Arr
     names = _Names(*_read_names(host), by_name) if groups else _Names((), {}, by_name)
     made = [array for group in groups for array in _Group(group, names, by_name, unknown).arrays(places)]
     known = {one.device for one in made}
-    made += [_unread(name, place, unknown) for name, place in places.items() if place.device not in known]
-    with_queues = (msgspec.structs.replace(one, queue=_queue(host, one, unknown)) for one in made)
+    made += [_unread_array(name, place, unknown) for name, place in places.items() if place.device not in known]
+    with_queues = (msgspec.structs.replace(one, queue=_read_queue_attributes(host, one, unknown)) for one in made)
     return tuple(sorted(with_queues, key=lambda one: natural(one.name)))
 
 
-def _queue(host: Host, array: Array, unknown: Unknowns) -> dict[str, str]:
+def _read_queue_attributes(host: Host, array: Array, unknown: Unknowns) -> dict[str, str]:
     return {} if "/" in array.device else read_queue(host, array.device, QUEUE_ATTRIBUTES, array.name, unknown)
 
 
@@ -114,35 +114,35 @@ def volume_of(source: str) -> str | None:
     return f"{found[1]}/{found[2]}" if found and found[1] else found[2] if found else None
 
 
-def _places(host: Host) -> dict[str, _Place]:
+def _read_places(host: Host) -> dict[str, _Place]:
     mounted = read_mounted(host)
     found: dict[str, _Place] = {}
     for device, mounts in ({} if isinstance(mounted, Missing) else mounted).items():
         name = next((name for one in mounts if (name := volume_of(one.source))), None)
         if name:
-            found[name] = _Place(device, _targets(mounts))
+            found[name] = _Place(device, _mount_targets(mounts))
     return found
 
 
-def _targets(mounts: Iterable[Mount]) -> tuple[str, ...]:
+def _mount_targets(mounts: Iterable[Mount]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.target for one in mounts))
 
 
 def _read_groups(host: Host, places: Iterable[str], unknown: Unknowns) -> tuple[VxGroup, ...]:
     """Every imported disk group: vxprint alone shows the default one where there is one."""
-    text = _ask(host, VXPRINT, unknown)
-    listed = parse_access(_output(host, LIST))
+    text = _run_noted(host, VXPRINT, unknown)
+    listed = parse_access(_run_tool(host, LIST))
     printed = () if text is None else parse_vxprint(text)
-    groups = {one.name: one for one in (_named(group, places, listed) for group in printed)}
+    groups = {one.name: one for one in (_name_group(group, places, listed) for group in printed)}
     wanted = [one.group for one in listed if one.group and {"online", "shared", "remote"} & set(one.status)]
     wanted += [name.partition("/")[0] for name in places if "/" in name]
     for name in list(dict.fromkeys(name for name in wanted if name not in groups))[:MAX_GROUPS]:
-        for one in parse_vxprint(_output(host, ("vxprint", "-g", name, "-ht"))):
+        for one in parse_vxprint(_run_tool(host, ("vxprint", "-g", name, "-ht"))):
             groups[name] = msgspec.structs.replace(one, name=one.name or name)
     return tuple(one for one in groups.values() if one.volumes)
 
 
-def _named(group: VxGroup, places: Iterable[str], listed: Iterable[DiskAccess]) -> VxGroup:
+def _name_group(group: VxGroup, places: Iterable[str], listed: Iterable[DiskAccess]) -> VxGroup:
     """A group whose records came without its name: that of the disks in it, or of what is mounted from it."""
     if group.name:
         return group
@@ -152,11 +152,11 @@ def _named(group: VxGroup, places: Iterable[str], listed: Iterable[DiskAccess]) 
 
 
 def _read_names(host: Host) -> tuple[tuple[DiskAccess, ...], dict[str, tuple[str, ...]]]:
-    listed = (*parse_access(_output(host, LIST_NATIVE)), *parse_access(_output(host, LIST)))
-    return listed, parse_paths(_output(host, PATHS)) or parse_paths(_output(host, DMP_PATHS))
+    listed = (*parse_access(_run_tool(host, LIST_NATIVE)), *parse_access(_run_tool(host, LIST)))
+    return listed, parse_paths(_run_tool(host, PATHS)) or parse_paths(_run_tool(host, DMP_PATHS))
 
 
-def _ask(host: Host, argv: Sequence[str], unknown: Unknowns) -> str | None:
+def _run_noted(host: Host, argv: Sequence[str], unknown: Unknowns) -> str | None:
     done = host.run(argv)
     if isinstance(done, Missing):
         unknown.note("arrays.vxvm", f"{argv[0]}: {done.why}")
@@ -167,18 +167,18 @@ def _ask(host: Host, argv: Sequence[str], unknown: Unknowns) -> str | None:
     return done.stdout
 
 
-def _output(host: Host, argv: Sequence[str]) -> str:
+def _run_tool(host: Host, argv: Sequence[str]) -> str:
     done = host.run(argv)
     return "" if isinstance(done, Missing) else done.stdout
 
 
-def _unread(name: str, place: _Place, unknown: Unknowns) -> Array:
+def _unread_array(name: str, place: _Place, unknown: Unknowns) -> Array:
     """A mounted volume of which nothing else could be read."""
     unknown.note(f"arrays.{name}.level", "vxprint -ht does not show it; it needs root and the configuration daemon")
-    return _array(name, place, level=None)
+    return _bare_array(name, place, level=None)
 
 
-def _array(name: str, place: _Place | None, *, level: str | None) -> Array:
+def _bare_array(name: str, place: _Place | None, *, level: str | None) -> Array:
     return Array(
         name=name,
         manager="vxvm",
@@ -214,46 +214,46 @@ class _Group:
         for name, volume in self.group.volumes.items():
             if name not in inner and any(not plex.is_log for plex in volume.plexes):
                 title = f"{self.group.name}/{name}" if self.group.name else name
-                yield self._volume(title, volume, places.get(title) or places.get(name))
+                yield self._make_array(title, volume, places.get(title) or places.get(name))
 
-    def _volume(self, title: str, volume: VxVolume, place: _Place | None) -> Array:
-        family = [volume, *self._below(volume)]
-        broken = [plex for one in family for plex in _data(one) if not _works(plex, one)]
-        working = [plex for one in family for plex in _data(one) if _works(plex, one)]
+    def _make_array(self, title: str, volume: VxVolume, place: _Place | None) -> Array:
+        family = [volume, *self._subvolumes_of(volume)]
+        broken = [plex for one in family for plex in _data_plexes(one) if not _is_working(plex, one)]
+        working = [plex for one in family for plex in _data_plexes(one) if _is_working(plex, one)]
         used = tuple(dict.fromkeys(name for plex in working for name in self._kernel_names(plex)))
         lost = tuple(dict.fromkeys(name for plex in broken for name in self._kernel_names(plex) if name not in used))
         gone = [one for plex in working if plex.layout == "RAID" for one in plex.subdisks if not _is_there(one)]
         members = tuple(sorted({*used, *lost}, key=natural))
         disks = tuple(name for name in members if name in self.disks)
         nodes = {self.disks[name].numa_node for name in disks}
-        structure = self._structure(volume, _MAX_DEPTH)
+        structure = self._volume_part(volume, _MAX_DEPTH)
         if isinstance(structure, str) and structure not in members:
             structure = ArrayPart(volume.name, "linear", (structure,))
         striped = next((plex for plex in (*working, *broken) if plex.columns), None)
         self._note_unmapped(title, family)
-        made = _array(title, place, level=self._level(volume, _MAX_DEPTH))
+        made = _bare_array(title, place, level=self._find_level(volume, _MAX_DEPTH))
         return msgspec.structs.replace(
             made,
             chunk_bytes=striped.width * SECTOR_BYTES if striped and striped.width else None,
             data_disks=_data_columns(striped),
-            state=_state(volume, broken, gone, has_data=self._has_data(volume, _MAX_DEPTH)),
+            state=_judge_state(volume, broken, gone, has_data=self._has_data(volume, _MAX_DEPTH)),
             missing=len(broken) + len(gone),
             members=members,
             failed=tuple(sorted({*lost, *self._gone_names(gone)}, key=natural)),
             numa_nodes=tuple(sorted(node for node in nodes if node is not None)),
             size_bytes=volume.length * SECTOR_BYTES,
-            detail={key: text for key, text in self._detail(volume, family).items() if text},
+            detail={key: text for key, text in self._make_detail(volume, family).items() if text},
             disks=disks,
             structure=structure if isinstance(structure, ArrayPart) and not _is_plain(structure, members) else None,
         )
 
-    def _below(self, volume: VxVolume, depth: int = _MAX_DEPTH) -> Iterator[VxVolume]:
+    def _subvolumes_of(self, volume: VxVolume, depth: int = _MAX_DEPTH) -> Iterator[VxVolume]:
         """The subvolumes of a layered volume."""
         for one in (one for plex in volume.plexes for one in plex.subvolumes) if depth else ():
             below = self.group.volumes.get(one.volume)
             if below is not None and below is not volume:
                 yield below
-                yield from self._below(below, depth - 1)
+                yield from self._subvolumes_of(below, depth - 1)
 
     def _kernel_names(self, plex: Plex) -> tuple[str, ...]:
         return self._of(plex.subdisks)
@@ -265,25 +265,25 @@ class _Group:
     def _gone_names(self, subdisks: Iterable[Subdisk]) -> Iterator[str]:
         """A disk that is gone may have left no name but that of its place in the group."""
         for subdisk in subdisks:
-            leaf = self._leaf(subdisk)
+            leaf = self._subdisk_part(subdisk)
             yield from (leaf,) if isinstance(leaf, str) else leaf.devices()
 
-    def _structure(self, volume: VxVolume, depth: int) -> str | ArrayPart | None:
+    def _volume_part(self, volume: VxVolume, depth: int) -> str | ArrayPart | None:
         """What serves a volume: its working plexes, or all of them where none works."""
-        plexes = [plex for plex in _data(volume) if _works(plex, volume)] or _data(volume)
-        found = [one for plex in plexes if (one := self._plex(plex, depth)) is not None]
+        plexes = [plex for plex in _data_plexes(volume) if _is_working(plex, volume)] or _data_plexes(volume)
+        found = [one for plex in plexes if (one := self._plex_part(plex, depth)) is not None]
         if len(found) < 2:
             return found[0] if found else None
         return ArrayPart(volume.name, "raid1", tuple(found), volume.length * SECTOR_BYTES)
 
-    def _plex(self, plex: Plex, depth: int) -> str | ArrayPart | None:
+    def _plex_part(self, plex: Plex, depth: int) -> str | ArrayPart | None:
         columns: dict[int, list[tuple[int, str | ArrayPart]]] = {}
         for subdisk in plex.subdisks:
             if not subdisk.is_log:
-                columns.setdefault(subdisk.column, []).append((subdisk.offset, self._leaf(subdisk)))
+                columns.setdefault(subdisk.column, []).append((subdisk.offset, self._subdisk_part(subdisk)))
         for one in plex.subvolumes if depth else ():
             below = self.group.volumes.get(one.volume)
-            made = self._structure(below, depth - 1) if below else None
+            made = self._volume_part(below, depth - 1) if below else None
             columns.setdefault(one.column, []).append((one.offset, one.volume if made is None else made))
         whole = [_one_behind_the_other(f"{plex.name} column {at}", found) for at, found in sorted(columns.items())]
         level = {"STRIPE": "raid0", "RAID": "raid5"}.get(plex.layout)
@@ -294,7 +294,7 @@ class _Group:
         size = plex.length * SECTOR_BYTES if plex.length else None
         return ArrayPart(plex.name, level, tuple(whole), size, plex.width * SECTOR_BYTES if plex.width else None)
 
-    def _leaf(self, subdisk: Subdisk) -> str | ArrayPart:
+    def _subdisk_part(self, subdisk: Subdisk) -> str | ArrayPart:
         access = self.names.access(self.group, subdisk)
         names = self.names.kernel(access)
         if len(names) > 1:
@@ -302,9 +302,9 @@ class _Group:
         # A name of another node's disk may be that of a disk here.
         return names[0] if names else f"{access} (remote)" if access in self.disks else access
 
-    def _level(self, volume: VxVolume, depth: int) -> str | None:
+    def _find_level(self, volume: VxVolume, depth: int) -> str | None:
         """raid0, raid1, raid10, raid5 or linear, by all data plexes, also those that are detached."""
-        levels = [self._plex_level(plex, depth) for plex in _data(volume)]
+        levels = [self._plex_level(plex, depth) for plex in _data_plexes(volume)]
         if not levels:
             return None
         if len(levels) == 1:
@@ -313,7 +313,7 @@ class _Group:
 
     def _plex_level(self, plex: Plex, depth: int) -> str:
         below = [self.group.volumes[one.volume] for one in plex.subvolumes if one.volume in self.group.volumes]
-        inner = {self._level(one, depth - 1) for one in below} if depth else set()
+        inner = {self._find_level(one, depth - 1) for one in below} if depth else set()
         if plex.layout == "RAID":
             return "raid5"
         if plex.layout == "STRIPE":
@@ -322,16 +322,16 @@ class _Group:
 
     def _has_data(self, volume: VxVolume, depth: int) -> bool:
         """Whether some plex holds all of the volume: of a layered one, each subvolume must."""
-        for plex in _data(volume):
+        for plex in _data_plexes(volume):
             below = [self.group.volumes.get(one.volume) for one in plex.subvolumes]
             whole = all(one is not None and depth and self._has_data(one, depth - 1) for one in below)
-            if _works(plex, volume) and whole:
+            if _is_working(plex, volume) and whole:
                 return True
         return False
 
     def _note_unmapped(self, title: str, family: Iterable[VxVolume]) -> None:
         """Disks whose kernel names cannot be known, and why."""
-        for access in self._accesses(family):
+        for access in self._access_names(family):
             if self.names.is_remote(access):
                 why = "is exported by another node (FSS) and has no device of its own here"
             elif not self.names.kernel(access):
@@ -340,41 +340,43 @@ class _Group:
                 continue
             self.unknown.note(f"arrays.{title}.members.{access}", f"disk {access} {why}")
 
-    def _accesses(self, family: Iterable[VxVolume]) -> tuple[str, ...]:
-        subdisks = (one for volume in family for plex in _data(volume) for one in plex.subdisks if not one.is_log)
+    def _access_names(self, family: Iterable[VxVolume]) -> tuple[str, ...]:
+        subdisks = (
+            one for volume in family for plex in _data_plexes(volume) for one in plex.subdisks if not one.is_log
+        )
         return tuple(dict.fromkeys(self.names.access(self.group, one) for one in subdisks))
 
-    def _detail(self, volume: VxVolume, family: Sequence[VxVolume]) -> dict[str, str]:
-        accesses = self._accesses(family)
+    def _make_detail(self, volume: VxVolume, family: Sequence[VxVolume]) -> dict[str, str]:
+        accesses = self._access_names(family)
         remote = [name for name in accesses if self.names.is_remote(name)]
         unmapped = [name for name in accesses if name not in remote and not self.names.kernel(name)]
         logs = [plex.name for one in family for plex in one.plexes if plex.is_log]
-        plexes = [f"{plex.name} {plex.kstate} {plex.state} {_layout(plex)}" for plex in volume.plexes]
+        plexes = [f"{plex.name} {plex.kstate} {plex.state} {_describe_layout(plex)}" for plex in volume.plexes]
         return {
             "group": self.group.name,
             "volume_state": f"{volume.kstate} {volume.state}",
             "plexes": "; ".join(plexes),
             "dco": ", ".join(one.dco for one in family if one.dco),
             "logs": ", ".join(logs),
-            "columns": ", ".join(_columns(plex) for plex in _data(volume) if plex.columns),
+            "columns": ", ".join(_describe_columns(plex) for plex in _data_plexes(volume) if plex.columns),
             "remote": ", ".join(remote),
             "unmapped": ", ".join(unmapped),
         }
 
 
-def _layout(plex: Plex) -> str:
-    return f"{plex.layout} {_columns(plex)}" if plex.columns else plex.layout
+def _describe_layout(plex: Plex) -> str:
+    return f"{plex.layout} {_describe_columns(plex)}" if plex.columns else plex.layout
 
 
-def _columns(plex: Plex) -> str:
+def _describe_columns(plex: Plex) -> str:
     return f"{plex.columns}/{plex.width}"
 
 
-def _data(volume: VxVolume) -> list[Plex]:
+def _data_plexes(volume: VxVolume) -> list[Plex]:
     return [plex for plex in volume.plexes if not plex.is_log and not plex.is_snapshot]
 
 
-def _works(plex: Plex, volume: VxVolume) -> bool:
+def _is_working(plex: Plex, volume: VxVolume) -> bool:
     """A plex that serves its volume; of a volume that is not started, one that would."""
     if plex.state not in _USABLE:
         return False
@@ -402,7 +404,7 @@ def _is_plain(structure: ArrayPart, members: tuple[str, ...]) -> bool:
     return len(structure.members) == len(members) and set(structure.members) == set(members)
 
 
-def _state(volume: VxVolume, broken: Sequence[Plex], gone: Sequence[Subdisk], *, has_data: bool) -> str:
+def _judge_state(volume: VxVolume, broken: Sequence[Plex], gone: Sequence[Subdisk], *, has_data: bool) -> str:
     """One of `Array.state`: a plex that is being attached takes writes only until it is whole."""
     if len(gone) > 1 or not has_data:
         return "failed"

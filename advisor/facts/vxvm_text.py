@@ -117,7 +117,7 @@ def parse_vxprint(text: str) -> tuple[VxGroup, ...]:
     """Disk groups with their volumes, in the order of the text."""
     groups: dict[str, _Group] = {}
     current: _Group | None = None
-    for words in _records(text):
+    for words in _split_records(text):
         kind = words[0]
         if kind in ("dg", "Disk"):
             name = words[-1] if kind == "Disk" else words[1]
@@ -129,7 +129,7 @@ def parse_vxprint(text: str) -> tuple[VxGroup, ...]:
     return tuple(one.made() for one in groups.values())
 
 
-def _records(text: str) -> Iterator[list[str]]:
+def _split_records(text: str) -> Iterator[list[str]]:
     for line in text[:MAX_TEXT].splitlines()[:MAX_RECORDS]:
         words = printable(line).split()
         if len(words) > 1 and (words[0] in _KINDS or words[:2] == ["Disk", "group:"]):
@@ -157,10 +157,10 @@ class _Group:
             policy = words[6] if len(words) > 6 else "-"
             self.volumes[name] = VxVolume(name, words[3], words[4], int(words[5]), policy)
         elif kind == "pl" and len(words) > 6:
-            self.plexes[name] = _plex(words)
-        elif kind == "sd" and (subdisk := _subdisk(words)):
+            self.plexes[name] = _parse_plex(words)
+        elif kind == "sd" and (subdisk := _parse_subdisk(words)):
             self.subdisks.append(subdisk)
-        elif kind == "sv" and (subvolume := _subvolume(words)):
+        elif kind == "sv" and (subvolume := _parse_subvolume(words)):
             self.subvolumes.append(subvolume)
         elif kind == "dc" and len(words) > 3:
             self.dcos[words[2]] = name
@@ -192,7 +192,7 @@ class _Group:
 _KINDS: Final = frozenset({"dg", "dm", "v", "pl", "sd", "sv", "dc", "co"})
 
 
-def _plex(words: list[str]) -> Plex:
+def _parse_plex(words: list[str]) -> Plex:
     """``pl vol01-01 vol01 ENABLED ACTIVE 4194304 STRIPE 4/128 RW``."""
     shape = re.fullmatch(r"(\d{1,4})/(\d{1,9})", words[7] if len(words) > 7 else "", re.ASCII)
     return Plex(
@@ -208,17 +208,17 @@ def _plex(words: list[str]) -> Plex:
     )
 
 
-def _place(text: str) -> tuple[int, int] | None:
+def _parse_place(text: str) -> tuple[int, int] | None:
     """Column and offset of ``[COL/]OFF``; None for a log's."""
     found = re.fullmatch(r"(?:(\d{1,4})/)?(\d{1,18})", text, re.ASCII)
     return (int(found[1] or 0), int(found[2])) if found else None
 
 
-def _subdisk(words: list[str]) -> Subdisk | None:
+def _parse_subdisk(words: list[str]) -> Subdisk | None:
     """``sd datadg01-01 vol01-01 datadg01 0 2097152 0/0 sdb ENA``."""
     if len(words) < 8 or not is_count(words[5]):
         return None
-    place = _place(words[6])
+    place = _parse_place(words[6])
     return Subdisk(
         name=words[1],
         plex=words[2],
@@ -232,9 +232,9 @@ def _subdisk(words: list[str]) -> Subdisk | None:
     )
 
 
-def _subvolume(words: list[str]) -> Subvolume | None:
+def _parse_subvolume(words: list[str]) -> Subvolume | None:
     """``sv vol01-S01 vol01-03 vol01-L01 1 3456 0/0 2/2 ENA``."""
-    place = _place(words[6]) if len(words) > 6 else None
+    place = _parse_place(words[6]) if len(words) > 6 else None
     if place is None or not is_count(words[5]):
         return None
     return Subvolume(words[1], words[2], words[3], int(words[5]), *place)
@@ -252,11 +252,11 @@ def parse_access(text: str) -> tuple[DiskAccess, ...]:
         if words[:1] == ["DEVICE"]:
             head = words
         elif len(words) > 4 and not words[0].startswith(("#", "=")):
-            found.append(_access(words, head))
+            found.append(_parse_access(words, head))
     return tuple(found)
 
 
-def _access(words: list[str], head: list[str]) -> DiskAccess:
+def _parse_access(words: list[str], head: list[str]) -> DiskAccess:
     tail = len(head) - head.index("STATUS") - 1 if "STATUS" in head else 0
     rest = words[4:]
     extra = rest[len(rest) - tail :] if tail and len(rest) > tail else []

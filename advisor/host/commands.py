@@ -79,24 +79,24 @@ class LiveCommands:
         if isinstance(program, Missing):
             return program
         try:
-            process = self._start((program, *argv[1:]), stdin)
+            process = self._start_process((program, *argv[1:]), stdin)
         except OSError as error:
             return Missing("unreadable", f"{argv[0]} did not start: {error.strerror}")
         except ValueError as error:
             # A word with a NUL or a lone surrogate, which no command can be given.
             return Missing("unreadable", f"{argv[0]} did not start: {error}")
         try:
-            answer = _collect(process, timeout)
+            answer = _collect_output(process, timeout)
         except BaseException:
-            _end(process)
+            _kill_group(process)
             raise
         if isinstance(answer, str):
-            _end(process)
+            _kill_group(process)
             return Missing("unreadable", f"{argv[0]} {answer}")
-        _close(process)
+        _close_pipes(process)
         return answer
 
-    def _start(self, words: Sequence[str], stdin: str | None) -> Popen[bytes]:
+    def _start_process(self, words: Sequence[str], stdin: str | None) -> Popen[bytes]:
         import subprocess
 
         with contextlib.ExitStack() as stack:
@@ -127,14 +127,14 @@ def find_program(name: str, path: str) -> str | Missing:
     found = Missing("absent", f"{name} is not installed")
     if not name or "\0" in name or not name.isprintable():
         return found
-    for candidate in _candidates(name, path):
+    for candidate in _find_candidates(name, path):
         if os.geteuid() != 0 or is_roots_alone(candidate):
             return candidate
         found = Missing("unreadable", f"{name} is not run: others than root can change {candidate}")
     return found
 
 
-def _candidates(name: str, path: str) -> Iterator[str]:
+def _find_candidates(name: str, path: str) -> Iterator[str]:
     if "/" in name:
         places = [name] if name.startswith("/") else []
     else:
@@ -142,7 +142,7 @@ def _candidates(name: str, path: str) -> Iterator[str]:
     return (place for place in places if os.access(place, os.X_OK) and os.path.isfile(place))
 
 
-def _collect(process: Popen[bytes], timeout: float) -> Completed | str:
+def _collect_output(process: Popen[bytes], timeout: float) -> Completed | str:
     """What a command returned and printed, or why it has to be ended."""
     assert process.stdout is not None
     assert process.stderr is not None
@@ -169,17 +169,17 @@ def _collect(process: Popen[bytes], timeout: float) -> Completed | str:
     return Completed(process.returncode, out, err)
 
 
-def _end(process: Popen[bytes]) -> None:
+def _kill_group(process: Popen[bytes]) -> None:
     """Kill a command with its children. One that the kernel holds (a hung disk) is left behind, not waited for."""
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
-    _close(process)
+    _close_pipes(process)
     deadline = time.monotonic() + 1
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
 
 
-def _close(process: Popen[bytes]) -> None:
+def _close_pipes(process: Popen[bytes]) -> None:
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()

@@ -142,9 +142,9 @@ def multipath_layout(lines: list[str]) -> Layout | Missing:
     sections: list[Section] = []
     attributes: list[Attribute] = []
     for number, line in enumerate(lines):
-        tokens = _tokens(line)
+        tokens = _split_tokens(line)
         if tokens is None:
-            return _odd(number)
+            return _bad_line(number)
         shape = "".join(one["brace"] or "w" for one in tokens)
         place = "/".join(name for name, _ in opened)
         if shape == "w{":
@@ -158,8 +158,8 @@ def multipath_layout(lines: list[str]) -> Layout | Missing:
             span = tokens[1].span()
             attributes.append(Attribute(number, f"{place}/{tokens[0][0]}", canonical(value), *span, opened[-1][1]))
         elif shape not in ("", "w"):
-            return _odd(number)
-    return _odd(opened[-1][1]) if opened else Layout(tuple(sections), tuple(attributes))
+            return _bad_line(number)
+    return _bad_line(opened[-1][1]) if opened else Layout(tuple(sections), tuple(attributes))
 
 
 def meant_by(place: str, settings: Mapping[str, str]) -> str:
@@ -173,11 +173,11 @@ def meant_by(place: str, settings: Mapping[str, str]) -> str:
     return f"{settings.get('vendor', '')},{settings.get('product', '')}"
 
 
-def _odd(number: int) -> Missing:
+def _bad_line(number: int) -> Missing:
     return Missing("unreadable", f"line {number + 1} is not laid out as multipath.conf(5) says")
 
 
-def _tokens(line: str) -> list[re.Match[str]] | None:
+def _split_tokens(line: str) -> list[re.Match[str]] | None:
     """The tokens of a line; None where a string does not end."""
     found: list[re.Match[str]] = []
     at = 0

@@ -44,14 +44,14 @@ def located(host: Reader, path: str, identity: Identity | None) -> str | Missing
     """
     if identity is None:
         return path
-    own, attribute = _parted(path)
+    own, attribute = _split_path(path)
     name = _name_now(host, own, identity)
     return name if isinstance(name, Missing) else f"{_BLOCK}/{name}/{attribute}"
 
 
 def _name_now(host: Reader, own: str, identity: Identity) -> str | Missing:
     file, words, *given = identity
-    attribute, marks = _parted(file)[1], _recorded(given)
+    attribute, marks = _split_path(file)[1], _parse_marks(given)
     if _is_alike(host, own, attribute, words) and (not given or _is_certain(host, own, marks)):
         return own
     alike = [
@@ -68,10 +68,10 @@ def _name_now(host: Reader, own: str, identity: Identity) -> str | Missing:
             found = [name for name in found if marks.device and device_of(host, name) == marks.device]
     if not words and not marks.place and not marks.device and own in alike and not _is_of_this_boot(host, marks):
         found = [own]
-    return found[0] if len(found) == 1 else _gone(alike if words else [], marks)
+    return found[0] if len(found) == 1 else _gone_reason(alike if words else [], marks)
 
 
-def _recorded(given: list[str]) -> Marks:
+def _parse_marks(given: list[str]) -> Marks:
     named = {mark.partition("=")[0]: mark for mark in given}
     return Marks(
         is_shared="shared" in given,
@@ -168,7 +168,7 @@ def _boot_id(host: Reader) -> str:
     return "" if isinstance(text, Missing) else text
 
 
-def _gone(alike: list[str], marks: Marks) -> Missing:
+def _gone_reason(alike: list[str], marks: Marks) -> Missing:
     if not alike:
         return _GONE
     place = marks.place or marks.device
@@ -176,7 +176,7 @@ def _gone(alike: list[str], marks: Marks) -> Missing:
     return Missing("unreadable", f"{what}; other devices of its identity: {' '.join(alike)}")
 
 
-def _parted(path: str) -> tuple[str, str]:
+def _split_path(path: str) -> tuple[str, str]:
     """Device and attribute of a path below /sys/block."""
     name, _, attribute = path.removeprefix(f"{_BLOCK}/").partition("/")
     return name, attribute

@@ -75,7 +75,7 @@ class Ethtool:
         kernel's words for everything else. An answer may be shared between links: do not change it.
         """
         try:
-            return _QUERIES[what](self._device(link))
+            return _QUERIES[what](self._open_device(link))
         except OSError as error:
             return UNSUPPORTED if error.errno == errno.EOPNOTSUPP else from_os_error(error)
 
@@ -84,7 +84,7 @@ class Ethtool:
 
         Raises OSError.
         """
-        device = self._device(link)
+        device = self._open_device(link)
         if group == "features":
             _set_feature(device, key, on=bool(value))
             return
@@ -93,7 +93,7 @@ class Ethtool:
         words[layout.words[answer_key(group, key)]] = value
         device.ask(struct.pack(f"{layout.length + 1}I", layout.set, *words))
 
-    def _device(self, link: str) -> _Device:
+    def _open_device(self, link: str) -> _Device:
         if self._fd is None:
             import socket
 
@@ -130,7 +130,7 @@ def answer_key(group: str, key: str) -> str:
     return key.replace("-", "_") if group == "rings" else key
 
 
-def _group(group: DriverGroup) -> Callable[[_Device], Answer]:
+def _group_reader(group: DriverGroup) -> Callable[[_Device], Answer]:
     layout = _LAYOUTS[group]
 
     def read(device: _Device) -> Answer:
@@ -143,14 +143,14 @@ def _group(group: DriverGroup) -> Callable[[_Device], Answer]:
     return read
 
 
-def _driver(device: _Device) -> Answer:
+def _read_driver(device: _Device) -> Answer:
     reply = device.ask(struct.pack("I", _GDRVINFO).ljust(196, b"\0"))
     fields = struct.unpack_from("32s32s32s32s", reply, 4)
     driver, version, firmware, bus = (field.split(b"\0")[0].decode("ascii", "replace") for field in fields)
     return {"driver": driver, "version": version, "firmware": firmware, "bus": bus}
 
 
-def _features(which: int) -> Callable[[_Device], Answer]:
+def _features_reader(which: int) -> Callable[[_Device], Answer]:
     def read(device: _Device) -> Answer:
         control = device.control
         names = _names(device)
@@ -196,9 +196,9 @@ def _feature_names(device: _Device) -> tuple[str, ...]:
 
 
 _QUERIES: Final[dict[str, Callable[[_Device], Answer]]] = {
-    **{group: _group(group) for group in _LAYOUTS},
-    "driver": _driver,
-    "features": _features(_ACTIVE),
-    "changeable": _features(_CHANGEABLE),
-    "requested": _features(_REQUESTED),
+    **{group: _group_reader(group) for group in _LAYOUTS},
+    "driver": _read_driver,
+    "features": _features_reader(_ACTIVE),
+    "changeable": _features_reader(_CHANGEABLE),
+    "requested": _features_reader(_REQUESTED),
 }

@@ -37,7 +37,7 @@ class FileSource(Protocol):
     def is_dir(self, path: str) -> bool: ...
 
 
-def _missing(error: OSError | ValueError) -> Missing:
+def _missing_from(error: OSError | ValueError) -> Missing:
     # ValueError: a name with a NUL or a lone surrogate, which no file can have.
     return from_os_error(error) if isinstance(error, OSError) else ABSENT
 
@@ -63,7 +63,7 @@ class DirectoryFiles:
         """The path on this machine that the host path means, every link resolved inside the root."""
         if self._live:
             return path
-        real = self._resolve(path)
+        real = self._resolve_links(path)
         return real if isinstance(real, Missing) else self.root + real
 
     def read(self, path: str) -> bytes | Missing:
@@ -76,7 +76,7 @@ class DirectoryFiles:
                 return IS_DIRECTORY if stat.S_ISDIR(kind) else Missing("unreadable", "not a regular file")
             fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         except (OSError, ValueError) as error:
-            return _missing(error)
+            return _missing_from(error)
         try:
             return _read_fd(fd)
         except OSError as error:
@@ -91,7 +91,7 @@ class DirectoryFiles:
         try:
             return tuple(sorted(os.listdir(place)))
         except (OSError, ValueError) as error:
-            return _missing(error)
+            return _missing_from(error)
 
     def readlink(self, path: str) -> str | Missing:
         parent, _, name = path.rstrip("/").rpartition("/")
@@ -105,17 +105,17 @@ class DirectoryFiles:
 
     def real(self, path: str) -> str | Missing:
         if not self._live:
-            return self._resolve(path)
+            return self._resolve_links(path)
         try:
             return os.path.realpath(path, strict=True)
         except (OSError, ValueError) as error:
-            return _missing(error)
+            return _missing_from(error)
 
     def is_dir(self, path: str) -> bool:
         place = self.locate(path)
         return not isinstance(place, Missing) and os.path.isdir(place)
 
-    def _resolve(self, path: str) -> str | Missing:
+    def _resolve_links(self, path: str) -> str | Missing:
         return resolve(path, self._link_target)
 
     def _link_target(self, path: str) -> str | Missing | None:
@@ -123,7 +123,7 @@ class DirectoryFiles:
             return os.readlink(self.root + path)
         except (OSError, ValueError) as error:
             # EINVAL: it exists and is no link.
-            return None if isinstance(error, OSError) and error.errno == errno.EINVAL else _missing(error)
+            return None if isinstance(error, OSError) and error.errno == errno.EINVAL else _missing_from(error)
 
 
 class LinkTarget(Protocol):
@@ -178,7 +178,7 @@ class MemoryFiles:
         self._links = links or {}
         self._unreadable = unreadable or {}
         names = (*contents,), (*self._links.items(),), (*self._unreadable,)
-        self._children, self._directories = _shape(*names, directories)
+        self._children, self._directories = _directory_shape(*names, directories)
 
     def read(self, path: str) -> bytes | Missing:
         real = self.real(path)
@@ -235,7 +235,7 @@ class MemoryFiles:
 
 
 @lru_cache(maxsize=2)
-def _shape(
+def _directory_shape(
     contents: tuple[str, ...],
     links: tuple[tuple[str, str], ...],
     unreadable: tuple[str, ...],
@@ -245,10 +245,10 @@ def _shape(
 
     Nothing but names goes into it, so hosts of one kind, whose archives hold the same names, share it.
     """
-    return _children([*contents, *(path for path, _target in links), *directories, *unreadable], directories), {}
+    return _list_children([*contents, *(path for path, _target in links), *directories, *unreadable], directories), {}
 
 
-def _children(paths: list[str], directories: frozenset[str]) -> dict[str, set[str]]:
+def _list_children(paths: list[str], directories: frozenset[str]) -> dict[str, set[str]]:
     children: dict[str, set[str]] = {"/": set()}
     for directory in directories:
         children.setdefault(directory, set())

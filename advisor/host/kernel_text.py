@@ -50,7 +50,7 @@ def module_option(text: str, place: str) -> str | Missing:
     for line in text.split("\n"):
         words = line.split()
         if len(words) > 2 and words[0] == "options" and words[1].replace("-", "_") == name:
-            for key, given in _assignments(words[2:]):
+            for key, given in _parse_assignments(words[2:]):
                 value = given if key == parameter else value
     return value
 
@@ -58,12 +58,12 @@ def module_option(text: str, place: str) -> str | Missing:
 def cmdline(text: str, name: str) -> str | Missing:
     """The last value that a kernel command line gives a word, ``(set)`` where it has none."""
     value = UNSET
-    for key, given in _assignments(text.split()):
+    for key, given in _parse_assignments(text.split()):
         value = given if key == name else value
     return value
 
 
-def _assignments(words: list[str]) -> Iterator[tuple[str, str]]:
+def _parse_assignments(words: list[str]) -> Iterator[tuple[str, str]]:
     for word in words:
         key, equals, value = word.partition("=")
         yield key, value or SET if equals else SET

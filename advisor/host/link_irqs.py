@@ -34,7 +34,7 @@ class LinkIrq(NamedTuple):
 
 def link_irqs(host: Reader, link: str) -> tuple[LinkIrq, ...] | Missing:
     """The message-signalled interrupts of the PCI function that carries a link, by name and number."""
-    place = _function(host, link)
+    place = _pci_function(host, link)
     names = () if place is None else host.names(f"{place}/msi_irqs")
     numbers = [int(name) for name in names if re.fullmatch(r"[0-9]{1,9}", name)]
     if not numbers:
@@ -45,7 +45,7 @@ def link_irqs(host: Reader, link: str) -> tuple[LinkIrq, ...] | Missing:
         if isinstance(cpus, Missing) or not _CPUS.fullmatch(cpus):
             why = cpus.why if isinstance(cpus, Missing) else "not a list of CPUs"
             return Missing("unreadable", f"the affinity of interrupt {number}: {why}")
-        found.append(LinkIrq(_name(host, number), number, cpus))
+        found.append(LinkIrq(_irq_name(host, number), number, cpus))
     return tuple(sorted(found))
 
 
@@ -78,7 +78,7 @@ def set_irqs(host: Reader, step: SetIrqs, do: Callable[[WriteFile], None]) -> No
         raise refused[0]
 
 
-def _function(host: Reader, link: str) -> str | None:
+def _pci_function(host: Reader, link: str) -> str | None:
     """The directory of the PCI function: the link's device, or what a virtio or auxiliary device is part of."""
     device = host.real(f"/sys/class/net/{link}/device")
     if isinstance(device, Missing):
@@ -87,7 +87,7 @@ def _function(host: Reader, link: str) -> str | None:
     return device if host.exists(f"{device}/class") else device.rpartition("/")[0]
 
 
-def _name(host: Reader, number: int) -> str:
+def _irq_name(host: Reader, number: int) -> str:
     actions = host.read_bytes(f"/sys/kernel/irq/{number}/actions")
     if isinstance(actions, Missing):
         actions = _last_word(host.read_bytes("/proc/interrupts"), f"{number}:".encode())

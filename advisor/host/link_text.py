@@ -60,10 +60,10 @@ def qdisc(text: str, _: str = "") -> str | Missing:
         (roots if words[3] == "root" else children).append(words)
     if len(roots) != 1:
         return Missing("unreadable", "tc shows no root qdisc")
-    return _canonical(roots[0], children)
+    return _canonical_qdisc(roots[0], children)
 
 
-def _canonical(root: list[str], children: list[list[str]]) -> str | Missing:
+def _canonical_qdisc(root: list[str], children: list[list[str]]) -> str | Missing:
     kind, handle = root[1], root[2]
     if kind == "noop":
         return Missing("unreadable", "the link is down and has no qdisc yet")
@@ -72,14 +72,14 @@ def _canonical(root: list[str], children: list[list[str]]) -> str | Missing:
     if handle != _KERNELS_OWN:
         return Missing("unreadable", f"its qdisc {kind} {handle} is not the kernel's and could not be restored")
     if not children:
-        return " ".join((DEFAULT, kind, *_parameters(root, 4)))
-    leaves = {" ".join((child[1], *_parameters(child, 5))) for child in children if child[2] == _KERNELS_OWN}
+        return " ".join((DEFAULT, kind, *_qdisc_parameters(root, 4)))
+    leaves = {" ".join((child[1], *_qdisc_parameters(child, 5))) for child in children if child[2] == _KERNELS_OWN}
     if kind != "mq" or len(leaves) != 1 or any(child[2] != _KERNELS_OWN for child in children):
         return Missing("unreadable", f"its qdisc {kind} holds others that could not be restored")
     return f"{DEFAULT} mq {leaves.pop()}"
 
 
-def _parameters(words: list[str], at: int) -> list[str]:
+def _qdisc_parameters(words: list[str], at: int) -> list[str]:
     return words[at + 2 :] if words[at : at + 1] == ["refcnt"] else words[at:]
 
 

@@ -174,7 +174,7 @@ class Host:
             case PutFile():
                 self._put_file(step)
 
-    def _root(self, path: str) -> str:
+    def _root_directory(self, path: str) -> str:
         if not isinstance(self.files, DirectoryFiles):
             raise CommandError(msg("{path}: a snapshot cannot be changed", path=path))
         return self.files.root
@@ -186,8 +186,8 @@ class Host:
         flags = os.O_WRONLY | os.O_TRUNC | os.O_NOCTTY | os.O_NONBLOCK
         data = value.encode("utf-8", "surrogateescape") + b"\n"
         try:
-            with existing_file(path, flags, root=self._root(path)) as fd:
-                self._write(fd, data, path, value)
+            with existing_file(path, flags, root=self._root_directory(path)) as fd:
+                self._write_value(fd, data, path, value)
         except AstrayError as error:
             raise CommandError(error.why, errno=error.errno) from error
         except (FileNotFoundError, ValueError) as error:
@@ -199,7 +199,7 @@ class Host:
             ) from error
 
     @staticmethod
-    def _write(fd: int, data: bytes, path: str, value: str) -> None:
+    def _write_value(fd: int, data: bytes, path: str, value: str) -> None:
         # Apart from opening: a value may be refused with any error, also with ENOENT (no such algorithm).
         try:
             os.write(fd, data)
@@ -247,7 +247,7 @@ class Host:
         from advisor.host.putfile import put_file, remove_empty
         from advisor.host.safe_open import AstrayError
 
-        root = self._root(step.path)
+        root = self._root_directory(step.path)
         try:
             put_file(step.path, step.content, mode=step.mode, uid=step.uid, gid=step.gid, root=root, is_alone=True)
         except AstrayError as error:
@@ -269,7 +269,7 @@ class Host:
         the empty directories that were made for it. What cannot be removed stays."""
         from advisor.host.putfile import remove_empty, remove_temporary
 
-        root = self._root(step.path)
+        root = self._root_directory(step.path)
         with contextlib.suppress(OSError):
             remove_temporary(step.path, root=root)
         for directory in step.prune if prune else ():

@@ -40,18 +40,18 @@ _SWITCHES: Final[Mapping[str, int]] = {"off": 0, "on": 1}
 
 def set_link(link: str, attribute: str, value: int) -> None:
     """Set an attribute of a link by pyroute2's name for it: ``mtu``, ``txqlen``. Raises CommandError."""
-    index = _index(link)
+    index = _link_index(link)
     try:
         with IPRoute(ext_ack=True) as netlink:
             netlink.link("set", index=index, **{attribute: value})
     except (NetlinkError, OSError) as error:
-        raise _refused(f"link {link}: {attribute} {value}", error) from error
+        raise _refusal_error(f"link {link}: {attribute} {value}", error) from error
 
 
 def set_qdisc(step: SetQdisc) -> None:
     """Attach or delete a root qdisc. Raises CommandError."""
     message = tcmsg()
-    message["index"] = _index(step.link)
+    message["index"] = _link_index(step.link)
     message["parent"] = TC_H_ROOT
     kind, flags, what = RTM_DELQDISC, NLM_F_REQUEST | NLM_F_ACK, "the kernel's own again"
     if step.kind is not None:
@@ -64,7 +64,7 @@ def set_qdisc(step: SetQdisc) -> None:
             netlink.bind()
             netlink.nlm_request(message, msg_type=kind, msg_flags=flags)
     except (NetlinkError, OSError) as error:
-        raise _refused(f"link {step.link}: qdisc {what}", error) from error
+        raise _refusal_error(f"link {step.link}: qdisc {what}", error) from error
 
 
 def set_ethtool(step: SetEthtool) -> None:
@@ -73,11 +73,11 @@ def set_ethtool(step: SetEthtool) -> None:
     number = int(step.value) if value is None else value
     try:
         try:
-            _request(step, number)
+            _send_request(step, number)
         except _NoFamilyError:
             Ethtool().set(step.link, step.group, step.key, number)
     except (NetlinkError, OSError) as error:
-        raise _refused(f"link {step.link}: {step.group} {step.key} {step.value}", error) from error
+        raise _refusal_error(f"link {step.link}: {step.group} {step.key} {step.value}", error) from error
 
 
 def read_coalesce(link: str) -> Answer | Missing:
@@ -86,7 +86,7 @@ def read_coalesce(link: str) -> Answer | Missing:
     By ioctl where the kernel has no ethtool family.
     """
     try:
-        index = _index(link)
+        index = _link_index(link)
     except CommandError:
         return ABSENT
     message = _CoalesceAnswer()
@@ -94,7 +94,7 @@ def read_coalesce(link: str) -> Answer | Missing:
     message["version"] = 1
     message["attrs"] = [("DEVICE", {"attrs": [("INDEX", index)]})]
     try:
-        (answer,) = _asked(message)
+        (answer,) = _ask_kernel(message)
     except _NoFamilyError:
         return Ethtool().query(link, "coalesce")
     except NetlinkError as error:
@@ -106,14 +106,14 @@ def read_coalesce(link: str) -> Answer | Missing:
     return {key: bool(value) if key in switches else value for key, value in found.items() if value is not None}
 
 
-def _index(link: str) -> int:
+def _link_index(link: str) -> int:
     try:
         return socket.if_nametoindex(link)
     except OSError as error:
         raise CommandError(msg("link {link}: does not exist", link=link), errno=errno.ENODEV) from error
 
 
-def _refused(what: str, error: NetlinkError | OSError) -> CommandError:
+def _refusal_error(what: str, error: NetlinkError | OSError) -> CommandError:
     """In the words of the kernel's extended acknowledgement where there are some, and of the error number."""
     code = (error.code if isinstance(error, NetlinkError) else error.errno) or errno.EIO
     plain = os.strerror(code)
@@ -201,17 +201,17 @@ class _CoalesceAnswer(genlmsg):  # type: ignore[misc]
     device = _Device
 
 
-def _request(step: SetEthtool, number: int) -> None:
-    attribute, value = _attribute(step, number)
+def _send_request(step: SetEthtool, number: int) -> None:
+    attribute, value = _attribute_of(step, number)
     message = _Message()
     message["cmd"] = _REQUESTS[step.group]
     message["version"] = 1
-    device = {"attrs": [("INDEX", _index(step.link)), ("FLAGS", _OMIT_REPLY)]}
+    device = {"attrs": [("INDEX", _link_index(step.link)), ("FLAGS", _OMIT_REPLY)]}
     message["attrs"] = [("DEVICE", device), (attribute, value)]
-    _asked(message, flags=NLM_F_ACK)
+    _ask_kernel(message, flags=NLM_F_ACK)
 
 
-def _asked(message: Any, *, flags: int = 0) -> Any:
+def _ask_kernel(message: Any, *, flags: int = 0) -> Any:
     """The answers to a request. Raises NetlinkError, _NoFamilyError."""
     with _Socket(ext_ack=True) as netlink:
         try:
@@ -223,7 +223,7 @@ def _asked(message: Any, *, flags: int = 0) -> Any:
         return netlink.nlm_request(message, msg_type=netlink.prid, msg_flags=NLM_F_REQUEST | flags)
 
 
-def _attribute(step: SetEthtool, number: int) -> tuple[str, Any]:
+def _attribute_of(step: SetEthtool, number: int) -> tuple[str, Any]:
     if step.group != "features":
         place, kind = _ATTRIBUTES[step.group, step.key]
         return f"{place} {kind}", number

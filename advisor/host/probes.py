@@ -134,7 +134,7 @@ def reduce(text: str, form: str) -> str | Missing:
     return _FORMS[name](text, argument)
 
 
-def _words(text: str, _: str) -> str:
+def _join_words(text: str, _: str) -> str:
     return " ".join(text.split())
 
 
@@ -161,7 +161,7 @@ def _timer_value(text: str, name: str) -> str | Missing:
     return _named_number(re.split(r"(?im)^.*flow control.*$", text, maxsplit=1)[0], name)
 
 
-def _selected(text: str, _: str) -> str | Missing:
+def _selected_word(text: str, _: str) -> str | Missing:
     words = text.split()
     chosen = [word[1:-1] for word in words if re.fullmatch(r"\[.+\]", word)]
     if len(chosen) == 1:
@@ -180,17 +180,17 @@ def _md_speed(text: str, _: str) -> str | Missing:
 _NO_LIMIT = "18446744073709551615"
 
 
-def _properties(text: str) -> dict[str, str]:
+def _parse_properties(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
 
 
 def _unit_setting(text: str, name: str) -> str | Missing:
-    properties = _properties(text)
+    properties = _parse_properties(text)
     if properties.get("LoadState") != "loaded":
         return Missing("absent", "systemd knows no such unit")
     if name not in properties:
         return Missing("absent", f"this systemd has no property {name}")
-    value, soft = (_setting(name, properties.get(one, properties[name])) for one in (name, f"{name}Soft"))
+    value, soft = (_format_setting(name, properties.get(one, properties[name])) for one in (name, f"{name}Soft"))
     if properties.get(f"{name}FromNUMA") == "yes":
         return "numa"
     if name == "CPUAffinity":
@@ -198,7 +198,7 @@ def _unit_setting(text: str, name: str) -> str | Missing:
     return value if value == soft else f"{soft}:{value}"
 
 
-def _setting(name: str, value: str) -> str:
+def _format_setting(name: str, value: str) -> str:
     words = value.split()
     if words == [_NO_LIMIT]:
         return UNSET if name.endswith("Weight") else "infinity"
@@ -206,7 +206,7 @@ def _setting(name: str, value: str) -> str:
 
 
 def _unit_numa(text: str, _: str) -> str | Missing:
-    properties = _properties(text)
+    properties = _parse_properties(text)
     if properties.get("LoadState") != "loaded":
         return Missing("absent", "systemd knows no such unit")
     from_node = properties.get("CPUAffinityFromNUMA") == "yes"
@@ -219,12 +219,12 @@ def _unit_numa(text: str, _: str) -> str | Missing:
 
 
 _FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
-    "words": _words,
+    "words": _join_words,
     "flow": _named_number,
     "timer": _timer_value,
     "unit-numa": _unit_numa,
     "unit-setting": _unit_setting,
-    "selected": _selected,
+    "selected": _selected_word,
     "md-speed": _md_speed,
     "cpumask": link_text.cpulist,
     "qdisc": link_text.qdisc,

@@ -21,10 +21,10 @@ _NAME_BYTES: Final = 240  # of 255, so that there is room for what is put around
 def fixed_temporary(path: str) -> str:
     """The temporary name that replacing ``path`` uses under the store's lock: whoever comes later can remove it."""
     parent, name = os.path.split(path)
-    return os.path.join(parent, os.fsdecode(_fixed(name)))
+    return os.path.join(parent, os.fsdecode(_temporary_name(name)))
 
 
-def _fixed(name: str) -> bytes:
+def _temporary_name(name: str) -> bytes:
     return b".%b.advisor.new" % os.fsencode(name)[:_NAME_BYTES]
 
 
@@ -32,7 +32,7 @@ def remove_temporary(path: str, *, root: str = "/") -> None:
     """Remove what a killed process has left of a replacement of ``path``. Raises OSError."""
     parent, name = os.path.split(path)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), walk.directory(parent, root=root) as here:
-        os.unlink(_fixed(name), dir_fd=here)
+        os.unlink(_temporary_name(name), dir_fd=here)
         walk.sync(here)
 
 
@@ -64,13 +64,15 @@ def put_file(
             walk.sync(here)
         return
     with walk.directory(parent, root=root, make=True) as here:
-        temporary = _fixed(name) if is_alone else b".%b.%d.new" % (os.fsencode(name)[:_NAME_BYTES], os.getpid())
-        _replace(name, here, temporary, content, mode=mode, uid=uid, gid=gid, is_durable=is_durable)
+        temporary = (
+            _temporary_name(name) if is_alone else b".%b.%d.new" % (os.fsencode(name)[:_NAME_BYTES], os.getpid())
+        )
+        _replace_file(name, here, temporary, content, mode=mode, uid=uid, gid=gid, is_durable=is_durable)
         if is_durable:
             walk.sync(here)
 
 
-def _replace(
+def _replace_file(
     name: str, here: int, temporary: bytes, content: bytes, *, mode: int, uid: int, gid: int, is_durable: bool
 ) -> None:
     with contextlib.suppress(FileNotFoundError):
@@ -107,10 +109,10 @@ def _keep_attributes(name: str, here: int, fd: int) -> None:
     try:
         if not stat.S_ISREG(os.fstat(old).st_mode):
             return
-        wanted = _attributes(old)
+        wanted = _read_attributes(old)
     finally:
         os.close(old)
-    has = _attributes(fd)
+    has = _read_attributes(fd)
     if _ACCESS_LIST in has and _ACCESS_LIST not in wanted:
         # Every new file of a directory may be given one.
         os.removexattr(fd, _ACCESS_LIST)
@@ -119,7 +121,7 @@ def _keep_attributes(name: str, here: int, fd: int) -> None:
             _set_attribute(fd, attribute, value)
 
 
-def _attributes(fd: int) -> dict[str, bytes]:
+def _read_attributes(fd: int) -> dict[str, bytes]:
     """Name and value of each; none where the file system has none."""
     # By way of /proc, since a descriptor that was opened for looking only cannot be asked.
     place = f"/proc/self/fd/{fd}"

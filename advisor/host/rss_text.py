@@ -37,10 +37,10 @@ def indirection(text: str, _: str = "") -> str | Missing:
         return NO_TABLE
     if any(len(word) > _MAX_DIGITS for word in (rings, *words)):
         return Missing("unreadable", "numbers in its RSS indirection table that no queue has")
-    return f"{_told(int(rings), [int(word) for word in words])} of {len(words)}"
+    return f"{_format_table(int(rings), [int(word) for word in words])} of {len(words)}"
 
 
-def _told(rings: int, table: list[int]) -> str:
+def _format_table(rings: int, table: list[int]) -> str:
     low, high = min(table), max(table)
     if rings and table == [place % rings for place in range(len(table))]:
         return f"default {rings}"

@@ -117,7 +117,7 @@ class _Walk:
                 self._back_to(max(1, len(self._fds) - 1))
                 continue
             try:
-                target = self._enter(name, place, make=may_make)
+                target = self._enter_name(name, place, make=may_make)
             except FileNotFoundError as error:
                 if make and not may_make:
                     # On another day, or on this machine instead of in a tree, it may well lead somewhere.
@@ -132,10 +132,10 @@ class _Walk:
                 self._back_to(1)
             pending += [(part, place, False) for part in reversed(target.split("/")) if part not in ("", ".")]
 
-    def _enter(self, name: str, place: str, *, make: bool) -> str | None:
+    def _enter_name(self, name: str, place: str, *, make: bool) -> str | None:
         """Step onto ``name``; the target of a link that is to be followed."""
         try:
-            self._fds.append(self._opened(name, make=make))
+            self._fds.append(self._open_name(name, make=make))
             self._check_owner(self.here, place, is_directory=True)
             return None
         except NotADirectoryError:
@@ -152,7 +152,7 @@ class _Walk:
         finally:
             os.close(fd)
 
-    def _opened(self, name: str, *, make: bool) -> int:
+    def _open_name(self, name: str, *, make: bool) -> int:
         # With O_DIRECTORY a file system that is mounted on demand is mounted.
         try:
             return os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=self.here)

@@ -92,7 +92,7 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def _see_and_remove(path: str) -> str:
-    return msg("see what it is, then: rm {path}", path=_quoted(path))
+    return msg("see what it is, then: rm {path}", path=_quote_path(path))
 
 
 def _make_own(path: str, mode: int) -> str:
@@ -100,12 +100,12 @@ def _make_own(path: str, mode: int) -> str:
     return msg(
         "if you trust what it holds: chown {owner} {path} && chmod {mode:o} {path}",
         owner=owner,
-        path=_quoted(path),
+        path=_quote_path(path),
         mode=mode,
     )
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     from shlex import quote
 
     return quote(path)

@@ -20,10 +20,10 @@ def shown_cpus(text: str) -> str:
     if len(words) == 1 and _MASK.fullmatch(words[0]):
         mask = int.from_bytes(bytes.fromhex(words[0]), "little")
         words = [str(cpu) for cpu in range(mask.bit_length()) if mask >> cpu & 1]
-    return ",".join(_merged(words))
+    return ",".join(_merge_ranges(words))
 
 
-def _merged(words: list[str]) -> list[str]:
+def _merge_ranges(words: list[str]) -> list[str]:
     """Neighbours in one range; what is no number stays as it is."""
     found: list[list[str]] = []
     for word in words:

@@ -33,22 +33,22 @@ class AccountQuota(msgspec.Struct, frozen=True):
 def account_quotas(declared: Declared) -> tuple[AccountQuota, ...]:
     """Those of the types that are declared: IOPS of io1 and io2, then storage."""
     own = declared.quota.iops if declared.quota else None
-    return (*_quotas(declared.volume, own), *_storage(declared.volume))
+    return (*_iops_quotas(declared.volume, own), *_storage_quotas(declared.volume))
 
 
-def _quotas(volumes: Sequence[DeclaredVolume], own: int | None) -> Iterator[AccountQuota]:
+def _iops_quotas(volumes: Sequence[DeclaredVolume], own: int | None) -> Iterator[AccountQuota]:
     for kind, default in IOPS.items():
         if found := sum(one.iops or 0 for one in volumes if one.type == kind):
-            yield _quota(default, found, own)
+            yield _make_quota(default, found, own)
 
 
-def _storage(volumes: Sequence[DeclaredVolume]) -> Iterator[AccountQuota]:
+def _storage_quotas(volumes: Sequence[DeclaredVolume]) -> Iterator[AccountQuota]:
     for kind, default in STORAGE.items():
         if found := sum(one.gib or 0 for one in volumes if one.type == kind):
-            yield _quota(default, round(found / 1024, 2), None)
+            yield _make_quota(default, round(found / 1024, 2), None)
 
 
-def _quota(default: Default, provisioned: float, own: int | None) -> AccountQuota:
+def _make_quota(default: Default, provisioned: float, own: int | None) -> AccountQuota:
     share = round(provisioned / default.value, 4)
     return AccountQuota(
         default.name, default.code, default.unit, provisioned, default.value, share, own, default.command
@@ -60,13 +60,14 @@ def account_notes(quotas: Sequence[AccountQuota]) -> Iterator[str]:
     for one in quotas:
         if one.own is None and (one.unit == "IOPS" or one.share >= NEAR):
             yield (
-                f"quota “{one.name}”: the declared volumes have {one.provisioned:,.10g} {one.unit}, {_against(one)}. "
+                f"quota “{one.name}”: the declared volumes have {one.provisioned:,.10g} {one.unit}, "
+                f"{_describe_share(one)}. "
                 "All volumes of the account in the region count together, those of a mirror's other member too. The "
                 f"account's own quota is unknown; ask: {one.command}"
             )
 
 
-def _against(one: AccountQuota) -> str:
+def _describe_share(one: AccountQuota) -> str:
     default = f"the default of {one.default:,} {one.unit}"
     if one.provisioned > one.default:
         return f"more than {default}: AWS must have raised it, or they cannot be bought"

@@ -38,19 +38,21 @@ def cluster_of(ceilings: Iterable[tuple[str, HostCeiling]], quotas: tuple[Accoun
     """Of named hosts. Where some are seen to serve storage, those of which nothing says so count as neither."""
     listed = tuple(ceilings)
     has_servers = any(one.role == "server" and one.paths for _, one in listed)
-    hosts = tuple(ClusterHost(name, _part(one, has_servers), one) for name, one in listed)
+    hosts = tuple(ClusterHost(name, _part_of(one, has_servers), one) for name, one in listed)
     servers = tuple(one for one in hosts if one.part == "server")
     clients = tuple(one for one in hosts if one.part == "client") if servers else ()
     if not servers:
         # Clients alone: what they can draw is all that is known.
         hosts = tuple(msgspec.structs.replace(one, part="server") if one.part == "client" else one for one in hosts)
         servers = tuple(one for one in hosts if one.part == "server")
-    stages = tuple(_stages(servers, clients))
-    reads, writes = (_total(servers, clients, way) for way in ("read", "write"))
-    bound_reads = _binding(servers, clients, "read", stages, reads)
-    bound_writes = _binding(servers, clients, "write", stages, writes)
+    stages = tuple(_sum_stages(servers, clients))
+    reads, writes = (_total_of(servers, clients, way) for way in ("read", "write"))
+    bound_reads = _find_binding(servers, clients, "read", stages, reads)
+    bound_writes = _find_binding(servers, clients, "write", stages, writes)
     unlimited = tuple(f"{one.name}:{part}" for one in servers for part in one.host.iops_unknown_of)
-    at_most = [_sum(_at_most(one.host, way) for one in servers) if unlimited else None for way in ("read", "write")]
+    at_most = [
+        _sum_known(_at_most(one.host, way) for one in servers) if unlimited else None for way in ("read", "write")
+    ]
     machines = {one.host.machine for one in servers if one.host.machine}
     return Cluster(
         HostCeiling(
@@ -59,11 +61,11 @@ def cluster_of(ceilings: Iterable[tuple[str, HostCeiling]], quotas: tuple[Accoun
             binds=bound_reads or bound_writes,
             write_binds=bound_writes,
             stages=stages,
-            role=_role(servers),
-            read_iops=_sum(one.host.read_iops for one in servers),
-            write_iops=_sum(one.host.write_iops for one in servers),
+            role=_common_role(servers),
+            read_iops=_sum_known(one.host.read_iops for one in servers),
+            write_iops=_sum_known(one.host.write_iops for one in servers),
             paths=tuple(f"{one.name}:{path}" for one in servers for path in one.host.paths),
-            notes=(*_notes(hosts, servers, clients), *account_notes(quotas)),
+            notes=(*_make_notes(hosts, servers, clients), *account_notes(quotas)),
             machine=machines.pop() if len(machines) == 1 else None,
             iops_binds=_iops_binding(servers, "read"),
             write_iops_binds=_iops_binding(servers, "write"),
@@ -91,12 +93,12 @@ def _iops_binding(servers: Sequence[ClusterHost], way: Direction) -> IopsBinding
         return None
     share = shares_of((found.stage, [f"{one.name}:{name}" for name in found.members], value)
                       for one, value, found in bound)[0]  # fmt: skip
-    lifted = _sum(found.next_iops if found.stage == share.stage else value for _one, value, found in bound)
+    lifted = _sum_known(found.next_iops if found.stage == share.stage else value for _one, value, found in bound)
     following = [found.next_stage for _one, _value, found in bound if found.stage == share.stage and found.next_stage]
     return IopsBinding(share.stage, share.members, lifted, following[0] if lifted is not None and following else None)
 
 
-def _part(one: HostCeiling, has_servers: bool) -> Part:
+def _part_of(one: HostCeiling, has_servers: bool) -> Part:
     if not one.paths:
         return "other"
     if one.role == "client":
@@ -104,74 +106,76 @@ def _part(one: HostCeiling, has_servers: bool) -> Part:
     return "server" if one.role == "server" or not has_servers else "other"
 
 
-def _role(servers: Sequence[ClusterHost]) -> Role:
+def _common_role(servers: Sequence[ClusterHost]) -> Role:
     roles = {one.host.role for one in servers}
     return "server" if "server" in roles or not roles else "assumed" if "assumed" in roles else roles.pop()
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def _sum_known(values: Iterable[float | None]) -> float | None:
     """None where one is not known, or where there are none."""
     listed = tuple(values)
     known = [value for value in listed if value is not None]
     return sum(known) if known and len(known) == len(listed) else None
 
 
-def _total(servers: Sequence[ClusterHost], clients: Sequence[ClusterHost], way: str) -> float | None:
-    carried = _sum(getattr(one.host, f"{way}_mb_s") for one in servers)
-    drawn = _sum(getattr(one.host, f"{way}_mb_s") for one in clients)
+def _total_of(servers: Sequence[ClusterHost], clients: Sequence[ClusterHost], way: str) -> float | None:
+    carried = _sum_known(getattr(one.host, f"{way}_mb_s") for one in servers)
+    drawn = _sum_known(getattr(one.host, f"{way}_mb_s") for one in clients)
     if carried is None:
         return drawn
     return carried if drawn is None else min(carried, drawn)
 
 
-def _stages(servers: Sequence[ClusterHost], clients: Sequence[ClusterHost]) -> Iterable[StageSum]:
+def _sum_stages(servers: Sequence[ClusterHost], clients: Sequence[ClusterHost]) -> Iterable[StageSum]:
     for stage in (*reversed(STAGES), *_UNKNOWN_STAGES):
         found = [(one.name, each) for one in servers for each in one.host.stages if each.stage == stage]
         if found:
-            yield _stage(stage, found)
+            yield _sum_stage(stage, found)
         if stage == "network" and clients:
             yield _client_stage(clients)
 
 
-def _stage(stage: HostStage, found: Sequence[tuple[str, StageSum]]) -> StageSum:
+def _sum_stage(stage: HostStage, found: Sequence[tuple[str, StageSum]]) -> StageSum:
     counted = [(name, one) for name, one in found if one.known != "not-counted"]
     if not counted:
         return msgspec.structs.replace(found[0][1], members=())
     members = tuple(f"{name}:{member}" for name, one in counted for member in one.members)
-    figures = [_sum(getattr(one, name) for _, one in counted) for name in _FIGURES]
+    figures = [_sum_known(getattr(one, name) for _, one in counted) for name in _FIGURES]
     if stage == "quota":
         once = [max((value for _, one in counted if (value := getattr(one, name)) is not None), default=None)
                 for name in _FIGURES]  # fmt: skip
         why = "as declared; one account has it once for all its hosts"
-        return msgspec.convert(_fields(stage, members[:1], once, "known", why), StageSum)
+        return msgspec.convert(_stage_fields(stage, members[:1], once, "known", why), StageSum)
     unknown = [(name, one) for name, one in counted if one.known in ("unknown", "partly")]
     if unknown:
         who = f"{unknown[0][0]}{f' and {len(unknown) - 1} more' if len(unknown) > 1 else ''}"
         known = "partly" if any(one is not None for one in figures) else "unknown"
         why = unknown[0][1].why if stage in _UNKNOWN_STAGES else f"{who}: {unknown[0][1].why}"
-        return msgspec.convert(_fields(stage, members, figures, known, why), StageSum)
+        return msgspec.convert(_stage_fields(stage, members, figures, known, why), StageSum)
     hosts = "1 host" if len(counted) == 1 else f"{len(counted)} hosts"
-    return msgspec.convert(_fields(stage, members, figures, "known", f"the sum of {hosts}"), StageSum)
+    return msgspec.convert(_stage_fields(stage, members, figures, "known", f"the sum of {hosts}"), StageSum)
 
 
 def _client_stage(clients: Sequence[ClusterHost]) -> StageSum:
-    figures = [*(_sum(getattr(one.host, name) for one in clients) for name in _FIGURES[:2]), None, None]
+    figures = [*(_sum_known(getattr(one.host, name) for one in clients) for name in _FIGURES[:2]), None, None]
     silent = [one.name for one in clients if one.host.read_mb_s is None]
     members = tuple(one.name for one in clients)
     why = f"what {len(clients)} client{'' if len(clients) == 1 else 's'} can draw together"
     if silent:
-        return msgspec.convert(_fields("clients", members, figures, "unknown", f"not known of {silent[0]}"), StageSum)
-    return msgspec.convert(_fields("clients", members, figures, "known", why), StageSum)
+        return msgspec.convert(
+            _stage_fields("clients", members, figures, "unknown", f"not known of {silent[0]}"), StageSum
+        )
+    return msgspec.convert(_stage_fields("clients", members, figures, "known", why), StageSum)
 
 
-def _fields(
+def _stage_fields(
     stage: HostStage, members: tuple[str, ...], figures: Sequence[float | None], known: str, why: str
 ) -> dict[str, object]:
     values = dict(zip(_FIGURES, figures, strict=True))
     return {"stage": stage, "members": members, "known": known, "why": why, **values}
 
 
-def _binding(
+def _find_binding(
     servers: Sequence[ClusterHost],
     clients: Sequence[ClusterHost],
     way: Direction,
@@ -179,14 +183,14 @@ def _binding(
     total: float | None,
 ) -> Binding | None:
     name = f"{way}_mb_s"
-    carried = _sum(getattr(one.host, name) for one in servers)
-    drawn = _sum(getattr(one.host, name) for one in clients)
+    carried = _sum_known(getattr(one.host, name) for one in servers)
+    drawn = _sum_known(getattr(one.host, name) for one in clients)
     if total is None:
         return None
     if drawn is not None and (carried is None or drawn < carried):
         shares = shares_of([("clients", [one.name for one in clients], drawn)])
         return binding_of(shares, stages, name, carried)
-    bound = [(one, found) for one in servers if (found := _own(one.host, way)) is not None]
+    bound = [(one, found) for one in servers if (found := _own_binding(one.host, way)) is not None]
     if not bound:
         return None
     shares = shares_of(
@@ -195,18 +199,18 @@ def _binding(
         for share in found.shares
     )
     stage = shares[0].stage
-    lifted = _sum(found.lifted_mb_s if found.stage == stage else getattr(one.host, name) for one, found in bound)
+    lifted = _sum_known(found.lifted_mb_s if found.stage == stage else getattr(one.host, name) for one, found in bound)
     known = [value for value in (lifted, drawn) if value is not None]
     return binding_of(shares, stages, name, min(known, default=None) if lifted is not None else drawn)
 
 
-def _own(one: HostCeiling, way: Direction) -> Binding | None:
+def _own_binding(one: HostCeiling, way: Direction) -> Binding | None:
     if way == "write":
         return one.write_binds
     return one.binds if one.read_mb_s is not None else None
 
 
-def _notes(
+def _make_notes(
     hosts: Sequence[ClusterHost], servers: Sequence[ClusterHost], clients: Sequence[ClusterHost]
 ) -> Iterable[str]:
     yield "a sum is reached only where the load falls evenly on all servers, and on all of their targets"

@@ -108,7 +108,7 @@ def parse_declared(data: bytes, where: str) -> Declared:
     as_json = is_json(data)
     with decoding(where, "JSON" if as_json else "TOML", _HINT):
         found = _from_json(data) if as_json else _from_toml(data)
-        _check(found, is_json=as_json)
+        _check_volumes(found, is_json=as_json)
     return msgspec.structs.replace(found, where=where)
 
 
@@ -139,7 +139,7 @@ def _from_json(data: bytes) -> Declared:
     )
 
 
-def _check(found: Declared, *, is_json: bool) -> None:
+def _check_volumes(found: Declared, *, is_json: bool) -> None:
     """What the types do not say: each volume has a name of its own, and the fields of its type within its range."""
     seen: set[str] = set()
     for index, one in enumerate(found.volume):

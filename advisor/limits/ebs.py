@@ -114,7 +114,7 @@ def carried(
         return Carried(_io1_mib(most), most)
     match volume.kind:
         case "gp2":
-            return _gp2(volume)
+            return _gp2_carried(volume)
         case "gp3":
             return Carried(125.0 if mib_per_s is None else mib_per_s, 3000.0 if iops is None else iops)
         case "io1":
@@ -122,10 +122,10 @@ def carried(
         case "io2":
             return None if iops is None else Carried(min(0.256 * iops, 4000.0), iops)
         case _:
-            return _hdd(volume)
+            return _hdd_carried(volume)
 
 
-def _gp2(volume: EbsVolume) -> Carried:
+def _gp2_carried(volume: EbsVolume) -> Carried:
     base = min(max(100.0, 3.0 * volume.gib), 16000.0)
     most = _GP2_SMALL_MIB if volume.gib <= _GP2_SMALL_GIB else _GP2_MOST_MIB
     sustained = min(base * _COUNTED_MIB, most)
@@ -137,7 +137,7 @@ def _io1_mib(iops: int) -> float:
     return min(iops * _COUNTED_MIB, 500.0) if iops <= 32_000 else min(iops / 64, 1000.0)
 
 
-def _hdd(volume: EbsVolume) -> Carried:
+def _hdd_carried(volume: EbsVolume) -> Carried:
     """An I/O of up to 1 MiB counts as one, so IOPS and MiB/s are the same number."""
     bucket = bucket_of(volume)
     if bucket is not None:

@@ -69,7 +69,7 @@ def most(paths: Iterable[int], parts: Iterable[SharedPart]) -> Most | None:
     if not columns:
         return Most(0.0, ())
     listed = [(dict(key), capacity, parts) for key, (capacity, parts) in rows.items()]
-    duals = _duals(columns, [(loads, capacity) for loads, capacity, _ in listed])
+    duals = _find_duals(columns, [(loads, capacity) for loads, capacity, _ in listed])
     bounds = [
         FlowBound(parts[0].stage, tuple(dict.fromkeys(name for one in parts for name in one.members)), dual * capacity)
         for (_, capacity, parts), dual in zip(listed, duals, strict=True)
@@ -78,7 +78,7 @@ def most(paths: Iterable[int], parts: Iterable[SharedPart]) -> Most | None:
     return Most(sum(one.share for one in bounds), tuple(bounds))
 
 
-def _duals(columns: Sequence[int], rows: Sequence[tuple[Mapping[int, float], float]]) -> list[float]:
+def _find_duals(columns: Sequence[int], rows: Sequence[tuple[Mapping[int, float], float]]) -> list[float]:
     """The dual value of each row at the optimum of: largest sum of all columns, each row's load within its capacity.
 
     A row of the tableau is ``{variable: coefficient}``; variables are the columns, then a slack for each row.
@@ -100,11 +100,11 @@ def _duals(columns: Sequence[int], rows: Sequence[tuple[Mapping[int, float], flo
             if row.get(entering, 0.0) > _TINY
         ]
         leaving = min(ratios)[2]
-        _pivot(tableau, right, costs, leaving, entering)
+        _pivot_tableau(tableau, right, costs, leaving, entering)
         basis[leaving] = entering
 
 
-def _pivot(
+def _pivot_tableau(
     tableau: list[dict[object, float]], right: list[float], costs: dict[object, float], leaving: int, entering: object
 ) -> None:
     pivot = tableau[leaving].pop(entering)
@@ -113,13 +113,13 @@ def _pivot(
     right[leaving] /= pivot
     for at, other in enumerate(tableau):
         if at != leaving and (factor := other.pop(entering, 0.0)):
-            _subtract(other, row, factor)
+            _subtract_row(other, row, factor)
             right[at] = max(0.0, right[at] - factor * right[leaving])
     if factor := costs.pop(entering, 0.0):
-        _subtract(costs, row, factor)
+        _subtract_row(costs, row, factor)
 
 
-def _subtract(target: dict[object, float], row: Mapping[object, float], factor: float) -> None:
+def _subtract_row(target: dict[object, float], row: Mapping[object, float], factor: float) -> None:
     for name, value in row.items():
         changed = target.get(name, 0.0) - factor * value
         if abs(changed) <= _TINY:

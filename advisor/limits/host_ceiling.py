@@ -33,7 +33,7 @@ from advisor.limits.stack import Devices, StackNode
 from advisor.limits.stages import TURNS_WORDS, StorageStages, turns_limit, volume_figures
 from advisor.limits.storage_use import Front, physical
 from advisor.limits.wire import mb_per_s
-from advisor.rules.lookup import is_virtual_machine
+from advisor.rules.queries import is_virtual_machine
 
 STAGES: Final[tuple[HostStage, ...]] = ("network", "instance", "quota", "pcie", "media")
 """From the outside in: of equals, the outermost binds."""
@@ -97,23 +97,25 @@ class _Host:
         self.media = Media(facts, declared, hired.local)
         stages = StorageStages(facts, surroundings, declared, self.media, hired.name, hired.machine)
         whole, self.left_out = data_paths(facts, front)
-        self.paths = tuple(part for path in whole for part in _split(_serving(path, stages)))
-        self.segmented = tuple(path.name for path in whole if path.node and _serving(path, stages).node != path.node)
+        self.paths = tuple(part for path in whole for part in _split_parts(_serving_path(path, stages)))
+        self.segmented = tuple(
+            path.name for path in whole if path.node and _serving_path(path, stages).node != path.node
+        )
         self.numbers = tuple(at for at, path in enumerate(self.paths) if not path.is_metadata)
         self._notes: list[str] = []
 
     def ceiling(self) -> HostCeiling:
-        carriers = tuple(self._carriers())
-        parts = {quantity: self._parts(carriers, quantity) for quantity in (*_MB, *_IOPS)}
+        carriers = tuple(self._all_carriers())
+        parts = {quantity: self._shared_parts(carriers, quantity) for quantity in (*_MB, *_IOPS)}
         found = {quantity: most(self.numbers, parts[quantity]) for quantity in parts} if self.numbers else {}
-        stages = tuple(self._stages(carriers, parts))
-        reads, writes = (self._binding(quantity, found.get(quantity), parts, stages) for quantity in _MB)
+        stages = tuple(self._sum_stages(carriers, parts))
+        reads, writes = (self._find_binding(quantity, found.get(quantity), parts, stages) for quantity in _MB)
         unlimited = self._unknown_iops(carriers)
-        read_iops, write_iops = (_value(found.get(quantity)) for quantity in _IOPS)
+        read_iops, write_iops = (_bounded_value(found.get(quantity)) for quantity in _IOPS)
         iops_binds = [self._iops_binding(quantity, found.get(quantity), parts) for quantity in _IOPS]
         return HostCeiling(
-            read_mb_s=_value(found.get("read_mb_per_s")),
-            write_mb_s=_value(found.get("write_mb_per_s")),
+            read_mb_s=_bounded_value(found.get("read_mb_per_s")),
+            write_mb_s=_bounded_value(found.get("write_mb_per_s")),
             binds=reads or writes,
             write_binds=writes,
             stages=stages,
@@ -160,32 +162,32 @@ class _Host:
     def _segment_words(self) -> Iterator[str]:
         if self.segmented:
             yield (
-                f"{_few(self.segmented)}: parts that lie one behind the other, of which one stream uses one at a time: "
+                f"{_join_few(self.segmented)}: parts one behind the other, of which one stream uses one at a time: "
                 "counted with the fastest; load that is spread over all of them reaches more"
             )
 
     def _left_out_words(self) -> Iterator[str]:
         if self.left_out:
-            yield f"left out, as the system's own or unused: {_few(self.left_out)}"
+            yield f"left out, as the system's own or unused: {_join_few(self.left_out)}"
 
     # What is shared.
 
-    def _carriers(self) -> Iterator[_Carrier]:
+    def _all_carriers(self) -> Iterator[_Carrier]:
         yield from self._front_links()
-        yield from self._fabrics()
-        yield from self._cloud()
+        yield from self._fabric_carriers()
+        yield from self._cloud_carriers()
         if not is_virtual_machine(self.facts):
-            yield from self._hops()
+            yield from self._hop_carriers()
         for path in self.paths:
-            yield from self._media(path)
+            yield from self._media_carriers(path)
 
     def _front_links(self) -> Iterator[_Carrier]:
         """The links that everything goes through that is served, those to each remote server, and those of LLT."""
         every = frozenset(range(len(self.paths)))
         if self.front.links or self.front.role in ("server", "assumed"):
-            yield self._links("links", self.front.links, every)
+            yield self._link_carrier("links", self.front.links, every)
         if self.front.mirror:
-            found = self._links("LLT", self.front.mirror, every)
+            found = self._link_carrier("LLT", self.front.mirror, every)
             limited = Figures(write_mb_per_s=found.carries.write_mb_per_s)
             yield msgspec.structs.replace(found, carries=limited)
         by_links: dict[tuple[str, ...], set[int]] = {}
@@ -193,12 +195,12 @@ class _Host:
             if path.node is None:
                 by_links.setdefault(path.links, set()).add(at)
         for links, those in by_links.items():
-            yield self._links(f"links {', '.join(links)}", links, frozenset(those))
+            yield self._link_carrier(f"links {', '.join(links)}", links, frozenset(those))
 
-    def _links(self, name: str, links: Sequence[str], paths: frozenset[int]) -> _Carrier:
-        return _Carrier("network", name, tuple(links), self._wires(links), paths=paths)
+    def _link_carrier(self, name: str, links: Sequence[str], paths: frozenset[int]) -> _Carrier:
+        return _Carrier("network", name, tuple(links), self._sum_wires(links), paths=paths)
 
-    def _wires(self, names: Sequence[str]) -> Figures:
+    def _sum_wires(self, names: Sequence[str]) -> Figures:
         """What these links carry one way: the sum of the cards, each by its wires and the slot that it is in; no limit
         that is known where one of them is unknown."""
         whole = self._machine_network()
@@ -209,14 +211,14 @@ class _Host:
         for link in links:
             limiting = link.pcie.limiting if link.pcie else None
             cards.setdefault(limiting or (link.pci or link.name).rpartition(".")[0], []).append(link)
-        return lowest((whole, both_ways(sum(self._card(ports) for ports in cards.values()))))
+        return lowest((whole, both_ways(sum(self._card_rate(ports) for ports in cards.values()))))
 
     def _machine_network(self) -> Figures:
         """What a cloud machine carries over all its links together."""
         found = self.hired.machine.network if self.hired.machine else None
         return both_ways(mb_per_s(found.mbps)) if found else Figures()
 
-    def _card(self, ports: Sequence[Link]) -> float:
+    def _card_rate(self, ports: Sequence[Link]) -> float:
         carried = [wire_of(link, timestamps=has_timestamps(self.facts)).mb_per_s for link in ports]
         if None in carried:
             return math.inf
@@ -228,9 +230,9 @@ class _Host:
         self._notes.append(f"{names}: the slot carries {mb_per_s(slot):,.0f} MB/s, less than the wire")
         return mb_per_s(slot)
 
-    def _fabrics(self) -> Iterator[_Carrier]:
+    def _fabric_carriers(self) -> Iterator[_Carrier]:
         for role, what in _FABRICS:
-            far = frozenset(name for name in self._disks() if self._fabric(name) == role)
+            far = frozenset(name for name in self._path_disks() if self._fabric_of(name) == role)
             if far:
                 links = self.around.portals.get(role, ())
                 named = tuple(one for one in links if one is not None)
@@ -244,14 +246,14 @@ class _Host:
                 carries = Figures() if limit is None else both_ways(limit)
                 yield _Carrier("network", what, named, carries, disks=far)
 
-    def _fabric(self, name: str) -> str | None:
+    def _fabric_of(self, name: str) -> str | None:
         disk = next((one for one in self.facts.disks if one.name == name), None)
         if disk is not None and disk.detail.get("transport") == "iscsi":
             return "iscsi"
         return "nvme" if name in self.around.far else None
 
-    def _cloud(self) -> Iterator[_Carrier]:
-        volumes = frozenset(name for name in self._disks() if self.media.is_volume(name))
+    def _cloud_carriers(self) -> Iterator[_Carrier]:
+        volumes = frozenset(name for name in self._path_disks() if self.media.is_volume(name))
         if not volumes:
             return
         one = self.hired.machine.volumes if self.hired.machine else None
@@ -268,17 +270,17 @@ class _Host:
             limit = both_ways(quota.throughput_mb_per_s or math.inf, iops)
             yield _Carrier("quota", "account quota", ("account quota",), limit, disks=counted)
 
-    def _hops(self) -> Iterator[_Carrier]:
+    def _hop_carriers(self) -> Iterator[_Carrier]:
         below: dict[str, set[str]] = {}
         speeds: dict[str, int] = {}
-        for name in self._disks():
+        for name in self._path_disks():
             for hop in self.around.hops.get(name, ()):
                 below.setdefault(hop.address, set()).add(name)
                 speeds[hop.address] = hop.mbps
         for address, names in below.items():
             yield _Carrier("pcie", address, (address,), both_ways(mb_per_s(speeds[address])), disks=frozenset(names))
 
-    def _media(self, path: DataPath) -> Iterator[_Carrier]:
+    def _media_carriers(self, path: DataPath) -> Iterator[_Carrier]:
         """Each drive, and each multipath device as the one medium that it is."""
         if path.node is None:
             return
@@ -288,35 +290,35 @@ class _Host:
             carries = lowest(known) if known else Figures()
             yield _Carrier("media", name, (name,), carries, disks=frozenset(members))
 
-    def _disks(self) -> tuple[str, ...]:
+    def _path_disks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for path in self.paths if path.node for name in path.node.disks()))
 
     # What loads it.
 
-    def _parts(self, carriers: Sequence[_Carrier], quantity: Quantity) -> tuple[SharedPart, ...]:
+    def _shared_parts(self, carriers: Sequence[_Carrier], quantity: Quantity) -> tuple[SharedPart, ...]:
         loads = [loads_of(path.node, quantity) if path.node else {} for path in self.paths]
         shares = [_medium_loads(path.node, quantity) if path.node else {} for path in self.paths]
         found: dict[tuple[str, str], SharedPart] = {}
         for one in carriers:
             each = shares if one.stage == "media" else loads
-            taken = {at: 1.0 if at in one.paths else _load(each[at], one) for at in range(len(self.paths))}
+            taken = {at: 1.0 if at in one.paths else _disk_load(each[at], one) for at in range(len(self.paths))}
             loaded = {at: value for at, value in taken.items() if value > 0}
             part = SharedPart(one.stage, one.name, one.members, one.carries.of(quantity), loaded)
             found.setdefault((one.stage, one.name), part)
         order = {stage: at for at, stage in enumerate(STAGES)}
         return tuple(sorted(found.values(), key=lambda part: order.get(part.stage, 0)))  # type: ignore[call-overload]
 
-    def _stages(
+    def _sum_stages(
         self, carriers: Sequence[_Carrier], parts: Mapping[Quantity, Sequence[SharedPart]]
     ) -> Iterator[StageSum]:
         for stage in reversed(STAGES):
             mine = [one for one in carriers if one.stage == stage]
             if mine or stage in ("media", "pcie", "network"):
-                yield self._stage(stage, mine, parts)
+                yield self._sum_stage(stage, mine, parts)
         yield StageSum("memory", (), None, None, "unknown", _MEMORY)
         yield StageSum("processor", (), None, None, "unknown", _PROCESSOR)
 
-    def _stage(
+    def _sum_stage(
         self, stage: HostStage, mine: Sequence[_Carrier], parts: Mapping[Quantity, Sequence[SharedPart]]
     ) -> StageSum:
         # Metadata passes its PCI Express links, and its drives hold no file contents.
@@ -329,15 +331,15 @@ class _Host:
         members = tuple(dict.fromkeys(name for one in mine if self._is_in(one, wanted) for name in one.members))
         bounding = {name for one in found.values() if one for bound in one.bounds for name in bound.members}
         shown = tuple(sorted((name for name in members if name in bounding), key=natural)) or members
-        figures = [_value(found[quantity]) for quantity in (*_MB, *_IOPS)]
-        known, why = self._known(stage, mine, [one for one in figures if one is not None], wanted)
+        figures = [_bounded_value(found[quantity]) for quantity in (*_MB, *_IOPS)]
+        known, why = self._stage_known(stage, mine, [one for one in figures if one is not None], wanted)
         return StageSum(stage, shown, figures[0], figures[1], known, why, figures[2], figures[3])
 
     def _is_in(self, one: _Carrier, wanted: Iterable[int]) -> bool:
         disks = {name for at in wanted if (node := self.paths[at].node) for name in node.disks()}
         return bool(one.paths) or bool(one.disks & disks)
 
-    def _known(
+    def _stage_known(
         self, stage: HostStage, mine: Sequence[_Carrier], figures: Sequence[float], wanted: Sequence[int]
     ) -> tuple[HostKnown, str]:
         if not self.numbers:
@@ -352,7 +354,7 @@ class _Host:
         if unknown and stage == "instance":
             return "unknown", f"its limits are not known: {self._why_unknown(stage, unknown[0])}"
         if unknown:
-            names = _few([", ".join(one.members) or one.name for one in unknown])
+            names = _join_few([", ".join(one.members) or one.name for one in unknown])
             why = f"not known of {names}: {self._why_unknown(stage, unknown[0])}"
             return ("partly" if figures else "unknown"), why
         if stage == "instance" and self._unknown_iops(mine):
@@ -373,7 +375,7 @@ class _Host:
 
     # What binds.
 
-    def _binding(
+    def _find_binding(
         self,
         quantity: Quantity,
         found: Most | None,
@@ -387,7 +389,7 @@ class _Host:
         rest = [part for part in parts[quantity] if part.stage != stage]
         lifted = most(self.numbers, rest)
         name = "read_mb_s" if quantity == "read_mb_per_s" else "write_mb_s"
-        binding = binding_of(shares, stages, name, _value(lifted))
+        binding = binding_of(shares, stages, name, _bounded_value(lifted))
         following = _stage_of(lifted)
         if lifted is None or following is None or lifted.value >= (binding.next_mb_s or math.inf) * _ROUNDING:
             return binding
@@ -401,7 +403,7 @@ class _Host:
             return None
         share = shares_of((bound.stage, bound.members, bound.share) for bound in found.bounds)[0]
         lifted = most(self.numbers, [part for part in parts[quantity] if part.stage != share.stage])
-        return IopsBinding(share.stage, share.members, _value(lifted), _stage_of(lifted))
+        return IopsBinding(share.stage, share.members, _bounded_value(lifted), _stage_of(lifted))
 
 
 def shares_of(found: Iterable[tuple[str, Iterable[str], float]]) -> tuple[Share, ...]:
@@ -451,11 +453,11 @@ _ADDED: Final[Mapping[HostStage, str]] = {
 }
 
 
-def _value(found: Most | None) -> float | None:
+def _bounded_value(found: Most | None) -> float | None:
     return found.value if found is not None and found.bounds else None
 
 
-def _load(each: Mapping[str, float], one: _Carrier) -> float:
+def _disk_load(each: Mapping[str, float], one: _Carrier) -> float:
     if one.stage == "media":
         return each.get(one.name, 0.0)
     return sum(each.get(name, 0.0) for name in one.disks)
@@ -474,15 +476,15 @@ def loads_of(node: StackNode, quantity: Quantity) -> dict[str, float]:
     return found
 
 
-def _collapsed(node: StackNode) -> StackNode:
+def _collapse_multipath(node: StackNode) -> StackNode:
     """The tree with each multipath device as one disk: all of its paths lead to one medium."""
     if node.family == "multipath":
         return StackNode(node.name, node.device)
-    return msgspec.structs.replace(node, members=tuple(map(_collapsed, node.members)))
+    return msgspec.structs.replace(node, members=tuple(map(_collapse_multipath, node.members)))
 
 
 def _medium_loads(node: StackNode, quantity: Quantity) -> dict[str, float]:
-    return loads_of(_collapsed(node), quantity)
+    return loads_of(_collapse_multipath(node), quantity)
 
 
 def _media_below(node: StackNode) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -501,8 +503,8 @@ def data_paths(facts: Facts, front: Front) -> tuple[tuple[DataPath, ...], tuple[
     tops = [DataPath(", ".join(places) or node.name, node, places) for node, places, _ in Devices(facts).tops()]
     remote = tuple(DataPath(one.mountpoint, None, (one.mountpoint,), one.links) for one in front.remote)
     if front.places:
-        served = [path for path in tops if _holds(path, front.places)]
-        metadata = [path for path in tops if path not in served and _holds(path, front.metadata)]
+        served = [path for path in tops if _holds_any(path, front.places)]
+        metadata = [path for path in tops if path not in served and _holds_any(path, front.metadata)]
         if served:
             metadata = [msgspec.structs.replace(path, is_metadata=True) for path in metadata]
             listed = {path.name for path in (*served, *metadata)}
@@ -514,28 +516,28 @@ def data_paths(facts: Facts, front: Front) -> tuple[tuple[DataPath, ...], tuple[
     return (*chosen, *remote), tuple(path.name for path in tops if path not in chosen)
 
 
-def _serving(path: DataPath, stages: StorageStages) -> DataPath:
+def _serving_path(path: DataPath, stages: StorageStages) -> DataPath:
     """The path with what serves one stream at a time, as the ceilings of a path by itself have it."""
     return path if path.node is None else msgspec.structs.replace(path, node=stages.at_a_time(path.node))
 
 
-def _holds(path: DataPath, names: Sequence[str]) -> bool:
+def _holds_any(path: DataPath, names: Sequence[str]) -> bool:
     if path.node is None:
         return False
     own = {path.node.device, *(one.device for one in path.node.arrays()), *path.node.disks(), *path.places}
     return bool(own & set(names))
 
 
-def _split(path: DataPath) -> Iterator[DataPath]:
+def _split_parts(path: DataPath) -> Iterator[DataPath]:
     """The parts of an array whose level is not known: any of them may be used by itself."""
     node = path.node
     if node is None or not node.members or node.family is not None:
         yield path
         return
     for member in node.members:
-        yield from _split(DataPath(f"{path.name} ({member.name})", member, path.places))
+        yield from _split_parts(DataPath(f"{path.name} ({member.name})", member, path.places))
 
 
-def _few(names: Sequence[str], most_names: int = 4) -> str:
+def _join_few(names: Sequence[str], most_names: int = 4) -> str:
     more = f" and {len(names) - most_names} more" if len(names) > most_names else ""
     return f"{', '.join(names[:most_names])}{more}"

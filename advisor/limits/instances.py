@@ -43,16 +43,16 @@ def find_instance(name: str) -> Instance | None:
         return None
     with (table_directory() / "ec2-ebs-limits.csv").open(encoding="ascii") as lines:
         row = next((line for line in lines if line.partition(",")[0] == name), None)
-    return None if row is None else _instance(row)
+    return None if row is None else _parse_instance(row)
 
 
 def all_instances() -> Iterator[Instance]:
     """Every row of the table."""
     with (table_directory() / "ec2-ebs-limits.csv").open(encoding="ascii") as lines:
-        yield from (_instance(line) for line in lines if not line.startswith(("#", "type,")))
+        yield from (_parse_instance(line) for line in lines if not line.startswith(("#", "type,")))
 
 
-def _instance(row: str) -> Instance:
+def _parse_instance(row: str) -> Instance:
     """One line of the table."""
     name, base_mbps, max_mbps, base, most, base_iops, max_iops = row.rstrip("\n").split(",")
     return Instance(name, int(base_mbps), int(max_mbps), float(base), float(most), int(base_iops), int(max_iops))

@@ -11,7 +11,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.limits import wire
 from advisor.limits.records import PathCeiling, Rate
-from advisor.rules.lookup import by_name, is_physical, is_virtual_machine
+from advisor.rules.queries import by_name, is_physical, is_virtual_machine
 
 _ONE_AT_A_TIME = ("active-backup", "broadcast")
 
@@ -49,10 +49,10 @@ def has_timestamps(facts: Facts) -> bool:
 def physical_below(name: str, links: Mapping[str, Link]) -> tuple[Link, ...]:
     """The physical links that may carry a link's traffic at one time: all members of a bond, or the fastest of those
     of which one works at a time."""
-    return tuple(_below(name, links, set()).values())
+    return tuple(_links_below(name, links, set()).values())
 
 
-def _below(name: str, links: Mapping[str, Link], seen: set[str]) -> dict[str, Link]:
+def _links_below(name: str, links: Mapping[str, Link], seen: set[str]) -> dict[str, Link]:
     link = links.get(name)
     if link is None or name in seen:
         return {}
@@ -61,7 +61,7 @@ def _below(name: str, links: Mapping[str, Link], seen: set[str]) -> dict[str, Li
         return {name: link} if is_physical(link) else {}
     found: dict[str, Link] = {}
     for lower in link.lower:
-        found |= _below(lower, links, seen)
+        found |= _links_below(lower, links, seen)
     usable = {one.name: one for one in found.values() if one.carrier is not False and one.state != "down"}
     if link.kind == "bond" and link.detail.get("mode", "").startswith(_ONE_AT_A_TIME) and usable:
         fastest = max(usable.values(), key=lambda one: one.speed_mbps or math.inf)

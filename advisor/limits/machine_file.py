@@ -80,13 +80,13 @@ def read_machines(path: Path) -> Mapping[str, Machine]:
 def parse_machines(data: bytes, where: str, day: str) -> Mapping[str, Machine]:
     """As `read_machines`, from the bytes; ``day`` is the date of the file."""
     with decoding(where, "JSON", _HINT):
-        found = _machines(msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")), where, day)
+        found = _parse_machines(msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")), where, day)
         if not found:
             raise FieldError("InstanceTypes", "no instance type and no VM size is there")
         return {one.name: one for one in found}
 
 
-def _machines(document: Any, where: str, day: str) -> list[Machine]:
+def _parse_machines(document: Any, where: str, day: str) -> list[Machine]:
     """One object with ``InstanceTypes``, a list of them (``--query``), or Azure's list of SKUs."""
     if isinstance(document, dict) and "InstanceTypes" in document:
         found = msgspec.convert(document, _Ec2Answer).types
@@ -111,13 +111,13 @@ def _of_ec2(one: _Ec2Type, where: str, day: str) -> Machine:
         provider="aws",
         vcpus=one.cpus.count if one.cpus else None,
         memory_mib=one.memory.mib if one.memory else None,
-        volumes=_ebs(one.ebs.optimized, source, day) if one.ebs and one.ebs.optimized else None,
-        network=_network(one.network.cards, source, day) if one.network else None,
+        volumes=_parse_ebs(one.ebs.optimized, source, day) if one.ebs and one.ebs.optimized else None,
+        network=_parse_network(one.network.cards, source, day) if one.network else None,
         hypervisor=one.hypervisor,
     )
 
 
-def _ebs(one: _EbsOptimized, source: str, day: str) -> VolumeLimits | None:
+def _parse_ebs(one: _EbsOptimized, source: str, day: str) -> VolumeLimits | None:
     base, most = (one.baseline_throughput, one.baseline_iops), (one.maximum_throughput, one.maximum_iops)
     if base == (None, None):
         if most == (None, None):
@@ -135,7 +135,7 @@ def _ebs(one: _EbsOptimized, source: str, day: str) -> VolumeLimits | None:
     )
 
 
-def _network(cards: tuple[_Card, ...], source: str, day: str) -> NetworkLimits | None:
+def _parse_network(cards: tuple[_Card, ...], source: str, day: str) -> NetworkLimits | None:
     base = sum(card.baseline or 0 for card in cards)
     peak = sum(card.peak or 0 for card in cards)
     if not base:
@@ -146,9 +146,9 @@ def _network(cards: tuple[_Card, ...], source: str, day: str) -> NetworkLimits |
 def _of_azure(one: _Sku, where: str, day: str) -> Machine:
     source = f"{where} of {day} (az vm list-skus)"
     has = {each.name: each.value for each in one.capabilities or ()}
-    iops, bytes_per_s = (_figure(one, has, name) for name in ("UncachedDiskIOPS", "UncachedDiskBytesPerSecond"))
-    memory = _figure(one, has, "MemoryGB")
-    cpus, disks = (_figure(one, has, name) for name in ("vCPUs", "MaxDataDiskCount"))
+    iops, bytes_per_s = (_parse_figure(one, has, name) for name in ("UncachedDiskIOPS", "UncachedDiskBytesPerSecond"))
+    memory = _parse_figure(one, has, "MemoryGB")
+    cpus, disks = (_parse_figure(one, has, name) for name in ("vCPUs", "MaxDataDiskCount"))
     known = VolumeLimits(bytes_per_s / 1e6 if bytes_per_s else None, iops or None, source, day, is_declared=True)
     return Machine(
         name=one.name,
@@ -161,7 +161,7 @@ def _of_azure(one: _Sku, where: str, day: str) -> Machine:
     )
 
 
-def _figure(one: _Sku, has: Mapping[str, str | None], name: str) -> float | None:
+def _parse_figure(one: _Sku, has: Mapping[str, str | None], name: str) -> float | None:
     text = has.get(name)
     try:
         return None if text is None else msgspec.convert(text, Amount, strict=False)

@@ -104,20 +104,20 @@ Given = Mapping[str, Machine]
 
 def find_machine(provider: str, name: str, given: Given | None = None) -> Machine | None:
     """A machine by its exact name: of the user's file, and of the tables what that lacks."""
-    return _completed((given or {}).get(name), _of_tables(provider, name))
+    return _complete_machine((given or {}).get(name), _of_tables(provider, name))
 
 
 def _of_tables(provider: str, name: str) -> Machine | None:
     if provider == "azure":
-        row = _row("azure-vm-sizes.csv", name)
+        row = _find_row("azure-vm-sizes.csv", name)
         return _of_azure(row) if row else None
     if provider != "aws":
         return None
-    row, fuller = _row("ec2-instances.csv", name), find_instance(name)
+    row, fuller = _find_row("ec2-instances.csv", name), find_instance(name)
     return _of_ec2(name, row, fuller) if row or fuller else None
 
 
-def _completed(one: Machine | None, other: Machine | None) -> Machine | None:
+def _complete_machine(one: Machine | None, other: Machine | None) -> Machine | None:
     """The first, with each figure that only the other has."""
     if one is None or other is None or one.provider != other.provider:
         return one or other
@@ -128,7 +128,9 @@ def _completed(one: Machine | None, other: Machine | None) -> Machine | None:
 def all_machines(provider: Provider, given: Given | None = None) -> tuple[Machine, ...]:
     """Every machine of a provider, those of the user's file in place of those of the tables."""
     found = {one.name: one for one in _table_machines(provider)}
-    mine = {name: _completed(one, found.get(name)) for name, one in (given or {}).items() if one.provider == provider}
+    mine = {
+        name: _complete_machine(one, found.get(name)) for name, one in (given or {}).items() if one.provider == provider
+    }
     return tuple(one for one in (found | mine).values() if one is not None)
 
 
@@ -156,7 +158,7 @@ def table(name: str) -> tuple[dict[str, str], ...]:
         return tuple(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
-def _row(file: str, name: str) -> dict[str, str] | None:
+def _find_row(file: str, name: str) -> dict[str, str] | None:
     """One row by its first field; the others are not split."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name, re.ASCII):
         return None
@@ -180,12 +182,12 @@ def _table_machines(provider: Provider) -> Iterator[Machine]:
 
 def _of_ec2(name: str, row: Mapping[str, str] | None, fuller: instances.Instance | None) -> Machine:
     row = row or {}
-    network, most = _number(row.get("network_mbps")), _number(row.get("ebs_max_mbps"))
+    network, most = _parse_number(row.get("network_mbps")), _parse_number(row.get("ebs_max_mbps"))
     return Machine(
         name=name,
         provider="aws",
-        vcpus=_number(row.get("vcpus")),
-        memory_mib=_number(row.get("memory_mib")),
+        vcpus=_parse_number(row.get("vcpus")),
+        memory_mib=_parse_number(row.get("memory_mib")),
         volumes=_ebs_fully(fuller, most) if fuller else _ebs_at_most(most),
         network=NetworkLimits(network, EC2_TABLE, "August 2026") if network else None,
         hypervisor=row.get("hypervisor") or None,
@@ -224,8 +226,8 @@ def _ebs_at_most(mbps: int | None) -> VolumeLimits | None:
 
 def _of_azure(row: Mapping[str, str]) -> Machine:
     name = row["size"]
-    mb_per_s, iops = _number(row["mb_per_s"]), _number(row["iops"])
-    burst = (_number(row["burst_mb_per_s"]), _number(row["burst_iops"]))
+    mb_per_s, iops = _parse_number(row["mb_per_s"]), _parse_number(row["iops"])
+    burst = (_parse_number(row["burst_mb_per_s"]), _parse_number(row["burst_iops"]))
     bursts = (burst[0] or 0) > (mb_per_s or 0) or (burst[1] or 0) > (iops or 0)
     known = VolumeLimits(
         mb_per_s,
@@ -238,9 +240,9 @@ def _of_azure(row: Mapping[str, str]) -> Machine:
     return Machine(
         name=name,
         provider="azure",
-        vcpus=_number(row["vcpus"]),
+        vcpus=_parse_number(row["vcpus"]),
         volumes=known if mb_per_s or iops else None,
-        most_disks=_number(row["data_disks"]),
+        most_disks=_parse_number(row["data_disks"]),
         premium=takes_premium(name),
     )
 
@@ -251,6 +253,6 @@ def takes_premium(size: str) -> bool:
     return bool(re.match(r"Standard_(?:[A-Z]+\d+(?:-\d+)?[a-z]*s[a-z]*(?:_|$)|[A-Z]+S\d)", size, re.ASCII))
 
 
-def _number(text: str | None) -> int | None:
+def _parse_number(text: str | None) -> int | None:
     """A count; None for an empty field and for 0, which stands for "not known" in these tables."""
     return int(text) or None if text else None

@@ -34,11 +34,11 @@ class MeasuredThroughput(msgspec.Struct, frozen=True):
 def parse_throughput(text: str) -> float | None:
     """``132GB/s`` as MB/s; None for what is none."""
     found = _FORM.fullmatch(text.strip())
-    factor = _factor(found[2]) if found else None
+    factor = _unit_factor(found[2]) if found else None
     return None if found is None or factor is None else float(found[1]) * factor
 
 
-def _factor(unit: str) -> float | None:
+def _unit_factor(unit: str) -> float | None:
     exact = UNITS.get(unit)
     return exact if exact is not None else {name.lower(): value for name, value in UNITS.items()}.get(unit.lower())
 

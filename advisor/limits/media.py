@@ -41,13 +41,13 @@ class Media:
     def __init__(self, facts: Facts, declared: Declared, local: LocalNvme | None = None) -> None:
         """``local``: what was measured on local disks of machines of this type."""
         self._disks = {disk.name: disk for disk in facts.disks}
-        self._found = _matched(self._disks, declared)
+        self._found = _match_declared(self._disks, declared)
         # Instances that run on Xen are those from before Nitro.
         nitro = facts.host.virtualization != "xen"
         self._made = {name: medium_of(one, declared.where, nitro=nitro) for name, one in self._found.items()}
         if local is not None:
             here = local_disks(facts)
-            self._made |= {name: _measured(local, len(here)) for name in here if name not in self._found}
+            self._made |= {name: _measured_medium(local, len(here)) for name in here if name not in self._found}
         used = set(self._found.values())
         self.unused = tuple(one for one in declared.volume if one not in used)
 
@@ -100,7 +100,7 @@ class Media:
         return "a drive does not report what it carries: declare its data sheet in --volumes FILE, or measure it"
 
 
-def _matched(disks: Mapping[str, Disk], declared: Declared) -> dict[str, DeclaredVolume]:
+def _match_declared(disks: Mapping[str, Disk], declared: Declared) -> dict[str, DeclaredVolume]:
     """By the id in the serial number where one is declared, else by the name of the device."""
     by_id = {canonical_id(one.volume_id): one for one in declared.volume if one.volume_id}
     by_device = {one.device.removeprefix("/dev/"): one for one in declared.volume if one.device and not one.volume_id}
@@ -120,11 +120,11 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
         figures = Figures(*(math.inf if value is None else float(value) for value in limits))
         return Medium(figures, "declared", f"as declared in {source}") if figures.is_limit else None
     if one.type in AZURE_DISKS:
-        return _azure(one, source)
-    carried = MAGNETIC if one.type == "standard" else _carried(one, nitro=nitro)
+        return _azure_medium(one, source)
+    carried = MAGNETIC if one.type == "standard" else _carried_by(one, nitro=nitro)
     if carried is None:
         return None
-    is_less = not nitro and carried != _carried(one, nitro=True) and one.type in VOLUME_TYPES
+    is_less = not nitro and carried != _carried_by(one, nitro=True) and one.type in VOLUME_TYPES
     old = "; the instance is not built on Nitro and carries less of it" if is_less else ""
     size = f", {one.gib:,} GiB" if one.gib else ""
     has_burst = carried.bucket is not None and carried.burst_mib_per_s is not None and carried.burst_iops is not None
@@ -145,7 +145,7 @@ def local_disks(facts: Facts) -> tuple[str, ...]:
     return tuple(disk.name for disk in facts.disks if model and (disk.model or "").startswith(model))
 
 
-def _measured(local: LocalNvme, count: int) -> Medium:
+def _measured_medium(local: LocalNvme, count: int) -> Medium:
     """Of one local disk among ``count``."""
     figures = Figures(local.read_mb_per_s, local.write_mb_per_s, local.read_iops, local.write_iops)
     each = figures if local.scope == "disk" else figures.shared_by(max(count, 1))
@@ -153,7 +153,7 @@ def _measured(local: LocalNvme, count: int) -> Medium:
     return Medium(each, "measured", f"by ScyllaDB on {local.name}, {which}; August 2026", source=LOCAL_TABLE)
 
 
-def _azure(one: DeclaredVolume, where: str) -> Medium | None:
+def _azure_medium(one: DeclaredVolume, where: str) -> Medium | None:
     """By its tier, or by the figures that were bought; None where they are not declared."""
     if one.type in azure_disks.MOST:
         if one.iops is None and one.throughput_mb_per_s is None:
@@ -172,12 +172,12 @@ def _azure(one: DeclaredVolume, where: str) -> Medium | None:
     )
 
 
-def _carried(one: DeclaredVolume, *, nitro: bool = True) -> Carried | None:
+def _carried_by(one: DeclaredVolume, *, nitro: bool = True) -> Carried | None:
     kind = next((kind for kind in VOLUME_TYPES if kind == one.type), None)
     return None if kind is None else ebs.carried(EbsVolume(kind, one.gib or 1), one.iops, one.mib_per_s, nitro=nitro)
 
 
 def bucket_of(one: DeclaredVolume) -> ebs.Bucket | None:
     """The bucket of a declared volume; None where it has none."""
-    carried = _carried(one)
+    carried = _carried_by(one)
     return carried.bucket if carried else None

@@ -24,7 +24,7 @@ def unused_notes(volumes: Sequence[DeclaredVolume]) -> Iterator[str]:
     if volumes:
         what = "1 declared volume is" if len(volumes) == 1 else f"{len(volumes)} declared volumes are"
         names = [one.volume_id or one.device or "" for one in volumes]
-        yield f"{what} no disk of this host and left out: {_few(names)}"
+        yield f"{what} no disk of this host and left out: {_join_few(names)}"
 
 
 def size_notes(node: StackNode, media: Media) -> Iterator[str]:
@@ -37,18 +37,18 @@ def size_notes(node: StackNode, media: Media) -> Iterator[str]:
             continue
         here = size / (1 << 30)
         if abs(here - volume.gib) > _SIZE_SHARE * volume.gib:
-            words = f"{volume.gib:,} GiB are declared, but the kernel reads {_gib(here)} GiB"
+            words = f"{volume.gib:,} GiB are declared, but the kernel reads {_format_gib(here)} GiB"
             names.setdefault(words, []).append(name)
     for words, those in names.items():
-        whose = f"{_few(those)}: " if len(disks) > 1 else ""
+        whose = f"{_join_few(those)}: " if len(disks) > 1 else ""
         yield f"{whose}{words}: the figures are of the declared size, if it is this volume at all"
 
 
-def _gib(value: float) -> str:
+def _format_gib(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _few(names: Sequence[str]) -> str:
+def _join_few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return f"{', '.join(names[:_MOST_NAMES])}{more}"
 
@@ -77,13 +77,13 @@ def bucket_notes(node: StackNode, media: Media) -> Iterator[str]:
         volume = media.declared(name)
         bucket = bucket_of(volume) if volume else None
         if bucket is not None:
-            names.setdefault(_duration(fills_seconds(bucket)), []).append(name)
+            names.setdefault(_format_duration(fills_seconds(bucket)), []).append(name)
     for duration, those in names.items():
         whose = f" of {', '.join(those)}" if len(names) > 1 else ""
         yield f"an emptied bucket of credits{whose} takes {duration} without I/O to fill"
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds < 2 * 3600:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.0f} hours"
@@ -111,22 +111,22 @@ def _segment_words(array: StackNode) -> str:
             "time, and the figures are those of one"
         )
     return (
-        f"{array.name} has {len(counts)} segments one behind the other, of {_counted(counts)} disks: a stream is in "
-        "one segment at a time, and the figures are those of one"
+        f"{array.name} has {len(counts)} segments one behind the other, of {_join_counted(counts)} disks: a stream is "
+        "in one segment at a time, and the figures are those of one"
     )
 
 
-def _counted(counts: Sequence[int]) -> str:
+def _join_counted(counts: Sequence[int]) -> str:
     texts = [f"{number}" for number in counts[:_MOST_NAMES]]
     return f"{', '.join(texts)} and more" if len(counts) > _MOST_NAMES else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def _rate_words(rate: Rate) -> str:
     pairs = ((rate.read_mb_per_s, rate.write_mb_per_s, "MB/s"), (rate.read_iops, rate.write_iops, "IOPS"))
-    return " and ".join(f"{_either(read, write)} {unit}" for read, write, unit in pairs if read or write)
+    return " and ".join(f"{_join_either(read, write)} {unit}" for read, write, unit in pairs if read or write)
 
 
-def _either(read: float | None, write: float | None) -> str:
+def _join_either(read: float | None, write: float | None) -> str:
     texts = ["?" if one is None else f"{one:,.0f}" if one >= 100 else f"{one:.3g}" for one in (read, write)]
     return texts[0] if texts[0] == texts[1] else f"{texts[0]} reading, {texts[1]} writing"
 
@@ -171,6 +171,6 @@ def iris_words(device: str, places: Sequence[str], facts: Facts) -> Iterator[str
         words = [_WORDS[role] for role in _WORDS if any(place.role == role for place in here)]
         names = [place.name for place in here if place.role == "database"]
         if names:
-            words.append(f"{'database' if len(names) == 1 else 'databases'} {_few(names)}")
+            words.append(f"{'database' if len(names) == 1 else 'databases'} {_join_few(names)}")
         if words:
             yield f"InterSystems IRIS {one.name or one.directory}: {', '.join(words)}"

@@ -64,7 +64,7 @@ def with_observed(limits: Limits, measured: Iterable[Measurement], facts: Facts,
         if path is None:
             notes.append(f"{one.workload} was measured on {one.device or 'an unknown device'}: no path of this host")
         else:
-            by_path.setdefault(path.device, []).extend(_observed(path, one, declared, facts))
+            by_path.setdefault(path.device, []).extend(_observed_shares(path, one, declared, facts))
     changed = tuple(
         msgspec.structs.replace(path, observed=tuple(by_path[path.device]))
         if path.kind == "storage" and path.device in by_path
@@ -74,17 +74,17 @@ def with_observed(limits: Limits, measured: Iterable[Measurement], facts: Facts,
     return msgspec.structs.replace(limits, paths=changed, notes=(*limits.notes, *dict.fromkeys(notes)))
 
 
-def _observed(path: StoragePath, one: Measurement, declared: Declared, facts: Facts) -> Iterator[ObservedShare]:
+def _observed_shares(path: StoragePath, one: Measurement, declared: Declared, facts: Facts) -> Iterator[ObservedShare]:
     sustained = binding(path.ceilings, one, in_burst=False)
     burst = binding(path.ceilings, one, in_burst=True)
     in_burst = sustained is not None and burst is not None and one.value > sustained and burst > sustained
     ceiling = burst if in_burst else sustained
     part = share(one.value, ceiling) if ceiling else None
-    seconds = _seconds(path, one, declared, facts)
+    seconds = _bucket_seconds(path, one, declared, facts)
     yield ObservedShare(one.workload, one.measure, one.read_share, one.value, ceiling, part, in_burst, seconds)
 
 
-def _seconds(path: StoragePath, one: Measurement, declared: Declared, facts: Facts) -> float | None:
+def _bucket_seconds(path: StoragePath, one: Measurement, declared: Declared, facts: Facts) -> float | None:
     """How long the bucket of the one volume below a path lasts, gp2's in I/Os and st1's and sc1's in MiB; None for
     an array."""
     if len(path.disks) != 1 or path.layers:

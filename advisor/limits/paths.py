@@ -30,7 +30,7 @@ from advisor.limits.raid import usable_bytes
 from advisor.limits.records import Bought, Bound, Capacity, Limits, NotKnown, PathCeiling, Rate, StoragePath
 from advisor.limits.stack import Devices, StackNode
 from advisor.limits.stages import StorageStages
-from advisor.rules.lookup import by_name, is_physical, is_up
+from advisor.rules.queries import by_name, is_physical, is_up
 
 NOT_KNOWN = (
     NotKnown("processor", "what the file system, checksums and the network stack cost depends on the load: measure it"),
@@ -59,20 +59,20 @@ def limits_of(
         hostname=facts.host.hostname,
         instance_type=hired.name,
         paths=(*storage, *_link_paths(facts, hired)),
-        bought=tuple(_bought(facts, media, hired.machine)) if hired.machine else (),
-        unknown=(*_unread(facts), *_account(facts, declared), *NOT_KNOWN),
+        bought=tuple(_bought_against(facts, media, hired.machine)) if hired.machine else (),
+        unknown=(*_unread_facts(facts), *_account_unknown(facts, declared), *NOT_KNOWN),
         notes=(*unused_notes(media.unused), *quota_notes(quota), *account_notes(account)),
         quota=quota,
         account_quotas=account,
     )
 
 
-def _account(facts: Facts, declared: Declared) -> Iterator[NotKnown]:
+def _account_unknown(facts: Facts, declared: Declared) -> Iterator[NotKnown]:
     if why := unknown_quota(facts, declared):
         yield NotKnown("quota of the AWS account", why)
 
 
-def _unread(facts: Facts) -> Iterator[NotKnown]:
+def _unread_facts(facts: Facts) -> Iterator[NotKnown]:
     """What a scan could not read and paths are made of: where disks are not shown, no path is no answer."""
     for one in facts.unknown:
         if one.fact in ("disks", "links", "arrays.vxvm") or one.fact.startswith("arrays.device-mapper"):
@@ -85,40 +85,40 @@ def _storage_path(
     node, places, kinds = top
     serving = stages.at_a_time(node)
     ceilings = tuple(stages.of(serving))
-    spread, floor = _segments(node, serving, bounds(ceilings), stages)
+    spread, floor = _combine_segments(node, serving, bounds(ceilings), stages)
     return StoragePath(
         kind="storage",
         name=", ".join(places) or node.name,
         device=node.device,
-        layers=(*(_layer(array) for array in node.arrays()), *_controller_layers(node, facts)),
+        layers=(*(_describe_layer(array) for array in node.arrays()), *_controller_layers(node, facts)),
         disks=tuple(dict.fromkeys(node.disks())),
         ceilings=ceilings,
         sustained=bounds(ceilings),
         burst=burst_bounds(ceilings),
         file_system=", ".join(kinds) or None,
-        capacity=_capacity(node, facts),
+        capacity=_find_capacity(node, facts),
         spread=spread,
         floor=floor,
-        notes=(*segment_notes(node, spread, floor), *_notes(node, facts, stages.media, ceilings)),
+        notes=(*segment_notes(node, spread, floor), *_make_notes(node, facts, stages.media, ceilings)),
         holds=tuple(iris_words(node.device, places, facts)),
     )
 
 
-def _segments(
+def _combine_segments(
     node: StackNode, serving: StackNode, sustained: Sequence[Bound], stages: StorageStages
 ) -> tuple[Rate | None, Rate | None]:
     """What all segments reach together, and what the slowest one does where that is less."""
     if set(serving.disks()) == set(node.disks()):
         return None, None
-    slowest = _rate(bounds(tuple(stages.of(stages.at_a_time(node, slowest=True)))))
-    return _rate(bounds(tuple(stages.of(node)))), slowest if slowest != _rate(sustained) else None
+    slowest = _rate_of(bounds(tuple(stages.of(stages.at_a_time(node, slowest=True)))))
+    return _rate_of(bounds(tuple(stages.of(node)))), slowest if slowest != _rate_of(sustained) else None
 
 
-def _rate(found: Sequence[Bound]) -> Rate:
+def _rate_of(found: Sequence[Bound]) -> Rate:
     return Rate(**{one.quantity: one.value for one in found})
 
 
-def _layer(array: StackNode) -> str:
+def _describe_layer(array: StackNode) -> str:
     return f"{array.name}: {array.level or 'level unknown'} of {', '.join(member.name for member in array.members)}"
 
 
@@ -133,13 +133,13 @@ def _controller_layers(node: StackNode, facts: Facts) -> Iterator[str]:
             yield f"{array.name}{where}: {array.level or 'level unknown'}{drives}, behind its controller{chunk}"
 
 
-def _notes(node: StackNode, facts: Facts, media: Media, ceilings: Sequence[PathCeiling]) -> Iterator[str]:
+def _make_notes(node: StackNode, facts: Facts, media: Media, ceilings: Sequence[PathCeiling]) -> Iterator[str]:
     yield from degraded_notes(node)
     yield from _level_notes(node)
     yield from size_notes(node, media)
     yield from stripe_notes(node, facts)
     yield from bucket_notes(node, media)
-    yield from _order(ceilings)
+    yield from _order_notes(ceilings)
 
 
 def _level_notes(node: StackNode) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _level_notes(node: StackNode) -> Iterator[str]:
             yield words if array.level else f"{words}, and a linear volume has that of one member for a stream"
 
 
-def _order(ceilings: Sequence[PathCeiling]) -> Iterator[str]:
+def _order_notes(ceilings: Sequence[PathCeiling]) -> Iterator[str]:
     """The order in which a path over iSCSI is tuned: what the links lose hides what the disks could do."""
     if any(one.stage == "network" and one.what.startswith("iSCSI") for one in ceilings):
         yield (
@@ -160,7 +160,7 @@ def _order(ceilings: Sequence[PathCeiling]) -> Iterator[str]:
         )
 
 
-def _capacity(node: StackNode, facts: Facts) -> Capacity | None:
+def _find_capacity(node: StackNode, facts: Facts) -> Capacity | None:
     if not node.members:
         return None
     sizes = {disk.name: disk.size_bytes for disk in facts.disks}
@@ -205,30 +205,32 @@ def _link_paths(facts: Facts, hired: Hired) -> Iterator[StoragePath]:
 
 def bounds(ceilings: Sequence[PathCeiling]) -> tuple[Bound, ...]:
     """For each quantity of which a ceiling is known the smallest, the outermost of equals."""
-    return tuple(_smallest(ceilings, lambda one: one.sustained))
+    return tuple(_smallest_bounds(ceilings, lambda one: one.sustained))
 
 
 def burst_bounds(ceilings: Sequence[PathCeiling]) -> tuple[Bound, ...]:
     """The same from full credits: only what is higher than sustained."""
     sustained = {one.quantity: one.value for one in bounds(ceilings)}
-    found = _smallest(ceilings, lambda one: one.burst or one.sustained)
+    found = _smallest_bounds(ceilings, lambda one: one.burst or one.sustained)
     return tuple(one for one in found if one.value > sustained.get(one.quantity, math.inf))
 
 
-def _smallest(ceilings: Sequence[PathCeiling], rate: Callable[[PathCeiling], Rate]) -> Iterator[Bound]:
+def _smallest_bounds(ceilings: Sequence[PathCeiling], rate: Callable[[PathCeiling], Rate]) -> Iterator[Bound]:
     for quantity in QUANTITIES:
-        known = [(value, at) for at, one in enumerate(ceilings) if (value := _value(rate(one), quantity)) is not None]
+        known = [
+            (value, at) for at, one in enumerate(ceilings) if (value := _rate_value(rate(one), quantity)) is not None
+        ]
         if known:
             value, at = min(known)
             yield Bound(quantity, value, at, ceilings[at].stage, ceilings[at].what)
 
 
-def _value(rate: Rate, quantity: Quantity) -> float | None:
+def _rate_value(rate: Rate, quantity: Quantity) -> float | None:
     value: float | None = getattr(rate, quantity)
     return value
 
 
-def _bought(facts: Facts, media: Media, machine: Machine) -> Iterator[Bought]:
+def _bought_against(facts: Facts, media: Media, machine: Machine) -> Iterator[Bought]:
     """Declared volumes of this host against its machine; nothing where one of its volumes is not declared."""
     mine = [disk for disk in facts.disks if media.is_volume(disk.name)]
     found = [media.figures(disk.name) for disk in mine]

@@ -16,7 +16,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.facts.pci import address_of, functions_above, hop_mbps
 from advisor.host import Host, Missing
-from advisor.reach.found import FoundAddress
+from advisor.reach.found_address import FoundAddress
 from advisor.reach.storage import iscsi_portals, nvme_targets
 
 
@@ -52,7 +52,7 @@ def read_surroundings(host: Host, facts: Facts) -> PciAndNetwork:
 
 def _disk_hops(host: Host, disk: Disk) -> tuple[PciHop, ...]:
     """Of a disk, or of the one path to an NVMe multipath head; several paths share their load in no way known here."""
-    return () if len(disk.paths) > 1 else _hops(host, *(disk.paths or (disk.name,)))
+    return () if len(disk.paths) > 1 else _find_hops(host, *(disk.paths or (disk.name,)))
 
 
 def _is_far(host: Host, disk: Disk) -> bool:
@@ -72,16 +72,16 @@ def _is_fabric(host: Host, name: str) -> bool:
     return not isinstance(place, Missing) and "/nvme-fabrics/" in place
 
 
-def _hops(host: Host, disk: str) -> tuple[PciHop, ...]:
+def _find_hops(host: Host, disk: str) -> tuple[PciHop, ...]:
     place = host.real(f"/sys/block/{disk}")
     if isinstance(place, Missing) or not functions_above(place):
         place = host.real(f"/sys/block/{disk}/device")
     functions = () if isinstance(place, Missing) else functions_above(place)
-    found = ((address_of(function), _mbps(host, function)) for function in functions)
+    found = ((address_of(function), _hop_rate(host, function)) for function in functions)
     return tuple(PciHop(address, mbps) for address, mbps in found if mbps is not None)
 
 
-def _mbps(host: Host, function: str) -> int | None:
+def _hop_rate(host: Host, function: str) -> int | None:
     speed, width = (
         None if isinstance(text, Missing) else text
         for text in (host.read(f"{function}/current_link_{name}") for name in ("speed", "width"))
@@ -99,19 +99,19 @@ def _link_of(one: FoundAddress, links: Sequence[Link]) -> str | None:
     if one.link and re.search(r"\S", one.link):
         return one.link
     if one.source:
-        bound = [link.name for link in links if one.source in {_bare(address) for address in link.addresses}]
+        bound = [link.name for link in links if one.source in {_bare_address(address) for address in link.addresses}]
         if len(bound) == 1:
             return bound[0]
     near = [link.name for link in links if any(_is_in(one.address, network) for network in link.addresses)]
     return near[0] if len(near) == 1 else None
 
 
-def _bare(address: str) -> str:
+def _bare_address(address: str) -> str:
     return address.partition("/")[0]
 
 
 def _is_in(address: str, network: str) -> bool:
     try:
-        return ipaddress.ip_address(_bare(address)) in ipaddress.ip_interface(network).network
+        return ipaddress.ip_address(_bare_address(address)) in ipaddress.ip_interface(network).network
     except ValueError:
         return False

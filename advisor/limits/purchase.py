@@ -16,16 +16,16 @@ from advisor.rules.ebs_purchase import unusable
 
 def with_purchases(facts: Facts, declared: Declared, given: Given | None = None) -> Facts:
     """The facts with what the user declares of volumes set against the machine."""
-    return _with(facts, limits_of(facts, None, declared, given), declared)
+    return _with_purchases(facts, limits_of(facts, None, declared, given), declared)
 
 
 def with_findings(limits: Limits, facts: Facts, declared: Declared) -> Limits:
     """The limits with what is wrong with the purchase."""
-    known = _with(facts, limits, declared)
+    known = _with_purchases(facts, limits, declared)
     return msgspec.structs.replace(limits, findings=unusable(known, None))
 
 
-def _with(facts: Facts, limits: Limits, declared: Declared) -> Facts:
+def _with_purchases(facts: Facts, limits: Limits, declared: Declared) -> Facts:
     media = Media(facts, declared)
     devices = tuple(disk.name for disk in facts.disks if media.is_volume(disk.name))
     return msgspec.structs.replace(

@@ -49,20 +49,20 @@ def combined(
     if family == "multipath":
         return slowest if one_medium else total(members)
     if family in _STRIPED:
-        return _times(slowest, count, count, count, count)
+        return _multiply_figures(slowest, count, count, count, count)
     if family in _MIRRORS:
-        return _times(slowest, count, 1, count, 1)
+        return _multiply_figures(slowest, count, 1, count, 1)
     if family == "raid10":
         written = (count + missing) / copies
-        return _times(slowest, count, written, count, written)
+        return _multiply_figures(slowest, count, written, count, written)
     whole = count + missing
     data = max(whole - _PARITY[family], 1)
     reading = min(count, data) if family == "raid4" else count
     small = 0.5 if family == "raid4" else whole / _PENALTY[family]
-    return _times(slowest, reading, data, reading, small)
+    return _multiply_figures(slowest, reading, data, reading, small)
 
 
-def _times(one: Figures, read: float, write: float, read_iops: float, write_iops: float) -> Figures:
+def _multiply_figures(one: Figures, read: float, write: float, read_iops: float, write_iops: float) -> Figures:
     return Figures(
         one.read_mb_per_s * read, one.write_mb_per_s * write, one.read_iops * read_iops, one.write_iops * write_iops
     )

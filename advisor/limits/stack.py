@@ -92,14 +92,14 @@ class Devices:
 
     def node(self, device: str, mountpoints: Sequence[str] = ()) -> StackNode | None:
         """The tree of a device, or of what is mounted there where the device itself is not among the facts."""
-        found = self._node(device, set())
+        found = self._make_node(device, set())
         if found is not None:
             return found
         wanted = set(mountpoints)
         above = next((one for one in self._facts.arrays if wanted & set(one.mountpoints)), None)
-        return self._node(above.device, set()) if above else None
+        return self._make_node(above.device, set()) if above else None
 
-    def _node(self, device: str, seen: set[str]) -> StackNode | None:
+    def _make_node(self, device: str, seen: set[str]) -> StackNode | None:
         """``seen`` are the arrays of the tree so far: each has one place in it, so that no capture's loops or repeats
         make it grow without end."""
         array = self._arrays.get(device) or self._array_of_partition(device)
@@ -108,7 +108,7 @@ class Devices:
         name = device if device in self._disks else self._carriers.get(device)
         return StackNode(name, name) if name else None
 
-    def _target(self, device: str) -> str:
+    def _target_of(self, device: str) -> str:
         """The array or disk that a member is, or is a part of."""
         array = self._arrays.get(device) or self._array_of_partition(device)
         return array.device if array else self._carriers.get(device, device)
@@ -122,7 +122,9 @@ class Devices:
         idle = frozenset((*array.spares, *array.failed, *array.journal))
         if array.structure is not None:
             return self._of_part(array.structure, array, idle, seen, {})
-        members = tuple(self._node(name, seen) or StackNode(name, name) for name in array.members if name not in idle)
+        members = tuple(
+            self._make_node(name, seen) or StackNode(name, name) for name in array.members if name not in idle
+        )
         missing = max(array.missing or 0, 0)
         whole = len(members) + missing
         family = family_of(array.level)
@@ -149,7 +151,7 @@ class Devices:
             if isinstance(one, ArrayPart):
                 members.append(self._of_part(one, array, idle, seen, known))
             elif one not in idle:
-                members.append(self._again(one, seen, known))
+                members.append(self._reuse_node(one, seen, known))
         is_top = part is array.structure
         return StackNode(
             name=array.name if is_top else f"{array.name} {part.name}",
@@ -162,10 +164,10 @@ class Devices:
             state=array.state if is_top else None,
         )
 
-    def _again(self, name: str, seen: set[str], known: dict[str, StackNode]) -> StackNode:
-        target = self._target(name)
+    def _reuse_node(self, name: str, seen: set[str], known: dict[str, StackNode]) -> StackNode:
+        target = self._target_of(name)
         if target not in known:
-            known[target] = self._node(name, seen) or StackNode(name, name)
+            known[target] = self._make_node(name, seen) or StackNode(name, name)
         node = known[target]
         return node if sum(1 for _ in islice(node.disks(), _MOST_SHARED + 1)) <= _MOST_SHARED else StackNode(name, name)
 
@@ -181,7 +183,7 @@ class Devices:
         for node, places, kinds in mounted.values():
             yield from self._if_real(node, places, kinds)
         used = {name for node, _, _ in mounted.values() for name in _all_devices(node)}
-        used |= {self._target(name) for array in self._facts.arrays for name in array.members}
+        used |= {self._target_of(name) for array in self._facts.arrays for name in array.members}
         for array in self._facts.arrays:
             if array.device not in used:
                 yield self._of_array(array, set()), (), ()

@@ -25,8 +25,8 @@ from advisor.limits.pci_and_network import PciAndNetwork
 from advisor.limits.records import PathCeiling, Rate, Stage
 from advisor.limits.stack import Rank, StackNode
 from advisor.limits.wire import mb_per_s
-from advisor.rules.lookup import is_virtual_machine
 from advisor.rules.multipath import iscsi_maps, link_speeds, selector
+from advisor.rules.queries import is_virtual_machine
 
 _FABRICS = (("iscsi", "iSCSI"), ("nvme", "NVMe over fabrics"))
 
@@ -58,23 +58,25 @@ class StorageStages(msgspec.Struct, frozen=True):
         disks = tuple(dict.fromkeys(node.disks()))
         ebs = tuple(name for name in disks if self.media.is_volume(name))
         if ebs:
-            yield from self._quota(node, ebs)
-            yield self._instance(node, ebs)
+            yield from self._quota_ceilings(node, ebs)
+            yield self._instance_ceiling(node, ebs)
         for role, what in _FABRICS:
-            far = tuple(name for name in disks if self._fabric(name) == role)
+            far = tuple(name for name in disks if self._fabric_of(name) == role)
             if far:
-                yield self._network(node, far, role, what)
-        yield from self._pcie(node, disks)
+                yield self._network_ceiling(node, far, role, what)
+        yield from self._pcie_ceilings(node, disks)
         kind = "Azure disk" if any(self.media.is_azure(name) for name in ebs) else "EBS volume"
-        yield from self._media(node, ebs, kind if len(ebs) == 1 else f"{len(ebs)} {kind}s", "volume")
-        unseen = tuple(name for name in disks if name not in ebs and self._disk(name) is None)
+        yield from self._media_ceilings(node, ebs, kind if len(ebs) == 1 else f"{len(ebs)} {kind}s", "volume")
+        unseen = tuple(name for name in disks if name not in ebs and self._find_disk(name) is None)
         drives = tuple(name for name in disks if name not in ebs and name not in unseen)
         if unseen:
             what = "disk not seen here" if len(unseen) == 1 else f"{len(unseen)} disks not seen here"
             yield PathCeiling("medium", what, unseen, "unknown", self._why_unseen(unseen[0]))
-        yield from self._media(node, drives, "drive" if len(drives) == 1 else f"{len(drives)} drives", "medium")
+        yield from self._media_ceilings(
+            node, drives, "drive" if len(drives) == 1 else f"{len(drives)} drives", "medium"
+        )
 
-    def _disk(self, name: str) -> Disk | None:
+    def _find_disk(self, name: str) -> Disk | None:
         return next((disk for disk in self.facts.disks if disk.name == name), None)
 
     def _why_unseen(self, name: str) -> str:
@@ -89,15 +91,15 @@ class StorageStages(msgspec.Struct, frozen=True):
             return "what it lies on could not be read: vxprint -ht needs root"
         return self.media.why_unknown(name)
 
-    def _fabric(self, name: str) -> str | None:
-        disk = self._disk(name)
+    def _fabric_of(self, name: str) -> str | None:
+        disk = self._find_disk(name)
         if disk is None:
             return None
         if disk.detail.get("transport") == "iscsi":
             return "iscsi"
         return "nvme" if name in self.surroundings.far else None
 
-    def _quota(self, node: StackNode, ebs: Sequence[str]) -> Iterator[PathCeiling]:
+    def _quota_ceilings(self, node: StackNode, ebs: Sequence[str]) -> Iterator[PathCeiling]:
         """Of the io1 and io2 volumes among these: an account has no quota of the others' IOPS."""
         quota = self.declared.quota
         if quota is None:
@@ -120,7 +122,7 @@ class StorageStages(msgspec.Struct, frozen=True):
             where = counted if len(counted) < len(ebs) else ()
             yield PathCeiling("quota", "account quota", where, "declared", why, rate)
 
-    def _instance(self, node: StackNode, volumes: Sequence[str]) -> PathCeiling:
+    def _instance_ceiling(self, node: StackNode, volumes: Sequence[str]) -> PathCeiling:
         is_azure = any(self.media.is_azure(name) for name in volumes)
         return machine_ceiling(
             self.machine,
@@ -130,7 +132,7 @@ class StorageStages(msgspec.Struct, frozen=True):
             lambda rate: shared(node, volumes, rate),
         )
 
-    def _network(self, node: StackNode, far: Sequence[str], role: str, what: str) -> PathCeiling:
+    def _network_ceiling(self, node: StackNode, far: Sequence[str], role: str, what: str) -> PathCeiling:
         links = self.surroundings.portals.get(role, ())
         names = tuple(link for link in links if link is not None)
         if not links or len(names) < len(links):
@@ -144,7 +146,7 @@ class StorageStages(msgspec.Struct, frozen=True):
         rate = Rate() if limit is None else shared(node, far, both_ways(limit))
         return msgspec.structs.replace(found, stage="network", sustained=rate)
 
-    def _pcie(self, node: StackNode, disks: Sequence[str]) -> Iterator[PathCeiling]:
+    def _pcie_ceilings(self, node: StackNode, disks: Sequence[str]) -> Iterator[PathCeiling]:
         """Each hop's even share among the disks of the path below it; the smallest share of each disk counts."""
         hops = {name: self.surroundings.hops.get(name, ()) for name in disks}
         if not any(hops.values()):
@@ -165,12 +167,12 @@ class StorageStages(msgspec.Struct, frozen=True):
         yield PathCeiling("pcie", "PCI Express", where, "host", PCIE_WORDS + behind, rate, source=PCIE_SOURCE)
 
     def _no_pcie(self, disks: Sequence[str]) -> Iterator[PathCeiling]:
-        paths = [name for name in disks if (disk := self._disk(name)) and disk.paths and not self._fabric(name)]
+        paths = [name for name in disks if (disk := self._find_disk(name)) and disk.paths and not self._fabric_of(name)]
         if paths:
             why = f"{paths[0]} has several controllers: how they share the load is not known"
             yield PathCeiling("pcie", "PCI Express", tuple(paths), "unknown", why)
 
-    def _media(self, node: StackNode, disks: Sequence[str], what: str, stage: Stage) -> Iterator[PathCeiling]:
+    def _media_ceilings(self, node: StackNode, disks: Sequence[str], what: str, stage: Stage) -> Iterator[PathCeiling]:
         if not disks:
             return
         found = {name: self.media.figures(name) for name in disks}

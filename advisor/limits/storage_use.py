@@ -23,7 +23,7 @@ from advisor.limits.host_records import Role
 from advisor.limits.links import physical_below
 from advisor.limits.pci_and_network import portal_links
 from advisor.reach.storage import nfs_servers
-from advisor.rules.lookup import by_name, is_physical, is_up, llt_links
+from advisor.rules.queries import by_name, is_physical, is_up, llt_links
 
 EXPORTS: Final = "/etc/exports"
 _NETWORK_KINDS: Final = frozenset({"beegfs", "nfs", "nfs4"})
@@ -70,8 +70,8 @@ def front_of(facts: Facts, mounts: Sequence[Mount] = (), exports: str = "") -> F
         _beegfs_server(facts)
         or _iscsi_server(facts)
         or (_nfs_server(facts, exported) if exported else None)
-        or _client(facts, mounts)
-        or _local(facts)
+        or _client_front(facts, mounts)
+        or _local_front(facts)
         or Front(
             "assumed",
             "nothing here says how the storage is used: assumed is that it is served over all physical links that "
@@ -106,19 +106,19 @@ def _beegfs_server(facts: Facts) -> Front | None:
         return None
     links, is_assumed = _beegfs_links(serving, facts)
     what = "BeeGFS storage" if storage else "BeeGFS metadata"
-    why = f"{what} services serve over {_named(links)}"
+    why = f"{what} services serve over {_join_names(links)}"
     why += " (no connInterfacesFile names links: those that BeeGFS prefers)" if is_assumed else " (connInterfacesFile)"
     return Front(
         "server",
         why,
         links,
         is_assumed,
-        places=_targets(serving),
-        metadata=_targets(metadata) if storage else (),
+        places=_target_names(serving),
+        metadata=_target_names(metadata) if storage else (),
     )
 
 
-def _targets(services: Iterable[BeegfsService]) -> tuple[str, ...]:
+def _target_names(services: Iterable[BeegfsService]) -> tuple[str, ...]:
     found = (name for one in services for target in one.targets for name in (target.device, target.mountpoint))
     return tuple(dict.fromkeys(name for name in found if name))
 
@@ -128,12 +128,12 @@ def _beegfs_links(services: Iterable[BeegfsService], facts: Facts) -> tuple[tupl
     named: list[str] = []
     for one in services:
         if not one.interfaces:
-            return _preferred(facts), True
+            return _preferred_links(facts), True
         named += one.interfaces
     return tuple(dict.fromkeys(named)), False
 
 
-def _preferred(facts: Facts) -> tuple[str, ...]:
+def _preferred_links(facts: Facts) -> tuple[str, ...]:
     links = by_name(facts)
     up = up_links(facts)
     fast = tuple(name for name in up if any(one.kind == "infiniband" for one in physical_below(name, links)))
@@ -148,21 +148,21 @@ def _iscsi_server(facts: Facts) -> Front | None:
     disks = tuple(dict.fromkeys(name for one in targets for name in one.disks))
     named = tuple(dict.fromkeys(portal.link for portal in portals if portal.link))
     if named and all(portal.link for portal in portals):
-        why = f"iSCSI targets are served over {_named(named)} (portals)"
+        why = f"iSCSI targets are served over {_join_names(named)} (portals)"
         return Front("server", why, named, places=disks)
     links = up_links(facts)
-    why = f"iSCSI targets listen on every address: assumed are all physical links that are up, {_named(links)}"
+    why = f"iSCSI targets listen on every address: assumed are all physical links that are up, {_join_names(links)}"
     return Front("server", why, links, is_assumed=True, places=disks)
 
 
 def _nfs_server(facts: Facts, exported: tuple[str, ...]) -> Front:
     """No file says which address the clients of an NFS server use."""
     links = up_links(facts)
-    why = f"NFS exports {_named(exported)}: assumed is that clients come over all physical links that are up"
-    return Front("server", why, links, is_assumed=True, places=_mounted(facts, exported))
+    why = f"NFS exports {_join_names(exported)}: assumed is that clients come over all physical links that are up"
+    return Front("server", why, links, is_assumed=True, places=_mounted_at(facts, exported))
 
 
-def _mounted(facts: Facts, directories: Iterable[str]) -> tuple[str, ...]:
+def _mounted_at(facts: Facts, directories: Iterable[str]) -> tuple[str, ...]:
     """The mount points that these directories are on."""
     places = sorted({place for one in facts.filesystems for place in one.mountpoints}, key=len, reverse=True)
     found = []
@@ -172,17 +172,17 @@ def _mounted(facts: Facts, directories: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _client(facts: Facts, mounts: Sequence[Mount]) -> Front | None:
-    remote = tuple(_remotes(facts, mounts))
+def _client_front(facts: Facts, mounts: Sequence[Mount]) -> Front | None:
+    remote = tuple(_remote_filesystems(facts, mounts))
     has_sessions = any(one.disks for one in (facts.iscsi.sessions if facts.iscsi else ()))
     if not remote and not has_sessions:
         return None
     whats = [f"{one.kind} {one.mountpoint}" for one in remote] + (["iSCSI sessions"] if has_sessions else [])
-    why = f"it uses storage of other hosts: {_named(whats)}"
+    why = f"it uses storage of other hosts: {_join_names(whats)}"
     return Front("client", why, remote=remote, is_assumed=any(not one.links for one in remote))
 
 
-def _remotes(facts: Facts, mounts: Sequence[Mount]) -> Iterable[RemoteFilesystem]:
+def _remote_filesystems(facts: Facts, mounts: Sequence[Mount]) -> Iterable[RemoteFilesystem]:
     nfs = {one.address: one for one in nfs_servers(mounts)}
     clients = [one for one in (facts.beegfs.services if facts.beegfs else ()) if one.kind == "client"]
     seen: set[str] = set()
@@ -191,7 +191,7 @@ def _remotes(facts: Facts, mounts: Sequence[Mount]) -> Iterable[RemoteFilesystem
             continue
         seen.add(mount.target)
         if mount.kind == "beegfs":
-            links = _beegfs_links(clients, facts)[0] if clients else _preferred(facts)
+            links = _beegfs_links(clients, facts)[0] if clients else _preferred_links(facts)
         else:
             address = re.search(r"(?:^|,)addr=([^,]+)", mount.options)
             found = [nfs[address[1]]] if address and address[1] in nfs else []
@@ -199,13 +199,15 @@ def _remotes(facts: Facts, mounts: Sequence[Mount]) -> Iterable[RemoteFilesystem
         yield RemoteFilesystem(mount.target, mount.kind, links)
 
 
-def _local(facts: Facts) -> Front | None:
+def _local_front(facts: Facts) -> Front | None:
     """An application on this host reads and writes the disks itself."""
     signs = facts.infoscale.signs if facts.infoscale else None
     if signs is not None and signs.mirrors and facts.llt:
         low = {one.link for one in facts.llt.links if one.low_priority}
         mirror = tuple(name for name in llt_links(facts) if name not in low)
-        why = f"applications on this host use the disks; LLT sends a copy of each write over {_named(mirror)} (FSS)"
+        why = (
+            f"applications on this host use the disks; LLT sends a copy of each write over {_join_names(mirror)} (FSS)"
+        )
         return Front("local", why, mirror=mirror)
     if signs is not None:
         why = "applications on this host use the disks (InfoScale): no link is on the way"
@@ -222,7 +224,7 @@ def _local(facts: Facts) -> Front | None:
     return None
 
 
-def _named(names: Sequence[str], most: int = 6) -> str:
+def _join_names(names: Sequence[str], most: int = 6) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}" if names else "no link"
 

@@ -37,7 +37,7 @@ from advisor.limits.pci_and_network import PciAndNetwork
 from advisor.limits.raid import family_of
 from advisor.limits.records import Limits, StoragePath
 from advisor.limits.storage_use import Front, RemoteFilesystem, physical
-from advisor.rules.lookup import above, by_name
+from advisor.rules.queries import by_name, links_above
 
 Key = Literal["volumes", "instance", "raid", "mtu", "links", "speed", "stripes"]
 KEYS: Final[tuple[Key, ...]] = ("volumes", "instance", "raid", "stripes", "links", "speed", "mtu")
@@ -91,16 +91,16 @@ def parse_changes(texts: Iterable[str]) -> tuple[WhatIfChange, ...]:
         left, is_there, value = part.partition("=")
         target, _, key = left.rpartition(":")
         if not is_there and part in KEYS:
-            raise _wrong(part, f"field {part}: its value is missing", FORMS[part])
+            raise _wrong_change(part, f"field {part}: its value is missing", FORMS[part])
         if not is_there or key not in KEYS:
             near = difflib.get_close_matches(key, KEYS, 1)
             meant = f"; is {near[0]} meant?" if near else ""
-            raise _wrong(part, f"field {key or 'nothing'}: not one of {', '.join(KEYS)}{meant}")
+            raise _wrong_change(part, f"field {key or 'nothing'}: not one of {', '.join(KEYS)}{meant}")
         if not value:
-            raise _wrong(part, f"field {key}: it has no value", FORMS[key])
+            raise _wrong_change(part, f"field {key}: it has no value", FORMS[key])
         one = WhatIfChange(key, value, target or None)
         if any((one.key, one.target) == (other.key, other.target) for other in found):
-            raise _wrong(part, f"field {key}: it is given twice")
+            raise _wrong_change(part, f"field {key}: it is given twice")
         found.append(one)
     return tuple(sorted(found, key=lambda change: KEYS.index(change.key)))
 
@@ -145,7 +145,7 @@ def with_what_if(limits: Limits, scene: Scene, changes: Sequence[WhatIfChange]) 
 
 def _path_changes(before: Limits, after: Limits) -> Iterable[PathChange]:
     olds, news = (
-        {one.name: _figures(one) for one in limits.paths if one.kind == "storage"} for limits in (before, after)
+        {one.name: _path_figures(one) for one in limits.paths if one.kind == "storage"} for limits in (before, after)
     )
     unknown = [
         {one.name: _unknown_iops(one) for one in limits.paths if one.kind == "storage"} for limits in (before, after)
@@ -171,7 +171,7 @@ def _unknown_iops(path: StoragePath) -> bool:
     return any(one.stage == "instance" and one.sustained.read_iops is None for one in path.ceilings)
 
 
-def _figures(path: StoragePath) -> PathFigures:
+def _path_figures(path: StoragePath) -> PathFigures:
     found = {one.quantity: one.value for one in path.sustained}
     usable = path.capacity.usable_bytes if path.capacity else None
     reads, writes, read_iops, write_iops = (found.get(quantity) for quantity in QUANTITIES)
@@ -182,27 +182,29 @@ def _is_same(one: float | None, other: float | None) -> bool:
     return one == other if one is None or other is None else math.isclose(one, other, rel_tol=1e-6)
 
 
-def _wrong(text: str, message: str, hint: str = _HINT) -> InvalidInputError:
+def _wrong_change(text: str, message: str, hint: str = _HINT) -> InvalidInputError:
     return InvalidInputError(msg("--what-if {text}: {message}", text=text, message=message), hint=hint)
 
 
 # What a target is.
 
 
-def _paths(scene: Scene, change: WhatIfChange) -> tuple[DataPath, ...]:
+def _path_names(scene: Scene, change: WhatIfChange) -> tuple[DataPath, ...]:
     """The data paths that a change is about."""
     every = tuple(path for path in data_paths(scene.facts, scene.front)[0] if path.node is not None)
     if change.target is None:
         return every
     wanted = change.target.removeprefix("/dev/")
-    found = tuple(path for path in every if {change.target, wanted} & _names(path))
+    found = tuple(path for path in every if {change.target, wanted} & _all_names(path))
     if not found:
         possible = ", ".join(dict.fromkeys(name for path in every for name in (*path.places, path.name)))
-        raise _wrong(change.text, f"field {change.target}: no data path of this host", possible or "there is none")
+        raise _wrong_change(
+            change.text, f"field {change.target}: no data path of this host", possible or "there is none"
+        )
     return found
 
 
-def _names(path: DataPath) -> set[str]:
+def _all_names(path: DataPath) -> set[str]:
     assert path.node is not None
     arrays = {name for one in path.node.arrays() for name in (one.device, one.name)}
     return {*path.places, path.name, path.node.device, path.node.name, *arrays}
@@ -225,62 +227,67 @@ class _Group(msgspec.Struct, frozen=True):
     volume: DeclaredVolume
 
 
-def _volumes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
-    groups = _groups(change)
+def _change_volumes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
+    groups = _volume_groups(change)
     if groups is None:
         declared = read_declared(FilePath(change.value))
         return msgspec.structs.replace(scene, declared=declared), "declared as in that file"
-    paths = _paths(scene, change)
+    paths = _path_names(scene, change)
     if not paths:
-        raise _wrong(change.text, "field volumes: there is no storage that holds data to replace")
+        raise _wrong_change(change.text, "field volumes: there is no storage that holds data to replace")
     disks = tuple(dict.fromkeys(name for path in paths for name in _disks_of(path)))
     total = sum(one.count for one in groups)
     if total == len(disks):
         each = [one.volume for one in groups for _ in range(one.count)]
-        kept = _redeclared(scene, dict(zip(disks, each, strict=True)))
-        return kept, f"in place of the {total} disks of {_listed(path.name for path in paths)}, arranged as these are"
+        kept = _redeclare_volumes(scene, dict(zip(disks, each, strict=True)))
+        return (
+            kept,
+            f"in place of the {total} disks of {_join_names(path.name for path in paths)}, arranged as these are",
+        )
     if len(paths) > 1 and len(groups) > 1 and len(groups) == len(paths):
         for path, group in zip(paths, groups, strict=True):
-            scene = _rebuilt(scene, (path,), (group,))
-        return scene, f"in place of {_listed(path.name for path in paths)}, in this order"
-    made = _rebuilt(scene, paths, groups)
+            scene = _rebuild_arrays(scene, (path,), (group,))
+        return scene, f"in place of {_join_names(path.name for path in paths)}, in this order"
+    made = _rebuild_arrays(scene, paths, groups)
     shape = "one volume" if total == 1 else f"one stripe over {total} volumes"
     if len(paths) == 1 and paths[0].node and paths[0].node.family in ("raid1", "raid10", *_DATA) and total > 1:
         shape = f"{paths[0].node.level} of {total} volumes"
-    return made, f"{shape} in place of {_listed(path.name for path in paths)}"
+    return made, f"{shape} in place of {_join_names(path.name for path in paths)}"
 
 
-def _groups(change: WhatIfChange) -> tuple[_Group, ...] | None:
+def _volume_groups(change: WhatIfChange) -> tuple[_Group, ...] | None:
     """``16xgp3:1000MB/s:16000iops+5xgp3``; None for what names a file."""
     parts = [part for part in change.value.split("+") if part]
     if not all(re.match(r"[0-9]{1,6}x[a-z]", part) for part in parts) or not parts:
         return None
-    groups = tuple(_group(change, part) for part in parts)
+    groups = tuple(_volume_group(change, part) for part in parts)
     if sum(one.count for one in groups) > MAX_VOLUMES:
-        raise _wrong(change.text, f"field volumes: more than {MAX_VOLUMES:,}")
+        raise _wrong_change(change.text, f"field volumes: more than {MAX_VOLUMES:,}")
     return groups
 
 
-def _group(change: WhatIfChange, text: str) -> _Group:
+def _volume_group(change: WhatIfChange, text: str) -> _Group:
     head, *rest = text.split(":")
     count, _, kind = head.partition("x")
     if kind not in _KINDS:
-        raise _wrong(change.text, f"field volumes: type {kind}: not one of {', '.join(_KINDS)}")
+        raise _wrong_change(change.text, f"field volumes: type {kind}: not one of {', '.join(_KINDS)}")
     if not int(count):
-        raise _wrong(change.text, "field volumes: 0 volumes")
+        raise _wrong_change(change.text, "field volumes: 0 volumes")
     given: dict[str, float | int] = {}
     for part in rest:
-        given |= _bought(change, kind, part, given)
+        given |= _change_bought(change, kind, part, given)
     given.setdefault("gib", _least_gib(kind, int(given.get("iops", 0)))) if kind in _SIZED else None
     if kind in SIZES_GIB and "gib" not in given:
-        raise _wrong(change.text, f"field volumes: a volume of type {kind} needs its size", f"volumes={head}:500GiB")
+        raise _wrong_change(
+            change.text, f"field volumes: a volume of type {kind} needs its size", f"volumes={head}:500GiB"
+        )
     volume = DeclaredVolume(cast(Kind, kind), device="new", **given)  # type: ignore[arg-type]
     try:
         check_volume(volume, "volumes")
     except InvalidInputError as error:
-        raise _wrong(change.text, error.message) from error
+        raise _wrong_change(change.text, error.message) from error
     if kind == "drive" and not {"read_mb_per_s", "write_mb_per_s"} & set(given):
-        raise _wrong(change.text, "field volumes: a drive needs its data sheet", f"volumes={head}:3200/1300MB/s")
+        raise _wrong_change(change.text, "field volumes: a drive needs its data sheet", f"volumes={head}:3200/1300MB/s")
     return _Group(int(count), volume)
 
 
@@ -292,7 +299,7 @@ def _least_gib(kind: str, iops: int) -> int:
     return max(SIZES_GIB[kind][0], math.ceil(iops / IOPS_PER_GIB[kind]))
 
 
-def _bought(change: WhatIfChange, kind: str, part: str, given: Mapping[str, object]) -> dict[str, float | int]:
+def _change_bought(change: WhatIfChange, kind: str, part: str, given: Mapping[str, object]) -> dict[str, float | int]:
     """One of: IOPS, MB/s (of a drive: reads, or reads/writes), GiB."""
     found: dict[str, float | int] = {}
     if number := re.fullmatch(r"([0-9]{1,9})(k?)iops", part, re.ASCII | re.IGNORECASE):
@@ -307,11 +314,11 @@ def _bought(change: WhatIfChange, kind: str, part: str, given: Mapping[str, obje
         found = {"read_mb_per_s": rate, "write_mb_per_s": rate} if kind == "drive" else {"throughput_mb_per_s": rate}
     if not found or set(found) & set(given):
         what = "it is given twice" if found else "expected IOPS, a throughput or a size"
-        raise _wrong(change.text, f"field volumes: {part}: {what}", FORMS["volumes"])
+        raise _wrong_change(change.text, f"field volumes: {part}: {what}", FORMS["volumes"])
     return found
 
 
-def _redeclared(scene: Scene, by_disk: Mapping[str, DeclaredVolume]) -> Scene:
+def _redeclare_volumes(scene: Scene, by_disk: Mapping[str, DeclaredVolume]) -> Scene:
     """The same disks as other volumes."""
     around, facts = scene.surroundings, scene.facts
     is_ebs = {name: volume.type != "drive" for name, volume in by_disk.items()}
@@ -326,11 +333,11 @@ def _redeclared(scene: Scene, by_disk: Mapping[str, DeclaredVolume]) -> Scene:
         scene,
         facts=msgspec.structs.replace(facts, disks=disks),
         surroundings=msgspec.structs.replace(around, hops=hops, far=around.far - set(by_disk)),
-        declared=_declaring(scene, by_disk),
+        declared=_declare_volumes(scene, by_disk),
     )
 
 
-def _declaring(scene: Scene, by_disk: Mapping[str, DeclaredVolume]) -> Declared:
+def _declare_volumes(scene: Scene, by_disk: Mapping[str, DeclaredVolume]) -> Declared:
     serials = {disk.serial for disk in scene.facts.disks if disk.name in by_disk and disk.serial}
     kept = tuple(
         one
@@ -342,7 +349,7 @@ def _declaring(scene: Scene, by_disk: Mapping[str, DeclaredVolume]) -> Declared:
     return msgspec.structs.replace(scene.declared, volume=(*kept, *new))
 
 
-def _rebuilt(scene: Scene, paths: Sequence[DataPath], groups: Sequence[_Group]) -> Scene:
+def _rebuild_arrays(scene: Scene, paths: Sequence[DataPath], groups: Sequence[_Group]) -> Scene:
     """These paths as one path over new volumes: the level of its array where it is RAID, else a stripe."""
     facts = scene.facts
     start = sum(disk.name.startswith("new-") for disk in facts.disks)
@@ -390,7 +397,7 @@ def _rebuilt(scene: Scene, paths: Sequence[DataPath], groups: Sequence[_Group]) 
         arrays=(*(one for one in facts.arrays if one.device not in below), *([array] if len(names) > 1 else [])),
         filesystems=systems,
     )
-    declared = _declaring(scene, dict.fromkeys(old, volumes[0]))
+    declared = _declare_volumes(scene, dict.fromkeys(old, volumes[0]))
     kept = tuple(one for one in declared.volume if (one.device or "") not in old)
     new = tuple(msgspec.structs.replace(volume, device=name) for name, volume in by_disk.items())
     front_places = (*scene.front.places, device) if scene.front.places else ()
@@ -438,20 +445,24 @@ def _new_disk(name: str, volume: DeclaredVolume) -> Disk:
 # Instance, RAID, stripes.
 
 
-def _instance(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
+def _change_instance(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     if change.target is not None:
-        raise _wrong(change.text, f"field {change.target}: an instance is of the whole host", FORMS["instance"])
+        raise _wrong_change(change.text, f"field {change.target}: an instance is of the whole host", FORMS["instance"])
     provider: Provider = "azure" if change.value.startswith(("Standard_", "Basic_")) else "aws"
     machine = find_machine(provider, change.value, scene.machines)
     if machine is None:
         names = [one.name for one in all_machines(provider, scene.machines)]
         near = ", ".join(difflib.get_close_matches(change.value, names, 4, 0.5))
-        raise _wrong(change.text, f"field instance: {change.value} is not in the tables", near or FORMS["instance"])
+        raise _wrong_change(
+            change.text, f"field instance: {change.value} is not in the tables", near or FORMS["instance"]
+        )
     host, facts = scene.facts.host, scene.facts
     has_volumes = any(disk.model == EBS_MODEL for disk in facts.disks)
     has_volumes = has_volumes or any(one.type != "drive" for one in scene.declared.volume)
     if host.cloud is None and scene.declared.instance_type is None and not has_volumes:
-        raise _wrong(change.text, "field instance: this host is no cloud instance", "volumes=, raid=, links= or mtu=")
+        raise _wrong_change(
+            change.text, "field instance: this host is no cloud instance", "volumes=, raid=, links= or mtu="
+        )
     before = host.cloud.instance_type if host.cloud else scene.declared.instance_type
     # A type that is built on Nitro carries more of a volume than one on Xen (`Media`).
     runs_on = "amazon" if machine.is_nitro else "xen"
@@ -465,16 +476,18 @@ def _instance(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     return msgspec.structs.replace(scene, facts=msgspec.structs.replace(facts, host=made)), result
 
 
-def _raid(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
+def _change_raid(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     if change.value not in LEVELS:
-        raise _wrong(change.text, f"field raid: {change.value}: not one of {', '.join(LEVELS)}")
-    arrays = _arrays(scene, change, lambda one: (family_of(one.level) or "") in {*LEVELS, "striped", "mirror"})
+        raise _wrong_change(change.text, f"field raid: {change.value}: not one of {', '.join(LEVELS)}")
+    arrays = _matching_arrays(scene, change, lambda one: (family_of(one.level) or "") in {*LEVELS, "striped", "mirror"})
     if not arrays:
         _refuse_units(scene, change)
         hint = (
             "RAID of a controller is one disk to the kernel: its drives are not seen" if scene.facts.controllers else ""
         )
-        raise _wrong(change.text, "field raid: no array here has a RAID level", hint or "there is none to change")
+        raise _wrong_change(
+            change.text, "field raid: no array here has a RAID level", hint or "there is none to change"
+        )
     made: dict[str, Array] = {}
     for one in arrays:
         working = [name for name in one.members if name not in {*one.spares, *one.failed, *one.journal}]
@@ -482,7 +495,7 @@ def _raid(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
         if count < LEVELS[change.value]:
             fewest = LEVELS[change.value]
             possible = ", ".join(level for level, least in LEVELS.items() if least <= count)
-            raise _wrong(
+            raise _wrong_change(
                 change.text, f"field raid: {one.name} has {count} members, {change.value} takes {fewest}", possible
             )
         old, new = (_data_count(family_of(level) or "", count) for level in (one.level, change.value))
@@ -496,7 +509,7 @@ def _raid(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
 
 def _refuse_units(scene: Scene, change: WhatIfChange) -> None:
     """Raises for the units of a RAID controller: their level is known, and what their drives carry cannot be."""
-    below = {name for path in _paths(scene, change) if path.node for name in path.node.disks()}
+    below = {name for path in _path_names(scene, change) if path.node for name in path.node.disks()}
     units = [one for one in scene.facts.arrays if one.manager == "controller" and below.intersection(one.disks)]
     if not units:
         return
@@ -507,7 +520,7 @@ def _refuse_units(scene: Scene, change: WhatIfChange) -> None:
     )
     level, count = units[0].level or "raid6", units[0].detail.get("drives", "N")
     layouts = f"{level}x{count},{change.value}x{count}" if level in LEVELS else f"{change.value}x{count}"
-    raise _wrong(
+    raise _wrong_change(
         change.text,
         f"field raid: {named}: the controller makes it, and the figures of its drives are not known here",
         f"advisor size --cloud metal --layout {layouts} --iops N --volumes FILE compares levels; the file has the data "
@@ -515,9 +528,9 @@ def _refuse_units(scene: Scene, change: WhatIfChange) -> None:
     )
 
 
-def _arrays(scene: Scene, change: WhatIfChange, fits: Callable[[Array], bool]) -> tuple[Array, ...]:
+def _matching_arrays(scene: Scene, change: WhatIfChange, fits: Callable[[Array], bool]) -> tuple[Array, ...]:
     """The arrays of the data paths that fit, nearest to the disks; where the target names an array, that one."""
-    paths = _paths(scene, change)
+    paths = _path_names(scene, change)
     arrays = {one.device: one for one in scene.facts.arrays}
     wanted = (change.target or "").removeprefix("/dev/")
     found: dict[str, Array] = {}
@@ -534,25 +547,27 @@ def _arrays(scene: Scene, change: WhatIfChange, fits: Callable[[Array], bool]) -
     return tuple(found.values())
 
 
-def _stripes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
-    count = _number(change, 1, MAX_VOLUMES)
-    arrays = _arrays(scene, change, lambda one: one.level in ("striped", "linear") and one.manager in ("lvm", "dm"))
+def _change_stripes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
+    count = _parse_number(change, 1, MAX_VOLUMES)
+    arrays = _matching_arrays(
+        scene, change, lambda one: one.level in ("striped", "linear") and one.manager in ("lvm", "dm")
+    )
     if not arrays:
-        raise _wrong(change.text, "field stripes: no striped or linear volume here", FORMS["raid"])
+        raise _wrong_change(change.text, "field stripes: no striped or linear volume here", FORMS["raid"])
     made = {}
     for one in arrays:
         members = len(dict.fromkeys(one.members))
         if count > members:
-            raise _wrong(change.text, f"field stripes: {one.name} lies on {members} devices", f"1 to {members}")
+            raise _wrong_change(change.text, f"field stripes: {one.name} lies on {members} devices", f"1 to {members}")
         made[one.device] = msgspec.structs.replace(one, level="striped", data_disks=count, structure=None)
     result = ", ".join(f"{one.name} over {len(dict.fromkeys(one.members))} devices" for one in arrays)
     return msgspec.structs.replace(scene, facts=_with_arrays(scene.facts, made)), result
 
 
-def _number(change: WhatIfChange, low: int, high: int) -> int:
+def _parse_number(change: WhatIfChange, low: int, high: int) -> int:
     text = change.value
     if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or not low <= int(text) <= high:
-        raise _wrong(change.text, f"field {change.key}: {text}: expected {low:,} to {high:,}", FORMS[change.key])
+        raise _wrong_change(change.text, f"field {change.key}: {text}: expected {low:,} to {high:,}", FORMS[change.key])
     return int(text)
 
 
@@ -564,7 +579,7 @@ def _storage_links(scene: Scene, change: WhatIfChange) -> tuple[Link, ...]:
     links = by_name(scene.facts)
     if change.target is not None:
         if change.target not in links:
-            raise _wrong(change.text, f"field {change.target}: no link of this host", ", ".join(links))
+            raise _wrong_change(change.text, f"field {change.target}: no link of this host", ", ".join(links))
         return physical((change.target,), scene.facts) or (links[change.target],)
     front = scene.front
     names = [*front.links, *front.mirror, *(name for one in front.remote for name in one.links)]
@@ -577,65 +592,73 @@ def _with_links(scene: Scene, made: Mapping[str, Link]) -> Scene:
     return msgspec.structs.replace(scene, facts=msgspec.structs.replace(scene.facts, links=links))
 
 
-def _mtu(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
-    mtu = _number(change, 68, 65_535)
+def _change_mtu(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
+    mtu = _parse_number(change, 68, 65_535)
     found = _storage_links(scene, change)
     links = by_name(scene.facts)
     for link in found:
         if link.mtu_max is not None and mtu > link.mtu_max:
-            raise _wrong(change.text, f"field mtu: {link.name} takes {link.mtu_max:,} at most", f"mtu={link.mtu_max}")
-    stacked = {one.name: one for link in found for one in above(link.name, links)}
+            raise _wrong_change(
+                change.text, f"field mtu: {link.name} takes {link.mtu_max:,} at most", f"mtu={link.mtu_max}"
+            )
+    stacked = {one.name: one for link in found for one in links_above(link.name, links)}
     made = {name: msgspec.structs.replace(link, mtu=mtu) for name, link in stacked.items()}
     fixed = [link.name for link in found if link.kind == "infiniband"]
-    result = f"on {_listed(link.name for link in found)}" if found else "no link is on the way from here to the storage"
+    result = (
+        f"on {_join_names(link.name for link in found)}" if found else "no link is on the way from here to the storage"
+    )
     if fixed:
         result += f"; RDMA over {', '.join(fixed)} does not use it"
     return _with_links(scene, made), result
 
 
-def _speed(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
-    mbps = _mbps(change, change.value)
+def _change_speed(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
+    mbps = _parse_mbps(change, change.value)
     found = _storage_links(scene, change)
     made = {link.name: msgspec.structs.replace(link, speed_mbps=mbps, carrier=True, state="up") for link in found}
-    result = f"on {_listed(link.name for link in found)}" if found else "no link is on the way from here to the storage"
+    result = (
+        f"on {_join_names(link.name for link in found)}" if found else "no link is on the way from here to the storage"
+    )
     return _with_links(scene, made), result
 
 
-def _mbps(change: WhatIfChange, text: str) -> int:
+def _parse_mbps(change: WhatIfChange, text: str) -> int:
     rate = parse_throughput(text if "/" in text else f"{text}bit/s" if text[-1:] in "GMT" else text)
     if rate is None or not 1 <= round(rate * 8) <= 10_000_000:
-        raise _wrong(change.text, f"field {change.key}: {text}: expected a rate", FORMS[change.key])
+        raise _wrong_change(change.text, f"field {change.key}: {text}: expected a rate", FORMS[change.key])
     return round(rate * 8)
 
 
-def _links(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
+def _change_links(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
     form = re.fullmatch(r"([+-]?)([0-9]{1,3})(?::(.+))?", change.value, re.ASCII)
     if form is None:
-        raise _wrong(change.text, f"field links: {change.value}: expected a number or a change", FORMS["links"])
+        raise _wrong_change(change.text, f"field links: {change.value}: expected a number or a change", FORMS["links"])
     found = _storage_links(scene, change)
     if not found:
         return scene, "no link is on the way from here to the storage"
     number = int(form[2])
     more = number if form[1] == "+" else -number if form[1] == "-" else number - len(found)
     if not 1 <= len(found) + more <= MAX_LINKS:
-        raise _wrong(
+        raise _wrong_change(
             change.text, f"field links: {len(found) + more} links", f"1 to {MAX_LINKS}; there are {len(found)}"
         )
     if more < 0:
-        return _fewer_links(scene, found[:more] or found, {link.name for link in found[more:]}), _count(found, more)
-    speed = _mbps(change, form[3]) if form[3] else None
-    new = tuple(_like(found[-1], at, speed) for at in range(more))
+        return _fewer_links(scene, found[:more] or found, {link.name for link in found[more:]}), _describe_count(
+            found, more
+        )
+    speed = _parse_mbps(change, form[3]) if form[3] else None
+    new = tuple(_clone_link(found[-1], at, speed) for at in range(more))
     facts = msgspec.structs.replace(scene.facts, links=(*scene.facts.links, *new))
     names = tuple(link.name for link in new)
-    return _joined(msgspec.structs.replace(scene, facts=facts), found[-1].name, names), _count(found, more)
+    return _join_links(msgspec.structs.replace(scene, facts=facts), found[-1].name, names), _describe_count(found, more)
 
 
-def _count(found: Sequence[Link], more: int) -> str:
+def _describe_count(found: Sequence[Link], more: int) -> str:
     like = f", as {found[-1].name}, each in a slot of its own" if more > 0 else ""
-    return f"{len(found) + more} links in place of {len(found)} ({_listed(link.name for link in found)}){like}"
+    return f"{len(found) + more} links in place of {len(found)} ({_join_names(link.name for link in found)}){like}"
 
 
-def _like(link: Link, at: int, speed: int | None) -> Link:
+def _clone_link(link: Link, at: int, speed: int | None) -> Link:
     """One more link like this one, in a slot of its own that is as wide."""
     pcie = msgspec.structs.replace(link.pcie, limiting=None) if link.pcie else None
     return msgspec.structs.replace(
@@ -650,7 +673,7 @@ def _like(link: Link, at: int, speed: int | None) -> Link:
     )
 
 
-def _joined(scene: Scene, like: str, new: tuple[str, ...]) -> Scene:
+def _join_links(scene: Scene, like: str, new: tuple[str, ...]) -> Scene:
     """The new links wherever the one that they are like carries storage traffic."""
     links = by_name(scene.facts)
 
@@ -703,18 +726,18 @@ def _fewer_links(scene: Scene, left: Sequence[Link], gone: set[str]) -> Scene:
     )
 
 
-def _listed(names: Iterable[str], most: int = 4) -> str:
+def _join_names(names: Iterable[str], most: int = 4) -> str:
     listed = list(names)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return f"{', '.join(listed[:most])}{more}"
 
 
 _APPLY: Final[Mapping[Key, Callable[[Scene, WhatIfChange], tuple[Scene, str]]]] = {
-    "volumes": _volumes,
-    "instance": _instance,
-    "raid": _raid,
-    "stripes": _stripes,
-    "links": _links,
-    "speed": _speed,
-    "mtu": _mtu,
+    "volumes": _change_volumes,
+    "instance": _change_instance,
+    "raid": _change_raid,
+    "stripes": _change_stripes,
+    "links": _change_links,
+    "speed": _change_speed,
+    "mtu": _change_mtu,
 }

@@ -12,8 +12,8 @@ from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values
 from advisor.rules.llt import llt_ports, open_ports
 from advisor.rules.llt_path import DATAGRAMS, private_links
-from advisor.rules.lookup import below, by_name, numbers
 from advisor.rules.mtu import DATAGRAM_OVERHEAD, LLT_UDP_MTU
+from advisor.rules.queries import by_name, links_below, sysctl_numbers
 
 
 def reserved_ports(facts: Facts) -> Selected:
@@ -28,7 +28,7 @@ def reserved_ports(facts: Facts) -> Selected:
         return Selected({}, refusal=f"it holds what is no list of ports: {facts.sysctl[KEY][:60]!r}", state="unknown")
     missing = open_ports(facts)
     if not missing and not there.intersection(ports):
-        span = "-".join(map(str, numbers(facts, "net.ipv4.ip_local_port_range"))) or "that is not known"
+        span = "-".join(map(str, sysctl_numbers(facts, "net.ipv4.ip_local_port_range"))) or "that is not known"
         listed = ports_text(ports)
         why = f"LLT's ports ({listed}) lie outside the range that the kernel hands out ({span}): none must be reserved"
         return Selected({}, refusal=why)
@@ -70,7 +70,7 @@ def unable_links(values: Values, facts: Facts) -> Mapping[str, int]:
     unable: dict[str, int] = {}
     able: set[str] = set()
     for name in dict.fromkeys(one.link for one in private_links(facts) if one.link):
-        stack = below(name, links)
+        stack = links_below(name, links)
         limit = min((each.mtu_max for each in stack if each.mtu_max is not None), default=wanted)
         is_datagram = any(one.link == name for one in private_links(facts, *DATAGRAMS))
         if limit < wanted and is_datagram:

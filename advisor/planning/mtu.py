@@ -15,7 +15,7 @@ from advisor.planning.selectors import judge_link, named
 from advisor.profiles.profile import Only, Values
 from advisor.rules.data_links import data_links, idle_links
 from advisor.rules.llt_path import private_carriers, stays_local
-from advisor.rules.lookup import below
+from advisor.rules.queries import links_below
 from advisor.rules.storage_path import carriers
 
 # A VXLAN packet carries another Ethernet frame: outer IP, UDP and VXLAN header, inner Ethernet (RFC 7348).
@@ -87,7 +87,7 @@ def idle_notes(changes: Iterable[Change], facts: Facts) -> Iterator[str]:
     name, links = stays_local(facts), {link.name: link for link in facts.links}
     if name is None:
         return
-    storage = {each.name for carrier in carriers(facts) for each in below(carrier, links)}
+    storage = {each.name for carrier in carriers(facts) for each in links_below(carrier, links)}
     mtus = {one.tunable.split(":")[1] for one in changes if one.tunable.startswith("link:")}
     idle = sorted(mtus - storage) if not facts.network_storage or storage else []
     if idle or any(one.tunable.startswith("llt:") for one in changes):

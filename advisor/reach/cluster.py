@@ -10,7 +10,7 @@ from advisor.facts.llt import LLTTAB, Llt, LltLink
 from advisor.host import Host, Missing
 from advisor.i18n import N_, msg
 from advisor.reach.addresses import parse_address
-from advisor.reach.found import FoundAddress
+from advisor.reach.found_address import FoundAddress
 from advisor.reach.records import Unprobeable
 
 _IP_TYPES = frozenset({"udp", "udp6", "rdma"})
@@ -44,9 +44,9 @@ def llt_peers(host: Host, llt: Llt | None) -> tuple[list[FoundAddress], list[Unp
     known = [] if isinstance(text, Missing) else list(parse_set_addr(text))
     known += _from_nodes(llt)
     by_tag = {link.tag: link for link in llt.links if _is_over_ip(link)}
-    found = [_found(one, by_tag.get(one.tag)) for one in dict.fromkeys(known)]
+    found = [_found_address(one, by_tag.get(one.tag)) for one in dict.fromkeys(known)]
     tags = {one.tag for one in known}
-    left = [_unprobeable(link) for link in llt.links if not _is_over_ip(link) or link.tag not in tags]
+    left = [_unprobeable_link(link) for link in llt.links if not _is_over_ip(link) or link.tag not in tags]
     return found, left
 
 
@@ -63,12 +63,12 @@ def _is_over_ip(link: LltLink) -> bool:
     return link.type in _IP_TYPES
 
 
-def _found(one: NodeAddress, link: LltLink | None) -> FoundAddress:
+def _found_address(one: NodeAddress, link: LltLink | None) -> FoundAddress:
     why = msg("LLT node {node} over {tag}", node=one.node, tag=one.tag)
     return FoundAddress(one.address, "llt", why, link.link if link else None, link.address if link else None)
 
 
-def _unprobeable(link: LltLink) -> Unprobeable:
+def _unprobeable_link(link: LltLink) -> Unprobeable:
     if _is_over_ip(link):
         why = N_("LLT finds its peers by broadcast, and neither set-addr lines nor lltstat -nvv name any")
     else:

@@ -60,17 +60,17 @@ class Echo:
     def __init__(self, peer: Peer) -> None:
         self._version: Version = icmp.version_of(peer.address)
         host, _, scope = peer.address.partition("%")
-        self._peer = socket.inet_pton(_family(self._version), host)
+        self._peer = socket.inet_pton(_address_family(self._version), host)
         self._token = icmp.new_token()
         self._identifier = int.from_bytes(os.urandom(2), "big")
         self._sequence = 0
         self._pending: dict[int, _Sent] = {}
         self._errors: list[Said] = []
-        self._socket, self._is_raw = _open(self._version)
+        self._socket, self._is_raw = _open_socket(self._version)
         try:
-            self._prepare()
-            self._bind(peer, scope)
-            self._socket.connect(_sockaddr(self._version, host, scope))
+            self._set_options()
+            self._bind_socket(peer, scope)
+            self._socket.connect(_socket_address(self._version, host, scope))
         except BaseException:
             self._socket.close()
             raise
@@ -81,7 +81,7 @@ class Echo:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def _prepare(self) -> None:
+    def _set_options(self) -> None:
         s = self._socket
         s.setblocking(False)
         level, option = _MTU_DISCOVER[self._version]
@@ -98,7 +98,7 @@ class Echo:
         if self._is_raw:
             _only_replies(s, self._version)
 
-    def _bind(self, peer: Peer, scope: str) -> None:
+    def _bind_socket(self, peer: Peer, scope: str) -> None:
         # This host's own addresses are routed over lo, but do not answer a socket that is bound to it.
         link = scope or (peer.link if peer.link != "lo" else None)
         if link:
@@ -106,7 +106,7 @@ class Echo:
             with contextlib.suppress(PermissionError):
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, os.fsencode(link) + b"\0")
         if peer.source:
-            self._socket.bind(_sockaddr(self._version, peer.source.partition("%")[0], scope))
+            self._socket.bind(_socket_address(self._version, peer.source.partition("%")[0], scope))
 
     def send(self, size: int) -> int | Said:
         """Send an echo whose whole packet has ``size`` bytes: its sequence number, or why it did not leave.
@@ -118,7 +118,7 @@ class Echo:
         data = icmp.echo_data(self._version, size, self._token_of(sequence))
         packet = icmp.echo_request(self._version, self._identifier, sequence, data)
         self._pending[sequence] = _Sent(size, time.monotonic_ns(), time.time_ns())
-        why_not = self._leave(packet)
+        why_not = self._send_packet(packet)
         if why_not is None:
             return sequence
         del self._pending[sequence]
@@ -128,7 +128,7 @@ class Echo:
         # Another one for each: the answer to one echo is never taken for that to another.
         return sequence.to_bytes(2, "big") + self._token
 
-    def _leave(self, packet: bytes, *, is_repeated: bool = False) -> Said | None:
+    def _send_packet(self, packet: bytes, *, is_repeated: bool = False) -> Said | None:
         """None once it is on its way, else why not.
 
         The kernel also fails a send for an error about an earlier echo: that one is kept for `heard`.
@@ -138,17 +138,17 @@ class Echo:
         except OSError as error:
             if error.errno in _TRANSIENT:
                 return None
-            queued = self._queue()
+            queued = self._read_errors()
             errors = [said for said in queued if said.by is not None]
             self._errors += errors
             if errors and not is_repeated:
-                return self._leave(packet, is_repeated=True)
+                return self._send_packet(packet, is_repeated=True)
             return _why_not_sent(error, queued)
         return None
 
     def heard(self) -> list[Reply | Said]:
         """What has come since the last call: valid replies, and errors about this socket's echoes."""
-        errors, self._errors = [*self._errors, *self._queue()], []
+        errors, self._errors = [*self._errors, *self._read_errors()], []
         found: list[Reply | Said] = [said for said in errors if self._is_ours(said)]
         for _ in range(_MAX_BURST):
             try:
@@ -156,12 +156,12 @@ class Echo:
             except OSError:
                 # Nothing more, or an error whose details are in the queue.
                 break
-            reply = self._reply(packet, ancillary, sender)
+            reply = self._parse_reply(packet, ancillary, sender)
             if reply is not None:
                 found.append(reply)
         return found
 
-    def _queue(self) -> list[Said]:
+    def _read_errors(self) -> list[Said]:
         """Everything in the error queue; reading it also clears the error that the next send would meet."""
         found = []
         for _ in range(_MAX_BURST):
@@ -181,7 +181,9 @@ class Echo:
             return False
         return not self._is_raw or said.identifier == self._identifier
 
-    def _reply(self, packet: bytes, ancillary: list[tuple[int, int, bytes]], sender: tuple[str, int]) -> Reply | None:
+    def _parse_reply(
+        self, packet: bytes, ancillary: list[tuple[int, int, bytes]], sender: tuple[str, int]
+    ) -> Reply | None:
         now = time.monotonic_ns()
         parsed = icmp.parse_reply(self._version, packet, has_ip_header=self._is_raw and self._version == 4)
         if parsed is None or not self._is_peer(sender[0]):
@@ -196,7 +198,7 @@ class Echo:
         return Reply(sequence, _elapsed_ms(sent, now, ancillary), icmp.fragment_size(ancillary))
 
     def _is_peer(self, sender: str) -> bool:
-        return socket.inet_pton(_family(self._version), sender.partition("%")[0]) == self._peer
+        return socket.inet_pton(_address_family(self._version), sender.partition("%")[0]) == self._peer
 
 
 def _why_not_sent(error: OSError, queued: Iterable[Said]) -> Said:
@@ -211,22 +213,24 @@ def words_of(error: OSError) -> str:
     return os.strerror(error.errno or errno.EIO).lower()
 
 
-def _family(version: Version) -> socket.AddressFamily:
+def _address_family(version: Version) -> socket.AddressFamily:
     return socket.AF_INET6 if version == 6 else socket.AF_INET
 
 
-def _sockaddr(version: Version, host: str, scope: str) -> tuple[str, int] | tuple[str, int, int, int]:
+def _socket_address(version: Version, host: str, scope: str) -> tuple[str, int] | tuple[str, int, int, int]:
     if version == 4:
         return host, 0
     return host, 0, 0, socket.if_nametoindex(scope) if scope else 0
 
 
-def _open(version: Version) -> tuple[socket.socket, bool]:
+def _open_socket(version: Version) -> tuple[socket.socket, bool]:
     """A ping socket where the user's group may have one, else a raw socket; and whether it is raw."""
     protocol = socket.IPPROTO_ICMPV6 if version == 6 else socket.IPPROTO_ICMP
     for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
         try:
-            return socket.socket(_family(version), kind | socket.SOCK_CLOEXEC, protocol), kind == socket.SOCK_RAW
+            return socket.socket(
+                _address_family(version), kind | socket.SOCK_CLOEXEC, protocol
+            ), kind == socket.SOCK_RAW
         except PermissionError:
             continue
         except OSError as error:

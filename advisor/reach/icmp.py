@@ -104,10 +104,10 @@ def echo_request(version: Version, identifier: int, sequence: int, data: bytes) 
     packet = struct.pack("!BBHHH", kind, 0, 0, identifier, sequence) + data
     if version == 6:
         return packet
-    return struct.pack("!BBHHH", kind, 0, _checksum(packet), identifier, sequence) + data
+    return struct.pack("!BBHHH", kind, 0, _rfc1071_checksum(packet), identifier, sequence) + data
 
 
-def _checksum(packet: bytes) -> int:
+def _rfc1071_checksum(packet: bytes) -> int:
     """RFC 1071."""
     padded = packet + b"\0" * (len(packet) % 2)
     total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
@@ -151,28 +151,28 @@ def parse_said(ancillary: Ancillary, quoted: bytes) -> Said | None:
     """
     for level, kind, data in ancillary:
         if (level, kind) in ((socket.IPPROTO_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR)):
-            return _said(data, quoted) if len(data) >= _EXTENDED.size else None
+            return _parse_error(data, quoted) if len(data) >= _EXTENDED.size else None
     return None
 
 
-def _said(data: bytes, quoted: bytes) -> Said | None:
+def _parse_error(data: bytes, quoted: bytes) -> Said | None:
     number, origin, kind, code, _, info, _ = _EXTENDED.unpack_from(data)
     if origin == _LOCAL:
-        return _local(number, info)
+        return _local_error(number, info)
     if origin not in (_ICMP, _ICMP6):
         return None
     identifier, sequence = _quoted_echo(quoted)
-    by = _offender(data[_EXTENDED.size :])
+    by = _offender_address(data[_EXTENDED.size :])
     is_too_big = (origin, kind, code) == (_ICMP, 3, 4) or (origin, kind) == (_ICMP6, 2)
     if is_too_big:
         return Said("too-big", "too big", by, info or None, identifier, sequence)
-    return Said("unreachable", _words(origin, kind, code, number), by, None, identifier, sequence)
+    return Said("unreachable", _describe_error(origin, kind, code, number), by, None, identifier, sequence)
 
 
-def _local(number: int, info: int) -> Said:
+def _local_error(number: int, info: int) -> Said:
     if number == errno.EMSGSIZE:
         return Said("too-big", N_("too big for the link"), None, info or None)
-    return Said("unreachable", _strerror(number))
+    return Said("unreachable", _errno_text(number))
 
 
 def _quoted_echo(quoted: bytes) -> tuple[int | None, int | None]:
@@ -182,7 +182,7 @@ def _quoted_echo(quoted: bytes) -> tuple[int | None, int | None]:
     return (identifier, sequence) if kind in (_ECHO[4][0], _ECHO[6][0]) else (None, None)
 
 
-def _offender(address: bytes) -> str | None:
+def _offender_address(address: bytes) -> str | None:
     """The sockaddr_in or sockaddr_in6 behind the record; its family is AF_UNSPEC where nobody is named."""
     if len(address) < 8:
         return None
@@ -194,7 +194,7 @@ def _offender(address: bytes) -> str | None:
     return None
 
 
-def _words(origin: int, kind: int, code: int, number: int) -> str:
+def _describe_error(origin: int, kind: int, code: int, number: int) -> str:
     is_time = (origin, kind) in ((_ICMP, 11), (_ICMP6, 3))
     if is_time:
         return N_("time to live exceeded") if code == 0 else N_("a fragment did not arrive in time")
@@ -202,8 +202,8 @@ def _words(origin: int, kind: int, code: int, number: int) -> str:
         return _UNREACHABLE4[code]
     if (origin, kind) == (_ICMP6, 1) and code in _UNREACHABLE6:
         return _UNREACHABLE6[code]
-    return _strerror(number)
+    return _errno_text(number)
 
 
-def _strerror(number: int) -> str:
+def _errno_text(number: int) -> str:
     return os.strerror(number).lower() if number <= _MAX_ERRNO else f"error {number}"

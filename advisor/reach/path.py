@@ -79,9 +79,9 @@ def explore(peer: Peer, count: int) -> Talk[Reach]:
     if heard.rtts_ms or count > _FIRST_COPIES:
         heard = yield Ask(small, count, _ECHO_SPACING_SECONDS, _FIRST_WAIT_SECONDS, enough=count)
     if not heard.rtts_ms:
-        return _unanswered(peer, heard)
+        return _unanswered_reach(peer, heard)
     found = yield from search(small, top, pace_for(heard))
-    return _reach(peer, heard, found)
+    return _measured_reach(peer, heard, found)
 
 
 def pace_for(heard: Heard) -> ProbePace:
@@ -143,7 +143,7 @@ def hinted(heard: Heard) -> int | None:
     return heard.too_big.mtu if heard.too_big else heard.fragment
 
 
-def _unanswered(peer: Peer, heard: Heard) -> Reach:
+def _unanswered_reach(peer: Peer, heard: Heard) -> Reach:
     return Reach(
         peer=peer,
         rtt_ms_min=None,
@@ -170,7 +170,7 @@ def why_silent(heard: Heard) -> str:
     return msg("{reason} ({by})", reason=said.words, by=said.by)
 
 
-def _reach(peer: Peer, heard: Heard, found: SearchEnd) -> Reach:
+def _measured_reach(peer: Peer, heard: Heard, found: SearchEnd) -> Reach:
     limit = limit_of(found)
     said = found.beyond.too_big if found.beyond else None
     return Reach(
@@ -181,7 +181,7 @@ def _reach(peer: Peer, heard: Heard, found: SearchEnd) -> Reach:
         sent=heard.sent,
         path_mtu=None if limit == "unknown" else found.size,
         limit=limit,
-        limited_by=_by(said) if limit == "too-big" else None,
+        limited_by=_sender_of(said) if limit == "too-big" else None,
         answered=True,
         why_not=_why_unknown(found) if limit == "unknown" else None,
         said_mtu=hinted(found.beyond) if found.beyond and limit in ("too-big", "way-back") else None,
@@ -200,7 +200,7 @@ def limit_of(found: SearchEnd) -> Limit:
     return "unknown" if found.is_gone or beyond.unreachable else "silent"
 
 
-def _by(said: Said | None) -> str | None:
+def _sender_of(said: Said | None) -> str | None:
     return said.by if said else None
 
 

@@ -90,7 +90,7 @@ def passes(peer: Peer, size: int, *, deadline_seconds: float = DEADLINE_SECONDS)
 
     Raises PermissionDeniedError where this process may not send echoes.
     """
-    return _ask([(peer, size)], deadline_seconds)[0]
+    return _ask_peers([(peer, size)], deadline_seconds)[0]
 
 
 def gate(peers: Peers, size: int | None = None, *, deadline_seconds: float = DEADLINE_SECONDS) -> PathState:
@@ -98,8 +98,8 @@ def gate(peers: Peers, size: int | None = None, *, deadline_seconds: float = DEA
 
     Raises PermissionDeniedError where this process may not send echoes.
     """
-    sizes = [(peer, size or peer.mtu or _small(peer)) for peer in peers.asked]
-    answers = _ask(sizes, deadline_seconds)
+    sizes = [(peer, size or peer.mtu or _small_size(peer)) for peer in peers.asked]
+    answers = _ask_peers(sizes, deadline_seconds)
     return PathState(
         passing=tuple(passed for answer in answers if (passed := _as_passed(answer))),
         failing=tuple(answer for answer in answers if isinstance(answer, NotPassed)),
@@ -110,7 +110,7 @@ def gate(peers: Peers, size: int | None = None, *, deadline_seconds: float = DEA
 def _as_passed(answer: Passed | NotPassed) -> Passed | None:
     if isinstance(answer, Passed) or answer.rtt_ms is None:
         return answer if isinstance(answer, Passed) else None
-    return Passed(answer.peer, _small(answer.peer), answer.rtt_ms, only_small=True)
+    return Passed(answer.peer, _small_size(answer.peer), answer.rtt_ms, only_small=True)
 
 
 def await_gate(
@@ -139,7 +139,7 @@ def await_gate(
     rounds = 0
     while pending:
         if not wait.until_up():
-            failing = {peer: _down(one, size, wait.down) for peer, one in pending.items()}
+            failing = {peer: _link_down(one, size, wait.down) for peer, one in pending.items()}
             break
         left = min(wait.up_since + window_seconds, latest) - time.monotonic()
         if left <= 0 and rounds:
@@ -147,7 +147,7 @@ def await_gate(
         if rounds:
             time.sleep(min(_PAUSE_SECONDS, left))
         sizes = [(peer, _size_now(host, one, size)) for peer, one in pending.items()]
-        answers = _ask(sizes, max(min(deadline_seconds, left), _LEAST_DEADLINE_SECONDS))
+        answers = _ask_peers(sizes, max(min(deadline_seconds, left), _LEAST_DEADLINE_SECONDS))
         passed.update((one.peer, one) for one in answers if isinstance(one, Passed))
         failing = {one.peer: one for one in answers if isinstance(one, NotPassed)}
         pending = {peer: one for peer, one in pending.items() if peer in failing}
@@ -190,7 +190,7 @@ class _LinkWait:
 
     def until_up(self) -> bool:
         """True once all links are up, at once where they still are; false when the budget is spent."""
-        while not self._look():
+        while not self._look_again():
             if self._budget <= 0:
                 return False
             before = time.monotonic()
@@ -199,7 +199,7 @@ class _LinkWait:
             self._budget -= self.up_since - before
         return True
 
-    def _look(self) -> bool:
+    def _look_again(self) -> bool:
         now = round(time.monotonic() - self.began, 3)
         for link in self._links:
             if not _is_up(self._host, link):
@@ -211,47 +211,47 @@ class _LinkWait:
 
 def _size_now(host: Host, one: Passed, size: int) -> int:
     if one.only_small:
-        return _small(one.peer)
+        return _small_size(one.peer)
     mtu = host.read_int(f"/sys/class/net/{one.peer.link}/mtu") if one.peer.link else None
     return min(size, mtu) if isinstance(mtu, int) else size
 
 
-def _small(peer: Peer) -> int:
+def _small_size(peer: Peer) -> int:
     return small_size(version_of(peer.address))
 
 
-def _ask(sizes: Sequence[tuple[Peer, int]], deadline_seconds: float) -> tuple[Passed | NotPassed, ...]:
+def _ask_peers(sizes: Sequence[tuple[Peer, int]], deadline_seconds: float) -> tuple[Passed | NotPassed, ...]:
     wanted = dict(sizes)
-    return hold(list(wanted), lambda peer: _question(peer, min(wanted[peer], LARGEST), deadline_seconds))
+    return hold(list(wanted), lambda peer: _question_talk(peer, min(wanted[peer], LARGEST), deadline_seconds))
 
 
-def _question(peer: Peer, size: int, deadline_seconds: float) -> Talk[Passed | NotPassed]:
+def _question_talk(peer: Peer, size: int, deadline_seconds: float) -> Talk[Passed | NotPassed]:
     """A small echo, then one of the size; each has half of the deadline."""
     spacing = deadline_seconds / 2 / (_COPIES + 1)
-    small = min(_small(peer), size)
+    small = min(_small_size(peer), size)
     heard = yield Ask(small, _COPIES, spacing, 2 * spacing)
     if not heard.rtts_ms or small == size:
-        return _judged(peer, heard, heard)
+        return _judge_answer(peer, heard, heard)
     large = yield Ask(size, _COPIES, spacing, 2 * spacing)
-    return _judged(peer, heard, large)
+    return _judge_answer(peer, heard, large)
 
 
-def _judged(peer: Peer, small: Heard, heard: Heard) -> Passed | NotPassed:
+def _judge_answer(peer: Peer, small: Heard, heard: Heard) -> Passed | NotPassed:
     if heard.passed:
         return Passed(peer, heard.size, round(min(small.rtts_ms), 3))
-    reason = _reason(small, heard)
+    reason = _reason_of(small, heard)
     return NotPassed(
         peer=peer,
         size=heard.size,
         reason=reason,
-        why=_why(peer, reason, small, heard),
+        why=_describe_failure(peer, reason, small, heard),
         mtu=hinted(heard),
         by=heard.too_big.by if heard.too_big else None,
         rtt_ms=round(min(small.rtts_ms), 3) if small.rtts_ms else None,
     )
 
 
-def _reason(small: Heard, heard: Heard) -> Reason:
+def _reason_of(small: Heard, heard: Heard) -> Reason:
     if heard.fragment is not None:
         return "way-back"
     if heard.too_big is not None:
@@ -261,7 +261,7 @@ def _reason(small: Heard, heard: Heard) -> Reason:
     return "silent" if small.rtts_ms else "no-answer"
 
 
-def _why(peer: Peer, reason: Reason, small: Heard, heard: Heard) -> str:
+def _describe_failure(peer: Peer, reason: Reason, small: Heard, heard: Heard) -> str:
     size, mtu = heard.size, hinted(heard)
     named = f", MTU {mtu}" if mtu else ""
     if reason == "way-back":
@@ -283,7 +283,7 @@ def _why(peer: Peer, reason: Reason, small: Heard, heard: Heard) -> str:
     return msg("{answered}: they vanish without a word", answered=answered)
 
 
-def _down(one: Passed, size: int, links: Sequence[str]) -> NotPassed:
+def _link_down(one: Passed, size: int, links: Sequence[str]) -> NotPassed:
     return NotPassed(
         one.peer,
         size,

@@ -16,7 +16,7 @@ from advisor.host import Host, Missing
 from advisor.i18n import N_, msg
 from advisor.reach.addresses import Address, parse_address, resolve, scope_of, why_not_askable, with_scope
 from advisor.reach.cluster import llt_peers
-from advisor.reach.found import FoundAddress
+from advisor.reach.found_address import FoundAddress
 from advisor.reach.records import Peer, Peers, Role, Unprobeable
 from advisor.reach.routes import Hop, gateways, route_to
 from advisor.reach.storage import iscsi_portals, nfs_servers, nvme_targets
@@ -54,16 +54,16 @@ def peers_of(host: Host, facts: PeerFacts, *, links: Collection[str] | None = No
     With ``links``, only those whom a route leads to over one of them, or over a link stacked on one of them; the rest
     are left out, ``extra`` ones with a word about it. Raises UsageError for an ``extra`` that means no host.
     """
-    found, left = _sources(host, facts)
-    return _made(host, facts, [*_named(extra), *found], left, links)
+    found, left = _find_sources(host, facts)
+    return _make_peers(host, facts, [*_named_addresses(extra), *found], left, links)
 
 
 def named_peers(host: Host, facts: PeerFacts, names: Sequence[str]) -> Peers:
     """Those whom the user names, and nobody else. Raises UsageError for one that means no host."""
-    return _made(host, facts, _named(names), [], None)
+    return _make_peers(host, facts, _named_addresses(names), [], None)
 
 
-def _named(names: Iterable[str]) -> list[FoundAddress]:
+def _named_addresses(names: Iterable[str]) -> list[FoundAddress]:
     return [FoundAddress(str(resolve(name)), "named", _why_named(name)) for name in names]
 
 
@@ -71,7 +71,7 @@ def _why_named(name: str) -> str:
     return "named" if parse_address(name) else f"named {printable(name)}"
 
 
-def _sources(host: Host, facts: PeerFacts) -> tuple[list[FoundAddress], list[Unprobeable]]:
+def _find_sources(host: Host, facts: PeerFacts) -> tuple[list[FoundAddress], list[Unprobeable]]:
     routers = [FoundAddress(str(address), "gateway", N_("default gateway"), link) for address, link in gateways(host)]
     nodes, left = llt_peers(host, facts.llt)
     mounts = read_mounts(host)
@@ -79,7 +79,7 @@ def _sources(host: Host, facts: PeerFacts) -> tuple[list[FoundAddress], list[Unp
     return [*routers, *nodes, *iscsi_portals(host), *servers, *nvme_targets(host)], left
 
 
-def _made(
+def _make_peers(
     host: Host,
     facts: PeerFacts,
     found: Iterable[FoundAddress],
@@ -91,7 +91,7 @@ def _made(
     asked: list[Peer] = []
     unprobeable = [one for one in left if wanted is None or one.link is None or one.link in wanted]
     for one in dict.fromkeys(found):
-        made = _peer(host, by_name, one)
+        made = _make_peer(host, by_name, one)
         outside = wanted is not None and made.link not in wanted
         if isinstance(made, Peer) and outside and one.role == "named":
             over = msg("reached over {link}", link=made.link) if made.link else N_("no route leads there")
@@ -102,7 +102,7 @@ def _made(
             asked.append(made)
         elif isinstance(made, Unprobeable) and (not outside or made.link is None):
             unprobeable.append(made)
-    return Peers(_merged(asked), tuple(dict.fromkeys(unprobeable)))
+    return Peers(_merge_peers(asked), tuple(dict.fromkeys(unprobeable)))
 
 
 def _with_upper(by_name: Mapping[str, Link], links: Iterable[str]) -> frozenset[str]:
@@ -117,7 +117,7 @@ def _with_upper(by_name: Mapping[str, Link], links: Iterable[str]) -> frozenset[
     return frozenset(found)
 
 
-def _peer(host: Host, by_name: Mapping[str, Link], one: FoundAddress) -> Peer | Unprobeable:
+def _make_peer(host: Host, by_name: Mapping[str, Link], one: FoundAddress) -> Peer | Unprobeable:
     address = parse_address(one.address)
     if address is None:
         return Unprobeable(
@@ -127,10 +127,10 @@ def _peer(host: Host, by_name: Mapping[str, Link], one: FoundAddress) -> Peer | 
     why_not = why_not_askable(address)
     if why_not is not None:
         return Unprobeable(str(address), one.role, one.link, msg("{why}: {reason}", why=one.why, reason=why_not))
-    source = _source(one.source, address)
-    hop = _hop(host, one, address, source)
+    source = _source_address(one.source, address)
+    hop = _find_hop(host, one, address, source)
     link = hop.link if hop else None
-    if one.role != "named" and (address.packed in _own(by_name) or (hop and hop.is_local)):
+    if one.role != "named" and (address.packed in _own_addresses(by_name) or (hop and hop.is_local)):
         return Unprobeable(str(address), one.role, link, msg("{why}: an address of this host itself", why=one.why))
     return Peer(
         address=str(address),
@@ -142,41 +142,41 @@ def _peer(host: Host, by_name: Mapping[str, Link], one: FoundAddress) -> Peer | 
     )
 
 
-def _own(by_name: Mapping[str, Link]) -> frozenset[bytes]:
+def _own_addresses(by_name: Mapping[str, Link]) -> frozenset[bytes]:
     own = (parse_address(text.partition("/")[0]) for link in by_name.values() for text in link.addresses)
     return frozenset(address.packed for address in own if address)
 
 
-def _source(text: str | None, address: Address) -> Address | None:
+def _source_address(text: str | None, address: Address) -> Address | None:
     source = parse_address(text) if text else None
     if source is None or source.version != address.version or source.is_unspecified:
         return None
     return with_scope(source, scope_of(address))
 
 
-def _hop(host: Host, one: FoundAddress, address: Address, source: Address | None) -> Hop | None:
+def _find_hop(host: Host, one: FoundAddress, address: Address, source: Address | None) -> Hop | None:
     """The link that the service is bound to where it is to one; else what the route says."""
     if one.link is not None and one.role in ("gateway", "llt", "nvme"):
         return Hop(one.link)
     return route_to(host, address, source)
 
 
-def _merged(peers: Iterable[Peer]) -> tuple[Peer, ...]:
+def _merge_peers(peers: Iterable[Peer]) -> tuple[Peer, ...]:
     """One for each address and link, with every reason to ask it; by role, then by address."""
     groups: dict[tuple[str, str | None], list[Peer]] = {}
     for peer in sorted(peers, key=lambda peer: _ROLES.index(peer.role)):
         groups.setdefault((peer.address, peer.link), []).append(peer)
-    merged = [_one(group) for group in groups.values()]
-    return tuple(sorted(merged, key=_order))
+    merged = [_merge_group(group) for group in groups.values()]
+    return tuple(sorted(merged, key=_peer_order))
 
 
-def _one(group: Sequence[Peer]) -> Peer:
+def _merge_group(group: Sequence[Peer]) -> Peer:
     reasons: Iterator[str] = iter(dict.fromkeys(peer.why for peer in group))
     source = next((peer.source for peer in group if peer.source), None)
     return msgspec.structs.replace(group[0], why="; ".join(reasons), source=source)
 
 
-def _order(peer: Peer) -> tuple[int, int, int, str]:
+def _peer_order(peer: Peer) -> tuple[int, int, int, str]:
     address = parse_address(peer.address)
     assert address is not None
     return _ROLES.index(peer.role), address.version, int(address), peer.link or ""

@@ -59,10 +59,10 @@ def route_to(host: Host, address: Address, source: Address | None = None) -> Hop
 
 def parse_route_get(text: str) -> Hop | None:
     """What ``ip -j route get`` prints; None for anything else (busybox prints no JSON)."""
-    for entry in _entries(text):
+    for entry in _parse_entries(text):
         link = entry.get("dev")
         if isinstance(link, str) and link:
-            return Hop(link, _gateway(entry), entry.get("type") == "local")
+            return Hop(link, _parse_gateway(entry), entry.get("type") == "local")
     return None
 
 
@@ -74,7 +74,7 @@ def gateways(host: Host) -> tuple[tuple[Address, str], ...]:
         if not isinstance(done, Missing) and done.ok and done.stdout.lstrip().startswith("["):
             found.update(dict.fromkeys(parse_default_routes(done.stdout)))
         else:
-            routes = _table(host, version)
+            routes = _read_table(host, version)
             found.update({(route.gateway, route.link): None for route in routes if not route.prefix and route.gateway})
     return tuple(found)
 
@@ -82,23 +82,23 @@ def gateways(host: Host) -> tuple[tuple[Address, str], ...]:
 def parse_default_routes(text: str) -> tuple[tuple[Address, str], ...]:
     """Routers and links in what ``ip -j route show`` prints, each next hop of a multipath route."""
     found = []
-    for entry in _entries(text):
+    for entry in _parse_entries(text):
         hops = entry.get("nexthops")
         for hop in [entry, *(hops if isinstance(hops, list) else [])]:
-            gateway = _gateway(hop) if isinstance(hop, dict) else None
+            gateway = _parse_gateway(hop) if isinstance(hop, dict) else None
             if gateway is not None and isinstance(hop.get("dev"), str):
                 found.append((gateway, hop["dev"]))
     return tuple(found)
 
 
-def _gateway(entry: dict[str, object]) -> Address | None:
+def _parse_gateway(entry: dict[str, object]) -> Address | None:
     """``gateway``, or ``via`` where the router is of the other family (RFC 8950)."""
     via = entry.get("via")
     text = via.get("host") if isinstance(via, dict) else entry.get("gateway")
     return parse_address(text) if isinstance(text, str) else None
 
 
-def _entries(text: str) -> list[dict[str, object]]:
+def _parse_entries(text: str) -> list[dict[str, object]]:
     try:
         return msgspec.json.decode(text, type=list[dict[str, object]])
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -106,10 +106,10 @@ def _entries(text: str) -> list[dict[str, object]]:
 
 
 def _from_table(host: Host, address: Address) -> Hop | None:
-    return lookup(_table(host, address.version), address)
+    return lookup(_read_table(host, address.version), address)
 
 
-def _table(host: Host, version: int) -> tuple[Route, ...]:
+def _read_table(host: Host, version: int) -> tuple[Route, ...]:
     text = host.read(_TABLES[version])
     if isinstance(text, Missing):
         return ()
@@ -126,35 +126,35 @@ def lookup(routes: Sequence[Route], address: Address) -> Hop | None:
 
 def parse_route_table(text: str) -> tuple[Route, ...]:
     """/proc/net/route: the main IPv4 table; of several next hops the kernel lists the first."""
-    return tuple(_lines4(text.splitlines()))
+    return tuple(_parse_lines4(text.splitlines()))
 
 
-def _lines4(lines: Iterable[str]) -> Iterator[Route]:
+def _parse_lines4(lines: Iterable[str]) -> Iterator[Route]:
     for line in lines:
         fields = line.split()
         if len(fields) < 8 or not is_count(fields[6]):
             continue
-        numbers = [_hex(fields[at], 8) for at in (1, 2, 7)]
-        flags = _hex(fields[3], 4)
+        numbers = [_parse_hex(fields[at], 8) for at in (1, 2, 7)]
+        flags = _parse_hex(fields[3], 4)
         if None in numbers or flags is None or not flags & _UP or flags & _REJECT:
             continue
-        network, gateway, mask = (_swapped(number or 0) for number in numbers)
+        network, gateway, mask = (_swap_bytes(number or 0) for number in numbers)
         router = ipaddress.IPv4Address(gateway) if flags & _GATEWAY and gateway else None
         yield Route(network & mask, mask.bit_count(), fields[0], router, int(fields[6][:9]))
 
 
 def parse_route_table6(text: str) -> tuple[Route, ...]:
     """/proc/net/ipv6_route: all IPv6 tables; a line for each next hop."""
-    return tuple(_lines6(text.splitlines()))
+    return tuple(_parse_lines6(text.splitlines()))
 
 
-def _lines6(lines: Iterable[str]) -> Iterator[Route]:
+def _parse_lines6(lines: Iterable[str]) -> Iterator[Route]:
     for line in lines:
         fields = line.split()
         if len(fields) != 10:
             continue
-        network, prefix, gateway = _hex(fields[0], 32), _hex(fields[1], 2), _hex(fields[4], 32)
-        metric, flags = _hex(fields[5], 8), _hex(fields[8], 8)
+        network, prefix, gateway = _parse_hex(fields[0], 32), _parse_hex(fields[1], 2), _parse_hex(fields[4], 32)
+        metric, flags = _parse_hex(fields[5], 8), _parse_hex(fields[8], 8)
         if network is None or prefix is None or gateway is None or metric is None or flags is None or prefix > 128:
             continue
         if not flags & _UP or flags & _REJECT:
@@ -163,10 +163,10 @@ def _lines6(lines: Iterable[str]) -> Iterator[Route]:
         yield Route(network, prefix, fields[9], router, metric)
 
 
-def _hex(text: str, digits: int) -> int | None:
+def _parse_hex(text: str, digits: int) -> int | None:
     return int(text, 16) if re.fullmatch(f"[0-9A-Fa-f]{{{digits}}}", text) else None
 
 
-def _swapped(number: int) -> int:
+def _swap_bytes(number: int) -> int:
     """The kernel prints the address as the number that it is in memory; the hosts that we know are little-endian."""
     return int.from_bytes(number.to_bytes(4, "little"), "big")

@@ -8,7 +8,7 @@ from advisor.facts.mounts import Mount
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.i18n import msg
-from advisor.reach.found import FoundAddress
+from advisor.reach.found_address import FoundAddress
 
 _NFS = frozenset({"nfs", "nfs4"})
 _NVME_OVER_IP = {"tcp": "NVMe/TCP", "rdma": "NVMe/RDMA"}
@@ -19,20 +19,20 @@ def nfs_servers(mounts: Iterable[Mount]) -> list[FoundAddress]:
     """The ``addr=`` of each NFS mount: the server's address as the kernel uses it (nfs(5))."""
     targets: dict[str, list[str]] = {}
     for mount in mounts:
-        address = _option(mount.options.split(","), "addr") if mount.kind in _NFS else None
+        address = _find_option(mount.options.split(","), "addr") if mount.kind in _NFS else None
         if address:
             targets.setdefault(address, []).append(mount.target)
     return [
-        FoundAddress(address, "nfs", msg("NFS server of {named}", named=_named(those)))
+        FoundAddress(address, "nfs", msg("NFS server of {named}", named=_join_names(those)))
         for address, those in targets.items()
     ]
 
 
-def _option(options: Iterable[str], name: str) -> str | None:
+def _find_option(options: Iterable[str], name: str) -> str | None:
     return next((option.partition("=")[2] for option in options if option.startswith(f"{name}=")), None) or None
 
 
-def _named(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     those = list(dict.fromkeys(names))
     more = len(those) - _MOST_NAMED
     return ", ".join(those[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -46,8 +46,10 @@ def iscsi_portals(host: Host) -> list[FoundAddress]:
     found = []
     base = "/sys/class/iscsi_connection"
     for name in host.names(base):
-        address = _attribute(host, f"{base}/{name}/address") or _attribute(host, f"{base}/{name}/persistent_address")
-        port = _attribute(host, f"{base}/{name}/port") or _attribute(host, f"{base}/{name}/persistent_port")
+        address = _read_attribute(host, f"{base}/{name}/address") or _read_attribute(
+            host, f"{base}/{name}/persistent_address"
+        )
+        port = _read_attribute(host, f"{base}/{name}/port") or _read_attribute(host, f"{base}/{name}/persistent_port")
         if address:
             why = f"iSCSI portal{f', port {port}' if port else ''}"
             found.append(FoundAddress(address.strip("[]"), "iscsi", why, source=_iscsi_source(host, f"{base}/{name}")))
@@ -59,10 +61,10 @@ def _iscsi_source(host: Host, connection: str) -> str | None:
     place = host.real(connection)
     parts = [] if isinstance(place, Missing) else place.split("/")
     scsi_host = next((part for part in parts if part.startswith("host") and is_count(part[4:])), None)
-    return _attribute(host, f"/sys/class/iscsi_host/{scsi_host}/ipaddress") if scsi_host else None
+    return _read_attribute(host, f"/sys/class/iscsi_host/{scsi_host}/ipaddress") if scsi_host else None
 
 
-def _attribute(host: Host, path: str) -> str | None:
+def _read_attribute(host: Host, path: str) -> str | None:
     text = host.read(path)
     # The kernel prints a string that was never set in its own way.
     return None if isinstance(text, Missing) or text in ("", "(null)", "<NULL>") else text
@@ -73,10 +75,12 @@ def nvme_targets(host: Host) -> list[FoundAddress]:
     found = []
     base = "/sys/class/nvme"
     for name in host.names(base):
-        kind = _NVME_OVER_IP.get(_attribute(host, f"{base}/{name}/transport") or "")
-        options = (_attribute(host, f"{base}/{name}/address") or "").split(",")
-        address = _option(options, "traddr")
+        kind = _NVME_OVER_IP.get(_read_attribute(host, f"{base}/{name}/transport") or "")
+        options = (_read_attribute(host, f"{base}/{name}/address") or "").split(",")
+        address = _find_option(options, "traddr")
         if kind and address:
-            source = _option(options, "host_traddr") or _option(options, "src_addr")
-            found.append(FoundAddress(address, "nvme", f"{kind} target {name}", _option(options, "host_iface"), source))
+            source = _find_option(options, "host_traddr") or _find_option(options, "src_addr")
+            found.append(
+                FoundAddress(address, "nvme", f"{kind} target {name}", _find_option(options, "host_iface"), source)
+            )
     return found

@@ -53,7 +53,7 @@ def survey(host: Host, names: Sequence[str], *, mtu: int | None, count: int, pro
     facts = read_surroundings(host)
     peers = named_peers(host, facts, names) if names else peers_of(host, facts)
     if not peers.asked:
-        raise RefusedError(_nobody(peers), hint="name somebody: advisor probe ADDRESS")
+        raise RefusedError(_describe_nobody(peers), hint="name somebody: advisor probe ADDRESS")
     if len(peers.asked) > 1:
         progress(msg("asking {count} peers ...", count=len(peers.asked)))
     else:
@@ -61,7 +61,7 @@ def survey(host: Host, names: Sequence[str], *, mtu: int | None, count: int, pro
     return Survey(measure(peers.asked, count=count), peers.unprobeable, mtu)
 
 
-def _nobody(peers: Peers) -> str:
+def _describe_nobody(peers: Peers) -> str:
     message = N_(
         "there is nobody to ask: no default gateway, no LLT node over IP, no NFS, iSCSI or NVMe over IP in use"
     )

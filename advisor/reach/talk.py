@@ -68,13 +68,13 @@ class _Line(Generic[T]):
             self.echo = Echo(peer)
         except OSError as error:
             self._cannot = Said("unreachable", words_of(error))
-        self._begin(next(talk))
+        self._begin_ask(next(talk))
 
     @property
     def is_over(self) -> bool:
         return bool(self.result)
 
-    def _begin(self, ask: Ask) -> None:
+    def _begin_ask(self, ask: Ask) -> None:
         self._ask = ask
         self._heard = Heard(ask.size, 0)
         self._open: set[int] = set()
@@ -85,11 +85,11 @@ class _Line(Generic[T]):
         """Send what is due, and go on to the next question once this one is answered or given up."""
         while not self.is_over and (self._is_settled() or time.monotonic() >= self.due):
             if not self._is_settled() and self._heard.sent < self._ask.copies:
-                self._send()
+                self._send_due()
                 continue
             # On a busy host the reply may lie there by now, only not have been read.
             self.listen()
-            self._answer()
+            self._give_answer()
 
     def _is_settled(self) -> bool:
         heard = self._heard
@@ -97,7 +97,7 @@ class _Line(Generic[T]):
             return True
         return heard.sent == self._ask.copies and not self._open
 
-    def _send(self) -> None:
+    def _send_due(self) -> None:
         outcome = self.echo.send(self._ask.size) if self.echo else self._cannot
         sent = self._heard.sent + 1
         self._heard = msgspec.structs.replace(self._heard, sent=sent)
@@ -111,7 +111,7 @@ class _Line(Generic[T]):
         elif outcome is not None:
             # This host itself does not send it: a further copy would fare no better.
             self._is_refused = True
-            self._note(outcome)
+            self._note_error(outcome)
 
     def listen(self) -> None:
         for one in self.echo.heard() if self.echo else ():
@@ -119,22 +119,22 @@ class _Line(Generic[T]):
                 continue
             self._open.discard(one.sequence)
             if isinstance(one, Said):
-                self._note(one)
+                self._note_error(one)
             else:
-                self._count(one)
+                self._count_reply(one)
 
-    def _note(self, said: Said) -> None:
+    def _note_error(self, said: Said) -> None:
         name = "too_big" if said.kind == "too-big" else "unreachable"
         self._heard = msgspec.structs.replace(self._heard, **{name: said})
 
-    def _count(self, reply: Reply) -> None:
+    def _count_reply(self, reply: Reply) -> None:
         heard = self._heard
         fragment = max((size for size in (heard.fragment, reply.fragment) if size), default=None)
         self._heard = msgspec.structs.replace(heard, rtts_ms=(*heard.rtts_ms, reply.rtt_ms), fragment=fragment)
 
-    def _answer(self) -> None:
+    def _give_answer(self) -> None:
         try:
-            self._begin(self._talk.send(self._heard))
+            self._begin_ask(self._talk.send(self._heard))
         except StopIteration as end:
             self.result.append(end.value)
 
@@ -153,11 +153,11 @@ def hold(peers: Sequence[Peer], talk: Callable[[Peer], Talk[T]]) -> tuple[T, ...
         for peer in peers:
             lines.append(_Line(peer, talk(peer)))
             stack.callback(lines[-1].close)
-        _serve(lines)
+        _serve_lines(lines)
         return tuple(result for line in lines for result in line.result)
 
 
-def _serve(lines: Sequence[_Line[T]]) -> None:
+def _serve_lines(lines: Sequence[_Line[T]]) -> None:
     poll = select.poll()
     by_fd = {line.echo.fileno(): line for line in lines if line.echo is not None}
     for fd in by_fd:

@@ -20,7 +20,7 @@ from advisor.rules.llt_path import (
     private_links,
     stays_local,
 )
-from advisor.rules.lookup import (
+from advisor.rules.queries import (
     BEEGFS_NVME,
     JUMBO_FRAMES,
     LLT_FLOW_CONTROL,
@@ -52,15 +52,15 @@ def smallest_mtu(facts: Facts) -> int | None:
     return min(sizes, default=None)
 
 
-def _sequential(workload: DeclaredWorkload) -> Case:
+def _sequential_case(workload: DeclaredWorkload) -> Case:
     return Case("sequential access, as in batch work", None if workload.access is None else workload.is_sequential)
 
 
-def _writes(workload: DeclaredWorkload) -> Case:
+def _writes_case(workload: DeclaredWorkload) -> Case:
     return Case("half of it writes, or more", None if workload.write_share is None else workload.is_write_heavy)
 
 
-def _networked(facts: Facts, workload: DeclaredWorkload) -> Case:
+def _networked_case(facts: Facts, workload: DeclaredWorkload) -> Case:
     """By what is declared, else by the storage that is seen."""
     crosses = crosses_network(facts, workload)
     if crosses is None and workload.replication is not None:
@@ -72,27 +72,27 @@ def _networked(facts: Facts, workload: DeclaredWorkload) -> Case:
 _CROSSES: Final = "data crosses the network"
 
 
-def _jumbo(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
+def _jumbo_cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     if crosses_iscsi(facts, workload):
-        return (_networked(facts, workload), *iscsi.frame_cases(facts, workload))
+        return (_networked_case(facts, workload), *iscsi.frame_cases(facts, workload))
     mtu, block = smallest_mtu(facts), workload.block_bytes
     larger = None if mtu is None or block is None else block > mtu
     size = f" ({block:,} against {mtu:,} bytes)" if mtu is not None and block is not None else ""
     return (
-        _networked(facts, workload),
-        _sequential(workload),
-        _writes(workload),
+        _networked_case(facts, workload),
+        _sequential_case(workload),
+        _writes_case(workload),
         Case(f"blocks larger than today's MTU{size}", larger),
     )
 
 
-def _buffers(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
+def _buffer_cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     over_udp = bool(private_links(facts, *DATAGRAMS)) and not stays_local(facts)
     transport = None if workload.transport is None else workload.transport == "udp"
     by_sockets = workload.transport != "rdma"
     large = None if workload.block_bytes is None else workload.has_large_blocks and workload.is_write_heavy
     long = None if workload.rtt_seconds is None else bool(below_bandwidth_delay(facts, workload))
-    sequential = _sequential(workload)
+    sequential = _sequential_case(workload)
     return (
         Case("datagrams (UDP) between the hosts", over_udp or transport),
         Case(sequential.text, sequential.holds and by_sockets),
@@ -101,26 +101,26 @@ def _buffers(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     )
 
 
-def _llt(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
+def _llt_cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     rtt = workload.rtt_seconds
     return (
         Case("writes are mirrored to another node", None if workload.replication is None else workload.mirrors_writes),
-        _writes(workload),
+        _writes_case(workload),
         Case("a round trip above 0.5 ms", None if rtt is None else rtt > LONG_ROUND_TRIP_SECONDS),
     )
 
 
-def _numa(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
+def _numa_cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     return (Case("two NUMA nodes or more", len(facts.numa.nodes) > 1 if facts.numa.nodes else None),)
 
 
-def _beegfs(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
+def _beegfs_cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
     servers = facts.beegfs.servers if facts.beegfs else ()
     drives = {disk.name: disk.kind for disk in facts.disks}
     below = {drives.get(name) for one in servers for target in one.targets for name in target.disks}
     nodes = {node for one in servers for target in one.targets for node in target.numa_nodes}
     return (
-        *_numa(facts, workload),
+        *_numa_cases(facts, workload),
         Case("BeeGFS metadata or storage services with targets", bool(servers)),
         Case("targets on NVMe drives alone", below == {"nvme"} if below and None not in below else None),
         Case("targets on each of the nodes", len(nodes) == len(facts.numa.nodes) if nodes else None),
@@ -128,11 +128,11 @@ def _beegfs(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
 
 
 _CASES: Mapping[str, Callable[[Facts, DeclaredWorkload], tuple[Case, ...]]] = {
-    JUMBO_FRAMES: _jumbo,
-    NETWORK_BUFFERS: _buffers,
-    LLT_FLOW_CONTROL: _llt,
-    NUMA_PINNING: _numa,
-    BEEGFS_NVME: _beegfs,
+    JUMBO_FRAMES: _jumbo_cases,
+    NETWORK_BUFFERS: _buffer_cases,
+    LLT_FLOW_CONTROL: _llt_cases,
+    NUMA_PINNING: _numa_cases,
+    BEEGFS_NVME: _beegfs_cases,
     WRITE_DAEMONS_PROFILE: iris.cases,
     **dict.fromkeys(iscsi.PROFILES, iscsi.cases),
 }

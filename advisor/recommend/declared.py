@@ -23,10 +23,10 @@ _ON_SERVERS: Final = ("beegfs.dd", "beegfs.storagebench")
 
 def declared(text: str) -> DeclaredWorkload:
     """The workload of a command line. Raises UsageError, which names what is known."""
-    return parse_workload(text, _patterns())
+    return parse_workload(text, _known_patterns())
 
 
-def _patterns() -> dict[str, DeclaredWorkload]:
+def _known_patterns() -> dict[str, DeclaredWorkload]:
     return {name: _as_declared(one) for name, one in measured.WORKLOADS.items()}
 
 

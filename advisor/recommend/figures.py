@@ -8,7 +8,7 @@ from typing import Final
 from advisor.recommend import infoscale, iris, iscsi
 from advisor.recommend.records import Figure
 from advisor.rules import sources
-from advisor.rules.lookup import BEEGFS_NVME, JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
+from advisor.rules.queries import BEEGFS_NVME, JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
 
 _FSS_BASE: Final = Figure(
     "Mirrored inside one zone: about half of the 2,000 IOPS (8 MB/s) of a local disk; across zones less still.",

@@ -20,7 +20,7 @@ from advisor.recommend.records import Case, Figure, Fits, Reason, Standing
 from advisor.rules import sources
 from advisor.rules.infoscale import MIRRORING_CPU_PERCENT, PROFILE_PREFIX, profile_of, recognition
 from advisor.rules.llt_path import stays_local
-from advisor.rules.lookup import LLT_FLOW_CONTROL
+from advisor.rules.queries import LLT_FLOW_CONTROL
 from advisor.rules.whole_profile import PARTS as PARTS
 from advisor.rules.workload import DeclaredWorkload
 

@@ -9,7 +9,7 @@ from advisor.facts.host_facts import Facts
 from advisor.recommend.records import Case, Figure, Reason
 from advisor.rules import sources
 from advisor.rules.iscsi import order, sessions_of
-from advisor.rules.lookup import ISCSI, ISCSI_MULTIPATH, JUMBO_FRAMES, below, by_name
+from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH, JUMBO_FRAMES, by_name, links_below
 from advisor.rules.storage_path import carriers, crosses_iscsi
 from advisor.rules.workload import DeclaredWorkload
 
@@ -70,7 +70,7 @@ def frame_cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:
 def storage_mtu(facts: Facts) -> int | None:
     """The smallest MTU in bytes of the links that are known to carry iSCSI, and of those below; None where none is."""
     links = by_name(facts)
-    found = (one.mtu for name in carriers(facts) for one in below(name, links))
+    found = (one.mtu for name in carriers(facts) for one in links_below(name, links))
     return min((mtu for mtu in found if mtu is not None), default=None)
 
 
@@ -96,12 +96,12 @@ def reasons(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> It
         return
     for one in order(facts, None):
         yield Reason("host", f"{one.title}. {one.why} {one.advice}", one.id, one.evidence)
-    whole = _whole(facts)
+    whole = _whole_profile(facts)
     if whole not in (None, profile):
         yield Reason("host", f"{whole} has it along with what else belongs to iSCSI here: plan one of them.")
 
 
-def _whole(facts: Facts) -> str | None:
+def _whole_profile(facts: Facts) -> str | None:
     """The profile that has all of the transport step on this host; None where no session is seen."""
     if not sessions_of(facts):
         return None

@@ -23,7 +23,7 @@ from advisor.rules.buffers import LLT_WINDOW_BYTES, path_bytes
 from advisor.rules.finding import Finding, at_or_above
 from advisor.rules.infoscale import recognised_workload
 from advisor.rules.llt_path import DATAGRAMS, as_seen, private_links, stays_local
-from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
+from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
 from advisor.rules.registry import judge_singly
 from advisor.rules.workload import DeclaredWorkload
 
@@ -65,12 +65,12 @@ def recommend(facts: Facts, workload: DeclaredWorkload | None, known: Sequence[O
     """A judgement on each profile: those that fit first, then those that may, by name."""
     # What a recognised configuration says of the load; a declaration is never put in its place without a word.
     plain, declared = judge_singly(facts), judge_singly(facts, workload or recognised_workload(facts))
-    parts = _parts(known)
+    parts = _profile_parts(known)
     made = [_of_one(one, parts.get(one.name, frozenset()), facts, workload, plain, declared) for one in known]
     return tuple(sorted(made, key=lambda one: (_ORDER.index(one.fits), one.profile)))
 
 
-def _parts(known: Sequence[Outlook]) -> dict[str, frozenset[str]]:
+def _profile_parts(known: Sequence[Outlook]) -> dict[str, frozenset[str]]:
     """The names of each profile and of all that it has whole, through every generation."""
     direct = {one.name: one.profile.inherits for one in known if one.profile is not None}
     found: dict[str, frozenset[str]] = {}
@@ -97,22 +97,22 @@ def _of_one(
         return Recommendation(
             outlook.name, outlook.name, "no", "broken", f"Its file is broken: {outlook.why}", (), (), (), (), (), None
         )
-    signs = _signs(profile, parts, facts, workload, plain, declared)
-    fits, standing, summary = _verdict(outlook, signs, facts, workload)
+    signs = _find_signs(profile, parts, facts, workload, plain, declared)
+    fits, standing, summary = _judge_profile(outlook, signs, facts, workload)
     configuration = infoscale.configuration_of(profile.name)
     if configuration is not None:
         fits, standing, summary = infoscale.adjusted(configuration, (fits, standing, summary), facts, workload)
-    unread = _unread(profile.name, facts) if standing == "not-applicable" else None
+    unread = _find_unread(profile.name, facts) if standing == "not-applicable" else None
     if unread:
         standing, summary = "unknown", f"Unknown: {unread}."
-    command = _command(profile, outlook, facts, workload, signs, standing)
+    command = _choose_command(profile, outlook, facts, workload, signs, standing)
     return Recommendation(
         profile=profile.name,
         title=profile.title,
         fits=fits,
         standing=standing,
         summary=summary,
-        why=tuple(_reasons(profile, outlook, facts, signs, workload)),
+        why=tuple(_list_reasons(profile, outlook, facts, signs, workload)),
         cases=cases(profile.name, facts, workload),
         measured=FIGURES.get(profile.name, ()),
         hurts=hurts(profile, outlook, facts, command),
@@ -121,7 +121,7 @@ def _of_one(
     )
 
 
-def _unread(name: str, facts: Facts) -> str | None:
+def _find_unread(name: str, facts: Facts) -> str | None:
     """What of the host would decide whether a profile applies, and could not be read."""
     if name == NUMA_PINNING and not facts.numa.nodes:
         return "the NUMA nodes of this host could not be read"
@@ -130,7 +130,7 @@ def _unread(name: str, facts: Facts) -> str | None:
     return None
 
 
-def _signs(
+def _find_signs(
     profile: Profile,
     names: frozenset[str],
     facts: Facts,
@@ -151,10 +151,10 @@ def _signs(
     )
 
 
-def _verdict(
+def _judge_profile(
     outlook: Outlook, signs: _Signs, facts: Facts, workload: DeclaredWorkload | None
 ) -> tuple[Fits, Standing, str]:
-    fits, standing, summary = _doubted(outlook.name, _by_signs(signs, facts, workload), facts, workload)
+    fits, standing, summary = _with_doubt(outlook.name, _by_signs(signs, facts, workload), facts, workload)
     plan = outlook.plan
     if plan is None:
         word: Standing = "blocked" if outlook.is_refused else "unknown"
@@ -176,7 +176,7 @@ def _verdict(
     return "no", "not-applicable", f"It does not apply here: {_not_applicable(plan)}."
 
 
-def _doubted(
+def _with_doubt(
     name: str, verdict: infoscale.Verdict, facts: Facts, workload: DeclaredWorkload | None
 ) -> infoscale.Verdict:
     """The verdict, with what of the host's configuration makes it less certain."""
@@ -235,7 +235,7 @@ def _recognised_words(facts: Facts) -> str:
     )
 
 
-def _reasons(
+def _list_reasons(
     profile: Profile, outlook: Outlook, facts: Facts, signs: _Signs, workload: DeclaredWorkload | None
 ) -> Iterator[Reason]:
     for field, words in _COUNTERS.get(profile.name, ()):
@@ -262,12 +262,12 @@ def _reasons(
 
 def _finding_words(one: Finding, profile: Profile) -> str:
     """What is found and why; the advice too, where it is more than the command that is to be pasted."""
-    command = _pasted(one.advice, profile)
+    command = _advice_command(one.advice, profile)
     more = command is not None and command != one.advice
     return f"{one.title}. {one.why}" + (f" What to do: {one.advice}." if more else "")
 
 
-def _pasted(advice: str, profile: Profile) -> str | None:
+def _advice_command(advice: str, profile: Profile) -> str | None:
     """The command that an advice begins with, without the words after it; None where it plans another profile."""
     found = re.match(
         rf"advisor plan {re.escape(profile.name)}(?![\w-])(?: --set (?:'[^']*'|\"[^\"]*\"|[^\s'\"])+)*", advice
@@ -286,7 +286,7 @@ def _over_udp(facts: Facts) -> bool:
     return bool(private_links(facts, *DATAGRAMS)) and not stays_local(facts)
 
 
-def _command(
+def _choose_command(
     profile: Profile,
     outlook: Outlook,
     facts: Facts,
@@ -307,7 +307,7 @@ def _command(
     if infoscale.configuration_of(profile.name) is not None:
         has_more = NETWORK_BUFFERS in profile.inherits and path is not None and path.size > LLT_WINDOW_BYTES
         return f"{begun} --set bytes={path.size}" if path is not None and has_more else begun
-    pasted = (_pasted(one.advice, profile) for one in (*signs.certain, *signs.asked, *signs.faint))
+    pasted = (_advice_command(one.advice, profile) for one in (*signs.certain, *signs.asked, *signs.faint))
     ready = [one for one in pasted if one is not None]
     if profile.name == NETWORK_BUFFERS:
         return f"{begun} --set bytes={path.size}" if path is not None else next(iter(ready), begun)

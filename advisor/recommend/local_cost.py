@@ -11,13 +11,13 @@ from advisor.planning.guards import LLT_PACKET_BYTES, MIB
 from advisor.profiles.profile import Profile
 from advisor.recommend import infoscale
 from advisor.recommend.outlook import Outlook
-from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING, below, by_name
+from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING, by_name, links_below
 from advisor.rules.workload import DeclaredWorkload
 
 
 def hurts(profile: Profile, outlook: Outlook, facts: Facts, command: str | None = None) -> tuple[str, ...]:
     """When the plan of ``command`` would hurt: on this host first, then in general. Bytes are reported in MiB."""
-    given = _settings(command)
+    given = _parse_settings(command)
     general = profile.hurts_when
     if "bytes" in given:
         usual = int(str(profile.parameters["bytes"].default))
@@ -26,7 +26,7 @@ def hurts(profile: Profile, outlook: Outlook, facts: Facts, command: str | None 
     return (*_on_this_host(profile, outlook, facts, given), general)
 
 
-def _settings(command: str | None) -> Mapping[str, str]:
+def _parse_settings(command: str | None) -> Mapping[str, str]:
     """The ``--set`` pairs of an offered command."""
     words = shlex.split(command or "")
     pairs = (value.partition("=") for option, value in pairwise(words) if option == "--set")
@@ -37,7 +37,7 @@ def _links_at_risk(outlook: Outlook, facts: Facts, given: Mapping[str, str]) -> 
     """The links that the offered plan changes: those of its ``links``, with all below them; else those of the plan."""
     if "links" in given:
         links = by_name(facts)
-        return sorted({each.name for name in given["links"].split(",") for each in below(name, links)})
+        return sorted({each.name for name in given["links"].split(",") for each in links_below(name, links)})
     changes = outlook.plan.changes if outlook.plan else ()
     return sorted({one.tunable.split(":")[1] for one in changes if one.risk == "link"})
 
@@ -67,10 +67,10 @@ def _on_this_host(profile: Profile, outlook: Outlook, facts: Facts, given: Mappi
 
 def unknown(profile: Profile, outlook: Outlook, facts: Facts, workload: DeclaredWorkload | None) -> tuple[str, ...]:
     """What would make the judgement firmer, and how to learn it."""
-    return tuple(dict.fromkeys(_unknown(profile, outlook, facts, workload)))
+    return tuple(dict.fromkeys(_list_unknown(profile, outlook, facts, workload)))
 
 
-def _unknown(profile: Profile, outlook: Outlook, facts: Facts, workload: DeclaredWorkload | None) -> Iterator[str]:
+def _list_unknown(profile: Profile, outlook: Outlook, facts: Facts, workload: DeclaredWorkload | None) -> Iterator[str]:
     parts = {profile.name, *profile.inherits}
     yield from infoscale.untold(profile.name, facts, workload)
     if workload is None and profile.name != NUMA_PINNING:

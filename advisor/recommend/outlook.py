@@ -28,10 +28,10 @@ class Outlook(msgspec.Struct, frozen=True):
 
 def outlooks(host: Host, facts: Facts) -> tuple[Outlook, ...]:
     """The outlook of every profile of the library, by name. Changes nothing."""
-    return tuple(_outlook(host, facts, name) for name in profile_paths())
+    return tuple(_profile_outlook(host, facts, name) for name in profile_paths())
 
 
-def _outlook(host: Host, facts: Facts, name: str) -> Outlook:
+def _profile_outlook(host: Host, facts: Facts, name: str) -> Outlook:
     try:
         profile = load(name)
     except InvalidInputError as error:

@@ -14,7 +14,7 @@ from advisor.report.devices import LinkRow, alike, folded, stacked
 from advisor.report.format import natural, ranked, runs
 from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, label, said
 from advisor.report.units import binary, decimal, speed, times
-from advisor.rules.lookup import is_physical, is_up
+from advisor.rules.queries import is_physical, is_up
 
 _DETAILS = ("id", "mode", "xmit_hash_policy", "remote", "group", "local", "rate")
 _INDENT = 4

@@ -17,7 +17,7 @@ from advisor.facts.pci import PcieLink
 from advisor.i18n import _
 from advisor.report.format import natural
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import by_name, is_physical, nodes_below
+from advisor.rules.queries import by_name, is_physical, nodes_below
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from advisor.facts.array import Array
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import has_several_nodes
+from advisor.rules.queries import has_several_nodes
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -29,7 +29,7 @@ def _is_degraded(array: Array) -> bool:
     return bool(array.failed) and array.missing is None
 
 
-def _degraded(array: Array) -> Finding:
+def _degraded_finding(array: Array) -> Finding:
     is_multipath = array.manager == "dm-multipath"
     return degraded.found(
         title=f"{array.name} has {'failed' if array.state == 'failed' else 'lost part of its redundancy'}",
@@ -46,7 +46,7 @@ def _degraded(array: Array) -> Finding:
         },
         advice=_await_rebuild(array)
         if (array.state == "recovering" or "rebuilding" in array.detail)
-        else _inspect(array),
+        else _inspect_command(array),
         hurts_when=_HURTS.get(array.manager, "A rebuild takes bandwidth from the service."),
     )
 
@@ -56,7 +56,7 @@ def _await_rebuild(array: Array) -> str:
     match array.manager:
         case "md":
             filling = len(array.detail.get("rebuilding", "").split()) or 1
-            still = f"; once it is done, replace what is still missing: {_inspect(array)}"
+            still = f"; once it is done, replace what is still missing: {_inspect_command(array)}"
             is_more_missing = array.missing is not None and array.missing > filling
             return "wait until the rebuild is done, and watch /proc/mdstat" + (still if is_more_missing else "")
         case "lvm":
@@ -67,7 +67,7 @@ def _await_rebuild(array: Array) -> str:
             return "wait until the rebuild is done; the controller's own tool shows how far it is"
 
 
-def _inspect(array: Array) -> str:
+def _inspect_command(array: Array) -> str:
     name = shlex.quote(array.name)
     match array.manager:
         case "md":
@@ -105,7 +105,7 @@ _HURTS: Final[Mapping[str, str]] = {
     sources=(sources.MD,),
 )
 def degraded(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
-    lost = tuple(_degraded(array) for array in facts.arrays if _is_degraded(array))
+    lost = tuple(_degraded_finding(array) for array in facts.arrays if _is_degraded(array))
     return (
         *lost,
         *(
@@ -116,7 +116,7 @@ def degraded(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, 
                 evidence={"arrays": (array.name,), "state": array.state, "failed": array.failed},
                 advice=f"mdadm --manage /dev/{shlex.quote(array.name)} --remove failed"
                 if array.manager == "md"
-                else _inspect(array),
+                else _inspect_command(array),
             )
             for array in facts.arrays
             if array.failed and not _is_degraded(array)

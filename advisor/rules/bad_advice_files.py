@@ -25,14 +25,14 @@ _OFFLOADS = frozenset(
 )
 
 
-def _text(one: SiteSetting) -> str:
+def _describe_setting(one: SiteSetting) -> str:
     said = f"{one.path}:{one.line}: {one.key}" + (f" = {one.value}" if one.value else "")
     return f"{said} for {one.scope}" if one.scope and one.scope != one.key else said
 
 
-def _settings(is_bad: Callable[[Facts, SiteSetting], bool]) -> Lines:
+def _matching_settings(is_bad: Callable[[Facts, SiteSetting], bool]) -> Lines:
     def lines(facts: Facts) -> Iterator[str]:
-        return (_text(one) for one in facts.site_settings if is_bad(facts, one))
+        return (_describe_setting(one) for one in facts.site_settings if is_bad(facts, one))
 
     return lines
 
@@ -61,7 +61,7 @@ ROWS = (
         "BeeGFS set it for metadata on such storage.",
         sources=(sources.KERNEL_XFS, sources.KERNEL_EXT4, sources.NETAPP_BEEGFS),
         severity="warning",
-        lines=_settings(lambda _, one: one.key == "nobarrier" or (one.key == "barrier" and one.value == "0")),
+        lines=_matching_settings(lambda _, one: one.key == "nobarrier" or (one.key == "barrier" and one.value == "0")),
     ),
     BadAdvice(
         id="advice.write-through",
@@ -74,7 +74,7 @@ ROWS = (
         hurts_when="The cache is protected and the disk says otherwise.",
         sources=(sources.BLOCK_SYSFS,),
         severity="warning",
-        lines=_settings(lambda _, one: one.key == "queue/write_cache" and one.value == "write through"),
+        lines=_matching_settings(lambda _, one: one.key == "queue/write_cache" and one.value == "write through"),
     ),
     BadAdvice(
         id="advice.irqbalance-off",
@@ -85,7 +85,7 @@ ROWS = (
         helps_when="Links and disks without queues for every CPU.",
         hurts_when="Every interrupt is placed by hand or by the kernel itself: then it has nothing to do.",
         sources=(sources.ENA, sources.SCALING),
-        lines=_settings(
+        lines=_matching_settings(
             lambda facts, one: one.key == "stops" and one.value == "irqbalance" and (facts.cpu.threads or 0) > 1
         ),
     ),
@@ -98,7 +98,7 @@ ROWS = (
         helps_when="Latency matters on a link that bulk data shares.",
         hurts_when="The queueing discipline (fq) keeps flows apart, and one flow over a long path fills 1000.",
         sources=(sources.TUNING_NOTES, sources.SCALING),
-        lines=_settings(_is_long_queue),
+        lines=_matching_settings(_is_long_queue),
     ),
     BadAdvice(
         id="advice.old-scheduler",
@@ -111,7 +111,7 @@ ROWS = (
         helps_when="The scheduler was chosen on purpose.",
         hurts_when="The new scheduler then takes effect for the first time: measure.",
         sources=(sources.BLK_MQ, sources.BLOCK_SYSFS),
-        lines=_settings(_is_old_scheduler),
+        lines=_matching_settings(_is_old_scheduler),
     ),
     BadAdvice(
         id="advice.no-merges",
@@ -123,7 +123,7 @@ ROWS = (
         hurts_when="Nothing but random I/O on a device of millions of IOPS.",
         sources=(sources.BLOCK_SYSFS,),
         severity="info",
-        lines=_settings(lambda _, one: one.key == "queue/nomerges" and one.value == "2"),
+        lines=_matching_settings(lambda _, one: one.key == "queue/nomerges" and one.value == "2"),
     ),
     BadAdvice(
         id="advice.bfq-for-nvme",
@@ -134,7 +134,9 @@ ROWS = (
         helps_when="Fast drives with many small requests at once.",
         hurts_when="Shares of bandwidth per control group are in use, which bfq alone gives.",
         sources=(sources.BFQ,),
-        lines=_settings(lambda _, one: one.key == "queue/scheduler" and one.value == "bfq" and "nvme" in one.scope),
+        lines=_matching_settings(
+            lambda _, one: one.key == "queue/scheduler" and one.value == "bfq" and "nvme" in one.scope
+        ),
     ),
     BadAdvice(
         id="advice.rr-min-io",
@@ -149,7 +151,7 @@ ROWS = (
         hurts_when="A bio-based map (queue_mode bio) does use it.",
         sources=(sources.MULTIPATH_CONF,),
         severity="info",
-        lines=_settings(lambda facts, one: one.key == "rr_min_io" and is_request_based(facts) is not False),
+        lines=_matching_settings(lambda facts, one: one.key == "rr_min_io" and is_request_based(facts) is not False),
     ),
     BadAdvice(
         id="advice.target-chooser",
@@ -161,7 +163,7 @@ ROWS = (
         helps_when="Several clients write at once, as in production.",
         hurts_when="A benchmark with as many streams as targets, which is what the figures were taken with.",
         sources=(sources.BEEGFS_META, sources.DELL_BEEGFS),
-        lines=_settings(lambda _, one: one.key == "tuneTargetChooser" and one.value == "roundrobin"),
+        lines=_matching_settings(lambda _, one: one.key == "tuneTargetChooser" and one.value == "roundrobin"),
     ),
     BadAdvice(
         id="advice.huge-pages-for-all",
@@ -176,7 +178,7 @@ ROWS = (
         severity="info",
         intent=True,
         contradictions=(contradictions.HUGE_PAGES.id,),
-        lines=_settings(
+        lines=_matching_settings(
             lambda _, one: one.key in ("transparent_hugepage", _THP_FILE) and one.value in ("never", "always")
         ),
     ),
@@ -190,7 +192,7 @@ ROWS = (
         helps_when="The link is ever taken down and up again.",
         hurts_when="The script and the manager then both set it: delete the line when the manager does.",
         sources=(sources.IP_LINK, sources.WHITE_PAPER),
-        lines=_settings(lambda _, one: one.key == "ifconfig mtu"),
+        lines=_matching_settings(lambda _, one: one.key == "ifconfig mtu"),
     ),
     BadAdvice(
         id="advice.offloads-off",
@@ -201,7 +203,7 @@ ROWS = (
         helps_when="The CPU is what bounds the link.",
         hurts_when="The driver's offload is known to be broken: then the line stays, with a remark.",
         sources=(sources.BEEGFS_NETWORK,),
-        lines=_settings(lambda _, one: one.key in _OFFLOADS),
+        lines=_matching_settings(lambda _, one: one.key in _OFFLOADS),
     ),
 )
 

@@ -31,7 +31,7 @@ _OWN_MAXIMA: Mapping[str, tuple[tuple[tuple[int, int], int, int], ...]] = {
 _TCP_SHARE_OF_MEMORY = 256
 
 
-def _lowered(facts: Facts) -> Iterator[str]:
+def _lowered_limits(facts: Facts) -> Iterator[str]:
     version, memory = kernel_version(facts), facts.memory.total_bytes
     for key, known in _OWN_MAXIMA.items():
         own = next(((field, size) for since, field, size in known if version is not None and version >= since), None)
@@ -191,7 +191,7 @@ ROWS = (
         hurts_when="The lower limit is meant, to save memory on a host with very many connections.",
         sources=(sources.MEASURED_DEFAULTS, sources.IP_SYSCTL, sources.WHITE_PAPER),
         contradictions=(contradictions.SOCKET_BUFFERS.id,),
-        lines=_lowered,
+        lines=_lowered_limits,
     ),
     BadAdvice(
         id="advice.swappiness-zero",

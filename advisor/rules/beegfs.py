@@ -17,7 +17,7 @@ from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links, tells_data_links
-from advisor.rules.lookup import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, ids, plan
+from advisor.rules.queries import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, parse_ids, plan_command
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -43,14 +43,14 @@ def node_of_targets(service: BeegfsService) -> int | None:
 
 def placed(facts: Facts) -> Iterator[tuple[BeegfsService, int, frozenset[int]]]:
     """Services whose targets lie on one node, that node and its CPUs; none on a host of one node."""
-    cpus = {node.id: ids(node.cpus) for node in facts.numa.nodes}
+    cpus = {node.id: parse_ids(node.cpus) for node in facts.numa.nodes}
     for service in servers(facts) if has_several_nodes(facts) else ():
         node = node_of_targets(service)
         if node is not None and cpus.get(node):
             yield service, node, cpus[node]
 
 
-def _zone(service: BeegfsService) -> int | None:
+def _numa_zone(service: BeegfsService) -> int | None:
     text = service.settings.get("tuneBindToNumaZone", "")
     return int(text) if is_count(text) and len(text) < 6 else None
 
@@ -58,10 +58,10 @@ def _zone(service: BeegfsService) -> int | None:
 def _is_unbound(service: BeegfsService, near: frozenset[int]) -> bool:
     """Whether it may run on CPUs of its targets' node and of others too; False where that is not known."""
     process = service.service
-    allowed = ids(process.cpus_allowed) if process else frozenset()
+    allowed = parse_ids(process.cpus_allowed) if process else frozenset()
     if allowed:
         return bool(allowed & near) and not allowed <= near
-    if process is None or process.main_pid is not None or _zone(service) is not None:
+    if process is None or process.main_pid is not None or _numa_zone(service) is not None:
         return False
     return not process.cpu_affinity and process.numa_policy in (None, "default")
 
@@ -71,14 +71,14 @@ def profile_applies(facts: Facts) -> bool:
     return bool(servers(facts)) and has_several_nodes(facts) and (facts.memory.total_bytes or 0) >= LARGE_BYTES
 
 
-def _binding(facts: Facts) -> tuple[str, Mapping[str, tuple[str, ...]]]:
+def _binding_profile(facts: Facts) -> tuple[str, Mapping[str, tuple[str, ...]]]:
     """The profile that binds services here, and its settings: on a small host only the one that it takes over."""
     if profile_applies(facts):
         return BEEGFS_NVME, {}
     return NUMA_PINNING, {"units": ("beegfs-meta*", "beegfs-storage*")}
 
 
-def _where(service: BeegfsService) -> str:
+def _describe_place(service: BeegfsService) -> str:
     process = service.service
     return f"runs on CPUs {process.cpus_allowed}" if process and process.cpus_allowed else "bound to nothing"
 
@@ -101,24 +101,24 @@ def not_bound(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
     found = tuple((one, node) for one, node, near in placed(facts) if _is_unbound(one, near))
     if not found:
         return None
-    profile, units = _binding(facts)
+    profile, units = _binding_profile(facts)
     return not_bound.found(
         why="Their threads run on any node, so that requests and buffers cross between nodes although drives and link "
         "are on one.",
         evidence={
             "units": tuple(one.label for one, _ in found),
-            "detail": tuple(f"{one.label}: targets on node {node}, {_where(one)}" for one, node in found),
+            "detail": tuple(f"{one.label}: targets on node {node}, {_describe_place(one)}" for one, node in found),
         },
-        advice=plan(profile, **units),
+        advice=plan_command(profile, **units),
         profile=profile,
     )
 
 
 def _why_wrong(service: BeegfsService, node: int, near: frozenset[int]) -> str:
-    process, zone = service.service, _zone(service)
-    allowed = ids(process.cpus_allowed) if process else frozenset()
+    process, zone = service.service, _numa_zone(service)
+    allowed = parse_ids(process.cpus_allowed) if process else frozenset()
     if allowed and not allowed & near:
-        return _where(service)
+        return _describe_place(service)
     return f"tuneBindToNumaZone = {zone}" if zone is not None and zone != node else ""
 
 
@@ -137,14 +137,14 @@ def bound_to_wrong_node(facts: Facts, workload: DeclaredWorkload | None) -> Find
     wrong = tuple((one, node, why) for one, node, near in placed(facts) if (why := _why_wrong(one, node, near)))
     if not wrong:
         return None
-    profile, units = _binding(facts)
+    profile, units = _binding_profile(facts)
     return bound_to_wrong_node.found(
         why="Every request of these services crosses between nodes: worse than bound to nothing.",
         evidence={
             "units": tuple(one.label for one, _, _ in wrong),
             "detail": tuple(f"{one.label}: targets on node {node}, {why}" for one, node, why in wrong),
         },
-        advice=plan(profile, **units),
+        advice=plan_command(profile, **units),
         profile=profile,
     )
 
@@ -161,7 +161,7 @@ _BY_NUMACTL: Final = (
 
 def _has_free_memory(service: BeegfsService, near: frozenset[int]) -> bool:
     process = service.service
-    allowed = ids(process.cpus_allowed) if process else frozenset()
+    allowed = parse_ids(process.cpus_allowed) if process else frozenset()
     return bool(process and allowed and allowed <= near and process.numa_policy in (None, "default"))
 
 
@@ -180,14 +180,14 @@ def memory_not_bound(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     found = tuple(one for one, _, near in placed(facts) if _has_free_memory(one, near))
     if not found:
         return None
-    profile, units = _binding(facts)
+    profile, units = _binding_profile(facts)
     by_unit = any(one.service and "NUMAPolicy" not in one.service.lacks for one in found)
     first = "Their threads are bound, and no unit says where their memory comes from: pages come from the node of "
     first += "whoever touches them first, and from another when that one is full of page cache. "
     return memory_not_bound.found(
         why=first + (_BY_UNIT if by_unit else _NOT_BY_UNIT),
         evidence={"units": tuple(one.label for one in found)},
-        advice=plan(profile, **units) if by_unit else _BY_NUMACTL,
+        advice=plan_command(profile, **units) if by_unit else _BY_NUMACTL,
         profile=profile if by_unit else None,
     )
 
@@ -232,7 +232,7 @@ def _placed_links(facts: Facts) -> tuple[Link, ...]:
     return () if any(link.numa_node is None for link in found) else found
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -266,8 +266,8 @@ def uneven_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         "other crosses over.",
         evidence={
             "detail": tuple(
-                f"node {zone}: {_counted(drives[zone], 'drive')}"
-                + (f", {_counted(by_link[zone], 'link')}" if links else "")
+                f"node {zone}: {_count_noun(drives[zone], 'drive')}"
+                + (f", {_count_noun(by_link[zone], 'link')}" if links else "")
                 for zone in zones
             )
         },
@@ -276,7 +276,7 @@ def uneven_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     )
 
 
-def _targets(facts: Facts, kind: str) -> Iterator[tuple[BeegfsService, BeegfsTarget]]:
+def _service_targets(facts: Facts, kind: str) -> Iterator[tuple[BeegfsService, BeegfsTarget]]:
     for service in servers(facts):
         if service.kind == kind:
             yield from ((service, target) for target in service.targets)
@@ -305,7 +305,9 @@ def _why_no_mirror(target: BeegfsTarget, kinds: Mapping[str, str]) -> str:
 )
 def metadata_not_mirrored(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     kinds = {disk.name: disk.kind for disk in facts.disks}
-    bad = tuple((target, why) for _, target in _targets(facts, "meta") if (why := _why_no_mirror(target, kinds)))
+    bad = tuple(
+        (target, why) for _, target in _service_targets(facts, "meta") if (why := _why_no_mirror(target, kinds))
+    )
     if not bad:
         return None
     return metadata_not_mirrored.found(
@@ -331,7 +333,7 @@ def storage_on_parity(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     kinds = {disk.name: disk.kind for disk in facts.disks}
     found = tuple(
         target
-        for _, target in _targets(facts, "storage")
+        for _, target in _service_targets(facts, "storage")
         if (target.level or "").startswith(_PARITY) and {kinds.get(name) for name in target.disks} == {"nvme"}
     )
     if not found:
@@ -365,7 +367,7 @@ def storage_on_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     kinds = {disk.name: disk.kind for disk in facts.disks}
     found = tuple(
         target
-        for _, target in _targets(facts, "storage")
+        for _, target in _service_targets(facts, "storage")
         if (target.level or "") in _MIRRORS and {kinds.get(name) for name in target.disks} == {"nvme"}
     )
     if not found:
@@ -397,5 +399,5 @@ def _is_within(service: BeegfsService, near: frozenset[int]) -> bool:
     if process is None:
         return False
     if process.cpus_allowed:
-        return ids(process.cpus_allowed) <= near
-    return process.cpu_affinity == "numa" or (bool(process.cpu_affinity) and ids(process.cpu_affinity) <= near)
+        return parse_ids(process.cpus_allowed) <= near
+    return process.cpu_affinity == "numa" or (bool(process.cpu_affinity) and parse_ids(process.cpu_affinity) <= near)

@@ -17,7 +17,7 @@ from advisor.rules.beegfs import servers
 from advisor.rules.beegfs_sizes import MIB, connection_bytes, number, size
 from advisor.rules.beegfs_transport import has_rdma, is_beegfs, is_rdma_off
 from advisor.rules.finding import Finding, Severity
-from advisor.rules.lookup import is_physical, is_up
+from advisor.rules.queries import is_physical, is_up
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -38,7 +38,7 @@ def clients(facts: Facts) -> tuple[BeegfsService, ...]:
     return found if is_mounted or not servers(facts) else ()
 
 
-def _severity(workload: DeclaredWorkload | None) -> Severity:
+def _severity_for(workload: DeclaredWorkload | None) -> Severity:
     return "advice" if is_beegfs(workload) else "info"
 
 
@@ -69,7 +69,7 @@ def few_connections(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
     if not low:
         return None
     return few_connections.found(
-        severity=_severity(workload),
+        severity=_severity_for(workload),
         why=f"Requests of many threads wait for a connection; the article's clients have {CONNECTIONS} to each server.",
         evidence={
             "detail": tuple(f"{one.label}: connMaxInternodeNum {count}" for one, count in low),
@@ -82,24 +82,24 @@ def few_connections(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
     )
 
 
-def _best(links: Iterable[Link]) -> str:
-    return max(links, key=_rank).name
+def _best_link(links: Iterable[Link]) -> str:
+    return max(links, key=_rank_link).name
 
 
-def _rank(link: Link) -> tuple[bool, int]:
+def _rank_link(link: Link) -> tuple[bool, int]:
     return has_rdma(link), link.speed_mbps or 0
 
 
 def _why_interfaces(client: BeegfsService, links: dict[str, Link]) -> str:
-    ranks = {_rank(link) for link in links.values()}
+    ranks = {_rank_link(link) for link in links.values()}
     if len(ranks) < 2:
         return ""
     if not client.settings.get("connInterfacesFile"):
         return f"{client.label}: no connInterfacesFile"
     first = next((name for name in client.interfaces or () if name in links), None)
-    if first is None or _rank(links[first]) == max(ranks):
+    if first is None or _rank_link(links[first]) == max(ranks):
         return ""
-    return f"{client.label}: {first} comes first, {_best(links.values())} is faster"
+    return f"{client.label}: {first} comes first, {_best_link(links.values())} is faster"
 
 
 @rule(
@@ -120,10 +120,10 @@ def client_interfaces(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     found = tuple(why for one in clients(facts) if (why := _why_interfaces(one, links)))
     if not found or len(links) < 2:
         return None
-    best = _best(links.values())
+    best = _best_link(links.values())
     wrong = any("comes first" in why for why in found)
     return client_interfaces.found(
-        severity="advice" if wrong else _severity(workload),
+        severity="advice" if wrong else _severity_for(workload),
         why="The client may use any of its links in an order of its own, the slower one too.",
         evidence={
             "detail": found,
@@ -140,7 +140,7 @@ def _is_default(one: StripePattern) -> bool:
     return (chunk is not None and chunk < CHUNK_BYTES) or count == _DEFAULT_STRIPE_COUNT
 
 
-def _shown(one: StripePattern) -> str:
+def _describe_mount(one: StripePattern) -> str:
     chunk = f"{one.entry.chunk_bytes // 1024:,} KiB" if one.entry.chunk_bytes else "an unknown chunk"
     return f"{one.mountpoint}: {one.entry.targets or '?'} targets for each file, {chunk}"
 
@@ -169,7 +169,7 @@ def client_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         why="A request larger than a chunk goes to several servers, and a count of targets that the zones do not have "
         "loads them unequally. The article stripes over three targets, as many as each of its zones has, in chunks of "
         "2 MiB.",
-        evidence={"detail": tuple(map(_shown, found))},
+        evidence={"detail": tuple(map(_describe_mount, found))},
         advice=f"for new files in a directory: beegfs-ctl --setpattern --numtargets={STRIPE_COUNT} --chunksize=2m "
         "DIRECTORY",
         intent=not is_meant,

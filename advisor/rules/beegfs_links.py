@@ -13,7 +13,7 @@ from advisor.rules import sources
 from advisor.rules.beegfs import placed, profile_applies
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links
-from advisor.rules.lookup import BEEGFS_NVME, NETWORK_BUFFERS, by_name, numbers, plan
+from advisor.rules.queries import BEEGFS_NVME, NETWORK_BUFFERS, by_name, plan_command, sysctl_numbers
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -76,7 +76,9 @@ def one_subnet(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             "links": tuple(one.link for subnet, _ in found for one in subnet.links),
             "detail": tuple(why for _, wrong in found for why in wrong),
         },
-        advice=plan(BEEGFS_NVME) if applies else _by_hand(one.link for subnet, _ in found for one in subnet.links),
+        advice=plan_command(BEEGFS_NVME)
+        if applies
+        else _by_hand(one.link for subnet, _ in found for one in subnet.links),
         profile=BEEGFS_NVME if applies else None,
     )
 
@@ -138,7 +140,7 @@ def _why_in_vain(service: BeegfsService, most: int, default: int) -> Iterator[st
     sources=(sources.BEEGFS_STORAGE_CONF, sources.SOCKET),
 )
 def socket_buffers(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    most, default = (numbers(facts, f"net.core.rmem_{name}") for name in ("max", "default"))
+    most, default = (sysctl_numbers(facts, f"net.core.rmem_{name}") for name in ("max", "default"))
     if not most or not default:
         return None
     services = facts.beegfs.services if facts.beegfs else ()

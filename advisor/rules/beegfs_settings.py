@@ -26,7 +26,7 @@ from advisor.rules.beegfs_sizes import (
 )
 from advisor.rules.beegfs_transport import is_beegfs
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import BEEGFS_NVME, numbers, plan
+from advisor.rules.queries import BEEGFS_NVME, plan_command, sysctl_numbers
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -198,7 +198,7 @@ def small_rdma_buffers(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     )
 
 
-def _port(service: BeegfsService) -> int | None:
+def _service_port(service: BeegfsService) -> int | None:
     keys, default = _PORTS[service.kind]
     text = next((service.settings[key] for key in keys if service.settings.get(key)), str(default))
     shift = service.settings.get("connPortShift") or "0"
@@ -216,7 +216,7 @@ def _port(service: BeegfsService) -> int | None:
     sources=(sources.BEEGFS_UNITS, sources.BEEGFS_STORAGE_CONF),
 )
 def same_port(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    ports = {one.label: _port(one) for one in servers(facts)}
+    ports = {one.label: _service_port(one) for one in servers(facts)}
     twice = {port for port, count in Counter(ports.values()).items() if count > 1 and port is not None}
     if not twice or all(
         one.service and one.service.main_pid
@@ -232,7 +232,7 @@ def same_port(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
     )
 
 
-def _reached(threads: int, count: int, total: int) -> str:
+def _describe_reached(threads: int, count: int, total: int) -> str:
     """How many targets of this host the declared threads can reach, each with a file of its own."""
     streams = "the declared thread" if threads == 1 else f"the declared {threads:,} threads, a file each"
     return f" With {streams}, at most {min(threads * count, total)} of {total} work."
@@ -270,7 +270,7 @@ def stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     return stripes.found(
         why=f"A zone here has {least} targets: files over {least} of them use a zone's drives alike, and "
         f"{streams_for_all_targets(total, least)} such files at once give every target of this host work."
-        + (_reached(threads, least, total) if threads else ""),
+        + (_describe_reached(threads, least, total) if threads else ""),
         evidence={
             "targets": total,
             "stripe_counts": tuple(f"{place}: {count} targets for each file" for place, count in counts.items()),
@@ -283,7 +283,7 @@ def stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
 
 def _other_values(facts: Facts) -> Iterator[str]:
     for key, wanted in AGREED.items():
-        now = numbers(facts, key)
+        now = sysctl_numbers(facts, key)
         # A ratio of 0 means that the limit is given in bytes, which is better where memory is large.
         is_bytes = now == (0,) and key.endswith("_ratio")
         if now and not is_bytes and (now[0] < wanted if key in _AT_LEAST else now[0] != wanted):
@@ -317,6 +317,6 @@ def memory_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         why="Less dirty memory before it is written keeps the drives busy without long pauses; inodes kept longer, and "
         "memory kept free, serve many files and requests that come at once.",
         evidence={"detail": other},
-        advice=plan(BEEGFS_NVME) if applies else f"{lines} in a file of /etc/sysctl.d, then sysctl --system",
+        advice=plan_command(BEEGFS_NVME) if applies else f"{lines} in a file of /etc/sysctl.d, then sysctl --system",
         profile=BEEGFS_NVME if applies else None,
     )

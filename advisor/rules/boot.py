@@ -21,22 +21,22 @@ _PAIRS: Mapping[str, str] = {
 _COUNTERPART = {**_PAIRS, **{second: first for first, second in _PAIRS.items()}}
 
 
-def _words(value: str) -> str:
+def _fold_words(value: str) -> str:
     return " ".join(value.split())
 
 
-def _place(source: SysctlSource) -> str:
+def _source_place(source: SysctlSource) -> str:
     return f"{source.path}:{source.line}"
 
 
-def _refused(facts: Facts) -> Iterable[tuple[str, SysctlSource]]:
+def _refused_keys(facts: Facts) -> Iterable[tuple[str, SysctlSource]]:
     for key, origin in sorted(facts.sysctl_origin.items()):
         lines = (*origin.losers, origin.winner, *([origin.voided_by] if origin.voided_by else []))
         yield from ((key, line) for line in dict.fromkeys(lines) if line.rejected is not None)
 
 
-def _unquoted(value: str) -> str:
-    return _words(value.replace('"', " ").replace("'", " "))
+def _remove_quotes(value: str) -> str:
+    return _fold_words(value.replace('"', " ").replace("'", " "))
 
 
 @rule(
@@ -50,11 +50,11 @@ def _unquoted(value: str) -> str:
     sources=(sources.MEASURED_QUOTES, sources.SYSCTL_D, sources.WHITE_PAPER),
 )
 def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    refused = tuple(_refused(facts))
+    refused = tuple(_refused_keys(facts))
     if not refused:
         return None
     voided = tuple(
-        f"{key}: because of it systemd does not write {_place(origin.winner)} either"
+        f"{key}: because of it systemd does not write {_source_place(origin.winner)} either"
         for key, origin in sorted(facts.sysctl_origin.items())
         if origin.voided_by is not None and origin.voided_by.rejected is not None
     )
@@ -65,20 +65,20 @@ def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         + ".",
         evidence={
             "keys": tuple(dict.fromkeys(key for key, _ in refused)),
-            "detail": (*(f"{_place(line)}: {key} = {line.value}" for key, line in refused), *voided),
+            "detail": (*(f"{_source_place(line)}: {key} = {line.value}" for key, line in refused), *voided),
         },
-        advice="; ".join(f"write {key} = {_unquoted(line.value)} in {line.path}" for key, line in refused),
+        advice="; ".join(f"write {key} = {_remove_quotes(line.value)} in {line.path}" for key, line in refused),
     )
 
 
-def _lost(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource, str]]:
+def _lost_lines(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource, str]]:
     """Key, the line without effect, the line that stands against it, and how."""
     for key, origin in sorted(facts.sysctl_origin.items()):
         for loser in origin.losers:
             if (
                 loser.path.startswith(("/etc/", "/run/"))
                 and loser.rejected is None
-                and _words(loser.value) != _words(origin.winner.value)
+                and _fold_words(loser.value) != _fold_words(origin.winner.value)
             ):
                 yield key, loser, origin.winner, "wins"
         if origin.later is not None:
@@ -96,7 +96,7 @@ def _lost(facts: Facts) -> Iterable[tuple[str, SysctlSource, SysctlSource, str]]
     sources=(sources.SYSCTL_D,),
 )
 def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    lost = tuple(_lost(facts))
+    lost = tuple(_lost_lines(facts))
     if not lost:
         return None
     return overridden.found(
@@ -105,12 +105,12 @@ def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         evidence={
             "keys": tuple(dict.fromkeys(key for key, _, _, _ in lost)),
             "detail": tuple(
-                f"{key}: {_place(line)} says {line.value}, {_place(other)} says {other.value} and {how}"
+                f"{key}: {_source_place(line)} says {line.value}, {_source_place(other)} says {other.value} and {how}"
                 for key, line, other, how in lost
             ),
         },
         advice="remove the line that is not meant: "
-        + ", ".join(dict.fromkeys(f"{_place(line)} or {_place(other)}" for _, line, other, _ in lost)),
+        + ", ".join(dict.fromkeys(f"{_source_place(line)} or {_source_place(other)}" for _, line, other, _ in lost)),
     )
 
 
@@ -119,11 +119,16 @@ def _is_moot(facts: Facts, key: str) -> bool:
     return counterpart is not None and facts.sysctl.get(counterpart, "0") != "0" and counterpart in facts.sysctl_origin
 
 
-def _differing(facts: Facts) -> Iterable[tuple[str, str, SysctlSource]]:
+def _differing_keys(facts: Facts) -> Iterable[tuple[str, str, SysctlSource]]:
     for key, origin in sorted(facts.sysctl_origin.items()):
         live, line = facts.sysctl.get(key), origin.winner
         is_written = line.rejected is None and origin.voided_by is None
-        if live is not None and is_written and _words(live) != _words(line.value) and not _is_moot(facts, key):
+        if (
+            live is not None
+            and is_written
+            and _fold_words(live) != _fold_words(line.value)
+            and not _is_moot(facts, key)
+        ):
             yield key, live, line
 
 
@@ -138,7 +143,7 @@ def _differing(facts: Facts) -> Iterable[tuple[str, str, SysctlSource]]:
     sources=(sources.SYSCTL_D,),
 )
 def differs_at_boot(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    found = tuple(_differing(facts))
+    found = tuple(_differing_keys(facts))
     if not found:
         return None
     tuned = facts.owners.tuned_profile
@@ -149,7 +154,9 @@ def differs_at_boot(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         + (f" TuneD is active (profile {tuned}) and sets values of its own after boot." if tuned else ""),
         evidence={
             "keys": tuple(key for key, _, _ in found),
-            "detail": tuple(f"{key}: live {live}, {_place(line)} says {line.value}" for key, live, line in found),
+            "detail": tuple(
+                f"{key}: live {live}, {_source_place(line)} says {line.value}" for key, live, line in found
+            ),
         },
         advice="sysctl --system; that is where the files are right, else correct the files",
     )

@@ -11,8 +11,16 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding, Severity
 from advisor.rules.llt_path import DATAGRAMS, over_ethernet, private_carriers, private_links, stays_local
-from advisor.rules.lookup import NETWORK_BUFFERS, below, by_name, is_physical, is_up, numbers, plan
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
+from advisor.rules.queries import (
+    NETWORK_BUFFERS,
+    by_name,
+    is_physical,
+    is_up,
+    links_below,
+    plan_command,
+    sysctl_numbers,
+)
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -41,12 +49,12 @@ _MAXIMA: Mapping[str, int] = {
 
 def limit(facts: Facts, key: str) -> int | None:
     """The largest buffer that a key allows, in bytes; None where it is unknown."""
-    values = numbers(facts, key)
+    values = sysctl_numbers(facts, key)
     position = _MAXIMA.get(key, 0)
     return values[position] if position < len(values) else None
 
 
-def _below(facts: Facts, wanted_bytes: int, keys: tuple[str, ...]) -> dict[str, int]:
+def _limits_below(facts: Facts, wanted_bytes: int, keys: tuple[str, ...]) -> dict[str, int]:
     limits = {key: limit(facts, key) for key in keys}
     return {key: value for key, value in limits.items() if value is not None and value < wanted_bytes}
 
@@ -74,13 +82,13 @@ _FULL_BUFFERS: Mapping[str, str] = {
 }
 
 
-def _wanted(facts: Facts, workload: DeclaredWorkload | None, *, is_over_udp: bool) -> tuple[int, dict[str, int]]:
+def _wanted_size(facts: Facts, workload: DeclaredWorkload | None, *, is_over_udp: bool) -> tuple[int, dict[str, int]]:
     """The size that the path needs, in bytes, and the limits below it: for LLT over UDP those of UDP and the size of
     the path, else all four and the white paper's 8 MiB."""
     path = path_bytes(facts, workload) if is_over_udp else None
     if path is None:
-        return WHITE_PAPER_BYTES, _below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
-    return path.size, _below(facts, path.size, ("net.core.rmem_max", "net.core.wmem_max"))
+        return WHITE_PAPER_BYTES, _limits_below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
+    return path.size, _limits_below(facts, path.size, ("net.core.rmem_max", "net.core.wmem_max"))
 
 
 def udp_is_sized(facts: Facts, workload: DeclaredWorkload | None) -> int | None:
@@ -106,7 +114,7 @@ def udp_is_sized(facts: Facts, workload: DeclaredWorkload | None) -> int | None:
 )
 def below_profile(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     over_udp = () if stays_local(facts) else private_carriers(facts, *DATAGRAMS)
-    wanted_bytes, low = _wanted(facts, workload, is_over_udp=bool(over_udp))
+    wanted_bytes, low = _wanted_size(facts, workload, is_over_udp=bool(over_udp))
     if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
         return None
     if workload is not None and workload.is_replicated and over_ethernet(facts):
@@ -127,7 +135,7 @@ def below_profile(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         severity=severity,
         why="Bursts of replication that do not fit into a buffer are dropped (UDP) or held back (TCP). " + reason,
         evidence={**low, "wanted_bytes": wanted_bytes, **counted, **({"links": over_udp} if over_udp else {})},
-        advice=_sized(facts, workload),
+        advice=_sized_command(facts, workload),
         profile=NETWORK_BUFFERS,
         intent=severity == "info" and not counted,
     )
@@ -138,7 +146,7 @@ def bandwidth_delay_bytes(speed_mbps: int, rtt_seconds: float) -> int:
     return math.ceil(speed_mbps * 1e6 / 8 * rtt_seconds)
 
 
-def _fastest(facts: Facts, among: frozenset[str]) -> tuple[str, int] | None:
+def _fastest_link(facts: Facts, among: frozenset[str]) -> tuple[str, int] | None:
     """The fastest physical link that is up, of those named; of all where none is named."""
     links = (
         (link.name, link.speed_mbps)
@@ -202,14 +210,14 @@ def _path_link(facts: Facts, workload: DeclaredWorkload | None) -> tuple[str, in
     """The fastest link of the path, with its Mbit/s: of those under LLT for a mirrored workload, else of all."""
     links = by_name(facts)
     carriers = private_carriers(facts) if workload is not None and workload.is_replicated else ()
-    under = frozenset(each.name for name in carriers for each in below(name, links))
-    return _fastest(facts, under) or _fastest(facts, frozenset())
+    under = frozenset(each.name for name in carriers for each in links_below(name, links))
+    return _fastest_link(facts, under) or _fastest_link(facts, frozenset())
 
 
-def _sized(facts: Facts, workload: DeclaredWorkload | None) -> str:
+def _sized_command(facts: Facts, workload: DeclaredWorkload | None) -> str:
     """The command with the size of the path, where that is known."""
     path = path_bytes(facts, workload)
-    return plan(NETWORK_BUFFERS, bytes=[str(path.size)]) if path else plan(NETWORK_BUFFERS)
+    return plan_command(NETWORK_BUFFERS, bytes=[str(path.size)]) if path else plan_command(NETWORK_BUFFERS)
 
 
 @rule(
@@ -235,7 +243,7 @@ def below_bandwidth_delay(facts: Facts, workload: DeclaredWorkload | None) -> Fi
     flight = bandwidth_delay_bytes(speed, workload.rtt_seconds)
     wanted = _power_of_two(2 * flight)
     keys = ("net.core.rmem_max", "net.core.wmem_max") if workload.transport == "udp" else _TCP
-    low = _below(facts, wanted, keys)
+    low = _limits_below(facts, wanted, keys)
     if not low:
         return None
     needed = path_bytes(facts, workload)
@@ -251,7 +259,7 @@ def below_bandwidth_delay(facts: Facts, workload: DeclaredWorkload | None) -> Fi
             "formula": needed.formula if needed else None,
             **low,
         },
-        advice=_sized(facts, workload),
+        advice=_sized_command(facts, workload),
         profile=NETWORK_BUFFERS,
     )
 
@@ -294,12 +302,12 @@ def below_llt_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             "formula": path.formula,
             "udp_receive_buffer_errors": facts.counters.udp_receive_buffer_errors,
         },
-        advice=_sized(facts, workload),
+        advice=_sized_command(facts, workload),
         profile=NETWORK_BUFFERS,
     )
 
 
-def _share(part: int, whole: int | None) -> float | None:
+def _share_of(part: int, whole: int | None) -> float | None:
     return part / (part + whole) if whole else None
 
 
@@ -321,7 +329,7 @@ def udp_receive_errors(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     if not errors:
         return None
     size = limit(facts, "net.core.rmem_default")
-    share = _share(errors, received)
+    share = _share_of(errors, received)
     often = share is None or share >= _ERROR_SHARE
     return udp_receive_errors.found(
         severity="advice" if often else "info",
@@ -334,7 +342,7 @@ def udp_receive_errors(facts: Facts, workload: DeclaredWorkload | None) -> Findi
             "net.core.rmem_default": size,
             "net.core.rmem_max": limit(facts, "net.core.rmem_max"),
         },
-        advice=plan(
+        advice=plan_command(
             NETWORK_BUFFERS,
             **({"bytes": [str(LLT_WINDOW_BYTES)]} if size is not None and size < LLT_WINDOW_BYTES else {}),
         ),
@@ -365,7 +373,7 @@ def tcp_pruned(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             "tcp_collapsed": facts.counters.tcp_collapsed,
             "net.ipv4.tcp_rmem": facts.sysctl.get("net.ipv4.tcp_rmem"),
         },
-        advice=plan(NETWORK_BUFFERS),
+        advice=plan_command(NETWORK_BUFFERS),
         profile=NETWORK_BUFFERS,
     )
 
@@ -469,7 +477,7 @@ def softnet_drops(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     dropped, processed = facts.counters.softnet_dropped, facts.counters.softnet_processed
     if not dropped:
         return None
-    share = _share(dropped, processed)
+    share = _share_of(dropped, processed)
     return softnet_drops.found(
         severity="advice" if share is None or share >= _ERROR_SHARE else "info",
         title=f"{dropped:,} packets were dropped because a CPU's input queue was full",

@@ -35,12 +35,12 @@ class Contradiction(msgspec.Struct, frozen=True):
 _BY_ID: Final[dict[str, Contradiction]] = {}
 
 
-def _between(name: str, topic: str, *sides: tuple[str, str], what_we_do: str) -> Contradiction:
+def _add_contradiction(name: str, topic: str, *sides: tuple[str, str], what_we_do: str) -> Contradiction:
     new = Contradiction(PREFIX + name, topic, tuple(ContradictionSide(*side) for side in sides), what_we_do)
     return _BY_ID.setdefault(new.id, new)
 
 
-SOCKET_BUFFERS = _between(
+SOCKET_BUFFERS = _add_contradiction(
     "socket-buffers",
     "How large socket buffers should be",
     ("Every socket buffer sysctl at 8 MiB.", sources.WHITE_PAPER),
@@ -54,7 +54,7 @@ SOCKET_BUFFERS = _between(
     "851,968 bytes hold one window of LLT and can be asked for instead of 8 MiB.",
 )
 
-HUGE_PAGES = _between(
+HUGE_PAGES = _add_contradiction(
     "transparent-huge-pages",
     "Transparent huge pages",
     ("always, for storage and metadata servers.", sources.BEEGFS_STORAGE),
@@ -66,7 +66,7 @@ HUGE_PAGES = _between(
     "defrag=always is reported only where the kernel counts stalls.",
 )
 
-ZONE_RECLAIM = _between(
+ZONE_RECLAIM = _add_contradiction(
     "zone-reclaim-mode",
     "vm.zone_reclaim_mode on file servers",
     ("1.", sources.BEEGFS_STORAGE),
@@ -78,7 +78,7 @@ ZONE_RECLAIM = _between(
     "where every service is bound to a node. A profile for BeeGFS sets it only to the value that it is given.",
 )
 
-DIRTY_RATIOS = _between(
+DIRTY_RATIOS = _add_contradiction(
     "dirty-ratios",
     "How much of the memory may be dirty (vm.dirty_background_ratio, vm.dirty_ratio)",
     ("5 and 20.", sources.BEEGFS_STORAGE),
@@ -93,7 +93,7 @@ DIRTY_RATIOS = _between(
     "vm.dirty_bytes where the ratio means more than 4 GiB.",
 )
 
-NUMA_BALANCING = _between(
+NUMA_BALANCING = _add_contradiction(
     "numa-balancing",
     "kernel.numa_balancing",
     ("0 where services are bound to nodes.", sources.DELL_BEEGFS),
@@ -103,7 +103,7 @@ NUMA_BALANCING = _between(
     what_we_do="It is left on unless a profile that binds services to nodes is asked for.",
 )
 
-TWO_LINKS_ONE_SUBNET = _between(
+TWO_LINKS_ONE_SUBNET = _add_contradiction(
     "several-links-arp",
     "rp_filter and ARP on hosts with several links in one network",
     ("rp_filter 1, arp_filter 1, arp_announce 2, arp_ignore 2, with routes by source.", sources.NETAPP_BEEGFS),
@@ -113,7 +113,7 @@ TWO_LINKS_ONE_SUBNET = _between(
     "source it is right. arp_filter 1 is never advised without them.",
 )
 
-HDD_SCHEDULER = _between(
+HDD_SCHEDULER = _add_contradiction(
     "hard-disk-scheduler",
     "Scheduler and queue length of rotating disks",
     ("deadline with nr_requests 4096.", sources.BEEGFS_STORAGE),
@@ -123,7 +123,7 @@ HDD_SCHEDULER = _between(
     "workload of streams is declared. Nothing is said of the kernel's own choice.",
 )
 
-READ_AHEAD = _between(
+READ_AHEAD = _add_contradiction(
     "read-ahead",
     "read_ahead_kb",
     ("4096, for storage targets.", sources.BEEGFS_STORAGE),
@@ -134,7 +134,7 @@ READ_AHEAD = _between(
     "Undeclared, nothing is said.",
 )
 
-METADATA_WORKERS = _between(
+METADATA_WORKERS = _add_contradiction(
     "beegfs-meta-workers",
     "tuneNumWorkers of a BeeGFS metadata server",
     ("24 for each of six services, 144 on the host.", sources.DELL_BEEGFS),
@@ -144,7 +144,7 @@ METADATA_WORKERS = _between(
     "advised: whether there are too few shows in the queue of requests (beegfs-ctl --serverstats).",
 )
 
-PEERING_MTU = _between(
+PEERING_MTU = _add_contradiction(
     "aws-peering-mtu",
     "MTU between AWS regions over VPC peering",
     ("1500.", sources.AWS_MTU_2023),
@@ -152,7 +152,7 @@ PEERING_MTU = _between(
     what_we_do="Neither is taken for granted: advisor probe PEER measures what the path carries.",
 )
 
-RAID10_WRITES = _between(
+RAID10_WRITES = _add_contradiction(
     "raid10-writes",
     "What RAID 10 does to the writing speed of four NVMe drives, against RAID 0",
     ("The text, in translation, speaks of an increase of about 50 %.", sources.DELL_BEEGFS + ", its text"),
@@ -160,7 +160,7 @@ RAID10_WRITES = _between(
     what_we_do="The figures are believed, as arithmetic agrees with them: every write goes to two drives.",
 )
 
-R5B_LIMIT = _between(
+R5B_LIMIT = _add_contradiction(
     "r5b-ebs-limit",
     "EBS bandwidth of r5b.24xlarge",
     ("7,500 MB/s, where it describes the instance.", sources.IRIS_GP3 + ", its list of the instance"),
@@ -169,7 +169,7 @@ R5B_LIMIT = _between(
     what_we_do="advisor limits uses 7,500 MB/s, from Amazon's own table.",
 )
 
-LLT_DEFAULTS = _between(
+LLT_DEFAULTS = _add_contradiction(
     "llt-flow-control-defaults",
     "Default high-water and low-water marks of LLT",
     ("200 and 100 packets.", sources.VCS_FLOW),

@@ -23,16 +23,16 @@ _WRITES_BACK = frozenset({"write-back", "always-write-back"})
 _COSTS = {"raid5": 4, "raid6": 6}
 
 
-def _volumes(facts: Facts) -> Iterator[tuple[Controller, ControllerVolume]]:
+def _all_volumes(facts: Facts) -> Iterator[tuple[Controller, ControllerVolume]]:
     return ((controller, volume) for controller in facts.controllers for volume in controller.volumes)
 
 
-def _told(controller: Controller, volume: ControllerVolume) -> str:
+def _describe_volume(controller: Controller, volume: ControllerVolume) -> str:
     words = (volume.level, f"cache {volume.cache}" if volume.cache else None)
     return f"{array_name(controller, volume)}: {', '.join(word for word in words if word)}"
 
 
-def _names(found: list[tuple[Controller, ControllerVolume]]) -> tuple[str, ...]:
+def _array_names(found: list[tuple[Controller, ControllerVolume]]) -> tuple[str, ...]:
     return tuple(array_name(*one) for one in found)
 
 
@@ -70,7 +70,7 @@ def _set_policy(controller: Controller, volume: ControllerVolume, policy: Litera
     sources=(sources.OPENFILER, sources.STORCLI, sources.TW_CLI),
 )
 def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    found = [one for one in _volumes(facts) if one[1].write_policy in _WRITES_BACK and one[0].is_protected is False]
+    found = [one for one in _all_volumes(facts) if one[1].write_policy in _WRITES_BACK and one[0].is_protected is False]
     if not found:
         return None
     controller, volume = found[0]
@@ -78,8 +78,8 @@ def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         why="The controller acknowledges writes that are in its memory only, and nothing keeps that memory through a "
         "power cut: the file system on it is then damaged, whatever it flushed.",
         evidence={
-            "arrays": _names(found),
-            "detail": tuple(_told(*one) for one in found),
+            "arrays": _array_names(found),
+            "detail": tuple(_describe_volume(*one) for one in found),
             "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
         },
         advice=f"{_set_policy(controller, volume, 'wt')} until the battery or CacheVault is well; replace it",
@@ -101,7 +101,7 @@ def unprotected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
 def write_through(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = [
         one
-        for one in _volumes(facts)
+        for one in _all_volumes(facts)
         if one[1].write_policy == "write-through"
         and one[0].is_protected is True
         and one[1].media not in ("ssd", "mixed")
@@ -113,8 +113,8 @@ def write_through(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         why="The cache is protected, and every write still waits for the drives: for small writes, and for the parity "
         "of RAID 5 and 6, that is what the cache is there to spare.",
         evidence={
-            "arrays": _names(found),
-            "detail": tuple(_told(*one) for one in found),
+            "arrays": _array_names(found),
+            "detail": tuple(_describe_volume(*one) for one in found),
             "protection": tuple(dict.fromkeys(_protection_words(one) for one, _ in found)),
         },
         advice=_set_policy(controller, volume, "wb"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.facts.host_facts import Facts
 from advisor.rules.llt_path import heartbeat_only, private_carriers, stays_local
-from advisor.rules.lookup import below, by_name, carries_default_route
+from advisor.rules.queries import by_name, carries_default_route, links_below
 from advisor.rules.storage_path import carriers
 
 
@@ -22,6 +22,6 @@ def idle_links(facts: Facts) -> frozenset[str]:
     """The links, with all below them, that carry heartbeats of LLT and no data: low-priority links, and every link of
     LLT where disks are shared or the node is alone. Links that carry storage as well are not among them."""
     links = by_name(facts)
-    storage = {each.name for name in carriers(facts) for each in below(name, links)}
+    storage = {each.name for name in carriers(facts) for each in links_below(name, links)}
     private = private_carriers(facts) if stays_local(facts) else ()
-    return (heartbeat_only(facts) | {each.name for name in private for each in below(name, links)}) - storage
+    return (heartbeat_only(facts) | {each.name for name in private for each in links_below(name, links)}) - storage

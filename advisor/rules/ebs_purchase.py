@@ -18,16 +18,16 @@ _LARGE: Final = 1 / 3
 """From this share on it is advice."""
 
 
-def _words(one: PurchasedFigures) -> str:
-    tail = f"{_percent(one)} cannot pass" if one.unusable else "all of it is usable"
+def _describe_purchase(one: PurchasedFigures) -> str:
+    tail = f"{_describe_share(one)} cannot pass" if one.unusable else "all of it is usable"
     return f"volumes {one.volumes:,.0f} {one.unit}, {one.machine_type} {one.machine:,.0f} {one.unit}: {tail}"
 
 
-def _carried(one: PurchasedFigures) -> str:
+def _describe_machine(one: PurchasedFigures) -> str:
     return f"{one.machine:,.0f} {one.unit}"
 
 
-def _percent(one: PurchasedFigures) -> str:
+def _describe_share(one: PurchasedFigures) -> str:
     return f"{100 * one.unusable:.0f} %"
 
 
@@ -51,13 +51,14 @@ def unusable(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     worst = max(found, key=lambda one: one.unusable)
     return unusable.found(
         severity="advice" if worst.unusable >= _LARGE else "info",
-        title=f"{_percent(worst)} of what these volumes promise cannot pass this instance",
+        title=f"{_describe_share(worst)} of what these volumes promise cannot pass this instance",
         why=f"All volumes of a {worst.machine_type} share what it carries to them, whatever was bought of each.",
         evidence={
             "instance_type": worst.machine_type,
             "devices": worst.devices,
-            "detail": tuple(map(_words, facts.purchases)),
+            "detail": tuple(map(_describe_purchase, facts.purchases)),
         },
-        advice=f"buy less of the volumes, up to {' and '.join(map(_carried, found))} together, or take a larger "
+        advice=f"buy less of the volumes, up to {' and '.join(map(_describe_machine, found))} together, or take a "
+        "larger "
         "instance: advisor limits --what-if instance=TYPE compares, advisor size searches",
     )

@@ -12,7 +12,7 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import count
+from advisor.rules.queries import leading_count
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -60,7 +60,7 @@ def _stripe_text(filesystem: FileSystem) -> str:
     return " and ".join(f"{what} of {size >> 10} KiB" for what, size in parts if size is not None)
 
 
-def _align(filesystem: FileSystem, chunk: int, disks: int) -> str:
+def _align_advice(filesystem: FileSystem, chunk: int, disks: int) -> str:
     device = shlex.quote(f"/dev/{filesystem.device}")
     if filesystem.kind == "xfs":
         return (
@@ -115,18 +115,20 @@ def misaligned(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                     "stripe_unit_bytes": filesystem.stripe_unit_bytes,
                     "stripe_width_bytes": filesystem.stripe_width_bytes,
                 },
-                advice=_align(filesystem, chunk, disks),
+                advice=_align_advice(filesystem, chunk, disks),
             )
 
 
 def _optimal_bytes(disk: Disk) -> int | None:
     """The device's stripe or optimal request; None where it has none, or reports an impossible size."""
-    size = count(disk.queue.get("optimal_io_size"))
+    size = leading_count(disk.queue.get("optimal_io_size"))
     # Some USB bridges report 65,535 sectors; some drives report their largest request.
     return size if size and size % _PAGE_BYTES == 0 and size <= _OPTIMAL_BYTES_MAX else None
 
 
-def _off(disks: Iterable[Disk], unit: Mapping[str, int | None]) -> tuple[tuple[Disk, str, int, int], ...]:
+def _misaligned_partitions(
+    disks: Iterable[Disk], unit: Mapping[str, int | None]
+) -> tuple[tuple[Disk, str, int, int], ...]:
     """Disk, partition, where it begins and the unit that it misses."""
     return tuple(
         (disk, name, offset, size)
@@ -147,9 +149,11 @@ def _off(disks: Iterable[Disk], unit: Mapping[str, int | None]) -> tuple[tuple[D
     sources=(sources.BEEGFS_ALIGNMENT, sources.BLOCK_SYSFS),
 )
 def partitions(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    split = _off(facts.disks, {disk.name: count(disk.queue.get("physical_block_size")) for disk in facts.disks})
+    split = _misaligned_partitions(
+        facts.disks, {disk.name: leading_count(disk.queue.get("physical_block_size")) for disk in facts.disks}
+    )
     known = {name for _, name, _, _ in split}
-    across = _off(facts.disks, {disk.name: _optimal_bytes(disk) for disk in facts.disks})
+    across = _misaligned_partitions(facts.disks, {disk.name: _optimal_bytes(disk) for disk in facts.disks})
     crossing = tuple(one for one in across if one[1] not in known)
     for found, is_split in ((split, True), (crossing, False)):
         if found:

@@ -97,7 +97,7 @@ def recognised_workload(facts: Facts) -> DeclaredWorkload | None:
     return RecognisedWorkload(transport=over, replication=mirrored)
 
 
-def _contradiction(facts: Facts, workload: DeclaredWorkload | None) -> str:
+def _describe_contradiction(facts: Facts, workload: DeclaredWorkload | None) -> str:
     seen = recognition(facts, None)
     is_local = seen is not None and seen.configuration in (SINGLE_NODE, SHARED_DISK)
     if not is_local or workload is None or not workload.is_replicated:
@@ -141,7 +141,7 @@ def configuration(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     return configuration.found(
         title="InfoScale: "
         + (TITLES[name] if name else is_open if possible else "none of the five configurations of the white paper"),
-        why=_WHY[name] + _contradiction(facts, workload)
+        why=_WHY[name] + _describe_contradiction(facts, workload)
         if name
         else "What was seen leaves it open, and the three tunings help each one differently.",
         evidence={

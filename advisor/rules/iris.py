@@ -12,7 +12,7 @@ from advisor.facts.iris import Iris, IrisPlace
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iris_memory import PROFILE, label
-from advisor.rules.lookup import numbers, plan
+from advisor.rules.queries import plan_command, sysctl_numbers
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -34,12 +34,12 @@ _OF_THE_SYSTEM = frozenset(
 )
 
 
-def _of(one: Iris, role: str) -> tuple[IrisPlace, ...]:
+def _places_of(one: Iris, role: str) -> tuple[IrisPlace, ...]:
     """The directories of a role; of databases, those of applications."""
     return tuple(place for place in one.places if place.role == role and place.name.upper() not in _OF_THE_SYSTEM)
 
 
-def _meets(one: IrisPlace, others: Iterable[IrisPlace]) -> tuple[IrisPlace, ...]:
+def _sharing_places(one: IrisPlace, others: Iterable[IrisPlace]) -> tuple[IrisPlace, ...]:
     """Those of the others that share a disk, or a device whose disks are not known."""
     return tuple(
         other
@@ -48,7 +48,7 @@ def _meets(one: IrisPlace, others: Iterable[IrisPlace]) -> tuple[IrisPlace, ...]
     )
 
 
-def _words(place: IrisPlace) -> str:
+def _describe_place(place: IrisPlace) -> str:
     what = f"database {place.name}" if place.name else place.role
     where = ", ".join(place.disks) or place.device or "an unknown device"
     return f"{what}: {place.directory} on {place.mountpoint} ({where})"
@@ -66,8 +66,11 @@ def _words(place: IrisPlace) -> str:
 )
 def journal_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for one in facts.iris:
-        for journal in _of(one, "journal"):
-            databases, wij = _meets(journal, _of(one, "database")), _meets(journal, _of(one, "wij"))
+        for journal in _places_of(one, "journal"):
+            databases, wij = (
+                _sharing_places(journal, _places_of(one, "database")),
+                _sharing_places(journal, _places_of(one, "wij")),
+            )
             if databases or wij:
                 yield journal_shared.found(
                     severity="advice" if databases else "info",
@@ -75,7 +78,10 @@ def journal_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[
                     f"{'databases' if databases else 'the WIJ'}",
                     why="Each commit waits for the journal, and the journal then waits behind the bursts of the write "
                     "daemons. When the volume is lost, so is what the databases would be recovered from.",
-                    evidence={"instance": label(one), "detail": tuple(map(_words, (journal, *databases, *wij)))},
+                    evidence={
+                        "instance": label(one),
+                        "detail": tuple(map(_describe_place, (journal, *databases, *wij))),
+                    },
                     advice="give the journal a volume of its own ([Journal] CurrentDirectory in the cpf); the article "
                     "took a gp3 volume as it comes, with 3,000 IOPS and 125 MiB/s",
                 )
@@ -93,13 +99,13 @@ def journal_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[
 )
 def alternate_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for one in facts.iris:
-        for second in _of(one, "alternate-journal"):
-            first = _meets(second, _of(one, "journal"))
+        for second in _places_of(one, "alternate-journal"):
+            first = _sharing_places(second, _places_of(one, "journal"))
             if first:
                 yield alternate_shared.found(
                     why="IRIS goes over to the second directory when it cannot write to the first: on the same volume "
                     "it cannot write there either.",
-                    evidence={"instance": label(one), "detail": tuple(map(_words, (*first, second)))},
+                    evidence={"instance": label(one), "detail": tuple(map(_describe_place, (*first, second)))},
                     advice="put AlternateDirectory on another volume",
                 )
 
@@ -123,8 +129,8 @@ _MIRROR_QUOTA = (
 def wij_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     wanted = workload is not None and _many_random_writes(workload)
     for one in facts.iris:
-        for wij in _of(one, "wij"):
-            databases = _meets(wij, _of(one, "database"))
+        for wij in _places_of(one, "wij"):
+            databases = _sharing_places(wij, _places_of(one, "database"))
             if databases:
                 yield wij_shared.found(
                     severity="advice" if wanted else "info",
@@ -133,7 +139,7 @@ def wij_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                     "databases: reads of the databases wait behind both."
                     + (" The declared workload writes at least half of the time." if wanted else "")
                     + (f" {_MIRROR_QUOTA}" if one.mirror else ""),
-                    evidence={"instance": label(one), "detail": tuple(map(_words, (wij, *databases)))},
+                    evidence={"instance": label(one), "detail": tuple(map(_describe_place, (wij, *databases)))},
                     advice="set wijdir in the cpf to a volume of its own",
                     intent=not wanted,
                 )
@@ -152,7 +158,9 @@ def wij_shared(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
 )
 def parts_apart(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for one in facts.iris:
-        parts = tuple(place for role in ("database", "wij", "journal") for place in _of(one, role) if place.disks)
+        parts = tuple(
+            place for role in ("database", "wij", "journal") for place in _places_of(one, role) if place.disks
+        )
         volumes = tuple(dict.fromkeys(place.mountpoint for place in parts))
         if not any(set(first.disks).isdisjoint(second.disks) for first in parts for second in parts):
             continue
@@ -162,7 +170,7 @@ def parts_apart(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
             why="A cycle of the write daemons fills the volume of the WIJ with large writes, then that of the "
             "databases with small ones; each commit waits for that of the journal. A measurement in one directory is "
             "of one of them.",
-            evidence={"instance": label(one), "detail": tuple(map(_words, parts))},
+            evidence={"instance": label(one), "detail": tuple(map(_describe_place, parts))},
             advice=f"measure each part where it lies, longer than AWS takes to throttle (--seconds 60): {targets}; "
             "advisor limits --volumes FILE names what each volume carries",
             intent=True,
@@ -181,10 +189,10 @@ def parts_apart(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
 )
 def other_file_system(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
-        f"{label(one)}, {_words(place)}: {place.kind}"
+        f"{label(one)}, {_describe_place(place)}: {place.kind}"
         for one in facts.iris
         for role in ("journal", "wij", "database")
-        for place in _of(one, role)
+        for place in _places_of(one, role)
         if place.device is not None and place.kind != "xfs"
     )
     if not found:
@@ -208,7 +216,7 @@ def other_file_system(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     sources=(sources.IRIS_GP3,),
 )
 def stripe_size(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    devices = {place.device for one in facts.iris for role in ("wij", "database") for place in _of(one, role)}
+    devices = {place.device for one in facts.iris for role in ("wij", "database") for place in _places_of(one, role)}
     found = tuple(
         array
         for array in facts.arrays
@@ -247,7 +255,11 @@ def stripe_size(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
 def vm_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not facts.iris:
         return None
-    over = {key: live[0] for key, most in _CEILINGS.items() if len(live := numbers(facts, key)) == 1 and live[0] > most}
+    over = {
+        key: live[0]
+        for key, most in _CEILINGS.items()
+        if len(live := sysctl_numbers(facts, key)) == 1 and live[0] > most
+    }
     if not over:
         return None
     return vm_settings.found(
@@ -257,7 +269,7 @@ def vm_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "instances": tuple(map(label, facts.iris)),
             "detail": tuple(f"{key} = {value}" for key, value in over.items()),
         },
-        advice=plan(PROFILE),
+        advice=plan_command(PROFILE),
         profile=PROFILE,
         intent=True,
     )
@@ -270,7 +282,7 @@ def _many_random_writes(workload: DeclaredWorkload) -> bool:
 
 def write_volumes(facts: Facts, one: Iris) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The disks below the databases and the WIJ, and those of them that rotate, where more writes only queue."""
-    places = (*_of(one, "database"), *_of(one, "wij"))
+    places = (*_places_of(one, "database"), *_places_of(one, "wij"))
     names = tuple(dict.fromkeys(name for place in places for name in place.disks))
     turning = {disk.name for disk in facts.disks if disk.rotational}
     return names, tuple(name for name in names if name in turning)
@@ -324,7 +336,7 @@ def write_daemons(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
             "write daemons, 8 by itself; a device table of 32; at most 512 writes in flight, 128 for each daemon) and "
             "wduseasyncio=1. " + _volume_words(volumes, slow, workload),
             evidence={"instance": label(one), "cpf": one.cpf, "detail": below, "disks": volumes},
-            advice=plan(WRITE_DAEMONS_PROFILE, cpfs=(one.cpf,)),
+            advice=plan_command(WRITE_DAEMONS_PROFILE, cpfs=(one.cpf,)),
             profile=WRITE_DAEMONS_PROFILE,
             intent=not wanted,
         )

@@ -10,7 +10,7 @@ from advisor.facts.iris_memory import globals_bytes, pages_for, refuses_large_pa
 from advisor.facts.memory import HugePagePool
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding, Severity
-from advisor.rules.lookup import numbers, plan
+from advisor.rules.queries import plan_command, sysctl_numbers
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -39,7 +39,7 @@ def default_pool(facts: Facts) -> HugePagePool | None:
     return next((pool for pool in pools if pool.size_bytes == size), None)
 
 
-def _asking(facts: Facts) -> tuple[tuple[Iris, int], ...]:
+def _asking_instances(facts: Facts) -> tuple[tuple[Iris, int], ...]:
     """The instances that take huge pages, and the bytes that each of them asks for at least."""
     sizes = ((one, shared_bytes(one.settings)) for one in facts.iris if one.settings is not None)
     return tuple(
@@ -70,7 +70,7 @@ def _not_free(facts: Facts, asking: tuple[tuple[Iris, int], ...], missing: int) 
     sources=(sources.HUGETLB, sources.IRIS_CPF, sources.INTERSYSTEMS_LINUX, sources.IRIS_GP3),
 )
 def short_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    pool, asking = default_pool(facts), _asking(facts)
+    pool, asking = default_pool(facts), _asking_instances(facts)
     if pool is None or not asking:
         return None
     needed = pages_for(sum(size for _, size in asking), pool.size_bytes)
@@ -93,12 +93,12 @@ def short_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             "huge_page_bytes": pool.size_bytes,
             "detail": tuple(f"{label(one)}: {size >> 20:,} MiB by its cpf" for one, size in asking),
         },
-        advice=plan(PROFILE),
+        advice=plan_command(PROFILE),
         profile=PROFILE,
     )
 
 
-def _idle(facts: Facts, pool: HugePagePool, why: str, pages: int, severity: Severity) -> Finding:
+def _idle_finding(facts: Facts, pool: HugePagePool, why: str, pages: int, severity: Severity) -> Finding:
     return idle_pool.found(
         severity=severity,
         title=f"{pages * pool.size_bytes / GIB:,.1f} GiB of huge pages serve nobody",
@@ -130,18 +130,18 @@ def idle_pool(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
         return None
     refusing = tuple(one for one in facts.iris if one.settings is not None and refuses_large_pages(one.settings))
     if len(refusing) == len(facts.iris):
-        return _idle(facts, pool, "memlock forbids huge pages to every instance.", pool.total, "advice")
+        return _idle_finding(facts, pool, "memlock forbids huge pages to every instance.", pool.total, "advice")
     if pool.free is None or not all(one.running for one in facts.iris):
         return None
     if pool.free == pool.total:
-        return _idle(facts, pool, "IRIS runs, and not one of the huge pages is in use.", pool.free, "advice")
+        return _idle_finding(facts, pool, "IRIS runs, and not one of the huge pages is in use.", pool.free, "advice")
     if pool.free > _IDLE_SHARE * pool.total and pool.free * pool.size_bytes > GIB:
-        return _idle(facts, pool, "IRIS runs, and the rest of the pool is in nobody's use.", pool.free, "info")
+        return _idle_finding(facts, pool, "IRIS runs, and the rest of the pool is in nobody's use.", pool.free, "info")
     return None
 
 
 def _over_limits(facts: Facts, asked: list[tuple[Iris, int]]) -> Iterator[str]:
-    most, all_pages = numbers(facts, "kernel.shmmax"), numbers(facts, "kernel.shmall")
+    most, all_pages = sysctl_numbers(facts, "kernel.shmmax"), sysctl_numbers(facts, "kernel.shmall")
     for one, size in asked:
         if most and size > most[0]:
             yield f"{label(one)} asks for {size:,} bytes, kernel.shmmax is {most[0]:,}"
@@ -195,7 +195,7 @@ def transparent(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
             "enabled": facts.memory.thp_enabled,
             "defrag": facts.memory.thp_defrag,
         },
-        advice=plan(PROFILE),
+        advice=plan_command(PROFILE),
         profile=PROFILE,
         intent=True,
     )

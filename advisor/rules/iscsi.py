@@ -9,7 +9,16 @@ from advisor.facts.iscsi import IscsiSession, networks_of
 from advisor.facts.links import Link
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import ISCSI, NUMA_PINNING, below, by_name, has_several_nodes, is_physical, nodes_below, plan
+from advisor.rules.queries import (
+    ISCSI,
+    NUMA_PINNING,
+    by_name,
+    has_several_nodes,
+    is_physical,
+    links_below,
+    nodes_below,
+    plan_command,
+)
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -42,11 +51,11 @@ def path_groups(facts: Facts) -> tuple[tuple[str, Paths], ...]:
     return tuple(group for group in found.values() if len(group[1]) > 1)
 
 
-def _ports(names: Iterable[str], links: Mapping[str, Link]) -> frozenset[str]:
+def _ports_below(names: Iterable[str], links: Mapping[str, Link]) -> frozenset[str]:
     """The physical links below; none where one of the links rests on none."""
     found: set[str] = set()
     for name in names:
-        ports = {link.name for link in below(name, links) if is_physical(link)}
+        ports = {link.name for link in links_below(name, links) if is_physical(link)}
         if not ports:
             return frozenset()
         found |= ports
@@ -70,7 +79,7 @@ def _are_known(paths: Paths) -> bool:
 def shared_link(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
     for name, paths in path_groups(facts):
-        if _are_known(paths) and len(ports := _ports(session_links(paths), links)) == 1:
+        if _are_known(paths) and len(ports := _ports_below(session_links(paths), links)) == 1:
             port = next(iter(ports))
             yield shared_link.found(
                 title=f"All {len(paths)} iSCSI paths of {name} go through {port}",
@@ -143,7 +152,7 @@ def _mtu_differs(name: str, links: Iterable[Link]) -> Finding:
         "unequally, and what one end sends in full size can be lost on the way. The switch and the storage have to "
         "carry it too: advisor probe PORTAL asks, with don't-fragment packets, both ways.",
         evidence={"links": names, "detail": tuple(f"{link.name}: {link.mtu}" for link in links)},
-        advice=plan(ISCSI, links=names),
+        advice=plan_command(ISCSI, links=names),
         profile=ISCSI,
     )
 
@@ -171,7 +180,7 @@ def mtu_differs(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Findin
     return tuple(found.values())
 
 
-def _nodes(names: Iterable[str], facts: Facts) -> frozenset[int]:
+def _nodes_below(names: Iterable[str], facts: Facts) -> frozenset[int]:
     """The nodes of the physical links below; none where one of them is not known."""
     links = by_name(facts)
     found = [nodes_below(links[name], links) if name in links else frozenset[int]() for name in names]
@@ -186,7 +195,7 @@ def _far_targets(facts: Facts) -> Iterator[Finding]:
         portals = tuple(dict.fromkeys(portal.link for portal in target.portals))
         disks = [name for device in target.disks for name in below_arrays.get(device) or (device,)]
         disk_nodes = {node_of.get(name) for name in disks}
-        link_nodes = _nodes((name for name in portals if name), facts) if None not in portals else frozenset()
+        link_nodes = _nodes_below((name for name in portals if name), facts) if None not in portals else frozenset()
         if link_nodes and disk_nodes and None not in disk_nodes and not link_nodes.intersection(disk_nodes):
             yield far_node.found(
                 title=f"Target {target.name} is served through another NUMA node than its disks'",
@@ -206,7 +215,7 @@ def _one_sided_sessions(facts: Facts) -> Iterator[Finding]:
     if not sessions or not _are_known(sessions):
         return
     names = session_links(sessions)
-    nodes = _nodes(names, facts)
+    nodes = _nodes_below(names, facts)
     if len(nodes) == 1:
         node = next(iter(nodes))
         yield far_node.found(
@@ -215,7 +224,7 @@ def _one_sided_sessions(facts: Facts) -> Iterator[Finding]:
             why="What uses these disks from another node sends and receives all of it over the interconnect.",
             evidence={"links": names, "link_nodes": (str(node),)},
             advice=f"run what uses them on node {node}: "
-            + plan(NUMA_PINNING, units=(f"NAME.service={'+'.join(names)}",)),
+            + plan_command(NUMA_PINNING, units=(f"NAME.service={'+'.join(names)}",)),
             intent=True,
         )
 

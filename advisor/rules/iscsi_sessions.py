@@ -15,7 +15,7 @@ from advisor.facts.site_settings import SiteSetting
 from advisor.rules import multipath, sources
 from advisor.rules.finding import Finding
 from advisor.rules.iscsi import sessions_of
-from advisor.rules.lookup import ISCSI, ISCSI_MULTIPATH, plan
+from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH, plan_command
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -54,7 +54,7 @@ def not_logged_in(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     )
 
 
-def _timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
+def _list_timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
     return tuple(
         f"{one.name} ({', '.join(one.disks)}): "
         + ("for ever" if (one.recovery_seconds or 0) < 0 else f"{one.recovery_seconds} s")
@@ -92,9 +92,9 @@ def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iter
             title="iSCSI paths below multipath hold I/O for long before another path is tried",
             why="When a link fails, requests wait in the session for this long before multipath may send them by "
             "another path.",
-            evidence={"sessions": tuple(one.name for one in long), "detail": _timeouts(long)},
-            advice=f"{plan(ISCSI_MULTIPATH)} (iscsid.conf and each node record), then log out and in, one path after "
-            "the other",
+            evidence={"sessions": tuple(one.name for one in long), "detail": _list_timeouts(long)},
+            advice=f"{plan_command(ISCSI_MULTIPATH)} (iscsid.conf and each node record), then log out and in, one path "
+            "after the other",
             profile=ISCSI_MULTIPATH,
         )
     if short:
@@ -102,19 +102,19 @@ def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iter
             title="iSCSI disks without multipath fail after a short interruption",
             why="Nothing stands behind these sessions: when one is away for longer, the file system gets I/O errors "
             "and goes read-only.",
-            evidence={"sessions": tuple(one.name for one in short), "detail": _timeouts(short)},
+            evidence={"sessions": tuple(one.name for one in short), "detail": _list_timeouts(short)},
             advice="iscsiadm -m node -o update -n node.session.timeo.replacement_timeout -v 120, then log out and in "
             "with the file systems unmounted; the same in /etc/iscsi/iscsid.conf",
         )
 
 
-def _number(settings: Mapping[str, str], key: str) -> int | None:
+def _setting_number(settings: Mapping[str, str], key: str) -> int | None:
     text = settings.get(key, "")
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else None
 
 
 def _queue_faults(settings: Mapping[str, str]) -> Iterator[str]:
-    commands, depth = _number(settings, _CMDS), _number(settings, _DEPTH)
+    commands, depth = _setting_number(settings, _CMDS), _setting_number(settings, _DEPTH)
     if commands is not None and commands not in CMDS_MAX:
         yield f"cmds_max {commands} is outside 2 to 2048"
     elif commands is not None and commands & (commands - 1):
@@ -123,9 +123,9 @@ def _queue_faults(settings: Mapping[str, str]) -> Iterator[str]:
         yield f"queue_depth {depth} is above cmds_max {commands}"
 
 
-def _mended(settings: Mapping[str, str]) -> dict[str, int]:
+def _changed_settings(settings: Mapping[str, str]) -> dict[str, int]:
     """The settings to change and their new values: commands raised to the depth, the depth cut only at the maximum."""
-    commands, depth = _number(settings, _CMDS), _number(settings, _DEPTH)
+    commands, depth = _setting_number(settings, _CMDS), _setting_number(settings, _DEPTH)
     if commands is None or not any(_queue_faults(settings)):
         return {}
     wanted = max(commands, depth or 0, CMDS_MAX.start)
@@ -134,13 +134,13 @@ def _mended(settings: Mapping[str, str]) -> dict[str, int]:
     return ({_CMDS: power} if power != commands else {}) | cut
 
 
-def _edits(iscsi: Iscsi) -> Iterator[str]:
-    for key, value in _mended(iscsi.settings).items():
+def _list_edits(iscsi: Iscsi) -> Iterator[str]:
+    for key, value in _changed_settings(iscsi.settings).items():
         yield f"write {key} = {value} in {ISCSID_CONF}"
-    wrong = [node for node in iscsi.nodes if _mended(node.settings)]
+    wrong = [node for node in iscsi.nodes if _changed_settings(node.settings)]
     for node in wrong[:_RECORDS_NAMED]:
         which = f"-T {shlex.quote(node.target)} -p {shlex.quote(portal_of(node.portal))}"
-        for key, value in _mended(node.settings).items():
+        for key, value in _changed_settings(node.settings).items():
             yield f"iscsiadm -m node {which} -o update -n {key} -v {value}"
     if wrong:
         more = len(wrong) - _RECORDS_NAMED
@@ -180,7 +180,7 @@ def queues(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
         why="open-iscsi takes powers of two from 2 to 2048 for the commands of a session; a disk cannot have more "
         "outstanding than its session.",
         evidence={"detail": found},
-        advice="; ".join(_edits(iscsi)),
+        advice="; ".join(_list_edits(iscsi)),
     )
 
 
@@ -222,7 +222,7 @@ def small_bursts(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
             "sessions": tuple(one.name for one in found),
             "detail": tuple(f"{one.name}: {', '.join(sizes)}" for one, sizes in found.items()),
         },
-        advice=plan(ISCSI),
+        advice=plan_command(ISCSI),
         profile=ISCSI,
         intent=not is_wanted,
     )
@@ -276,7 +276,7 @@ def path_selector(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
                         "links": tuple(speeds),
                         "detail": tuple(f"{name}: {speed:,} Mbit/s" for name, speed in speeds.items()),
                     },
-                    advice=plan(ISCSI_MULTIPATH),
+                    advice=plan_command(ISCSI_MULTIPATH),
                     profile=ISCSI_MULTIPATH,
                 )
 
@@ -288,12 +288,12 @@ def _turn_words(facts: Facts, array: Array) -> tuple[str, ...]:
         turn = int(won.value) if won is not None and re.fullmatch(r"[0-9]{1,9}", won.value, re.ASCII) else None
         if won is None or turn is None or turn < LATE_SWITCH_REQUESTS:
             return ()
-        return (f"{array.name}: {_at(won)}",)
+        return (f"{array.name}: {_describe_line(won)}",)
     if turn is None or turn < LATE_SWITCH_REQUESTS:
         return ()
     known = [word for word in multipath.product(facts, array) if word]
     by = (
-        _at(won)
+        _describe_line(won)
         if won is not None
         else "set by no file: multipath's own default, or its built-in entry for "
         + (" ".join(known) if known else "the storage")
@@ -301,7 +301,7 @@ def _turn_words(facts: Facts, array: Array) -> tuple[str, ...]:
     return (f"{array.name}: {turn} requests a turn in device-mapper's table; {by}",)
 
 
-def _at(won: SiteSetting) -> str:
+def _describe_line(won: SiteSetting) -> str:
     return f"{won.path}:{won.line}: {won.key} = {won.value}" + (f" for {won.scope}" if won.scope else "")
 
 
@@ -332,7 +332,7 @@ def late_switch(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         "that and the rest of the transport put right. Linux sends one request a turn by itself since 4.6; this kernel "
         "takes what is configured.",
         evidence={"detail": found, "disks": facts.iscsi.multipath_disks},
-        advice=plan(ISCSI_MULTIPATH) + ("" if multipath.is_configured(facts) else _NEW_FILE),
+        advice=plan_command(ISCSI_MULTIPATH) + ("" if multipath.is_configured(facts) else _NEW_FILE),
         profile=ISCSI_MULTIPATH,
     )
 
@@ -393,7 +393,7 @@ def unequal_paths(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
                         for path, moved in load.bytes_moved.items()
                     ),
                 },
-                advice=plan(ISCSI_MULTIPATH)
+                advice=plan_command(ISCSI_MULTIPATH)
                 if is_late
                 else "advisor scan --interval 10 while a sequential load runs (advisor bench --workload "
                 "iometer.maxtp-r100); multipath -ll: one group with all paths (path_grouping_policy multibus), none "

@@ -15,7 +15,7 @@ from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import stays_local
-from advisor.rules.lookup import LLT_FLOW_CONTROL, by_name, numbers, plan
+from advisor.rules.queries import LLT_FLOW_CONTROL, by_name, plan_command, sysctl_numbers
 from advisor.rules.rule import Rule, rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -24,7 +24,7 @@ ORDER = 70
 _PACKET_BYTES = 8192
 
 
-def _defaults(llt: Llt) -> dict[str, MarkDefault]:
+def _mark_defaults_of(llt: Llt) -> dict[str, MarkDefault]:
     live = {name: llt.flow_control[name] for name in HIGH_WATER_MARKS if name in llt.flow_control}
     return mark_defaults(live, llt.llttab)
 
@@ -58,11 +58,11 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
     in_file = facts.llt.llttab.flow if facts.llt.llttab else {}
     values = {
         name: one.packets
-        for name, one in _defaults(facts.llt).items()
+        for name, one in _mark_defaults_of(facts.llt).items()
         if one.packets is not None
         and min(facts.llt.flow_control[name], in_file.get(name, facts.llt.flow_control[name])) < 2 * one.packets
     }
-    unknown = list(dict.fromkeys(one.why for one in _defaults(facts.llt).values() if one.packets is None))
+    unknown = list(dict.fromkeys(one.why for one in _mark_defaults_of(facts.llt).values() if one.packets is None))
     wanted = workload is not None and _is_case(workload)
     if not values:
         return (
@@ -71,8 +71,8 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
                 title="The default of LLT's high-water marks cannot be known from this host",
                 why="Whether they are raised already is not known: the default differs between releases.",
                 evidence={"detail": tuple(unknown)},
-                advice=f"{plan(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node of the "
-                "same release",
+                advice=f"{plan_command(LLT_FLOW_CONTROL)} --set default=PACKETS, with the value of an untouched node "
+                "of the same release",
                 profile=LLT_FLOW_CONTROL,
             )
             if unknown and wanted
@@ -94,7 +94,7 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
             "queue_bytes_per_peer": 2 * highest * _PACKET_BYTES,
             "rtt_seconds": workload.rtt_seconds if workload else None,
         },
-        advice=plan(LLT_FLOW_CONTROL),
+        advice=plan_command(LLT_FLOW_CONTROL),
         profile=LLT_FLOW_CONTROL,
         intent=not wanted,
     )
@@ -174,7 +174,7 @@ def flow_control_drift(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     )
 
 
-def _networks(addresses: tuple[str, ...]) -> frozenset[str]:
+def _networks_of(addresses: tuple[str, ...]) -> frozenset[str]:
     found = set()
     for address in addresses:
         try:
@@ -186,7 +186,7 @@ def _networks(addresses: tuple[str, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _broadcasts(lines: Iterable[LltLink]) -> Iterator[tuple[str, LltLink]]:
+def _broadcast_lines(lines: Iterable[LltLink]) -> Iterator[tuple[str, LltLink]]:
     """Lines with an address of their own and the broadcast of a subnet; 255.255.255.255 is no subnet's."""
     for line in lines:
         try:
@@ -200,7 +200,7 @@ def _broadcasts(lines: Iterable[LltLink]) -> Iterator[tuple[str, LltLink]]:
 def _same_broadcast(lines: Iterable[LltLink]) -> dict[str, tuple[LltLink, ...]]:
     """Lines of /etc/llttab whose addresses differ and whose broadcast, and so whose subnet, is one."""
     found: dict[str, dict[str, LltLink]] = {}
-    for broadcast, line in _broadcasts(lines):
+    for broadcast, line in _broadcast_lines(lines):
         found.setdefault(broadcast, {}).setdefault(line.address or "", line)
     return {broadcast: tuple(each.values()) for broadcast, each in found.items() if len(each) > 1}
 
@@ -220,7 +220,7 @@ def same_subnet(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     links = by_name(facts)
     udp = [link for link in (facts.llt.links if facts.llt else ()) if link.type in ("udp", "udp6")]
     carriers = tuple(dict.fromkeys(link.link for link in udp if link.link in links))
-    networks = {name: _networks(links[name].addresses) for name in carriers if name is not None}
+    networks = {name: _networks_of(links[name].addresses) for name in carriers if name is not None}
     shared = {
         net: tuple(name for name in networks if net in networks[name]) for nets in networks.values() for net in nets
     }
@@ -256,19 +256,19 @@ def llt_ports(facts: Facts) -> tuple[int, ...]:
 
 def open_ports(facts: Facts) -> tuple[int, ...]:
     """LLT's ports that the kernel may hand out to another program."""
-    span = numbers(facts, "net.ipv4.ip_local_port_range")
+    span = sysctl_numbers(facts, "net.ipv4.ip_local_port_range")
     if len(span) != 2:
         return ()
     reserved = parse_ports(facts.sysctl.get(KEY, "")) or frozenset()
     return tuple(port for port in llt_ports(facts) if span[0] <= port <= span[1] and port not in reserved)
 
 
-def _reserve(facts: Facts, ports: tuple[int, ...]) -> str:
+def _reserve_command(facts: Facts, ports: tuple[int, ...]) -> str:
     """The profile of the recognised configuration, which has it; else the command. The key holds the whole list, so
     those that are reserved already go into it with the new ones."""
     found = recognition(facts, None)
     if found is not None and found.configuration in MIRRORED:
-        return plan(profile_of(found.configuration))
+        return plan_command(profile_of(found.configuration))
     there = facts.sysctl[KEY].strip()
     is_list = parse_ports(there) is not None
     listed = ",".join((*([there] if is_list and there else []), *map(str, ports)))
@@ -287,7 +287,7 @@ def _reserve(facts: Facts, ports: tuple[int, ...]) -> str:
     sources=(sources.VCS_UDP, sources.IP_SYSCTL),
 )
 def port_not_reserved(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    span, open_ = numbers(facts, "net.ipv4.ip_local_port_range"), open_ports(facts)
+    span, open_ = sysctl_numbers(facts, "net.ipv4.ip_local_port_range"), open_ports(facts)
     if not open_ or KEY not in facts.sysctl:
         return None
     return port_not_reserved.found(
@@ -298,5 +298,5 @@ def port_not_reserved(facts: Facts, workload: DeclaredWorkload | None) -> Findin
             "net.ipv4.ip_local_port_range": f"{span[0]} {span[1]}",
             KEY: facts.sysctl[KEY],
         },
-        advice=_reserve(facts, open_),
+        advice=_reserve_command(facts, open_),
     )

@@ -14,8 +14,8 @@ from advisor.rules.finding import Finding
 from advisor.rules.infoscale import recognition
 from advisor.rules.llt import drift
 from advisor.rules.llt_path import DATAGRAMS, private_carriers
-from advisor.rules.lookup import below, by_name, is_physical
 from advisor.rules.mtu import LLT_UDP_MTU
+from advisor.rules.queries import by_name, is_physical, links_below
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -26,7 +26,7 @@ DEFAULT_PEERINACT = 1600
 _MEMORY_SHARE = 0.05
 
 
-def _timers(llt: Llt) -> Iterator[tuple[str, Mapping[str, int]]]:
+def _timer_lines(llt: Llt) -> Iterator[tuple[str, Mapping[str, int]]]:
     yield "live", llt.timers
     if llt.llttab is not None and llt.llttab.timers:
         yield "/etc/llttab", {**llt.timers, **llt.llttab.timers}
@@ -51,7 +51,7 @@ def timer_order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         pairs += [("peertrouble", "rpeerinact"), ("rpeerinact", "peerinact")]
     wrong = tuple(
         f"{where}: {low} {values[low]} is not below {high} {values[high]}"
-        for where, values in _timers(facts.llt)
+        for where, values in _timer_lines(facts.llt)
         for low, high in pairs
         if low in values and high in values and values[low] >= values[high]
     )
@@ -156,7 +156,7 @@ def links_on_one_port(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     carried: dict[tuple[str, ...], list[str]] = {}
     for one in facts.llt.links if facts.llt else ():
         if one.link is not None and one.link in links:
-            roots = tuple(sorted(root.name for root in below(one.link, links) if is_physical(root)))
+            roots = tuple(sorted(root.name for root in links_below(one.link, links) if is_physical(root)))
             carried.setdefault(roots or (one.link,), []).append(f"{one.tag} over {one.link}")
     shared = {ports: names for ports, names in carried.items() if len(names) > 1}
     if not shared:
@@ -178,7 +178,7 @@ def _packet_bytes(llt: Llt) -> int:
     )
 
 
-def _peers(facts: Facts) -> int:
+def _peer_count(facts: Facts) -> int:
     hosts = facts.infoscale.hosts if facts.infoscale else ()
     known = sum(1 for node in facts.llt.nodes if node.name and not node.is_self) if facts.llt else 0
     return max(1, len(hosts) - 1, known)
@@ -204,7 +204,7 @@ def queue_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     if facts.llt is None or not available or "highwater" not in facts.llt.flow_control:
         return None
     flow = facts.llt.flow_control
-    packet, peers = _packet_bytes(facts.llt), _peers(facts)
+    packet, peers = _packet_bytes(facts.llt), _peer_count(facts)
     need = queue_bytes(flow["highwater"], flow.get("rporthighwater", 0), packet, peers)
     if need <= _MEMORY_SHARE * available:
         return None

@@ -9,7 +9,7 @@ from advisor.facts.infoscale_configuration import MIRRORED, SHARED_DISK, SINGLE_
 from advisor.facts.llt import LltLink
 from advisor.rules.beegfs_transport import with_transport_seen
 from advisor.rules.infoscale import recognised_workload, recognition
-from advisor.rules.lookup import below, by_name
+from advisor.rules.queries import by_name, links_below
 from advisor.rules.workload import DeclaredWorkload, Transport
 
 DATAGRAMS = ("udp", "udp6")
@@ -31,7 +31,7 @@ def heartbeat_only(facts: Facts) -> frozenset[str]:
     links = by_name(facts)
     lines = facts.llt.links if facts.llt else ()
     low, private = (
-        {each.name for one in lines if one.low_priority is is_low and one.link for each in below(one.link, links)}
+        {each.name for one in lines if one.low_priority is is_low and one.link for each in links_below(one.link, links)}
         for is_low in (True, False)
     )
     return frozenset(low - private)

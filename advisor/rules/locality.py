@@ -11,18 +11,18 @@ from advisor.facts.irqs import Irq
 from advisor.facts.links import Link
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import (
+from advisor.rules.queries import (
     NUMA_PINNING,
-    below,
     by_name,
     carries_default_route,
     has_several_nodes,
-    ids,
     is_physical,
     is_up,
+    links_below,
     llt_links,
     node_of_cpu,
     nodes_below,
+    parse_ids,
 )
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
@@ -50,7 +50,9 @@ def bond_spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
     links = by_name(facts)
     bonds = tuple(link for link in facts.links if link.kind in ("bond", "team") and len(nodes_below(link, links)) > 1)
     for bond in bonds:
-        known = (port for port in below(bond.name, links) if port.numa_node is not None and port.name != bond.name)
+        known = (
+            port for port in links_below(bond.name, links) if port.numa_node is not None and port.name != bond.name
+        )
         ports = tuple(sorted(known, key=lambda port: port.name))
         yield bond_spans_nodes.found(
             title=f"Ports of {bond.kind} {bond.name} are on different NUMA nodes",
@@ -67,7 +69,7 @@ def bond_spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
 
 def data_links(facts: Facts, links: Mapping[str, Link]) -> tuple[Link, ...]:
     """The links that LLT uses, else the fast ones that do not lead out."""
-    roots = (root for name in llt_links(facts) for root in below(name, links) if is_physical(root))
+    roots = (root for name in llt_links(facts) for root in links_below(name, links) if is_physical(root))
     by_llt = tuple({root.name: root for root in roots}.values())
     return by_llt or tuple(
         link
@@ -100,7 +102,7 @@ def data_disks(facts: Facts) -> tuple[Disk, ...]:
     )
 
 
-def _listed(nodes: Iterable[int | None]) -> str:
+def _join_nodes(nodes: Iterable[int | None]) -> str:
     return ", ".join(str(node) for node in sorted(node for node in nodes if node is not None))
 
 
@@ -127,7 +129,7 @@ def links_far_from_disks(facts: Facts, workload: DeclaredWorkload | None) -> Fin
     return links_far_from_disks.found(
         severity="advice" if known else "info",
         why="What goes from the network to the disks crosses between nodes: the links are on node "
-        f"{_listed(link_nodes)}, the disks on node {_listed(disk_nodes)}."
+        f"{_join_nodes(link_nodes)}, the disks on node {_join_nodes(disk_nodes)}."
         + ("" if known else " Whether these links serve these disks is unknown."),
         evidence={
             "links": tuple(link.name for link in near),
@@ -141,10 +143,10 @@ def links_far_from_disks(facts: Facts, workload: DeclaredWorkload | None) -> Fin
     )
 
 
-def _movable(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tuple[tuple[Irq, frozenset[int]], ...]:
+def _movable_irqs(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tuple[tuple[Irq, frozenset[int]], ...]:
     """The link's interrupts that may be moved, and the CPUs on which they run."""
     irqs = (by_number[number] for number in link.irqs if number in by_number)
-    return tuple((irq, cpus) for irq in irqs if irq.managed is not True and (cpus := ids(irq.effective)))
+    return tuple((irq, cpus) for irq in irqs if irq.managed is not True and (cpus := parse_ids(irq.effective)))
 
 
 @rule(
@@ -165,7 +167,7 @@ def irqs_far_from_link(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     for link in facts.links:
         if not has_several_nodes(facts) or not is_physical(link) or link.numa_node is None or not is_up(link):
             continue
-        irqs = _movable(facts, link, by_number)
+        irqs = _movable_irqs(facts, link, by_number)
         far = tuple(
             irq for irq, cpus in irqs if not any(home.get(cpu, link.numa_node) == link.numa_node for cpu in cpus)
         )
@@ -207,7 +209,7 @@ def irqs_on_one_cpu(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
     for link in facts.links:
         if not is_physical(link) or not is_up(link):
             continue
-        irqs = _movable(facts, link, by_number)
+        irqs = _movable_irqs(facts, link, by_number)
         load = Counter(cpu for _, cpus in irqs if len(cpus) == 1 for cpu in cpus)
         cpu, count = load.most_common(1)[0] if load else (0, 0)
         if len(irqs) >= _MANY_VECTORS and count == len(irqs) and (facts.cpu.threads or 1) > 1:

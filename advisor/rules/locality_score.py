@@ -26,7 +26,7 @@ import msgspec
 from advisor.facts.host_facts import Facts
 from advisor.rules.beegfs import node_of_targets, servers
 from advisor.rules.locality import data_disks, data_links
-from advisor.rules.lookup import by_name, has_several_nodes, ids, is_physical, is_up
+from advisor.rules.queries import by_name, has_several_nodes, is_physical, is_up, parse_ids
 
 Kind = Literal["links", "disks", "arrays", "services", "interrupts"]
 KINDS: Final[tuple[Kind, ...]] = ("links", "disks", "arrays", "services", "interrupts")
@@ -68,7 +68,7 @@ def locality(facts: Facts) -> Locality:
         return Locality(None, "the NUMA nodes of this host are unknown")
     if not has_several_nodes(facts):
         return Locality(None, "this host has one NUMA node: nothing to lose")
-    parts = tuple(_parts(facts))
+    parts = tuple(_all_parts(facts))
     kinds = tuple(one for kind in KINDS if (one := _of_kind(kind, parts)) is not None)
     if not kinds:
         return Locality(None, "the nodes of its links, disks and services are unknown")
@@ -88,7 +88,7 @@ def _of_kind(kind: Kind, parts: tuple[LocalityPart, ...]) -> KindShare | None:
     return KindShare(kind, len(shares), sum(share < 1 for share in shares), round(sum(shares) / len(shares), 4))
 
 
-def _parts(facts: Facts) -> Iterator[LocalityPart]:
+def _all_parts(facts: Facts) -> Iterator[LocalityPart]:
     links = tuple(link for link in data_links(facts, by_name(facts)) if link.numa_node is not None)
     disks = data_disks(facts)
     link_nodes = {link.numa_node for link in links}
@@ -104,12 +104,12 @@ def _parts(facts: Facts) -> Iterator[LocalityPart]:
         yield LocalityPart(
             "disks", disk.name, disk.numa_node, float(is_near), "" if is_near else "no data link on its node"
         )
-    yield from _arrays(facts)
-    yield from _services(facts)
-    yield from _interrupts(facts)
+    yield from _array_parts(facts)
+    yield from _service_parts(facts)
+    yield from _interrupt_parts(facts)
 
 
-def _arrays(facts: Facts) -> Iterator[LocalityPart]:
+def _array_parts(facts: Facts) -> Iterator[LocalityPart]:
     nodes = {disk.name: disk.numa_node for disk in facts.disks}
     for array in facts.arrays:
         counts = Counter(node for name in array.disks if (node := nodes.get(name)) is not None)
@@ -124,10 +124,10 @@ def _arrays(facts: Facts) -> Iterator[LocalityPart]:
         )
 
 
-def _services(facts: Facts) -> Iterator[LocalityPart]:
-    cpus = {node.id: ids(node.cpus) for node in facts.numa.nodes}
+def _service_parts(facts: Facts) -> Iterator[LocalityPart]:
+    cpus = {node.id: parse_ids(node.cpus) for node in facts.numa.nodes}
     for one in servers(facts):
-        node, allowed = node_of_targets(one), ids(one.service.cpus_allowed) if one.service else frozenset()
+        node, allowed = node_of_targets(one), parse_ids(one.service.cpus_allowed) if one.service else frozenset()
         if node is not None and allowed and cpus.get(node):
             share = len(allowed & cpus[node]) / len(allowed)
             why = "" if share == 1 else f"may run on CPUs {one.service.cpus_allowed if one.service else ''}, its data "
@@ -136,9 +136,9 @@ def _services(facts: Facts) -> Iterator[LocalityPart]:
             )
 
 
-def _interrupts(facts: Facts) -> Iterator[LocalityPart]:
+def _interrupt_parts(facts: Facts) -> Iterator[LocalityPart]:
     by_number = {irq.number: irq for irq in facts.irqs}
-    cpus = {node.id: ids(node.cpus) for node in facts.numa.nodes}
+    cpus = {node.id: parse_ids(node.cpus) for node in facts.numa.nodes}
     links = ((link.name, link.numa_node, link.irqs) for link in facts.links if is_physical(link) and is_up(link))
     disks = ((disk.name, disk.numa_node, disk.irqs) for disk in data_disks(facts))
     for name, node, numbers in (*links, *disks):
@@ -149,7 +149,7 @@ def _interrupts(facts: Facts) -> Iterator[LocalityPart]:
             if (irq := by_number.get(number)) is not None
             and irq.managed is not True
             and not any(_ADMIN_QUEUE.fullmatch(action) for action in irq.actions)
-            and (places := ids(irq.effective))
+            and (places := parse_ids(irq.effective))
         ]
         if near and counted:
             far = sum(not places & near for places in counted)

@@ -9,7 +9,7 @@ from advisor.facts.array import Array
 from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import count
+from advisor.rules.queries import leading_count
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -33,17 +33,17 @@ def _of_md(facts: Facts, levels: frozenset[str]) -> Iterator[Array]:
     return (array for array in facts.arrays if array.manager == "md" and array.level in levels)
 
 
-def _attribute(array: Array, name: str) -> int | None:
-    return count(array.detail.get(name))
+def _array_attribute(array: Array, name: str) -> int | None:
+    return leading_count(array.detail.get(name))
 
 
-def _write(array: Array, name: str, value: int | str) -> str:
+def _write_command(array: Array, name: str, value: int | str) -> str:
     return f"echo {value} > /sys/block/{shlex.quote(array.device)}/md/{name}"
 
 
 def _cache_bytes(facts: Facts, array: Array, entries: int) -> int:
     # An entry holds a page of each member (kernel: admin-guide/md, stripe_cache_size).
-    disks = _attribute(array, "raid_disks") or len(array.members)
+    disks = _array_attribute(array, "raid_disks") or len(array.members)
     return entries * facts.memory.page_bytes * disks
 
 
@@ -70,7 +70,7 @@ def small_cache(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
         return
     wanted = ((array, _cache_that_fits(facts, array)) for array in _of_md(facts, _PARITY))
     for array, entries in wanted:
-        if entries is not None and (now := _attribute(array, "stripe_cache_size")) is not None and now < entries:
+        if entries is not None and (now := _array_attribute(array, "stripe_cache_size")) is not None and now < entries:
             cost = _cache_bytes(facts, array, entries)
             yield small_cache.found(
                 title=f"{array.name} has a stripe cache of {now} entries",
@@ -83,8 +83,8 @@ def small_cache(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
                     "wanted": entries,
                     "memory_cost_bytes": cost,
                 },
-                advice=f"{_write(array, 'stripe_cache_size', entries)}, and a udev rule for the array; it takes "
-                f"{cost // _MIB:,} MiB",
+                advice=f"{_write_command(array, 'stripe_cache_size', entries)}, and a udev rule for the array; it "
+                f"takes {cost // _MIB:,} MiB",
             )
 
 
@@ -104,7 +104,7 @@ def one_thread(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     found = tuple(
         array
         for array in _of_md(facts, _PARITY)
-        if _attribute(array, "group_thread_cnt") == 0
+        if _array_attribute(array, "group_thread_cnt") == 0
         and array.disks
         and all(disk.startswith("nvme") for disk in array.disks)
     )
@@ -115,7 +115,7 @@ def one_thread(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         severity="advice" if declared else "info",
         why="One thread of the kernel computes the parity of all writes; NVMe drives take more than it gives.",
         evidence={"arrays": tuple(array.name for array in found), "group_thread_cnt": 0},
-        advice="; ".join(_write(array, "group_thread_cnt", _THREADS) for array in found)
+        advice="; ".join(_write_command(array, "group_thread_cnt", _THREADS) for array in found)
         + ", where top shows its thread (md0_raid5 and the like) near 100 % of a CPU",
         intent=not declared,
     )
@@ -138,14 +138,14 @@ def rebuild_limited(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Fi
             why=f"It runs at {speed // _KIB:,} MiB/s, and md lets it have {most // _KIB:,} MiB/s; until it is done, "
             "the loss of another member may lose data.",
             evidence={"arrays": (array.name,), "sync_speed_kib": speed, "sync_speed_max_kib": most},
-            advice=_write(array, "sync_speed_max", 4 * most)
+            advice=_write_command(array, "sync_speed_max", 4 * most)
             + " until it is done, then "
-            + _write(array, "sync_speed_max", "system"),
+            + _write_command(array, "sync_speed_max", "system"),
         )
         for array in _of_md(facts, _REDUNDANT)
         if array.state == "recovering"
-        and (speed := _attribute(array, "sync_speed")) is not None
-        and (most := _attribute(array, "sync_speed_max"))
+        and (speed := _array_attribute(array, "sync_speed")) is not None
+        and (most := _array_attribute(array, "sync_speed_max"))
         and speed >= _NEAR_LIMIT * most
     )
 
@@ -188,7 +188,7 @@ def no_bitmap(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
     sources=(sources.MD,),
 )
 def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    counted = ((array, _attribute(array, "mismatch_cnt") or 0) for array in _of_md(facts, _REDUNDANT))
+    counted = ((array, _array_attribute(array, "mismatch_cnt") or 0) for array in _of_md(facts, _REDUNDANT))
     for array, sectors in counted:
         if sectors:
             by_parity = array.level in _PARITY
@@ -201,7 +201,7 @@ def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                 "swap is; elsewhere it is not.",
                 evidence={"arrays": (array.name,), "level": array.level, "mismatch_cnt": sectors},
                 advice="smartctl -a of every member and the kernel's log first; then compare with a backup. "
-                + _write(array, "sync_action", "check")
+                + _write_command(array, "sync_action", "check")
                 + " counts again",
             )
 

@@ -14,17 +14,17 @@ from advisor.rules.data_links import data_links, idle_links
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import private_links, stays_local
-from advisor.rules.lookup import (
+from advisor.rules.queries import (
     JUMBO_FRAMES,
-    above,
-    below,
     by_name,
     carries_default_route,
     has_master,
     is_physical,
     is_up,
     largest_mtu,
-    plan,
+    links_above,
+    links_below,
+    plan_command,
 )
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import TRANSPORT_GAINS, carriers, crosses_iscsi, crosses_network, seen
@@ -48,14 +48,14 @@ def _set_mtu(name: str, mtu: int | None) -> str:
 def _is_below_range(facts: Facts, link: Link, links: Mapping[str, Link]) -> bool:
     if link.mtu is None or link.mtu > ETHERNET_MTU:
         return False
-    sizes = [largest_mtu(facts, each) for each in below(link.name, links)]
+    sizes = [largest_mtu(facts, each) for each in links_below(link.name, links)]
     return (min((size for size in sizes if size is not None), default=None) or link.mtu + 1) > link.mtu
 
 
 def _carried_by(port: Link, facts: Facts, links: Mapping[str, Link]) -> tuple[str, ...]:
     """The links to name for a port: itself, or the VLANs on it that carry its data, as a VLAN keeps its own MTU when
     the port's is raised. A plan raises what is below a named link with it."""
-    vlans = [link for link in above(port.name, links) if link.kind == "vlan" and is_up(link)]
+    vlans = [link for link in links_above(port.name, links) if link.kind == "vlan" and is_up(link)]
     data = set(data_links(facts))
     carrying = [link.name for link in vlans if link.name in data]
     if carrying:
@@ -66,7 +66,7 @@ def _carried_by(port: Link, facts: Facts, links: Mapping[str, Link]) -> tuple[st
 
 
 def _range_text(facts: Facts, link: Link) -> str:
-    sizes = [size for each in below(link.name, by_name(facts)) if (size := largest_mtu(facts, each)) is not None]
+    sizes = [size for each in links_below(link.name, by_name(facts)) if (size := largest_mtu(facts, each)) is not None]
     largest = min(sizes, default=None) if largest_mtu(facts, link) is not None else None
     return f"{link.name}: {link.mtu}, " + (f"could be {largest}" if largest else "its largest MTU is unknown")
 
@@ -78,12 +78,12 @@ def _gains_from_jumbo(facts: Facts, workload: DeclaredWorkload) -> bool:
     return bool(crosses_network(facts, workload)) and (workload.is_sequential or workload.is_write_heavy)
 
 
-def _carrying(found: tuple[Link, ...], facts: Facts, workload: DeclaredWorkload) -> tuple[Link, ...]:
+def _carrying_links(found: tuple[Link, ...], facts: Facts, workload: DeclaredWorkload) -> tuple[Link, ...]:
     """Those of the links that carry the declared work: where the storage path is seen, the links below it."""
     if workload.is_replicated or not (workload.transport is None or crosses_iscsi(facts, workload)):
         return found
     links = by_name(facts)
-    carried = {one.name for name in carriers(facts) for one in below(name, links)}
+    carried = {one.name for name in carriers(facts) for one in links_below(name, links)}
     return tuple(link for link in found if link.name in carried) if carried else found
 
 
@@ -107,7 +107,7 @@ def _below_range(facts: Facts, found: tuple[Link, ...], gains: str) -> Finding:
         + gains
         + "What the peers and the switches carry cannot be seen from here: probe it before raising the MTU.",
         evidence={"links": names, "detail": tuple(_range_text(facts, link) for link in found)},
-        advice=plan(JUMBO_FRAMES, links=names),
+        advice=plan_command(JUMBO_FRAMES, links=names),
         profile=JUMBO_FRAMES,
         intent=not gains,
     )
@@ -153,11 +153,11 @@ def mtu_below_range(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         return None
     if workload is None or not _gains_from_jumbo(facts, workload):
         return _below_range(facts, found, "")
-    wanted = _carrying(found, facts, workload)
+    wanted = _carrying_links(found, facts, workload)
     return _below_range(facts, wanted, _gain_words(facts, workload)) if wanted else _below_range(facts, found, "")
 
 
-def _ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
+def _link_ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
     return tuple(links[name] for name in link.lower if name in links and links[name].mtu is not None)
 
 
@@ -175,7 +175,7 @@ def _ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
 def mtu_differs_in_stack(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
     masters = (link for link in facts.links if link.kind in ("bond", "team", "bridge"))
-    stacks = ((master, _ports(master, links)) for master in masters)
+    stacks = ((master, _link_ports(master, links)) for master in masters)
     for master, ports in stacks:
         if len({port.mtu for port in ports}) > 1:
             names = tuple(port.name for port in ports)
@@ -187,7 +187,7 @@ def mtu_differs_in_stack(facts: Facts, workload: DeclaredWorkload | None) -> Ite
                 why=f"A frame that one port of {master.name} takes in does not fit through another and is dropped "
                 "there without an error to the sender.",
                 evidence={"link": master.name, "links": names, "detail": detail},
-                advice=lowered if master.kind == "bridge" else plan(JUMBO_FRAMES, links=(master.name,)),
+                advice=lowered if master.kind == "bridge" else plan_command(JUMBO_FRAMES, links=(master.name,)),
                 profile=None if master.kind == "bridge" else JUMBO_FRAMES,
             )
 
@@ -203,7 +203,7 @@ def _vxlan_overhead(link: Link) -> int:
 
 def _vxlan_excess(link: Link, links: Mapping[str, Link]) -> tuple[Link, int] | None:
     """The underlay and the largest MTU it leaves to the VXLAN link, where that has more."""
-    lowest = min(_ports(link, links), key=lambda port: port.mtu or 0, default=None)
+    lowest = min(_link_ports(link, links), key=lambda port: port.mtu or 0, default=None)
     if link.kind != "vxlan" or link.mtu is None or lowest is None or lowest.mtu is None:
         return None
     room = lowest.mtu - _vxlan_overhead(link)
@@ -242,7 +242,7 @@ def fragments(payload_bytes: int, mtu: int, link_type: str) -> int:
     return -(-(payload_bytes + 8) // per_fragment)
 
 
-def _fragmented(facts: Facts, links: Mapping[str, Link]) -> Iterable[tuple[LltLink, Link, int]]:
+def _fragmented_links(facts: Facts, links: Mapping[str, Link]) -> Iterable[tuple[LltLink, Link, int]]:
     for carried in private_links(facts, *DATAGRAM_OVERHEAD):
         link = links.get(carried.link or "")
         if link is not None and link.mtu is not None:
@@ -267,7 +267,8 @@ def _lower_llt_mtu(
     recognised = recognition(facts, workload)
     name = recognised.configuration if recognised else None
     if name in (FSS_UDP, FSS_ZONES):
-        return f"{plan(profile_of(name))}, which sets the MTU field of the link lines in /etc/llttab, on every node"
+        command = plan_command(profile_of(name))
+        return f"{command}, which sets the MTU field of the link lines in /etc/llttab, on every node"
     fields = ", ".join(
         f"{carried.tag} {(link.mtu or 0) - DATAGRAM_OVERHEAD[carried.type]}" for carried, link, _ in found
     )
@@ -289,7 +290,7 @@ def _lower_llt_mtu(
 )
 def llt_fragments(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
-    found = tuple(_fragmented(facts, links))
+    found = tuple(_fragmented_links(facts, links))
     if not found or stays_local(facts):
         return None
     names = tuple(dict.fromkeys(link.name for _, link, _ in found))
@@ -303,7 +304,7 @@ def llt_fragments(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         "loses the packet, and each costs its own header and interrupt"
         + (", and EC2 caps the fragments that a network interface may send per second." if is_aws else "."),
         evidence={"links": names, "detail": tuple(_fragment_text(*each) for each in found)},
-        advice=plan(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found, facts, workload),
+        advice=plan_command(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found, facts, workload),
         profile=JUMBO_FRAMES if can_rise else None,
     )
 
@@ -329,6 +330,6 @@ def llt_mtu_differs(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         why="Traffic that moves from one LLT link to the other meets another packet size: what went whole over the "
         "larger is fragmented or lost on the smaller.",
         evidence={"links": names, "detail": tuple(f"{tag} over {link.name}: {link.mtu}" for tag, link in pairs)},
-        advice=plan(JUMBO_FRAMES, links=names),
+        advice=plan_command(JUMBO_FRAMES, links=names),
         profile=JUMBO_FRAMES,
     )

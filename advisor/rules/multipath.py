@@ -14,7 +14,7 @@ from typing import Final
 from advisor.facts.arrays import Array
 from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
-from advisor.rules.lookup import by_name
+from advisor.rules.queries import by_name
 
 CONF: Final = "/etc/multipath.conf"
 CONF_D: Final = "/etc/multipath/conf.d/"
@@ -88,7 +88,7 @@ def product(facts: Facts, array: Array) -> tuple[str | None, str | None]:
 
 def winning(facts: Facts, array: Array, key: str) -> SiteSetting | None:
     """The line that gives a map its value of ``key``; None where no file of the administrator's does."""
-    lines = _lines(facts, key)
+    lines = _setting_lines(facts, key)
     levels = (
         [one for one in lines if one.scope == f"multipaths/multipath[{array.detail.get('wwid')}]"],
         [one for one in lines if one.scope == "overrides"],
@@ -103,7 +103,7 @@ def unclear(facts: Facts, array: Array, key: str) -> str | None:
     won = winning(facts, array, key)
     if won is not None and won.scope != "defaults":
         return None
-    doubtful = next((one for one in _lines(facts, key) if _is_for(facts, array, one) is None), None)
+    doubtful = next((one for one in _setting_lines(facts, key) if _is_for(facts, array, one) is None), None)
     if doubtful is None:
         return None
     place = f"{doubtful.path}:{doubtful.line}"
@@ -115,7 +115,7 @@ def is_configured(facts: Facts) -> bool:
     return any(one.path == CONF for one in facts.site_settings)
 
 
-def _lines(facts: Facts, key: str) -> list[SiteSetting]:
+def _setting_lines(facts: Facts, key: str) -> list[SiteSetting]:
     return [one for one in facts.site_settings if one.key == key and one.path.startswith((CONF, CONF_D))]
 
 
@@ -135,11 +135,11 @@ def _is_for(facts: Facts, array: Array, one: SiteSetting) -> bool | None:
     if meant == "all_devs":
         return True
     vendor, _, model = meant.partition(",")
-    fits = [_fits(*pair) for pair in zip((vendor, model), product(facts, array), strict=True)]
+    fits = [_matches_text(*pair) for pair in zip((vendor, model), product(facts, array), strict=True)]
     return False if False in fits else None if None in fits else True
 
 
-def _fits(pattern: str, text: str | None) -> bool | None:
+def _matches_text(pattern: str, text: str | None) -> bool | None:
     """Whether an extended regular expression is found in the text, as multipath looks for it."""
     # A repeated group can take endless time; what one means is left open.
     if text is None or re.search(r"\)[*+{]", pattern):

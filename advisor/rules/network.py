@@ -10,7 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Evidence, Finding
-from advisor.rules.lookup import above, below, by_name, is_physical, is_up, number
+from advisor.rules.queries import by_name, is_physical, is_up, links_above, links_below, sysctl_number
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -25,7 +25,7 @@ _FAST_MBPS = 10_000
 _NEARLY_FULL = 0.8
 
 
-def _lost(link: Link) -> int:
+def _lost_packets(link: Link) -> int:
     # Several names may count one loss, so the largest is taken and not the sum.
     return max((link.counters.get(name, 0) for name in _LOST), default=0)
 
@@ -43,8 +43,8 @@ def _lost(link: Link) -> int:
 )
 def ring_drops(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     for link in facts.links:
-        if is_physical(link) and _lost(link):
-            lost, received = _lost(link), link.counters.get("rx_packets")
+        if is_physical(link) and _lost_packets(link):
+            lost, received = _lost_packets(link), link.counters.get("rx_packets")
             often = received is None or lost >= _ERROR_SHARE * (lost + received)
             wanted = min(link.rings.rx_max, _RING_MOST) if link.rings else 0
             may_grow = link.rings is not None and 0 < link.rings.rx < wanted
@@ -69,7 +69,7 @@ def ring_drops(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
             )
 
 
-def _queues(link: Link) -> int | None:
+def _receive_queues(link: Link) -> int | None:
     """Receive queues in use; None where the driver does not say."""
     return (link.channels.combined + link.channels.rx) or None if link.channels else None
 
@@ -99,7 +99,7 @@ def few_queues(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
         return
     for link in facts.links:
         wanted = min(link.channels.combined_max, max(1, cpus // max(1, len(facts.numa.nodes)))) if link.channels else 0
-        queues = _queues(link)
+        queues = _receive_queues(link)
         if is_physical(link) and is_up(link) and (link.speed_mbps or 0) >= _FAST_MBPS and queues and queues < wanted:
             yield few_queues.found(
                 severity="advice" if is_behind else "info",
@@ -133,14 +133,16 @@ def _is_steered(link: Link) -> bool:
 )
 def steering_redundant(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     threads = facts.cpu.threads
-    found = tuple(link for link in facts.links if _is_steered(link) and threads and (_queues(link) or 0) >= threads)
+    found = tuple(
+        link for link in facts.links if _is_steered(link) and threads and (_receive_queues(link) or 0) >= threads
+    )
     if not found:
         return None
     return steering_redundant.found(
         why="Every CPU has a queue of its own already, so steering moves packets from one CPU to another for nothing.",
         evidence={
             "links": tuple(link.name for link in found),
-            "detail": tuple(f"{link.name}: {_queues(link)} queues, rps_cpus {link.rps_cpus}" for link in found),
+            "detail": tuple(f"{link.name}: {_receive_queues(link)} queues, rps_cpus {link.rps_cpus}" for link in found),
         },
         advice="; ".join(f"echo 0 > /sys/class/net/{shlex.quote(link.name)}/queues/rx-0/rps_cpus" for link in found)
         + " (and so for every queue)",
@@ -187,11 +189,11 @@ def steering_missing(facts: Facts, workload: DeclaredWorkload | None) -> Finding
 
 def _is_strict(facts: Facts) -> bool:
     # The larger of all and the link's own counts; a link's own begins as default's.
-    everywhere, initially = (number(facts, f"net.ipv4.conf.{name}.rp_filter") for name in ("all", "default"))
+    everywhere, initially = (sysctl_number(facts, f"net.ipv4.conf.{name}.rp_filter") for name in ("all", "default"))
     return everywhere == 1 or (everywhere == 0 and initially == 1)
 
 
-def _networks(link: Link) -> set[str]:
+def _networks_of(link: Link) -> set[str]:
     found = set()
     for address in link.addresses:
         try:
@@ -210,7 +212,7 @@ _INSIDE = frozenset(
 )
 
 
-def _homes(facts: Facts) -> tuple[Link, ...]:
+def _home_links(facts: Facts) -> tuple[Link, ...]:
     """The links by which other hosts reach this one over IPv4; a bridge only where one of its ports leads outside."""
     links = by_name(facts)
     return tuple(
@@ -219,8 +221,10 @@ def _homes(facts: Facts) -> tuple[Link, ...]:
         if is_up(link)
         and not link.detail.get("id")
         and link.kind not in _INSIDE
-        and (link.kind != "bridge" or any(one.kind not in (*_INSIDE, "bridge") for one in below(link.name, links)))
-        and _networks(link)
+        and (
+            link.kind != "bridge" or any(one.kind not in (*_INSIDE, "bridge") for one in links_below(link.name, links))
+        )
+        and _networks_of(link)
     )
 
 
@@ -242,9 +246,11 @@ _RP = "net.ipv4.conf.{}.rp_filter"
     contradictions=(contradictions.TWO_LINKS_ONE_SUBNET.id,),
 )
 def reverse_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    homes, dropped = _homes(facts), facts.counters.reverse_path_filtered
+    homes, dropped = _home_links(facts), facts.counters.reverse_path_filtered
     twice = tuple(
-        link.name for link in homes if any(_networks(link) & _networks(other) for other in homes if other is not link)
+        link.name
+        for link in homes
+        if any(_networks_of(link) & _networks_of(other) for other in homes if other is not link)
     )
     if not _is_strict(facts) or len(homes) < 2 or not (dropped or twice):
         return None
@@ -261,7 +267,9 @@ def reverse_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
         evidence={
             "links": tuple(link.name for link in homes) if dropped else twice,
             "reverse_path_filtered": dropped,
-            **{f"net.ipv4.conf.{name}.rp_filter": number(facts, _RP.format(name)) for name in ("all", "default")},
+            **{
+                f"net.ipv4.conf.{name}.rp_filter": sysctl_number(facts, _RP.format(name)) for name in ("all", "default")
+            },
         },
         advice="sysctl -w net.ipv4.conf.all.rp_filter=2; then the same in /etc/sysctl.d; or routes by source",
         intent=not dropped,
@@ -280,10 +288,10 @@ def reverse_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
 )
 def neighbours(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     full, entries = facts.counters.neighbour_table_full or 0, facts.counters.neighbours or 0
-    most = number(facts, "net.ipv4.neigh.default.gc_thresh3")
+    most = sysctl_number(facts, "net.ipv4.neigh.default.gc_thresh3")
     if not full and (most is None or entries < _NEARLY_FULL * most):
         return None
-    wanted = tuple(2 * (number(facts, f"net.ipv4.neigh.default.gc_thresh{n}") or 128 << n) for n in (1, 2, 3))
+    wanted = tuple(2 * (sysctl_number(facts, f"net.ipv4.neigh.default.gc_thresh{n}") or 128 << n) for n in (1, 2, 3))
     return neighbours.found(
         title=f"The table of neighbours was full {full:,} times" if full else "The table of neighbours is nearly full",
         why="A packet to a neighbour that finds no place in the table is dropped, and the program sees an error.",
@@ -306,20 +314,20 @@ def neighbours(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
 )
 def merged_and_forwarded(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     links = by_name(facts)
-    forwards = number(facts, "net.ipv4.ip_forward") == 1
+    forwards = sysctl_number(facts, "net.ipv4.ip_forward") == 1
     found = tuple(
         link.name
         for link in facts.links
         if (link.features or {}).get("rx-lro")
         and is_physical(link)
-        and (forwards or any(one.kind == "bridge" for one in above(link.name, links)))
+        and (forwards or any(one.kind == "bridge" for one in links_above(link.name, links)))
     )
     if not found:
         return None
     return merged_and_forwarded.found(
         why="Large receive offload merges packets in a way that cannot be undone, and what is forwarded is then too "
         "large for the next link.",
-        evidence={"links": found, "net.ipv4.ip_forward": number(facts, "net.ipv4.ip_forward")},
+        evidence={"links": found, "net.ipv4.ip_forward": sysctl_number(facts, "net.ipv4.ip_forward")},
         advice="; ".join(f"ethtool -K {shlex.quote(name)} lro off" for name in found)
         + "; and LargeReceiveOffload=no in a .link file. GRO stays on",
     )

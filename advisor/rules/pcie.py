@@ -10,7 +10,7 @@ from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
 from advisor.rules import sources
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import is_physical, is_up, is_virtual_machine
+from advisor.rules.queries import is_physical, is_up, is_virtual_machine
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -20,7 +20,7 @@ ORDER = 180
 _WORTH = 1.1  # what is short by less than a tenth is lost in what packets and encoding take
 
 
-def _devices(facts: Facts) -> Iterable[tuple[str, str, PcieLink]]:
+def _pci_devices(facts: Facts) -> Iterable[tuple[str, str, PcieLink]]:
     """Kind, name and PCIe link of what sits on PCI. A hypervisor's PCIe is make-believe and is left out."""
     if is_virtual_machine(facts):
         return
@@ -40,21 +40,21 @@ def _is_slow(pcie: PcieLink) -> bool:
     return pcie.speed_gts is not None and pcie.speed_max_gts is not None and 0 < pcie.speed_gts < pcie.speed_max_gts
 
 
-def _shape(pcie: PcieLink) -> str:
-    now = f"x{pcie.width or '?'} at {_gts(pcie.speed_gts)}"
-    return f"{now} of x{pcie.width_max or '?'} at {_gts(pcie.speed_max_gts)}"
+def _describe_shape(pcie: PcieLink) -> str:
+    now = f"x{pcie.width or '?'} at {_format_gts(pcie.speed_gts)}"
+    return f"{now} of x{pcie.width_max or '?'} at {_format_gts(pcie.speed_max_gts)}"
 
 
-def _gts(speed: float | None) -> str:
+def _format_gts(speed: float | None) -> str:
     return "? GT/s" if speed is None else f"{speed:g} GT/s"
 
 
-def _low(shape: str, limiting: str | None, members: tuple[tuple[str, str, PcieLink], ...]) -> Finding:
+def _low_finding(shape: str, limiting: str | None, members: tuple[tuple[str, str, PcieLink], ...]) -> Finding:
     narrow = _is_narrow(members[0][2])
     names = tuple(name for _, name, _ in members)
     return below_maximum.found(
         severity="advice" if narrow else "info",
-        title=f"PCIe link {shape}: {_some(names)}",
+        title=f"PCIe link {shape}: {_join_some(names)}",
         why=(
             "Fewer lanes than the device has: a seat that is not firm, a slot with fewer lanes, or lanes shared with "
             "another slot."
@@ -72,7 +72,7 @@ def _low(shape: str, limiting: str | None, members: tuple[tuple[str, str, PcieLi
     )
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _join_some(names: tuple[str, ...]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
 
 
@@ -87,10 +87,10 @@ def _some(names: tuple[str, ...]) -> str:
     sources=(sources.PCI_SYSFS, sources.PCIE_BANDWIDTH),
 )
 def below_maximum(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
-    low = [entry for entry in _devices(facts) if _is_narrow(entry[2]) or _is_slow(entry[2])]
-    low.sort(key=lambda entry: (_shape(entry[2]), entry[2].limiting or ""))
-    groups = groupby(low, key=lambda entry: (_shape(entry[2]), entry[2].limiting))
-    return tuple(_low(shape, limiting, tuple(members)) for (shape, limiting), members in groups)
+    low = [entry for entry in _pci_devices(facts) if _is_narrow(entry[2]) or _is_slow(entry[2])]
+    low.sort(key=lambda entry: (_describe_shape(entry[2]), entry[2].limiting or ""))
+    groups = groupby(low, key=lambda entry: (_describe_shape(entry[2]), entry[2].limiting))
+    return tuple(_low_finding(shape, limiting, tuple(members)) for (shape, limiting), members in groups)
 
 
 def _is_starved(link: Link) -> bool:
@@ -131,7 +131,7 @@ def below_link_speed(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
                     "links": (link.name,),
                     "speed_mbps": link.speed_mbps,
                     "bandwidth_mbps": bandwidth,
-                    "pcie": _shape(link.pcie) if link.pcie else None,
+                    "pcie": _describe_shape(link.pcie) if link.pcie else None,
                     "limiting": limiting,
                 },
                 advice="move the card to a slot with more or faster lanes; read the link under load first, for an idle "
@@ -243,7 +243,7 @@ def shared_uplink(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[F
             names = tuple(name for _, name, _, _ in below)
             yield shared_uplink.found(
                 severity="advice" if declared else "info",
-                title=f"{_some(names)} share an uplink of {mbps:,} Mbit/s",
+                title=f"{_join_some(names)} share an uplink of {mbps:,} Mbit/s",
                 why=f"Their own links carry {total:,} Mbit/s together, {total / mbps:.1f} times what the bridge "
                 f"{bridge} above all of them carries."
                 + (" The declared workload of streams can ask for that." if declared else ""),

@@ -12,7 +12,7 @@ from advisor.facts.site_settings import SiteSetting
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import count, is_virtual_machine
+from advisor.rules.queries import is_virtual_machine, leading_count
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -85,7 +85,7 @@ def ebs_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
 
 def setting(disk: Disk, name: str) -> int | None:
     """The number in a queue attribute; None where it is absent or no number."""
-    return count(disk.queue.get(name))
+    return leading_count(disk.queue.get(name))
 
 
 def names_of(disks: Iterable[Disk]) -> tuple[str, ...]:
@@ -169,10 +169,10 @@ def entropy_from_flash(facts: Facts, workload: DeclaredWorkload | None) -> Findi
     )
 
 
-def _asked(facts: Facts) -> Iterator[tuple[SiteSetting, Disk, int, int]]:
+def _asked_lengths(facts: Facts) -> Iterator[tuple[SiteSetting, Disk, int, int]]:
     """Lines that ask for a longer queue than the device without a scheduler has: line, disk, asked, live."""
     for one in facts.site_settings:
-        wanted = count(one.value) if one.key == "queue/nr_requests" else None
+        wanted = leading_count(one.value) if one.key == "queue/nr_requests" else None
         if wanted is None:
             continue
         kernel = re.search(r'KERNEL=="([^"]{1,80})"', one.scope)
@@ -195,7 +195,7 @@ def _asked(facts: Facts) -> Iterator[tuple[SiteSetting, Disk, int, int]]:
     sources=(sources.BLOCK_SYSFS, sources.PRACTICE),
 )
 def asked_too_long(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    found = tuple(_asked(facts))
+    found = tuple(_asked_lengths(facts))
     if not found:
         return None
     return asked_too_long.found(

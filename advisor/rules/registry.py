@@ -19,7 +19,7 @@ LAST: Final = 1_000_000
 """The place of the rules of a module without an ``ORDER`` of its own: after all others, by the module's name."""
 
 
-def _collect() -> tuple[Rule, ...]:
+def _collect_rules() -> tuple[Rule, ...]:
     for module in sorted(one.name for one in pkgutil.iter_modules(__path__, "advisor.rules.")):
         import_module(module)
     # The sort is stable: within a module, rules stay in the order in which they stand there.
@@ -28,7 +28,7 @@ def _collect() -> tuple[Rule, ...]:
     )
 
 
-RULES: Final = _collect()
+RULES: Final = _collect_rules()
 """In the order of documents and lists: by the ``ORDER`` of their module, then as they stand in it."""
 
 

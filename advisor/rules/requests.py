@@ -10,7 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import contradictions, sources
 from advisor.rules.ebs import ebs_disks
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import count
+from advisor.rules.queries import leading_count
 from advisor.rules.queues import for_all, is_spinning, names_of, setting
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
@@ -25,12 +25,12 @@ _TOO_FAR_KB = 1024
 _SHOWN = 12
 
 
-def _reading(facts: Facts) -> Iterator[tuple[str, int, int]]:
+def _reading_devices(facts: Facts) -> Iterator[tuple[str, int, int]]:
     """Devices that file systems lie on, with their read-ahead and what streams want of it, in KiB."""
     # ebs.stream-read-ahead reports EBS volumes: Amazon wants the default except for st1 and sc1.
     volumes = ebs_disks(facts)
     for array in facts.arrays:
-        now = count(array.queue.get("read_ahead_kb"))
+        now = leading_count(array.queue.get("read_ahead_kb"))
         is_ebs = bool(array.disks) and volumes.issuperset(array.disks)
         if array.level in _STRIPED and array.mountpoints and now is not None and not is_ebs:
             yield array.device, now, min(_STREAM_KB, 2 * (array.chunk_bytes or 0) * (array.data_disks or 0) // _KIB)
@@ -53,7 +53,7 @@ def _reading(facts: Facts) -> Iterator[tuple[str, int, int]]:
     contradictions=(contradictions.READ_AHEAD.id,),
 )
 def short_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    low = tuple((name, now, wanted) for name, now, wanted in _reading(facts) if now < wanted)
+    low = tuple((name, now, wanted) for name, now, wanted in _reading_devices(facts) if now < wanted)
     if not low or not (
         workload is not None
         and workload.is_sequential
@@ -89,7 +89,9 @@ def long_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         return None
     devices = [(array.device, array.queue, array.mountpoints) for array in facts.arrays]
     devices += [(disk.name, disk.queue, disk.mountpoints) for disk in facts.disks]
-    far = {name: now for name, queue, mounted in devices if mounted and (now := count(queue.get("read_ahead_kb")))}
+    far = {
+        name: now for name, queue, mounted in devices if mounted and (now := leading_count(queue.get("read_ahead_kb")))
+    }
     found = {name: now for name, now in far.items() if now >= _TOO_FAR_KB}
     if not found:
         return None
@@ -100,7 +102,7 @@ def long_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
     )
 
 
-def _splits(facts: Facts) -> Iterator[tuple[Array, Disk, int]]:
+def _split_requests(facts: Facts) -> Iterator[tuple[Array, Disk, int]]:
     """Striped array, a disk of it, and the disk's largest request where that is less than a chunk and need not be."""
     disks = {disk.name: disk for disk in facts.disks}
     for array in facts.arrays:
@@ -111,7 +113,7 @@ def _splits(facts: Facts) -> Iterator[tuple[Array, Disk, int]]:
                 yield array, disk, largest
 
 
-def _larger(array: Array, disk: Disk) -> str:
+def _larger_advice(array: Array, disk: Disk) -> str:
     wanted = min((array.chunk_bytes or 0) // _KIB, setting(disk, "max_hw_sectors_kb") or 0)
     return for_all([disk], f"max_sectors_kb={wanted}")
 
@@ -127,7 +129,7 @@ def _larger(array: Array, disk: Disk) -> str:
     sources=(sources.BLOCK_SYSFS, sources.MULTIPATH_CONF, sources.BEEGFS_STORAGE),
 )
 def split_chunks(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    found = tuple(_splits(facts))
+    found = tuple(_split_requests(facts))
     if not found:
         return None
     declared = workload is not None and workload.is_sequential and workload.has_large_blocks
@@ -142,7 +144,7 @@ def split_chunks(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
                 for array, disk, largest in found[:_SHOWN]
             ),
         },
-        advice="; ".join(dict.fromkeys(_larger(array, disk) for array, disk, _ in found)),
+        advice="; ".join(dict.fromkeys(_larger_advice(array, disk) for array, disk, _ in found)),
         intent=not declared,
     )
 

@@ -53,10 +53,10 @@ def seen(facts: Facts) -> tuple[str, ...]:
     found: dict[Kind, list[NetworkStorage]] = {}
     for one in facts.network_storage:
         found.setdefault(one.kind, []).append(one)
-    return tuple(_words(kind, those) for kind, those in found.items())
+    return tuple(_describe_kind(kind, those) for kind, those in found.items())
 
 
-def _words(kind: Kind, those: list[NetworkStorage]) -> str:
+def _describe_kind(kind: Kind, those: list[NetworkStorage]) -> str:
     more = len(those) - _NAMED
     names = ", ".join(one.name for one in those[:_NAMED]) + (f" and {more} more" if more > 0 else "")
     links = carriers_of(those)

@@ -8,8 +8,8 @@ from advisor.facts.host_facts import Facts
 from advisor.rules import sources
 from advisor.rules.bad_advice import kernel_version
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import by_name, carries_default_route, is_physical, is_up, number, numbers
 from advisor.rules.mtu import ETHERNET_MTU
+from advisor.rules.queries import by_name, carries_default_route, is_physical, is_up, sysctl_number, sysctl_numbers
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
 from advisor.rules.workload import DeclaredWorkload
@@ -48,7 +48,7 @@ def _narrower_path(facts: Facts, workload: DeclaredWorkload | None) -> str | Non
     sources=(sources.IP_SYSCTL, sources.AWS_MTU),
 )
 def mtu_probing(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    if number(facts, "net.ipv4.tcp_mtu_probing") != 0:
+    if sysctl_number(facts, "net.ipv4.tcp_mtu_probing") != 0:
         return None
     links = by_name(facts)
     found = tuple(
@@ -114,7 +114,7 @@ def bond_by_address(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
 def slow_start(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or not workload.is_replicated or workload.transport != "tcp":
         return None
-    if number(facts, "net.ipv4.tcp_slow_start_after_idle") != 1:
+    if sysctl_number(facts, "net.ipv4.tcp_slow_start_after_idle") != 1:
         return None
     return slow_start.found(
         why=f"{workload.subject} replicates over TCP; the connection rests between bursts, and after each rest begins "
@@ -135,7 +135,7 @@ def slow_start(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     sources=(sources.IP_SYSCTL, sources.WHITE_PAPER),
 )
 def initial_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    values, version = numbers(facts, "net.ipv4.tcp_rmem"), kernel_version(facts)
+    values, version = sysctl_numbers(facts, "net.ipv4.tcp_rmem"), kernel_version(facts)
     if len(values) != 3 or version is None or version < _INITIAL_SINCE or not 0 < values[1] < _INITIAL_BYTES:
         return None
     return initial_window.found(
@@ -185,7 +185,7 @@ _POLLING = ("net.core.busy_poll", "net.core.busy_read")
     sources=(sources.SYSCTL_NET, sources.ENA),
 )
 def busy_polling(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    polled = {key: value for key in _POLLING if (value := number(facts, key))}
+    polled = {key: value for key in _POLLING if (value := sysctl_number(facts, key))}
     if not polled:
         return None
     return busy_polling.found(

@@ -6,7 +6,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.memory import HugePagePool
 from advisor.rules import contradictions, sources
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import number
+from advisor.rules.queries import sysctl_number
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -54,7 +54,7 @@ def _dirty_limit_bytes(facts: Facts) -> int | None:
     """How much may be dirty: the kernel's own figure, or the ratio of what is available."""
     if facts.counters.dirty_limit_pages:
         return facts.counters.dirty_limit_pages * facts.memory.page_bytes
-    ratio, available = number(facts, "vm.dirty_ratio"), facts.memory.available_bytes
+    ratio, available = sysctl_number(facts, "vm.dirty_ratio"), facts.memory.available_bytes
     return None if not ratio or available is None else available * ratio // 100
 
 
@@ -74,7 +74,7 @@ def _dirty_limit_bytes(facts: Facts) -> int | None:
 def dirty_large(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     limit = _dirty_limit_bytes(facts)
     # Hosts with IRIS or BeeGFS have rules of their own, with their vendors' values.
-    by_ratio = bool(number(facts, "vm.dirty_ratio")) and not facts.iris and facts.beegfs is None
+    by_ratio = bool(sysctl_number(facts, "vm.dirty_ratio")) and not facts.iris and facts.beegfs is None
     if workload is None or not workload.is_write_heavy or limit is None or limit <= _LARGE_DIRTY_BYTES or not by_ratio:
         return None
     return dirty_large.found(
@@ -82,8 +82,8 @@ def dirty_large(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         "workload writes at least half of the time and will fill it.",
         evidence={
             "dirty_limit_bytes": limit,
-            "vm.dirty_ratio": number(facts, "vm.dirty_ratio"),
-            "vm.dirty_background_ratio": number(facts, "vm.dirty_background_ratio"),
+            "vm.dirty_ratio": sysctl_number(facts, "vm.dirty_ratio"),
+            "vm.dirty_background_ratio": sysctl_number(facts, "vm.dirty_background_ratio"),
             "memory_bytes": facts.memory.total_bytes,
         },
         advice=f"sysctl -w vm.dirty_background_bytes={_GIB} vm.dirty_bytes={_LARGE_DIRTY_BYTES}; then the same in "
@@ -110,7 +110,7 @@ def reclaim_stalls(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     share = direct / (direct + background)
     if share < _DIRECT_SHARE:
         return None
-    reserve, memory = number(facts, "vm.min_free_kbytes"), facts.memory.total_bytes
+    reserve, memory = sysctl_number(facts, "vm.min_free_kbytes"), facts.memory.total_bytes
     most = None if memory is None else min(_RESERVE_KB, int(memory * _RESERVE_SHARE) // _KIB)
     may_grow = reserve is not None and most is not None and most > reserve
     return reclaim_stalls.found(
@@ -169,7 +169,7 @@ def pages_always(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     sources=(sources.VM, sources.INTERSYSTEMS_LINUX),
 )
 def swapping(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    pages, swappiness = facts.counters.swapped_out_pages, number(facts, "vm.swappiness")
+    pages, swappiness = facts.counters.swapped_out_pages, sysctl_number(facts, "vm.swappiness")
     swapped = (pages or 0) * facts.memory.page_bytes
     if pages is None or swapped < _SWAPPED_BYTES or swappiness is None or swappiness <= _LOW_SWAPPINESS:
         return None
@@ -230,7 +230,7 @@ def huge_pages_unused(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     sources=(sources.VM, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS),
 )
 def cache_pressure(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    pressure = number(facts, "vm.vfs_cache_pressure")
+    pressure = sysctl_number(facts, "vm.vfs_cache_pressure")
     if workload is None or workload.name != "small-files" or pressure is None or pressure < 100:
         return None
     return cache_pressure.found(

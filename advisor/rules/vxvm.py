@@ -21,7 +21,7 @@ _MIRRORS: Final = frozenset({"raid1", "raid10"})
 _STRIPED: Final = frozenset({"raid0", "raid10", "raid5"})
 
 
-def _volumes(facts: Facts) -> Iterator[Array]:
+def _vxvm_volumes(facts: Facts) -> Iterator[Array]:
     return (array for array in facts.arrays if array.manager == "vxvm")
 
 
@@ -43,7 +43,7 @@ def _group_and_name(array: Array) -> tuple[str, str]:
 def without_log(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         array
-        for array in _volumes(facts)
+        for array in _vxvm_volumes(facts)
         if array.level in _MIRRORS and not array.detail.get("dco") and not array.detail.get("logs")
     )
     if not found:
@@ -64,18 +64,18 @@ def _shared_disks(array: Array) -> tuple[str, ...]:
     """Disks that more than one column of a stripe lies on."""
     if array.structure is None:
         return ()
-    return tuple(dict.fromkeys(name for part in _stripes(array.structure) for name in _twice(part)))
+    return tuple(dict.fromkeys(name for part in _find_stripes(array.structure) for name in _repeated_disks(part)))
 
 
-def _stripes(part: ArrayPart) -> Iterator[ArrayPart]:
+def _find_stripes(part: ArrayPart) -> Iterator[ArrayPart]:
     if part.level in ("raid0", "raid5"):
         yield part
     for one in part.members:
         if isinstance(one, ArrayPart):
-            yield from _stripes(one)
+            yield from _find_stripes(one)
 
 
-def _twice(part: ArrayPart) -> Iterator[str]:
+def _repeated_disks(part: ArrayPart) -> Iterator[str]:
     columns = [{one} if isinstance(one, str) else set(one.devices()) for one in part.members]
     counted = Counter(name for column in columns for name in column)
     return (name for name, count in counted.items() if count > 1)
@@ -93,7 +93,7 @@ def _twice(part: ArrayPart) -> Iterator[str]:
     sources=(sources.VXVM_GUIDE,),
 )
 def shared_columns(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    found = [(array, names) for array in _volumes(facts) if (names := _shared_disks(array))]
+    found = [(array, names) for array in _vxvm_volumes(facts) if (names := _shared_disks(array))]
     if not found:
         return None
     return shared_columns.found(
@@ -110,7 +110,7 @@ def shared_columns(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     )
 
 
-def _controller(array: Array, disks: dict[str, Disk]) -> str | None:
+def _common_controller(array: Array, disks: dict[str, Disk]) -> str | None:
     """The one adapter of a striped or mirrored volume's disks; None where there are several, or some are unknown."""
     if array.level not in _STRIPED | _MIRRORS or array.detail.get("unmapped") or len(array.disks) < 2:
         return None
@@ -133,7 +133,9 @@ def one_controller(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     disks = {disk.name: disk for disk in facts.disks}
     # A system's own disk on another adapter is no place for data.
     others = {disk.pci for disk in facts.disks if disk.pci and not disk.partitions and not disk.mountpoints}
-    found = [(array, pci) for array in _volumes(facts) if (pci := _controller(array, disks)) and others - {pci}]
+    found = [
+        (array, pci) for array in _vxvm_volumes(facts) if (pci := _common_controller(array, disks)) and others - {pci}
+    ]
     if not found:
         return None
     return one_controller.found(
@@ -148,7 +150,7 @@ def one_controller(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     )
 
 
-def _wanted(filesystem: FileSystem, array: Array) -> dict[str, int]:
+def _wanted_parameters(filesystem: FileSystem, array: Array) -> dict[str, int]:
     """The parameters that do not go with the stripes, and what would; empty where they do or are not known.
 
     Twice the columns is what a mirror of stripes may read from: VxFS sets either by itself, and neither is held against
@@ -188,9 +190,9 @@ def _wanted(filesystem: FileSystem, array: Array) -> dict[str, int]:
     sources=(sources.VXFS_GUIDE,),
 )
 def vxfs_streams(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    arrays = {array.device: array for array in _volumes(facts)}
+    arrays = {array.device: array for array in _vxvm_volumes(facts)}
     for filesystem in facts.filesystems:
-        if filesystem.device in arrays and (wanted := _wanted(filesystem, arrays[filesystem.device])):
+        if filesystem.device in arrays and (wanted := _wanted_parameters(filesystem, arrays[filesystem.device])):
             array = arrays[filesystem.device]
             where = filesystem.mountpoints[0]
             here = filesystem.tunables

@@ -18,7 +18,7 @@ from advisor.rules.buffers import LLT_WINDOW_BYTES
 from advisor.rules.finding import Finding
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import private_carriers
-from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, below, by_name, plan
+from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, by_name, links_below, plan_command
 from advisor.rules.workload import DeclaredWorkload
 
 PARTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -37,29 +37,31 @@ def sent_whole(facts: Facts, workload: DeclaredWorkload | None, findings: Iterab
     """The findings, those about one tuning with the profile of the configuration that holds it."""
     found = recognition(facts, workload)
     name = found.configuration if found else None
-    if name is None or not PARTS[name] or (workload is not None and not _mirrors(workload)):
+    if name is None or not PARTS[name] or (workload is not None and not _may_mirror(workload)):
         return tuple(findings)
-    return tuple(_whole(one, name, facts) if one.profile in PARTS[name] else one for one in findings)
+    return tuple(_with_profile(one, name, facts) if one.profile in PARTS[name] else one for one in findings)
 
 
-def _mirrors(workload: DeclaredWorkload) -> bool:
+def _may_mirror(workload: DeclaredWorkload) -> bool:
     """Whether writes of the declared workload may cross to the other node."""
     if workload.replication == "none" or (workload.transport == "local" and not workload.is_replicated):
         return False
     return workload.mirrors_writes or not workload.is_replicated
 
 
-def _whole(one: Finding, configuration: str, facts: Facts) -> Finding:
+def _with_profile(one: Finding, configuration: str, facts: Facts) -> Finding:
     if one.profile == JUMBO_FRAMES and not _of_llt(one, facts):
         return one
     size = _BYTES.search(one.advice)
     larger = [size[1]] if size and int(size[1]) > LLT_WINDOW_BYTES else []
     profile = profile_of(configuration)
-    return msgspec.structs.replace(one, profile=profile, advice=plan(profile, **({"bytes": larger} if larger else {})))
+    return msgspec.structs.replace(
+        one, profile=profile, advice=plan_command(profile, **({"bytes": larger} if larger else {}))
+    )
 
 
 def _of_llt(one: Finding, facts: Facts) -> bool:
     """Whether all links of the finding carry LLT's private links."""
     named, links = one.evidence.get("links"), by_name(facts)
-    carriers = {each.name for name in private_carriers(facts) for each in below(name, links)}
+    carriers = {each.name for name in private_carriers(facts) for each in links_below(name, links)}
     return isinstance(named, tuple) and bool(named) and carriers.issuperset(named)

@@ -110,69 +110,69 @@ WORKLOADS: Mapping[str, DeclaredWorkload] = {
 }
 
 
-def _share(text: str) -> float | None:
+def _parse_share(text: str) -> float | None:
     found = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?)(%?)", text, re.ASCII)
     share = float(found[1]) / (100 if found[2] else 1) if found else 2.0
     return share if share <= 1 else None
 
 
-def _block(text: str) -> int | None:
+def _parse_block(text: str) -> int | None:
     found = re.fullmatch(r"(\d{1,10})([kmg]?)(?:i?b)?", text.lower(), re.ASCII)
     size = int(found[1]) * _BINARY[found[2]] if found else 0
     return size if size in _BLOCK_BYTES else None
 
 
-def _rtt(text: str) -> float | None:
+def _parse_rtt(text: str) -> float | None:
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)(us|ms|s)", text, re.ASCII)
     seconds = float(found[1]) * _TIME[found[2]] if found else 0.0
     return seconds if 0 < seconds <= _RTT_SECONDS_MAX else None
 
 
-def _threads(text: str) -> int | None:
+def _parse_threads(text: str) -> int | None:
     count = int(text) if re.fullmatch(r"\d{1,6}", text, re.ASCII) else 0
     return count if 0 < count <= _THREADS_MAX else None
 
 
-def _word(kind: object) -> Callable[[str], str | None]:
+def _word_parser(kind: object) -> Callable[[str], str | None]:
     words = cast("tuple[str, ...]", get_args(kind))
     return lambda text: text if text in words else None
 
 
 # key → field, how its text is read, what to write there
 _KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
-    "write": ("write_share", _share, "a share of writes, as 70% or 0.7"),
+    "write": ("write_share", _parse_share, "a share of writes, as 70% or 0.7"),
     "read": (
         "write_share",
-        lambda text: None if (share := _share(text)) is None else 1 - share,
+        lambda text: None if (share := _parse_share(text)) is None else 1 - share,
         "a share of reads, as 30% or 0.3",
     ),
-    "block": ("block_bytes", _block, "a size from 512 to 1g, as 8k or 1m"),
-    "access": ("access", _word(Access), "sequential or random"),
-    "transport": ("transport", _word(Transport), "tcp, udp, rdma or local"),
-    "rtt": ("rtt_seconds", _rtt, "a time with its unit, as 1.16ms or 300us"),
-    "replication": ("replication", _word(Replication), "none, sync or async"),
-    "threads": ("threads", _threads, f"a number of threads from 1 to {_THREADS_MAX:,}, as 256"),
+    "block": ("block_bytes", _parse_block, "a size from 512 to 1g, as 8k or 1m"),
+    "access": ("access", _word_parser(Access), "sequential or random"),
+    "transport": ("transport", _word_parser(Transport), "tcp, udp, rdma or local"),
+    "rtt": ("rtt_seconds", _parse_rtt, "a time with its unit, as 1.16ms or 300us"),
+    "replication": ("replication", _word_parser(Replication), "none, sync or async"),
+    "threads": ("threads", _parse_threads, f"a number of threads from 1 to {_THREADS_MAX:,}, as 256"),
 }
 
 
-def _hint(others: Mapping[str, DeclaredWorkload]) -> str:
+def _list_names(others: Mapping[str, DeclaredWorkload]) -> str:
     groups = dict.fromkeys(f"{name.partition('.')[0]}.…" for name in others)
     patterns = f"; patterns of advisor bench: {', '.join(groups)}" if groups else ""
     keys = ", ".join(f"{key} ({form})" for key, (_, _, form) in _KEYS.items())
     return f"names: {', '.join(WORKLOADS)}{patterns}; keys: {keys}"
 
 
-def _named(name: str, others: Mapping[str, DeclaredWorkload]) -> DeclaredWorkload:
+def _named_workload(name: str, others: Mapping[str, DeclaredWorkload]) -> DeclaredWorkload:
     known = WORKLOADS.get(name) or others.get(name)
     if known is None:
-        raise UsageError(msg("--workload: no workload is named {name!r}", name=name), hint=_hint(others))
+        raise UsageError(msg("--workload: no workload is named {name!r}", name=name), hint=_list_names(others))
     return known
 
 
-def _setting(text: str, others: Mapping[str, DeclaredWorkload]) -> tuple[str, object]:
+def _parse_setting(text: str, others: Mapping[str, DeclaredWorkload]) -> tuple[str, object]:
     key, _, value = (part.strip() for part in text.partition("="))
     if key not in _KEYS:
-        raise UsageError(msg("--workload: unknown key {key!r}", key=key), hint=_hint(others))
+        raise UsageError(msg("--workload: unknown key {key!r}", key=key), hint=_list_names(others))
     field, read, form = _KEYS[key]
     parsed = read(value)
     if parsed is None:
@@ -192,13 +192,13 @@ def parse_workload(text: str, others: Mapping[str, DeclaredWorkload] = MappingPr
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
-        raise UsageError("--workload: says nothing", hint=_hint(others))
-    named = DeclaredWorkload() if "=" in parts[0] else _named(parts.pop(0), others)
+        raise UsageError("--workload: says nothing", hint=_list_names(others))
+    named = DeclaredWorkload() if "=" in parts[0] else _named_workload(parts.pop(0), others)
     fields: dict[str, object] = {}
     for part in parts:
         if part in WORKLOADS or part in others:
-            raise UsageError(_second_name(part, named), hint=_hint(others))
-        field, value = _setting(part, others)
+            raise UsageError(_second_name(part, named), hint=_list_names(others))
+        field, value = _parse_setting(part, others)
         if field in fields:
             raise UsageError(msg("--workload: {part} is given twice", part=part.partition("=")[0].strip()))
         fields[field] = value

@@ -20,8 +20,8 @@ def choices(
         if not _may_carry(machine, demand):
             continue
         for volumes in layouts:
-            if _takes(machine, volumes):
-                found = _choice(machine, volumes, demand)
+            if _takes_volumes(machine, volumes):
+                found = _make_choice(machine, volumes, demand)
                 if found is not None:
                     yield found
 
@@ -35,7 +35,7 @@ def _may_carry(machine: Machine, demand: Demand) -> bool:
     return all(not asked or has is None or has >= asked for asked, has in pairs)
 
 
-def _takes(machine: Machine, volumes: Sequence[VolumePurchase]) -> bool:
+def _takes_volumes(machine: Machine, volumes: Sequence[VolumePurchase]) -> bool:
     """Whether the machine takes as many volumes of these kinds; io2 Block Express needs Nitro."""
     count = sum(one.count for one in volumes)
     kinds = {one.kind.partition(" ")[0] for one in volumes}
@@ -46,7 +46,7 @@ def _takes(machine: Machine, volumes: Sequence[VolumePurchase]) -> bool:
     return not (kinds & set(PREMIUM) and machine.provider == "azure" and machine.premium is False)
 
 
-def _choice(machine: Machine, volumes: tuple[VolumePurchase, ...], demand: Demand) -> Choice | None:
+def _make_choice(machine: Machine, volumes: tuple[VolumePurchase, ...], demand: Demand) -> Choice | None:
     """None where the volumes do not carry the demand."""
     limits = machine.volumes
     assert limits is not None
@@ -55,8 +55,8 @@ def _choice(machine: Machine, volumes: tuple[VolumePurchase, ...], demand: Deman
     if mb_s < (demand.mb_s or 0) - 1e-6 or iops < (demand.iops or 0) - 1e-6:
         return None
     parts = (
-        _part(machine.name, limits.mb_per_s, limits.iops, demand, limits.source),
-        _part(words_of(volumes), mb_s, iops, demand, volumes[0].source),
+        _sized_part(machine.name, limits.mb_per_s, limits.iops, demand, limits.source),
+        _sized_part(words_of(volumes), mb_s, iops, demand, volumes[0].source),
     )
     most_mb, most_iops = min(mb_s, limits.mb_per_s or mb_s), min(iops, limits.iops or iops)
     # Of equals the outer one binds: it is what cannot be bought by the volume.
@@ -78,11 +78,11 @@ def _choice(machine: Machine, volumes: tuple[VolumePurchase, ...], demand: Deman
         unusable=max(lost, default=0.0),
         price=None,
         parts=parts,
-        unknown=tuple(_unknown(machine, demand)),
+        unknown=tuple(_list_unknown(machine, demand)),
     )
 
 
-def _unknown(machine: Machine, demand: Demand) -> Iterator[str]:
+def _list_unknown(machine: Machine, demand: Demand) -> Iterator[str]:
     limits = machine.volumes
     if limits is None:
         return
@@ -99,7 +99,7 @@ def words_of(volumes: Sequence[VolumePurchase]) -> str:
     return " + ".join(f"{one.count} × {one.kind}" for one in volumes)
 
 
-def _part(what: str, mb_s: float | None, iops: float | None, demand: Demand, source: str) -> SizedPart:
+def _sized_part(what: str, mb_s: float | None, iops: float | None, demand: Demand, source: str) -> SizedPart:
     pairs = ((demand.mb_s, mb_s), (demand.iops, iops))
     left = min((max(0.0, 1 - asked / has) for asked, has in pairs if asked and has), default=1.0)
     return SizedPart(what, mb_s, iops, left, source)
@@ -116,28 +116,28 @@ def shortfalls(cloud: Cloud, machines: Sequence[Machine], demand: Demand) -> Ite
         "mb_s": max(known, key=lambda one: (one.volumes and one.volumes.mb_per_s) or 0),
         "iops": max(known, key=lambda one: (one.volumes and one.volumes.iops) or 0),
     }
-    found = [one for quantity, best in each.items() for one in _short(cloud, quantity, best, demand, source)]
+    found = [one for quantity, best in each.items() for one in _list_short(cloud, quantity, best, demand, source)]
     if not found:
-        nearest = max(known, key=lambda one: _share(one, demand))
-        found = [one for quantity in each for one in _short(cloud, quantity, nearest, demand, source)]
+        nearest = max(known, key=lambda one: _demand_share(one, demand))
+        found = [one for quantity in each for one in _list_short(cloud, quantity, nearest, demand, source)]
     yield from found
 
 
-def _figure(machine: Machine, quantity: str) -> float | None:
+def _machine_figure(machine: Machine, quantity: str) -> float | None:
     if machine.volumes is None:
         return None
     return machine.volumes.mb_per_s if quantity == "mb_s" else machine.volumes.iops
 
 
-def _share(machine: Machine, demand: Demand) -> float:
+def _demand_share(machine: Machine, demand: Demand) -> float:
     """The smaller fraction of the demand that a machine is known to carry."""
     pairs = ((demand.mb_s, "mb_s"), (demand.iops, "iops"))
-    return min(((_figure(machine, quantity) or 0) / asked for asked, quantity in pairs if asked), default=0.0)
+    return min(((_machine_figure(machine, quantity) or 0) / asked for asked, quantity in pairs if asked), default=0.0)
 
 
-def _short(cloud: Cloud, quantity: str, machine: Machine, demand: Demand, source: str) -> Iterator[Short]:
+def _list_short(cloud: Cloud, quantity: str, machine: Machine, demand: Demand, source: str) -> Iterator[Short]:
     asked = demand.mb_s if quantity == "mb_s" else demand.iops
-    has = _figure(machine, quantity) or 0
+    has = _machine_figure(machine, quantity) or 0
     if asked and has < asked:
         of = f"{machine.name} ({machine.volumes.source if machine.volumes else source})"
         yield Short(cloud, "mb_s" if quantity == "mb_s" else "iops", asked, has, asked - has, of)

@@ -60,15 +60,15 @@ def parse_demand(
 ) -> Demand:
     """From the values of the options. Raises UsageError that names the option and the value."""
     return Demand(
-        read_mb_s=_throughput("--read", read),
-        write_mb_s=_throughput("--write", write),
-        iops=_scaled("--iops", iops, _COUNT, _THOUSANDS, "a number, as 200000, 200k or 1.5M"),
-        latency_ms=_scaled("--latency", latency, _TIME, _MS, "a time, as 1ms or 500us"),
-        capacity_bytes=_bytes(capacity),
+        read_mb_s=_parse_throughput("--read", read),
+        write_mb_s=_parse_throughput("--write", write),
+        iops=_parse_scaled("--iops", iops, _COUNT, _THOUSANDS, "a number, as 200000, 200k or 1.5M"),
+        latency_ms=_parse_scaled("--latency", latency, _TIME, _MS, "a time, as 1ms or 500us"),
+        capacity_bytes=_parse_bytes(capacity),
     )
 
 
-def _throughput(option: str, text: str | None) -> float | None:
+def _parse_throughput(option: str, text: str | None) -> float | None:
     if text is None:
         return None
     value = parse_throughput(text)
@@ -84,12 +84,12 @@ def _throughput(option: str, text: str | None) -> float | None:
     return value
 
 
-def _bytes(text: str | None) -> int | None:
-    found = _scaled("--capacity", text, _SIZE, _BYTES, "a size, as 10TiB or 500GB")
+def _parse_bytes(text: str | None) -> int | None:
+    found = _parse_scaled("--capacity", text, _SIZE, _BYTES, "a size, as 10TiB or 500GB")
     return None if found is None else round(found)
 
 
-def _scaled(
+def _parse_scaled(
     option: str, text: str | None, form: re.Pattern[str], units: dict[str, float] | dict[str, int], what: str
 ) -> float | None:
     if text is None:

@@ -96,7 +96,7 @@ def choices(
     demand: Demand, declared: Declared, layouts: tuple[tuple[str, int | None], ...] = (), *, all_links: bool = False
 ) -> Iterator[Choice]:
     """For each drive and level the fewest drives, with the fewest links that are enough, or with every kind of link."""
-    fits = _links(demand)
+    fits = _fewest_links(demand)
     if not fits:
         return
     wires = fits if all_links else [min(fits, key=lambda one: (one.count, one.mb_s))]
@@ -107,12 +107,12 @@ def choices(
         if demand.latency_ms is not None and drive.least_ms > demand.latency_ms:
             continue
         for level, count in wanted:
-            found = _fewest(drive, level, count, demand)
+            found = _fewest_drives(drive, level, count, demand)
             if found is not None:
-                yield from (_choice(drive, level, found, links, demand) for links in wires)
+                yield from (_make_choice(drive, level, found, links, demand) for links in wires)
 
 
-def _fewest(drive: Drive, level: str, count: int | None, demand: Demand) -> int | None:
+def _fewest_drives(drive: Drive, level: str, count: int | None, demand: Demand) -> int | None:
     """Of RAID 10 an even number."""
     if count is not None:
         return count if count >= LEAST[level] and _is_enough(drive, level, count, demand) else None
@@ -125,7 +125,7 @@ def _is_enough(drive: Drive, level: str, count: int, demand: Demand) -> bool:
     if not drive.figures.is_limit:
         return False
     array = combined(level, [drive.figures] * count)
-    mb_s, iops = (_together(array, measure, demand) for measure in ("mb_per_s", "iops"))
+    mb_s, iops = (_combine_demand(array, measure, demand) for measure in ("mb_per_s", "iops"))
     data = _usable_gib(drive, level, count)
     return (
         (mb_s is None or mb_s >= (demand.mb_s or 0) * _ROUNDING)
@@ -140,20 +140,20 @@ def _usable_gib(drive: Drive, level: str, count: int) -> float | None:
     return drive.gib * {"raid0": count, "raid10": count / 2, "raid5": count - 1, "raid6": count - 2}[level]
 
 
-def _together(array: Figures, measure: Measure, demand: Demand) -> float | None:
+def _combine_demand(array: Figures, measure: Measure, demand: Demand) -> float | None:
     """Reads and writes in the proportion of the demand, each for its part of the time; None where not known."""
     writes = demand.write_share
     if measure == "mb_per_s" and demand.mb_s:
         writes = (demand.write_mb_s or 0) / demand.mb_s
     values = (array.read_mb_per_s, array.write_mb_per_s, array.read_iops, array.write_iops)
-    return mixed(Rate(*(_known(value) for value in values)), measure, 1 - writes, duplex=False)
+    return mixed(Rate(*(_finite_value(value) for value in values)), measure, 1 - writes, duplex=False)
 
 
-def _known(value: float) -> float | None:
+def _finite_value(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _links(demand: Demand) -> list[Links]:
+def _fewest_links(demand: Demand) -> list[Links]:
     """Of each kind as many as are enough: a link carries reads one way and writes the other."""
     needed = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
     found = [
@@ -162,19 +162,19 @@ def _links(demand: Demand) -> list[Links]:
     return [one for one in found if one.count <= MOST_LINKS]
 
 
-def _choice(drive: Drive, level: str, count: int, links: Links, demand: Demand) -> Choice:
+def _make_choice(drive: Drive, level: str, count: int, links: Links, demand: Demand) -> Choice:
     array = combined(level, [drive.figures] * count)
-    mb_s, iops = _together(array, "mb_per_s", demand), _together(array, "iops", demand)
+    mb_s, iops = _combine_demand(array, "mb_per_s", demand), _combine_demand(array, "iops", demand)
     name = f"{count} × {drive.name} in {level}"
-    media = SizedPart(name, mb_s, iops, _left(demand, mb_s, iops), drive.source)
+    media = SizedPart(name, mb_s, iops, _left_of(demand, mb_s, iops), drive.source)
     total = links.count * links.mb_s
     asked = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
     wires = SizedPart(f"{links.count} × {links.kind}", total, None, 1 - asked / total, links.source)
     parts = (wires, media)
     binds = min(parts, key=lambda one: round(one.headroom, 6))
-    reads = _of(demand.read_mb_s, demand.mb_s, mb_s, total)
-    writes = _of(demand.write_mb_s, demand.mb_s, mb_s, total)
-    unusable = max(0.0, 1 - total / _known(array.read_mb_per_s)) if _known(array.read_mb_per_s) else 0.0  # type: ignore[operator]
+    reads = _part_of(demand.read_mb_s, demand.mb_s, mb_s, total)
+    writes = _part_of(demand.write_mb_s, demand.mb_s, mb_s, total)
+    unusable = max(0.0, 1 - total / _finite_value(array.read_mb_per_s)) if _finite_value(array.read_mb_per_s) else 0.0  # type: ignore[operator]
     unknown = []
     if demand.mb_s and mb_s is None:
         unknown.append(f"MB/s of {drive.name}")
@@ -195,8 +195,8 @@ def _choice(drive: Drive, level: str, count: int, links: Links, demand: Demand) 
                 count,
                 level,
                 drive.gib,
-                _known(drive.figures.read_iops),
-                _known(drive.figures.read_mb_per_s),
+                _finite_value(drive.figures.read_iops),
+                _finite_value(drive.figures.read_mb_per_s),
                 source=drive.source,
             ),
         ),
@@ -223,21 +223,21 @@ def shortfalls(demand: Demand, declared: Declared) -> Iterator[Short]:
     for drive in drives_of(declared):
         array = combined("raid0", [drive.figures] * MOST_DRIVES)
         of = f"{MOST_DRIVES} × {drive.name} in raid0 ({drive.source})"
-        mb_s, iops = _together(array, "mb_per_s", demand), _together(array, "iops", demand)
+        mb_s, iops = _combine_demand(array, "mb_per_s", demand), _combine_demand(array, "iops", demand)
         if demand.mb_s and mb_s is not None and mb_s < demand.mb_s:
             yield Short("metal", "mb_s", demand.mb_s, mb_s, demand.mb_s - mb_s, of)
         if demand.iops and iops is not None and iops < demand.iops:
             yield Short("metal", "iops", demand.iops, iops, demand.iops - iops, of)
 
 
-def _of(part: float | None, whole: float | None, media: float | None, links: float) -> float | None:
+def _part_of(part: float | None, whole: float | None, media: float | None, links: float) -> float | None:
     """What one direction has of what the drives carry together, and its own direction of the links."""
     if not part or not whole or media is None:
         return None
     return min(media * part / whole, links)
 
 
-def _left(demand: Demand, mb_s: float | None, iops: float | None) -> float:
+def _left_of(demand: Demand, mb_s: float | None, iops: float | None) -> float:
     """The fraction that the demand leaves of the tighter of the two; 1 where nothing of it is asked or known."""
     pairs = ((demand.mb_s, mb_s), (demand.iops, iops))
     return min((max(0.0, 1 - asked / has) for asked, has in pairs if asked and has), default=1.0)

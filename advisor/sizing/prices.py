@@ -76,11 +76,11 @@ def parse_prices(data: bytes, where: str) -> Prices:
         found = msgspec.convert(document, Prices)
         for table, some in (("volumes", found.volumes), ("drives", found.drives)):
             for name, one in some.items():
-                _check(one, f"{table}.{name}")
+                _check_prices(one, f"{table}.{name}")
     return found
 
 
-def _check(one: VolumePrice, place: str) -> None:
+def _check_prices(one: VolumePrice, place: str) -> None:
     parts = (one.gib, one.iops, one.mib_per_s, one.mb_per_s)
     if one.each is None and all(part is None for part in parts):
         raise FieldError(place, "neither each nor gib, iops, mib-per-s or mb-per-s is there")
@@ -96,7 +96,7 @@ def with_price(choice: Choice, prices: Prices) -> Choice:
     """The choice with what it costs; without a price, and with what the file lacks, where any part has none."""
     costs: list[tuple[float, Per]] = []
     lacks: list[str] = []
-    for name, found in _costs(choice, prices):
+    for name, found in _list_costs(choice, prices):
         if found is None:
             lacks.append(name)
         else:
@@ -111,7 +111,7 @@ def with_price(choice: Choice, prices: Prices) -> Choice:
     return msgspec.structs.replace(choice, price=Price(round(amount, 2), prices.currency, per))
 
 
-def _costs(choice: Choice, prices: Prices) -> Iterator[tuple[str, tuple[float, Per] | None]]:
+def _list_costs(choice: Choice, prices: Prices) -> Iterator[tuple[str, tuple[float, Per] | None]]:
     if choice.instance is not None:
         amount = prices.instances.get(choice.instance)
         per: Per = prices.instances_per or prices.per or "hour"
@@ -155,10 +155,10 @@ def _by_figures(one: VolumePurchase, found: VolumePrice) -> float | None:
             total += price * max(0.0, has - included)
     if found.iops is None:
         return total
-    return None if one.iops is None else total + _stepped(found.iops, one.iops, found.included_iops)
+    return None if one.iops is None else total + _stepped_price(found.iops, one.iops, found.included_iops)
 
 
-def _stepped(rate: Rate, iops: float, included: float) -> float:
+def _stepped_price(rate: Rate, iops: float, included: float) -> float:
     """Each step's price for the operations that lie in it."""
     if not isinstance(rate, tuple):
         return rate * max(0.0, iops - included)

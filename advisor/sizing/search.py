@@ -81,16 +81,16 @@ def answer(question: SizeQuestion) -> Sizing:
     short: list[Short] = []
     excluded: dict[str, Excluded] = {}
     _check_instances(question)
-    for cloud in _asked(question):
-        kinds, left_out = _kinds(cloud, question)
+    for cloud in _asked_clouds(question):
+        kinds, left_out = _fitting_kinds(cloud, question)
         excluded |= {one.kind: one for one in left_out}
         mine = list(_of_metal(question)) if cloud == "metal" else list(_of_cloud(cloud, kinds, question))
         found += mine
-        shown += sorted(mine, key=_rank(question))[: question.limit]
+        shown += sorted(mine, key=_rank_by(question))[: question.limit]
         if not mine:
-            short += _shortfalls(cloud, kinds, question)
+            short += _list_shortfalls(cloud, kinds, question)
     # Without prices the machines of one cloud are not set against those of another.
-    choices = tuple(sorted(shown, key=_rank(question)) if question.prices else shown)
+    choices = tuple(sorted(shown, key=_rank_by(question)) if question.prices else shown)
     return Sizing(
         demand=demand,
         choices=choices,
@@ -98,18 +98,18 @@ def answer(question: SizeQuestion) -> Sizing:
         undecided=sum(bool(one.unknown) for one in found),
         short=tuple(short),
         excluded=tuple(excluded.values()),
-        notes=tuple(_notes(question, choices)),
-        sources=tuple(dict.fromkeys(_sources(choices))),
+        notes=tuple(_make_notes(question, choices)),
+        sources=tuple(dict.fromkeys(_list_sources(choices))),
         prices=_prices_words(question),
     )
 
 
-def _asked(question: SizeQuestion) -> Iterator[Cloud]:
+def _asked_clouds(question: SizeQuestion) -> Iterator[Cloud]:
     """The clouds in which the machines, layouts and volumes that are asked for are."""
     bought = {_cloud_of(one) for one in declared_purchases(question.declared)}
     wanted = {BY_NAME[name].cloud if name in BY_NAME else "metal" for name, _ in question.layouts}
     for cloud in question.clouds:
-        is_hired = cloud != "metal" and bool(_machines(cloud, question))
+        is_hired = cloud != "metal" and bool(_asked_machines(cloud, question))
         if (is_hired or not question.instances) and cloud in (bought or CLOUDS) and cloud in (wanted or CLOUDS):
             yield cloud
 
@@ -121,7 +121,7 @@ def _prices_words(question: SizeQuestion) -> str | None:
     return f"{question.prices_where} of {prices.date.isoformat()}, in {prices.currency}"
 
 
-def _rank(question: SizeQuestion) -> in_cloud.Rank:
+def _rank_by(question: SizeQuestion) -> in_cloud.Rank:
     """What is known for certain first. With prices by price, those without one last; else the least that cannot be
     used, the smallest machine, the fewest drives and volumes, the tightest fit."""
     priced = question.prices is not None
@@ -162,7 +162,7 @@ def _check_layouts(question: SizeQuestion) -> None:
 
 
 def _check_instances(question: SizeQuestion) -> None:
-    known = {one.name for cloud in question.clouds if cloud != "metal" for one in _machines(cloud, question)}
+    known = {one.name for cloud in question.clouds if cloud != "metal" for one in _asked_machines(cloud, question)}
     unknown = [name for name in question.instances if name not in known]
     if unknown:
         raise UsageError(
@@ -175,21 +175,23 @@ def _check_instances(question: SizeQuestion) -> None:
         )
 
 
-def _machines(cloud: Cloud, question: SizeQuestion) -> tuple[Machine, ...]:
+def _asked_machines(cloud: Cloud, question: SizeQuestion) -> tuple[Machine, ...]:
     found = all_machines("azure" if cloud == "azure" else "aws", question.given)
     return tuple(one for one in found if not question.instances or one.name in question.instances)
 
 
-def _kinds(cloud: Cloud, question: SizeQuestion) -> tuple[tuple[VolumeKind, ...], tuple[Excluded, ...]]:
+def _fitting_kinds(cloud: Cloud, question: SizeQuestion) -> tuple[tuple[VolumeKind, ...], tuple[Excluded, ...]]:
     """The kinds of a cloud that fit the latency, and those that do not."""
     wanted = {name for name, _ in question.layouts}
     mine = [one for one in KINDS if one.cloud == cloud and (not question.layouts or one.name in wanted)]
     latency = question.demand.latency_ms
     fits = tuple(one for one in mine if latency is None or one.latency_ms <= latency)
-    return fits, tuple(Excluded(one.name, _why(one, latency), one.source) for one in mine if one not in fits)
+    return fits, tuple(
+        Excluded(one.name, _exclusion_reason(one, latency), one.source) for one in mine if one not in fits
+    )
 
 
-def _why(kind: VolumeKind, latency: float | None) -> str:
+def _exclusion_reason(kind: VolumeKind, latency: float | None) -> str:
     measured = f". {_MEASURED_LATENCY}" if kind.name == "gp3" else ""
     return f"its documented latency is {kind.words}, and {latency:g} ms is asked for{measured}"
 
@@ -207,10 +209,10 @@ def _of_cloud(cloud: Cloud, kinds: Sequence[VolumeKind], question: SizeQuestion)
     mine = tuple(one for one in declared if _cloud_of(one) == cloud)
     if mine:
         layouts = [mine]
-    machines = _machines(cloud, question)
+    machines = _asked_machines(cloud, question)
     found = in_cloud.choices(machines, layouts, question.demand)
     priced = (with_price(one, question.prices) for one in found) if question.prices else found
-    yield from priced if question.layouts else in_cloud.cheapest(priced, _rank(question))
+    yield from priced if question.layouts else in_cloud.cheapest(priced, _rank_by(question))
 
 
 def _cloud_of(one: VolumePurchase) -> Cloud:
@@ -224,14 +226,14 @@ def _of_metal(question: SizeQuestion) -> Iterator[Choice]:
         yield from found
         return
     best: dict[tuple[VolumePurchase, ...], Choice] = {}
-    rank = _rank(question)
+    rank = _rank_by(question)
     for one in (with_price(each, prices) for each in found):
         if one.volumes not in best or rank(one) < rank(best[one.volumes]):
             best[one.volumes] = one
     yield from best.values()
 
 
-def _shortfalls(cloud: Cloud, kinds: Sequence[VolumeKind], question: SizeQuestion) -> Iterator[Short]:
+def _list_shortfalls(cloud: Cloud, kinds: Sequence[VolumeKind], question: SizeQuestion) -> Iterator[Short]:
     latency = question.demand.latency_ms
     if cloud == "metal":
         yield from metal.shortfalls(question.demand, question.declared)
@@ -242,10 +244,10 @@ def _shortfalls(cloud: Cloud, kinds: Sequence[VolumeKind], question: SizeQuestio
         if best.latency_ms > latency:
             of = f"{best.name} ({best.source})"
             yield Short(cloud, "latency_ms", latency, best.latency_ms, best.latency_ms - latency, of)
-    yield from in_cloud.shortfalls(cloud, _machines(cloud, question), question.demand)
+    yield from in_cloud.shortfalls(cloud, _asked_machines(cloud, question), question.demand)
 
 
-def _notes(question: SizeQuestion, choices: Sequence[Choice]) -> Iterator[str]:
+def _make_notes(question: SizeQuestion, choices: Sequence[Choice]) -> Iterator[str]:
     clouds = {one.cloud for one in choices}
     if any(one.unknown for one in choices):
         yield (
@@ -265,7 +267,7 @@ def _notes(question: SizeQuestion, choices: Sequence[Choice]) -> Iterator[str]:
         yield "metal: all operations are counted as writes; give --read and --write for their shares"
 
 
-def _sources(choices: Sequence[Choice]) -> Iterator[str]:
+def _list_sources(choices: Sequence[Choice]) -> Iterator[str]:
     for one in choices:
         yield from (part.source for part in one.parts if part.source)
         for each in one.volumes:

@@ -55,17 +55,17 @@ def purchases(kind: str, demand: Demand, count: int | None = None) -> Iterator[V
     """The ways to buy volumes of a kind that carry the demand: one for each number of volumes (and tier), the fewest
     first; of one number where ``count`` is given."""
     if kind in ("gp3", "io2"):
-        for number in _counts(count, 1):
-            one = _gp3(demand, number) if kind == "gp3" else _io2(demand, number)
+        for number in _possible_counts(count, 1):
+            one = _buy_gp3(demand, number) if kind == "gp3" else _buy_io2(demand, number)
             if one is not None:
                 yield one
     elif kind in azure_disks.MOST:
-        for number in _counts(count, 1):
+        for number in _possible_counts(count, 1):
             if (found := _by_figures(kind, demand, number)) is not None:
                 yield found
     else:
         for tier in azure_disks.tiers(kind):
-            least = _least(tier, demand)
+            least = _least_count(tier, demand)
             if least <= (count or MOST_STRIPES):
                 yield _of_tier(tier, count or least)
 
@@ -88,8 +88,8 @@ def declared_purchases(declared: Declared) -> tuple[VolumePurchase, ...]:
                 count=1,
                 layout="as declared",
                 gib=one.gib,
-                iops=_finite(figures.read_iops),
-                mb_s=_finite(figures.read_mb_per_s),
+                iops=_finite_value(figures.read_iops),
+                mb_s=_finite_value(figures.read_mb_per_s),
                 mib_s=one.mib_per_s,
                 source=f"as declared in {declared.where}",
             )
@@ -97,29 +97,29 @@ def declared_purchases(declared: Declared) -> tuple[VolumePurchase, ...]:
     return tuple(msgspec.structs.replace(one, count=count) for one, count in found.items())
 
 
-def _finite(value: float) -> float | None:
+def _finite_value(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _counts(count: int | None, least: int) -> range:
+def _possible_counts(count: int | None, least: int) -> range:
     return range(count, count + 1) if count else range(least, MOST_STRIPES + 1)
 
 
-def _layout(count: int) -> str:
+def _layout_name(count: int) -> str:
     return "single" if count == 1 else "striped"
 
 
-def _gp3(demand: Demand, count: int) -> VolumePurchase | None:
+def _buy_gp3(demand: Demand, count: int) -> VolumePurchase | None:
     mib = max(ebs.LEAST_MIB_PER_S["gp3"], math.ceil((demand.mb_s or 0) / count / MIB))
     needed = max(math.ceil((demand.iops or 0) / count), mib * ebs.IOPS_PER_MIB["gp3"])
     iops = max(ebs.LEAST_IOPS["gp3"], needed)
     gib = max(1, math.ceil(demand.capacity_gib / count))
     if iops > ebs.LEAST_IOPS["gp3"]:
         gib = max(gib, math.ceil(iops / ebs.IOPS_PER_GIB["gp3"]))
-    return _ebs("gp3", count, gib, iops, mib)
+    return _buy_ebs("gp3", count, gib, iops, mib)
 
 
-def _io2(demand: Demand, count: int) -> VolumePurchase | None:
+def _buy_io2(demand: Demand, count: int) -> VolumePurchase | None:
     mib = (demand.mb_s or 0) / count / MIB
     iops = max(ebs.LEAST_IOPS["io2"], math.ceil((demand.iops or 0) / count), math.ceil(mib / 0.256 - 1e-9))
     gib = max(
@@ -127,28 +127,30 @@ def _io2(demand: Demand, count: int) -> VolumePurchase | None:
     )
     if mib > 4_000:
         return None
-    return _ebs("io2", count, gib, iops, None)
+    return _buy_ebs("io2", count, gib, iops, None)
 
 
-def _ebs(kind: ebs.VolumeType, count: int, gib: int, iops: int, mib: int | None) -> VolumePurchase | None:
+def _buy_ebs(kind: ebs.VolumeType, count: int, gib: int, iops: int, mib: int | None) -> VolumePurchase | None:
     """None for what is not for sale."""
     if iops > ebs.MOST_IOPS[kind] or gib > ebs.LARGEST_GIB or (mib or 0) > ebs.MOST_MIB_PER_S.get(kind, math.inf):
         return None
     found = ebs.carried(ebs.EbsVolume(kind, gib), iops, mib)
     assert found is not None
     return VolumePurchase(
-        kind, count, _layout(count), gib, found.iops, found.mib_per_s * MIB, found.mib_per_s, _EBS_LIMITS
+        kind, count, _layout_name(count), gib, found.iops, found.mib_per_s * MIB, found.mib_per_s, _EBS_LIMITS
     )
 
 
-def _least(tier: Tier, demand: Demand) -> int:
+def _least_count(tier: Tier, demand: Demand) -> int:
     needs = ((demand.mb_s, tier.mb_per_s), (demand.iops, tier.iops), (demand.capacity_gib, tier.gib))
     return max(1, *(math.ceil((asked or 0) / each) for asked, each in needs))
 
 
 def _of_tier(tier: Tier, count: int) -> VolumePurchase:
     name = f"{tier.kind} {tier.name}"
-    return VolumePurchase(name, count, _layout(count), tier.gib, tier.iops, tier.mb_per_s, source=azure_disks.SOURCE)
+    return VolumePurchase(
+        name, count, _layout_name(count), tier.gib, tier.iops, tier.mb_per_s, source=azure_disks.SOURCE
+    )
 
 
 def _by_figures(kind: str, demand: Demand, count: int) -> VolumePurchase | None:
@@ -164,4 +166,4 @@ def _by_figures(kind: str, demand: Demand, count: int) -> VolumePurchase | None:
         gib = 2 ** math.ceil(math.log2(gib)) if gib <= 1024 else 1024 * math.ceil(gib / 1024)
     if iops > most_iops or mb_s > most_mb or gib > 65_536:
         return None
-    return VolumePurchase(kind, count, _layout(count), gib, iops, mb_s, source=azure_disks.TYPES_SOURCE)
+    return VolumePurchase(kind, count, _layout_name(count), gib, iops, mb_s, source=azure_disks.TYPES_SOURCE)

@@ -22,8 +22,8 @@ from advisor.recommend.infoscale import PARTS
 from advisor.rules import sources
 from advisor.rules.buffers import LLT_WINDOW, LLT_WINDOW_BYTES, WHITE_PAPER_BYTES, below_profile
 from advisor.rules.infoscale import MIRRORING_CPU_PERCENT, PAPER_LOCAL_IOPS, mirrored_iops, profile_of, recognition
-from advisor.rules.lookup import largest_mtu
 from advisor.rules.mtu import LLT_UDP_MTU, fragments
+from advisor.rules.queries import largest_mtu
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
 from advisor.tunables import tunable

@@ -53,7 +53,7 @@ def of(root: Path, workload: str | None, parts: dict[str, Any], name: str) -> Re
         # Recognised alone: whether the load is sequential, or writes, cannot be seen.
         ("infoscale-fss-tcp", None, FSS_TCP, "perhaps", "intent"),
         ("infoscale-fss-udp", None, FSS_UDP, "yes", "symptom"),
-        # What cannot be told is a matter of intent, whatever symptom there is.
+        # What is unknown is a matter of intent, whatever symptom there is.
         ("infoscale-fss-udp", None, OPEN, "perhaps", "intent"),
         ("infoscale-fss-zones", None, OPEN, "perhaps", "intent"),
         # The other configurations.
@@ -104,7 +104,7 @@ def test_two_say_that_nothing_helps(name: str, tmp_path: Path) -> None:
 
 def test_doubt_is_told_with_how_to_end_it(tmp_path: Path) -> None:
     made = of(tmp_path, None, OPEN, "infoscale-fss-udp")
-    assert made.summary.startswith("Whether this host is ")
+    assert made.summary.startswith("It is unknown whether this host is ")
     assert "vxdisk -o alldgs list" in made.summary
     assert made.cases[0].holds is None
     assert any("advisor probe" in text for text in made.unknown)

@@ -14,7 +14,7 @@ from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.judged import JudgedRow
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
-from advisor.rules.lookup import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
+from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
 
 MAX_COMMANDS: Final = 6
 MAX_LIMIT: Final = 40

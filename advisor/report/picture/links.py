@@ -11,7 +11,7 @@ from advisor.report.format import natural, ranked, runs
 from advisor.report.picture.places import PictureFacts, known
 from advisor.report.picture.records import Crossing, End, PictureBlock, Place, Words
 from advisor.report.picture.wording import BELOW, is_below, limit_words, link_state, node_words, pcie_words, some
-from advisor.rules.lookup import above, is_physical
+from advisor.rules.queries import is_physical, links_above
 
 MAX_BLOCKS = 24
 MAX_ADDRESSES = 3
@@ -71,7 +71,7 @@ def _roots(around: PictureFacts, link: Link) -> tuple[str, ...]:
 def _crossing(around: PictureFacts, group: Sequence[Link]) -> Crossing:
     first = group[0]
     nodes = known(around.link_places(first))
-    upper = [one.name for link in group for one in above(link.name, around.links) if one not in group]
+    upper = [one.name for link in group for one in links_above(link.name, around.links) if one not in group]
     names = tuple(dict.fromkeys([*(link.name for link in group), *upper]))
     roots = _roots(around, first)
     ends = tuple(End(place, link_key(root)) for root in roots for place in around.link_places(around.links[root]))

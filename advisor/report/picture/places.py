@@ -13,7 +13,7 @@ from advisor.report.devices import named_by
 from advisor.report.format import ranked
 from advisor.report.picture.records import UNKNOWN_KEY, Place
 from advisor.rules.finding import Finding
-from advisor.rules.lookup import below, by_name, ids, is_physical, is_virtual_machine
+from advisor.rules.queries import by_name, is_physical, is_virtual_machine, links_below, parse_ids
 
 
 class PictureFacts(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class PictureFacts(msgspec.Struct, frozen=True):
 
     def link_places(self, link: Link) -> tuple[Place, ...]:
         """The panels of the devices that a link rests on; none for a link that rests on no device."""
-        roots = (one for one in below(link.name, self.links) if is_physical(one))
+        roots = (one for one in links_below(link.name, self.links) if is_physical(one))
         return ordered({self.place(root.numa_node) for root in roots})
 
     def link_home(self, link: Link) -> Place | None:
@@ -70,7 +70,7 @@ def surroundings(facts: Facts, findings: Sequence[Finding]) -> PictureFacts:
         links=by_name(facts),
         disks={disk.name: disk for disk in facts.disks},
         marks=_marks(findings),
-        cpus={node.id: ids(node.cpus) for node in facts.numa.nodes},
+        cpus={node.id: parse_ids(node.cpus) for node in facts.numa.nodes},
         link_ranks=ranked(link.name for link in facts.links),
         disk_ranks=ranked(disk.name for disk in facts.disks),
         is_real=not is_virtual_machine(facts),

@@ -11,7 +11,7 @@ from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
 from advisor.report.layout import listed
 from advisor.report.units import speed
-from advisor.rules.lookup import is_physical, is_up
+from advisor.rules.queries import is_physical, is_up
 
 MAX_SPANS: Final = 4
 BELOW: Final = "below maximum"

@@ -24,13 +24,13 @@ _PARAVIRTUAL = frozenset({"vif", "xen_netfront", "hv_netvsc", "virtio_net"})
 _MASTERS = frozenset({"bond", "team", "bridge"})
 
 
-def plan(profile: str, **settings: Iterable[str]) -> str:
+def plan_command(profile: str, **settings: Iterable[str]) -> str:
     """The command that plans a profile, safe to paste into a shell whatever the names hold."""
     given = (f"{name}={','.join(values)}" for name, values in settings.items())
     return " ".join(["advisor plan", profile, *(f"--set {shlex.quote(pair)}" for pair in given)])
 
 
-def ids(text: str | None) -> frozenset[int]:
+def parse_ids(text: str | None) -> frozenset[int]:
     """The members of a kernel list string; none where it is unknown or no list."""
     try:
         return frozenset(parse_list(text or ""))
@@ -38,19 +38,19 @@ def ids(text: str | None) -> frozenset[int]:
         return frozenset()
 
 
-def numbers(facts: Facts, key: str) -> tuple[int, ...]:
+def sysctl_numbers(facts: Facts, key: str) -> tuple[int, ...]:
     """The integers of a sysctl, none where the kernel lacks it or it holds anything else."""
     words = facts.sysctl.get(key, "").split()
     return tuple(map(int, words)) if words and all(is_count(word) for word in words) else ()
 
 
-def number(facts: Facts, key: str) -> int | None:
+def sysctl_number(facts: Facts, key: str) -> int | None:
     """The one integer of a sysctl; None where the kernel lacks it or it holds anything else."""
-    values = numbers(facts, key)
+    values = sysctl_numbers(facts, key)
     return values[0] if len(values) == 1 else None
 
 
-def count(text: str | None) -> int | None:
+def leading_count(text: str | None) -> int | None:
     """The number that begins an attribute of sysfs (``200000 (system)``); None where there is none."""
     word = (text or "").partition(" ")[0]
     return int(word) if is_count(word) and len(word) < 20 else None
@@ -69,7 +69,7 @@ def is_up(link: Link) -> bool:
     return link.carrier is not False and link.state in ("up", "unknown") and link.name != "lo"
 
 
-def _reach(start: str, links: Mapping[str, Link], *, up: bool) -> tuple[Link, ...]:
+def _walk_links(start: str, links: Mapping[str, Link], *, up: bool) -> tuple[Link, ...]:
     seen: dict[str, Link] = {}
     pending = [start]
     while pending:
@@ -80,14 +80,14 @@ def _reach(start: str, links: Mapping[str, Link], *, up: bool) -> tuple[Link, ..
     return tuple(seen.values())
 
 
-def above(name: str, links: Mapping[str, Link]) -> tuple[Link, ...]:
+def links_above(name: str, links: Mapping[str, Link]) -> tuple[Link, ...]:
     """The link and everything stacked on it."""
-    return _reach(name, links, up=True)
+    return _walk_links(name, links, up=True)
 
 
-def below(name: str, links: Mapping[str, Link]) -> tuple[Link, ...]:
+def links_below(name: str, links: Mapping[str, Link]) -> tuple[Link, ...]:
     """The link and everything it is stacked on."""
-    return _reach(name, links, up=False)
+    return _walk_links(name, links, up=False)
 
 
 def has_master(link: Link, links: Mapping[str, Link]) -> bool:
@@ -97,7 +97,7 @@ def has_master(link: Link, links: Mapping[str, Link]) -> bool:
 
 def carries_default_route(link: Link, links: Mapping[str, Link]) -> bool | None:
     """Whether a default route leaves by it or by a link stacked on it; None where that is unknown."""
-    routes = [upper.default_route for upper in above(link.name, links)]
+    routes = [upper.default_route for upper in links_above(link.name, links)]
     return True if True in routes else None if None in routes else False
 
 
@@ -109,7 +109,7 @@ def largest_mtu(facts: Facts, link: Link) -> int | None:
 
 
 def node_of_cpu(facts: Facts) -> dict[int, int]:
-    return {cpu: node.id for node in facts.numa.nodes for cpu in ids(node.cpus)}
+    return {cpu: node.id for node in facts.numa.nodes for cpu in parse_ids(node.cpus)}
 
 
 def has_several_nodes(facts: Facts) -> bool:
@@ -118,7 +118,7 @@ def has_several_nodes(facts: Facts) -> bool:
 
 def nodes_below(link: Link, links: Mapping[str, Link]) -> frozenset[int]:
     """The nodes of the physical links that a link rests on."""
-    return frozenset(root.numa_node for root in below(link.name, links) if root.numa_node is not None)
+    return frozenset(root.numa_node for root in links_below(link.name, links) if root.numa_node is not None)
 
 
 def is_virtual_machine(facts: Facts) -> bool:
