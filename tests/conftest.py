@@ -28,6 +28,71 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return f"{argname}-{len(val)}-bytes" if isinstance(val, bytes) and len(val) > _LONGEST_NAMED_BYTES else None
 
 
+QUICK_PACKAGES = ("facts", "host", "limits", "planning", "profiles", "recommend", "report", "rules", "tunables")
+QUICK_MODULES = (
+    "articles/test_beegfs.py",
+    "articles/test_infoscale.py",
+    "articles/test_iris_and_ebs.py",
+    "articles/test_iscsi.py",
+    "cli/test_recommend.py",
+    "cli/test_size.py",
+    "exporters/apply_script/test_crc.py",
+    "exporters/apply_script/test_apply.py::test_rollback_leaves_every_byte_and_the_journal_says_so",
+    "fleet/test_inventory.py",
+    "fleet/test_order.py",
+    "fleet/test_waves.py",
+    "importers/test_saptune.py",
+    "importers/test_sysctl.py",
+    "importers/test_tuned_profile.py",
+    "proof/test_schedule.py",
+    "proof/test_statistics.py",
+    "proof/test_verdict.py",
+    "proof/test_workloads.py",
+    "reach/test_addresses.py",
+    "reach/test_icmp.py",
+    "reach/test_routes.py",
+    "sizing/test_input.py",
+    "snapshot/test_redaction.py",
+    "test_imports.py",
+    "test_numbers.py",
+    "test_patterns.py",
+    "test_quick.py",
+    "test_linters.py::test_ruff_finds_nothing",
+    "test_linters.py::test_shellcheck_finds_nothing",
+    "transaction/test_transaction.py::test_rollback_leaves_every_byte_as_it_was",
+    "transaction/test_script.py::test_the_script_leaves_every_byte_as_it_was_and_is_safe_to_run_twice",
+)
+"""Modules, or single tests of them, that `pytest -m quick` runs besides the packages above."""
+SLOW_MODULES = (
+    "planning/test_infoscale.py",
+    "planning/test_llt.py",
+    "recommend/test_scan_agrees.py",
+    "report/test_picture_hostile.py",
+    "report/test_proof_page.py",
+    "report/test_proof_written.py",
+    "rules/test_bad_advice.py",
+    "rules/test_registry.py",
+    "tunables/test_edit_forms.py",
+    "tunables/test_forwarding_live.py",
+    "tunables/test_link_live.py",
+)
+"""Modules of those packages that take seconds each, or change links in a namespace."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what a commit asks for: within two minutes, of every package some (CONTRIBUTING.md)."""
+    here = Path(__file__).parent
+    for item in items:
+        if not item.path.is_relative_to(here):
+            continue
+        module = str(item.path.relative_to(here))
+        function = f"{module}::{getattr(item, 'originalname', item.name)}"
+        chosen = module.startswith(tuple(f"{name}/" for name in QUICK_PACKAGES)) and module not in SLOW_MODULES
+        slow = any(item.get_closest_marker(name) for name in ("lab", "thorough", "alone"))
+        if not slow and (chosen or module in QUICK_MODULES or function in QUICK_MODULES):
+            item.add_marker("quick")
+
+
 ETC = ("sysctl.d", "sysctl.conf", "systemd/network", "systemd/system", "llttab", "udev/rules.d", "tmpfiles.d")
 SYSCTLS = ("net/core", "net/ipv4", "vm", "kernel/numa_balancing")
 # Counters and what the kernel itself moves; nothing of ours could set them.

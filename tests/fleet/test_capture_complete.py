@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from advisor.host import FileSource, Host, Missing, live_host
+from advisor.host import FileSource, Host, Missing, live_host, tree_host
 from advisor.planner import read_for_scan_and_plans
 from advisor.snapshot.remote.capture import capture_host
 from tests import captured
 from tests.fleet.captures import captured as run_of_script
+from tests.trees import make_tree
 
 PEPC = [f"pepc/{name}" for name in captured.PEPC_HOSTS]
 HWLOC = [f"hwloc/{name}" for name in captured.HWLOC_HOSTS]
@@ -82,6 +83,17 @@ def check(host: Host, root: Path | None) -> None:
 @pytest.mark.parametrize("name", HWLOC + PEPC)
 def test_a_capture_of_a_captured_host_lacks_nothing(name: str) -> None:
     check(captured.on_disk(name), captured.tree(name))
+
+
+def test_a_capture_of_a_host_with_tuned_lacks_nothing(tmp_path: Path) -> None:
+    tuned = {
+        "/etc/tuned/active_profile": "throughput-performance\n",
+        "/etc/tuned/tuned-main.conf": "reapply_sysctl = 0\n",
+        "/etc/sysctl.d/10-a.conf": "net.core.rmem_max = 212992\n",
+        "/proc/sys/net/core/rmem_max": "212992\n",
+    }
+    root = make_tree(tmp_path, tuned)
+    check(tree_host(str(root)), root)
 
 
 def test_a_capture_of_this_host_lacks_nothing_that_stays() -> None:

@@ -146,7 +146,7 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
     ("/etc/VRTSvcs/conf/config", _words("main.cf")),
     ("/etc/iscsi", _words("iscsid.conf")),
     ("/etc/network", _words("interfaces")),
-    ("/etc/tuned", _words("active_profile")),
+    ("/etc/tuned", _words("active_profile tuned-main.conf")),
     ("/run/tuned", _words("tuned.pid")),
     ("/run/network", _words("ifstate")),
     ("/run/systemd", _words("container")),
