@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from advisor import operations
+from advisor.exporters import FORMATS
 from advisor.planning.guards import _GUARDS
 from advisor.profiles.profile import (
     Computed,
@@ -69,6 +70,21 @@ def test_the_example_of_the_format_is_a_profile() -> None:
     example = re.search(r"```toml\n(.*?)```", FORMAT, re.DOTALL)
     assert example is not None
     assert parse_profile(example[1].encode(), "profile-format.md").name == "swap-late"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_page_of_exports_has_every_form(form: str) -> None:
+    assert f"`{form}`" in (DOCS / "export.md").read_text()
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "profiles").glob("*.md")), ids=lambda page: page.stem)
+def test_the_site_and_the_readme_lead_to_every_profile(page: Path) -> None:
+    assert f"profiles/{page.name}\n" in (DOCS.parent / "mkdocs.yml").read_text()
+    readme = (DOCS.parent / "README.md").read_text()
+    parts = page.stem.split("-")
+    assert any(f"`{'-'.join(['', *parts[n:]]) if n else page.stem}`" in readme for n in range(len(parts))) or (
+        f"docs/profiles/{page.name}" in readme or page.stem == "README"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
