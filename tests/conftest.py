@@ -79,17 +79,32 @@ SLOW_MODULES = (
 """Modules of those packages that take seconds each, or change links in a namespace."""
 
 
+_HERE = Path(__file__).parent
+
+
+def _is_quick(path: Path, function: str | None = None) -> bool:
+    """Whether a test is one of the quick ones; without a function, whether its module has any."""
+    if not path.is_relative_to(_HERE):
+        return False
+    module = str(path.relative_to(_HERE))
+    if module.startswith(tuple(f"{name}/" for name in QUICK_PACKAGES)):
+        return module not in SLOW_MODULES
+    named = [one.partition("::") for one in QUICK_MODULES]
+    return any(module == one and (not wanted or function in (None, wanted)) for one, _, wanted in named)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Importing the modules of all tests takes as long as a third of the quick ones."""
+    if config.option.markexpr == "quick" and collection_path.match("test_*.py") and not _is_quick(collection_path):
+        return True
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what a commit asks for: within two minutes, of every package some (CONTRIBUTING.md)."""
-    here = Path(__file__).parent
     for item in items:
-        if not item.path.is_relative_to(here):
-            continue
-        module = str(item.path.relative_to(here))
-        function = f"{module}::{getattr(item, 'originalname', item.name)}"
-        chosen = module.startswith(tuple(f"{name}/" for name in QUICK_PACKAGES)) and module not in SLOW_MODULES
         slow = any(item.get_closest_marker(name) for name in ("lab", "thorough", "alone"))
-        if not slow and (chosen or module in QUICK_MODULES or function in QUICK_MODULES):
+        if not slow and _is_quick(item.path, getattr(item, "originalname", item.name)):
             item.add_marker("quick")
 
 
