@@ -34,7 +34,7 @@ def test_damaged_captures_end_in_no_fault() -> None:
         ask(seed, profiles=4, hosts=CAPTURED)
 
 
-@pytest.mark.parametrize("kind", ["vxprint", "tw_cli", "mmfs", "beegfs"])
+@pytest.mark.parametrize("kind", ["vxprint", "tw_cli", "beegfs"])
 def test_hosts_of_each_kind_are_damaged(kind: str) -> None:
     assert any(kind in place for host in HOSTS.values() for place in parts_of(host()).places())
 
