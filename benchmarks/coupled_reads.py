@@ -71,8 +71,10 @@ def work(kind: str) -> None:
     from advisor.planning.compute import make_plan
     from advisor.planning.observations import observe_targets
     from advisor.planning.records import PlanTarget
-    from advisor.transaction.engine import apply_plan, roll_back, verify
+    from advisor.transaction.apply import apply_plan
     from advisor.transaction.journal import Store
+    from advisor.transaction.rollback import roll_back
+    from advisor.transaction.verify import verify
     from tests.transaction.system import bare_facts
 
     bare = bare_facts()

@@ -28,8 +28,9 @@ from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Locality
 from advisor.rules.workload import DeclaredWorkload
 from advisor.sizing.records import Sizing
-from advisor.transaction.engine import Drift, ItemOutcome
 from advisor.transaction.journal import Damaged
+from advisor.transaction.side_effects import ItemOutcome
+from advisor.transaction.verify import Drift
 from docs.schema_records import Fields, fields_of, record
 from docs.schemas_fleet import FLEET_DOCUMENTS
 

@@ -13,7 +13,7 @@ from advisor.fleet.scan import HostScan
 from advisor.importers.records import Imported, Outcome
 from advisor.limits.cluster import Cluster
 from advisor.rules.finding import Finding, Severity
-from advisor.transaction.engine import Drift
+from advisor.transaction.verify import Drift
 from docs.schema_records import Fields, fields_of, record
 
 _NAMES = tuple[str, ...]

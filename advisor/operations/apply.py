@@ -18,11 +18,14 @@ from advisor.planner import plan_profiles, requests
 from advisor.planning.records import Plan
 from advisor.profiles.profile import load, profile_paths
 from advisor.shell.rollback_script import rollback_script
-from advisor.transaction.engine import ItemOutcome, Progress, apply_plan, finish_switches, recover, roll_back
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.layers import foreseen, script_of
 from advisor.transaction.reachability import gate_for
 from advisor.transaction.requests import in_force_by_name, refuse_while_one_waits
+from advisor.transaction.restore import Progress
+from advisor.transaction.rollback import finish_switches, recover, roll_back
+from advisor.transaction.side_effects import ItemOutcome
 
 CONFIRM_SECONDS: Final = 60
 """How long a change that could cut the host off waits for somebody to say that it did not."""

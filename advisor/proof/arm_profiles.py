@@ -54,9 +54,10 @@ from advisor.proof.session import (
 from advisor.proof.session_runner import Progress, ProgressEvent, Settings, silent
 from advisor.proof.target import MeasuredTarget
 from advisor.proof.workloads import get
-from advisor.transaction.engine import Trial, recover, trial
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
+from advisor.transaction.rollback import recover
+from advisor.transaction.trial import Trial, trial
 
 MAX_ARMS = 8
 BLOCKS = {"quick": 12, "default": 16, "deep": 32}

@@ -30,9 +30,10 @@ from advisor.proof.session import chosen_target, prove, self_test
 from advisor.proof.session_runner import Progress, Settings, silent
 from advisor.proof.target import MeasuredTarget
 from advisor.proof.workloads import get
-from advisor.transaction.engine import Trial, recover, trial
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
+from advisor.transaction.rollback import recover
+from advisor.transaction.trial import Trial, trial
 
 RECONNECT_SECONDS = 60.0
 

@@ -10,9 +10,10 @@ import msgspec
 
 from advisor.planning.records import Plan, plan_document
 from advisor.report.layers import layers_document
-from advisor.transaction.engine import Drift, ItemOutcome
 from advisor.transaction.journal import Record, Store
+from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import RolledBack, Status, as_set
+from advisor.transaction.verify import Drift
 
 Document = dict[str, object]
 

@@ -15,7 +15,7 @@ from advisor.report.encode import encoded
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.report.transaction import when
-from advisor.transaction.engine import Drift
+from advisor.transaction.verify import Drift
 
 RUN_SCHEMA: Final = "advisor.fleet-run/1"
 VERIFY_SCHEMA: Final = "advisor.fleet-verify/1"

@@ -16,8 +16,8 @@ import msgspec
 
 from advisor.report.format import clean
 from advisor.report.layout import counted
-from advisor.transaction.engine import Drift
 from advisor.transaction.status import Status, as_set
+from advisor.transaction.verify import Drift
 from advisor.version import __version__
 
 if TYPE_CHECKING:

@@ -12,8 +12,11 @@ from advisor.host import Host
 from advisor.host.signals import interruptible
 from advisor.i18n import msg
 from advisor.importers.conflicts import OtherWriter, writers_beside
-from advisor.transaction.engine import Drift, ItemOutcome, confirm, finish_switches, recover, roll_back, verify
+from advisor.transaction.confirm import confirm
 from advisor.transaction.journal import Damaged, Record, Store, bottom_of, one_of
+from advisor.transaction.rollback import finish_switches, recover, roll_back
+from advisor.transaction.side_effects import ItemOutcome
+from advisor.transaction.verify import Drift, verify
 
 RolledBack = Sequence[tuple[Record, tuple[ItemOutcome, ...]]]
 

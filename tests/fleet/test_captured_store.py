@@ -11,8 +11,9 @@ from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host import DirectoryFiles, Host, LiveCommands, MemoryFiles, NoCommands
 from advisor.snapshot.archive import capture, open_snapshot
 from advisor.snapshot.remote.store import CapturedStore, Sought, captured_status
-from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Awaiting, Store
+from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import host_status
 from tests.transaction.system import build, plan_of
 

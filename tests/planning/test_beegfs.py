@@ -20,8 +20,8 @@ from advisor.planning.records import Plan
 from advisor.profiles.profile import parse_profile
 from advisor.report.plan import plan_text
 from advisor.snapshot.archive import capture, open_snapshot, save
-from advisor.transaction.engine import roll_back
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import roll_back
 from tests.beegfs_server import CPUS, layout, tree
 from tests.facts.storage import Tree
 from tests.planning.system import systemctl

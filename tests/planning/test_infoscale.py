@@ -12,8 +12,8 @@ from advisor.errors import RefusedError
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.rules.infoscale import profile_of
 from advisor.shell.rollback_script import rollback_script
-from advisor.transaction.engine import roll_back
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import roll_back
 from tests.planning.system import FILES, GIB, Link, applied, host, llt, planned, states, system, values
 from tests.planning.system import PORTS as PORTS_OF
 

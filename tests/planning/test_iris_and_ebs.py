@@ -17,8 +17,10 @@ from advisor.planning.guards import check_guards
 from advisor.planning.records import Change
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import load, parse_profile
-from advisor.transaction.engine import apply_plan, roll_back, verify
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import roll_back
+from advisor.transaction.verify import verify
 from tests.planning.system import GIB, applied, host, planned, states, system, values
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import disk, facts, replaced

@@ -20,9 +20,10 @@ from advisor.report.plan import plan_text
 from advisor.report.steps import step_command, steps_text
 from advisor.report.terms import human_change
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
-from advisor.transaction.engine import Drift, ItemOutcome, verify
 from advisor.transaction.journal import Record, State
+from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import Status
+from advisor.transaction.verify import Drift, verify
 from advisor.tunables import tunable
 from tests.report import plans
 from tests.rules import build

@@ -29,8 +29,9 @@ from advisor.report.steps import steps_text
 from advisor.report.text import scan_text
 from advisor.report.transaction import applied_text, confirmed_text, rollback_text, status_text, verify_text
 from advisor.rules.registry import judge
-from advisor.transaction.engine import Drift, ItemOutcome
+from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import Status
+from advisor.transaction.verify import Drift
 from tests.reach.test_probe import ALL, LEFT
 from tests.report import plans
 from tests.report.test_bench import BENCHES, COMPARISONS

@@ -17,8 +17,8 @@ from advisor.report.monitoring import (
     nagios_text,
     prometheus_text,
 )
-from advisor.transaction.engine import Drift
 from advisor.transaction.status import Status
+from advisor.transaction.verify import Drift
 from tests.report.exposition import samples
 from tests.report.test_change import change, plan, record
 

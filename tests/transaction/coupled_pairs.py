@@ -32,8 +32,9 @@ from advisor.host.machine import tree_host
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import PlanTarget
-from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import roll_back
 from tests.transaction.system import bare_facts
 
 NET = Path("/proc/sys/net")

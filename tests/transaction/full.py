@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from advisor.host import live_host
-from advisor.transaction.engine import verify
 from advisor.transaction.journal import Store
+from advisor.transaction.verify import verify
 
 PAGE = 4096
 SIZE_PAGES = 160

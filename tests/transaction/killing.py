@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.host import Host, Step
-from advisor.transaction.engine import recover, verify
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import recover
+from advisor.transaction.verify import verify
 from tests.transaction.layered import BASE, at_boot, host_at, live, store_of
 from tests.transaction.test_layers import out
 from tests.trees import listing

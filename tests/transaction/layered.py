@@ -14,9 +14,10 @@ from advisor.host import Host, observe
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
-from advisor.transaction.engine import apply_plan, finish_switches
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import held_by
+from advisor.transaction.rollback import finish_switches
 from advisor.tunables import tunable
 from tests.transaction.system import LLTCONFIG, MACHINE, bare_facts
 from tests.trees import host_of, make_command, make_tree

@@ -18,9 +18,10 @@ from advisor.planning.compute import make_plan
 from advisor.planning.neighbours import read_neighbours
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
-from advisor.transaction.engine import apply_plan, trial
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.status import confirm_transaction, rollback_transactions
+from advisor.transaction.trial import trial
 
 
 def made_plan(pairs: list[tuple[str, str]]) -> Plan:

@@ -18,8 +18,10 @@ from advisor.host.ethtool import Answer
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Change, Plan, PlanTarget
-from advisor.transaction.engine import ItemOutcome, apply_plan, roll_back
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
+from advisor.transaction.rollback import roll_back
+from advisor.transaction.side_effects import ItemOutcome
 from tests.transaction.system import bare_facts, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import STANDARD_PATH, make_command, make_tree

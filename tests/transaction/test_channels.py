@@ -9,7 +9,9 @@ import pytest
 
 from advisor.errors import CommandError, RestoredError
 from advisor.host import Host, Step
-from advisor.transaction.engine import apply_plan, recover, roll_back, verify
+from advisor.transaction.apply import apply_plan
+from advisor.transaction.rollback import recover, roll_back
+from advisor.transaction.verify import verify
 from tests.transaction.queues import LINK, WAYS, applied, back, build, plan_of, state
 from tests.transaction.system import store_of
 from tests.transaction.test_transaction import DyingHost, in_child

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from advisor.shell.rollback_script import rollback_script
-from advisor.transaction.engine import roll_back
+from advisor.transaction.rollback import roll_back
 from tests.rules.build import link
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, plan_of, state
 from tests.transaction.system import bare_facts

@@ -10,9 +10,9 @@ import pytest
 
 from advisor.errors import RefusedError
 from advisor.host import Host
-from advisor.transaction.engine import recover
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
+from advisor.transaction.rollback import recover
 from advisor.transaction.status import host_status, rollback_transactions
 from tests.transaction.killing import killed_at_fsync
 from tests.transaction.layered import BASE, apply, build, live

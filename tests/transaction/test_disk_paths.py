@@ -16,8 +16,10 @@ from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
 from advisor.shell.rollback_script import rollback_script
-from advisor.transaction.engine import apply_plan, roll_back, verify
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import roll_back
+from advisor.transaction.verify import verify
 from tests.transaction.system import MACHINE, bare_facts
 from tests.transaction.test_script import run_script
 from tests.trees import host_of, make_tree

@@ -16,8 +16,11 @@ from advisor.host import Host, Step, observe
 from advisor.host.probes import reduce
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import rollback_script
-from advisor.transaction.engine import apply_plan, recover, roll_back, trial, verify
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import recover, roll_back
+from advisor.transaction.trial import trial
+from advisor.transaction.verify import verify
 from tests.transaction.kernel_system import WANTED, build, plan_of, values
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing

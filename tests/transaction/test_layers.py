@@ -11,10 +11,11 @@ import pytest
 from advisor.errors import UsageError
 from advisor.host import Host, Step, WriteFile
 from advisor.planning.records import Change
-from advisor.transaction.engine import roll_back, verify
 from advisor.transaction.journal import Store, decode_journal, encode_entry, first_seen
 from advisor.transaction.layers import stacks
+from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import rollback_transactions, verify_transactions
+from advisor.transaction.verify import verify
 from tests.transaction.layered import BASE, LLTTAB, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing

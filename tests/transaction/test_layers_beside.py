@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Host
-from advisor.transaction.engine import ItemOutcome, recover, roll_back, verify
 from advisor.transaction.journal import Record, Store
+from advisor.transaction.rollback import recover, roll_back
+from advisor.transaction.side_effects import ItemOutcome
+from advisor.transaction.verify import verify
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, state
 from tests.transaction.system import store_of
 from tests.transaction.test_channels import Dying

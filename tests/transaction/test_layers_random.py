@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Host
-from advisor.transaction.engine import roll_back, verify
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.layer_ownership import values_of
+from advisor.transaction.rollback import roll_back
+from advisor.transaction.verify import verify
 from tests.transaction.layered import BASE, apply, at_boot, build, live, store_of
 from tests.trees import listing
 

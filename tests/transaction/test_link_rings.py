@@ -13,7 +13,8 @@ from advisor.host import Host, ReadCommand, RunCommand
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
-from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.apply import apply_plan
+from advisor.transaction.rollback import roll_back
 from tests.transaction.system import MACHINE, bare_facts, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import host_of, make_command, make_tree

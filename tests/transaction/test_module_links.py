@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host
-from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import roll_back
 from tests.transaction.kernel_system import build, plan_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import make_command

@@ -17,7 +17,7 @@ from advisor.host.probes import reduce
 from advisor.planning.records import FileChange, Plan
 from advisor.shell.quote import shell_quote
 from advisor.shell.rollback_script import _probe, printf_lines, rollback_script
-from advisor.transaction.engine import apply_plan
+from advisor.transaction.apply import apply_plan
 from tests.host.test_walk import ACCESS, attributes_of, for_nobody, set_or_skip
 from tests.transaction.system import TARGETS, build, plan_of, store_of
 from tests.trees import listing

@@ -12,8 +12,9 @@ from advisor.host import Host, SetMtu
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.profiles.profile import profile_paths
-from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import roll_back
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, captured_root, tree
 from tests.transaction import system
 from tests.trees import host_of, make_command, make_tree

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host
-from advisor.transaction.engine import verify
 from advisor.transaction.journal import Store
 from advisor.transaction.layers import stacks
 from advisor.transaction.status import rollback_transactions, verify_transactions
+from advisor.transaction.verify import verify
 from tests.transaction.killing import killed_at_fsync
 from tests.transaction.layered import BASE, apply, at_boot, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP, out

@@ -12,8 +12,10 @@ from advisor.host import Host, observe
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
-from advisor.transaction.engine import apply_plan, roll_back, verify
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import roll_back
+from advisor.transaction.verify import verify
 from tests.planning.system import llt
 from tests.transaction.system import bare_facts
 from tests.transaction.test_script import SHELLS, run_script

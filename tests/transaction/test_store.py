@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError
-from advisor.transaction.engine import apply_plan, recover, roll_back
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import MAX_JOURNAL_BYTES, Record, Store
+from advisor.transaction.rollback import recover, roll_back
 from tests.transaction.system import build, plan_of, store_of
 from tests.trees import listing
 

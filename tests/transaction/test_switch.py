@@ -14,11 +14,13 @@ from advisor.operations.apply import apply_profiles
 from advisor.report.layers import layers_document
 from advisor.report.steps import steps_text
 from advisor.report.transaction import status_text
-from advisor.transaction.engine import apply_plan, recover, roll_back, verify
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.layers import foreseen, held_by, replacement_notes
 from advisor.transaction.requests import in_force_by_name
+from advisor.transaction.rollback import recover, roll_back
 from advisor.transaction.status import Status
+from advisor.transaction.verify import verify
 from tests.transaction import system
 from tests.transaction.layered import BASE, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.test_layers import HIGH, LOW, PAGES, QUEUE, SWAP, out

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from advisor.errors import BusyError, CommandError, NotRestoredError, RefusedError, RestoredError
 from advisor.host import Host, Step, WriteFile
-from advisor.transaction.engine import apply_plan, recover, roll_back, verify
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store, first_seen
+from advisor.transaction.rollback import recover, roll_back
 from advisor.transaction.status import verify_transactions
+from advisor.transaction.verify import verify
 from tests.transaction.system import TARGETS, build, plan_of, store_of
 from tests.trees import listing
 

@@ -12,7 +12,10 @@ from advisor.host import Host
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
-from advisor.transaction.engine import ItemOutcome, apply_plan, recover, roll_back, verify
+from advisor.transaction.apply import apply_plan
+from advisor.transaction.rollback import recover, roll_back
+from advisor.transaction.side_effects import ItemOutcome
+from advisor.transaction.verify import verify
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction.system import MACHINE, bare_facts, store_of
 from tests.transaction.test_script import SHELLS, run_script

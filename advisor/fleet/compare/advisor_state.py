@@ -7,8 +7,8 @@ import msgspec
 from advisor.errors import AdvisorError
 from advisor.host import Host
 from advisor.snapshot.remote.store import CapturedStore
-from advisor.transaction.engine import verify
 from advisor.transaction.journal import STATE_DIRECTORY, Record
+from advisor.transaction.verify import verify
 
 
 class AdvisorState(msgspec.Struct, frozen=True):

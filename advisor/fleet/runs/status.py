@@ -21,9 +21,9 @@ from advisor.host.signals import interruptible
 from advisor.i18n import msg
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import captured_status
-from advisor.transaction.engine import Drift
 from advisor.transaction.journal import Record
 from advisor.transaction.status import Status
+from advisor.transaction.verify import Drift
 
 HostState = Literal["as-set", "drifted", "nothing", "waiting", "unfinished", "failed"]
 """``as-set`` all in force is as it was set, ``drifted`` some of it is not, ``nothing`` is in force, ``waiting`` a

@@ -13,7 +13,6 @@ import msgspec
 from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
-from advisor.transaction.engine import verify
 from advisor.transaction.journal import (
     NOTE,
     STATE_DIRECTORY,
@@ -26,6 +25,7 @@ from advisor.transaction.journal import (
     with_standing,
 )
 from advisor.transaction.status import Status
+from advisor.transaction.verify import verify
 from advisor.transaction.watchdog import TransactionFiles, parse_outcome
 
 _OPEN: Final = ("pending", "taken", "reverting")

@@ -17,9 +17,10 @@ from advisor.exporters.apply_script import transaction_script
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import PlanTarget, Skipped
-from advisor.transaction.engine import apply_plan, roll_back
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import decode_journal
 from advisor.transaction.layers import held_by
+from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import rollback_transactions, verify_transactions
 from tests.exporters.apply_script.stage import SHELLS, Stage, told
 from tests.transaction import system

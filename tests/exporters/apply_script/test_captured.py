@@ -11,8 +11,10 @@ import pytest
 from advisor.exporters.apply_script import transaction_script
 from advisor.planner import plan_profiles
 from advisor.profiles.profile import profile_paths
-from advisor.transaction.engine import apply_plan, roll_back, verify
+from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.rollback import roll_back
+from advisor.transaction.verify import verify
 from tests.captured import captured_root
 from tests.exporters.apply_script.stage import SHELLS, told
 from tests.transaction.test_script_on_captured_hosts import HOSTS, SETTINGS, built, touched

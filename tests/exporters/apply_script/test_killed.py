@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.transaction.engine import verify
 from advisor.transaction.status import rollback_transactions
+from advisor.transaction.verify import verify
 from tests.exporters.apply_script.stage import SHELLS as ALL_SHELLS
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction import system

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.transaction.engine import apply_plan, verify
+from advisor.transaction.apply import apply_plan
+from advisor.transaction.verify import verify
 from tests.exporters.apply_script.stage import SHELLS, Stage, told
 from tests.transaction import queues, system
 from tests.transaction.system import store_of

@@ -1,0 +1,430 @@
+"""Apply a plan as one transaction.
+
+Order: journal, step, read back, tunable by tunable; persistence last, so that a reboot restores the host after a crash
+before the end. Any failure rolls back the whole transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from advisor.errors import AdvisorError, CommandError, RefusedError, RestoredError
+from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
+from advisor.host.device_identity import located
+from advisor.i18n import N_, msg
+from advisor.planning.records import Bystander, Change, FileChange, Plan
+from advisor.shell.rollback_script import rollback_script
+from advisor.transaction.confirm import settle_claims
+from advisor.transaction.coupled import settle_changes
+from advisor.transaction.journal import Applied, Awaiting, Doing, Done, Journal, Left, Record, Store, Undoing, Undone
+from advisor.transaction.layer_ownership import values_of
+from advisor.transaction.layers import touched
+from advisor.transaction.own_links import on_own_links
+from advisor.transaction.reserved_space import release
+from advisor.transaction.restore import (
+    MOVING_KINDS,
+    Progress,
+    encode_script,
+    file_content,
+    not_restored_error,
+    note_entry,
+    restore_plan,
+)
+from advisor.transaction.rollback import STEP_SECONDS, boot_id_of, close_rolled_back, taken_over_error, write_scripts
+from advisor.transaction.watchdog import TakenOverError, Watchdog, not_started, session
+from advisor.tunables.link_mark import LostLink, foreign_links, link_of, place_of
+from advisor.tunables.sysctl_group import can_move, coupled_among
+from advisor.version import __version__
+
+Gate = Callable[[], None]
+"""Called once the live values are active and before anything is written to disk. Raises CommandError to roll all of it
+back."""
+
+
+def apply_plan(
+    host: Host,
+    plan: Plan,
+    store: Store,
+    *,
+    progress: Progress = lambda _: None,
+    gate: Gate | None = None,
+    confirm_within: float = 0,
+) -> Record:
+    """Apply ``plan``; the caller holds ``store.lock()``.
+
+    On the running host a watchdog rolls it back if this process ends half-way. With ``confirm_within`` seconds it
+    also does so unless `confirm` is called in that time, counted from the gate. Raises RefusedError with nothing
+    changed, RestoredError when a change failed and all is back, NotRestoredError when something could not be put back.
+    """
+    check_preconditions(host, plan)
+    _refuse_other_devices(host, plan, store)
+    _refuse_other_links(host, plan, store)
+    waits = bool(host.is_live and confirm_within)
+    with begin_transaction(host, plan, store, _step_seconds(plan, confirm_within)) as (journal, watchdog):
+        at = _Place()
+        try:
+            moved = _carry_out(host, plan, journal, watchdog, at, progress, gate)
+            store.write_script(journal.id, encode_script(rollback_script(plan, moved)))
+            if waits:
+                watchdog.check()
+                watchdog.await_confirmation(confirm_within)
+                journal.write(Awaiting(time.time(), confirm_within, session()))
+        except BaseException as error:
+            _put_back_after(error, host, plan, journal, watchdog, at)
+            raise
+        if not waits and not watchdog.keep():
+            raise taken_over_error(host, plan, watchdog)
+    record = store.record(journal.id)
+    if not record.is_in_force:
+        raise taken_over_error(host, plan, watchdog)
+    if record.state == "applied":
+        record = settle_claims(store, record)
+    write_scripts(store, record)
+    return record
+
+
+_LINK_STEP_SECONDS: Final = (10.0, 60.0)
+_GATE_SECONDS: Final = 45.0
+"""For links to come up and everybody to answer again (`advisor.reach.await_gate`), with a margin."""
+
+
+def _step_seconds(plan: Plan, confirm_within: float) -> float:
+    """After how long without a next step a client counts as hung."""
+    if not plan.has_link_risk:
+        return STEP_SECONDS
+    least, most = _LINK_STEP_SECONDS
+    return min(max(confirm_within, least), most)
+
+
+@contextlib.contextmanager
+def begin_transaction(
+    host: Host, plan: Plan, store: Store, step_seconds: float | None
+) -> Iterator[tuple[Journal, Watchdog]]:
+    """Journal, rollback script and watchdog, all there before anything is changed. Raises RefusedError.
+
+    A watchdog of a tree is there as files alone: no process of its own acts on what is no running host.
+    """
+    script = encode_script(rollback_script(plan))
+    with store.begin(plan, boot_id=boot_id_of(host), version=__version__, script=script) as journal:
+        watchdog = store.watchdog(journal.id)
+        if host.is_live:
+            try:
+                watchdog.start(persists=plan.persists, state="pending", step_seconds=step_seconds)
+            except BaseException as error:
+                note_entry(journal, Undoing(time.time(), N_("the watchdog could not be started")))
+                note_entry(journal, Undone(time.time(), ()))
+                watchdog.close()
+                release(journal.directory)
+                if isinstance(error, OSError):
+                    raise not_started(watchdog, error) from error
+                raise
+        yield journal, watchdog
+
+
+class _Place:
+    """Which item was being worked on: its live value may be neither before nor after, and is ours all the same. What
+    was not ``announced`` is not ours, unless it reads as we meant to set it."""
+
+    def __init__(self) -> None:
+        self.what: str | None = None
+        self.external: str | None = None
+        self.announced: set[str] = set()
+
+    def announce(self, what: str) -> None:
+        self.what = what
+        self.announced.add(what)
+
+
+_READ_AGAIN = N_("nothing was changed; plan again once it can be read")
+
+
+def check_preconditions(host: Host, plan: Plan) -> None:
+    """What must hold before the journal is opened. Raises RefusedError."""
+    if plan.blocking:
+        first = plan.blocking[0]
+        raise RefusedError(
+            msg("{tunable}: {reason}", tunable=first.tunable, reason=first.reason),
+            hint="advisor plan shows all that stands in the way",
+        )
+    if plan.is_empty:
+        reason = plan.skipped[0].reason if plan.skipped else N_("it sets nothing")
+        raise RefusedError(
+            msg("nothing of this profile applies here: {reason}", reason=reason), hint="advisor plan lists every item"
+        )
+    machine = host.read("/etc/machine-id")
+    if plan.machine_id is not None and machine != plan.machine_id:
+        raise RefusedError("the plan was made for another host (its machine-id differs)")
+    for why in foreign_links(host, plan.links).values():
+        raise RefusedError(msg("changed since the plan was made: {why}", why=why), hint="make the plan again")
+    for change in (*plan.changes, *plan.claims):
+        live = observe(host, change.probe)
+        if isinstance(live, Missing):
+            raise RefusedError(
+                msg("{tunable}: cannot be read: {why}", tunable=change.tunable, why=live.why), hint=_READ_AGAIN
+            )
+        if live != change.before:
+            raise RefusedError(
+                msg("{tunable}: changed since the plan was made", tunable=change.tunable), hint="make the plan again"
+            )
+    for file in plan.files:
+        content = file_content(host, file.path)
+        if isinstance(content, Missing):
+            raise RefusedError(msg("{path}: cannot be read: {why}", path=file.path, why=content.why), hint=_READ_AGAIN)
+        if content != file.before:
+            raise RefusedError(
+                msg("{path}: changed since the plan was made", path=file.path), hint="make the plan again"
+            )
+        if not _is_writable(host, file):
+            raise RefusedError(
+                msg("{path}: its directory cannot be written to", path=file.path), hint="or use --runtime-only"
+            )
+
+
+def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
+    """An id can be no layer on one of the same name that is set on another device, or is not found. Raises
+    RefusedError."""
+    places = {one.tunable: _place(host, one.probe) for one in (*plan.changes, *plan.claims)}
+    if not any(places.values()):
+        return
+    for record in store.readable():
+        for name, change in values_of(record).items() if record.is_in_force else ():
+            if places.get(name) and places[name] != (_place(host, change.probe) or places[name]):
+                raise RefusedError(
+                    msg(
+                        "{name}: transaction {id} holds it on another device, which had this name then",
+                        name=name,
+                        id=record.id,
+                    ),
+                    hint=msg("roll it back first: advisor rollback {id}", id=record.id),
+                )
+
+
+def _refuse_other_links(host: Host, plan: Plan, store: Store) -> None:
+    """An id can be no layer on one of the same name that an active transaction holds on another link, or on one that
+    is not found. Raises RefusedError."""
+    own = {one.tunable for one in (*plan.changes, *plan.claims)} | {one.tunable for one in plan.bystanders}
+    named = {mark.name for mark in plan.links}
+    for record in store.readable():
+        if not record.is_in_force:
+            continue
+        places = {mark.name: place_of(host, mark) for mark in record.plan.links if mark.name in named}
+        for name in sorted(own & touched(record)):
+            link = link_of(name)
+            place = places.get(link, link) if link else None
+            if link is None or place is None or place == link:
+                continue
+            if isinstance(place, LostLink):
+                raise RefusedError(
+                    msg(
+                        "{name}: transaction {id} holds it on a link that is not found ({why})",
+                        name=name,
+                        id=record.id,
+                        why=place.why,
+                    ),
+                    hint=msg("roll it back first: advisor rollback {id}", id=record.id),
+                )
+            raise RefusedError(
+                msg(
+                    "{name}: transaction {id} holds it on another link (named {link} then, {place} now)",
+                    name=name,
+                    id=record.id,
+                    link=link,
+                    place=place,
+                ),
+                hint=msg(
+                    "roll it back first: advisor rollback {id}; or name that link {place}", id=record.id, place=place
+                ),
+            )
+
+
+def _place(host: Host, probe: Probe) -> str | Missing | None:
+    """Where the value of a block device is now; None for all others."""
+    if not isinstance(probe, ReadFile) or probe.identity is None:
+        return None
+    return located(host, probe.path, probe.identity)
+
+
+def _is_writable(host: Host, file: FileChange) -> bool:
+    # Asked for before the first live value is touched; a disk that fills up later is handled by putting back.
+    parent = (file.new_directories or (file.path,))[-1].rpartition("/")[0] or "/"
+    return os.access(host.locate(f"{parent.rstrip('/')}/x").rpartition("/")[0] or "/", os.W_OK)
+
+
+def _carry_out(
+    host: Host,
+    plan: Plan,
+    journal: Journal,
+    watchdog: Watchdog,
+    at: _Place,
+    progress: Progress,
+    gate: Gate | None,
+) -> Mapping[str, str]:
+    """Gives what moved along, and its values."""
+    expected = _Expected(host, plan.changes)
+    left: set[str] = set()
+    for change in plan.changes:
+        watchdog.check()
+        check_link(host, plan, change)
+        expected.check(change, at)
+        at.announce(change.tunable)
+        journal.write(Doing(change.tunable))
+        progress(f"{change.tunable}: {change.before} → {change.after}")
+        watchdog.check()
+        why = set_value(host, change)
+        watchdog.check()
+        if why is not None:
+            left.add(change.tunable)
+            journal.write(Left(change.tunable, why))
+            progress(msg("{tunable}: left, the kernel manages it ({why})", tunable=change.tunable, why=why))
+        elif change.steps:
+            journal.write(Done(change.tunable, read_back(host, change)))
+        expected.note(change)
+    at.what = None
+    settle_changes(host, [one for one in plan.changes if one.tunable not in left])
+    _give_back(host, on_own_links(host, plan).plan.bystanders)
+    if gate is not None:
+        watchdog.extend(_GATE_SECONDS)
+        gate()
+    for file in plan.files:
+        watchdog.check()
+        if file_content(host, file.path) != file.before:
+            raise CommandError(msg("{path}: changed since the plan was made", path=file.path))
+        at.announce(file.path)
+        journal.write(Doing(file.path))
+        progress(f"{file.path}: {'written' if file.before is None else 'changed'}")
+        watchdog.check()
+        host.do(PutFile(file.path, file.after, file.mode, file.uid, file.gid))
+        watchdog.check()
+        journal.write(Done(file.path, None))
+    _reload(host, plan.files)
+    watchdog.check()
+    for change in plan.changes:
+        if not change.steps:
+            at.what = change.tunable
+            journal.write(Done(change.tunable, read_back(host, change)))
+    for change in plan.changes:
+        # A later step may have changed it.
+        if change.steps and change.tunable not in left:
+            read_back(host, change)
+    beside = on_own_links(host, plan).plan.bystanders
+    moved = {one.tunable: live for one in beside if isinstance(live := observe(host, one.probe), str)}
+    watchdog.check()
+    journal.write(Applied(time.time(), moved))
+    return moved
+
+
+def check_link(host: Host, plan: Plan, change: Change) -> None:
+    """The link is the one that the plan was made for. Raises CommandError."""
+    own = [mark for mark in plan.links if mark.name == link_of(change.tunable)]
+    for why in foreign_links(host, own).values():
+        raise CommandError(msg("{tunable}: {why}", tunable=change.tunable, why=why), hint="make the plan again")
+
+
+class _Expected:
+    """What each value reads right before it is set, as far as this transaction's own steps explain it."""
+
+    def __init__(self, host: Host, changes: tuple[Change, ...]) -> None:
+        self._host = host
+        among = coupled_among([one.tunable for one in changes])
+        self._moving = [one for one in changes if one.tunable.startswith(MOVING_KINDS) or one.tunable in among]
+        self._moved: dict[str, str | Missing] = {}
+
+    def check(self, change: Change, at: _Place) -> None:
+        """What another process has set since the plan was made is not overwritten. Raises CommandError."""
+        live = observe(self._host, change.probe)
+        is_own = change in self._moving and live == change.after
+        if live == change.before or is_own or (self._moved and live == self._moved.get(change.tunable)):
+            return
+        found = (
+            msg("cannot be read: {why}", why=live.why)
+            if isinstance(live, Missing)
+            else msg("expected {before}, found {live}", before=change.before, live=live)
+        )
+        at.external = change.tunable
+        raise CommandError(
+            msg("{tunable}: changed since the plan was made: {found}", tunable=change.tunable, found=found),
+            hint="make the plan again",
+        )
+
+    def note(self, change: Change) -> None:
+        """After a step: what it may have moved is looked at."""
+        if change in self._moving or any(can_move(change.tunable, one.tunable) for one in self._moving):
+            for one in self._moving:
+                self._moved[one.tunable] = observe(self._host, one.probe)
+
+
+def _give_back(host: Host, bystanders: Iterable[Bystander]) -> None:
+    """Addresses and routes that a link lost while it was changed. What cannot be had now (IPv6 below 1280 bytes of MTU)
+    comes back with the rollback."""
+    for one in bystanders:
+        if one.keeps and observe(host, one.probe) != one.before:
+            for step in one.undo:
+                with contextlib.suppress(CommandError):
+                    host.do(step)
+
+
+def set_value(host: Host, change: Change) -> str | None:
+    """Carry a change's steps out. The kernel's words where it manages an interrupt itself, which is no failure.
+
+    genirq answers EIO or EPERM to a write into a managed affinity; older kernels give no sign of it beforehand.
+    """
+    try:
+        for step in change.steps:
+            host.do(step)
+    except CommandError as error:
+        if change.tunable.startswith("irq:") and error.errno in (errno.EIO, errno.EPERM):
+            return error.message
+        raise
+    return None
+
+
+def read_back(host: Host, change: Change) -> str:
+    live = observe(host, change.probe)
+    if live != change.after:
+        found = (
+            msg("cannot be read: {why}", why=live.why) if isinstance(live, Missing) else msg("reads {live}", live=live)
+        )
+        raise CommandError(
+            msg("{tunable}: set to {after}, but {found}", tunable=change.tunable, after=change.after, found=found)
+        )
+    return change.after
+
+
+def _reload(host: Host, files: Iterable[FileChange]) -> None:
+    for step in dict.fromkeys(step for file in files for step in file.reload):
+        host.do(step)
+
+
+def _put_back_after(
+    error: BaseException, host: Host, plan: Plan, journal: Journal, watchdog: Watchdog, at: _Place
+) -> None:
+    """Undo a transaction that failed, whatever the reason. Raises RestoredError for what a host or a tool refused,
+    NotRestoredError; returns for an interrupt and for a fault of our own, which go on to the caller."""
+    reason = str(error) or type(error).__name__
+    if not watchdog.claim():
+        raise taken_over_error(host, plan, watchdog, at.what) from error
+    try:
+        outcomes = restore_plan(
+            host,
+            plan,
+            journal,
+            why=reason,
+            force_one=at.what,
+            announced=at.announced,
+            external=at.external,
+            check=watchdog.check,
+        )
+    except TakenOverError:
+        raise taken_over_error(host, plan, watchdog, at.what) from error
+    close_rolled_back(journal, watchdog, outcomes)
+    lost = tuple(one for one in outcomes if not one.is_back)
+    if lost:
+        raise not_restored_error(reason, lost) from error
+    if isinstance(error, AdvisorError | OSError):
+        hint = error.hint if isinstance(error, AdvisorError) else None
+        raise RestoredError(msg("{reason}; everything has been put back", reason=reason), hint=hint) from error

@@ -1,0 +1,225 @@
+"""Restore the values and files of a transaction.
+
+Three values are compared, before, after and live; what was modified externally is skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from advisor.errors import CommandError, NotRestoredError
+from advisor.host import Host, Missing, observe
+from advisor.i18n import N_, msg
+from advisor.planning.records import Change, FileChange, Plan
+from advisor.shell.rollback_script import commands_by_hand, hand_command, queue_file
+from advisor.transaction.coupled import Coupled
+from advisor.transaction.journal import Bottom, Entry, Journal, Undoing, Undone
+from advisor.transaction.layers import TakenOut
+from advisor.transaction.own_links import OwnLinks, on_own_link, on_own_links
+from advisor.transaction.side_effects import ItemOutcome, give_back, restore_lost, restore_surroundings, standing_of
+from advisor.tunables.link_mark import LostLink, link_of
+from advisor.tunables.sysctl_group import is_moved
+
+Progress = Callable[[str], None]
+
+
+def encode_script(script: str) -> bytes:
+    return script.encode("utf-8", "surrogateescape")
+
+
+def not_restored_error(reason: str, lost: tuple[ItemOutcome, ...]) -> NotRestoredError:
+    return NotRestoredError(
+        msg("{reason}; {count} item(s) could not be put back", reason=reason, count=len(lost)),
+        items=tuple((one.what, one.by_hand or one.detail) for one in lost),
+    )
+
+
+def file_content(host: Host, path: str) -> bytes | Missing | None:
+    content = host.read_bytes(path)
+    return None if isinstance(content, Missing) and content.is_absent else content
+
+
+MOVING_KINDS: Final = ("link:", "irq:")
+"""Where one attribute moves another: a ring with the MTU, a queue's CPUs with the channels, a member with its bond."""
+
+
+def may_have_begun(name: str, announced: Collection[str] | None) -> bool:
+    """Whether a transaction that was cut off may have changed an item: it came to it, or to one that moves it."""
+    if announced is None or name in announced or is_moved(name, announced):
+        return True
+    return name.startswith(MOVING_KINDS) and any(one.startswith("link:") for one in announced)
+
+
+def restore_plan(
+    host: Host,
+    plan: Plan,
+    journal: Journal,
+    *,
+    why: str,
+    force: bool = False,
+    force_one: str | None = None,
+    bystanders_after: Mapping[str, str] | None = None,
+    taken: TakenOut | None = None,
+    bottom: Bottom | None = None,
+    announced: Collection[str] | None = None,
+    external: str | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> tuple[ItemOutcome, ...]:
+    """Files first, then live values, each in the reverse order of apply; then what the kernel moved along.
+
+    ``announced`` are the items that were begun, None for all; ``external`` is one that another process has set before
+    its step. ``check`` is asked before each and after the last one.
+    Raises TakenOverError, as that does.
+    """
+    check()
+    ends = bottom or Bottom({}, {})
+    note_entry(journal, Undoing(time.time(), why))
+    outcomes: list[ItemOutcome] = []
+    for file in reversed(plan.files):
+        check()
+        is_begun = may_have_begun(file.path, announced)
+        if file.before != (end := ends.files.get(file.path, file.before)) and file_content(host, file.path) == end:
+            outcomes.append(ItemOutcome(file.path, "already", "as before all transactions"))
+            continue
+        outcomes.append(restore_file(host, file, force=force or file.path == force_one, is_begun=is_begun))
+    restored_files = {one.what for one in outcomes if one.state == "restored"}
+    if restored_files:
+        outcomes += _reload_again(host, plan.files)
+    own = on_own_links(host, plan)
+    standing, coupled = standing_of(host, own.plan.bystanders), Coupled(host, own.plan)
+    for change in reversed(plan.changes):
+        check()
+        is_begun = may_have_begun(change.tunable, announced)
+        first = ends.values.get(change.tunable, change.before)
+        found = on_own_link(host, plan.links, change)
+        if first != change.before and not isinstance(found, LostLink) and observe(host, found.probe) == first:
+            outcomes.append(ItemOutcome(change.tunable, "already", "as before all transactions"))
+            continue
+        begun = None if change.tunable == external else announced
+        is_own = change.tunable == force_one or coupled.is_own(change, (one.what for one in outcomes), begun)
+        outcome = restore_change(host, plan, change, force=force or is_own, is_begun=is_begun)
+        if outcome.state == "already" and not change.undo and change.persist in restored_files:
+            # The file and its reload were what brought the value about, and back.
+            outcome = ItemOutcome(change.tunable, "restored", f"{change.after} → {change.before}")
+        outcomes.append(outcome)
+    check()
+    outcomes = _tried_again(host, plan, outcomes)
+    own, after = on_own_links(host, plan), bystanders_after or {}
+    standing = {**standing_of(host, own.plan.bystanders), **standing}
+    outcomes += restore_surroundings(host, own.plan, outcomes, after, standing, force=force)
+    again = coupled.restore(outcomes, after, force=force)
+    outcomes = [one for one in outcomes if one.what not in {other.what for other in again}] + again
+    outcomes += restore_lost(host, own.plan, after, standing)
+    outcomes = own.noted((*outcomes, *_lost_beside(plan, own, after)))
+    if taken is not None:
+        places = ((on_own_link(host, plan.links, one), left) for one, left in taken.beside.given)
+        given = [(one, left) for one, left in places if not isinstance(one, LostLink)]
+        outcomes += (*give_back(host, given), *taken.outcomes)
+    check()
+    note_entry(journal, Undone(time.time(), kept_outcomes(outcomes), taken.passed if taken else ()))
+    return tuple(outcomes)
+
+
+def _lost_beside(plan: Plan, own: OwnLinks, after: Mapping[str, str]) -> list[ItemOutcome]:
+    """Side effects on a link that cannot be identified; what was on one that is gone needs nothing."""
+    lost = {name: one.why for name, one in own.lost.items() if not one.is_gone}
+    return [
+        ItemOutcome(one.tunable, "failed", lost[name])
+        for one in plan.bystanders
+        if (name := link_of(one.tunable) or "") in lost and after.get(one.tunable) != one.before
+    ]
+
+
+def kept_outcomes(outcomes: Iterable[ItemOutcome]) -> tuple[tuple[str, str], ...]:
+    return tuple((one.what, one.detail) for one in outcomes if not one.is_back)
+
+
+def _tried_again(host: Host, plan: Plan, outcomes: list[ItemOutcome]) -> list[ItemOutcome]:
+    """Values that did not go back while others were still changed: a ring's size fits one MTU and not another."""
+    failed = {one.what for one in outcomes if one.state == "failed"}
+    again = {
+        change.tunable: restore_change(host, plan, change, force=True)
+        for change in plan.changes
+        if change.tunable in failed
+    }
+    return [again.get(one.what, one) for one in outcomes]
+
+
+def note_entry(journal: Journal, entry: Entry) -> None:
+    """Journal an entry of a rollback; a full disk does not prevent the rollback."""
+    with contextlib.suppress(OSError):
+        journal.write(entry)
+
+
+def restore_file(host: Host, file: FileChange, *, force: bool, is_begun: bool = True) -> ItemOutcome:
+    live = file_content(host, file.path)
+    host.remove_leftovers(file.undo, prune=is_begun and live is None and file.before is None)
+    if live == file.before:
+        return ItemOutcome(file.path, "already", N_("as before"))
+    by_hand = hand_command(file.undo)
+    if not is_begun:
+        return ItemOutcome(file.path, "already", _NOT_BEGUN)
+    if live != file.after and not force:
+        return ItemOutcome(file.path, "kept", N_("somebody else changed it since"), by_hand)
+    try:
+        host.do(file.undo)
+    except CommandError as error:
+        return ItemOutcome(file.path, "failed", error.message, by_hand)
+    if file_content(host, file.path) != file.before:
+        return ItemOutcome(file.path, "failed", N_("written, but reads otherwise"), by_hand)
+    return ItemOutcome(file.path, "restored", N_("removed") if file.before is None else N_("earlier content"))
+
+
+def _reload_again(host: Host, files: Iterable[FileChange]) -> list[ItemOutcome]:
+    failed: list[ItemOutcome] = []
+    for step in dict.fromkeys(step for file in files for step in file.reload):
+        try:
+            host.do(step)
+        except CommandError as error:
+            failed.append(ItemOutcome(" ".join(step.argv), "failed", error.message, hand_command(step)))
+    return failed
+
+
+_NOT_BEGUN: Final = N_("was not changed by this transaction")
+
+
+def restore_change(host: Host, plan: Plan, change: Change, *, force: bool, is_begun: bool = True) -> ItemOutcome:
+    """Restore a value on the link that it was set on, whatever the name of that is now."""
+    found = on_own_link(host, plan.links, change)
+    if not isinstance(found, LostLink):
+        return _restore_value(host, found, force=force, is_begun=is_begun)
+    return (
+        ItemOutcome(change.tunable, "failed", found.why)
+        if is_begun
+        else ItemOutcome(change.tunable, "already", _NOT_BEGUN)
+    )
+
+
+def _restore_value(host: Host, change: Change, *, force: bool, is_begun: bool = True) -> ItemOutcome:
+    live = observe(host, change.probe)
+    if live == change.before:
+        return ItemOutcome(change.tunable, "already", msg("is {before}", before=change.before))
+    if isinstance(live, Missing) and live.is_absent and queue_file(change.probe) is not None:
+        return ItemOutcome(change.tunable, "already", N_("is gone with its queue"))
+    by_hand = commands_by_hand(host, change.undo)
+    if by_hand == "":
+        by_hand = msg("set it to {before}", before=change.before)
+    if isinstance(live, Missing):
+        return ItemOutcome(change.tunable, "failed", msg("cannot be read: {why}", why=live.why), by_hand)
+    if not is_begun:
+        return ItemOutcome(change.tunable, "already", _NOT_BEGUN)
+    if live != change.after and not force:
+        return ItemOutcome(change.tunable, "kept", msg("somebody else set it to {live}", live=live), by_hand)
+    try:
+        for step in change.undo:
+            host.do(step)
+    except CommandError as error:
+        return ItemOutcome(change.tunable, "failed", error.message, by_hand)
+    now = observe(host, change.probe)
+    if now != change.before:
+        shown = now.why if isinstance(now, Missing) else now
+        return ItemOutcome(change.tunable, "failed", msg("put back, but reads {shown}", shown=shown), by_hand)
+    return ItemOutcome(change.tunable, "restored", f"{live} → {change.before}")

@@ -1,0 +1,343 @@
+"""Roll a transaction back, and finish what a crash, a watchdog or a rollback script has left open."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import msgspec
+
+from advisor.errors import AdvisorError, NotRestoredError, RefusedError, RestoredError
+from advisor.host import Host, Missing
+from advisor.i18n import N_, msg
+from advisor.planning.records import Plan
+from advisor.shell.rollback_script import rollback_script
+from advisor.transaction.journal import (
+    BY_SCRIPT,
+    Applied,
+    Bottom,
+    Damaged,
+    Journal,
+    Record,
+    Store,
+    Undoing,
+    Undone,
+    damaged_above,
+    kept_items,
+)
+from advisor.transaction.layers import TakenOut, left_in_force, script_of, take_out, touched
+from advisor.transaction.reserved_space import ignore_errors, release
+from advisor.transaction.restore import (
+    Progress,
+    encode_script,
+    kept_outcomes,
+    not_restored_error,
+    note_entry,
+    restore_change,
+    restore_file,
+    restore_plan,
+)
+from advisor.transaction.side_effects import ItemOutcome
+from advisor.transaction.watchdog import TakenOverError, Watchdog
+from advisor.transaction.watchdog import WatchdogOutcome as Watched
+
+STEP_SECONDS: Final = 300.0
+"""For one step of a plan that puts no link at risk: a command has 60 s, and a file may lie on NFS."""
+
+
+def taken_over_error(host: Host, plan: Plan, watchdog: Watchdog, at: str | None = None) -> AdvisorError:
+    """What to report for a client whose transaction the watchdog has rolled back meanwhile.
+
+    ``at`` is the item that the client was at: a step that was already on its way when it was stopped may have come
+    after the watchdog, and is undone here. Only that item: whatever else it reads now is not this client's.
+    """
+    outcome = watchdog.await_outcome()
+    if outcome is None:
+        return NotRestoredError("the watchdog took over and has not said what came of it", hint="advisor status")
+    kept = {name for name, _ in kept_items(plan, outcome)}
+    is_late = at is not None and at not in kept
+    late = [restore_change(host, plan, one, force=True) for one in plan.changes if is_late and one.tunable == at]
+    late += [restore_file(host, one, force=False) for one in plan.files if is_late and one.path == at]
+    lost = tuple(one for one in (*watched_outcomes(plan, outcome), *late) if not one.is_back)
+    if lost:
+        return not_restored_error(msg("the watchdog took over ({why})", why=outcome.why), lost)
+    return RestoredError(msg("the watchdog took over ({why}); everything has been put back", why=outcome.why))
+
+
+def watched_outcomes(plan: Plan, outcome: Watched) -> tuple[ItemOutcome, ...]:
+    """What the watchdog did, item by item."""
+    lost = dict(kept_items(plan, outcome))
+    names = [file.path for file in reversed(plan.files)] + [change.tunable for change in reversed(plan.changes)]
+    back = [ItemOutcome(name, "restored", N_("by the watchdog")) for name in names if name not in lost]
+    return (
+        *back,
+        *(ItemOutcome(name, "kept" if why.startswith("kept") else "failed", why) for name, why in lost.items()),
+    )
+
+
+def boot_id_of(host: Host) -> str | None:
+    boot_id = host.read("/proc/sys/kernel/random/boot_id")
+    return None if isinstance(boot_id, Missing) else boot_id
+
+
+def close_rolled_back(journal: Journal, watchdog: Watchdog, outcomes: Iterable[ItemOutcome]) -> None:
+    """Close a transaction that is rolled back. Where its journal could not say so, it stays open: the next run, or the
+    watchdog, looks at each item again and records that."""
+    if not journal.is_ended:
+        return
+    watchdog.close()
+    if all(one.is_back for one in outcomes):
+        release(journal.directory)
+
+
+def roll_back(
+    host: Host,
+    record: Record,
+    store: Store,
+    *,
+    force: bool = False,
+    warn: Progress = lambda _: None,
+    unrecorded: Collection[str] = (),
+    bottom: Bottom | None = None,
+) -> tuple[ItemOutcome, ...]:
+    """Roll a transaction back, also from under upper layers; the caller holds ``store.lock()``.
+
+    What an active upper layer holds stays as it is, and is restored with that one. Where the disk is full or
+    read-only, values and files are restored all the same, and ``warn`` is given what could not be written.
+    ``unrecorded`` are transactions that were rolled back before without a record of it. Where all are rolled back,
+    ``bottom`` is where that ends: what reads so already was not modified externally. Raises RefusedError where a
+    later one still waits for confirmation, its journal is damaged, or cannot be written; RestoredError or
+    NotRestoredError where the watchdog took over because this process did not get on.
+    """
+    surveyed, damaged = store.survey()
+    records = tuple(one for one in surveyed if one.id not in unrecorded)
+    _refuse_under_damaged(record, damaged)
+    taken = take_out(host, record, records, force=force)
+    own = msgspec.structs.replace(record, plan=taken.remaining, bystanders_after=taken.beside.after)
+    why = N_("interrupted") if record.is_unfinished else N_("asked for")
+    watchdog = store.watchdog(record.id)
+    with store.reopen(record.id, may_fail=True) as journal:
+        is_open = watchdog.standing().open is not None
+        outcome = _claimed(watchdog, warn)
+        if outcome is not None:
+            _record_outcome(journal, watchdog, own, taken, outcome)
+            return (*taken.outcomes, *watched_outcomes(own.plan, outcome))
+        if taken.later:
+            try:
+                _hand_over(store, own, journal, taken, why, record.fingerprint)
+            except RefusedError:
+                if not is_open and not journal.is_begun:
+                    ignore_errors(watchdog.close)
+                raise
+        if host.is_live and not watchdog.stands_down:
+            _start_again(own.plan, watchdog, warn)
+        try:
+            outcomes = restore_plan(
+                host,
+                _of_this_boot(host, own),
+                journal,
+                why=why,
+                force=force,
+                force_one=record.pending if record.is_unfinished else None,
+                bystanders_after=own.bystanders_after,
+                taken=taken,
+                bottom=bottom,
+                announced=None if record.was_applied else set(record.announced),
+                check=watchdog.check,
+            )
+        except TakenOverError as error:
+            raise _taken_over_while_undoing(host, own, journal, watchdog, taken) from error
+        if not journal.is_ended:
+            warn(
+                msg(
+                    "{directory}: cannot be written: it is not recorded that {id} is rolled back; once it can be"
+                    " written, run: advisor rollback {id}",
+                    directory=journal.directory,
+                    id=record.id,
+                )
+            )
+        close_rolled_back(journal, watchdog, outcomes)
+    write_scripts(store, record)
+    return (*outcomes, *(left_in_force(record, records) if record.is_in_force else ()))
+
+
+_ROLLBACK_SECONDS: Final = 30.0
+"""For one step of a rollback that changes links."""
+
+
+def _claimed(watchdog: Watchdog, warn: Progress) -> Watched | None:
+    """The transaction is this process's to roll back; gives the watchdog's outcome instead where that was faster."""
+    standing = watchdog.standing()
+    if standing.outcome is not None:
+        return standing.outcome
+    if standing.open is not None:
+        if watchdog.claim():
+            if watchdog.stands_down:
+                warn(f"{watchdog.directory}: cannot be written: it is rolled back without a watchdog")
+            return None
+        outcome = watchdog.await_outcome()
+        if outcome is not None:
+            return outcome
+    try:
+        watchdog.open("taken")
+    except OSError as error:
+        watchdog.stand_down()
+        warn(
+            msg(
+                "{directory}: {error}: it is rolled back without a watchdog",
+                directory=watchdog.directory,
+                error=error.strerror,
+            )
+        )
+    return None
+
+
+def _start_again(plan: Plan, watchdog: Watchdog, warn: Progress) -> None:
+    """A watchdog over a rollback. Where none can be started the rollback goes on: nothing is better for waiting."""
+    seconds = _ROLLBACK_SECONDS if plan.has_link_risk else STEP_SECONDS
+    try:
+        watchdog.start(persists=plan.persists, state="taken", step_seconds=seconds)
+    except OSError as error:
+        watchdog.stand_down()
+        warn(
+            msg(
+                "the watchdog cannot be started ({error}): it is rolled back without one", error=error.strerror or error
+            )
+        )
+
+
+def _record_outcome(journal: Journal, watchdog: Watchdog, own: Record, taken: TakenOut, outcome: Watched) -> None:
+    """What the watchdog has done goes into the journal, and only then from its own file."""
+    note_entry(journal, Undoing(time.time(), outcome.why))
+    kept = (*kept_outcomes(taken.outcomes), *kept_items(own.plan, outcome))
+    note_entry(journal, Undone(outcome.time, kept, taken.passed))
+    if journal.is_ended:
+        watchdog.forget_outcome()
+        watchdog.close()
+        if not kept:
+            release(journal.directory)
+
+
+def _taken_over_while_undoing(
+    host: Host, own: Record, journal: Journal, watchdog: Watchdog, taken: TakenOut
+) -> AdvisorError:
+    """What to report for a rollback that its watchdog has ended, since this process did not get on with it."""
+    error = taken_over_error(host, own.plan, watchdog)
+    outcome = watchdog.standing().outcome
+    if outcome is not None:
+        _record_outcome(journal, watchdog, own, taken, outcome)
+    return error
+
+
+def _refuse_under_damaged(record: Record, damaged: Iterable[Damaged]) -> None:
+    above = damaged_above(record, damaged)
+    if above:
+        raise RefusedError(
+            msg(
+                "transaction {id} came later, and what it holds is unknown: {reason}",
+                id=above[0].id,
+                reason=above[0].message,
+            ),
+            hint=above[0].error.hint,
+        )
+
+
+def _hand_over(store: Store, own: Record, journal: Journal, taken: TakenOut, why: str, fingerprint: str) -> None:
+    """Journal what the later transactions come to without this one, and write their scripts, before the first step.
+
+    Cut off in between, this one is unfinished, and the next run ends it. Raises RefusedError.
+    """
+    try:
+        journal.write(Undoing(time.time(), why))
+        for upper in taken.later:
+            without = (*(one for one in upper.without if one != own.id), own.id)
+            with store.reopen(upper.id) as theirs:
+                theirs.write(Applied(time.time(), upper.bystanders_after, upper.plan, without))
+        records = [one for one in store.readable() if one.id != own.id]
+        for upper in taken.later:
+            store.write_script(upper.id, encode_script(script_of(store.record(upper.id), records)))
+        cut_off = msgspec.structs.replace(own.plan, bystanders=taken.cut_off.bystanders)
+        own_script = rollback_script(cut_off, taken.cut_off.after, fingerprint=fingerprint)
+        store.write_script(own.id, encode_script(own_script))
+    except OSError as error:
+        raise RefusedError(
+            msg("{directory}: the journal cannot be written: {error}", directory=store.directory, error=error.strerror),
+            hint=msg(
+                "once it can be written: advisor rollback {id}; advisor rollback --all needs no journal", id=own.id
+            ),
+        ) from error
+
+
+def write_scripts(store: Store, changed: Record) -> None:
+    """Scripts of the active transactions that share something with ``changed``, which has come or gone.
+
+    A script that stays as it was does less than it could: it keeps what it finds set by another.
+    """
+    records, damaged = store.survey()
+    for record in records:
+        is_known = record.is_in_force and not damaged_above(record, damaged)
+        if is_known and record.id != changed.id and touched(changed) & touched(record):
+            with contextlib.suppress(OSError):
+                store.write_script(record.id, encode_script(script_of(record, records)))
+
+
+def _of_this_boot(host: Host, record: Record) -> Plan:
+    """The plan without what each boot sets again, where there was one since."""
+    if record.boot_id == boot_id_of(host):
+        return record.plan
+    return msgspec.structs.replace(
+        record.plan, bystanders=tuple(one for one in record.plan.bystanders if not one.resets)
+    )
+
+
+def recover(
+    host: Host, store: Store, warn: Progress = lambda _: None
+) -> tuple[tuple[Record, tuple[ItemOutcome, ...]], ...]:
+    """Roll back every transaction that a crash, a kill or a power cut left unfinished; the caller holds the lock.
+
+    One that a watchdog rolled back is among them, once: its outcome goes into the journal. A switch that was cut
+    off once the new transaction was kept is finished. What a kill has left of a closed one is removed.
+    """
+    take_down_notes(host, store)
+    unfinished = [record for record in store.readable() if record.is_unfinished or record.by_watchdog]
+    done = tuple((record, roll_back(host, record, store, warn=warn)) for record in reversed(unfinished))
+    store.remove_leftovers(is_live=host.is_live)
+    return (*done, *finish_switches(host, store, warn))
+
+
+def take_down_notes(host: Host, store: Store) -> None:
+    """Journal what rollback scripts have rolled back; the caller holds the lock."""
+    for record in store.readable():
+        if record.by_script:
+            _take_down_note(host, record, store)
+
+
+def _take_down_note(host: Host, record: Record, store: Store) -> None:
+    watchdog = store.watchdog(record.id)
+    # One that waits is watched until its time is up; a watchdog that is at it already says itself what came of it.
+    if watchdog.standing().open is not None and not watchdog.claim():
+        return
+    with store.reopen(record.id, may_fail=True) as journal:
+        if not ignore_errors(lambda: watchdog.open("taken")):
+            return
+        note_entry(journal, Undoing(record.ended or time.time(), BY_SCRIPT))
+        note_entry(journal, Undone(record.ended or time.time(), ()))
+        if journal.is_ended:
+            watchdog.forget_outcome()
+        close_rolled_back(journal, watchdog, ())
+    write_scripts(store, record)
+
+
+def finish_switches(
+    host: Host, store: Store, warn: Progress = lambda _: None
+) -> tuple[tuple[Record, tuple[ItemOutcome, ...]], ...]:
+    """Roll back what a confirmed transaction replaces; the caller holds the lock.
+
+    The first one first: what only such transactions hold then goes back at once, and not from layer to layer.
+    """
+    records = store.readable()
+    replaced = {one for record in records if record.state == "applied" for one in record.plan.instead_of}
+    out = [record for record in records if record.id in replaced and record.is_in_force]
+    return tuple((record, roll_back(host, store.record(record.id), store, warn=warn)) for record in out)

@@ -1,0 +1,142 @@
+"""Live values of a plan that are set and restored repeatedly while a measurement runs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from advisor.errors import CommandError
+from advisor.host import Host, observe
+from advisor.i18n import N_, msg
+from advisor.planning.records import Change, Plan
+from advisor.transaction.apply import begin_transaction, check_link, check_preconditions, read_back, set_value
+from advisor.transaction.journal import Doing, Store
+from advisor.transaction.restore import not_restored_error, restore_change, restore_plan
+from advisor.transaction.rollback import close_rolled_back, taken_over_error
+from advisor.transaction.watchdog import TakenOverError, Watchdog
+
+_TRIAL_SECONDS: Final = 60.0
+"""For one step of a trial, and for the time that its process may be stopped between two."""
+
+
+class _Pace:
+    """Keeps the watchdog's limit ahead while a trial runs, between its steps: a measurement may take minutes, but a
+    process that is stopped, or blocked in a step, does not come to it."""
+
+    def __init__(self, watchdog: Watchdog | None) -> None:
+        self._watchdog = watchdog
+        self._step = threading.Lock()
+        self._is_over = threading.Event()
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Raises TakenOverError before and after the block, where the transaction is no longer this process's."""
+        with self._step:
+            self._check()
+            yield
+            self._check()
+
+    def _check(self) -> None:
+        if self._watchdog is not None:
+            self._watchdog.check()
+
+    @contextlib.contextmanager
+    def kept(self, hung_after: float) -> Iterator[None]:
+        """For the time of the block, where a watchdog runs."""
+        if self._watchdog is None:
+            yield
+            return
+        thread = threading.Thread(target=self._keep, args=(hung_after / 8,), name="advisor-pace", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            thread.join()
+
+    def _keep(self, seconds: float) -> None:
+        while not self._is_over.wait(seconds):
+            with self._step:
+                try:
+                    self._check()
+                except TakenOverError:
+                    # The next step says so.
+                    return
+
+
+class Trial:
+    """A plan whose live values a measurement sets and restores repeatedly. Persists nothing."""
+
+    def __init__(self, host: Host, plan: Plan, watchdog: Watchdog | None = None) -> None:
+        self._host = host
+        self._plan = plan
+        self._pace = _Pace(watchdog)
+        self.pending: str | None = None
+        """What was being set when it failed: its live value is ours, whatever it reads."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What the trial switches."""
+        return self._plan.changes
+
+    def paced(self, hung_after: float) -> contextlib.AbstractContextManager[None]:
+        """The watchdog knows that this process gets on, for the time of the block."""
+        return self._pace.kept(hung_after)
+
+    def put_in(self, tunables: Collection[str] | None = None) -> None:
+        """Every value after, or those of ``tunables`` alone, read back. Raises CommandError."""
+        for change in self._plan.changes:
+            if tunables is not None and change.tunable not in tunables:
+                continue
+            with self._pace.step():
+                check_link(self._host, self._plan, change)
+                self.pending = change.tunable
+                kept = None if observe(self._host, change.probe) == change.after else set_value(self._host, change)
+                if kept is None:
+                    read_back(self._host, change)
+            self.pending = None
+
+    def take_out(self) -> None:
+        """Every value before, read back. Raises CommandError."""
+        for change in reversed(self._plan.changes):
+            with self._pace.step():
+                outcome = restore_change(self._host, self._plan, change, force=change.tunable == self.pending)
+            if not outcome.is_back:
+                raise CommandError(
+                    msg("{what}: {detail}", what=outcome.what, detail=outcome.detail), hint=outcome.by_hand
+                )
+
+
+@contextlib.contextmanager
+def trial(host: Host, plan: Plan, store: Store, *, hung_after: float = _TRIAL_SECONDS) -> Iterator[Trial]:
+    """A trial of a plan's live values under the journal; the caller holds ``store.lock()``.
+
+    A process that is stopped, or blocked in a step, for ``hung_after`` seconds counts as hung.
+
+    However the block ends, every value is restored and read back; after a kill or a power cut the next run does it, or
+    the rollback script. Raises RefusedError before anything is changed, NotRestoredError where something is not back.
+    """
+    check_preconditions(host, plan)
+    with begin_transaction(host, plan, store, hung_after) as (journal, watchdog):
+        for change in plan.changes:
+            # From here on any of them may be active, and this process restores it.
+            journal.write(Doing(change.tunable))
+        running = Trial(host, plan, watchdog if host.is_live else None)
+        try:
+            with running.paced(hung_after):
+                yield running
+        finally:
+            if not watchdog.claim():
+                raise taken_over_error(host, plan, watchdog, running.pending)
+            try:
+                outcomes = restore_plan(
+                    host, plan, journal, why="trial", force_one=running.pending, check=watchdog.check
+                )
+            except TakenOverError as error:
+                raise taken_over_error(host, plan, watchdog, running.pending) from error
+            close_rolled_back(journal, watchdog, outcomes)
+    lost = tuple(one for one in outcomes if not one.is_back)
+    if lost:
+        raise not_restored_error(N_("the trial is over"), lost)

@@ -1,0 +1,85 @@
+"""Which live values and files drifted from what the active transactions set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from advisor.host import Host, Missing, observe
+from advisor.i18n import N_, msg
+from advisor.planning.records import Change, FileChange
+from advisor.planning.unmerge import holds, settings_of
+from advisor.transaction.journal import Record, sequence
+from advisor.transaction.layer_ownership import files_of, values_of
+from advisor.transaction.layers import overlaid
+from advisor.transaction.own_links import now_named, on_own_link
+from advisor.transaction.restore import file_content
+from advisor.tunables.link_mark import LostLink, link_of
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """A live or persisted value that is not what the transaction set. ``live`` is None where it could not be read."""
+
+    transaction: str
+    what: str
+    wanted: str
+    live: str | None
+    reason: str
+
+
+def verify(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
+    """What drifted from the active transactions; where several set one tunable, or one line of a file, the last one
+    counts."""
+    in_force = [record for record in records if record.is_in_force]
+    held: dict[object, Drift | None] = {}
+    for record in in_force:
+        for name, change in values_of(record).items():
+            # Two transactions can mean one link by two names, and two links by one.
+            found = on_own_link(host, record.plan.links, change)
+            if isinstance(found, LostLink):
+                lost = Drift(record.id, name, change.after, None, f"cannot be read: {found.why}")
+                held[record.id, name] = lost
+            else:
+                key = (found.probe, None if link_of(name) else name)
+                held.pop(key, None)
+                held[key] = _value_drift(host, record, change, found, in_force)
+    drifted = list(held.values())
+    files: dict[str, Drift] = {}
+    for record in in_force:
+        for path, file in files_of(record).items():
+            drift = _file_drift(host, record.id, file, overlaid(in_force, record, path))
+            if drift is not None:
+                files[path] = drift
+    drifted += files.values()
+    return tuple(sorted((one for one in drifted if one is not None), key=lambda one: one.what))
+
+
+def _value_drift(host: Host, record: Record, change: Change, found: Change, in_force: Iterable[Record]) -> Drift | None:
+    """``found`` is the change on the link that it was made on."""
+    live = observe(host, found.probe)
+    if live == change.after:
+        return None
+    named = "" if found is change else now_named(host, record.plan.links, change.tunable)
+    if isinstance(live, Missing):
+        why = msg("cannot be read: {why}", why=live.why)
+        return Drift(record.id, change.tunable, change.after, None, f"{why}{named}")
+    reason = N_("is as before the transaction") if live == change.before else N_("was changed since")
+    if live == change.before and change.persist is None and change.persist_note:
+        reason = msg("is as before the transaction; {note}", note=change.persist_note)
+    later = (one for one in in_force if sequence(one.id) > sequence(record.id))
+    moved = [one.id for one in later if one.bystanders_after.get(change.tunable) == live]
+    if moved:
+        reason = msg("moved along with what {moved} changed", moved=moved[-1])
+    return Drift(record.id, change.tunable, change.after, live, f"{reason}{named}")
+
+
+def _file_drift(host: Host, identity: str, file: FileChange, overlaid: frozenset[tuple[str, ...]]) -> Drift | None:
+    content = file_content(host, file.path)
+    if isinstance(content, Missing):
+        return Drift(identity, file.path, N_("its content"), None, msg("cannot be read: {why}", why=content.why))
+    if content is None:
+        return Drift(identity, file.path, N_("its content"), None, N_("was removed"))
+    if all(holds(content, edit) for edit in file.edits if not settings_of(edit) & overlaid):
+        return None
+    return Drift(identity, file.path, N_("its content"), None, N_("no longer holds what the transaction wrote"))
