@@ -3,6 +3,9 @@
 A pair is judged on these covariates only, never on its results, and its two arms taken together against earlier
 pairs: a change that itself costs CPU or adds I/O does so in every pair, and what is repeated cannot lean to one arm.
 
+Counters are read through the host, and so from captured trees as well. psutil has neither pressure nor protocol
+counters; its CPU and disk counters are the same numbers of the same files.
+
 Sources: Documentation/accounting/psi.rst, admin-guide/iostats.rst and admin-guide/md.rst of Linux; proc_stat(5).
 """
 
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -19,6 +23,7 @@ from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.proof.metrics import RunFigures
+from advisor.proof.other_processes import SAMPLE_SECONDS, name_cpu_users, name_storage_users, sample_processes
 from advisor.proof.statistics import median
 
 SECTOR_BYTES = 512  # diskstats counts in these whatever the device's own block size
@@ -285,15 +290,22 @@ class CalmGate(msgspec.Struct, frozen=True):
 
 
 def read_gate(host: Host) -> CalmGate:
-    """The state of the host before a session: pressure, md resync, running backups."""
+    """The state of the host before a session: pressure (with the processes behind it), md resync, running backups."""
     busy: list[str] = []
     unknown: list[str] = []
-    for what, kind, limit in (("cpu", "some", MAX_PSI_CPU_PERCENT), ("io", "full", MAX_PSI_IO_FULL_PERCENT)):
+    for what, kind, limit, name_users in (
+        ("cpu", "some", MAX_PSI_CPU_PERCENT, name_cpu_users),
+        ("io", "full", MAX_PSI_IO_FULL_PERCENT, name_storage_users),
+    ):
         stalled = _pressure(host, what, kind, "avg10")
         if stalled is None:
-            unknown.append(f"{what} pressure (/proc/pressure/{what} is not there)")
+            unknown.append(f"{what} pressure (/proc/pressure/{what} does not exist)")
         elif stalled >= limit:
-            busy.append(f"{what} pressure: {stalled:g} % of the last 10 s ({kind}), limit {limit:g} %")
+            before = sample_processes(host)
+            time.sleep(SAMPLE_SECONDS if before.processes else 0.0)
+            users = name_users(before, sample_processes(host))
+            reason = f"{what} pressure: {stalled:g} % of the last 10 s ({kind}), limit {limit:g} %"
+            busy.append(f"{reason} ({users})" if users else reason)
     mdstat = host.read("/proc/mdstat")
     if not isinstance(mdstat, Missing) and is_resyncing(mdstat):
         busy.append("an md array is being resynced or checked (/proc/mdstat)")

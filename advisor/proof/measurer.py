@@ -25,6 +25,7 @@ from advisor.proof.covariates import (
     wait_for_writeback,
 )
 from advisor.proof.interrupt import Stop
+from advisor.proof.other_processes import name_storage_users, sample_processes
 from advisor.proof.raw_device import hold
 from advisor.proof.records import Arm, FioRun
 from advisor.proof.schedule import RESERVE_SECONDS, WARM_UP_RUNS, Schedule
@@ -86,6 +87,7 @@ class Measurer:
         self._place_targets = places
         self._places: dict[str, Scratch] = {}
         self.raw: dict[int, str] = {}
+        self._storage_users = ""
         self._groups: dict[str, list[Sequence[Covariates]]] = {}
         self.warm_up: list[FioRun] = []
         self.notes = list(notes)
@@ -202,14 +204,21 @@ class Measurer:
 
     def sample_idle(self) -> Covariates:
         """What others do on the device while fio does nothing."""
+        if self._target.device is None:
+            now = read_counters(self._host, None, time.monotonic())
+            return between(now, now, None)
+        others = sample_processes(self._host)
         before = read_counters(self._host, self._target.device, time.monotonic())
-        self._stop.sleep(IDLE_SAMPLE_SECONDS if self._target.device else 0.0)
-        return between(before, read_counters(self._host, self._target.device, time.monotonic()), None)
+        self._stop.sleep(IDLE_SAMPLE_SECONDS)
+        after = read_counters(self._host, self._target.device, time.monotonic())
+        self._storage_users = name_storage_users(others, sample_processes(self._host))
+        return between(before, after, None)
 
     def foreign_reason(self, idle: Covariates) -> str | None:
         """Why the device is not calm enough for the rates of the warm-up; ``None`` if it is."""
         stored = self._stored_warm_up()
-        return foreign_io(idle, min(run.figures.bandwidth_bytes_per_s for run in stored)) if stored else None
+        reason = foreign_io(idle, min(run.figures.bandwidth_bytes_per_s for run in stored)) if stored else None
+        return f"{reason} ({self._storage_users})" if reason is not None and self._storage_users else reason
 
     def require_timed(self) -> None:
         """Raise RefusedError where the byte budget makes runs too short to be timed."""

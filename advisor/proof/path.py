@@ -6,8 +6,8 @@ TCP shows no mismatch, it stalls or shrinks its segments, and a figure from such
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ from typing import Final
 
 from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts
-from advisor.host import Host, Missing
+from advisor.host import Host
 from advisor.i18n import msg
 from advisor.planning.records import Plan
 from advisor.proof.interrupt import Stop
@@ -202,7 +202,7 @@ def _is_measured(other: Other, target: MeasuredTarget) -> bool:
 def require_other_way_in(host: Host, facts: Facts, plan: Plan, *, force: bool) -> None:
     """Raise RefusedError where the ssh session that this runs in goes over a link that the plan interrupts."""
     links = links_at_risk(plan)
-    client = ssh_client(host) if links and not force else None
+    client = ssh_client() if links and not force else None
     if client is None:
         return
     over = [peer for peer in peers_of(host, facts, links=links, extra=[client]).asked if peer.role == "named"]
@@ -217,19 +217,13 @@ def require_other_way_in(host: Host, facts: Facts, plan: Plan, *, force: bool) -
         )
 
 
-def ssh_client(host: Host) -> str | None:
-    """The address that the ssh session came from in which this process runs; sudo hides it from us, not from us all."""
+def ssh_client() -> str | None:
+    """The address from which the ssh session of this process came; sudo removes it from the environment, but not from
+    those of its parents."""
+    import psutil
+
     found = os.environ.get("SSH_CONNECTION")
-    pid = str(os.getpid())
-    for _ in range(64):
-        if found:
-            return found.split()[0]
-        stat = host.read(f"/proc/{pid}/stat")
-        parent = None if isinstance(stat, Missing) else re.search(r"\) \S ([0-9]+) ", stat)
-        if parent is None or parent[1] in ("0", "1"):
-            return None
-        pid = parent[1]
-        environment = host.read(f"/proc/{pid}/environ")
-        words = "" if isinstance(environment, Missing) else environment
-        found = next((word[15:] for word in words.split("\0") if word.startswith("SSH_CONNECTION=")), None)
-    return None
+    for parent in psutil.Process().parents():
+        with contextlib.suppress(psutil.Error):
+            found = found or parent.environ().get("SSH_CONNECTION")
+    return found.split()[0] if found else None

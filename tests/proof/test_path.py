@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,12 +14,11 @@ from advisor.facts.host_facts import scan
 from advisor.host import live_host
 from advisor.planning.records import Plan
 from advisor.proof.interrupt import Stop
-from advisor.proof.path import PathCheck, path_check, peer_target, require_other_way_in, ssh_client
+from advisor.proof.path import PathCheck, path_check, peer_target, require_other_way_in
 from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass
 from advisor.proof.session import Settings, prove
 from advisor.proof.workloads import get
 from tests.transaction.live import made_plan
-from tests.trees import host_of, make_tree
 
 from .second_host import FAR, HERE, SecondHost
 
@@ -151,21 +152,21 @@ def test_the_ssh_session_on_the_link_itself_is_not_interrupted(
     second.inside(lambda: ask(force=False))
 
 
-def test_what_sudo_hides_is_found_with_its_parents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    monkeypatch.delenv("SSH_CONNECTION", raising=False)
-    pid = os.getpid()
-    files = {
-        f"proc/{pid}/stat": f"{pid} (advisor) S 40 1 1",
-        "proc/40/stat": "40 (a (odd) name) S 30 1 1",
-        "proc/40/environ": "HOME=/root",
-        "proc/30/stat": "30 (bash) S 1 1 1",
-        "proc/30/environ": f"TERM=xterm\0SSH_CONNECTION={FAR} 1 {HERE} 22\0",
-    }
-    assert ssh_client(host_of(make_tree(tmp_path / "with", files))) == FAR
-    del files["proc/30/environ"]
-    assert ssh_client(host_of(make_tree(tmp_path / "without", files))) is None
+@pytest.mark.parametrize("is_set", [True, False])
+def test_what_sudo_removes_is_found_with_a_parent(is_set: bool) -> None:
+    code = "from advisor.proof.path import ssh_client; print(ssh_client())"
+    environment = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
+    if is_set:
+        environment["SSH_CONNECTION"] = f"{FAR} 1 {HERE} 22"
+    # the last command of sh would take its place, so another one follows
+    done = subprocess.run(
+        ["sh", "-c", 'env -u SSH_CONNECTION "$@"; :', "sh", sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == (FAR if is_set else "None")
 
 
 def test_a_lost_peer_is_found_out_before_anything_is_changed(second: SecondHost) -> None:

@@ -1,0 +1,99 @@
+"""Who uses CPUs and storage while the advisor measures: real processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from advisor.host import live_host, tree_host
+from advisor.proof.covariates import read_gate
+from advisor.proof.other_processes import name_cpu_users, name_storage_users, sample_processes
+
+from .fakes import CALM, calm_tree
+
+BURN = "while True: pass"
+WRITE = """
+import os, sys, time
+with open(sys.argv[1], "wb", buffering=0) as file:
+    while True:
+        file.write(bytes(1 << 20))
+        os.ftruncate(file.fileno(), file.seek(0))
+        time.sleep(0.02)
+"""
+
+
+@contextmanager
+def stranger(directory: Path, name: str, code: str, *words: Path) -> Iterator[int]:
+    """A process of that name that is no child of this one."""
+    program = directory / name
+    program.symlink_to(os.path.realpath(sys.executable))
+    start = 'exe=$1; shift; "$exe" -IS "$@" >/dev/null 2>&1 & echo $!'
+    made = subprocess.run(
+        ["sh", "-c", start, "sh", program, "-c", code, *words], capture_output=True, text=True, check=True
+    )
+    pid = int(made.stdout)
+    try:
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_process_that_computes_is_named_with_its_cpus(tmp_path: Path) -> None:
+    with stranger(tmp_path, "cruncher", BURN):
+        before = sample_processes(live_host())
+        time.sleep(1.0)
+        after = sample_processes(live_host())
+    assert "cruncher" in name_cpu_users(before, after)
+    assert "cruncher" not in name_storage_users(before, after)
+
+
+def test_a_process_that_writes_is_named_with_its_rate(tmp_path: Path, disk: Path) -> None:
+    before = sample_processes(live_host())
+    with stranger(tmp_path, "scribbler", WRITE, disk / "file"):
+        time.sleep(1.0)
+        after = sample_processes(live_host())
+    assert "scribbler" in name_storage_users(before, after), "it started between the samples and counts from 0"
+
+
+def test_the_advisor_and_its_children_are_no_others() -> None:
+    with subprocess.Popen([sys.executable, "-IS", "-c", BURN]) as child:
+        found = {pid for pid, _ in sample_processes(live_host()).processes}
+        child.kill()
+    assert os.getpid() not in found
+    assert child.pid not in found
+    assert os.getppid() in found
+
+
+def test_a_captured_host_has_no_processes(tmp_path: Path) -> None:
+    nobody = sample_processes(tree_host(str(tmp_path)))
+    assert nobody.processes == {}
+    assert name_cpu_users(nobody, nobody) == name_storage_users(nobody, nobody) == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a mount namespace: needs root")
+def test_a_host_under_pressure_is_refused_with_the_names_of_those_that_press(tmp_path: Path) -> None:
+    calm_tree(tmp_path)
+    (tmp_path / "proc/pressure/cpu").write_text(CALM.replace("avg10=0.00", "avg10=31.00", 1))
+    code = (
+        "from advisor.host import live_host; from advisor.proof.covariates import read_gate; "
+        "print(read_gate(live_host()))"
+    )
+    mount = 'mount --bind "$1/proc/pressure" /proc/pressure && shift && exec "$@"'
+    with stranger(tmp_path, "cruncher", BURN):
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", mount, "sh", tmp_path, sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert "cpu pressure: 31 % of the last 10 s (some), limit 20 % (" in done.stdout
+    assert "cruncher" in done.stdout
+    assert read_gate(tree_host(str(tmp_path))).busy == ("cpu pressure: 31 % of the last 10 s (some), limit 20 %",)
