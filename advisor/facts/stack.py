@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from typing import Final
 
 from advisor.facts.block import natural
+
+MAX_DEPTH: Final = 64
+"""Layers that are followed. Hosts have fewer than ten; without a bound, the time for a made-up capture grows
+with the square of its depth. What lies deeper is not known."""
 
 
 class Stack:
@@ -31,12 +36,12 @@ class Stack:
     def _walk_down(self, device: str, hidden: Set[str] | None) -> set[str]:
         """Everything below; with ``hidden``, no further down than the first device that is not hidden."""
         seen: set[str] = set()
-        pending = [device]
-        while pending:
-            name = pending.pop()
-            if name != device and hidden is not None and name not in hidden:
-                continue
-            new = [below for below in self.below(name) if below not in seen and below != device]
-            seen.update(new)
-            pending.extend(new)
+        layer = [device]
+        for _ in range(MAX_DEPTH):
+            if not layer:
+                break
+            followed = [name for name in layer if name == device or hidden is None or name in hidden]
+            new = {below for name in followed for below in self.below(name)} - seen - {device}
+            seen |= new
+            layer = list(new)
         return seen
