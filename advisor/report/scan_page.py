@@ -19,7 +19,7 @@ from advisor.report.page import QUIET, UNKNOWN, Block, Cell, grid, joined, label
 from advisor.report.units import binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Kind, Locality, locality
-from advisor.rules.queries import parse_ids
+from advisor.rules.queries import split_ids
 
 _BUFFERS = (
     *("net.core.rmem_default", "net.core.rmem_max", "net.core.wmem_default", "net.core.wmem_max"),
@@ -80,7 +80,7 @@ def _cpu(facts: Facts) -> Iterator[str]:
     counts = ((cpu.packages, noun("package")), (cpu.cores, noun("core")), (cpu.threads, noun("thread")))
     yield _(", ").join(times(count, what) for count, what in counts if count is not None) or _(UNKNOWN)
     # The kernel lists ids up to its bound as offline; those that no CPU has are nothing that is switched off.
-    there = format_list(parse_ids(cpu.offline) & parse_ids(cpu.present)) if cpu.present else cpu.offline
+    there = format_list(split_ids(cpu.offline) & split_ids(cpu.present)) if cpu.present else cpu.offline
     yield _("offline {cpus}").format(cpus=there) if there else ""
 
 

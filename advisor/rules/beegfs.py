@@ -17,7 +17,7 @@ from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.finding import Finding
 from advisor.rules.locality import data_links, tells_data_links
-from advisor.rules.queries import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, parse_ids, plan_command
+from advisor.rules.queries import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, plan_command, split_ids
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -43,7 +43,7 @@ def node_of_targets(service: BeegfsService) -> int | None:
 
 def placed(facts: Facts) -> Iterator[tuple[BeegfsService, int, frozenset[int]]]:
     """Services whose targets lie on one node, that node and its CPUs; none on a host of one node."""
-    cpus = {node.id: parse_ids(node.cpus) for node in facts.numa.nodes}
+    cpus = {node.id: split_ids(node.cpus) for node in facts.numa.nodes}
     for service in servers(facts) if has_several_nodes(facts) else ():
         node = node_of_targets(service)
         if node is not None and cpus.get(node):
@@ -58,7 +58,7 @@ def _numa_zone(service: BeegfsService) -> int | None:
 def _is_unbound(service: BeegfsService, near: frozenset[int]) -> bool:
     """Whether it may run on CPUs of its targets' node and of others too; False where that is not known."""
     process = service.service
-    allowed = parse_ids(process.cpus_allowed) if process else frozenset()
+    allowed = split_ids(process.cpus_allowed) if process else frozenset()
     if allowed:
         return bool(allowed & near) and not allowed <= near
     if process is None or process.main_pid is not None or _numa_zone(service) is not None:
@@ -116,7 +116,7 @@ def not_bound(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
 
 def _why_wrong(service: BeegfsService, node: int, near: frozenset[int]) -> str:
     process, zone = service.service, _numa_zone(service)
-    allowed = parse_ids(process.cpus_allowed) if process else frozenset()
+    allowed = split_ids(process.cpus_allowed) if process else frozenset()
     if allowed and not allowed & near:
         return _describe_place(service)
     return f"tuneBindToNumaZone = {zone}" if zone is not None and zone != node else ""
@@ -161,7 +161,7 @@ _BY_NUMACTL: Final = (
 
 def _has_free_memory(service: BeegfsService, near: frozenset[int]) -> bool:
     process = service.service
-    allowed = parse_ids(process.cpus_allowed) if process else frozenset()
+    allowed = split_ids(process.cpus_allowed) if process else frozenset()
     return bool(process and allowed and allowed <= near and process.numa_policy in (None, "default"))
 
 
@@ -399,5 +399,5 @@ def _is_within(service: BeegfsService, near: frozenset[int]) -> bool:
     if process is None:
         return False
     if process.cpus_allowed:
-        return parse_ids(process.cpus_allowed) <= near
-    return process.cpu_affinity == "numa" or (bool(process.cpu_affinity) and parse_ids(process.cpu_affinity) <= near)
+        return split_ids(process.cpus_allowed) <= near
+    return process.cpu_affinity == "numa" or (bool(process.cpu_affinity) and split_ids(process.cpu_affinity) <= near)

@@ -22,7 +22,7 @@ from advisor.rules.queries import (
     llt_links,
     node_of_cpu,
     nodes_below,
-    parse_ids,
+    split_ids,
 )
 from advisor.rules.rule import rule
 from advisor.rules.storage_path import crosses_network
@@ -146,7 +146,7 @@ def links_far_from_disks(facts: Facts, workload: DeclaredWorkload | None) -> Fin
 def _movable_irqs(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tuple[tuple[Irq, frozenset[int]], ...]:
     """The link's interrupts that may be moved, and the CPUs on which they run."""
     irqs = (by_number[number] for number in link.irqs if number in by_number)
-    return tuple((irq, cpus) for irq in irqs if irq.managed is not True and (cpus := parse_ids(irq.effective)))
+    return tuple((irq, cpus) for irq in irqs if irq.managed is not True and (cpus := split_ids(irq.effective)))
 
 
 @rule(

@@ -26,7 +26,7 @@ import msgspec
 from advisor.facts.host_facts import Facts
 from advisor.rules.beegfs import node_of_targets, servers
 from advisor.rules.locality import data_disks, data_links
-from advisor.rules.queries import by_name, has_several_nodes, is_physical, is_up, parse_ids
+from advisor.rules.queries import by_name, has_several_nodes, is_physical, is_up, split_ids
 
 Kind = Literal["links", "disks", "arrays", "services", "interrupts"]
 KINDS: Final[tuple[Kind, ...]] = ("links", "disks", "arrays", "services", "interrupts")
@@ -125,9 +125,9 @@ def _array_parts(facts: Facts) -> Iterator[LocalityPart]:
 
 
 def _service_parts(facts: Facts) -> Iterator[LocalityPart]:
-    cpus = {node.id: parse_ids(node.cpus) for node in facts.numa.nodes}
+    cpus = {node.id: split_ids(node.cpus) for node in facts.numa.nodes}
     for one in servers(facts):
-        node, allowed = node_of_targets(one), parse_ids(one.service.cpus_allowed) if one.service else frozenset()
+        node, allowed = node_of_targets(one), split_ids(one.service.cpus_allowed) if one.service else frozenset()
         if node is not None and allowed and cpus.get(node):
             share = len(allowed & cpus[node]) / len(allowed)
             why = "" if share == 1 else f"may run on CPUs {one.service.cpus_allowed if one.service else ''}, its data "
@@ -138,7 +138,7 @@ def _service_parts(facts: Facts) -> Iterator[LocalityPart]:
 
 def _interrupt_parts(facts: Facts) -> Iterator[LocalityPart]:
     by_number = {irq.number: irq for irq in facts.irqs}
-    cpus = {node.id: parse_ids(node.cpus) for node in facts.numa.nodes}
+    cpus = {node.id: split_ids(node.cpus) for node in facts.numa.nodes}
     links = ((link.name, link.numa_node, link.irqs) for link in facts.links if is_physical(link) and is_up(link))
     disks = ((disk.name, disk.numa_node, disk.irqs) for disk in data_disks(facts))
     for name, node, numbers in (*links, *disks):
@@ -149,7 +149,7 @@ def _interrupt_parts(facts: Facts) -> Iterator[LocalityPart]:
             if (irq := by_number.get(number)) is not None
             and irq.managed is not True
             and not any(_ADMIN_QUEUE.fullmatch(action) for action in irq.actions)
-            and (places := parse_ids(irq.effective))
+            and (places := split_ids(irq.effective))
         ]
         if near and counted:
             far = sum(not places & near for places in counted)

@@ -30,7 +30,7 @@ def plan_command(profile: str, **settings: Iterable[str]) -> str:
     return " ".join(["advisor plan", profile, *(f"--set {shlex.quote(pair)}" for pair in given)])
 
 
-def parse_ids(text: str | None) -> frozenset[int]:
+def split_ids(text: str | None) -> frozenset[int]:
     """The members of a kernel list string; none where it is unknown or no list."""
     try:
         return frozenset(parse_list(text or ""))
@@ -109,7 +109,7 @@ def largest_mtu(facts: Facts, link: Link) -> int | None:
 
 
 def node_of_cpu(facts: Facts) -> dict[int, int]:
-    return {cpu: node.id for node in facts.numa.nodes for cpu in parse_ids(node.cpus)}
+    return {cpu: node.id for node in facts.numa.nodes for cpu in split_ids(node.cpus)}
 
 
 def has_several_nodes(facts: Facts) -> bool:

@@ -26,7 +26,7 @@ from advisor.fleet.compare.summary_links import Membership, collect_links, link_
 from advisor.fleet.compare.summary_services import collect_services, llt_cluster, llt_node
 from advisor.fleet.compare.summary_storage import collect_storage
 from advisor.host.numbers import is_count
-from advisor.rules.queries import parse_ids
+from advisor.rules.queries import split_ids
 
 DERIVED: Final = "derived from memory"
 TYPE_ATTRIBUTES: Final = (
@@ -134,7 +134,7 @@ def _collect_machine(facts: Facts, found: Collected) -> None:
         found.put(f"cpu.{name}", getattr(cpu, name))
     # The kernel lists ids up to its bound as offline; those that no CPU has are nothing that is switched off.
     found.put(
-        "cpu.offline", format_list(parse_ids(cpu.offline) & parse_ids(cpu.present)) if cpu.present else cpu.offline
+        "cpu.offline", format_list(split_ids(cpu.offline) & split_ids(cpu.present)) if cpu.present else cpu.offline
     )
     if cpu.frequency:
         found.put("cpu.frequency.driver", cpu.frequency.driver)

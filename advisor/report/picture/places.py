@@ -13,7 +13,7 @@ from advisor.report.devices import named_by
 from advisor.report.format import ranked
 from advisor.report.picture.records import UNKNOWN_KEY, Place
 from advisor.rules.finding import Finding
-from advisor.rules.queries import by_name, is_physical, is_virtual_machine, links_below, parse_ids
+from advisor.rules.queries import by_name, is_physical, is_virtual_machine, links_below, split_ids
 
 
 class PictureFacts(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ def surroundings(facts: Facts, findings: Sequence[Finding]) -> PictureFacts:
         links=by_name(facts),
         disks={disk.name: disk for disk in facts.disks},
         marks=_marks(findings),
-        cpus={node.id: parse_ids(node.cpus) for node in facts.numa.nodes},
+        cpus={node.id: split_ids(node.cpus) for node in facts.numa.nodes},
         link_ranks=ranked(link.name for link in facts.links),
         disk_ranks=ranked(disk.name for disk in facts.disks),
         is_real=not is_virtual_machine(facts),

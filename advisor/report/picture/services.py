@@ -17,7 +17,7 @@ from advisor.report.picture.links import bounded, link_key
 from advisor.report.picture.places import PictureFacts, home, known, ordered
 from advisor.report.picture.records import UNKNOWN_KEY, Crossing, End, PictureBlock, Place, Words
 from advisor.report.picture.wording import cpu_words, node_words, some
-from advisor.rules.queries import links_below, parse_ids
+from advisor.rules.queries import links_below, split_ids
 
 MAX_BLOCKS: Final = 16
 _MAX_NAMED: Final = 4
@@ -79,7 +79,7 @@ def run_nodes(around: PictureFacts, service: Service) -> tuple[int, ...]:
         return ()
     if around.only is not None:
         return (around.only,)
-    allowed = parse_ids(service.cpus_allowed)
+    allowed = split_ids(service.cpus_allowed)
     return tuple(node for node, cpus in around.cpus.items() if allowed & cpus)
 
 
@@ -130,8 +130,8 @@ def _lines(
     runs_on = "CPUs unknown" if service.cpus_allowed is None else f"CPUs {_cpus(around, service)}"
     # Where memory may come from is worth a word where it is bound at all.
     mems = service.mems_allowed
-    is_bound = mems is not None and around.only is None and parse_ids(mems) < around.nodes
-    yield Words((runs_on, *([f"memory of {node_words(parse_ids(mems))}"] if is_bound else [])))
+    is_bound = mems is not None and around.only is None and split_ids(mems) < around.nodes
+    yield Words((runs_on, *([f"memory of {node_words(split_ids(mems))}"] if is_bound else [])))
     devices = [one for one in service.devices if one not in far]
     if devices:
         yield Words(_using(some(devices, _MAX_NAMED)), "quiet")
@@ -141,7 +141,7 @@ def _lines(
 
 
 def _cpus(around: PictureFacts, service: Service) -> str:
-    allowed = parse_ids(service.cpus_allowed)
+    allowed = split_ids(service.cpus_allowed)
     online = frozenset[int]().union(*around.cpus.values())
     return cpu_words(format_list(allowed & online if online else allowed)) or "none"
 
