@@ -46,8 +46,8 @@ def credit_notes(host: Host, device: str | None, volume: EbsVolume | None, io_se
     if volume is None:
         if device is not None and any(model == EBS_MODEL for model in _models(host, device)):
             yield (
-                "burst credits: an EBS volume does not tell its type; gp2, st1 and sc1 have a bucket that this session"
-                " draws on. --volume TYPE:GIB bounds that to 5 % of it"
+                "burst credits: an EBS volume does not report its type; gp2, st1 and sc1 have a bucket that this"
+                " session draws on. --volume TYPE:GIB bounds that to 5 % of it"
             )
         return
     bucket = bucket_of(volume)

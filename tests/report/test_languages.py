@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.i18n import _, spoken
+from advisor.i18n import _, msg, spoken
 from advisor.profiles.profile import load
 from advisor.reach.survey import Survey
 from advisor.recommend import declared
@@ -128,12 +128,15 @@ def test_a_link_of_a_probe_in_german_stands_as_it_is() -> None:
 
 
 def test_a_plan_in_german() -> None:
-    made = plan(
-        change(why="The kernel prefers to drop file pages."),
-        change("link:eth0:mtu", "1500", "9000", persist=None, persist_note="a reboot undoes it"),
-        skipped=(skipped("in-place", "sysctl:vm.dirty_ratio"), skipped("unknown", reason="cannot be read: EIO")),
-    )
     with spoken("de"):
+        made = plan(
+            change(why="The kernel prefers to drop file pages."),
+            change("link:eth0:mtu", "1500", "9000", persist=None, persist_note="a reboot undoes it"),
+            skipped=(
+                skipped("in-place", "sysctl:vm.dirty_ratio"),
+                skipped("unknown", reason=msg("expected {before}, found {live}", before="60", live="7")),
+            ),
+        )
         text = plan_text(made, width=72, color=False)
     assert (
         text
@@ -163,7 +166,7 @@ p: 1 Link
   schadet, wenn  Sometimes.
 
 Unbekannt: nicht lesbar
-  sysctl:vm.swappiness  ist 60, gewollt 10: nicht lesbar: EIO
+  sysctl:vm.swappiness  ist 60, gewollt 10: erwartet 60, gefunden 7
 
 Schon so gesetzt
   sysctl:vm.dirty_ratio  60
