@@ -176,12 +176,12 @@ def test_what_a_later_step_resets_is_active_at_the_end(net: Net, name: str, way:
     name, _, turned = name.partition(" ")
     pairs = _FALSE[name][:: -1 if turned else 1]
     wanted = dict(pair.removeprefix("sysctl:").split("=") for pair in pairs)
-    # So that every value of the plan is a change.
-    for key, value in (*wanted.items(), *reversed(wanted.items())):
-        net.set(key, "10"[int(value)])
+    # So that every value of the plan is a change: what resets the other first.
+    for key in sorted(wanted, key=lambda key: not key.endswith(("ip_forward", "all.forwarding"))):
+        net.set(key, "10"[int(wanted[key])])
     before = net.sysctls()
-    changed = [f"sysctl:{key}={value}" for key, value in wanted.items() if before[key] != value]
-    net.apply(way, *changed)
+    assert not [key for key, value in wanted.items() if before[key] == value]
+    net.apply(way, *pairs)
     assert {key: net.sysctls()[key] for key in wanted} == wanted
     net.back(way)
     assert net.sysctls() == before
