@@ -16,7 +16,11 @@ from tests.exporters.apply_script.test_live import Place
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 
-WAYS = ["rollback", *(" ".join(shell) for shell in SHELLS[:2])]
+WAYS = [
+    "rollback",
+    " ".join(SHELLS[0]),
+    *(pytest.param(" ".join(shell), marks=pytest.mark.thorough) for shell in SHELLS[1:2]),
+]
 MOVING = ("nf_conntrack_count", "ns_last_pid", "random", "stable_secret", ".pty.nr")
 
 

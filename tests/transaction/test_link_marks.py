@@ -58,7 +58,13 @@ CHANGES = {
     "gone": "ip link delete dev {own}",
 }
 QUEUES = "numtxqueues 4 numrxqueues 4"
-WAYS = ["command", *(" ".join(shell) for shell in SHELLS), "apply-script", "watchdog"]
+WAYS = [
+    "command",
+    " ".join(SHELLS[0]),
+    *(pytest.param(" ".join(shell), marks=pytest.mark.thorough) for shell in SHELLS[1:]),
+    "apply-script",
+    "watchdog",
+]
 NAMES = [("v0", "v2"), ("a.7", "b-c"), ("dev", "lo0")]
 
 

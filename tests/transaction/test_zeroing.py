@@ -36,7 +36,11 @@ START = {
 }
 OTHER = {"dirty_background_bytes": "0", "dirty_background_ratio": "10", "overcommit_ratio": "50"}
 THIRD = {"dirty_bytes": "0", "dirty_ratio": "0", "overcommit_kbytes": "900000", "overcommit_ratio": "0"}
-WAYS = ["command", *(" ".join(shell) for shell in SHELLS[:2])]
+WAYS = [
+    "command",
+    " ".join(SHELLS[0]),
+    *(pytest.param(" ".join(shell), marks=pytest.mark.thorough) for shell in SHELLS[1:2]),
+]
 
 
 def vm(where: Path) -> dict[str, str]:
