@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from advisor.cli.tables.parameters import Command, Parameter
+    from advisor.cli.tables.command import Command, Parameter
 
 HELP_COLUMNS = 80
 """The pages of help are kept for terminals of at least so many columns: typer makes none wider."""

@@ -10,8 +10,6 @@ LINK = "\0"
 """Stands for the name of a link, which the script finds out when it comes to it; no name and no path can hold it."""
 
 _PLAIN = lazy_regex(r"[A-Za-z0-9_@%+=:,./-]+")
-
-
 _SPECIAL = lazy_regex(r"['$`]")
 
 

@@ -1,7 +1,7 @@
 """Space on disk that a transaction needs until its end, taken before its first step.
 
 It is one file in the transaction's directory. A write there that finds the disk full removes it and tries once more.
-The scripts do the same (``templates/reserve.sh.j2``).
+The scripts do the same (``templates/transaction_journal.sh.j2``).
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ import pytest
 import typer
 
 from advisor.cli import completion, parser, quick
-from advisor.cli.tables.parameters import COMMANDS, Command
+from advisor.cli.tables.command import Command
+from advisor.cli.tables.parameters import COMMANDS
 
 TEXTS = ("x", "vm.swappiness=1", "5", "0", "-1", "2.5", "nan", "1_0", "", "ü", "a b", "--json", "-", "/nonexistent")
 
