@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from advisor.facts.arrays import read_arrays
 from advisor.facts.disks import read_disks, read_filesystems
 from advisor.facts.dm import STATUS, TABLE
+from advisor.facts.stack import MAX_DEPTH
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from tests.facts.storage import Tree
@@ -82,14 +83,15 @@ def test_links_that_lead_nowhere_or_round_in_circles(link: str) -> None:
         read_all(tree.host())
 
 
-def test_a_thousand_volumes_one_on_the_other() -> None:
+@pytest.mark.parametrize(("layers", "disks"), [(MAX_DEPTH - 1, ("nvme0n1",)), (1000, ())])
+def test_volumes_one_on_the_other(layers: int, disks: tuple[str, ...]) -> None:
     tree = Tree()
     tree.nvme(0, 1, number="259:0")
     tree.dm(0, "vg0-v0", uuid(0), ("nvme0n1",))
-    for index in range(1, 1000):
+    for index in range(1, layers):
         tree.dm(index, f"layer{index}", "", (f"dm-{index - 1}",))
-    tree.dm(1000, "vg1-top", "LVM-" + "x" * 64, ("dm-999",))
+    tree.dm(layers, "vg1-top", "LVM-" + "x" * 64, (f"dm-{layers - 1}",))
     unknown = Unknowns()
     host = tree.host()
     arrays = {array.name: array for array in read_arrays(host, read_disks(host, unknown), unknown)}
-    assert arrays["vg1/top"].disks == ("nvme0n1",)
+    assert arrays["vg1/top"].disks == disks
