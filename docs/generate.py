@@ -28,7 +28,7 @@ from advisor.report.profile_words import (  # noqa: E402
     wanted_value,
 )
 from advisor.report.terms import EFFECTS  # noqa: E402
-from advisor.report.tunable_docs import EXAMPLES, Handling, form_words, handling, kind_words, more_words  # noqa: E402
+from advisor.report.tunable_docs import Handling, examples, form_words, handling, kind_words, more_words  # noqa: E402
 from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
 from advisor.rules.registry import RULES  # noqa: E402
 from advisor.tunables import tunable  # noqa: E402
@@ -218,7 +218,7 @@ def _commands(profile: Profile) -> list[str]:
 
 
 def tunables_page() -> str:
-    kinds = list(EXAMPLES.values())
+    kinds = examples()
     parts = [
         GENERATED,
         "# Tunables\n",

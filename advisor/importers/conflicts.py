@@ -15,16 +15,12 @@ from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 from advisor.i18n import N_, msg
 from advisor.planning.records import Change, Plan
+from advisor.tunables import find_kind
+from advisor.tunables.kind import Writer
 
 if TYPE_CHECKING:
     from advisor.facts.host_facts import Facts
 
-# TuneD's plugins and saptune's sections write these kinds (docs/import.md); they have none for the others.
-_TUNED_KINDS: Final = frozenset(
-    {"sysctl", "link", "block", "thp", "cpufreq", "intel_pstate", "pm-qos", "sched", "sysfs", "module", "unit", "irq"}
-)
-_SAPTUNE_KINDS: Final = frozenset({"sysctl", "block", "thp", "cpufreq", "pm-qos", "sysfs", "unit"})
-_POWER_KINDS: Final = frozenset({"cpufreq", "intel_pstate"})
 _NAMED: Final = 4
 
 # What they write, or tell people to write, at the head of a file that is theirs.
@@ -93,10 +89,9 @@ def _writers(
     facts: Callable[[], Facts],
     coming: Collection[str] = (),
 ) -> Iterator[OtherWriter]:
-    kinds = {one.tunable.partition(":")[0] for one in changes}
-    if owners.tuned_profile and kinds & _TUNED_KINDS:
+    if owners.tuned_profile and _written_by("tuned", changes):
         yield _tuned(host, owners.tuned_profile, changes, facts, coming)
-    if owners.saptune_notes and kinds & _SAPTUNE_KINDS:
+    if owners.saptune_notes and _written_by("saptune", changes):
         yield _saptune(host, owners.saptune_notes, changes, facts)
     yield from _balancers(owners, changes)
     yield from _network(owners, changes)
@@ -184,6 +179,12 @@ def _saptune(host: Host, notes: Sequence[str], changes: Sequence[Change], facts:
     return OtherWriter(who, text, dict(sorted(otherwise.items())))
 
 
+def _written_by(writer: Writer, changes: Iterable[Change]) -> list[Change]:
+    """The changes of kinds that another program writes too."""
+    kinds = ((one, find_kind(one.tunable)) for one in changes)
+    return [one for one, kind in kinds if kind is not None and writer in kind.written_by]
+
+
 def _listed(values: Mapping[str, str]) -> str:
     return _some([f"{name} = {value}" for name, value in values.items()])
 
@@ -203,8 +204,7 @@ def _export(changes: Iterable[Change]) -> str:
 
 
 def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]:
-    kinds = {one.tunable.partition(":")[0] for one in changes}
-    if owners.power_profiles_daemon and kinds & _POWER_KINDS:
+    if owners.power_profiles_daemon and _written_by("power-profiles-daemon", changes):
         yield OtherWriter(
             "power-profiles-daemon",
             N_(
@@ -213,7 +213,7 @@ def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWrite
             ),
             None,
         )
-    interrupts = [one.tunable.partition(":")[2].partition(":")[0] for one in changes if one.tunable.startswith("irq:")]
+    interrupts = [one.tunable.split(":")[1] for one in _written_by("irqbalance", changes)]
     if owners.irqbalance and interrupts:
         options = _some([f"--banirq={number}" for number in interrupts], " ")
         yield OtherWriter(
@@ -229,7 +229,7 @@ def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWrite
 
 def _network(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]:
     """A link's manager sets what stands in its own files; all else is its to undo when it activates the link."""
-    links = [one for one in changes if one.tunable.startswith("link:")]
+    links = _written_by("network-manager", changes)
     if not owners.network_managers or not links:
         return
     who = " with ".join(reversed(owners.network_managers))

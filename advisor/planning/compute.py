@@ -22,8 +22,8 @@ from advisor.planning.observations import FileState, Observations, ObservedTarge
 from advisor.planning.ownership import NOTHING_HELD, Held, claim_notes
 from advisor.planning.records import SATISFIED, Bystander, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
 from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
-from advisor.tunables.link import LinkMtu
 from advisor.tunables.link_mark import link_of
+from advisor.tunables.link_mtu import LinkMtu
 from advisor.tunables.preflight import bound_probe, bound_steps
 from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.sysctl_group import disables_ipv6

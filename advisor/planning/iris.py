@@ -11,7 +11,7 @@ from advisor.facts.iris_memory import refuses_large_pages, wanted_pages
 from advisor.i18n import msg
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values
-from advisor.tunables.file_key import FileKey
+from advisor.tunables.file import FileKey
 
 NO_IRIS: Final = "no InterSystems IRIS instance is known on this host"
 

@@ -18,7 +18,7 @@ from advisor.planning.records import Change
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Wanted
 from advisor.rules.iscsi_sessions import portal_of
-from advisor.tunables.file_key import FileKey
+from advisor.tunables.file import FileKey
 
 NO_RECORDS: Final = "this host has no node record of open-iscsi, or none that could be listed"
 _TIMEOUT: Final = "node.session.timeo.replacement_timeout"

@@ -20,7 +20,7 @@ from advisor.planning.records import SkipState
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values, Wanted
 from advisor.rules import multipath
-from advisor.tunables.file_key import FileKey
+from advisor.tunables.file import FileKey
 
 NO_MAPS: Final = "no multipath map of this host has iSCSI disks"
 BY_LINKS: Final = "by-links"

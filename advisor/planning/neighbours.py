@@ -15,7 +15,7 @@ from advisor.facts.links import Link
 from advisor.host import Host, Probe, ReadCommand, RunCommand, observe
 from advisor.planning.links import bystander_links
 from advisor.planning.records import Bystander, Change
-from advisor.tunables.link import IPV6_MTU_BYTES
+from advisor.tunables.link_mtu import IPV6_MTU_BYTES
 from advisor.tunables.sysctl import coupled_siblings
 from advisor.tunables.sysctl_group import disables_ipv6
 

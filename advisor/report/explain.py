@@ -25,7 +25,7 @@ from advisor.report.tunable_docs import Handling, handling
 from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
 from advisor.rules.registry import RULES
 from advisor.rules.rule import Rule
-from advisor.tunables import KINDS
+from advisor.tunables import all_kinds, find_kind
 
 MAX_MATCHES: Final = 3
 NEARLY_AS_CLOSE: Final = 0.2
@@ -53,7 +53,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 def explain(identity: str) -> Explanation:
     """What this id stands for. Raises UsageError, whose hint names the closest ids, where it stands for nothing."""
-    if identity.partition(":")[0] in KINDS and ":" in identity:
+    if find_kind(identity) is not None:
         return _tunable(identity)
     rule = next((rule for rule in RULES if rule.id == identity), None)
     if rule is not None:
@@ -74,7 +74,7 @@ def _suggestion(identity: str) -> str:
     close = _close(identity, (*_known_ids(identity), *profile_paths(), *_known_tunables()))
     if close:
         return msg("did you mean {names}?", names=", ".join(close))
-    kinds = ", ".join(f"{kind}:" for kind in KINDS)
+    kinds = ", ".join(f"{kind.name}:" for kind in all_kinds())
     return msg(
         "advisor profiles lists the profiles, advisor scan names rules, a tunable begins with one of {kinds}",
         kinds=kinds,

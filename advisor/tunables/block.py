@@ -16,9 +16,11 @@ from typing import Final
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
 from advisor.tunables.block_identity import (
+    BLOCK_PATHS,
     device_rule,
+    disk_files,
     identity_of,
     identity_refusal,
     is_device_name,
@@ -26,7 +28,9 @@ from advisor.tunables.block_identity import (
 )
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
+from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Circumstances, Sibling, choice_words
+from advisor.tunables.tunable import Tunable
 
 _SWITCH = ("0", "1")
 _NUMBER = lazy_regex(r"0|[1-9][0-9]{0,9}")
@@ -154,3 +158,20 @@ class BlockQueue(KernelFile, frozen=True):
             if not isinstance(live, Missing):
                 found.append(Sibling(one.id, live, one.probe, one.steps(live)))
         return tuple(found)
+
+
+def _example_files(one: Tunable) -> Mapping[str, bytes]:
+    return disk_files(one.device, one.path) if isinstance(one, BlockQueue) else {}
+
+
+KIND: Final = Kind(
+    name="block",
+    order=40,
+    parse=BlockQueue.parse,
+    noun=noun("block device setting"),
+    examples=(("block:nvme0n1:scheduler", "mq-deadline"),),
+    capture=Capture(files=(("/sys/block/*/queue", ATTRIBUTES),)),
+    written_by=frozenset({"tuned", "saptune"}),
+    sysfs=((rf"{BLOCK_PATHS}/queue/([^/]+)", r"block:\1:\2"),),
+    example_files=_example_files,
+)

@@ -27,6 +27,10 @@ _ATTRIBUTES: Final = ("wwid", "device/wwid", "serial", "device/serial")
 _NAME: Final = lazy_regex(r"[\w!.-]+", re.ASCII)
 
 
+BLOCK_PATHS: Final = r"/sys/(?:block|class/block|devices/.*/block)/([^/]+)"
+"""Pattern of the directories of a block device below /sys; the group is its name."""
+
+
 def is_device_name(name: str) -> bool:
     """Whether the kernel could list a block device by it: ``sda``, ``nvme0n1``, ``cciss!c0d0``."""
     return bool(_NAME.fullmatch(name)) and name not in (".", "..")
@@ -156,3 +160,8 @@ def _nameless(own: Mapping[str, str]) -> Missing:
     if odd:
         return Missing("unreadable", f"its serial number holds signs that a udev rule could not carry: {odd[0][:80]!r}")
     return Missing("absent", "it has no serial number or WWN of its own, and the kernel's name for it may change")
+
+
+def disk_files(device: str, attribute: str) -> Mapping[str, bytes]:
+    """Files of a host with a device of the number 8:0 that has the file ``attribute``."""
+    return {f"/sys/block/{device}/dev": b"8:0", attribute: b""}

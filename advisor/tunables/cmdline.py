@@ -9,18 +9,22 @@ are none of ours.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step
 from advisor.host.kernel_text import SET
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
+from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Circumstances
 from advisor.tunables.programs import refused_word
 from advisor.tunables.tunable import Effect, Risk
 
 _BY_HAND = Missing("absent", "the boot loader's configuration is left to you")
+
+_PROGRAM_DIRECTORIES: Final = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
 class CommandLine(msgspec.Struct, frozen=True):
@@ -99,4 +103,29 @@ def _grub_mkconfig(host: Host) -> str:
 
 
 def _has(host: Host, program: str) -> bool:
-    return any(host.exists(f"{directory}/{program}") for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"))
+    return any(host.exists(f"{directory}/{program}") for directory in _PROGRAM_DIRECTORIES)
+
+
+KIND: Final = Kind(
+    name="cmdline",
+    order=160,
+    parse=CommandLine.parse,
+    noun=noun("boot parameter"),
+    examples=(("cmdline:intel_idle.max_cstate", "1"),),
+    capture=Capture(
+        files=(("/proc", ("cmdline",)),),
+        marked=(
+            *("/run/ostree-booted", "/etc/default/grub", "/etc/kernel/cmdline"),
+            *("/boot/firmware/cmdline.txt", "/boot/cmdline.txt", "/boot/loader/entries", "/efi/loader/entries"),
+            *("/boot/grub2/grub.cfg", "/boot/grub/grub.cfg"),
+            *(
+                f"{place}/{name}"
+                for place in _PROGRAM_DIRECTORIES
+                for name in ("grubby", "update-grub", "kernel-install")
+            ),
+        ),
+        values={"cmdline:advisor": SET},
+    ),
+    written_by=frozenset(),
+    by_hand=lambda host, word, value: commands(host, f"{word}={value}"),
+)

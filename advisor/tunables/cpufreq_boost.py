@@ -8,7 +8,7 @@ from __future__ import annotations
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
-from advisor.tunables.cpufreq import CPUFREQ
+from advisor.tunables.cpufreq_policy import CPUFREQ
 from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, observe
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
+from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Circumstances, Sibling
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 
@@ -72,3 +73,19 @@ class IntelPstate(WrittenAtBoot, frozen=True):
     def _live(host: Host, name: str) -> str | None:
         live = observe(host, IntelPstate(name).probe)
         return None if isinstance(live, Missing) else live
+
+
+KIND: Final = Kind(
+    name="intel_pstate",
+    order=110,
+    parse=IntelPstate.parse,
+    noun=noun("clock setting"),
+    examples=(("intel_pstate:min_perf_pct", "100"),),
+    capture=Capture(
+        files=((DIRECTORY, ("*",)),),
+        marked=(DIRECTORY,),
+        values={"intel_pstate:no_turbo": "0", "intel_pstate:min_perf_pct": "100", "intel_pstate:max_perf_pct": "100"},
+    ),
+    written_by=frozenset({"tuned", "power-profiles-daemon"}),
+    sysfs=((rf"{DIRECTORY}/([^/]+)", r"intel_pstate:\1"),),
+)

@@ -1,87 +1,125 @@
-"""``link:IFACE:mtu`` — a link's MTU in bytes, persisted where the link's network manager keeps it.
-
-That is a .link file, a drop-in of systemd-networkd, a profile of NetworkManager, a netplan file, a stanza of
-/etc/network/interfaces, or an ifcfg file; docs/persistence.md tells which, and when there is none.
-"""
+"""Which kind of tunable a ``link:`` id names."""
 
 from __future__ import annotations
 
 import re
-
-import msgspec
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
-from advisor.host.numbers import is_count
-from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
-from advisor.tunables.edits import FileEdit
-from advisor.tunables.link_driver import sibling
+from advisor.i18n import N_, msg, noun
+from advisor.tunables.kind import Capture, Kind
+from advisor.tunables.link_channels import LinkChannels
+from advisor.tunables.link_coalesce import LinkCoalesce
+from advisor.tunables.link_driver import DriverValue
+from advisor.tunables.link_feature import LinkFeature
+from advisor.tunables.link_mtu import LinkMtu
+from advisor.tunables.link_pause import LinkPause
+from advisor.tunables.link_qdisc import LinkQdisc
+from advisor.tunables.link_queues import QueueCpus, QueueValue
 from advisor.tunables.link_ring import LinkRing
-from advisor.tunables.preflight import Circumstances
-from advisor.tunables.sysctl import coupled_siblings
-from advisor.tunables.sysctl_group import ipv6_keys
-from advisor.tunables.tunable import Effect, Risk
+from advisor.tunables.link_rps import LinkRps
+from advisor.tunables.link_rps_flows import LinkRpsFlows
+from advisor.tunables.link_txqueuelen import LinkTxqueuelen
+from advisor.tunables.link_xps import LinkXps
+from advisor.tunables.tunable import Tunable
 
-_NAME = lazy_regex(r"[^\s/:\0]{1,15}", re.ASCII)
-_MAX_NAME_BYTES = 15
-IPV6_MTU_BYTES = 1280
-"""The least that IPv6 asks of a link (RFC 8200 section 5); below it the kernel removes all that IPv6 has of it."""
-
-
-class LinkMtu(msgspec.Struct, frozen=True):
-    link: str
-
-    @classmethod
-    def parse(cls, rest: str) -> LinkMtu:
-        name, _, attribute = rest.rpartition(":")
-        if attribute != "mtu" or not _is_name(name):
-            raise UsageError(msg("'link:{rest}' is not a tunable", rest=rest), hint="write link:eth1:mtu")
-        return cls(name)
-
-    @property
-    def id(self) -> str:
-        return f"link:{self.link}:mtu"
-
-    @property
-    def risk(self) -> Risk:
-        return "link"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
-
-    @property
-    def probe(self) -> Probe:
-        return ReadFile(f"/sys/class/net/{self.link}/mtu")
-
-    def check(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else "an MTU is a number of bytes"
-
-    def steps(self, value: str) -> tuple[Step, ...]:
-        return (SetMtu(self.link, int(value)),)
-
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        from advisor.tunables.link_persist import persist_mtu
-
-        return persist_mtu(host, self.link, value)
-
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        """Drivers that use several buffers for a large packet round their rings for it, and not back (vmxnet3);
-        where the MTU is too small for IPv6, the link's settings below net.ipv6 are set to their defaults."""
-        from advisor.tunables.link_persist import persistence_notes
-
-        notes = persistence_notes(host, self.link, after)
-        if before == after:
-            return Circumstances(notes=notes)
-        rings = (LinkRing(self.link, key) for key in LinkRing.keys)
-        siblings = [one for ring in rings for one in sibling(host, ring)]
-        if is_count(before) and int(after) < IPV6_MTU_BYTES <= int(before):
-            siblings += coupled_siblings(host, ipv6_keys(host, self.link))
-        return Circumstances(siblings=tuple(siblings), notes=notes)
+_SYSFS: Final = r"/sys/(?:class|devices/.*)/net/([^/]+)"
+_WHOLE: Final[Mapping[str, Callable[[str], Tunable]]] = {
+    "mtu": LinkMtu,
+    "qdisc": LinkQdisc,
+    "txqueuelen": LinkTxqueuelen,
+}
+_DRIVER: Final[Mapping[str, type[DriverValue]]] = {
+    one.word: one for one in (LinkRing, LinkChannels, LinkCoalesce, LinkPause)
+}
+_QUEUE: Final[Mapping[str, type[QueueCpus] | type[LinkRpsFlows]]] = {
+    one.word: one for one in (LinkRps, LinkRpsFlows, LinkXps)
+}
+_ATTRIBUTES: Final = (
+    *("ring.rx", "channels.combined", "coalesce.rx-usecs", "feature.rx-gro", "pause.rx"),
+    *("txqueuelen", "qdisc", "rps.rx-0", "rps-flow-cnt.rx-0", "xps.tx-0"),
+)
 
 
-def _is_name(name: str) -> bool:
-    """Whether the kernel would take it (dev_valid_name)."""
-    is_short = len(name.encode("utf-8", "surrogateescape")) <= _MAX_NAME_BYTES
-    return bool(_NAME.fullmatch(name)) and is_short and name not in (".", "..")
+def parse_link(rest: str) -> Tunable:
+    """The tunable of ``IFACE:ATTRIBUTE``. Raises UsageError for what names none."""
+    link, _, attribute = rest.rpartition(":")
+    found = _tunable(link, attribute) if _is_name(link) else None
+    if found is None:
+        hint = f"write link:eth1:mtu, or in the place of mtu one of {', '.join(_ATTRIBUTES)}"
+        raise UsageError(msg("'link:{rest}' is not a tunable", rest=rest), hint=hint)
+    return found
+
+
+def _tunable(link: str, attribute: str) -> Tunable | None:
+    word, _, key = attribute.partition(".")
+    if attribute in _WHOLE:
+        return _WHOLE[attribute](link)
+    if word in _DRIVER and key in _DRIVER[word].keys:
+        return _DRIVER[word](link, key)
+    if word == LinkFeature.word and LinkFeature.is_name(key):
+        return LinkFeature(link, key)
+    kind = _QUEUE.get(word)
+    queue = re.fullmatch(r"([rt]x)-(0|[1-9][0-9]{0,3})", key)
+    return kind(link, int(queue[2])) if kind and queue and queue[1] == kind.side else None
+
+
+def _is_name(link: str) -> bool:
+    try:
+        LinkMtu.parse(f"{link}:mtu")
+    except UsageError:
+        return False
+    return True
+
+
+def _example_files(one: Tunable) -> Mapping[str, bytes]:
+    if not isinstance(one, DriverValue | QueueValue | LinkTxqueuelen | LinkQdisc):
+        return {}
+    attributes = {"address": b"52:54:00:12:34:56", "addr_assign_type": b"0", "device/uevent": b""}
+    return {
+        **dict.fromkeys(("/usr/sbin/ethtool", "/usr/sbin/tc", "/usr/bin/sh"), b""),
+        **{f"/sys/class/net/{one.link}/{name}": text for name, text in attributes.items()},
+    }
+
+
+KIND: Final = Kind(
+    name="link",
+    order=20,
+    parse=parse_link,
+    noun=noun("link"),
+    examples=(
+        ("link:eth1:mtu", "9000"),
+        ("link:eth1:ring.rx", "4096"),
+        ("link:eth1:channels.combined", "8"),
+        ("link:eth1:coalesce.rx-usecs", "50"),
+        ("link:eth1:feature.rx-gro", "on"),
+        ("link:eth1:pause.rx", "off"),
+        ("link:eth1:txqueuelen", "10000"),
+        ("link:eth1:qdisc", "fq"),
+        ("link:eth1:rps.rx-0", "0-3"),
+        ("link:eth1:rps-flow-cnt.rx-0", "4096"),
+        ("link:eth1:xps.tx-0", "0-3"),
+    ),
+    capture=Capture(
+        files=(("/sys/class/net/*/queues/*", ("rps_cpus", "rps_flow_cnt", "xps_cpus")),),
+        listed=("/sys/class/net/*/queues",),
+        marked=tuple(
+            f"{directory}/{name}"
+            for name in ("ethtool", "tc")
+            for directory in ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
+        ),
+        link_commands=(
+            ("tc", "qdisc", "show", "dev", "{link}"),
+            *(("ethtool", option, "{link}") for option in ("-g", "-l", "-k")),
+        ),
+        port_commands=tuple(("ethtool", option, "{link}") for option in ("-c", "-a", "-x")),
+    ),
+    written_by=frozenset({"tuned", "network-manager"}),
+    sysfs=(
+        (rf"{_SYSFS}/mtu", r"link:\1:mtu"),
+        (rf"{_SYSFS}/tx_queue_len", r"link:\1:txqueuelen"),
+    ),
+    units=((r".+:mtu", N_("bytes")),),
+    example_files=_example_files,
+)

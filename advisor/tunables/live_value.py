@@ -7,12 +7,12 @@ from typing import Final
 from advisor.facts.sysctl_keys import WORDS
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.block import BlockQueue
-from advisor.tunables.cpufreq import CpuFrequency
+from advisor.tunables.cpufreq_policy import CpuFrequency
 from advisor.tunables.intel_pstate import IntelPstate
-from advisor.tunables.link import LinkMtu
+from advisor.tunables.link_mtu import LinkMtu
 from advisor.tunables.link_rps_flows import LinkRpsFlows
 from advisor.tunables.link_txqueuelen import LinkTxqueuelen
-from advisor.tunables.llt import LltFlow
+from advisor.tunables.llt_flow import LltFlow
 from advisor.tunables.llt_timer import LltTimer
 from advisor.tunables.md import MdSetting
 from advisor.tunables.sched import SchedDebug

@@ -8,7 +8,7 @@ from typing import ClassVar
 from advisor.errors import UsageError
 from advisor.i18n import msg
 from advisor.tunables.edits import Form
-from advisor.tunables.llt import LltValue
+from advisor.tunables.llt_flow import LltValue
 
 
 class LltTimer(LltValue, frozen=True):

@@ -13,9 +13,11 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
 from advisor.tunables.block_identity import (
+    BLOCK_PATHS,
     device_rule,
+    disk_files,
     identity_of,
     identity_refusal,
     is_device_name,
@@ -23,7 +25,9 @@ from advisor.tunables.block_identity import (
 )
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
+from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Circumstances
+from advisor.tunables.tunable import Tunable
 
 # Bounds of the kernel's own (drivers/md/raid5.c, md.c); what it takes beyond is bounded by the array.
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
@@ -34,6 +38,7 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "sync_speed_min": (1, 2_000_000_000),
     "sync_speed_max": (1, 2_000_000_000),
 }
+ATTRIBUTES: Final = tuple(_BOUNDS)
 
 
 class MdSetting(KernelFile, frozen=True):
@@ -85,3 +90,20 @@ class MdSetting(KernelFile, frozen=True):
             identity=identity,
             notes=later_rules(host, f"md/{self.attribute}"),
         )
+
+
+def _example_files(one: Tunable) -> Mapping[str, bytes]:
+    return disk_files(one.device, one.path) if isinstance(one, MdSetting) else {}
+
+
+KIND: Final = Kind(
+    name="md",
+    order=50,
+    parse=MdSetting.parse,
+    noun=noun("md array setting"),
+    examples=(("md:md0:stripe_cache_size", "4096"),),
+    capture=Capture(files=(("/sys/block/*/md", ATTRIBUTES),)),
+    written_by=frozenset(),
+    sysfs=((rf"{BLOCK_PATHS}/md/([^/]+)", r"md:\1:\2"),),
+    example_files=_example_files,
+)

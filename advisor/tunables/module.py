@@ -1,79 +1,48 @@
-"""``module:NAME`` — whether a kernel module is loaded; the value is loaded. Persisted in modules-load.d(5).
-
-NAME is as /proc/modules has it, with underscores. On rollback the module goes, with those that it brought along, if
-nothing uses them by then and there is no link of their making; one that was there before stays. What is built into the
-kernel is there already.
-"""
+"""Kind ``module:``: which kernel modules are loaded, and with which parameters."""
 
 from __future__ import annotations
 
-import msgspec
+from typing import Final
 
-from advisor.errors import UsageError
-from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
-from advisor.i18n import msg
-from advisor.tunables.edits import FileEdit
-from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded, spelt
-from advisor.tunables.module_removal import removal
-from advisor.tunables.preflight import Circumstances
-from advisor.tunables.tunable import Effect, Risk
-
-_DIRECTORIES = ("/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d", "/run/modules-load.d")
+from advisor.i18n import noun
+from advisor.tunables.kind import Capture, Kind
+from advisor.tunables.module_load import KernelModule
+from advisor.tunables.module_option import ModuleOption
+from advisor.tunables.module_parameter import ModuleParameter
+from advisor.tunables.tunable import Tunable
 
 
-class KernelModule(msgspec.Struct, frozen=True):
-    name: str
+def parse_module(rest: str) -> Tunable:
+    """The tunable of ``NAME``, ``NAME:PARAMETER`` or ``NAME:option.PARAMETER``. Raises UsageError for what names
+    none."""
+    if ":option." in rest:
+        return ModuleOption.parse(rest)
+    return ModuleParameter.parse(rest) if ":" in rest else KernelModule.parse(rest)
 
-    @classmethod
-    def parse(cls, rest: str) -> KernelModule:
-        if not NAME.fullmatch(rest):
-            named = spelt(rest)
-            name = named if NAME.fullmatch(named) else "nf_conntrack"
-            raise UsageError(
-                msg("'module:{rest}' is not a tunable", rest=rest),
-                hint=msg("write module:{name} or module:{name}:PARAMETER", name=name),
-            )
-        return cls(rest)
 
-    @property
-    def id(self) -> str:
-        return f"module:{self.name}"
-
-    @property
-    def risk(self) -> Risk:
-        return "none"
-
-    @property
-    def takes_effect(self) -> Effect:
-        return "now"
-
-    @property
-    def probe(self) -> Probe:
-        return ReadFile("/proc/modules", f"module:{self.name}")
-
-    def check(self, value: str) -> str | None:
-        return None if value in ("loaded", "unloaded") else "is not loaded"
-
-    def steps(self, value: str) -> tuple[Step, ...]:
-        return (RunCommand(("modprobe", self.name)) if value == "loaded" else removal(self.name),)
-
-    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        if not any(host.is_dir(directory) for directory in _DIRECTORIES):
-            return Missing("absent", "there is no modules-load.d here, so nothing would load it at boot")
-        header = f"# Kernel modules of the profile {profile}.\n"
-        return FileEdit(f"/etc/modules-load.d/advisor-{profile}.conf", "word", self.name, "", header.encode())
-
-    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
-        if after == "unloaded":
-            why = "what was loaded before is not taken away" if before == "loaded" else "is not loaded"
-            return Circumstances(refusal=why, state="not-applicable" if before == "loaded" else "in-place")
-        if before == "loaded":
-            return Circumstances()
-        if is_built_in(host, self.name):
-            return Circumstances(refusal="is built into this kernel", state="in-place")
-        others = dependencies(host, self.name)
-        if others is None:
-            why = "this kernel has no such module" if has_index(host) else "what modules there are cannot be told here"
-            return Circumstances(refusal=why, state="not-applicable")
-        brought = [one for one in others if one not in loaded(host) and not is_built_in(host, one)]
-        return Circumstances(undo=(removal(self.name, *brought),))
+KIND: Final = Kind(
+    name="module",
+    order=150,
+    parse=parse_module,
+    noun=noun("module setting"),
+    examples=(
+        ("module:nf_conntrack", "loaded"),
+        ("module:nvme_core:io_timeout", "255"),
+        ("module:nvme_core:option.multipath", "N"),
+    ),
+    capture=Capture(
+        files=(("/proc", ("modules",)),),
+        configuration=(("/etc/modprobe.d", ("*.conf",)), ("/etc/modules-load.d", ("*.conf",))),
+        marked=(
+            "/sys/module",
+            "/etc/modules-load.d",
+            "/usr/lib/modules-load.d",
+            "/lib/modules-load.d",
+            "/run/modules-load.d",
+        ),
+        system_commands=(("modprobe", "--showconfig"),),
+        values={"module:advisor": "loaded"},
+    ),
+    written_by=frozenset({"tuned"}),
+    sysfs=((r"/sys/module/([^/]+)/parameters/([^/]+)", r"module:\1:\2"),),
+)

@@ -15,8 +15,9 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tunable import Effect, Risk
 
@@ -105,3 +106,15 @@ class PmQos(msgspec.Struct, frozen=True):
 def _hexadecimal(value: str) -> str:
     """As the kernel reads it from text: four bytes would be taken for a binary number."""
     return f"0x{int(value):08x}"
+
+
+KIND: Final = Kind(
+    name="pm-qos",
+    order=120,
+    parse=PmQos.parse,
+    noun=noun("latency limit"),
+    examples=(("pm-qos:cpu_dma_latency", "10"),),
+    capture=Capture(root_commands=(("od", "-A", "n", "-t", "d4", DEVICE),), values={"pm-qos:cpu_dma_latency": "0"}),
+    written_by=frozenset({"tuned", "saptune"}),
+    units=((r".*", "µs"),),
+)

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
+from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step, WriteFile
 from advisor.host.identity import Identity
 
 RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand", "incapable"]
@@ -96,4 +96,14 @@ class Absent(Protocol):
 
     def absence(self, host: Host, missing: Missing) -> Missing:
         """``missing`` with a reason that says more."""
+        ...
+
+
+@runtime_checkable
+class Restarting(Protocol):
+    """A tunable whose new value a service reads when it starts."""
+
+    @property
+    def restart(self) -> RunCommand | None:
+        """The command that makes the service read it; None where that is more than one command."""
         ...

@@ -15,7 +15,8 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
+from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Circumstances
 from advisor.tunables.sysctl import sysctl_path
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
@@ -112,3 +113,21 @@ def debug_key(sysctl: str) -> str | None:
     """The id that a sysctl of the scheduler has had since Linux 5.13; None for one that stayed, or is none."""
     found = next((key for key in KEYS if SchedDebug(key).sysctl == sysctl), None)
     return None if found is None else f"sched:{found}"
+
+
+KIND: Final = Kind(
+    name="sched",
+    order=130,
+    parse=SchedDebug.parse,
+    noun=noun("scheduler value"),
+    examples=(("sched:migration_cost_ns", "5000000"),),
+    capture=Capture(
+        files=(
+            (DIRECTORY, ("*_ns", "*_us", "tunable_scaling", "nr_migrate", _PREEMPT)),
+            (f"{DIRECTORY}/numa_balancing", ("*_ms", "*_mb")),
+        ),
+        listed=("/sys/kernel/debug", DIRECTORY),
+        values={f"sched:{key}": "full" if key == _PREEMPT else "1" for key in KEYS},
+    ),
+    written_by=frozenset({"tuned"}),
+)

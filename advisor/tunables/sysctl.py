@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import N_, msg
+from advisor.i18n import N_, msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.forwarding import forwarding_circumstances
+from advisor.tunables.kind import Kind
 from advisor.tunables.own_files import with_last_word
 from advisor.tunables.preflight import Circumstances, Sibling
 from advisor.tunables.programs import refused_sysctl
@@ -129,3 +131,15 @@ def coupled_siblings(host: Host, keys: Iterable[str]) -> Iterator[Sibling]:
         live = observe(host, one.probe) if _is_key(key) and not refused_sysctl(key) else None
         if isinstance(live, str) and live:
             yield Sibling(one.id, live, one.probe, one.steps(live), coupled=True)
+
+
+KIND: Final = Kind(
+    name="sysctl",
+    order=10,
+    parse=Sysctl.parse,
+    noun=noun("kernel parameter"),
+    examples=(("sysctl:net.core.rmem_max", "8388608"),),
+    capture=None,
+    written_by=frozenset({"tuned", "saptune"}),
+    in_bytes=r"net\.core\.([rw]mem_(default|max)|optmem_max)|net\.ipv4\.(tcp_[rw]mem|udp_[rw]mem_min)|vm\.\w+_bytes",
+)

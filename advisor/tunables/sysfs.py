@@ -19,7 +19,8 @@ from advisor.errors import UsageError
 from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
+from advisor.tunables.kind import Kind
 from advisor.tunables.preflight import Circumstances, choice_words
 from advisor.tunables.sysfs_owner import owner_of
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
@@ -163,3 +164,14 @@ def _below(host: Host, directory: str, parts: list[str]) -> Iterator[str]:
             yield from _below(host, path, rest)
         elif not rest and host.exists(path) and not host.is_dir(path):
             yield path
+
+
+KIND: Final = Kind(
+    name="sysfs",
+    order=140,
+    parse=SysfsAttribute.parse,
+    noun=noun("kernel attribute"),
+    examples=(("sysfs:/sys/kernel/mm/ksm/run", "0"),),
+    capture=None,
+    written_by=frozenset({"tuned", "saptune"}),
+)

@@ -11,9 +11,10 @@ from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, Missing
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
+from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tmpfiles_line import tmpfiles_edit, written_first
 
@@ -82,3 +83,15 @@ class HugePages(KernelFile, frozen=True):
         said = [word for word in words if word.startswith("transparent_hugepage=")]
         after = "which holds from boot until systemd-tmpfiles carries our line out"
         return (f"the kernel's command line says {said[-1]}, {after}",) if said else ()
+
+
+KIND: Final = Kind(
+    name="thp",
+    order=60,
+    parse=HugePages.parse,
+    noun=noun("huge page setting"),
+    examples=(("thp:enabled", "madvise"),),
+    capture=Capture(files=((_BASE, _CHOICES),)),
+    written_by=frozenset({"tuned", "saptune"}),
+    sysfs=((rf"{_BASE}/(.+)", r"thp:\1"),),
+)

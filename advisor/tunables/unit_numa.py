@@ -58,6 +58,10 @@ class UnitNuma(msgspec.Struct, frozen=True):
         return f"unit:{self.unit}:numa"
 
     @property
+    def restart(self) -> RunCommand:
+        return RunCommand(("systemctl", "restart", self.unit))
+
+    @property
     def risk(self) -> Risk:
         return "restart"
 

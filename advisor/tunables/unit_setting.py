@@ -54,6 +54,10 @@ class UnitSetting(msgspec.Struct, frozen=True):
         return f"unit:{self.unit}:{self.directive}"
 
     @property
+    def restart(self) -> RunCommand:
+        return RunCommand(("systemctl", "restart", self.unit))
+
+    @property
     def risk(self) -> Risk:
         return "restart"
 

@@ -10,11 +10,11 @@ from advisor.profiles.profile import profile_paths
 from advisor.report.explain import Explanation, explain, explanation_text
 from advisor.report.layout import columns
 from advisor.report.terms import EFFECTS, RISKS
-from advisor.report.tunable_docs import EXAMPLES, form_words, handling, kind_words
+from advisor.report.tunable_docs import examples, form_words, handling, kind_words
 from advisor.rules.registry import RULES
-from advisor.tunables import KINDS, tunable
+from advisor.tunables import Kind, all_kinds, tunable
 
-IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in EXAMPLES.values()))
+IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in examples()))
 
 
 def details(identity: str) -> dict[str, str]:
@@ -99,13 +99,13 @@ def test_what_is_unknown_is_a_usage_error_with_the_closest_ids(identity: str, hi
     assert hint in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_tunable_can_be_told(kind: str) -> None:
+@pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.name)
+def test_every_kind_of_tunable_is_described(kind: Kind) -> None:
     """A new kind needs an example, and a module that begins: id in double backticks, dash, what it is."""
-    identity, value = EXAMPLES[kind]
+    identity, value = kind.examples[0]
     one = tunable(identity)
     assert one.check(value) is None
-    assert re.fullmatch(rf"{kind}:[A-Z]\S*", form_words(one))
+    assert re.fullmatch(rf"{kind.name}:[A-Z]\S*", form_words(one))
     assert kind_words(one)
     told = handling(identity, value=value)
     assert told.read_by

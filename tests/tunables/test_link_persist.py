@@ -17,7 +17,7 @@ from advisor.host import Missing, RunCommand
 from advisor.tunables import FileEdit, Persisted, edited, mentions, tunable
 from advisor.tunables.assignment_edit import assignment_edited, is_one_value_a_line
 from advisor.tunables.interfaces_edit import interfaces_edited
-from advisor.tunables.link import LinkMtu
+from advisor.tunables.link_mtu import LinkMtu
 from advisor.tunables.netplan_edit import netplan_edited
 from tests.managers import NETWORK, PROFILE, configured, links, managed, profile, running
 from tests.trees import host_of, make_tree

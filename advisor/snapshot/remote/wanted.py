@@ -1,13 +1,14 @@
 """What a capture takes from a host: the one list from which its script is made.
 
 Directories are patterns of the shell. ``a|b`` among the names of a directory means the first of them that is there.
-What a fact or a tunable reads beyond this needs a line here: `tests/fleet/test_capture_complete.py` names its path.
+What a fact reads beyond this needs a line here, what a tunable reads a line in the ``capture`` of its kind:
+`tests/fleet/test_capture_complete.py` names the path.
 Never here: keys and certificates, shadow files, the arguments and environment of processes, logs, user data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from advisor.facts.controllers import SHOW, SHOW_VOLUMES, SSACLI, STORCLI
@@ -24,7 +25,7 @@ from advisor.facts.sysctl_keys import KEYS
 from advisor.facts.systemd import VERSION
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.facts.vxvm import DMP_PATHS, LIST_NATIVE, PATHS, VXPRINT
-from advisor.tunables.block import ATTRIBUTES as BLOCK_ATTRIBUTES
+from advisor.tunables import all_kinds
 
 Names = tuple[str, ...]
 Argv = tuple[str, ...]
@@ -43,9 +44,21 @@ _NETWORKD: Final = _words(
     "/etc/systemd/network /run/systemd/network /usr/local/lib/systemd/network /usr/lib/systemd/network"
 )
 
-_BOOT_PROGRAMS: Final = _words("grubby update-grub kernel-install")
 
-ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
+def _distinct(listed: Iterable[tuple[str, Names]]) -> Iterator[tuple[str, Names]]:
+    """Each name of a directory once, where it stands first."""
+    seen: set[tuple[str, str]] = set()
+    for directory, names in listed:
+        fresh = tuple(name for name in names if (directory, name) not in seen)
+        seen.update((directory, name) for name in fresh)
+        if fresh:
+            yield directory, fresh
+
+
+_CAPTURES: Final = tuple(kind.capture for kind in all_kinds() if kind.capture is not None)
+"""What plans for each kind of tunable read; what the facts read is listed in this file."""
+
+_BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/proc", _words("cmdline cpuinfo mdstat meminfo modules mounts sysinfo uptime version vmstat")),
     ("/proc/self", _words("auxv cgroup cpuset mountinfo mounts status")),
     ("/proc/1", _words("mountinfo")),
@@ -80,10 +93,9 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/class/net/*/bonding_slave", _words("state mii_status perm_hwaddr")),
     ("/sys/class/net/*/bridge", _words("stp_state forward_delay vlan_filtering bridge_id root_id")),
     ("/sys/class/net/*/brport", _words("state")),
-    ("/sys/class/net/*/queues/*", _words("rps_cpus rps_flow_cnt xps_cpus")),
     ("/sys/class/infiniband/*/ports/*", _words("state phys_state link_layer rate")),
     ("/sys/block/*", _words("dev diskseq serial size stat wwid ana_state device")),
-    ("/sys/block/*/queue", tuple(dict.fromkeys((*QUEUE_ATTRIBUTES, *BLOCK_ATTRIBUTES)))),
+    ("/sys/block/*/queue", QUEUE_ATTRIBUTES),
     ("/sys/block/*/device", _words("devtype iopolicy model name numa_node queue_depth serial state transport uid")),
     ("/sys/block/*/device", _words("address vendor vpd_pg80 wwid")),
     ("/sys/block/*/loop", _words("backing_file")),
@@ -92,9 +104,7 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
         "/sys/block/*/md",
         _words("level chunk_size raid_disks degraded array_state sync_action sync_completed sync_speed"),
     ),
-    ("/sys/block/*/md", _words("layout metadata_version consistency_policy mismatch_cnt stripe_cache_size skip_copy")),
-    ("/sys/block/*/md", _words("group_thread_cnt preread_bypass_threshold journal_mode sync_speed_min sync_speed_max")),
-    ("/sys/block/*/md", _words("uuid")),
+    ("/sys/block/*/md", _words("layout metadata_version consistency_policy mismatch_cnt journal_mode uuid")),
     ("/sys/block/*/md/bitmap", _words("location")),
     ("/sys/block/*/md/dev-*", _words("slot state")),
     ("/sys/class/block/*", _words("dev start")),
@@ -121,20 +131,11 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("package_cpus_list|core_siblings_list|core_siblings")),
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("die_cpus_list physical_package_id")),
     ("/sys/devices/system/cpu/cpu[0-9]*/topology", _words("core_id die_id cluster_id book_id drawer_id")),
-    ("/sys/devices/system/cpu/cpufreq", _words("boost")),
-    ("/sys/devices/system/cpu/cpufreq/policy*", _words("scaling_driver scaling_governor scaling_available_governors")),
-    ("/sys/devices/system/cpu/cpufreq/policy*", _words("scaling_min_freq scaling_max_freq")),
-    ("/sys/devices/system/cpu/cpufreq/policy*", _words("cpuinfo_min_freq cpuinfo_max_freq")),
-    ("/sys/devices/system/cpu/cpufreq/policy*", _words("energy_performance_preference")),
-    ("/sys/devices/system/cpu/cpufreq/policy*", _words("energy_performance_available_preferences")),
-    ("/sys/devices/system/cpu/intel_pstate", _words("*")),
     ("/sys/kernel/security", _words("lockdown")),
-    ("/sys/kernel/debug/sched", _words("*_ns *_us tunable_scaling nr_migrate")),
     ("/sys/devices/system/node", _words("online")),
     ("/sys/devices/system/node/node[0-9]*", _words("cpulist|cpumap distance meminfo")),
     ("/sys/hypervisor", _words("type uuid")),
     ("/sys/kernel/mm/hugepages/*", _words("free_hugepages nr_hugepages")),
-    ("/sys/kernel/mm/transparent_hugepage", _words("enabled defrag shmem_enabled")),
     ("/sys/fs/cgroup", _CPUSET),
     ("/sys/fs/cgroup/cpuset", _CPUSET),
     ("/dev/cpuset", _CPUSET),
@@ -156,6 +157,9 @@ ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = (
     ("/opt/irissys", _words("iris.cpf")),
     ("/opt/iris", _words("iris.cpf")),
 )
+ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = tuple(
+    _distinct((*_BY_FACTS, *(one for each in _CAPTURES for one in each.files)))
+)
 """Directories, and the files in them whose content is taken."""
 
 LISTED: Final[Names] = _words(
@@ -164,28 +168,24 @@ LISTED: Final[Names] = _words(
     "/sys/bus/pci/devices /sys/bus/pci/devices/*/msi_irqs",
     "/sys/class/infiniband /sys/class/infiniband/*/ports",
     "/sys/class/iscsi_session /sys/class/iscsi_connection /sys/class/iscsi_host /sys/class/scsi_host /sys/class/nvme",
-    "/sys/class/net /sys/class/net/* /sys/class/net/*/queues /sys/class/net/*/device/infiniband",
+    "/sys/class/net /sys/class/net/* /sys/class/net/*/device/infiniband",
     "/sys/devices/system/cpu /sys/devices/system/cpu/cpu0/topology /sys/kernel/mm/hugepages",
     "/sys/kernel/config/target/iscsi /sys/kernel/config/target/iscsi/* /sys/kernel/config/target/iscsi/*/tpgt_*/np",
     "/sys/kernel/config/target/iscsi/*/tpgt_*/lun /sys/kernel/config/target/iscsi/*/tpgt_*/lun/*",
     "/sys/devices/system/node /etc/systemd/system /run/systemd/units /proc/net/bonding",
-    "/sys/devices/system/cpu/cpufreq /sys/kernel/debug /sys/kernel/debug/sched",
+    *(place for each in _CAPTURES for place in each.listed),
 )
 """Directories of which the names are taken."""
 
 MARKED: Final[Names] = _words(
-    "/proc/irq /sys/kernel/irq /sys/kernel/debug/irq/irqs /sys/module /sys/module/llt /sys/module/vxio /etc/vx/volboot",
+    "/proc/irq /sys/kernel/irq /sys/kernel/debug/irq/irqs /sys/module/llt /sys/module/vxio /etc/vx/volboot",
     "/run/.containerenv /run/systemd/system /run/systemd/generator/netplan.stamp /run/udev/control /run/udev/data",
     "/run/NetworkManager/devices /sbin/ifup /usr/sbin/ifup /usr/local/etc/irissys",
     "/usr/lib/systemd/systemd-sysctl /lib/systemd/systemd-sysctl /sys/devices/system/cpu/cpu[0-9]*/topology",
-    "/usr/sbin/ethtool /sbin/ethtool /usr/bin/ethtool /bin/ethtool /usr/sbin/tc /sbin/tc /usr/bin/tc /bin/tc",
     "/sys/kernel/scst_tgt /var/lib/pgsql/data /var/lib/mysql /var/lib/ceph/osd/*/block /var/lib/ceph/*/osd.*/block",
     "/proc/device-tree/ibm,partition-name /proc/device-tree/chosen/qemu,graphic-width",
     "/etc/sysctl.d /etc/tmpfiles.d /etc/udev/rules.d /etc/systemd /etc/systemd/network",
-    "/etc/modules-load.d /usr/lib/modules-load.d /lib/modules-load.d /run/modules-load.d /run/ostree-booted",
-    "/etc/default/grub /etc/kernel/cmdline /boot/firmware/cmdline.txt /boot/cmdline.txt /boot/loader/entries",
-    "/efi/loader/entries /boot/grub2/grub.cfg /boot/grub/grub.cfg /sys/devices/system/cpu/intel_pstate",
-    *(f"{place}/{name}" for place in ("/usr/sbin", "/usr/bin", "/sbin", "/bin") for name in _BOOT_PROGRAMS),
+    *(path for each in _CAPTURES for path in each.marked),
 )
 """What is only looked for."""
 
@@ -197,8 +197,6 @@ CONFIGURATION: Final[tuple[tuple[str, Names], ...]] = (
     ("/lib/sysctl.d", ("*.conf",)),
     *((place, ("*.conf",)) for place in _words("/etc/tmpfiles.d /run/tmpfiles.d")),
     *((place, ("*.conf",)) for place in _words("/usr/local/lib/tmpfiles.d /usr/lib/tmpfiles.d")),
-    ("/etc/modprobe.d", ("*.conf",)),
-    ("/etc/modules-load.d", ("*.conf",)),
     ("/etc/udev/rules.d", ("*.rules",)),
     ("/run/udev/rules.d", ("*.rules",)),
     ("/etc/multipath/conf.d", ("*.conf",)),
@@ -224,6 +222,7 @@ CONFIGURATION: Final[tuple[tuple[str, Names], ...]] = (
     ("/var/lib/iscsi/nodes/*", ("*",)),
     ("/var/lib/iscsi/nodes/*/*", ("*",)),
     ("/run/udev/data", ("b*", "n*")),
+    *(one for each in _CAPTURES for one in each.configuration),
 )
 """Directories whose names are taken, and the content of the files that fit."""
 
@@ -257,23 +256,27 @@ LINK_COMMANDS: Final[tuple[Argv, ...]] = (
     ("ip", "-o", "address", "show", "dev", "{link}", "permanent"),
     ("ip", "-o", "-4", "route", "show", "table", "all", "dev", "{link}"),
     ("ip", "-o", "-6", "route", "show", "table", "all", "dev", "{link}"),
-    ("tc", "qdisc", "show", "dev", "{link}"),
-    *(("ethtool", option, "{link}") for option in ("-i", "-g", "-l", "-k")),
+    ("ethtool", "-i", "{link}"),
+    *(argv for each in _CAPTURES for argv in each.link_commands),
 )
 """For each link but the loopback one."""
-PORT_COMMANDS: Final[tuple[Argv, ...]] = tuple(("ethtool", option, "{link}") for option in ("-c", "-a", "-x"))
+PORT_COMMANDS: Final[tuple[Argv, ...]] = tuple(argv for each in _CAPTURES for argv in each.port_commands)
 """For each link with a device."""
 STORAGE_COMMANDS: Final[tuple[Argv, ...]] = (VXPRINT, LIST_NATIVE, PATHS, DMP_PATHS, DISK_LIST)
-ROOT_COMMANDS: Final[tuple[Argv, ...]] = (TABLE, STATUS, ("od", "-A", "n", "-t", "d4", "/dev/cpu_dma_latency"))
+ROOT_COMMANDS: Final[tuple[Argv, ...]] = (TABLE, STATUS, *(argv for each in _CAPTURES for argv in each.root_commands))
 CONTROLLER_COMMANDS: Final[tuple[Argv, ...]] = (
     *((program, *words) for program in STORCLI for words in (SHOW, SHOW_VOLUMES)),
     SSACLI,
 )
-SYSTEM_COMMANDS: Final[tuple[Argv, ...]] = (("uname", "-m"), ("modprobe", "--showconfig"), LIST_RUNNING, VERSION)
-UNIT_PROPERTIES: Final = _words(
-    "Id LoadState MainPID NUMAPolicy NUMAMask CPUAffinity CPUAffinityFromNUMA WorkingDirectory RequiresMountsFor",
-    "ReadWritePaths LimitNOFILE LimitNOFILESoft LimitMEMLOCK LimitMEMLOCKSoft LimitNPROC LimitNPROCSoft LimitSTACK",
-    "LimitSTACKSoft LimitCORE LimitCORESoft CPUWeight IOWeight Nice OOMScoreAdjust TasksMax UnitFileState ActiveState",
+SYSTEM_COMMANDS: Final[tuple[Argv, ...]] = (
+    ("uname", "-m"),
+    LIST_RUNNING,
+    VERSION,
+    *(argv for each in _CAPTURES for argv in each.system_commands),
+)
+UNIT_PROPERTIES: Final = (
+    *_words("Id LoadState MainPID WorkingDirectory RequiresMountsFor ReadWritePaths"),
+    *(name for each in _CAPTURES for name in each.unit_properties),
 )
 """Of every service that is loaded, by one command; the questions of a scan and of plans are answered from it."""
 IRIS_COMMAND: Final = QLIST

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import msgspec
 
 from advisor.errors import UsageError
 from advisor.facts.cpulist import parse_list
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.kind import Kind
 from advisor.tunables.tunable import Effect, Risk
 
 
@@ -51,3 +53,14 @@ class IrqAffinity(msgspec.Struct, frozen=True):
 
     def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return Missing("absent", "interrupt numbers are given anew at each boot, so the affinity lasts until then")
+
+
+KIND: Final = Kind(
+    name="irq",
+    order=30,
+    parse=IrqAffinity.parse,
+    noun=noun("interrupt"),
+    examples=(("irq:42:affinity", "0-3"),),
+    capture=None,
+    written_by=frozenset({"tuned", "irqbalance"}),
+)

@@ -21,8 +21,9 @@ from advisor.errors import UsageError
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
 from advisor.host.config_text import UNSET, Layout, key_value, multipath_layout
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import msg
+from advisor.i18n import msg, noun
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.kind import Kind
 from advisor.tunables.preflight import Circumstances
 from advisor.tunables.tunable import Effect, Risk
 
@@ -261,3 +262,14 @@ def _homeless(dialect: Dialect, text: str, key: str) -> str | None:
         if isinstance(layout, Layout) and not layout.homes(section):
             return f"the file has no section {section}, and what a new one would be for is not said"
     return None
+
+
+KIND: Final = Kind(
+    name="file",
+    order=90,
+    parse=FileKey.parse,
+    noun=noun("configuration key"),
+    examples=(("file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers", "32"),),
+    capture=None,
+    written_by=frozenset(),
+)

@@ -1,0 +1,67 @@
+"""The kinds of tunables, and the tunable of an id.
+
+Each module of this package that declares a ``KIND`` is one kind. An id loads the module of its own kind only.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import sys
+from functools import cache
+from importlib import import_module
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.host.patterns import lazy_regex
+from advisor.i18n import msg
+from advisor.tunables.kind import Kind
+from advisor.tunables.tunable import Tunable
+
+_WORD: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}", re.ASCII)
+_found: dict[str, Kind] = {}
+
+
+def find_kind(identity: str) -> Kind | None:
+    """The kind of an id, which is what stands before its first colon; None where there is no such kind."""
+    word, colon, _ = identity.partition(":")
+    if not colon or word in _found or not _WORD.fullmatch(word):
+        return _found.get(word) if colon else None
+    module = f"advisor.tunables.{word.replace('-', '_')}"
+    try:
+        declared: Kind | None = getattr(import_module(module), "KIND", None)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        return None
+    if declared is None or declared.name != word:
+        return None
+    return _found.setdefault(word, declared)
+
+
+@cache
+def all_kinds() -> tuple[Kind, ...]:
+    """Every kind, in the order of documents. Raises ValueError for a ``KIND`` in a module of another name."""
+    found: list[Kind] = []
+    for one in pkgutil.iter_modules(sys.modules[__package__].__path__):
+        declared: Kind | None = getattr(import_module(f"advisor.tunables.{one.name}"), "KIND", None)
+        if declared is not None and find_kind(f"{declared.name}:") is not declared:
+            raise ValueError(
+                f"advisor/tunables/{one.name}.py: kind {declared.name!r} expects the file name "
+                f"{declared.name.replace('-', '_')}.py"
+            )
+        if declared is not None:
+            found.append(declared)
+    return tuple(sorted(found, key=lambda kind: (kind.order, kind.name)))
+
+
+def tunable(identity: str) -> Tunable:
+    """The tunable with this id. Raises UsageError for an unknown kind, and for a form that its kind does not have."""
+    kind = find_kind(identity)
+    if kind is None:
+        known = ", ".join(sorted(one.name for one in all_kinds()))
+        raise UsageError(
+            msg("{identity!r} is not a tunable", identity=identity),
+            hint=msg("an id begins with one of: {known}", known=known),
+        )
+    return kind.parse(identity.partition(":")[2])

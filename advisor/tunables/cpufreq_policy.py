@@ -1,0 +1,146 @@
+"""``cpufreq:POLICY:ATTRIBUTE`` — how the clock of a group of CPUs is chosen, persisted in a line of tmpfiles.d.
+
+POLICY is policy0, policy4 …, as /sys/devices/system/cpu/cpufreq lists them; in a profile a shell pattern, ``*`` for
+all, of which a plan makes one id each. The attributes are those of the kernel's Documentation/admin-guide/pm/cpufreq:
+governor and energy_performance_preference, of which a profile may give several with | between, the first that the
+driver offers is taken; scaling_min_freq and scaling_max_freq in kHz. A clock that is held up costs energy and heat at
+all times, and a package that is warm boosts single cores less. With the governor performance, drivers that have an
+energy_performance_preference take none but performance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, observe
+from advisor.host.patterns import lazy_regex
+from advisor.i18n import msg
+from advisor.tunables.preflight import Circumstances, Sibling
+from advisor.tunables.tmpfiles_line import WrittenAtBoot
+
+CPUFREQ: Final = "/sys/devices/system/cpu/cpufreq"
+GOVERNOR: Final = "governor"
+PREFERENCE: Final = "energy_performance_preference"
+LOWEST: Final = "scaling_min_freq"
+HIGHEST: Final = "scaling_max_freq"
+_FILES: Final[Mapping[str, str]] = {
+    GOVERNOR: "scaling_governor",
+    PREFERENCE: PREFERENCE,
+    LOWEST: LOWEST,
+    HIGHEST: HIGHEST,
+}
+_OFFERS: Final[Mapping[str, str]] = {
+    GOVERNOR: "scaling_available_governors",
+    PREFERENCE: "energy_performance_available_preferences",
+}
+_POLICY: Final = lazy_regex(r"policy(0|[1-9][0-9]{0,4})")
+_PATTERN: Final = lazy_regex(r"[a-z0-9*?\[\]!-]{1,40}")
+
+
+class CpuFrequency(WrittenAtBoot, frozen=True):
+    policy: str
+    attribute: str
+
+    @classmethod
+    def parse(cls, rest: str) -> CpuFrequency:
+        policy, _, attribute = rest.rpartition(":")
+        is_pattern = bool(_PATTERN.fullmatch(policy)) and any(sign in policy for sign in "*?[")
+        if attribute not in _FILES or not (_POLICY.fullmatch(policy) or is_pattern):
+            raise UsageError(
+                msg("'cpufreq:{rest}' is not a tunable", rest=rest),
+                hint=msg(
+                    "write cpufreq:policy0:ATTRIBUTE, or cpufreq:*:ATTRIBUTE for all, one of {files}",
+                    files=", ".join(_FILES),
+                ),
+            )
+        return cls(policy, attribute)
+
+    @property
+    def id(self) -> str:
+        return f"cpufreq:{self.policy}:{self.attribute}"
+
+    @property
+    def path(self) -> str:
+        return f"{CPUFREQ}/{self.policy}/{_FILES[self.attribute]}"
+
+    def beside(self, attribute: str) -> CpuFrequency:
+        """Another attribute of the same policy."""
+        return CpuFrequency(self.policy, attribute)
+
+    def expanded(self, host: Host) -> tuple[str, ...] | Missing:
+        if _POLICY.fullmatch(self.policy):
+            return (self.id,)
+        here = [name for name in host.names(CPUFREQ) if _POLICY.fullmatch(name)]
+        found = sorted((name for name in here if fnmatchcase(name, self.policy)), key=lambda name: int(name[6:]))
+        if found:
+            return tuple(f"cpufreq:{name}:{self.attribute}" for name in found)
+        if here:
+            return Missing("absent", f"no policy fits; policies here: {', '.join(here)}")
+        return self.absence(host, Missing("absent", "does not exist"))
+
+    def absence(self, host: Host, missing: Missing) -> Missing:
+        if not missing.is_absent:
+            return missing
+        if not any(_POLICY.fullmatch(name) for name in host.names(CPUFREQ)):
+            why = "the kernel sets no clock here: no driver of cpufreq runs, as in most virtual machines"
+            return Missing("absent", why)
+        driver = host.read(f"{CPUFREQ}/{self.policy}/scaling_driver")
+        if isinstance(driver, Missing):
+            return missing
+        return Missing("absent", f"the driver {driver} has no {self.attribute}")
+
+    def check(self, value: str) -> str | None:
+        if self.attribute in _OFFERS:
+            return None if re.fullmatch(r"[a-z][a-z0-9_-]{0,30}", value) else "is not a word such as performance"
+        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else "is not a whole number of kHz"
+
+    def chosen(self, host: Host, live: str, wanted: str) -> str:
+        words = [word.strip() for word in wanted.split("|")]
+        return next((word for word in words if word in self._offered(host)), words[0])
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        return Circumstances(
+            refusal=self._not_offered(host, after) or self._out_of_range(host, after),
+            state="not-applicable",
+            overridden=self.overridden(host, after, profile=profile),
+            siblings=self._moving_along(host) if before != after else (),
+            beside=self._others(host),
+        )
+
+    def _offered(self, host: Host) -> list[str]:
+        text = host.read(f"{CPUFREQ}/{self.policy}/{_OFFERS[self.attribute]}") if self.attribute in _OFFERS else ""
+        return [] if isinstance(text, Missing) else text.split()
+
+    def _not_offered(self, host: Host, wanted: str) -> str | None:
+        offered = self._offered(host)
+        if self.attribute not in _OFFERS or wanted in offered:
+            return None
+        driver = host.read(f"{CPUFREQ}/{self.policy}/scaling_driver")
+        name = "its driver" if isinstance(driver, Missing) else f"the driver {driver}"
+        return f"{name} offers {', '.join(offered) or 'nothing that could be read'}"
+
+    def _out_of_range(self, host: Host, wanted: str) -> str | None:
+        if self.attribute in _OFFERS:
+            return None
+        low, high = (host.read_int(f"{CPUFREQ}/{self.policy}/cpuinfo_{end}_freq") for end in ("min", "max"))
+        if isinstance(low, Missing) or isinstance(high, Missing) or low <= int(wanted) <= high:
+            return None
+        return f"its hardware goes from {low} to {high} kHz"
+
+    def _moving_along(self, host: Host) -> tuple[Sibling, ...]:
+        """intel_pstate and amd_pstate set the preference to performance with that governor."""
+        if self.attribute != GOVERNOR:
+            return ()
+        one = self.beside(PREFERENCE)
+        live = observe(host, one.probe)
+        return () if isinstance(live, Missing) else (Sibling(one.id, live, one.probe, one.steps(live)),)
+
+    def _others(self, host: Host) -> tuple[tuple[str, str], ...]:
+        other = {PREFERENCE: GOVERNOR, LOWEST: HIGHEST, HIGHEST: LOWEST}.get(self.attribute)
+        one = self.beside(other) if other else None
+        live = observe(host, one.probe) if one else Missing("absent", "")
+        return () if one is None or isinstance(live, Missing) else ((one.id, live),)

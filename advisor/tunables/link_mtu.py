@@ -1,0 +1,87 @@
+"""``link:IFACE:mtu`` — a link's MTU in bytes, persisted where the link's network manager keeps it.
+
+That is a .link file, a drop-in of systemd-networkd, a profile of NetworkManager, a netplan file, a stanza of
+/etc/network/interfaces, or an ifcfg file; docs/persistence.md tells which, and when there is none.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
+from advisor.host.numbers import is_count
+from advisor.host.patterns import lazy_regex
+from advisor.i18n import msg
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.link_driver import sibling
+from advisor.tunables.link_ring import LinkRing
+from advisor.tunables.preflight import Circumstances
+from advisor.tunables.sysctl import coupled_siblings
+from advisor.tunables.sysctl_group import ipv6_keys
+from advisor.tunables.tunable import Effect, Risk
+
+_NAME = lazy_regex(r"[^\s/:\0]{1,15}", re.ASCII)
+_MAX_NAME_BYTES = 15
+IPV6_MTU_BYTES = 1280
+"""The least that IPv6 asks of a link (RFC 8200 section 5); below it the kernel removes all that IPv6 has of it."""
+
+
+class LinkMtu(msgspec.Struct, frozen=True):
+    link: str
+
+    @classmethod
+    def parse(cls, rest: str) -> LinkMtu:
+        name, _, attribute = rest.rpartition(":")
+        if attribute != "mtu" or not _is_name(name):
+            raise UsageError(msg("'link:{rest}' is not a tunable", rest=rest), hint="write link:eth1:mtu")
+        return cls(name)
+
+    @property
+    def id(self) -> str:
+        return f"link:{self.link}:mtu"
+
+    @property
+    def risk(self) -> Risk:
+        return "link"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def probe(self) -> Probe:
+        return ReadFile(f"/sys/class/net/{self.link}/mtu")
+
+    def check(self, value: str) -> str | None:
+        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else "an MTU is a number of bytes"
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return (SetMtu(self.link, int(value)),)
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        from advisor.tunables.link_persist import persist_mtu
+
+        return persist_mtu(host, self.link, value)
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        """Drivers that use several buffers for a large packet round their rings for it, and not back (vmxnet3);
+        where the MTU is too small for IPv6, the link's settings below net.ipv6 are set to their defaults."""
+        from advisor.tunables.link_persist import persistence_notes
+
+        notes = persistence_notes(host, self.link, after)
+        if before == after:
+            return Circumstances(notes=notes)
+        rings = (LinkRing(self.link, key) for key in LinkRing.keys)
+        siblings = [one for ring in rings for one in sibling(host, ring)]
+        if is_count(before) and int(after) < IPV6_MTU_BYTES <= int(before):
+            siblings += coupled_siblings(host, ipv6_keys(host, self.link))
+        return Circumstances(siblings=tuple(siblings), notes=notes)
+
+
+def _is_name(name: str) -> bool:
+    """Whether the kernel would take it (dev_valid_name)."""
+    is_short = len(name.encode("utf-8", "surrogateescape")) <= _MAX_NAME_BYTES
+    return bool(_NAME.fullmatch(name)) and is_short and name not in (".", "..")

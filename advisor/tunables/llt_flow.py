@@ -1,0 +1,75 @@
+"""``llt:NAME`` — a Veritas LLT flow control value in packets (lltconfig -F), persisted as set-flow in /etc/llttab."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Final
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
+from advisor.i18n import msg
+from advisor.tunables.edits import FileEdit, Form
+from advisor.tunables.preflight import Circumstances
+from advisor.tunables.tunable import Effect, Risk
+
+LLTTAB = "/etc/llttab"
+ONE_VALUE: Final = (
+    "LLT's flow control is one setting for the cluster: set the same value on every node; advisor fleet compare lists "
+    "nodes that differ"
+)
+
+
+class LltValue(msgspec.Struct, frozen=True):
+    """A number that lltconfig sets at once; a kind gives its option, its word in a probe, and its line of llttab."""
+
+    name: str
+
+    option: ClassVar[str]
+    word: ClassVar[str]
+    line: ClassVar[Form]
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def probe(self) -> Probe:
+        return ReadCommand(("lltconfig", self.option, "query"), f"{self.word}:{self.name}")
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return (RunCommand(("lltconfig", self.option, f"{self.name}:{value}")),)
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        if not host.exists(LLTTAB):
+            return Missing("absent", f"{LLTTAB} does not exist, so the value lasts until LLT is restarted")
+        return FileEdit(LLTTAB, self.line, self.name, value)
+
+
+class LltFlow(LltValue, frozen=True):
+    """A flow control value, in packets."""
+
+    option: ClassVar[str] = "-F"
+    word: ClassVar[str] = "flow"
+    line: ClassVar[Form] = "llttab-flow"
+
+    @classmethod
+    def parse(cls, rest: str) -> LltFlow:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", rest):
+            raise UsageError(msg("'llt:{rest}' is not a tunable", rest=rest), hint="write llt:highwater")
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"llt:{self.name}"
+
+    def check(self, value: str) -> str | None:
+        return None if re.fullmatch(r"[0-9]{1,9}", value) else "is a number of packets"
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        return Circumstances(notes=(ONE_VALUE,))

@@ -1,0 +1,79 @@
+"""``module:NAME`` — whether a kernel module is loaded; the value is loaded. Persisted in modules-load.d(5).
+
+NAME is as /proc/modules has it, with underscores. On rollback the module goes, with those that it brought along, if
+nothing uses them by then and there is no link of their making; one that was there before stays. What is built into the
+kernel is there already.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from advisor.errors import UsageError
+from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
+from advisor.i18n import msg
+from advisor.tunables.edits import FileEdit
+from advisor.tunables.kernel_modules import NAME, dependencies, has_index, is_built_in, loaded, spelt
+from advisor.tunables.module_removal import removal
+from advisor.tunables.preflight import Circumstances
+from advisor.tunables.tunable import Effect, Risk
+
+_DIRECTORIES = ("/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d", "/run/modules-load.d")
+
+
+class KernelModule(msgspec.Struct, frozen=True):
+    name: str
+
+    @classmethod
+    def parse(cls, rest: str) -> KernelModule:
+        if not NAME.fullmatch(rest):
+            named = spelt(rest)
+            name = named if NAME.fullmatch(named) else "nf_conntrack"
+            raise UsageError(
+                msg("'module:{rest}' is not a tunable", rest=rest),
+                hint=msg("write module:{name} or module:{name}:PARAMETER", name=name),
+            )
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"module:{self.name}"
+
+    @property
+    def risk(self) -> Risk:
+        return "none"
+
+    @property
+    def takes_effect(self) -> Effect:
+        return "now"
+
+    @property
+    def probe(self) -> Probe:
+        return ReadFile("/proc/modules", f"module:{self.name}")
+
+    def check(self, value: str) -> str | None:
+        return None if value in ("loaded", "unloaded") else "is not loaded"
+
+    def steps(self, value: str) -> tuple[Step, ...]:
+        return (RunCommand(("modprobe", self.name)) if value == "loaded" else removal(self.name),)
+
+    def edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        if not any(host.is_dir(directory) for directory in _DIRECTORIES):
+            return Missing("absent", "there is no modules-load.d here, so nothing would load it at boot")
+        header = f"# Kernel modules of the profile {profile}.\n"
+        return FileEdit(f"/etc/modules-load.d/advisor-{profile}.conf", "word", self.name, "", header.encode())
+
+    def circumstances(self, host: Host, before: str, after: str, *, profile: str) -> Circumstances:
+        if after == "unloaded":
+            why = "what was loaded before is not taken away" if before == "loaded" else "is not loaded"
+            return Circumstances(refusal=why, state="not-applicable" if before == "loaded" else "in-place")
+        if before == "loaded":
+            return Circumstances()
+        if is_built_in(host, self.name):
+            return Circumstances(refusal="is built into this kernel", state="in-place")
+        others = dependencies(host, self.name)
+        if others is None:
+            why = "this kernel has no such module" if has_index(host) else "what modules there are cannot be told here"
+            return Circumstances(refusal=why, state="not-applicable")
+        brought = [one for one in others if one not in loaded(host) and not is_built_in(host, one)]
+        return Circumstances(undo=(removal(self.name, *brought),))

@@ -1,0 +1,208 @@
+"""One file is a kind of tunable: catalogue, docs, capture, conflicts and owners of files below /sys read it there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from advisor.host import ReadFile
+from advisor.snapshot.remote import wanted
+from advisor.tunables import Kind, all_kinds, find_kind, tunable
+from tests.trees import make_tree
+
+ROOT = Path(__file__).resolve().parents[2]
+
+KSM = '''"""``ksm:NAME`` — a setting of kernel samepage merging, persisted in a line of tmpfiles.d (tmpfiles.d(5))."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from advisor.errors import UsageError
+from advisor.i18n import msg, noun
+from advisor.tunables.kind import Capture, Kind
+from advisor.tunables.tmpfiles_line import WrittenAtBoot
+
+DIRECTORY: Final = "/sys/kernel/mm/ksm"
+
+
+class KsmSetting(WrittenAtBoot, frozen=True):
+    name: str
+
+    @classmethod
+    def parse(cls, rest: str) -> KsmSetting:
+        if rest not in ("run", "pages_to_scan"):
+            raise UsageError(msg("'ksm:{rest}' is not a tunable", rest=rest), hint="write ksm:run")
+        return cls(rest)
+
+    @property
+    def id(self) -> str:
+        return f"ksm:{self.name}"
+
+    @property
+    def path(self) -> str:
+        return f"{DIRECTORY}/{self.name}"
+
+    def check(self, value: str) -> str | None:
+        return None if value.isdecimal() else "is not a number"
+
+
+KIND: Final = Kind(
+    name="ksm",
+    parse=KsmSetting.parse,
+    noun=noun("samepage merging setting"),
+    examples=(("ksm:run", "1"),),
+    capture=Capture(files=((DIRECTORY, ("run", "pages_to_scan")),), values={"ksm:run": "1"}),
+    written_by=frozenset({"tuned"}),
+    sysfs=((rf"{DIRECTORY}/(run|pages_to_scan)", r"ksm:\\1"),),
+)
+'''
+PROFILE = """name = "{name}"
+title = "Samepage merging"
+summary = "Merges pages of equal content."
+helps-when = "Many virtual machines run one system."
+hurts-when = "The CPUs are busy."
+sources = ["Linux kernel documentation, admin-guide/mm/ksm"]
+
+[[tunables]]
+tunable = "{tunable}"
+value = "1"
+why = "One page is kept for all."
+hurts-when = "The CPUs are busy."
+sources = ["Linux kernel documentation, admin-guide/mm/ksm"]
+"""
+TEST = "tests/tunables/test_kinds.py"
+
+
+def is_captured(path: str) -> bool:
+    directory, _, name = path.rpartition("/")
+    listed = (*wanted.ATTRIBUTES, *wanted.CONFIGURATION, *wanted.sysctls())
+    names = (one for place, names in listed if fnmatchcase(directory, place) for one in names)
+    return any(fnmatchcase(name, part) for one in names for part in one.split("|"))
+
+
+@pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.name)
+def test_a_kind_is_whole(kind: Kind) -> None:
+    for identity, value in kind.examples:
+        assert find_kind(identity) is kind
+        assert tunable(identity).id == identity
+        assert tunable(identity).check(value) is None, f"{identity} refuses its example {value}"
+    assert kind.noun
+
+
+@pytest.mark.parametrize("kind", [kind for kind in all_kinds() if kind.capture], ids=lambda kind: kind.name)
+def test_a_capture_holds_what_the_examples_of_a_kind_read(kind: Kind) -> None:
+    assert kind.capture is not None
+    named = [identity for identity in kind.capture.values if "*" not in identity] or [kind.examples[0][0]]
+    read = [tunable(identity).probe for identity in named]
+    missing = [one.path for one in read if isinstance(one, ReadFile) and not is_captured(one.path)]
+    assert not missing, f"{kind.name}: the kind's capture does not hold {missing}"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in all_kinds() if kind.sysfs], ids=lambda kind: kind.name)
+def test_a_file_below_sys_leads_to_its_kind(kind: Kind) -> None:
+    read = [tunable(identity).probe for identity, _ in kind.examples]
+    for one in (one for one in read if isinstance(one, ReadFile) and one.path.startswith("/sys/")):
+        owners = [found.expand(to) for pattern, to in kind.sysfs if (found := re.fullmatch(pattern, one.path))]
+        assert "/queues/" in one.path or [tunable(name).probe for name in owners] == [one]
+
+
+def test_no_two_kinds_have_one_file_below_sys() -> None:
+    paths = [
+        probe.path
+        for kind in all_kinds()
+        for name, _ in kind.examples
+        if isinstance(probe := tunable(name).probe, ReadFile)
+    ]
+    for path in paths:
+        owners = {kind.name for kind in all_kinds() for pattern, _ in kind.sysfs if re.fullmatch(pattern, path)}
+        assert len(owners) < 2, path
+
+
+@pytest.mark.parametrize("identity", ["", "ksm", ":run", "edits:x", "pm_qos:cpu_dma_latency", "link_mtu:a", "Sysctl:a"])
+def test_a_module_that_declares_no_kind_is_none(identity: str) -> None:
+    assert find_kind(identity) is None
+
+
+def test_an_id_loads_its_own_kind_only() -> None:
+    code = "import sys; from advisor.tunables import tunable; tunable('md:md0:skip_copy'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "advisor.tunables.md" in done.stdout.split()
+    assert not {f"advisor.tunables.{one}" for one in ("sysctl", "link", "unit", "sysfs", "file")} & {
+        *done.stdout.split()
+    }
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("copy") / "project"
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    for name in ("advisor", "docs", "profiles", "templates", "tables", "tests"):
+        shutil.copytree(ROOT / name, place / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", place)
+    return place
+
+
+def ran(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_one_file_makes_a_kind_appear_in_plan_docs_and_capture(copy: Path, tmp_path: Path) -> None:
+    tree = make_tree(tmp_path, {"/sys/kernel/mm/ksm/run": "0\n", "/usr/lib/tmpfiles.d/README": ""})
+    (copy / "advisor/tunables/ksm.py").write_text(KSM)
+
+    for name, identity in {"merge": "ksm:run", "merge-path": "sysfs:/sys/kernel/mm/ksm/run"}.items():
+        (copy / f"profiles/{name}.toml").write_text(PROFILE.format(name=name, tunable=identity))
+        plan = json.loads(ran(copy, "-m", "advisor", "plan", name, "--json", "--root", str(tree)).stdout)
+        assert [(one["tunable"], one["before"], one["after"]) for one in plan["changes"]] == [("ksm:run", "0", "1")]
+    text = ran(copy, "-m", "advisor", "plan", "merge", "--root", str(tree)).stdout
+    assert "1 samepage merging setting" in text
+    explained = ran(copy, "-m", "advisor", "explain", "ksm:run").stdout
+    assert "A setting of kernel samepage merging" in explained
+    page = ran(copy, "-c", "from docs.generate import tunables_page; print(tunables_page())")
+    assert "\n## `ksm:NAME`\n" in page.stdout, page.stderr
+    script = ran(
+        copy, "-c", "from advisor.snapshot.remote.capture import capture_script; print(capture_script())"
+    ).stdout
+    assert re.search(r"/sys/kernel/mm/ksm\b.*\brun pages_to_scan", script)
+    assert (
+        ran(
+            copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", TEST, "-k", "whole or holds or leads or no_two"
+        ).returncode
+        == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ('    noun=noun("samepage merging setting"),\n', "", "noun"),
+        ('    examples=(("ksm:run", "1"),),\n', "", "examples"),
+        ('    written_by=frozenset({"tuned"}),\n', "", "written_by"),
+        ("    parse=KsmSetting.parse,\n", "", "parse"),
+        ('    name="ksm",', '    name="merging",', "kind 'merging' expects the file name merging.py"),
+        ('"ksm:run", "1"),)', '"ksm:run", "on"),)', "ksm:run refuses its example on"),
+        ('("run", "pages_to_scan")),)', '("pages_to_scan",)),)', "ksm: the kind's capture does not hold"),
+        ('r"ksm:\\1"', 'r"thp:\\1"', "test_a_file_below_sys_leads_to_its_kind"),
+    ],
+)
+def test_what_a_kind_forgets_is_named(copy: Path, old: str, new: str, named: str) -> None:
+    assert old in KSM
+    (copy / "advisor/tunables/ksm.py").write_text(KSM.replace(old, new))
+    done = ran(
+        copy, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", TEST, "-k", "whole or holds or leads or no_two"
+    )
+    assert done.returncode != 0
+    assert named in done.stdout
+    assert "ksm" in done.stdout
