@@ -14,12 +14,13 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from gettext import GNUTranslations
 
 _P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class LanguageError(ValueError):
@@ -97,7 +98,7 @@ def translate(message: str) -> str:
     """The message in the chosen language.
 
     As a whole or not at all: a message of which a part has no translation stays English, and so does then all of the
-    `page` that it is on. Fields of a message of another process (a journal's, another host's) are not known.
+    `translated_page` that it is on. Fields of a message of another process (a journal's, another host's) are not known.
     """
     global _missed
     if _catalogue is None:
@@ -108,7 +109,7 @@ def translate(message: str) -> str:
     return message if found is None else found
 
 
-def page(render: Callable[_P, str]) -> Callable[_P, str]:
+def translated_page(render: Callable[_P, str]) -> Callable[_P, str]:
     """Decorates what makes a page: all of it is in the chosen language, or all of it is English.
 
     It is English where a text or a message on it has no translation.
@@ -129,11 +130,11 @@ def page(render: Callable[_P, str]) -> Callable[_P, str]:
     return whole
 
 
-def english_page(render: Callable[_P, str]) -> Callable[_P, str]:
-    """Decorates what makes a page that is not offered in other languages."""
+def english_page(render: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Decorates what makes a page, or a part of one, that is not offered in other languages."""
 
     @functools.wraps(render)
-    def whole(*arguments: _P.args, **named: _P.kwargs) -> str:
+    def whole(*arguments: _P.args, **named: _P.kwargs) -> _T:
         if _catalogue is None:
             return render(*arguments, **named)
         with spoken("en"):

@@ -31,10 +31,10 @@ from advisor.i18n import (
     language_for,
     msg,
     ngettext,
-    page,
     settle,
     spoken,
     translate,
+    translated_page,
 )
 from advisor.report.layout import counted, listed
 from tests.trees import make_tree
@@ -168,7 +168,7 @@ def imported(path: Path) -> set[str]:
     return {alias.name for node in nodes if node.module == "advisor.i18n" for alias in node.names}
 
 
-TRANSLATED = [path for path in MODULES if imported(path) & {"_", "ngettext", "translate", "page"}]
+TRANSLATED = [path for path in MODULES if imported(path) & {"_", "ngettext", "translate", "translated_page"}]
 
 
 @pytest.mark.parametrize("path", TRANSLATED, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -341,11 +341,11 @@ def test_a_message_that_is_not_whole_stays_english() -> None:
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_a_page_is_in_one_language(language: str) -> None:
-    @page
+    @translated_page
     def inner(message: str) -> str:
         return f"{_('Files')} {translate(message)}"
 
-    @page
+    @translated_page
     def outer(message: str) -> str:
         return f"{_('Files')} {inner(message)} {counted(2, 'file')}"
 
@@ -465,13 +465,14 @@ def on_terminal(*arguments: str, **environment: str) -> str:
 
 
 def test_a_terminal_speaks_the_locale_s_language(host: str) -> None:
-    call = ("plan", "socket-buffers-8m", "--root", host)
-    assert "Zum Anwenden, als root:" in on_terminal(*call, LANG="de_DE.UTF-8")
-    assert "適用するには(root):" in on_terminal(*call, LC_ALL="ja_JP.UTF-8", LANG="de_DE.UTF-8")
-    assert "To apply it, as root:" in on_terminal(*call, LANG="pt_BR.UTF-8")
-    assert "To apply it, as root:" in on_terminal("--lang", "en", *call, LANG="de_DE.UTF-8")
+    call = ("plan", "nothing-such", "--root", host)
+    assert "es gibt kein Profil 'nothing-such'" in on_terminal(*call, LANG="de_DE.UTF-8")
+    assert "プロファイル'nothing-such'はありません" in on_terminal(*call, LC_ALL="ja_JP.UTF-8", LANG="de_DE.UTF-8")
+    english = "there is no profile 'nothing-such'"
+    assert english in on_terminal(*call, LANG="pt_BR.UTF-8")
+    assert english in on_terminal("--lang", "en", *call, LANG="de_DE.UTF-8")
     piped = advisor(*call, LANG="de_DE.UTF-8", LC_ALL="de_DE.UTF-8")
-    assert "To apply it, as root:" in piped.stdout
+    assert english in piped.stderr
 
 
 ANSWERS = {("de", "j"): True, ("de", "ja"): True, ("de", "y"): True, ("de", "n"): False, ("de", ""): False} | {

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, UsageError
-from advisor.i18n import _, msg, page, translate
+from advisor.i18n import _, msg, translate, translated_page
 from advisor.snapshot.open import open_host as the_host
 
 __all__ = [
@@ -93,7 +93,7 @@ def print_error(error: AdvisorError, *, as_json: bool) -> None:
     _write(_error_text(error))
 
 
-@page
+@translated_page
 def _error_text(error: AdvisorError) -> str:
     lines = [f"advisor: {_hanging(translate(error.message))}"]
     for what, by_hand in error.items if isinstance(error, NotRestoredError) else ():

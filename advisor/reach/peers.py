@@ -13,7 +13,7 @@ from advisor.facts.mounts import read_mounts
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-from advisor.i18n import N_, msg
+from advisor.i18n import N_, joined, msg
 from advisor.reach.addresses import Address, parse_address, resolve, scope_of, why_not_askable, with_scope
 from advisor.reach.cluster import llt_peers
 from advisor.reach.found_address import FoundAddress
@@ -68,7 +68,7 @@ def _named_addresses(names: Iterable[str]) -> list[FoundAddress]:
 
 
 def _why_named(name: str) -> str:
-    return "named" if parse_address(name) else f"named {printable(name)}"
+    return N_("named") if parse_address(name) else msg("named {name}", name=printable(name))
 
 
 def _find_sources(host: Host, facts: PeerFacts) -> tuple[list[FoundAddress], list[Unprobeable]]:
@@ -173,7 +173,7 @@ def _merge_peers(peers: Iterable[Peer]) -> tuple[Peer, ...]:
 def _merge_group(group: Sequence[Peer]) -> Peer:
     reasons: Iterator[str] = iter(dict.fromkeys(peer.why for peer in group))
     source = next((peer.source for peer in group if peer.source), None)
-    return msgspec.structs.replace(group[0], why="; ".join(reasons), source=source)
+    return msgspec.structs.replace(group[0], why=joined("; ", reasons), source=source)
 
 
 def _peer_order(peer: Peer) -> tuple[int, int, int, str]:

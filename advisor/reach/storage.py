@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from advisor.facts.mounts import Mount
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
-from advisor.i18n import msg
+from advisor.i18n import N_, msg
 from advisor.reach.found_address import FoundAddress
 
 _NFS = frozenset({"nfs", "nfs4"})
@@ -51,7 +51,7 @@ def iscsi_portals(host: Host) -> list[FoundAddress]:
         )
         port = _read_attribute(host, f"{base}/{name}/port") or _read_attribute(host, f"{base}/{name}/persistent_port")
         if address:
-            why = f"iSCSI portal{f', port {port}' if port else ''}"
+            why = msg("iSCSI portal, port {port}", port=port) if port else N_("iSCSI portal")
             found.append(FoundAddress(address.strip("[]"), "iscsi", why, source=_iscsi_source(host, f"{base}/{name}")))
     return list(dict.fromkeys(found))
 
@@ -80,7 +80,6 @@ def nvme_targets(host: Host) -> list[FoundAddress]:
         address = _find_option(options, "traddr")
         if kind and address:
             source = _find_option(options, "host_traddr") or _find_option(options, "src_addr")
-            found.append(
-                FoundAddress(address, "nvme", f"{kind} target {name}", _find_option(options, "host_iface"), source)
-            )
+            why = msg("{kind} target {name}", kind=kind, name=name)
+            found.append(FoundAddress(address, "nvme", why, _find_option(options, "host_iface"), source))
     return found

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from advisor.i18n import spoken
+from advisor.i18n import english_page
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
 from advisor.proof.progress import duration
 from advisor.report.charts.bars import bars
@@ -42,7 +42,7 @@ LEVEL_WORDS: Final = (
 )
 
 
-@spoken("en")
+@english_page
 def arms_text(result: ArmsProof, *, width: int, color: bool) -> str:
     """The whole result in at most ``width`` columns; the first line says how far it can be relied on."""
     page = Page(width, color=color)
@@ -195,7 +195,7 @@ def _words_again(result: ArmsProof) -> Iterable[str]:
     yield f"--seed={result.seed}"
 
 
-@spoken("en")
+@english_page
 def arms_svg(result: ArmsProof) -> str:
     """The chart as a file of its own, which says by itself what was compared and how far it can be relied on."""
     made = html_environment()
@@ -238,7 +238,7 @@ def _svg_lines(result: ArmsProof, width: float) -> Iterable[dict[str, Any]]:
             yield {"text": line, "look": look, "y": at}
 
 
-@spoken("en")
+@english_page
 def arms_page(result: ArmsProof) -> str:
     """The whole page, without script and with nothing from outside. All text is escaped."""
     made = html_environment()

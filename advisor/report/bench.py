@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from advisor.i18n import N_, _
+from advisor.i18n import N_, _, english_page
 from advisor.proof.metrics import METRICS
 from advisor.proof.progress import duration
 from advisor.proof.records import Ended
@@ -39,6 +39,7 @@ _ENDED: Final[Mapping[Ended, str]] = {
 _SCRATCH_LEFT: Final = "the scratch file was not removed"
 
 
+@english_page
 def bench_text(bench: Bench, *, width: int, color: bool) -> str:
     """The whole result for a person, in at most ``width`` columns; its first words are how far it can be relied on."""
     page = Page(width, color=color)

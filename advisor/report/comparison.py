@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.i18n import N_, _
+from advisor.i18n import N_, _, english_page
 from advisor.proof.comparison import ComparedSeries, MetricDifference, SeriesComparison
 from advisor.proof.records import Verdict
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, Drawn, axis_around, labels, plot
@@ -25,6 +25,7 @@ _TENDENCIES: Final[Mapping[Verdict, tuple[str, Style]]] = {
 ESTIMATE: Final = N_("Medians of the runs; the change is estimated from all pairs of a run of A and one of B.")
 
 
+@english_page
 def comparison_text(comparison: SeriesComparison, *, width: int, color: bool) -> str:
     """The whole comparison for a person, in at most ``width`` columns; its first word is the verdict."""
     page = Page(width, color=color)

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.i18n import msg
+from advisor.i18n import english_page, msg
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
 from advisor.report.layout import Page, Span
 from advisor.report.profile_words import (
@@ -214,6 +214,7 @@ def _persists(one: Handling) -> str:
     return f"in {one.persists_in}, as: {one.line}" if one.line else f"in {one.persists_in}, by what sets it"
 
 
+@english_page
 def explanation_text(found: Explanation, *, width: int, color: bool) -> str:
     """The explanation for a person, in at most ``width`` columns."""
     page = Page(width, color=color)

@@ -15,6 +15,7 @@ from advisor.fleet.compare.comparison import (
     HostLine,
     Network,
 )
+from advisor.i18n import english_page
 from advisor.report.encode import encoded
 from advisor.report.fleet_matrix import add_matrix
 from advisor.report.format import ranked, runs
@@ -40,6 +41,7 @@ def _host_document(one: HostLine) -> dict[str, object]:
     return msgspec.structs.asdict(one)
 
 
+@english_page
 def comparison_text(comparison: HostComparison, *, width: int, color: bool) -> str:
     """The page. All names are spelt out where they are not printable. What findings of one kind have in common (why,
     when it hurts, who says so) is told with the first of them."""

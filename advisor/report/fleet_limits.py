@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.i18n import N_, _
+from advisor.i18n import N_, _, english_page
 from advisor.limits.cluster import Cluster, ClusterHost, Part
 from advisor.report.host_ceiling import add_ceiling, figure, stage_words
 from advisor.report.layout import Page, Piece, Span
@@ -21,6 +21,7 @@ def fleet_limits_document(cluster: Cluster, failed: Mapping[str, str]) -> dict[s
     return {"schema": SCHEMA, **msgspec.to_builtins(cluster), "failed": dict(failed)}
 
 
+@english_page
 def fleet_limits_text(cluster: Cluster, failed: Mapping[str, str], *, width: int, color: bool) -> str:
     """Each host with what binds it, then the cluster."""
     page = Page(width, color=color)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from advisor.fleet.scan import FleetScan, HostScan, RuleFinding, State, is_off
+from advisor.i18n import english_page
 from advisor.report.encode import encoded
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
@@ -62,6 +63,7 @@ def _rule_document(rule: RuleFinding) -> dict[str, object]:
     }
 
 
+@english_page
 def fleet_scan_text(scan: FleetScan, *, width: int, color: bool) -> str:
     """The page. ``width`` in columns."""
     page = Page(width, color=color)

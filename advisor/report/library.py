@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor.i18n import _
+from advisor.i18n import _, english_page
 from advisor.profiles.profile import Profile, Wanted
 from advisor.report.layout import Page, Span, columns, padded
 from advisor.report.profile_words import GUARDS, condition_words, filled, parameter_words, proof_words, wanted_value
 
 
+@english_page
 def profile_list_text(profiles: Sequence[Profile], *, width: int, color: bool) -> str:
     """Each profile with its title and what it does."""
     page = Page(width, color=color)
@@ -26,6 +27,7 @@ def profile_list_text(profiles: Sequence[Profile], *, width: int, color: bool) -
     return page.text
 
 
+@english_page
 def profile_text(profile: Profile, *, width: int, color: bool) -> str:
     """One profile whole."""
     page = Page(width, color=color)

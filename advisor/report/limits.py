@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.i18n import N_, _
+from advisor.i18n import N_, _, english_page
 from advisor.limits.records import Bought, Bound, Known, Limits, ObservedShare, PathCeiling, Rate, StoragePath
 from advisor.report.format import ranked, runs
 from advisor.report.host_ceiling import add_ceiling
@@ -31,6 +31,7 @@ def limits_document(limits: Limits) -> dict[str, object]:
     return {"schema": "advisor.limits/1", **msgspec.to_builtins(limits)}
 
 
+@english_page
 def limits_text(limits: Limits, *, width: int, color: bool) -> str:
     """Each path with its ceilings, the binding one below; paths that are alike are told once."""
     page = Page(width, color=color)

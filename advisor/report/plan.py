@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from advisor.facts.redaction import for_display
-from advisor.i18n import N_, _, translate
+from advisor.i18n import N_, _, english_page, translate
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.folding import Folded, fold
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded, width_of
@@ -51,6 +51,7 @@ _COUNTS: Final[Mapping[SkipState, str]] = {
 }
 
 
+@english_page
 def plan_text(plan: Plan, *, width: int, color: bool) -> str:
     """The whole plan for a person, in at most ``width`` columns; ends with what to type next or why not."""
     page = Page(width, color=color)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from advisor.i18n import _
+from advisor.i18n import _, english_page
 from advisor.proof.records import Proof
 from advisor.report.intervals import PLOT_MAX, PLOT_MIN, Axis, labels, plot
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, padded, width_of
@@ -45,6 +45,7 @@ from advisor.report.proof_words import (
 __all__ = ["METRIC_WORDS", "p_words", "percent", "proof_text"]
 
 
+@english_page
 def proof_text(proof: Proof, *, width: int, color: bool) -> str:
     """The whole result for a person, in at most ``width`` columns; its first word is the verdict."""
     page = Page(width, color=color)

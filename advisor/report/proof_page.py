@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from advisor.i18n import spoken
+from advisor.i18n import english_page
 from advisor.proof.metrics import METRICS, MetricName
 from advisor.proof.records import Proof, Summary
 from advisor.report.charts.forest import forest
@@ -55,7 +55,7 @@ class Twin(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-@spoken("en")
+@english_page
 def proof_page(proof: Proof) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
     made = html_environment()

@@ -41,7 +41,7 @@ _SELF_TEST: Final[Mapping[Verdict, tuple[str, Style]]] = {
     "indicative": (N_("self-test indicative, no proof"), "yellow"),
 }
 METRIC_WORDS: Final[Mapping[MetricName, str]] = {
-    "iops": "IOPS",
+    "iops": N_("IOPS"),
     "bandwidth": N_("bandwidth"),
     "latency_mean": N_("mean latency"),
     "latency_p50": N_("p50 latency"),

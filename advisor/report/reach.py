@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from advisor.i18n import N_, _, ngettext
+from advisor.i18n import N_, _, ngettext, translate, translated_page
 from advisor.reach.records import Limit, Reach, Role, Unprobeable
 from advisor.reach.survey import Survey
 from advisor.report.layout import Page, Piece, Span, Style, listed, padded, width_of
@@ -16,10 +16,10 @@ from advisor.report.layout import Page, Piece, Span, Style, listed, padded, widt
 _ROLES: Final[Mapping[Role, str]] = {
     "named": N_("named"),
     "gateway": N_("gateway"),
-    "llt": "LLT",
-    "iscsi": "iSCSI",
-    "nfs": "NFS",
-    "nvme": "NVMe",
+    "llt": N_("LLT"),
+    "iscsi": N_("iSCSI"),
+    "nfs": N_("NFS"),
+    "nvme": N_("NVMe"),
 }
 _LIMITS: Final[Mapping[Limit, str]] = {"link": N_("link"), "silent": N_("silent"), "way-back": N_("way back")}
 _JUMBO: Final = 9000
@@ -42,6 +42,7 @@ def _peer(survey: Survey, reach: Reach) -> dict[str, object]:
     return {**peer, **rest, "carries": survey.carries(reach)}
 
 
+@translated_page
 def probe_text(survey: Survey, *, width: int, color: bool) -> str:
     """The table, what each kind of end means and the command that helps, and who could not be asked."""
     page = Page(width, color=color)
@@ -92,7 +93,7 @@ def _add_table(page: Page, survey: Survey) -> None:
     """
     columns = (_("peer"), _("who"), _("link"), "RTT ms", _("lost"), _("path MTU"), _("limit"))
     titles = tuple(Span(title, "dim") for title in columns)
-    full = [titles, *(_row(survey, reach, reach.peer.why) for reach in survey.reaches)]
+    full = [titles, *(_row(survey, reach, translate(reach.peer.why)) for reach in survey.reaches)]
     short = [titles, *(_row(survey, reach, _(_ROLES[reach.peer.role])) for reach in survey.reaches)]
     for table in (full, short):
         if sum(_sizes(table)) <= page.prose:
@@ -195,7 +196,7 @@ def _add_way_back(page: Page, reaches: Iterable[Reach]) -> None:
 def _add_unanswered(page: Page, reaches: Iterable[Reach]) -> None:
     those = [reach for reach in reaches if not reach.answered]
     if those:
-        reasons = "; ".join(f"{reach.peer.address}: {reach.why_not}" for reach in those)
+        reasons = "; ".join(f"{reach.peer.address}: {translate(reach.why_not or '')}" for reach in those)
         text = _(
             "{reasons}. Nobody has the address, it is down, or echoes are dropped on the way: nothing can be said "
             "about the path. Whether it is there at all, on a network that is directly connected (FAILED: nobody):"
@@ -207,7 +208,7 @@ def _add_unanswered(page: Page, reaches: Iterable[Reach]) -> None:
 def _add_unsteady(page: Page, reaches: Iterable[Reach]) -> None:
     those = [reach for reach in reaches if reach.answered and reach.limit == "unknown"]
     if those:
-        reasons = "; ".join(f"{reach.peer.address}: {reach.why_not}" for reach in those)
+        reasons = "; ".join(f"{reach.peer.address}: {translate(reach.why_not or '')}" for reach in those)
         commands = [("advisor", "probe", reach.peer.address, "--count", "50") for reach in those]
         _add_meaning(page, _("unsteady"), _("{reasons}. How much is lost:").format(reasons=reasons), commands)
 
@@ -218,4 +219,4 @@ def _add_unprobeable(page: Page, left: Iterable[Unprobeable]) -> None:
         return
     page.heading(_("Not asked"))
     for one in rows:
-        page.bullet(Span(one.what, "bold"), f" ({one.link})" if one.link else "", f": {one.why}")
+        page.bullet(Span(one.what, "bold"), f" ({one.link})" if one.link else "", f": {translate(one.why)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from advisor.facts.infoscale_configuration import TITLES, Recognition
-from advisor.i18n import N_, _, ngettext
+from advisor.i18n import N_, _, english_page, ngettext
 from advisor.recommend.records import Case, Figure, Recommendation, Standing
 from advisor.report.encode import encoded
 from advisor.report.layout import Page, Piece, Span, Style, counted
@@ -37,6 +37,7 @@ def recommendation_document(
     return encoded(document)
 
 
+@english_page
 def recommendation_text(
     workload: DeclaredWorkload | None,
     found: Sequence[Recommendation],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from advisor.i18n import N_, _, ngettext
+from advisor.i18n import N_, _, english_page, ngettext
 from advisor.report.layout import Page, Span, listed
 from advisor.report.limits import number, percent
 from advisor.sizing.demand import Demand
@@ -22,6 +22,7 @@ def size_document(sizing: Sizing) -> dict[str, object]:
     return {"schema": "advisor.size/1", **msgspec.to_builtins(sizing)}
 
 
+@english_page
 def size_text(sizing: Sizing, *, width: int, color: bool) -> str:
     """The choices, best first, each with what binds it; or what falls short."""
     page = Page(width, color=color)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from advisor.facts.host_facts import Facts
+from advisor.i18n import english_page
 from advisor.rules.finding import Finding
 
 LINKS_SHOWN = 24
 """Links that are shown per node before the rest is counted; one that a finding names is always shown."""
 
 
+@english_page
 def scan_text(facts: Facts, findings: tuple[Finding, ...], *, width: int, color: bool) -> str:
     """The page of ``advisor scan``: the host, each node with its devices, sysctls, LLT, what is unknown, findings.
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from advisor.i18n import N_, _, translate
+from advisor.i18n import N_, _, english_page, translate, translated_page
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.folding import fold
 from advisor.report.layers import add_layers
@@ -33,6 +33,7 @@ _STATES: Final[Mapping[State, tuple[str, Style]]] = {
 }
 
 
+@english_page
 def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) -> str:
     """What an apply did: values read back, files, what is left to do, and how to put it all back."""
     page = Page(width, color=color)
@@ -59,6 +60,7 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
     return page.text
 
 
+@translated_page
 def confirmed_text(record: Record, *, width: int, color: bool) -> str:
     """That a transaction stays, and how to put it back all the same."""
     page = Page(width, color=color)
@@ -149,6 +151,7 @@ def _add_way_back(page: Page, record: Record) -> None:
     page.command(f"sh {Store().script_path(record.id)}")
 
 
+@translated_page
 def status_text(status: Status, *, width: int, color: bool) -> str:
     """Every transaction, the last one first, and the drift of those in force."""
     page = Page(width, color=color)
@@ -244,6 +247,7 @@ def when(seconds: float) -> str:
         return _("at an unknown time")
 
 
+@translated_page
 def verify_text(status: Status, *, width: int, color: bool) -> str:
     """A line for each value and file that is no longer as it was set, or how many are; and who else writes them."""
     page = Page(width, color=color)
@@ -320,6 +324,7 @@ def _add_remedy(page: Page, in_force: Sequence[Record], drift: Sequence[Drift]) 
             page.command(f"advisor rollback {record.id}")
 
 
+@translated_page
 def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
     """What became of each item of each transaction that was put back."""
     page = Page(width, color=color)
@@ -385,7 +390,7 @@ def _add_outcome(page: Page, title: str, one: ItemOutcome, force: str) -> None:
 
 def _add_by_hand(page: Page, by_hand: str) -> None:
     if by_hand.startswith(_PROSE):
-        page.add(_("by hand: {command}").format(command=by_hand), indent=6, hang=2)
+        page.add(_("by hand: {command}").format(command=translate(by_hand)), indent=6, hang=2)
     else:
         page.add(_("by hand:"), indent=6)
         page.command(by_hand, indent=8)

@@ -6,12 +6,16 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.i18n import _, msg, spoken
+from advisor import i18n
+from advisor.i18n import N_, _, msg, spoken
+from advisor.planning.records import Plan
 from advisor.profiles.profile import load
+from advisor.reach.records import Unprobeable
 from advisor.reach.survey import Survey
 from advisor.recommend import declared
 from advisor.report.bench import bench_text
@@ -29,152 +33,194 @@ from advisor.report.steps import steps_text
 from advisor.report.text import scan_text
 from advisor.report.transaction import applied_text, confirmed_text, rollback_text, status_text, verify_text
 from advisor.rules.registry import judge
+from advisor.transaction.journal import Record
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift
-from tests.reach.test_probe import ALL, LEFT
+from tests.reach.test_probe import ALL
 from tests.report import plans
 from tests.report.test_bench import BENCHES, COMPARISONS
 from tests.report.test_change import change, plan, record, skipped
 from tests.report.test_limits import rich_host
 from tests.report.test_proof import PROOFS
 from tests.report.test_text import two_nodes
+from tests.test_words import TOOL
 
 LANGUAGES = ("de", "ja")
 WIDE = re.compile(r"[\u3000-\u30ff\u4e00-\u9fff]")
 
 
-def transactions(width: int) -> str:
-    """Each state that a transaction can be in, drift, and each outcome of a rollback."""
+def records() -> tuple[Plan, dict[str, Record]]:
+    """A plan, and a transaction of it in each state."""
     made = plan(
         change(),
         change("link:eth0:mtu", "1500", "9000", persist=None, persist_note="a reboot undoes it"),
         skipped=(skipped("in-place"), skipped("would-lower"), skipped("not-applicable")),
     )
-    waiting = record(made, state="awaiting-confirmation", seconds_left=42.0)
-    records = (
-        record(made, "0001"),
-        record(made, "0002", state="rolled-back", why_undone="interrupted"),
-        record(made, "0003", state="applying", ended=None, pending="sysctl:vm.swappiness"),
-        record(made, "0004", state="partly-rolled-back", kept=(("link:eth0:mtu", "somebody else set it to 1400"),)),
-        waiting,
-    )
-    drift = (
-        Drift("0001", "sysctl:vm.swappiness", "10", "60", "is as before the transaction"),
-        Drift("0001", "/etc/sysctl.d/90-advisor-p.conf", "its content", None, "was removed"),
-    )
-    outcomes = (
+    return made, {
+        "applied": record(made, "0001"),
+        "interrupted": record(made, "0002", state="rolled-back", why_undone="interrupted"),
+        "applying": record(made, "0003", state="applying", ended=None, pending="sysctl:vm.swappiness"),
+        "partly": record(made, "0004", state="partly-rolled-back", kept=(("link:eth0:mtu", "was removed"),)),
+        "waiting": record(made, state="awaiting-confirmation", seconds_left=42.0),
+    }
+
+
+DRIFT = (
+    Drift("0001", "sysctl:vm.swappiness", "10", "60", "is as before the transaction"),
+    Drift("0001", "/etc/sysctl.d/90-advisor-p.conf", "its content", None, "was removed"),
+)
+
+
+def outcomes() -> tuple[ItemOutcome, ...]:
+    """Their details are made where they are printed, as in one process: the messages are known in its language."""
+    changed = msg("somebody else set it to {live}", live="1400")
+    return (
         ItemOutcome("sysctl:vm.swappiness", "restored", "10 → 60"),
-        ItemOutcome("link:eth0:mtu", "kept", "somebody else set it to 1400", "ip link set dev eth0 mtu 1500"),
-        ItemOutcome("link:eth1:mtu", "failed", "put back, but reads otherwise", "set it to 1500"),
+        ItemOutcome("link:eth0:mtu", "kept", changed, "ip link set dev eth0 mtu 1500"),
+        ItemOutcome("link:eth1:mtu", "failed", "Permission denied", msg("set it to {before}", before="1500")),
     )
-    shown = {"width": width, "color": False}
-    return "".join(
-        (
-            applied_text(waiting, made, **shown),  # type: ignore[arg-type]
-            applied_text(None, made, **shown),  # type: ignore[arg-type]
-            confirmed_text(waiting, **shown),  # type: ignore[arg-type]
-            status_text(Status(records, drift), **shown),  # type: ignore[arg-type]
-            verify_text(Status(records[:1], ()), **shown),  # type: ignore[arg-type]
-            rollback_text(((records[0], outcomes),), **shown),  # type: ignore[arg-type]
+
+
+def survey() -> Survey:
+    """Peers of each kind, with the messages that the probe makes."""
+    silent = msg("no answer to {sent} echoes of {size} bytes", sent=5, size=84)
+    reaches = [
+        msgspec.structs.replace(
+            one,
+            peer=msgspec.structs.replace(one.peer, why=msg("NFS server of {named}", named="/srv")),
+            why_not=one.why_not and silent,
         )
-    )
+        for one in ALL
+    ]
+    left = Unprobeable("link2", "llt", "eth2", msg("{why}: not an IP address", why=N_("default gateway")))
+    return Survey(tuple(reaches), (left,), 9000)
 
 
-PAGES: dict[str, Callable[[int, Path], str]] = {
+MADE, RECORDS = records()
+
+Draw = Callable[[int, Path], str]
+
+# In the chosen language.
+TRANSLATED: dict[str, Draw] = {
+    "probe": lambda width, place: probe_text(survey(), width=width, color=False),
+    "confirm": lambda width, place: confirmed_text(RECORDS["waiting"], width=width, color=False),
+    "status": lambda width, place: status_text(Status(tuple(RECORDS.values()), DRIFT), width=width, color=False),
+    "verify": lambda width, place: verify_text(Status((RECORDS["applied"],), ()), width=width, color=False),
+    "verify drift": lambda width, place: verify_text(Status((RECORDS["applied"],), DRIFT), width=width, color=False),
+    "rollback": lambda width, place: rollback_text(((RECORDS["applied"], outcomes()),), width=width, color=False),
+}
+
+# English in each language.
+ENGLISH: dict[str, Draw] = {
     "scan": lambda width, place: scan_text(two_nodes(), judge(two_nodes()), width=width, color=False),
     "plan": lambda width, place: plan_text(plans.pinning(place), width=width, color=False),
     "links": lambda width, place: plan_text(plans.jumbo(place), width=width, color=False),
-    "probe": lambda width, place: probe_text(Survey(ALL, LEFT, 9000), width=width, color=False),
-    "transactions": lambda width, place: transactions(width),
+    "apply": lambda width, place: applied_text(RECORDS["waiting"], MADE, width=width, color=False),
+    "apply nothing": lambda width, place: applied_text(None, MADE, width=width, color=False),
     "limits": lambda width, place: limits_text(rich_host(), width=width, color=False),
     "recommend": lambda width, place: recommendation_text(declared("fss-udp"), (), width=width, color=False),
     "profile": lambda width, place: profile_text(load("jumbo-frames"), width=width, color=False),
     "profiles": lambda width, place: profile_list_text([load("jumbo-frames")], width=width, color=False),
     **{
-        f"proof {name}": lambda width, place, one=one: proof_text(one, width=width, color=False)  # type: ignore[misc]
+        f"prove {name}": lambda width, place, one=one: proof_text(one, width=width, color=False)  # type: ignore[misc]
         for name, one in PROOFS.items()
-    },
-    **{
-        f"bench {name}": lambda width, place, one=one: bench_text(one, width=width, color=False)  # type: ignore[misc]
-        for name, one in BENCHES.items()
     },
     **{
         f"compare {name}": lambda width, place, one=one: comparison_text(one, width=width, color=False)  # type: ignore[misc]
         for name, one in COMPARISONS.items()
     },
+    **{
+        f"bench {name}": lambda width, place, one=one: bench_text(one, width=width, color=False)  # type: ignore[misc]
+        for name, one in BENCHES.items()
+    },
 }
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", TRANSLATED)
 def test_no_line_is_wider_than_the_page(name: str, language: str, tmp_path: Path) -> None:
-    english = PAGES[name](80, tmp_path / "en")
+    english = TRANSLATED[name](80, tmp_path / "en")
     for width in (60, 80):
         with spoken(language):
-            text = PAGES[name](width, tmp_path / f"{width}")
+            text = TRANSLATED[name](width, tmp_path / f"{width}")
         assert text != english
         assert max(map(columns, text.splitlines())) <= width
         assert not any(line.endswith(" ") for line in text.splitlines())
         assert bool(WIDE.search(text)) == (language == "ja")
 
 
+# -- a page is in one language -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> bytes:
+    """Compiled: translates each text into itself between brackets, but not its fields."""
+    texts = {text: tuple(map(bracketed, filter(None, text))) for text in TOOL.extracted()}
+    header = "Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=2; plural=(n != 1);\n"
+    compiled: bytes = TOOL.mo_bytes({TOOL.Text(""): (header,)} | texts)
+    return compiled
+
+
+@pytest.fixture
+def marked(catalogue: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """German is this catalogue."""
+    place = tmp_path / "de" / "LC_MESSAGES" / "advisor.mo"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(catalogue)
+    monkeypatch.setattr(i18n, "LOCALES", tmp_path)
+
+
+def bracketed(text: str) -> str:
+    """``⟦The file ⟧{path}⟦ is new⟧``: what a field holds stays outside."""
+    parts = re.split(r"(\{\w[^{}]*\})", text)
+    return "".join(part if at % 2 else f"⟦{part}⟧" if part else "" for at, part in enumerate(parts))
+
+
+def foreign_words(text: str) -> set[str]:
+    """The words that no catalogue has seen, without those of commands, names and values."""
+    outside = re.sub(r"⟦[^⟦⟧]*⟧", " ", text)
+    lines = [line for line in outside.splitlines() if not COMMAND.match(line)]
+    return {word for line in lines for word in re.findall(r"(?<!\S)[(]?([A-Za-z]{2,})[,;:.)]*(?!\S)", line)} - DATA
+
+
+COMMAND = re.compile(r"\s*(?:[0-9.]+ +)?(?:advisor|ip|sh|tracepath|ping) ")
+# Units, and what the kernel said.
+DATA = frozenset({"RTT", "UTC", "ms", "Permission", "denied"})
+
+
+@pytest.mark.usefixtures("marked")
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_a_translated_page_has_no_english_but_data(name: str, tmp_path: Path) -> None:
+    with spoken("de"):
+        text = TRANSLATED[name](100, tmp_path / "page")
+    assert "⟦" in text
+    assert not foreign_words(text), text
+
+
+@pytest.mark.usefixtures("marked")
+@pytest.mark.parametrize("name", ENGLISH)
+def test_any_other_page_is_english_as_a_whole(name: str, tmp_path: Path) -> None:
+    english = ENGLISH[name](100, tmp_path / "en")
+    with spoken("de"):
+        assert ENGLISH[name](100, tmp_path / "de").replace(f"{tmp_path}/de", f"{tmp_path}/en") == english
+
+
+def test_the_documentation_lists_the_pages() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "languages.md").read_text()
+    translated, english = re.findall(
+        r"^\| ((?:`[a-z ]+`(?:, )?)+) \| (?:English, German, Japanese|English) \|", page, re.M
+    )
+    assert {name.split()[0] for name in TRANSLATED} <= set(re.findall(r"`(\w+)`", translated))
+    assert {name.split()[0] for name in ENGLISH} - {"links", "profile"} <= set(re.findall(r"`(\w+)`", english))
+
+
 def test_a_link_of_a_probe_in_german_stands_as_it_is() -> None:
     with spoken("de"):
-        text = probe_text(Survey(ALL, LEFT, 9000), width=100, color=False)
+        text = probe_text(survey(), width=100, color=False)
     assert "zu groß, sagt 192.0.2.254" in text
     assert "advisor plan jumbo-frames --set links=eth0" in text
     assert "tracepath -n 192.0.2.130" in text
-
-
-def test_a_plan_in_german() -> None:
-    with spoken("de"):
-        made = plan(
-            change(why="The kernel prefers to drop file pages."),
-            change("link:eth0:mtu", "1500", "9000", persist=None, persist_note="a reboot undoes it"),
-            skipped=(
-                skipped("in-place", "sysctl:vm.dirty_ratio"),
-                skipped("unknown", reason=msg("expected {before}, found {live}", before="60", live="7")),
-            ),
-        )
-        text = plan_text(made, width=72, color=False)
-    assert (
-        text
-        == f"""\
-Plan für p{" " * 36}Fingerabdruck {made.fingerprint[:12]}
-2 Werte und 0 Dateien würden geändert; 1 unbekannt, 1 schon so gesetzt.
-Noch ist nichts geändert.
-
-p: 1 Kernelparameter
-  wirkt      sofort
-  dauerhaft  in /etc/sysctl.d/90-advisor-p.conf
-
-  sysctl:vm.swappiness  60 → 10
-      The kernel prefers to drop file pages.
-
-  schadet, wenn  Sometimes.
-
-p: 1 Link
-  wirkt      sofort
-  dauerhaft  nein: ein Neustart macht es rückgängig
-  Risiko     der Link kann kurz Frames verlieren, während sein Treiber
-             den Wert übernimmt
-
-  link:eth0:mtu  1500 → 9000 Byte
-      Because.
-
-  schadet, wenn  Sometimes.
-
-Unbekannt: nicht lesbar
-  sysctl:vm.swappiness  ist 60, gewollt 10: erwartet 60, gefunden 7
-
-Schon so gesetzt
-  sysctl:vm.dirty_ratio  60
-
-Zum Anwenden, als root:
-  advisor apply p
-"""
-    )
 
 
 def test_a_status_in_japanese() -> None:

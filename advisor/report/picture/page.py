@@ -10,7 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.facts.unknown import Unknown
 from advisor.host.patterns import lazy_regex
-from advisor.i18n import spoken
+from advisor.i18n import english_page
 from advisor.limits.host_records import HostCeiling
 from advisor.report.format import ranked, runs
 from advisor.report.html import Raw, html_environment, style_hash
@@ -36,7 +36,7 @@ _MAX_FACTS: Final = 3
 _VARIABLE: Final = lazy_regex(r"var\((--\w+)\)")
 
 
-@spoken("en")
+@english_page
 def picture_svg(
     facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: HostCeiling | None = None
 ) -> str:
@@ -48,7 +48,7 @@ def picture_svg(
     return f"{drawn(draw(picture, sheet), _title(picture), description(picture), Raw(_own_style(made)))}\n".lstrip()
 
 
-@spoken("en")
+@english_page
 def picture_page(
     facts: Facts, findings: Sequence[Finding], services: Sequence[Service] = (), ceiling: HostCeiling | None = None
 ) -> str:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
-from advisor.i18n import spoken
+from advisor.i18n import english_page
 from advisor.report.format import clean
 from advisor.report.layout import Piece, Span, Style, columns, paint, wrapped
 from advisor.report.picture.content import host_picture
@@ -40,7 +40,7 @@ _UTF8: Final = BoxSigns("┌┐└┘", "─", "│", "└ ", " · ", "…", "×
 _ASCII: Final = BoxSigns("++++", "-", "|", "- ", ", ", "...", "x")
 
 
-@spoken("en")
+@english_page
 def picture_text(
     facts: Facts,
     findings: Sequence[Finding],
