@@ -317,7 +317,7 @@ def test_a_message_is_translated_by_its_template() -> None:
         assert translate(msg("{root}: not a directory", root="/x {y}")) == "/x {y}: kein Verzeichnis"
         assert translate("advisor status") == "advisor status"
         assert translate("") == ""
-        assert translate(N_("was changed since")) == "wurde seither geändert"
+        assert translate(N_("was removed")) == "wurde entfernt"
 
 
 def test_a_message_in_a_field_is_translated_and_a_name_is_not() -> None:

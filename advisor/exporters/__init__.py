@@ -1,4 +1,4 @@
-"""What a plan wants, in the words of other tools: each form is put to use by its own tool and needs nothing of ours.
+"""What a plan wants, in the words of other tools: each form is used by its own tool and needs no part of advisor.
 
 A form that has no word for a setting leaves it out and says so (`Bundle.left_out`); it never approximates.
 """

@@ -1,4 +1,4 @@
-"""An Ansible role that needs no collection and no Python of ours: it reads each value and sets those that differ."""
+"""An Ansible role that needs no collection and no Python code: it reads each value and sets those that differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOBODY = "host-unknown"
 
 
 def role(wanted: Exported) -> Bundle:
-    """A role ``NAME`` and a playbook that uses it; check mode tells what would change and changes nothing."""
+    """A role ``NAME`` and a playbook that uses it; check mode reports what would change and changes nothing."""
     unkept = [(one, why) for one in wanted.settings if (why := not_kept(one))]
     left = (*(LeftOut(one.tunable, one.value, why) for one, why in unkept if not one.steps), *wanted.left_out)
     for_now = tuple(LeftOut(one.tunable, one.value, why) for one, why in unkept if one.steps)

@@ -36,13 +36,13 @@ _DIVIDER: Final = ',"time":'
 def transaction_script(plan: Plan, *, machine_id: str | None, hostname: str | None) -> str:
     """The script for ``plan`` on the host with this machine-id, or where that is not known, with this name.
 
-    Raises RefusedError where the plan cannot be applied, changes nothing, or nothing tells its host from others.
+    Raises RefusedError where the plan cannot be applied, changes nothing, or cannot identify its host.
     """
     if plan.blocking:
         first = plan.blocking[0]
         raise RefusedError(
             msg("{tunable}: {reason}", tunable=first.tunable, reason=first.reason),
-            hint="advisor plan shows all that stands in the way",
+            hint="advisor plan lists everything that is blocked",
         )
     if plan.is_empty:
         reason = plan.skipped[0].reason if plan.skipped else "it sets nothing"

@@ -37,7 +37,7 @@ def own_file(setting: ExportedSetting) -> str | None:
 
 
 def reloads(wanted: Exported) -> tuple[str, ...]:
-    """Commands that make the files' owners read them. They change no value: udevadm(8) applies what it has read anew
+    """Commands that make the files' owners read them. They change no value: udevadm(8) applies what it has re-read
     to new events alone."""
     steps = (step for kept in wanted.files for step in kept.reload if isinstance(step, RunCommand))
     return tuple(dict.fromkeys(map(hand_command, steps)))

@@ -1,5 +1,5 @@
 """A script of nmcli commands (nmcli(1), nm-settings-nmcli(5)) that keeps MTU and what ethtool sets in the profiles of
-NetworkManager, and has them taken up: without a break for an MTU, by activating the profile anew for the rest."""
+NetworkManager, and makes it apply them: without a break for an MTU, by activating the profile again for the rest."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ modify() {
     nmcli connection modify uuid "$uuid" "$@"
 }
 
-# take_up LINK: without a break where NetworkManager can; it activates the profile anew for what ethtool sets
+# take_up LINK: without a break where NetworkManager can; it activates the profile again for what ethtool sets
 take_up() {
     nmcli device reapply "$1" >/dev/null 2>&1 || nmcli connection up uuid "$(active "$1")"
 }

@@ -1,4 +1,4 @@
-"""The plan as the script that `advisor apply` could be replaced by: journalled, watched over, and able to put back."""
+"""The plan as a script that replaces `advisor apply`, with journal, watchdog and rollback."""
 
 from __future__ import annotations
 

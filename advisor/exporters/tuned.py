@@ -42,7 +42,7 @@ def profile(wanted: Exported) -> Bundle:
         heads.setdefault(section, first)
         sections.setdefault(section, []).append(reason(setting) + line)
     every = (*left, *wanted.left_out)
-    about = ["A profile of TuneD; tuned-adm profile NAME puts it in force."]
+    about = ["A profile of TuneD; tuned-adm profile NAME activates it."]
     about += [_BY_NAME] if any("/sys/block/" in line or "type=disk" in line for line in _lines(heads, sections)) else []
     text = head(wanted, *about) + elsewhere_words(wanted, exact) + left_out_words(every)
     text += f"\n[main]\nsummary=Exported by advisor: {wanted.name}\n"

@@ -21,8 +21,8 @@ def write(bundle: Bundle, directory: Path) -> None:
     if not parent.is_dir():
         raise UsageError(msg("{parent}: no such directory", parent=parent))
     try:
-        with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=parent) as beside:
-            made = Path(beside, directory.name)
+        with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=parent) as temporary:
+            made = Path(temporary, directory.name)
             made.mkdir()
             for path, content in sorted(bundle.files.items()):
                 place = made / path

@@ -1,4 +1,4 @@
-"""Who else writes what our profiles write, what it does to these very values, and the way to live together."""
+"""Other tools that write what profiles write, what they do to these values, and how to resolve the conflict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NAMED: Final = 4
 
-# What they write, or tell people to write, at the head of a file that is theirs.
+# The line that they write, or ask people to write, at the head of a file that they own.
 _MARKS: Final = (
     ("Ansible", lazy_regex(rb"ansible[ _-]managed|managed by ansible", re.IGNORECASE)),
     ("Puppet", lazy_regex(rb"(managed|generated|controlled) by puppet", re.IGNORECASE)),
@@ -39,8 +39,8 @@ _SYSCTL_DIRECTORIES: Final = ("/etc/sysctl.d/", "/run/sysctl.d/", "/etc/sysctl.c
 class OtherWriter(msgspec.Struct, frozen=True):
     """Another program at work here that writes values or files of the kinds that ours are of.
 
-    ``otherwise`` are the tunables of ours that it sets to something else, with its value; None where what it sets
-    could not be found out. ``note`` says what it does, and the way to live together.
+    ``otherwise`` are the tunables of the plan that it sets to another value, with that value; None where what it sets
+    could not be found out. ``note`` says what it does, and how to resolve the conflict.
     """
 
     who: str
@@ -60,7 +60,7 @@ def writers_beside_plan(host: Host, facts: Facts, plan: Plan) -> tuple[OtherWrit
 
 
 def writers_beside(host: Host, changes: Sequence[Change], paths: Iterable[str]) -> tuple[OtherWriter, ...]:
-    """Those who write what transactions in force have set; the files at ``paths`` are looked at as they are now."""
+    """Those that write what active transactions have set; the files at ``paths`` are looked at as they are now."""
     found: dict[str, bytes] = {}
     for path in paths:
         content = host.read_bytes(path)
@@ -132,7 +132,7 @@ def _tuned(
         note = msg(
             "TuneD is active with the profile {names}, which sets {listed}: it does so again"
             " whenever it starts. To leave them to TuneD: {export}; to be rid of it: tuned-adm off,"
-            " and then apply this anew",
+            " and then apply this again",
             names=names,
             listed=_listed(otherwise),
             export=_export(changes),
@@ -219,7 +219,7 @@ def _balancers(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWrite
         yield OtherWriter(
             "irqbalance",
             msg(
-                "irqbalance runs, and moves interrupts that it is not told to leave: {options} in its"
+                "irqbalance runs, and moves interrupts that it is not configured to skip: {options} in its"
                 " options leaves these as they are set",
                 options=options,
             ),
@@ -249,7 +249,7 @@ def _network(owners: Owners, changes: Sequence[Change]) -> Iterator[OtherWriter]
         who,
         msg(
             "{who} configures links here, and no file keeps {some}: such a value may be gone when"
-            " the link is activated anew. Set it in the link's own configuration to keep it",
+            " the link is activated again. Set it in the link's own configuration to keep it",
             who=who,
             some=_some(lost),
         ),
@@ -264,7 +264,7 @@ def _managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[OtherWrite
             manager,
             msg(
                 "{path} says that {manager} manages it: put the setting where {manager} takes it from,"
-                " or its next run undoes it (advisor verify then tells)",
+                " or its next run undoes it (advisor verify then reports it)",
                 path=path,
                 manager=manager,
             ),
@@ -276,7 +276,7 @@ def _managers(owners: Owners, files: Mapping[str, bytes]) -> Iterator[OtherWrite
         yield OtherWriter(
             named,
             msg(
-                "{named} {verb} here: tell it of {some}, if it manages files there",
+                "{named} {verb} here: add {some} to it, if it manages files there",
                 named=named,
                 verb=verb,
                 some=_some(sorted(files)),

@@ -1,4 +1,4 @@
-"""Lines for many devices that say different things of one: the later line keeps it, the earlier is told by name."""
+"""Lines for many devices that say different things of one: the later line keeps it, the earlier is reported by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def last_wins(settings: Sequence[ImportedSetting]) -> list[ImportedSetting]:
 
 
 def disjoint(settings: Sequence[ImportedSetting], host: Host) -> list[ImportedSetting]:
-    """Each device and each file of the host in one line for each of its settings, as a profile of ours needs it."""
+    """Each device and each file of the host in one line for each of its settings, as a profile needs it."""
     return _files_once(_devices_once(settings, host), host)
 
 
@@ -133,7 +133,7 @@ def _fits(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether two patterns may fit one name; where that is hard to tell, they may."""
+    """Whether two patterns may fit one name; where that is unknown, they may."""
     if one == other or "*" in (one, other):
         return True
     first, second = (re.split(r"[*?\[]", pattern)[0] for pattern in (one, other))

@@ -1,7 +1,7 @@
 """``--from-host``: the settings of another host, captured in a snapshot, as a profile: make this host like that one.
 
 What the kernel works out from memory or CPUs, and what belongs to one device, one address or one peer, is not carried
-over: it is told.
+over: it is reported.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ def import_tuned(name: str, host: Host, mode: Mode, *, files: Host | None = None
     """A TuneD profile as it comes over to ``host``.
 
     ``files`` is the machine whose /usr/lib/tuned and /etc/tuned are read, without it the same; ``path`` is the file of
-    a profile that lies elsewhere, what it includes is looked up beside it, too. Raises UsageError for a profile that is
-    not there, InvalidInputError naming file and line for one that TuneD would not load.
+    a profile that lies elsewhere, what it includes is also looked up in the same directory. Raises UsageError for a
+    profile that is not there, InvalidInputError naming file and line for one that TuneD would not load.
     """
     source = host if files is None else files
     directories = profile_directories(source)
@@ -81,7 +81,7 @@ def _notes(profile: TunedProfile, mode: Mode) -> tuple[str, ...]:
 
 
 def read_again(files: Host) -> Mapping[str, str]:
-    """``sysctl:`` tunable → value that TuneD puts in force after its own: that of the system's files
+    """``sysctl:`` tunable → value that TuneD sets after its own: that of the system's files
     (``reapply_sysctl``)."""
     return {f"sysctl:{key}": value for key, (value, _) in reapplied(files, main_settings(files)).items()}
 
@@ -92,7 +92,7 @@ def reads_sysctl_files(files: Host) -> bool:
 
 
 def made_by_tuned(name: str, values: Mapping[str, str], host: Host, facts: Facts) -> tuple[dict[str, str], set[str]]:
-    """What TuneD makes of these values (by tunable) when it puts a profile in force on this host, its own reading of
+    """What TuneD makes of these values (by tunable) when it activates a profile on this host, its own reading of
     the system's sysctl files left out; and those of them that give way to such a file. Raises as `import_tuned`."""
     imported = import_tuned(name, host, "faithful")
     hidden = {

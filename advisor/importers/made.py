@@ -1,4 +1,4 @@
-"""A foreign setting on its way to a tunable of ours, which takes the value, or to a person who has to see to it."""
+"""A foreign setting as a tunable that takes the value, or as a manual step."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SourceLine(msgspec.Struct, frozen=True):
         departs: Departure | None = None,
     ) -> ImportedSetting:
         """The setting as a tunable: the first of ``identity`` that there is. One that no kind knows, or that does not
-        take the value, is left to a person."""
+        take the value, is a manual step."""
         known = identity if isinstance(identity, str) else next((one for one in identity if is_known(one)), identity[0])
         if known.startswith("sysctl:"):
             value, read = as_the_kernel_reads(known.removeprefix("sysctl:"), value)

@@ -47,7 +47,7 @@ def planned_values(imported: Imported, host: Host) -> Mapping[str, str]:
 def made_of(values: Mapping[str, str], imported: Imported, host: Host, facts: Facts) -> Mapping[str, str]:
     """What the other program makes of these values (by tunable) when it sets its own: those alone that it changes.
 
-    A value that is a multiple of what it finds is told as such.
+    A value that is a multiple of what it finds is reported as such.
     """
     found: dict[str, str] = {}
     for target in imported_targets(imported, host, facts)[0]:

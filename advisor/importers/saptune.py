@@ -1,4 +1,4 @@
-"""saptune's notes → imported profiles: tags are judged on the host, what saptune only checks is left to a person."""
+"""saptune's notes → imported profiles: tags are judged on the host, what saptune only checks is a manual step."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class _Judge:
         return convert(self, entry, line) if convert else [line.manual("saptune knows no such section")]
 
     def _not_meant(self, entry: NoteEntry) -> tuple[bool, str] | None:
-        """Why a section is not for this host, and whether that cannot be told; None where it is."""
+        """Why a section is not for this host, and whether that is unknown; None where it is."""
         if entry.section not in SECTIONS:
             return False, f"saptune knows no section {entry.section[:40]}, and passes over it"
         names = [name for name, _ in entry.tags]
@@ -282,7 +282,7 @@ class _Judge:
             value = _BIAS.get(entry.value, entry.value)
             return [line.wanted(f"sysfs:{_CPUS}/cpu*/power/energy_perf_bias", value)]
         if entry.key == "force_latency":
-            note = "saptune switches the deeper idle states off one by one; here the kernel is told the latency"
+            note = "saptune switches the deeper idle states off one by one; here the kernel is given the latency"
             return [line.wanted("pm-qos:cpu_dma_latency", entry.value, note=note)]
         return [line.manual("saptune knows governor, energy_perf_bias and force_latency alone here")]
 

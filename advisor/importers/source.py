@@ -31,7 +31,7 @@ class ImportSource(msgspec.Struct, frozen=True):
 
 
 def find_source(text: str) -> ImportSource:
-    """What is to be imported; of a file, its content tells the kind. Raises UsageError and InvalidInputError."""
+    """What is to be imported; the kind of a file follows from its content. Raises UsageError and InvalidInputError."""
     kind, colon, name = text.partition(":")
     for known in KINDS:
         if colon and kind == known:
@@ -60,7 +60,7 @@ def find_source(text: str) -> ImportSource:
 def _head(path: Path) -> str:
     if path.suffix == ".toml":
         raise UsageError(
-            msg("{path}: a profile of ours already", path=path), hint=msg("advisor profiles lint {path}", path=path)
+            msg("{path}: already a profile of advisor", path=path), hint=msg("advisor profiles lint {path}", path=path)
         )
     try:
         with open_given(path) as file:

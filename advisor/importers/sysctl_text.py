@@ -39,8 +39,10 @@ def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = No
     lines, strays = _read(source, paths, is_alone=not source.is_dir(place))
     if strays and not lines:
         first = next((one for one in strays if one.line), strays[0])
-        told = f"line {first.line}: no KEY = VALUE" if first.line else first.why
-        raise InvalidInputError(msg("{file}: {told}", file=first.file, told=told), hint="is this a file of sysctl(8)?")
+        reason = f"line {first.line}: no KEY = VALUE" if first.line else first.why
+        raise InvalidInputError(
+            msg("{file}: {reason}", file=first.file, reason=reason), hint="is this a file of sysctl(8)?"
+        )
     settings = _converted(lines, host, mode)
     faithful = settings if mode == "faithful" else _converted(lines, host, "faithful")
     return Imported(

@@ -1,4 +1,4 @@
-"""An imported profile as a profile of ours: the TOML of docs/profile-format.md, which loads and lints."""
+"""An imported profile as a profile of advisor: the TOML of docs/profile-format.md, which loads and lints."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def to_profile(imported: Imported) -> Profile:
 
 def _head(imported: Imported) -> list[str]:
     about = shortened(imported.about or imported.title, MAX_WHY)
-    told = f"Imported from {imported.origin}, {_MODES[imported.mode]}"
+    origin = f"Imported from {imported.origin}, {_MODES[imported.mode]}"
     body = {
         "name": imported.name,
         "title": shortened(imported.title, 100) or imported.origin,
-        "summary": f"{told}: {about}" if about else f"{told}.",
+        "summary": f"{origin}: {about}" if about else f"{origin}.",
         "helps-when": f"Its author's own words: {shortened(imported.about, MAX_WHY)}"
         if imported.about
         else "Its author does not say.",
@@ -74,7 +74,7 @@ def _head(imported: Imported) -> list[str]:
         "sources": list(imported.sources),
         "notes": " ".join(imported.notes),
     }
-    return [f"# {told}.", *_pairs({key: value for key, value in body.items() if value})]
+    return [f"# {origin}.", *_pairs({key: value for key, value in body.items() if value})]
 
 
 _MODES: Final = {
@@ -130,11 +130,11 @@ def _left_out(settings: Iterable[ImportedSetting]) -> list[str]:
     lines: list[str] = []
     for one in settings:
         if one.outcome != "tunable" and not one.sets_nothing:
-            told = shortened(
+            text = shortened(
                 f"{f'[{one.section}] ' if one.section else ''}{one.quoted}: {one.outcome}, {one.why}"
                 f" ({one.file} line {one.line})"
             )
-            lines.append(f"# {_printable(told)}")
+            lines.append(f"# {_printable(text)}")
     return ["# What became no tunable:", *lines] if lines else []
 
 

@@ -175,8 +175,13 @@ def _is_bad(one: HostDone) -> bool:
     return one.state in ("applied", "unknown") if one.verb == "rollback" else one.state in _BAD
 
 
-_KEPT: Final = "kept: somebody else set it"
-"""How a host says that a value is not what the transaction had set, so that it was left alone."""
+_KEPT: Final = ("kept: modified externally", "kept: somebody else set it")
+"""How a host reports a value that it does not restore; the last one is that of older versions."""
+
+
+def _is_kept(one: HostDone) -> bool:
+    """Whether a value was modified externally, so that the host did not restore it."""
+    return any(kept in one.message for kept in _KEPT)
 
 
 def _add_unknown(page: Page, run: RunRecord) -> None:
@@ -187,7 +192,7 @@ def _add_unknown(page: Page, run: RunRecord) -> None:
     page.add("What their watchdogs make of it cannot be seen from here. When a host can be reached again:", indent=2)
     for one in unknown:
         page.command(one.by_hand or f"advisor fleet rollback {run.id}", indent=4)
-    if any(_KEPT in one.message for one in unknown):
+    if any(map(_is_kept, unknown)):
         page.add("What somebody else has changed since was kept. To put that back as well:", indent=2)
         page.command(f"advisor fleet rollback {run.id} --force", indent=4)
 
@@ -205,7 +210,7 @@ def _add_next(page: Page, run: RunRecord) -> None:
     kept = [one for one in run.hosts.values() if one.state == "applied"]
     page.blank()
     if run.is_going_back and run.touched:
-        if any(_KEPT not in run.hosts[name].message for name in run.touched):
+        if any(not _is_kept(run.hosts[name]) for name in run.touched):
             page.add("To put back what is left:")
             page.command(f"advisor fleet rollback {run.id}")
         return

@@ -14,13 +14,14 @@ from advisor.report.layout import Page, Span, Style, columns, counted, listed
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
 from advisor.report.terms import restart_commands
 from advisor.shell.quote import shell_quote
-from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, State, Store
+from advisor.shell.state_table import State
+from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, Store
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import RolledBack, Status, as_set
 from advisor.transaction.verify import Drift
 
 # What advisor.script says where no command does it.
-_PROSE: Final = ("put the earlier content of ", "set it to ")
+_PROSE: Final = ("restore the earlier content of ", "set it to ")
 
 
 _STATES: Final[Mapping[State, tuple[str, Style]]] = {

@@ -59,7 +59,7 @@ def hand_command(step: Step) -> str:
         case PutFile(path, None):
             return f"rm -f {shell_quote(path)}"
         case PutFile(path):
-            return f"put the earlier content of {shell_quote(path)} back (the rollback script holds it)"
+            return f"restore the earlier content of {shell_quote(path)} (the rollback script holds it)"
 
 
 def commands_by_hand(host: Host, steps: Iterable[Step]) -> str | None:
@@ -122,7 +122,7 @@ def _step(step: Step) -> str:
         case RunCommand(argv):
             return " ".join(shell_quote(word) for word in argv)
         case PutFile():
-            raise AssertionError("files are put back by their number")
+            raise AssertionError("files are restored by their number")
 
 
 def _probe(probe: Probe) -> str:
@@ -155,11 +155,11 @@ def _hand_words(commands: Iterable[str]) -> str:
 
 
 class Above(msgspec.Struct, frozen=True):
-    """Later transactions in force that share something with the one whose script is written.
+    """Later active transactions that share items with the one whose script is written.
 
     ``held`` are the items of that one that they hold, with their ids, the oldest first; ``values`` what each of them
     has set of those otherwise. For as long as one of them holds its part, the script keeps all of ``held``, and
-    ``bystanders`` with their values since, ``after``, go along with the rest.
+    the script restores ``bystanders`` with their values since, ``after``, with the rest.
     """
 
     ids: tuple[str, ...]
@@ -177,9 +177,9 @@ def rollback_script(
     fingerprint: str | None = None,
     directory: str | None = None,
 ) -> str:
-    """The script that puts ``plan`` back, with the exit codes of the command-line contract.
+    """The script that rolls ``plan`` back, with the exit codes of the command-line contract.
 
-    ``bystanders_after`` are the values that moved along, once they are known. ``fingerprint`` is that of the plan that
+    ``bystanders_after`` are the values of side effects, once they are known. ``fingerprint`` is that of the plan that
     was applied, by which the script is found, where ``plan`` is no longer that. ``directory`` is that of the
     transaction, for a script that is to lie elsewhere.
     """
@@ -205,7 +205,7 @@ def _above(plan: Plan, above: Above) -> dict[str, object]:
 
 def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str, object]:
     """What ``rollback.sh.j2`` is rendered from, and the parts of it that ``transaction.sh.j2`` shares: values and files
-    in the order in which they are put back, each a mapping with its words for a shell."""
+    in the order in which they are restored, each a mapping with its words for a shell."""
     probes = [*(one.probe for one in plan.changes), *(one.probe for one in plan.bystanders)]
     steps = [step for one in plan.changes for step in (*one.steps, *one.undo)]
     steps += [step for one in plan.bystanders for step in one.undo]
@@ -232,17 +232,17 @@ def script_context(plan: Plan, bystanders_after: Mapping[str, str]) -> dict[str,
 
 
 def coupled_changes(plan: Plan) -> tuple[Change, ...]:
-    """Changes that setting another one of the plan, or a bystander of it, can change."""
+    """Changes that setting another one of the plan, or a side effect of it, can change."""
     names = [one.tunable for one in plan.changes] + [one.tunable for one in plan.bystanders if one.coupled]
     among = coupled_among(names)
     return tuple(one for one in plan.changes if one.tunable in among)
 
 
 def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], str | tuple[str, ...]]]) -> str:
-    """A script that tells which values differ from those wanted, and sets them: id, wanted value, probe, steps and the
-    sense that it is wanted in (of each field, where it is a tuple).
+    """A script that reports which values differ from those wanted, and sets them: id, wanted value, probe, steps and
+    the sense that it is wanted in (of each field, where it is a tuple).
 
-    It keeps no journal and puts nothing back: a part of what is exported to tools that work so.
+    It keeps no journal and rolls nothing back: it is part of exports to tools that work this way.
     """
     from advisor.shell.templates import environment
 

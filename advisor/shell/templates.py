@@ -22,6 +22,7 @@ def environment(*, escape_html: bool) -> Environment:
     """The environment for HTML, or for shell, where every name goes through the ``sh`` filter instead."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    from advisor.shell import state_table
     from advisor.shell.quote import shell_quote
 
     made = Environment(
@@ -33,4 +34,5 @@ def environment(*, escape_html: bool) -> Environment:
         keep_trailing_newline=True,
     )
     made.filters["sh"] = shell_quote
+    made.globals["state_table"] = state_table
     return made

@@ -1,6 +1,6 @@
 """Reading a tar archive that may mean harm: front to back, every size checked before it is believed.
 
-The standard library's reader seeks back (which decompresses anew), expands sparse members, takes headers of any size
+The standard library's reader seeks back (which decompresses again), expands sparse members, takes headers of any size
 into memory, and in many of its versions searches them in the square of their length (CVE-2024-6232: minutes for an
 archive of 300 bytes). A capture needs little of what it can do: ustar with the long names of GNU tar and of pax.
 
@@ -156,7 +156,7 @@ class _Header(NamedTuple):
     target: bytes
 
 
-# Archives of like hosts hold like headers: the same names and sizes, and a writer of ours sets no times.
+# Archives of like hosts hold like headers: the same names and sizes, and advisor's writer sets no times.
 @lru_cache(maxsize=4096)
 def _parsed(block: bytes) -> _Header | None:
     if len(block) < BLOCK_BYTES:

@@ -73,7 +73,7 @@ class Coupled:
             if value != one.before:
                 by_hand = "; ".join(hand_command(step) for step in one.undo)
                 found.append(
-                    ItemOutcome(one.tunable, "kept", msg("modified externally: {value}", value=value), by_hand)
+                    ItemOutcome(one.tunable, "kept", msg("modified externally ({value})", value=value), by_hand)
                 )
         written = settle(self._host, wanted)
         for each in wanted:

@@ -27,6 +27,7 @@ from advisor.host.putfile import put_file, sync_directory
 from advisor.host.trusted_files import check_own_directory, make_own_directory, open_own_file, read_own_file
 from advisor.i18n import N_, msg
 from advisor.planning.records import Plan
+from advisor.shell.state_table import ACTIVE, LENGTH, LOCK_DIRECTORY, NOTE, PARTIAL, STATE_AFTER, UNFINISHED, State
 from advisor.transaction.reserved_space import ignore_errors, is_read_only, needed_bytes, release, reserve, with_reserve
 from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, lives
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
@@ -34,20 +35,9 @@ from advisor.transaction.watchdog import WatchdogOutcome as Watched
 STATE_DIRECTORY: Final = "/var/lib/advisor"
 MAX_JOURNAL_BYTES: Final = 64 * 1024 * 1024
 
-LOCK_DIRECTORY: Final = "lock.d"
-"""The lock of a script on a host that has no flock(1)."""
-
-LENGTH: Final = "length"
-"""The file in a transaction's directory that says how long the journal is at least, in bytes, and the CRC-32 of these:
-what is missing or moved then is damage, not an entry that was never written."""
-
-NOTE: Final = "put-back"
-"""The file in a transaction's directory by which its rollback script says that it has put everything back."""
 _MAX_NOTE_BYTES: Final = 1 << 10
 BY_SCRIPT: Final = N_("put back by its rollback script")
 """Why a transaction is undone that nobody but that script has put back."""
-
-State = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):
@@ -171,11 +161,11 @@ class Record(msgspec.Struct, frozen=True):
     @property
     def is_unfinished(self) -> bool:
         """Interrupted between its first and its last entry, unless its process is still at it."""
-        return self.state in ("applying", "rolling-back")
+        return self.state in UNFINISHED
 
     @property
     def is_in_force(self) -> bool:
-        return self.state in ("applied", "awaiting-confirmation")
+        return self.state in ACTIVE
 
 
 def sequence(identity: str) -> int:
@@ -261,10 +251,14 @@ def replay(identity: str, entries: tuple[Entry, ...]) -> Record | None:
     if not entries or not isinstance(entries[0], Begun):
         return None
     begun = entries[0]
-    record = Record(identity, begun.plan, "applying", begun.time, None, begun.boot_id, (), {}, (), None)
+    record = Record(identity, begun.plan, STATE_AFTER["begun"], begun.time, None, begun.boot_id, (), {}, (), None)
     for entry in entries[1:]:
         record = _advance(record, entry)
-    return record
+    last = entries[-1]
+    state = STATE_AFTER[str(last.__struct_config__.tag)]
+    if isinstance(last, Undone) and last.kept:
+        state = PARTIAL
+    return msgspec.structs.replace(record, state=state)
 
 
 def _advance(record: Record, entry: Entry) -> Record:
@@ -277,7 +271,7 @@ def _advance(record: Record, entry: Entry) -> Record:
         case Left(what, why):
             return change(record, left=(*record.left, (what, why)), pending=None)
         case Applied(when, bystanders, None):
-            return change(record, state="applied", was_applied=True, ended=when, bystanders_after=bystanders)
+            return change(record, was_applied=True, ended=when, bystanders_after=bystanders)
         case Applied(when, bystanders, plan, without):
             first = record.applied_plan or record.plan
             return change(record, plan=plan, without=without, applied_plan=first, bystanders_after=bystanders)
@@ -286,10 +280,9 @@ def _advance(record: Record, entry: Entry) -> Record:
         case Confirmed(when):
             return change(record, confirmed=when)
         case Undoing(_, why):
-            return change(record, state="rolling-back", why_undone=why)
+            return change(record, why_undone=why)
         case Undone(when, kept, passed):
-            state: State = "partly-rolled-back" if kept else "rolled-back"
-            return change(record, state=state, ended=when, kept=kept, passed=passed)
+            return change(record, ended=when, kept=kept, passed=passed)
     return record
 
 

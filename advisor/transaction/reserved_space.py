@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from advisor.host.trusted_files import open_own_file
+from advisor.shell.state_table import RESERVE
 
 T = TypeVar("T")
 
-NAME: Final = "reserve"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _READ_ONLY: Final = (errno.EROFS, errno.EPERM, errno.EACCES)
 """A read-only file system; for root also an immutable file, or one on NFS that maps root to nobody."""
@@ -36,7 +36,7 @@ def needed_bytes(plan_bytes: int, script_bytes: int, items: int) -> int:
 
 def reserve(directory: Path, size: int) -> None:
     """Take ``size`` bytes for the transaction in ``directory``. Raises OSError with nothing left there."""
-    path = directory / NAME
+    path = directory / RESERVE
     fd = open_own_file(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         os.posix_fallocate(fd, 0, size)
@@ -50,7 +50,7 @@ def reserve(directory: Path, size: int) -> None:
 def release(directory: Path) -> bool:
     """Give the space free. False where none was taken."""
     try:
-        os.unlink(directory / NAME)
+        os.unlink(directory / RESERVE)
     except OSError:
         return False
     return True

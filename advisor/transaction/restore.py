@@ -163,7 +163,7 @@ def restore_file(host: Host, file: FileChange, *, force: bool, is_begun: bool = 
     if not is_begun:
         return ItemOutcome(file.path, "already", _NOT_BEGUN)
     if live != file.after and not force:
-        return ItemOutcome(file.path, "kept", N_("somebody else changed it since"), by_hand)
+        return ItemOutcome(file.path, "kept", N_("modified externally"), by_hand)
     try:
         host.do(file.undo)
     except CommandError as error:
@@ -212,7 +212,7 @@ def _restore_value(host: Host, change: Change, *, force: bool, is_begun: bool = 
     if not is_begun:
         return ItemOutcome(change.tunable, "already", _NOT_BEGUN)
     if live != change.after and not force:
-        return ItemOutcome(change.tunable, "kept", msg("somebody else set it to {live}", live=live), by_hand)
+        return ItemOutcome(change.tunable, "kept", msg("modified externally ({value})", value=live), by_hand)
     try:
         for step in change.undo:
             host.do(step)
@@ -221,5 +221,5 @@ def _restore_value(host: Host, change: Change, *, force: bool, is_begun: bool = 
     now = observe(host, change.probe)
     if now != change.before:
         shown = now.why if isinstance(now, Missing) else now
-        return ItemOutcome(change.tunable, "failed", msg("put back, but reads {shown}", shown=shown), by_hand)
+        return ItemOutcome(change.tunable, "failed", msg("written, but reads {shown}", shown=shown), by_hand)
     return ItemOutcome(change.tunable, "restored", f"{live} → {change.before}")

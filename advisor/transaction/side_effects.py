@@ -116,7 +116,7 @@ def _restore_moved(
         # The kernel has just set it to something else by itself: a bridge follows its ports.
         return None
     if after and standing != after and not force:
-        return ItemOutcome(one.tunable, "kept", msg("modified externally: {value}", value=_short(live)), _by_hand(one))
+        return ItemOutcome(one.tunable, "kept", msg("modified externally ({value})", value=_short(live)), _by_hand(one))
     return _undone(host, one, live)
 
 
@@ -147,7 +147,7 @@ def _restore_reset(host: Host, one: Bystander, after: str | None, standing: str 
         gone = ItemOutcome(one.tunable, "failed", msg("cannot be read: {why}", why=live.why), by_hand)
         return None if isinstance(one.probe, ReadFile) else gone
     if after and standing != after and live == standing:
-        return ItemOutcome(one.tunable, "kept", msg("somebody else set it to {short}", short=_short(live)), by_hand)
+        return ItemOutcome(one.tunable, "kept", msg("modified externally ({value})", value=_short(live)), by_hand)
     if not one.undo:
         return ItemOutcome(
             one.tunable,
@@ -156,7 +156,7 @@ def _restore_reset(host: Host, one: Bystander, after: str | None, standing: str 
         )
     outcome = _undone(host, one, live)
     if outcome.state == "restored" and observe(host, one.probe) != one.before:
-        return ItemOutcome(one.tunable, "failed", N_("put back, but reads otherwise"), by_hand)
+        return ItemOutcome(one.tunable, "failed", N_("written, but reads otherwise"), by_hand)
     return outcome
 
 
@@ -169,7 +169,7 @@ def _undone(host: Host, one: Bystander, live: str) -> ItemOutcome:
     return ItemOutcome(
         one.tunable,
         "restored",
-        msg("moved along to {short}, {short_2} again", short=_short(live), short_2=_short(one.before)),
+        msg("side effect reversed: {live} -> {before}", live=_short(live), before=_short(one.before)),
     )
 
 

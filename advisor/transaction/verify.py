@@ -64,7 +64,7 @@ def _value_drift(host: Host, record: Record, change: Change, found: Change, in_f
     if isinstance(live, Missing):
         why = msg("cannot be read: {why}", why=live.why)
         return Drift(record.id, change.tunable, change.after, None, f"{why}{named}")
-    reason = N_("is as before the transaction") if live == change.before else N_("was changed since")
+    reason = N_("is as before the transaction") if live == change.before else N_("modified externally")
     if live == change.before and change.persist is None and change.persist_note:
         reason = msg("is as before the transaction; {note}", note=change.persist_note)
     later = (one for one in in_force if sequence(one.id) > sequence(record.id))

@@ -1,4 +1,4 @@
-"""The watchdog of a transaction: a shell script beside its journal that puts it back when nobody else will.
+"""The watchdog of a transaction: a shell script next to its journal that rolls it back when its client cannot.
 
 It runs outside the client's process and session: as a transient unit where systemd runs, detached elsewhere. While a
 client works, the watchdog looks whether that process lives and gets on: the file ``limit`` says until when it must have
@@ -6,9 +6,9 @@ reached its next step, so that a process that is stopped, or blocked in the kern
 Once the transaction waits for a person, it looks whether that time is up. A unit for the next boot is there for just as
 long, for a power cut or a restart in between.
 
-Who may decide is settled by the file ``pending``, which one process alone can rename or remove: keeping the transaction
-removes it, the watchdog renames it to ``reverting``, a client that puts back renames it to ``taken``. The script's head
-(``templates/watch.sh.j2``) lists all files.
+The file ``pending`` settles who decides, since one process alone can rename or remove it: confirming the transaction
+removes it, the watchdog renames it to ``reverting``, a client that rolls back renames it to ``taken``.
+`advisor.shell.state_table` lists all files.
 """
 
 from __future__ import annotations
@@ -27,34 +27,16 @@ import msgspec
 from advisor.errors import CommandError, RefusedError
 from advisor.host.putfile import fixed_temporary, put_file, remove_temporary, sync_directory
 from advisor.i18n import msg
+from advisor.shell.state_table import OPEN_FILES, OUTCOME, RUNNING_FILES
 from advisor.transaction.reserved_space import ignore_errors, is_full, is_read_only, with_reserve
 
 _UNIT_DIRECTORY: Final = "/etc/systemd/system"
 _BOOT_TARGET: Final = f"{_UNIT_DIRECTORY}/sysinit.target.wants"
 _START_SECONDS: Final = 20.0
 _REVERT_SECONDS: Final = 120.0
-_OPEN: Final = ("pending", "taken", "reverting")
-_FILES: Final = (*_OPEN, "deadline", "limit", "client", "watching", "boot")
+_FILES: Final = (*OPEN_FILES, *RUNNING_FILES)
 _MAX_OUTCOME_BYTES: Final = 1 << 20
 _ENVIRONMENT: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-
-_BOOT_UNIT: Final = """\
-# Here for as long as a transaction of advisor is open; goes with it.
-[Unit]
-Description=Put back what advisor had not finished changing ({identity})
-DefaultDependencies=no
-Wants=network-pre.target
-After=local-fs.target systemd-sysctl.service systemd-udev-trigger.service systemd-tmpfiles-setup.service
-After=sys-kernel-debug.mount
-Before=sysinit.target network-pre.target shutdown.target
-Conflicts=shutdown.target
-RequiresMountsFor={directory}
-
-[Service]
-Type=oneshot
-TimeoutStartSec=120
-ExecStart=/bin/sh {script} --boot
-"""
 
 
 class TakenOverError(CommandError):
@@ -66,7 +48,7 @@ class TakenOverError(CommandError):
 def not_started(watchdog: Watchdog, error: OSError) -> RefusedError:
     """The refusal of a change that no watchdog can guard."""
     return RefusedError(
-        msg("the watchdog that would put everything back cannot be started: {error}", error=error),
+        msg("the watchdog, which guards the change, cannot be started: {error}", error=error),
         hint=msg("nothing was changed; see {directory}", directory=watchdog.directory),
     )
 
@@ -81,7 +63,7 @@ class WatchdogOutcome(msgspec.Struct, frozen=True):
 
 
 class TransactionFiles(msgspec.Struct, frozen=True):
-    """How far a transaction is by the files beside its journal.
+    """The state of a transaction by the files next to its journal.
 
     ``open`` is ``pending``, ``taken`` or ``reverting``, None once it is closed. ``seconds_left`` is the time to confirm
     it, None where it does not wait for that, or waited in an earlier boot. ``process`` is the number of the process
@@ -147,7 +129,7 @@ class Watchdog:
     def start(self, *, persists: bool, state: str, step_seconds: float | None) -> None:
         """As `arm`, but raises OSError and leaves what is there."""
         try:
-            (self.directory / "outcome").unlink(missing_ok=True)
+            (self.directory / OUTCOME).unlink(missing_ok=True)
             self._state, self._step_seconds, self._limit = state, step_seconds, 0.0
             self.extend()
             self._lay_out(state, with_boot_unit=persists and _systemd_runs())
@@ -188,7 +170,7 @@ class Watchdog:
         self._write("deadline", f"{_uptime() + seconds:.0f}\n")
 
     def keep(self) -> bool:
-        """Close the transaction as it is. False where the watchdog was faster and puts it back."""
+        """Close the transaction as it is. False where the watchdog was faster and rolls it back."""
         try:
             os.unlink(self.directory / "pending")
         except FileNotFoundError:
@@ -249,8 +231,8 @@ class Watchdog:
         return None
 
     def forget_outcome(self) -> None:
-        """From here on the journal tells it."""
-        (self.directory / "outcome").unlink(missing_ok=True)
+        """Remove the outcome, which the journal holds from now on."""
+        (self.directory / OUTCOME).unlink(missing_ok=True)
         ignore_errors(lambda: sync_directory(str(self.directory)))
 
     def standing(self) -> TransactionFiles:
@@ -258,7 +240,7 @@ class Watchdog:
         outcome = self._outcome()
         if outcome is not None:
             return TransactionFiles(None, None, outcome)
-        opened = next((name for name in _OPEN if (self.directory / name).exists()), None)
+        opened = next((name for name in OPEN_FILES if (self.directory / name).exists()), None)
         left = self._seconds_left() if opened == "pending" else None
         return TransactionFiles(opened, left, None, self._client() if opened in ("pending", "taken") else None)
 
@@ -312,12 +294,15 @@ class Watchdog:
             )
         )
 
+    def boot_unit_text(self) -> str:
+        """The unit that runs the watchdog at the next boot."""
+        from advisor.shell.templates import environment
+
+        template = environment(escape_html=False).get_template("boot.service.j2")
+        return template.render(identity=self.directory.name, directory=_unit_escaped(str(self.directory)))
+
     def _write_boot_unit(self) -> None:
-        text = _BOOT_UNIT.format(
-            identity=self.directory.name,
-            directory=_unit_escaped(str(self.directory)),
-            script=_unit_escaped(str(self._script)),
-        )
+        text = self.boot_unit_text()
         put_file(self._boot_unit, text.encode("utf-8", "surrogateescape"), mode=0o644, uid=0, gid=0, is_alone=True)
         os.makedirs(_BOOT_TARGET, mode=0o755, exist_ok=True)
         with contextlib.suppress(FileExistsError):
@@ -391,7 +376,7 @@ class Watchdog:
         return max(0.0, float(limit) - _uptime())
 
     def _outcome(self) -> WatchdogOutcome | None:
-        return parse_outcome(self._read("outcome") or "")
+        return parse_outcome(self._read(OUTCOME) or "")
 
     # -- the process ----------------------------------------------------------------------------------------------
 

@@ -113,7 +113,7 @@ def _gone(host: Host, mark: LinkMark) -> LostLink:
 
 
 def _unclear(mark: LinkMark, *names: str) -> LostLink:
-    return LostLink(f"{mark.name} cannot be told for certain from {', '.join(names)}", is_gone=False)
+    return LostLink(f"{mark.name} cannot be distinguished from {', '.join(names)}", is_gone=False)
 
 
 def _text(host: Host, path: str) -> str | None:

@@ -120,7 +120,7 @@ def test_what_its_author_meant(body: str, expected: dict[str, str]) -> None:
         ("[disk]\napm=128\n", "hdparm -B"),
         ("[net]\nwake_on_lan=g\n", "wol"),
         ("[scheduler]\nisolated_cores=1\n", "isolcpus="),
-        ("[bootloader]\ncmdline=-quiet\n", "take out of the kernel's command line"),
+        ("[bootloader]\ncmdline=-quiet\n", "remove from the kernel's command line"),
         ("[mounts]\ndisable_barriers=1\n", "loses data"),
         ("[sysfs]\n/sys/bus/pci/rescan=1\n", "does something rather than hold a value"),
         ("[disk]\ndevices_udev_regex=ID_MODEL=x\nelevator=none\n", "udev's properties"),

@@ -149,9 +149,9 @@ def test_a_file_that_a_configuration_manager_writes(tmp_path: Path) -> None:
 
 def test_an_agent_where_no_file_says_whose_it_is(tmp_path: Path) -> None:
     system(tmp_path, files={"/etc/salt/minion": "", "/sys/fs/cgroup/system.slice/salt-minion.service/x": ""})
-    assert f"Salt runs here: tell it of {OUR_FILE}" in words(planned(tmp_path, BUFFERS).notes)
+    assert f"Salt runs here: add {OUR_FILE} to it" in words(planned(tmp_path, BUFFERS).notes)
     applied(tmp_path, BUFFERS)
-    assert f"Salt runs here: tell it of {OUR_FILE}" in words(verified(tmp_path))
+    assert f"Salt runs here: add {OUR_FILE} to it" in words(verified(tmp_path))
 
 
 def test_nobody_else(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from advisor.report.plan import plan_text
 from advisor.report.steps import step_command, steps_text
 from advisor.report.terms import human_change
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
-from advisor.transaction.journal import Record, State
+from advisor.shell.state_table import State
+from advisor.transaction.journal import Record
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift, verify
@@ -506,7 +507,7 @@ def test_drift_as_verify_finds_it_is_told_line_by_line(tmp_path: Path) -> None:
     assert verify_text(status, width=110, color=False) == (
         "Drift: 3 items not as set\n"
         "  /etc/sysctl.d/90-advisor-socket-buffers-8m.conf: was removed (0007)\n"
-        "  sysctl:net.core.rmem_max: set to 8388608, is 4194304, was changed since (0007)\n"
+        "  sysctl:net.core.rmem_max: set to 8388608, is 4194304, modified externally (0007)\n"
         "  sysctl:net.core.wmem_max: set to 8388608, is 212992, is as before the transaction (0007)\n"
         "\n"
         "5 values and 0 files are as set.\n"
@@ -531,19 +532,16 @@ def test_a_rollback_of_everything() -> None:
 def test_a_rollback_tells_what_was_kept_or_failed_and_how_to_do_it_by_hand() -> None:
     outcomes = (
         ItemOutcome(
-            "sysctl:vm.swappiness", "kept", "somebody else set it to 30", "printf '%s\\n' 60 > /proc/sys/vm/swappiness"
+            "sysctl:vm.swappiness", "kept", "modified externally (30)", "printf '%s\\n' 60 > /proc/sys/vm/swappiness"
         ),
-        ItemOutcome(
-            "/etc/x", "failed", "No space left", "put the earlier content of /etc/x back (the script holds it)"
-        ),
+        ItemOutcome("/etc/x", "failed", "No space left", "restore the earlier content of /etc/x (the script holds it)"),
     )
     text = rollback_text(((record(plan(change())), outcomes),), width=80, color=False)
     assert text.startswith("Not put back: 0007 (p): 1 kept, 1 failed.\n")
     assert (
-        "kept: somebody else set it to 30\n      by hand:\n        printf '%s\\n' 60 > /proc/sys/vm/swappiness\n"
-        in text
+        "kept: modified externally (30)\n      by hand:\n        printf '%s\\n' 60 > /proc/sys/vm/swappiness\n" in text
     )
-    assert "by hand: put the earlier content of /etc/x back" in words(text)
+    assert "by hand: restore the earlier content of /etc/x" in words(text)
     assert "  advisor rollback 0007 --force\n" in text
 
 
@@ -587,10 +585,10 @@ def test_many_interrupts_are_one_line_in_every_report(tmp_path: Path) -> None:
     kept = record(made)
     moved = [one for one in made.changes if one.tunable.startswith("irq:")]
     outcomes = tuple(ItemOutcome(one.tunable, "restored", f"{one.after} → {one.before}") for one in moved)
-    drift = tuple(Drift("0007", one.tunable, one.after, one.before, "was changed since") for one in moved)
+    drift = tuple(Drift("0007", one.tunable, one.after, one.before, "modified externally") for one in moved)
     assert "irq:20-27:affinity (8)                  0-7 → 0-3\n" in applied_text(kept, made, width=80, color=False)
     assert "irq:28-35:affinity (8): 4-7 → 0-7\n" in rollback_text(((kept, outcomes),), width=80, color=False)
-    assert "irq:20-27:affinity (8): set to 0-3, is 0-7, was" in verify_text(
+    assert "irq:20-27:affinity (8): set to 0-3, is 0-7, modified" in verify_text(
         Status((kept,), drift), width=80, color=False
     )
 
@@ -653,5 +651,5 @@ def test_the_other_documents() -> None:
 
 
 def test_steps_that_put_a_file_hold_no_words_of_a_rollback() -> None:
-    assert "put the earlier content" in step_command(PutFile("/etc/x", b"x"))
-    assert "put the earlier content" not in steps_text(plan(change(), files=(file_of(None, b"x\n"),)))
+    assert "restore the earlier content" in step_command(PutFile("/etc/x", b"x"))
+    assert "restore the earlier content" not in steps_text(plan(change(), files=(file_of(None, b"x\n"),)))

@@ -74,7 +74,7 @@ DRIFT = (
 
 def outcomes() -> tuple[ItemOutcome, ...]:
     """Their details are made where they are printed, as in one process: the messages are known in its language."""
-    changed = msg("somebody else set it to {live}", live="1400")
+    changed = msg("modified externally ({value})", value="1400")
     return (
         ItemOutcome("sysctl:vm.swappiness", "restored", "10 → 60"),
         ItemOutcome("link:eth0:mtu", "kept", changed, "ip link set dev eth0 mtu 1500"),

@@ -98,7 +98,7 @@ def test_a_failure_leaves_nothing_that_could_pass_for_a_state() -> None:
 
 
 def test_what_a_hostile_name_holds_stays_inside_its_label() -> None:
-    one = Drift("0007", HOSTILE, "1", "2", "was changed since")
+    one = Drift("0007", HOSTILE, "1", "2", "modified externally")
     text = prometheus_text({HOSTILE: state(one)})
     found = samples(text)
     shown = HOSTILE.replace("\x1b", "\\x1b").replace("\udcff", "\\udcff")
@@ -108,7 +108,7 @@ def test_what_a_hostile_name_holds_stays_inside_its_label() -> None:
 
 
 def test_the_number_of_series_is_bounded() -> None:
-    many = [Drift("0007", f"sysctl:net.{number}", "1", "2", "was changed since") for number in range(5000)]
+    many = [Drift("0007", f"sysctl:net.{number}", "1", "2", "modified externally") for number in range(5000)]
     unread = [Drift("0007", f"link:e{number}:mtu", "1", None, "cannot be read: gone") for number in range(5000)]
     profiles = plan(change(), profiles=tuple(f"p{number}" for number in range(5000)))
     found = samples(prometheus_text({None: VerifyState(TIME, Status((record(profiles),), (*many, *unread)))}))
@@ -117,7 +117,7 @@ def test_the_number_of_series_is_bounded() -> None:
 
 
 def test_names_that_are_alike_once_they_are_cut_make_one_series() -> None:
-    long = [Drift("0007", "sysctl:" + "a" * 500 + end, "1", "2", "was changed since") for end in ("x", "y")]
+    long = [Drift("0007", "sysctl:" + "a" * 500 + end, "1", "2", "modified externally") for end in ("x", "y")]
     found = samples(prometheus_text({None: state(*long)}))
     assert len([name for name, _ in found if name == "advisor_drift"]) == 1
 
@@ -189,7 +189,7 @@ def test_drift_is_named_in_the_long_output() -> None:
 
 
 def test_hostile_names_break_neither_a_line_nor_the_figures() -> None:
-    words, rest, _ = nagios({HOSTILE: state(Drift("0007", HOSTILE, "1|2", "3\n4", "was changed since"))})
+    words, rest, _ = nagios({HOSTILE: state(Drift("0007", HOSTILE, "1|2", "3\n4", "modified externally"))})
     assert len(rest) == 1
     assert "advisor" not in rest[0]
     assert words.startswith("ADVISOR CRITICAL - ")
@@ -203,7 +203,7 @@ def test_a_failure_says_why_and_claims_no_figures() -> None:
 
 
 def test_the_long_output_is_bounded() -> None:
-    many = [Drift("0007", f"sysctl:net.{number}", "1", "2", "was changed since") for number in range(5000)]
+    many = [Drift("0007", f"sysctl:net.{number}", "1", "2", "modified externally") for number in range(5000)]
     _, rest, _ = nagios({None: state(*many)})
     assert len(rest) == MAX_LINES + 1
     assert rest[-1] == f"and {5000 - MAX_LINES} more"

@@ -29,7 +29,7 @@ def test_what_hangs_on_the_queues_comes_back(tmp_path: Path, way: str, count: st
     code, said = back(tmp_path, host, record, store, way)
     assert (code, state(tmp_path)) == (0, before), said
     for name in ("irqs", "rss"):
-        assert f"restored  link:{LINK}:{name}: moved along to " in said
+        assert f"restored  link:{LINK}:{name}: side effect reversed: " in said
     _, again = back(tmp_path, host, record, store, way)
     assert "restored" not in again
 

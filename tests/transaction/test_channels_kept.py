@@ -65,7 +65,7 @@ def test_a_table_that_does_not_read_as_it_was_is_told(tmp_path: Path, way: str) 
     (tmp_path / "root/run/clamps").touch()
     code, said = back(tmp_path, host, record, store, way)
     assert code == 5
-    assert f"failed    link:{LINK}:rss: put back, but reads otherwise" in said
+    assert f"failed    link:{LINK}:rss: written, but reads otherwise" in said
 
 
 @pytest.mark.parametrize("way", WAYS[:2])
@@ -90,7 +90,7 @@ def test_what_somebody_set_since_and_the_driver_leaves_is_kept_and_told(tmp_path
     lost.write_text("ff\n")
     code, said = back(tmp_path, host, record, store, way)
     assert (code, theirs.read_text(), lost.read_text()) == (5, "ff\n", "30\n")
-    assert f"kept      link:{LINK}:rps.rx-1: somebody else set it to 0-7" in said
+    assert f"kept      link:{LINK}:rps.rx-1: modified externally (0-7)" in said
 
 
 @pytest.mark.parametrize("way", WAYS[:2])

@@ -212,5 +212,5 @@ def test_a_unit_that_somebody_started_since_is_kept(tmp_path: Path) -> None:
         record = apply_plan(host, plan_of(host, {"unit:demo.service:state": "disabled inactive"}), store)
         (tmp_path / "root/run/units/demo.service").write_text("disabled active\n")
         (kept,) = roll_back(host, record, store)
-    assert (kept.state, kept.detail) == ("kept", "somebody else set it to disabled active")
+    assert (kept.state, kept.detail) == ("kept", "modified externally (disabled active)")
     assert "systemctl enable -- demo.service" in (kept.by_hand or "")

@@ -201,7 +201,7 @@ def test_the_script_of_a_lower_layer_keeps_what_a_later_one_holds_and_names_it(
     for options in ((), ("--force",)):
         done = run_script(store.script_path("0001"), tmp_path, *options, shell=shell)
         assert done.returncode == 5, done.stdout + done.stderr
-        assert f"kept      {SWAP}: transaction 0002, which came later, holds it" in done.stdout
+        assert f"kept      {SWAP}: held by the later transaction 0002" in done.stdout
         assert live(host) == {**BASE, SWAP: "10", HIGH: "2000"}
     # Once the later one is gone it does all of it.
     out(host, store, "2")
@@ -215,7 +215,7 @@ def test_scripts_of_what_is_left_end_where_rollback_ends(tmp_path: Path) -> None
     out(host, store, "2")
     for number in ("0003", "0001"):
         done = run_script(store.script_path(number), tmp_path)
-        assert done.returncode == 0 or "which came later" in done.stdout, done.stdout + done.stderr
+        assert done.returncode == 0 or "held by the later" in done.stdout, done.stdout + done.stderr
         assert set(out(host, store, number).values()) <= {"already", "passed", "restored"}
     assert (live(host), at_boot(tmp_path)) == (BASE, BASE)
 

@@ -121,7 +121,7 @@ def test_the_script_of_a_queue_that_a_later_layer_reset_leaves_it(tmp_path: Path
     was = state(tmp_path)
     done = run_script(store.script_path("0001"), tmp_path, shell=shell)
     assert (done.returncode, state(tmp_path)) == (5, was)
-    assert f"kept      {XPS}: transaction 0002, which came later, holds it" in done.stdout
+    assert f"kept      {XPS}: held by the later transaction 0002" in done.stdout
 
 
 @pytest.mark.parametrize("die_at", [1, 2, 3, 4])

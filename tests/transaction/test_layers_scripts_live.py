@@ -39,7 +39,7 @@ def test_two_layers_by_their_scripts_and_what_advisor_says_of_it(host: Veth) -> 
     assert values(host) == ("70", "32")
     first = script(host, "0001")
     assert first.returncode == 5
-    assert "transaction 0002, which came later, holds it" in first.stdout
+    assert "held by the later transaction 0002" in first.stdout
     assert script(host, "0002").returncode == 0
     assert values(host) == ("70", "31")
     assert "put back by its rollback script" in host.advisor("status")

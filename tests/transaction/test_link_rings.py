@@ -200,7 +200,7 @@ def test_a_link_that_is_not_certain_is_left_alone(tmp_path: Path, change: object
     stands = [own(root, name) for name in names]
     code, said = back(tmp_path, host, way)
     assert (code, [own(root, name) for name in names]) == (5, stands), said
-    why = "is not there" if change is pulled else "cannot be told for certain"
+    why = "is not there" if change is pulled else "cannot be distinguished from"
     for what in ("txqueuelen", "ring.rx", "channels.combined"):
         assert any(f"link:a:{what}" in line and why in line and "failed" in line for line in said.splitlines()), said
 

@@ -85,7 +85,7 @@ def test_what_somebody_wrote_cannot_command_the_terminal(tmp_path: Path, shell: 
     script = applied_script(tmp_path)
     (tmp_path / "root/proc/sys/net/core/rmem_max").write_text("7\x1b]0;owned\x07\n")
     done = run_script(script, tmp_path, shell=shell)
-    assert "somebody else set it to 7?]0;owned?\n" in done.stdout
+    assert "modified externally (7?]0;owned?)\n" in done.stdout
     assert "\x1b" not in done.stdout + done.stderr
 
 
@@ -105,7 +105,7 @@ def test_the_script_keeps_what_somebody_else_set_and_says_so_with_5(tmp_path: Pa
     reload_stand_in(tmp_path)
     done = run_script(script, tmp_path)
     assert done.returncode == 5
-    assert "kept      sysctl:net.core.rmem_max: somebody else set it to 777" in done.stdout
+    assert "kept      sysctl:net.core.rmem_max: modified externally (777)" in done.stdout
     assert "by hand: printf" in done.stdout
     assert (value.read_text(), (tmp_path / "root/etc/llttab").read_text()) == ("777\n", "theirs\n")
     reload_stand_in(tmp_path)

@@ -64,7 +64,7 @@ def test_before_the_later_one_is_back_the_earlier_keeps_what_it_holds(tmp_path: 
     for options in ((), ("--force",)):
         code, said = run(store, tmp_path, "0001", *options, shell=shell)
         assert code == 5
-        assert f"kept      {SWAP}: transaction 0002, which came later, holds it" in said
+        assert f"kept      {SWAP}: held by the later transaction 0002" in said
         assert not note(store, "0001").exists()
     assert live(host)[SWAP] == "20"
     assert live(host)[QUEUE] == BASE[QUEUE]
@@ -79,7 +79,7 @@ def test_of_two_above_it_names_the_one_that_still_holds(tmp_path: Path) -> None:
     assert run(store, tmp_path, "0003")[0] == 0
     code, said = run(store, tmp_path, "0001")
     assert code == 5
-    assert f"{SWAP}: transaction 0002, which came later, holds it" in said
+    assert f"{SWAP}: held by the later transaction 0002" in said
     assert "0003" not in said
 
 
@@ -90,7 +90,7 @@ def test_what_only_the_one_that_is_back_held_waits_for_the_other(tmp_path: Path)
     assert run(store, tmp_path, "0003")[0] == 0
     code, said = run(store, tmp_path, "0001")
     assert (code, live(host)) == (5, {**BASE, SWAP: "20", QUEUE: "8192"})
-    assert f"{QUEUE}: it goes back once transaction 0002, which came later, is put back" in said
+    assert f"{QUEUE}: restored when the later transaction 0002 is rolled back" in said
 
 
 def test_advisor_knows_what_the_script_did(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_after_a_script_advisor_writes_the_others_anew_at_the_next_change(tmp_pa
     (tmp_path / "root/proc/sys/vm/swappiness").write_text("20\n")
     code, said = run(store, tmp_path, "0001")
     assert code == 5
-    assert "somebody else set it to 20" in said, "and not a transaction that is long gone"
+    assert "modified externally (20)" in said, "and not a transaction that is long gone"
 
 
 def test_put_back_by_advisor_counts_as_well_where_the_script_is_an_old_one(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_where_nothing_can_be_noted_what_is_live_tells(tmp_path: Path, shell: li
     shutil.rmtree(store.script_path("0002").parent)
     code, said = run(store, tmp_path, "0001", shell=shell)
     assert code == 5, "it is in force for all that this one can see"
-    assert f"{SWAP}: transaction 0002, which came later, holds it" in said
+    assert f"{SWAP}: held by the later transaction 0002" in said
     (tmp_path / "root/proc/sys/vm/swappiness").write_text("10\n")
     code, said = run(store, tmp_path, "0001", shell=shell)
     assert live(host)[SWAP] == "60", said

@@ -124,7 +124,7 @@ def test_a_client_that_dies_while_putting_back_is_taken_over(transaction: Transa
     process.wait()
     outcome = transaction.watchdog.await_outcome()
     assert outcome is not None
-    assert outcome.why == "the client that put it back ended half-way"
+    assert outcome.why == "the client that rolled it back ended half-way"
 
 
 def test_without_confirmation_it_goes_back(transaction: Transaction) -> None:

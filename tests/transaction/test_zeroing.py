@@ -144,7 +144,7 @@ def test_the_twin_modified_externally_stays_and_is_reported(tree: Path, way: str
     said, is_back = undone(tree, identity, way)
     assert vm(tree) == now
     assert not is_back
-    assert any("somebody else set it to" in one or "modified externally: 777" in one for one in said.values()), said
+    assert any("modified externally (" in one for one in said.values()), said
     said, is_back = undone(tree, identity, way, force=True)
     assert is_back, said
     assert vm(tree) == before
@@ -160,7 +160,7 @@ def test_the_value_itself_modified_externally_stays(tree: Path, way: str, name: 
     said, is_back = undone(tree, identity, way)
     assert vm(tree) == {**now, "swappiness": "60"}
     assert not is_back
-    assert "somebody else set it to" in said[f"sysctl:vm.{name}"]
+    assert "modified externally (" in said[f"sysctl:vm.{name}"]
 
 
 @pytest.mark.parametrize("order", ["12", "21"])

@@ -171,7 +171,7 @@ def test_what_somebody_else_set_up_is_left_alone(namespace: Namespace) -> None:
 def test_what_somebody_set_since_is_kept(namespace: Namespace) -> None:
     namespace.apply({"link:a0:txqueuelen": "555", "link:a0:feature.rx-gro": "on"})
     namespace.out("ip link set a0 txqueuelen 77")
-    assert "link:a0:txqueuelen kept somebody else set it to 77" in namespace.ours("rollback")
+    assert "link:a0:txqueuelen kept modified externally (77)" in namespace.ours("rollback")
     assert namespace.out("cat /sys/class/net/a0/tx_queue_len") == "77\n"
     namespace.out("ip link set a0 txqueuelen 1000")
     assert "generic-receive-offload: off" in namespace.out("ethtool -k a0")

@@ -12,9 +12,10 @@ from advisor.errors import AdvisorError
 from advisor.fleet.runs.executor import Hands, Result, Say
 from advisor.fleet.runs.journal import HostDone, HostState, RunJournal, Verb
 from advisor.fleet.runs.planning import CapturedHost
+from advisor.shell.state_table import State
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import CapturedStore, Sought
-from advisor.transaction.journal import Record, State
+from advisor.transaction.journal import Record
 
 MARGIN_SECONDS: Final = 30.0
 """For a watchdog to put back, after its window is over."""

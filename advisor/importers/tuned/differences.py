@@ -23,7 +23,7 @@ def differences(
     faithful: Sequence[ImportedSetting],
     intent: Sequence[ImportedSetting],
 ) -> tuple[ImportDifference, ...]:
-    """Line by line, then what TuneD does beside the lines."""
+    """Line by line, then what else TuneD does."""
     found = [
         *_by_line(faithful, intent),
         *lowering(host, faithful),
@@ -41,7 +41,7 @@ def _by_line(faithful: Sequence[ImportedSetting], intent: Sequence[ImportedSetti
             continue
         departing = next((one for one in (*done, *wanted) if one.departs is not None), None)
         if departing is None:
-            # The same value in another sense: that matters only where it lowers something, which is told apart.
+            # The same value in another sense: it matters only where it lowers something, reported separately.
             continue
         first = done[0]
         yield ImportDifference(
@@ -106,7 +106,7 @@ def lowering(host: Host, settings: Sequence[ImportedSetting]) -> Iterator[Import
 
 
 def _other_devices(profile: TunedProfile, host: Host, main: Mapping[str, str]) -> Iterator[ImportDifference]:
-    """Settings of disks that TuneD makes on unused loop devices and such like, too, which no line of ours is for."""
+    """Settings of disks that TuneD makes on unused loop devices and the like, which no imported line is for."""
     for instance in instances(profile, host, "faithful", main):
         is_idle = instance.left_out is not None or instance.unclear is not None or instance.inert is not None
         if instance.unit.type != "disk" or is_idle or profile.failed is not None:
@@ -140,11 +140,11 @@ _DYNAMIC: Mapping[str, tuple[str, str]] = {
 def _dynamic(profile: TunedProfile, main: Mapping[str, str]) -> Iterator[ImportDifference]:
     if not is_on(main, "dynamic_tuning"):
         return
-    told: set[str] = set()
+    seen_types: set[str] = set()
     for unit in profile.units.values():
-        if unit.type not in _DYNAMIC or unit.type in told or not unit.enabled or _is_static(unit):
+        if unit.type not in _DYNAMIC or unit.type in seen_types or not unit.enabled or _is_static(unit):
             continue
-        told.add(unit.type)
+        seen_types.add(unit.type)
         what, instead = _DYNAMIC[unit.type]
         if instead and instead in unit.options:
             continue

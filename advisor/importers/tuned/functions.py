@@ -22,7 +22,7 @@ MAX_CPUINFO: Final = 256 * 1024
 
 
 class UnknownError(Exception):
-    """What a function gives cannot be told here; the text says why. The call stays as it is written."""
+    """The result of a function is unknown here; the text says why. The call stays as it is written."""
 
 
 class AssertionFailedError(Exception):

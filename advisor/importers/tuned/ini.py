@@ -1,7 +1,7 @@
 """The INI dialect of TuneD: Python's configparser with ``=`` alone, ``#`` behind a blank as an inline comment, names as
 they are written, repeated sections and options allowed, and nothing interpolated. A property test compares the two.
 
-Beside the values it keeps the line of each, and the comment that stands above it.
+With the values it keeps the line of each, and the comment that stands above it.
 """
 
 from __future__ import annotations

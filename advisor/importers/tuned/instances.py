@@ -21,10 +21,10 @@ DEVICE_PLUGINS: Final = ("disk", "net", "cpu")
 
 
 class PluginInstance(msgspec.Struct, frozen=True):
-    """A section in force. ``devices`` are those that it gets on this host; None for a plugin that has none.
+    """An active section. ``devices`` are those that it gets on this host; None for a plugin that has none.
 
-    ``is_first`` of its plugin. ``left_out`` says why TuneD passes the section over here, ``unclear`` why it cannot be
-    told, ``inert`` which other section takes all of its devices.
+    ``is_first`` of its plugin. ``left_out`` says why TuneD passes the section over here, ``unclear`` why that is
+    unknown, ``inert`` which other section takes all of its devices.
     """
 
     unit: Unit

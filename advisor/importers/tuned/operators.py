@@ -42,7 +42,7 @@ def assigned(new: str, current: str | None) -> str | None:
 
 
 def can_compare(text: str, current: str | None) -> bool:
-    """Whether TuneD can tell which of the two is greater; what has no operator need not be compared."""
+    """Whether TuneD can compare the two; what has no operator need not be compared."""
     written = parse_assignment(text)
     if written.sense == "exactly" or current is None:
         return True

@@ -36,9 +36,9 @@ def is_on(settings: Mapping[str, str], key: str) -> bool:
 
 def profile_directories(files: Host) -> tuple[str, ...]:
     """The directories of profiles, the last of which wins. Since 2.23 they lie below ``profiles``."""
-    told = main_settings(files).get("profile_dirs")
-    if told:
-        return tuple(part.strip() for part in told.split(",") if part.strip().startswith("/"))
+    listed = main_settings(files).get("profile_dirs")
+    if listed:
+        return tuple(part.strip() for part in listed.split(",") if part.strip().startswith("/"))
     return _NEW if files.is_dir(_NEW[0]) else _OLD
 
 
@@ -48,7 +48,7 @@ def is_plain_file(files: Host, place: str) -> bool:
     if isinstance(real, Missing) or files.is_dir(place):
         return False
     owner = files.owner(real)
-    # A snapshot does not tell what kind of file one is; it holds no devices.
+    # A snapshot does not hold the type of a file; it holds no devices.
     return not isinstance(owner, Missing) or owner.is_absent
 
 

@@ -48,7 +48,7 @@ def convert_bootloader(context: Context, given: Given) -> list[ImportedSetting]:
         return [given.line.ignored("it says where TuneD finds GRUB's configuration")]
     operator, words = parse_cmdline(given.text)
     if operator == "-":
-        return [given.line.manual(f"take out of the kernel's command line, if it is there: {' '.join(words)[:200]}")]
+        return [given.line.manual(f"remove from the kernel's command line, if present: {' '.join(words)[:200]}")]
     if not words:
         return [given.line.ignored("it adds no words")]
     return [_word(given, word) for word in words]
@@ -79,7 +79,7 @@ def convert_modules(context: Context, given: Given) -> list[ImportedSetting]:
         return [given.line.ignored(why, "refused")]
     options = re.sub(r"^\s*\+r\s*,?\s*", "", given.text)
     if not options.strip():
-        note = "TuneD takes it out first, where nothing uses it, and loads it anew"
+        note = "TuneD unloads it first, where nothing uses it, and loads it again"
         return [given.line.wanted(f"module:{module}", "loaded", note=note)]
     words = (word.partition("=") for word in options.split())
     return [given.line.wanted(f"module:{module}:{name}", value if equals else "1") for name, equals, value in words]

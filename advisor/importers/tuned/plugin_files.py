@@ -31,7 +31,7 @@ def convert_sysfs(context: Context, given: Given) -> list[ImportedSetting]:
 
 
 def identities_of(path: str) -> tuple[str, ...]:
-    """Our ids for a file below /sys, the most telling first."""
+    """Ids of tunables for a file below /sys, the most specific first."""
     found: list[str] = []
     if path.startswith(_HUGE_PAGES):
         found.append(f"thp:{path.removeprefix(_HUGE_PAGES)}")
@@ -80,7 +80,7 @@ def convert_selinux(context: Context, given: Given) -> list[ImportedSetting]:
 def convert_scsi_host(context: Context, given: Given) -> list[ImportedSetting]:
     path = "/sys/class/scsi_host/host*/link_power_management_policy"
     if given.instance.unit.devices != "*":
-        return [given.line.manual("it is for some SCSI hosts only, whose numbers are given anew at each boot")]
+        return [given.line.manual("it is for some SCSI hosts only, whose numbers are assigned at each boot")]
     if not next(matches(context.host, path), None):
         return [given.line.ignored("no SCSI host here has a power management of its link (ALPM)")]
     return [given.line.wanted(f"sysfs:{path}", given.text)]

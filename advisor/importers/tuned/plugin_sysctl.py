@@ -16,7 +16,7 @@ from advisor.importers.tuned.operators import can_compare, parse_assignment, unq
 from advisor.importers.tuned.places import is_on
 
 _DEPRECATED: Final = ("base_reachable_time", "retrans_time")
-# TuneD puts in force again what these say after its own values; a file in the first hides one of its name in the next.
+# TuneD applies these again after its own values; a file in the first hides one of its name in the next.
 _REAPPLIED: Final = ("/run/sysctl.d", "/etc/sysctl.d")
 _MAX_LINES: Final = 20_000
 
@@ -62,7 +62,7 @@ def _faithful(context: Context, given: Given, key: str, text: str, live: str | N
     value, place = context.reapplied.get(key, (text, ""))
     if value != text:
         return given.line.ignored(
-            f"{place} sets it to {value[:60]}, and TuneD puts that in force again afterwards (reapply_sysctl)",
+            f"{place} sets it to {value[:60]}, and TuneD applies that again afterwards (reapply_sysctl)",
             "overridden",
         )
     return None

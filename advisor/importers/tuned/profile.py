@@ -242,7 +242,7 @@ class _Loader:
             try:
                 self._variable(key, option)
             except AssertionFailedError as error:
-                # TuneD stops here; the variables after it still tell what the author meant.
+                # TuneD stops here; the variables after it still show what the author meant.
                 failed = failed or f"its assertion does not hold: {error}"
         unresolved: dict[str, tuple[str, ...]] = {}
         expanded = {key: self._expanded(unit, unresolved) for key, unit in units.items()}

@@ -1,1 +1,1 @@
-"""Hosts that have nothing of ours, captured by one script and read as an archive."""
+"""Hosts without advisor, captured by one script and read as an archive."""

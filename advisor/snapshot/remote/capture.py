@@ -1,9 +1,9 @@
-"""Capture a host that has nothing of ours: one shell script, and what it prints as an ordinary snapshot.
+"""Capture a host without advisor: one shell script, and what it prints as an ordinary snapshot.
 
 `capture_script` gives the script, the same for every host; `decode` reads its stream, as it comes over a connection,
 into a `RemoteCapture` whose archive `advisor.snapshot.archive.open_snapshot` opens. What the script takes is listed in
 `advisor.snapshot.remote.wanted`. Nothing of a stream is kept but what a scan and the plans of all profiles read of it,
-with the secrets in it taken out (`advisor.facts.redaction`).
+with its secrets removed (`advisor.facts.redaction`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ANSWER: Final = lazy_regex(r"/commands/([a-z][0-9]+)\.(argv|out|err|rc|astray)"
 
 
 class RemoteCapture(msgspec.Struct, frozen=True):
-    """A host as it was captured. ``time`` is its own clock, in seconds since the epoch; None where it does not tell.
+    """A host as it was captured. ``time`` is its own clock, in seconds since the epoch; None where it is unknown.
 
     ``archive`` is what `advisor snapshot` would have written there.
     """
@@ -152,7 +152,7 @@ def open_capture(path: Path) -> Host:
 
 
 def capture_host(stream: IO[bytes] | bytes, where: str) -> Host:
-    """The host that a stream tells of, as `decode` reads it, secrets included: for use in memory alone."""
+    """The host that a stream describes, as `decode` reads it, secrets included: for use in memory alone."""
     return _host(_whole(stream, where), where, with_secrets=True)
 
 
@@ -183,7 +183,7 @@ def _read(host: Host) -> None:
     for name in host.names(wanted.TRANSACTIONS):
         for file in wanted.TRANSACTION_FILES:
             host.read_bytes(f"{wanted.TRANSACTIONS}/{name}/{file}")
-    # One that is damaged is told where the capture is read.
+    # One that is damaged is reported where the capture is read.
     with contextlib.suppress(AdvisorError):
         captured_status(host)
 

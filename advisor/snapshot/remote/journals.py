@@ -17,7 +17,7 @@ from advisor.tunables import FileEdit
 
 
 def redacted_journal(data: bytes) -> bytes | Missing:
-    """The journal without secrets; unreadable where it is damaged, for then nobody can tell what it holds."""
+    """The journal without secrets; unreadable where it is damaged, since its content is unknown then."""
     try:
         entries = decode_journal(data, "journal")
     except InvalidInputError as error:

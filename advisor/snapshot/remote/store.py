@@ -1,4 +1,4 @@
-"""The transactions of a captured host, told from its own journals: what ``advisor status`` and ``verify`` say there.
+"""The transactions of a captured host, from its own journals: what ``advisor status`` and ``verify`` say there.
 
 The same journal reader and the same comparison as on the host itself; what differs is where the bytes come from.
 """
@@ -13,8 +13,8 @@ import msgspec
 from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host import Host, Missing
 from advisor.i18n import msg
+from advisor.shell.state_table import NOTE, OPEN_FILES, OUTCOME
 from advisor.transaction.journal import (
-    NOTE,
     STATE_DIRECTORY,
     Record,
     Store,
@@ -28,7 +28,6 @@ from advisor.transaction.status import Status
 from advisor.transaction.verify import verify
 from advisor.transaction.watchdog import TransactionFiles, parse_outcome
 
-_OPEN: Final = ("pending", "taken", "reverting")
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 
 
@@ -73,18 +72,18 @@ class CapturedStore(Store):
 
 def captured_standing(host: Host, place: str) -> TransactionFiles:
     """How far the transaction in the directory ``place`` was when the capture was made."""
-    text = host.read(f"{place}/outcome")
+    text = host.read(f"{place}/{OUTCOME}")
     outcome = None if isinstance(text, Missing) else parse_outcome(text + "\n")
     if outcome is not None:
         return TransactionFiles(None, None, outcome)
-    opened = next((name for name in _OPEN if host.exists(f"{place}/{name}")), None)
+    opened = next((name for name in OPEN_FILES if host.exists(f"{place}/{name}")), None)
     return TransactionFiles(opened, _seconds_left(host, place) if opened == "pending" else None, None)
 
 
 def _seconds_left(host: Host, place: str) -> float | None:
-    """Until the watchdog puts it back; None where it does not wait, or waited in an earlier boot.
+    """Until the watchdog rolls it back; None where it does not wait, or waited in an earlier boot.
 
-    Where the capture does not tell how long that host had been up, 0: that it waits is known, for how long is not.
+    0 where the capture does not hold that host's uptime: that it waits is known, for how long is not.
     """
     limit, boot = host.read(f"{place}/deadline"), host.read(f"{place}/boot")
     if isinstance(limit, Missing) or boot != host.read(_BOOT_ID):
@@ -97,7 +96,7 @@ def _seconds_left(host: Host, place: str) -> float | None:
 
 
 def captured_status(host: Host, *, only: Iterable[str] | None = None) -> Status:
-    """Every transaction of a captured host (or ``only`` those ids), and the drift of those in force.
+    """Every transaction of a captured host (or ``only`` those ids), and the drift of the active ones.
 
     Raises as `CapturedStore` does; UsageError for an id that the host does not have.
     """

@@ -76,7 +76,7 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/proc/device-tree", _words("model")),
     ("/proc/device-tree/hypervisor", _words("compatible")),
     ("/proc/sys/net/ipv4/conf/*", _words("arp_announce arp_filter arp_ignore rp_filter")),
-    # What an MTU moves along with it.
+    # Side effects of an MTU.
     ("/proc/sys/net/ipv6/conf/*", _words("mtu")),
     ("/proc/sys/kernel", _words("arch hostname osrelease")),
     ("/proc/sys/kernel/random", _words("boot_id")),

@@ -142,7 +142,7 @@ def test_without_a_machine_id_the_name_tells_the_host(stage: Stage) -> None:
     stage.script.write_text(transaction_script(plan, machine_id=None, hostname="node1"))
     name = stage.root / "proc/sys/kernel/hostname"
     name.write_text("node2\n")
-    assert stage.call("check").last["message"] == "made for another host (node1; here it is node2)"
+    assert stage.call("check").last["message"] == "made for another host (expected node1, found node2)"
     name.write_text("node1\n")
     assert stage.call("check").state == "ready"
     with pytest.raises(RefusedError, match="neither machine-id nor name"):
@@ -152,11 +152,11 @@ def test_without_a_machine_id_the_name_tells_the_host(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("path", "content", "item", "said"),
     [
-        ("sys/class/net/eth1/mtu", "1400\n", "link:eth1:mtu", "seen 1500, found 1400"),
-        ("run/llt", "nonsense\n", "llt:highwater", "seen 1000, found a value that cannot be read"),
+        ("sys/class/net/eth1/mtu", "1400\n", "link:eth1:mtu", "expected 1500, found 1400"),
+        ("run/llt", "nonsense\n", "llt:highwater", "expected 1000, found a value that cannot be read"),
         ("etc/llttab", "theirs\n", "/etc/llttab", "another content"),
         ("etc/systemd/network/10-advisor-eth1.link", "theirs", "/etc/systemd/network/10-advisor-eth1.link", "another"),
-        ("proc/sys/net/core/rmem_max", "8388608\n", "sysctl:net.core.rmem_max", "seen 212992, found 8388608"),
+        ("proc/sys/net/core/rmem_max", "8388608\n", "sysctl:net.core.rmem_max", "expected 212992, found 8388608"),
     ],
 )
 @pytest.mark.parametrize("verb", ["check", "apply"])
@@ -278,7 +278,7 @@ def test_what_somebody_else_set_since_is_told_and_kept(tmp_path: Path, shell: li
     assert (done.code, done.state) == (5, "partly-rolled-back")
     assert {name for name, state in done.states().items() if state == "kept"} == told_of
     assert stage.record().state == "partly-rolled-back"
-    assert dict(stage.record().kept)["sysctl:net.core.rmem_max"] == "kept: somebody else set it to 777"
+    assert dict(stage.record().kept)["sysctl:net.core.rmem_max"] == "kept: modified externally (777)"
     assert {name for name, _ in stage.record().kept} == told_of
     forced = stage.call("rollback", "--force", under=shell)
     assert (forced.code, forced.state) == (0, "rolled-back")
@@ -319,7 +319,7 @@ def test_without_confirmation_it_goes_back_and_with_it_it_stays(tmp_path: Path, 
     stage.call("apply", "--confirm-within", "600", under=shell)
     refused = stage.call("apply", under=shell)
     assert refused.code == 3
-    assert "transaction 0002 waits for confirmation" in refused.last["message"]
+    assert "transaction 0002: awaiting confirmation" in refused.last["message"]
     assert stage.call("status", under=shell).state == "awaiting-confirmation"
     kept = stage.call("confirm", under=shell)
     assert (kept.code, kept.state, kept.last["id"]) == (0, "applied", "0002")
@@ -388,10 +388,10 @@ def test_a_later_transaction_that_changed_the_same_goes_first(tmp_path: Path, sh
     name, file = "sysctl:net.core.rmem_max", "/etc/sysctl.d/90-advisor-test.conf"
     assert done.states() == {name: "held"}, "the file says already what the later one wants"
     assert done.last["message"] == (
-        f"transaction {later.id} came later and holds {name}: roll back {later.id} first, each by what applied it; "
-        "or advisor rollback 0001, which leaves that to it and puts the rest back"
+        f"the later transaction {later.id} holds {name}: roll back {later.id} first, each by the tool that applied it; "
+        "or run advisor rollback 0001, which skips these items"
     )
-    assert f"{name}: transaction {later.id}, which came later, holds it" in done.said
+    assert f"{name}: held by the later transaction {later.id}" in done.said
     assert {**listing(stage.where), "state/lock": ()} == {**before, "state/lock": ()}
     assert file in stage.record().plan.changes[0].persist  # type: ignore[operator]
     with stage.store.lock():
@@ -448,7 +448,7 @@ def test_it_can_be_read_from_standard_input(stage: Stage, shell: list[str]) -> N
 
 
 def test_a_rollback_script_that_cannot_be_written_whole_means_that_nothing_is_changed(stage: Stage) -> None:
-    half = 'text=$(/bin/cat "$@"; echo x)\ncase $text in *"Puts this host back"*) echo half; exit 1 ;; esac\n'
+    half = 'text=$(/bin/cat "$@"; echo x)\ncase $text in *"Restores the values that"*) echo half; exit 1 ;; esac\n'
     make_command(stage.where / "bin", "cat", half + 'printf %s "${text%x}"')
     before = stage.listing()
     done = stage.call(*AT_ONCE, under=["dash"])

@@ -148,7 +148,7 @@ def test_a_peer_that_does_not_carry_the_new_size_stops_it(place: Place) -> None:
     place.make("link:v0:mtu=4000")
     silent = place.call("apply", "--peer", "192.0.2.3")
     assert (silent.code, silent.state) == (3, "refused")
-    assert "192.0.2.3 does not answer, and that before" in silent.last["message"]
+    assert "192.0.2.3 does not answer; nothing was changed" in silent.last["message"]
     done = place.call("apply", "--peer", "192.0.2.2")
     assert (done.code, done.state) == (4, "rolled-back"), done
     assert "192.0.2.2 answers, but not to packets of 4000 bytes" in done.last["message"]

@@ -92,4 +92,4 @@ def test_a_later_transaction_that_set_a_queue_anew_goes_first(tmp_path: Path) ->
     queues.applied(tmp_path, stage.host, {"link:eth1:channels.combined": "2"})
     done = stage.call("rollback")
     assert (done.code, done.states()) == (3, {"link:eth1:xps.tx-1": "held"}), done
-    assert "transaction 0002 came later and holds link:eth1:xps.tx-1: roll back 0002 first" in done.last["message"]
+    assert "the later transaction 0002 holds link:eth1:xps.tx-1: roll back 0002 first" in done.last["message"]

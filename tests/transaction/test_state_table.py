@@ -1,0 +1,180 @@
+"""The data that Python and the shell scripts share: files of a transaction, its states, the unit for the next boot."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from advisor.shell import state_table
+from advisor.shell.templates import environment
+from advisor.transaction.journal import (
+    Applied,
+    Awaiting,
+    Begun,
+    Confirmed,
+    Doing,
+    Done,
+    Entry,
+    Left,
+    Record,
+    Undoing,
+    Undone,
+    decode_journal,
+    encode_entry,
+)
+from advisor.transaction.watchdog import Watchdog
+from tests.exporters.apply_script.stage import Stage
+from tests.transaction import system
+
+WHAT = "sysctl:net.core.rmem_max"
+STEP = (Doing(WHAT), Done(WHAT, "8388608"))
+ENDINGS: dict[str, tuple[Entry, ...]] = {
+    "begun": (),
+    "doing": STEP[:1],
+    "done": STEP,
+    "left": (Doing(WHAT), Left(WHAT, "the kernel manages it")),
+    "applied": (*STEP, Applied(2.0, {})),
+    "awaiting": (*STEP, Applied(2.0, {}), Awaiting(3.0, 60.0, None)),
+    "confirmed": (*STEP, Applied(2.0, {}), Confirmed(4.0)),
+    "undoing": (*STEP, Applied(2.0, {}), Undoing(5.0, "asked for")),
+    "undone": (*STEP, Applied(2.0, {}), Undoing(5.0, "asked for"), Undone(6.0, ())),
+    "undone in part": (*STEP, Applied(2.0, {}), Undoing(5.0, "asked for"), Undone(6.0, ((WHAT, "kept: 4096"),))),
+    "undone, passed": (*STEP, Applied(2.0, {}), Undoing(5.0, "asked for"), Undone(6.0, (), ((WHAT, "0002"),))),
+}
+# The files of a running or ended transaction, with what they hold; BOOT and SIZE are known only then.
+FILE_SETS: dict[str, dict[str, str]] = {
+    "no file": {},
+    "pending": {"pending": ""},
+    "pending with deadline": {"pending": "", "deadline": "99999999999\n", "boot": "BOOT"},
+    "deadline of an earlier boot": {"pending": "", "deadline": "99999999999\n", "boot": "another"},
+    "taken": {"taken": ""},
+    "reverting": {"reverting": ""},
+    "outcome 0": {"outcome": "0 1700000000 asked for\nrestored  x\n"},
+    "outcome 5": {"outcome": "5 1700000000 asked for\nfailed    x\n"},
+    "note": {"put-back": "SIZE 1700000000\n"},
+    "note and outcome 5": {"put-back": "SIZE 1700000000\n", "outcome": "5 1700000000 asked for\nfailed    x\n"},
+    "note of a shorter journal": {"put-back": "7 1700000000\n"},
+}
+
+
+def applied(where: Path) -> tuple[Stage, Begun]:
+    host = system.build(where)
+    stage = Stage(where, lambda _: host, system.plan_of(host, (0,)))
+    assert stage.call("apply", "--confirm-within", "0").code == 0
+    path = stage.transaction / "journal"
+    begun = decode_journal(path.read_bytes(), "journal")[0]
+    assert isinstance(begun, Begun)
+    return stage, begun
+
+
+def lay_out(stage: Stage, entries: tuple[Entry, ...], files: dict[str, str]) -> None:
+    """The only transaction: in a new directory, which no watchdog of an earlier one looks at."""
+    script = (stage.transaction / "rollback.sh").read_bytes()
+    for path in stage.transaction.parent.iterdir():
+        shutil.rmtree(path)
+    stage.transaction.mkdir(mode=0o700)
+    (stage.transaction / "rollback.sh").write_bytes(script)
+    journal = b"".join(map(encode_entry, entries))
+    (stage.transaction / "journal").write_bytes(journal)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    for name, text in files.items():
+        (stage.transaction / name).write_text(text.replace("BOOT", boot).replace("SIZE", str(len(journal))))
+
+
+def state_in_python(stage: Stage) -> str:
+    records, damaged = stage.store.survey()
+    if damaged:
+        return "rolled-back" if damaged[0].by_script else "damaged"
+    return records[0].state
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        *("doing", "applied", "undoing", "undone in part", "undone, passed"),
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("begun", "done", "left", "awaiting", "undone")),
+        pytest.param("confirmed", marks=pytest.mark.thorough),
+    ],
+)
+def test_both_engines_read_the_same_state(tmp_path: Path, ending: str) -> None:
+    stage, begun = applied(tmp_path)
+    found = {}
+    for held, files in FILE_SETS.items():
+        lay_out(stage, (begun, *ENDINGS[ending]), files)
+        found[held] = (state_in_python(stage), stage.call("status").state)
+    assert {case: states for case, states in found.items() if states[0] != states[1]} == {}
+    event = ending.partition(",")[0]
+    state = state_table.PARTIAL if ending == "undone in part" else state_table.STATE_AFTER[event]
+    assert found["no file"][0] == ("damaged" if state in state_table.UNFINISHED else state)
+
+
+def test_the_table_names_every_journal_entry() -> None:
+    assert set(state_table.STATE_AFTER) == {str(kind.__struct_config__.tag) for kind in Entry.__args__}
+
+
+@pytest.mark.parametrize("state", state_table.ALLOWED)
+def test_the_script_allows_what_the_table_allows(tmp_path: Path, state: state_table.State) -> None:
+    histories = {
+        "applying": ("doing", "pending"),
+        "applied": ("applied", "no file"),
+        "awaiting-confirmation": ("awaiting", "pending with deadline"),
+        "rolling-back": ("undoing", "taken"),
+        "rolled-back": ("undone", "no file"),
+        "partly-rolled-back": ("undone in part", "no file"),
+    }
+    stage, begun = applied(tmp_path)
+    ending, held = histories[state]
+    allowed = set()
+    for verb in ("confirm", "verify", "apply", "rollback"):
+        lay_out(stage, (begun, *ENDINGS[ending]), FILE_SETS[held])
+        assert stage.call("status").state == state
+        code = stage.call(*((verb, "--confirm-within", "0") if verb == "apply" else (verb,))).code
+        if code == 0:
+            allowed.add(verb)
+        Path(stage.root, "proc/sys/net/core/rmem_max").write_text("8388608\n")
+    assert allowed - {"rollback"} == set(state_table.ALLOWED[state]) - {"rollback"}
+    assert "rollback" in allowed
+
+
+@pytest.mark.parametrize("directory", ["/var/lib/advisor", "/srv/a b%c/ü-1", "/x/$HOME`id`\"'\\"])
+def test_both_engines_write_the_same_boot_unit(tmp_path: Path, directory: str) -> None:
+    stage, _ = applied(tmp_path)
+    place = Path(directory, "transactions/0001")
+    script = stage.script.read_text("utf-8", "surrogateescape")
+    functions = re.findall(r"^(?:unit_word|boot_unit_text)\(\) \{\n.*?^\}\n", script, re.MULTILINE | re.DOTALL)
+    assert len(functions) == 2
+    call = "LC_ALL=C\nid=0001\nplace=$1\n" + "".join(functions) + "boot_unit_text\n"
+    printed = subprocess.run(["sh", "-c", call, "sh", str(place)], capture_output=True, check=True).stdout.decode()
+    assert printed == Watchdog(place, "unit").boot_unit_text()
+    assert "After=sys-kernel-debug.mount\n" in printed
+    assert "$" not in printed
+
+
+def test_scripts_use_only_files_of_the_table(tmp_path: Path) -> None:
+    stage, _ = applied(tmp_path)
+    texts = [stage.script.read_text("utf-8", "surrogateescape"), (stage.transaction / "rollback.sh").read_text()]
+    watch = environment(escape_html=False).get_template("watch.sh.j2")
+    texts.append(watch.render(directory="/x", boot_files=[], boot_leftovers=[], boot_directories=[]))
+    used = {name for text in texts for name in re.findall(r'\$(?:place|own|1|there)/([a-z][a-z.-]*[a-z])"', text)}
+    used |= set(
+        re.findall(r"(?:-e|<|<>|mv -f) (pending|taken|[a-z]+ing|client|limit|deadline|outcome|boot)\b", texts[2])
+    )
+    temporary = {f"{name}.new" for name in state_table.FILES}
+    assert used - temporary - {"said", "stat", "lock", state_table.LOCK_DIRECTORY} <= set(state_table.FILES)
+    assert set(state_table.OPEN_FILES) | {"outcome", "put-back", "deadline", "client"} <= used
+    for name, meaning in state_table.FILES.items():
+        assert f"#   {name:11} {meaning}\n" in texts[2]
+
+
+def test_a_record_is_active_or_unfinished_as_the_table_says(tmp_path: Path) -> None:
+    stage, begun = applied(tmp_path)
+    for ending, entries in ENDINGS.items():
+        lay_out(stage, (begun, *entries), {"pending": ""} if state_table.STATE_AFTER.get(ending) == "applying" else {})
+        if state_in_python(stage) != "damaged":
+            record: Record = stage.record()
+            assert record.is_in_force == (record.state in state_table.ACTIVE)
+            assert record.is_unfinished == (record.state in state_table.UNFINISHED)
