@@ -12,10 +12,10 @@ The rooms, in the order in which a session walks through them::
     peer        the second host: ssh, and one fio there at a time
     network     one micro-run between two hosts, both ends counted
     path        which way is measured, and whether it carries what an arm says
-    remount     the target mounted anew between the arms
+    remount     remounts the target between the arms
     credits     what a session takes out of a volume's burst bucket
     schedule    how many pairs, which looks, which significance level, how many bytes
-    arms        the change under test: put in force, made to act, taken back
+    arms        the change under test: activated, made to act, undone
     protocol    the session: claims, gate, scratch, warm-up, pairs, looks, restore
     verdict     pairs to verdict: pure, repeatable from a saved session
     statistics  the exact tests underneath: pure standard library

@@ -179,7 +179,7 @@ def _arm(host: Host, name: str, values: Mapping[str, str], settings: Settings, f
 
 def _union(host: Host, arms: Sequence[ArmPlan], values: Mapping[str, str], facts: Facts, store: Store) -> Plan:
     """All arms' changes as one plan, in the order in which a host takes them. Raises RefusedError where two arms set
-    one tunable to different values: restoring could then not tell whose value it finds."""
+    one tunable to different values: a rollback could not attribute the value that it finds."""
     union = live_changes(
         plan_profiles(host, [one.name for one in arms], values, runtime_only=True, store=store, facts=facts)
     )

@@ -1,4 +1,4 @@
-"""The two arms of a session: what puts one in force, makes it act, and takes it back."""
+"""The two arms of a session: what activates one, makes it act, and undoes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Toggle(Protocol):
     def settle_seconds(self) -> float: ...
 
     def place(self, arm: Arm) -> None:
-        """Put the arm in force and read every tunable back. Raises AdvisorError on a mismatch."""
+        """Activate the arm and read every tunable back. Raises AdvisorError on a mismatch."""
 
 
 @runtime_checkable
@@ -35,18 +35,18 @@ class PlacesFio(Protocol):
 
 @runtime_checkable
 class ChecksPath(Protocol):
-    """A toggle that interrupts what is measured over, and can tell whether that carries the arm just placed."""
+    """A toggle that interrupts the measured path, and reports whether that path carries the arm just placed."""
 
     def check(self, arm: Arm) -> None:
         """Before an arm is measured, not when the host is restored. Raises AdvisorError where it does not carry."""
 
 
 Reconnect = Callable[[Arm], None]
-"""Makes sockets, sessions or mounts anew, so that the arm just placed acts. Raises AdvisorError if it cannot."""
+"""Makes new sockets, sessions or mounts, so that the arm just placed acts. Raises AdvisorError if it cannot."""
 
 
 class ToggleError(CommandError):
-    """An arm could not be put in force, or did not read back."""
+    """An arm could not be activated, or did not read back."""
 
     kind = "toggle"
 
@@ -67,11 +67,11 @@ class Arms:
 
     @property
     def is_reconnecting(self) -> bool:
-        """Whether mounts may be made anew between the arms."""
+        """Whether a remount between the arms is permitted."""
         return self._reconnect is not None
 
     def place(self, arm: Arm) -> None:
-        """Put an arm in force and let it settle. Raises ToggleError, ScratchChangedError and StoppedError."""
+        """Activate an arm and let it settle. Raises ToggleError, ScratchChangedError and StoppedError."""
         self.placed = arm
         try:
             self._toggle.place(arm)

@@ -1,8 +1,8 @@
 """`bench`: one measured series of the host as it is. Nothing is changed but for the scratch file, which goes again.
 
 As in `prove` everything that can be refused is refused first, and a signal, a failing fio or a terminal that has gone
-ends in the scratch file removed and the partial result written. In each round every workload runs once, in an order
-that is drawn anew, so that a drift or a periodic load falls on all alike.
+ends in the scratch file removed and the partial result written. In each round every workload runs once, in random
+order, so that a drift or a periodic load falls on all alike.
 """
 
 from __future__ import annotations
@@ -268,5 +268,5 @@ class _Rounds:
         self.recorder.update(rounds=tuple(done if one is old else one for one in self.series.rounds))
 
     def _has_bytes(self) -> bool:
-        """Whether one more round fits, beside those still to come: repeats live on what time-bound runs leave."""
+        """Whether one more round fits in addition to the planned ones: repeats use what time-bound runs leave."""
         return self.pace.has_bytes(self.measurer.bytes_written, self.schedule.pairs - self._done() + 1)

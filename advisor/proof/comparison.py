@@ -1,7 +1,7 @@
 """Two saved series against each other. Pure: from the stored runs alone.
 
-The runs of the two were not interleaved, so whatever else changed between them counts as well, and no test can tell
-it apart. The verdict is therefore ``indicative`` at most; what the figures alone would say is the ``tendency``.
+The runs of the two were not interleaved, so whatever else changed between them counts as well, and no test can separate
+the causes. The verdict is therefore ``indicative`` at most; what the figures alone would say is the ``tendency``.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ MAX_PSI_CPU_PERCENT = 20.0
 MAX_PSI_IO_FULL_PERCENT = 20.0
 MAX_FOREIGN_SHARE = 0.05
 QUIET_BYTES_PER_S = 64 << 10
-"""What logging alone may write: not held against a host even beside one slow disk."""
+"""What logging alone may write: tolerated even with a single slow disk."""
 MAX_DIRTY_BYTES = 64 << 20
 
 BACKUP_COMMANDS = frozenset(
@@ -60,7 +60,7 @@ class CovariateCounters(msgspec.Struct, frozen=True):
 
 
 class Covariates(msgspec.Struct, frozen=True):
-    """What happened beside one run; shares are 0 to 1 (``foreign_share`` may exceed 1), ``None`` is unknown.
+    """What else happened during one run; shares are 0 to 1 (``foreign_share`` may exceed 1), ``None`` is unknown.
     Segments sent again, datagrams and packets dropped are those of this whole host; no run is judged on them.
 
     ``foreign_share`` is the I/O of others on the target's device over fio's own; ``foreign_cpu_share`` the busy
@@ -204,7 +204,7 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 
 def between(before: CovariateCounters, after: CovariateCounters, figures: RunFigures | None) -> Covariates:
-    """What happened between two moments, beside fio's own work (``None``: fio did not run)."""
+    """What happened between two moments, apart from fio's own work (``None``: fio did not run)."""
     seconds = after.at_seconds - before.at_seconds
     own_bytes = figures.read_bytes + figures.written_bytes if figures else 0
     disk = _delta(before.disk_bytes, after.disk_bytes)
@@ -237,7 +237,7 @@ _NETWORK_WORDS: Mapping[str, str] = MappingProxyType(
 
 
 def network_words(before: Sequence[Covariates], after: Sequence[Covariates]) -> str | None:
-    """What this host's network lost beside the runs of arm A and of arm B, as medians; ``None`` if nothing is known."""
+    """What this host's network lost during the runs of arm A and of arm B, as medians; ``None`` if nothing is known."""
     found = []
     for field, words in _NETWORK_WORDS.items():
         values = [[seen for run in runs if (seen := getattr(run, field)) is not None] for runs in (before, after)]
@@ -265,7 +265,7 @@ def _is_lit(lamp: Lamp, group: Sequence[Covariates], history: Sequence[Sequence[
 
 
 def stand_out(groups: Sequence[Sequence[Covariates]]) -> list[bool]:
-    """For each group of runs, whether more went on beside it than beside most: as `judge`, but with hindsight."""
+    """For each group of runs, whether more went on during it than during most: as `judge`, but with hindsight."""
     found = [False] * len(groups)
     for lamp in LAMPS.values():
         totals = [_total(lamp, group) for group in groups]
@@ -283,7 +283,7 @@ def _total(lamp: Lamp, group: Sequence[Covariates]) -> float | None:
 
 
 class CalmGate(msgspec.Struct, frozen=True):
-    """Why the host is not calm enough (``busy``), and what could not be told (``unknown``)."""
+    """Why the host is not calm enough (``busy``), and what could not be determined (``unknown``)."""
 
     busy: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Burst credits: what a session may take out of a volume's bucket, told and bounded before it starts.
+"""Burst credits: what a session may draw from a volume's bucket, reported and bounded before it starts.
 
 Types and buckets are those of `advisor.limits.ebs`, with their sources.
 """

@@ -1,4 +1,4 @@
-"""Which host was measured: what tells a saved series of another machine, or of another kernel, from one of this.
+"""Which host was measured: distinguishes a saved series of another machine or kernel from one of this host.
 
 Source: machine-id(5), which asks that the id itself is not given away but a keyed hash of it.
 """

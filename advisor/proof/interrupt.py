@@ -71,5 +71,5 @@ def caught_signals() -> Iterator[Stop]:
         yield stop
     finally:
         for number in taken:
-            # None: a handler that was not set from Python, which Python cannot put back
+            # None: a handler that was not set from Python, which Python cannot restore
             signal.signal(number, before[number] or signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""What `prove` and `bench` share: fio runs in a scratch file of their own, the counters beside them, and the budgets.
+"""What `prove` and `bench` share: fio runs in a scratch file, the counters during each run, and the budgets.
 
 It measures and counts; which run comes when, and what follows from it, is its user's business.
 """
@@ -38,7 +38,7 @@ from advisor.proof.workloads import Pattern, get
 WARM_UP_AGREEMENT = 0.20
 IDLE_SAMPLE_SECONDS = 1.0
 MINIMUM_TIMED_SECONDS = 0.02
-"""fio tells time in milliseconds: a shorter run is known to no better than 5 %."""
+"""fio reports time in milliseconds: a shorter run is known to no better than 5 %."""
 MAX_PRESSED = 3
 SUSTAINED_SHARE = 0.9
 """A run shorter than this share of what was asked for was ended by its bytes, and that is said."""
@@ -177,11 +177,11 @@ class Measurer:
         lit: dict[int, list[str]] = {}
         for name in dict.fromkeys(run.workload for run in runs if _is_disturbable(run)):
             group = [run for run in runs if run.workload == name]
-            beside = [run.covariates for run in group]
+            covariates = [run.covariates for run in group]
             history = self._groups.setdefault(name, self._warm_up_groups(group))
-            for lamp in judge(beside, history):
+            for lamp in judge(covariates, history):
                 lit.setdefault(_most_hit(group, lamp).number, []).append(lamp)
-            history.append(beside)
+            history.append(covariates)
         return tuple(msgspec.structs.replace(run, lamps=tuple(lit.get(run.number, ()))) for run in runs)
 
     def _warm_up_groups(self, like: Sequence[FioRun]) -> list[Sequence[Covariates]]:

@@ -5,7 +5,7 @@ took: a larger buffer that only swallows more at the end gains nothing by it. fi
 address of its host and asks nobody who connects, so it listens for one run only, and a run in which more arrived than
 was sent is refused.
 
-Sources: fio(1), ioengine=net; and what fio 3.33 does: an interrupted receiver of UDP hangs until it is told that the
+Sources: fio(1), ioengine=net; and what fio 3.33 does: an interrupted receiver of UDP hangs until it learns that the
 link is closed, by a datagram that may be lost like any other. We repeat it.
 """
 
@@ -110,7 +110,7 @@ class NetworkFio(FioProcess):
             self.started([*here, f"--port={port}", *job.options], cwd="/") as running,
         ):
             self._await_port(port, stop)
-            remote.tell(port)
+            remote.send_port(port)
             far = remote.finish(seconds=LISTEN_SECONDS + job.seconds + fio.GRACE_SECONDS, stop=stop)
             if far is None:
                 raise _not_connected(self.peer.source, port, section)
@@ -215,7 +215,7 @@ def _finish(remote: RemoteProcess, wake: Callable[[], None], stop: Stop) -> Ende
 
 
 def close_link(section: JobSection, address: str, port: int) -> None:
-    """Tell a UDP receiver that the sender is gone: fio does so once, and that datagram may be among the lost ones."""
+    """Signal to a UDP receiver that the sender has ended: fio does so once, and that datagram may be lost."""
     if section.protocol != "udp":
         return
     family = socket.AF_INET6 if ":" in address else socket.AF_INET

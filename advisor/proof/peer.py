@@ -1,6 +1,6 @@
 """The second host of a network measurement: one fio there at a time, started over the system's own ``ssh``.
 
-What is started there ends by itself, whatever becomes of this side. fio runs below ``timeout``; a watcher beside it
+What is started there ends by itself, whatever becomes of this side. fio runs below ``timeout``; a watcher process
 ends it as soon as the standard input that ssh hands on is at its end, and that is when this process dies. ssh never
 asks, forwards nothing, and leaves no master connection behind; for the rest the user's own configuration holds.
 
@@ -133,8 +133,8 @@ class RemoteProcess:
                 )
         return int(found[1])
 
-    def tell(self, port: int) -> None:
-        """Let the sending fio there begin, towards this port of ours."""
+    def send_port(self, port: int) -> None:
+        """Start the sending fio on the peer, towards this local port."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(f"{port}\n".encode())

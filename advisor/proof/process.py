@@ -34,7 +34,7 @@ class FioMissingError(RefusedError):
 
 
 class FioError(CommandError):
-    """A run that cannot be counted: fio failed, hung, or did not do what it was told."""
+    """A run that cannot be counted: fio failed, hung, or did not follow its arguments."""
 
     kind = "fio"
 

@@ -46,7 +46,7 @@ class SecondHost(msgspec.Struct, frozen=True):
 
 
 class ProfileToggle:
-    """Arm A is the host as it was, arm B the plan in force; ``place_node`` runs fio on a node in arm B, ``path`` asks
+    """Arm A is the host as it was, arm B the active plan; ``place_node`` runs fio on a node in arm B, ``path`` asks
     whether the way to the other end carries the arm."""
 
     def __init__(
@@ -60,7 +60,7 @@ class ProfileToggle:
         self.settle_seconds = profile.proof.settle_seconds
 
     def place(self, arm: Arm) -> None:
-        """Put the arm in force, every value read back. Raises CommandError."""
+        """Activate the arm and read every value back. Raises CommandError."""
         if arm == "B":
             self._running.put_in()
         else:
@@ -79,7 +79,7 @@ class ProfileToggle:
 
 
 class Means(msgspec.Struct, frozen=True):
-    """What the user permits and names beside the settings."""
+    """What the user permits and names in addition to the settings."""
 
     second: SecondHost | None
     reconnect: str | None
@@ -174,7 +174,7 @@ def prove_profile(
 
     ``options`` are recorded, as the words that repeat the call. ``second`` is the peer of network workloads; where only
     such are measured, ``settings.target`` may be empty.
-    ``reconnect`` is a command that makes connections or mounts anew after each toggle, ``allow_remount`` lets the
+    ``reconnect`` is a command that reconnects or remounts after each toggle, ``allow_remount`` lets the
     target be unmounted and mounted again for that. Raises what planning, `trial` and `prove` raise.
     """
     profile = load(name)
@@ -190,7 +190,7 @@ def prove_profile(
     with kept.lock():
         refuse_while_one_waits(kept)
         for record, _ in recover(host, kept):
-            say(f"{record.id} had been interrupted and was put back")
+            say(f"{record.id} had been interrupted and was rolled back")
         facts = scan(host)
         plan = live_changes(plan_profiles(host, [name], values, runtime_only=True, store=kept, facts=facts))
         require_changes(plan, profile)
@@ -209,7 +209,7 @@ def _measured(
     store: Store,
     options: Sequence[str],
 ) -> Proof:
-    """The session itself, between the refusals that only this host can tell and the mount that must be back."""
+    """The session itself, after the refusals that depend on this host and before the mount is checked."""
     subject = _subject(profile, claims)
     node = fio_node(profile, settings, facts)
     own_class = toggle_class(profile.proof.toggle, plan.changes) if profile.proof is not None else "T0"
@@ -296,8 +296,8 @@ def require_changes(plan: Plan, profile: Profile) -> None:
     if not plan.changes:
         raise RefusedError(
             msg("{name} would change no live value here: there are no two states to compare", name=profile.name),
-            hint="advisor plan says why; a profile in force is rolled back first, then proven; for what only a reboot"
-            " puts in force: advisor bench, apply, reboot, advisor bench, advisor compare",
+            hint="advisor plan says why; roll back an active profile first, then prove it; for what only a reboot"
+            " activates: advisor bench, apply, reboot, advisor bench, advisor compare",
         )
 
 
@@ -331,7 +331,7 @@ def fio_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:
 def reconnect_hook(
     host: Host, profile: Profile, subject: ProofSubject, target: MeasuredTarget, means: Means
 ) -> Reconnect | None:
-    """What makes connections or mounts anew. Raises UsageError, or RefusedError where a remount would not do."""
+    """What reconnects or remounts. Raises UsageError, or RefusedError where a remount would not do."""
     if means.reconnect is not None and means.allow_remount:
         raise UsageError("--reconnect and --allow-remount exclude each other")
     if means.reconnect is not None:
@@ -343,7 +343,7 @@ def reconnect_hook(
     assert profile.proof is not None
     if profile.proof.reconnect is None:
         raise RefusedError(
-            msg("{name} does not say that mounting anew makes it act", name=profile.name),
+            msg("{name} does not declare that a remount makes it act", name=profile.name),
             hint="--reconnect COMMAND, or reconnect = in the [proof] table of a profile of your own",
         )
     return make_remount(host, target, needs_connection=profile.proof.reconnect == "connections")

@@ -48,9 +48,9 @@ class _Teller:
     def __call__(self, event: ProgressEvent) -> None:
         if event.stage == "plan":
             for line in plan_lines(event):
-                self._tell(self._say, line)
+                self._say_line(self._say, line)
         else:
-            self._tell(self._update, self._words(event))
+            self._say_line(self._update, self._words(event))
         self._before = event
 
     def _words(self, event: ProgressEvent) -> str:
@@ -59,18 +59,18 @@ class _Teller:
         self._block += 1
         return f"{sequence_words(self._block)}, {time_left(event)}"
 
-    def _tell(self, tell: Say, text: str) -> None:
-        """A terminal that hung up or a reader that left must not keep the host from being put back."""
+    def _say_line(self, say: Say, text: str) -> None:
+        """A terminal that hung up or a reader that left must not prevent the rollback."""
         if not self._is_heard:
             return
         try:
-            tell(text)
+            say(text)
         except (OSError, ValueError):
             self._is_heard = False
 
 
 class _LiveLine:
-    """One line of a terminal, written anew each time. The cursor rests below it, where an error message belongs."""
+    """One line of a terminal, rewritten each time. The cursor rests below it, where an error message belongs."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -89,7 +89,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def columns_of(stream: TextIO) -> int:
-    """Columns of the terminal behind a stream, 80 where it does not tell."""
+    """Columns of the terminal behind a stream, 80 where it is unknown."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or _FALLBACK_COLUMNS
     except (OSError, ValueError):
@@ -111,7 +111,7 @@ def plan_lines(event: ProgressEvent) -> tuple[str, ...]:
 
 def _plan_line(event: ProgressEvent, plan: Schedule) -> str:
     if plan.arms == 1:
-        each = f"{_counted(event.workloads, 'workload')}, in an order that is drawn anew"
+        each = f"{_counted(event.workloads, 'workload')}, in random order"
         return f"Plan: {_counted(plan.pairs, 'round')} of {plan.seconds_per_run:g} s runs of {each}."
     if plan.arms > 2 or event.workloads:
         each = f"{plan.arms} arms, each with {_counted(event.workloads, 'workload')}"
@@ -155,7 +155,7 @@ def stage_words(event: ProgressEvent, before: ProgressEvent | None) -> str:
         case "hold":
             return f"holding each arm to see whether an effect comes late, {time_left(event)}"
         case "restore":
-            return "putting the host back as it was"
+            return "restoring the host"
     again = " again" if before is not None and (before.stage, before.pair) == (event.stage, event.pair) else ""
     lamps = f"; the last one was contaminated: {', '.join(event.lamps)}" if event.lamps else ""
     return f"{event.stage} {event.pair} of {event.pairs}{again}, {time_left(event)}{lamps}"

@@ -2,7 +2,7 @@
 
 fio writes to a disk with a mounted partition and ends with status 0, and it destroys the signature of a file system
 without a word. So the disk is named twice, by its path and by its serial number; it is held exclusively for as long
-as it is measured, which the kernel allows nobody beside a mount, swap space or an array; fio is given the open
+as it is measured, which the kernel refuses while a mount, swap space or an array uses it; fio is given the open
 descriptor instead of a path; it opens it for reading alone unless writing was allowed, and that only on a disk that
 holds nothing at all.
 
@@ -109,7 +109,7 @@ def _require_serial(chosen: RawDevice, disk: Disk, disks: Sequence[Disk]) -> Non
     if disk.serial is None:
         raise RefusedError(
             msg(
-                "{path}: the kernel shows no serial number of {name}, so it cannot be told from another disk",
+                "{path}: the kernel shows no serial number of {name}, so it cannot be distinguished from another disk",
                 path=chosen.path,
                 name=disk.name,
             ),
@@ -126,7 +126,7 @@ def _require_serial(chosen: RawDevice, disk: Disk, disks: Sequence[Disk]) -> Non
         raise RefusedError(
             msg(
                 "{path}: {alike} has the same serial number: another path to this disk, or one that"
-                " cannot be told from it",
+                " cannot be distinguished from it",
                 path=chosen.path,
                 alike=", ".join(alike),
             )
@@ -150,7 +150,9 @@ def _require_unused(host: Host, path: str, disk: Disk) -> None:
         )
     swaps = host.read("/proc/swaps")
     if isinstance(swaps, Missing) and not swaps.is_absent:
-        raise RefusedError(msg("/proc/swaps {why}: cannot tell whether {path} is swap space", why=swaps.why, path=path))
+        raise RefusedError(
+            msg("/proc/swaps {why}: cannot determine whether {path} is swap space", why=swaps.why, path=path)
+        )
     if not isinstance(swaps, Missing):
         names = BlockNames(host)
         used = {names.by_path(line.split()[0]) for line in swaps.splitlines()[1:] if line.split()}
@@ -270,7 +272,7 @@ def _require_no_signature(host: Host, raw: RawDevice) -> None:
     done = host.run(["blkid", "--probe", host.locate(raw.path)])
     if isinstance(done, Missing):
         raise RefusedError(
-            msg("{path}: cannot tell whether it holds a file system: {why}", path=raw.path, why=done.why),
+            msg("{path}: cannot determine whether it holds a file system: {why}", path=raw.path, why=done.why),
             hint="install blkid",
         )
     if done.rc != _NOTHING_FOUND or done.stdout.strip():

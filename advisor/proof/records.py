@@ -74,7 +74,7 @@ class ProofSubject(msgspec.Struct, frozen=True):
 
 
 class ArmSetting(msgspec.Struct, frozen=True):
-    """One value that told the arms apart: what a tunable was in arm A and in arm B, and why that was wanted."""
+    """One value that differs between the arms: a tunable in arm A and in arm B, and why that was wanted."""
 
     tunable: str
     before: str
@@ -117,8 +117,9 @@ class Hold(msgspec.Struct, frozen=True):
 class Session(msgspec.Struct, frozen=True):
     """All that was measured, with the rules that were fixed beforehand. Claims carry their resolved margins.
 
-    ``values`` are what told the arms apart, none in a self-test; ``None`` where that was not recorded. Contamination
-    was ``judged_by`` the pair, both arms taken together, or in old records by the run, against its own arm.
+    ``values`` are what differs between the arms, none in a self-test; ``None`` where that was not recorded.
+    Contamination was ``judged_by`` the pair, both arms taken together, or in old records by the run, against its own
+    arm.
     """
 
     subject: ProofSubject
@@ -190,8 +191,8 @@ class Summary(msgspec.Struct, frozen=True):
 class Proof(msgspec.Struct, frozen=True):
     """The result; its JSON is ``advisor.proof/1`` of the contract. ``tendency`` is the verdict that the claims
     alone would have given, ``reasons`` why the verdict is not that one, ``saved_to`` the file that holds every run,
-    ``values`` what told the arms apart. ``cost`` is ``none`` where every guardrail is shown to be kept, ``shown`` where
-    one is broken; ``below_margin`` where a gain is sure and smaller than was asked for."""
+    ``values`` what differs between the arms. ``cost`` is ``none`` where every guardrail is shown to be kept, ``shown``
+    where one is broken; ``below_margin`` where a gain is sure and smaller than was asked for."""
 
     profile: str
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""Mounting the target anew between the arms, so that new mount options or new connections are what is measured.
+"""Remounts the target between the arms, so that new mount options or new connections are what is measured.
 
 Unmounting and mounting are one shell command in a session of its own: this process may be killed at any moment, and
 the mount is made again all the same. Nothing is forced and nothing is detached: a file system that anybody uses stays
@@ -44,7 +44,7 @@ _SCRIPT: Final = (
 
 
 class RemountError(CommandError):
-    """The target could not be mounted anew."""
+    """The target could not be remounted."""
 
     kind = "remount"
 
@@ -96,7 +96,7 @@ class Remount:
         words = ["sh", "-c", _SCRIPT, "advisor", one.target, one.kind, ",".join(self._options), one.source]
         done = self._host.run(words, timeout=REMOUNT_SECONDS)
         if isinstance(done, Missing):
-            raise RemountError(msg("{target} was not mounted anew: {why}", target=one.target, why=done.why))
+            raise RemountError(msg("{target} was not remounted: {why}", target=one.target, why=done.why))
         said = " ".join(done.stderr.split())[:300] or "no message"
         if done.rc == _BUSY:
             raise RemountError(
@@ -189,7 +189,7 @@ def make_remount(host: Host, target: MeasuredTarget, *, needs_connection: bool) 
         )
     if needs_connection and mount.kind not in OWN_CONNECTION:
         raise RefusedError(
-            msg("the profile acts on new connections, and mounting {kind} anew makes none", kind=mount.kind),
+            msg("the profile acts on new connections, and a remount of {kind} makes none", kind=mount.kind),
             hint="--reconnect COMMAND: one that logs out of the storage and in again, or --peer-ssh HOST",
         )
     _require_no_other_namespace(host, mount)
@@ -281,7 +281,7 @@ def _groups(host: Host, process: str, mount: Mount, *kinds: str) -> list[str]:
 
 
 def _users(host: Host, place: str) -> str:
-    """Who uses the file system, as far as can be told; empty where nobody is found."""
+    """Who uses the file system, as far as is known; empty where nobody is found."""
     found = []
     for pid in (name for name in host.names("/proc") if is_count(name)):
         links = ["cwd", "root", *(f"fd/{number}" for number in host.names(f"/proc/{pid}/fd"))]

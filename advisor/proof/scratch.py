@@ -59,7 +59,7 @@ class Area(Protocol):
 
     @property
     def file_name(self) -> str:
-        """What fio is told to open."""
+        """The name that fio opens."""
 
     @property
     def is_read_only(self) -> bool:
@@ -69,7 +69,7 @@ class Area(Protocol):
         """A descriptor of the directory to start fio in, after the check that all is as it was."""
 
     def after_remount(self) -> Area:
-        """The same after file systems were mounted anew."""
+        """The same after file systems were remounted."""
 
     def remove(self) -> None:
         """Leave it as it is to be left."""
@@ -135,7 +135,7 @@ class Scratch(msgspec.Struct, frozen=True):
             )
 
     def after_remount(self) -> Scratch:
-        """The same file after its file system was mounted anew, which may give it another device number.
+        """The same file after a remount of its file system, which may give it another device number.
 
         Raises ScratchChangedError where inode numbers or the size are no longer the same.
         """

@@ -44,7 +44,7 @@ __all__ = ["NullToggle", "Progress", "ProgressEvent", "Settings", "Toggle", "pla
 
 MINIMUM_SECONDS, MAXIMUM_SECONDS = 0.1, 600.0
 PLACE_SECONDS = 0.2
-"""Assumed for the prediction: what putting an arm in place takes beside settling."""
+"""Assumed for the prediction: what placing an arm takes, without settling."""
 
 
 class NullToggle:
@@ -68,7 +68,7 @@ def require_measurable(
                 " between the arms: a measurement would compare the old state with itself",
                 profile=subject.profile,
             ),
-            hint="--reconnect COMMAND or --allow-remount makes them anew at every toggle; or measure between two hosts:"
+            hint="--reconnect COMMAND or --allow-remount renews them at every toggle; or measure between two hosts:"
             " --peer-ssh HOST --workload net.tcp-64k",
         )
     if toggle.toggle_class == "T2" and not settings.allow_link_flap:
@@ -164,13 +164,13 @@ def prove(
     options: Iterable[str] = (),
     progress: Progress = silent,
 ) -> Proof:
-    """Measure a change in interleaved pairs and judge it. ``values`` are what tells the arms apart, ``options`` the
+    """Measure a change in interleaved pairs and judge it. ``values`` are what differs between the arms, ``options`` the
     words that repeat the call, both for the record.
 
     ``target`` is given where it is not a directory alone (a peer, `advisor.proof.path`), with a runner that has it.
-    ``toggle`` puts the arms in force and reads every tunable back; ``reconnect`` is called after it for changes that
+    ``toggle`` activates the arms and reads every tunable back; ``reconnect`` is called after it for changes that
     act on new sockets or mounts only. Raises RefusedError before anything is changed, InterruptedProofError with the
-    partial result after a signal, NotRestoredError where arm A could not be put back.
+    partial result after a signal, NotRestoredError where arm A could not be restored.
     """
     subject = resolve(subject, MODES[settings.mode])
     runner = runner or FioProcess()

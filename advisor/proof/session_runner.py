@@ -239,7 +239,7 @@ class Conductor:
         except AdvisorError as error:
             self.by_hand = error.hint
             self.recorder.update(restored=False)
-            self._fault(f"arm A could not be put back: {error.message}")
+            self._fault(f"arm A could not be restored: {error.message}")
         except BaseException:
             self.recorder.update(restored=False)
             raise
@@ -252,7 +252,7 @@ class Conductor:
         self.recorder.update(kept=True)
 
     def _not_restored(self) -> NotRestoredError:
-        words = self.session.faults[-1] if self.session.faults else "arm A could not be put back"
+        words = self.session.faults[-1] if self.session.faults else "arm A could not be restored"
         # Where the transaction that holds the arms restores nothing either, its own error names each value instead.
         items = ((f"profile {self.session.subject.profile}", self.by_hand or "advisor status"),)
         return NotRestoredError(words, items=items)
@@ -396,5 +396,5 @@ class Conductor:
         return [self._run(arm, workload, self.schedule.seconds_per_run) for workload in self.workloads]
 
     def _has_bytes(self) -> bool:
-        """Whether one more pair fits, beside those still to come: repeats live on what time-bound runs leave."""
+        """Whether one more pair fits in addition to the planned ones: repeats use what time-bound runs leave."""
         return self.pace.has_bytes(self.measurer.bytes_written, self.schedule.pairs - self._done_pairs() + 1)

@@ -62,7 +62,7 @@ class MeasuredTarget(msgspec.Struct, frozen=True):
     block device; ``size_bytes`` and ``free_bytes`` are the file system's, ``free_bytes`` as an ordinary user's.
 
     Where a second host takes part, ``peer_ssh`` is what ssh calls it and ``peer_address`` what is measured; without
-    storage beside it, `advisor.proof.path.peer_target` stands in. ``raw`` is given where there is no file system.
+    local storage, `advisor.proof.path.peer_target` stands in. ``raw`` is given where there is no file system.
     """
 
     path: str
@@ -181,7 +181,9 @@ def _require_mount(host: Host, real: str) -> TargetMount:
     text = host.read("/proc/self/mountinfo")
     if isinstance(text, Missing):
         raise RefusedError(
-            msg("/proc/self/mountinfo {why}: cannot tell on which file system {real} lies", why=text.why, real=real)
+            msg(
+                "/proc/self/mountinfo {why}: cannot determine on which file system {real} lies", why=text.why, real=real
+            )
         )
     mount = mount_of(parse_mountinfo(text), real)
     if mount is None:
@@ -243,7 +245,7 @@ def lower_devices(host: Host, device: str) -> tuple[str, ...]:
 
 
 def backing_mount(host: Host, device: str) -> TargetMount | None:
-    """The mount that holds the file behind a loop device; None where there is none or it cannot be told."""
+    """The mount that holds the file behind a loop device; None where there is none or it is unknown."""
     path = host.read(f"/sys/class/block/{device}/loop/backing_file")
     text = host.read("/proc/self/mountinfo")
     if isinstance(path, Missing) or isinstance(text, Missing):
@@ -253,8 +255,8 @@ def backing_mount(host: Host, device: str) -> TargetMount | None:
 
 def _controllers(host: Host, device: str, real: str) -> set[str]:
     """NVMe controllers of a namespace: the one it lies below, or all paths of a native multipath head."""
-    beside = host.names(f"/sys/class/block/{device}/device")
-    return {name for name in (*real.split("/"), *beside) if re.fullmatch(r"nvme[0-9]+", name)}
+    siblings = host.names(f"/sys/class/block/{device}/device")
+    return {name for name in (*real.split("/"), *siblings) if re.fullmatch(r"nvme[0-9]+", name)}
 
 
 def _is_fabric(host: Host, controller: str) -> bool:

@@ -195,8 +195,8 @@ def _judged_claims(session: Session) -> list[_Judged]:
 
 def _judge_blindly(attempts: Sequence[Pair], found: _Judged, alpha: float) -> _Judged:
     name, metric = found.summary.name, found.summary.metric
-    beside = [[run.covariates for run in pair.runs if run.workload == name] for pair in attempts]
-    calm = [pair for pair, is_out in zip(attempts, stand_out(beside), strict=True) if not is_out]
+    covariates = [[run.covariates for run in pair.runs if run.workload == name] for pair in attempts]
+    calm = [pair for pair, is_out in zip(attempts, stand_out(covariates), strict=True) if not is_out]
     return _judge([(name, metric)], calm, alpha)[0]
 
 

@@ -177,7 +177,7 @@ def _iris() -> list[Pattern]:
         _ranread("iris.ranread-40", 40),
         Pattern(
             "iris.ranwrite",
-            "RANWRITE: 256 KiB image-journal burst beside 8 KiB random writes by 16 write daemons",
+            "RANWRITE: 256 KiB image-journal burst with 8 KiB random writes by 16 write daemons",
             (journal, database),
             "iops",
             IRIS,

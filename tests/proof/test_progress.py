@@ -118,7 +118,7 @@ def test_where_nobody_looks_on_there_is_one_line_for_each_stage_and_pair() -> No
         "warming up, about 1 min 5 s left",
         "pair 1 of 24, about 1 min 5 s left",
         "pair 2 of 24, about 3 s left",
-        "putting the host back as it was",
+        "restoring the host",
     ]
 
 

@@ -174,7 +174,7 @@ def test_where_a_cannot_be_put_back_it_is_said_with_code_5(
     toggle = SpeedToggle(fake_fio, 1.3)
     toggle.fails_at = [2 + 6]
     place = tmp_path / "result.proof"
-    with pytest.raises(NotRestoredError, match="could not be put back") as caught:
+    with pytest.raises(NotRestoredError, match="could not be restored") as caught:
         prove(host, SUBJECT, toggle, settings(disk, save_to=str(place), **SHORT), runner=fake_fio.runner)
     assert caught.value.exit_code == 5
     assert caught.value.items

@@ -245,7 +245,7 @@ def test_partitions_and_other_managers_are_left_alone(vdz: Disk, tmp_path: Path)
 
 
 def test_without_blkid_nothing_is_written(vdz: Disk, tmp_path: Path) -> None:
-    assert "cannot tell" in refused(vdz.host_with(str(tmp_path)), chosen(may_write=True))
+    assert "cannot determine" in refused(vdz.host_with(str(tmp_path)), chosen(may_write=True))
 
 
 # -- measuring ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Mounting the target anew: real mounts in a mount namespace of the test's own."""
+"""Remounting the target: real mounts in a mount namespace of the test's own."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def remount_of(place: Path, host: Host | None = None, *, needs_connection: bool 
 
 
 def test_it_is_another_mount_with_the_same_options(place: Path) -> None:
-    def anew() -> tuple[list[str], list[str], bool]:
+    def remount() -> tuple[list[str], list[str], bool]:
         tmpfs_at(place)
         (place / "old").touch()
         before = mount_line(place)
         remount_of(place)("B")
         return before, mount_line(place), (place / "old").exists()
 
-    before, after, is_old_there = in_own_mounts(anew)
+    before, after, is_old_there = in_own_mounts(remount)
     assert before[5:] == after[5:]
     assert "noatime" in after[5]
     # of a file system in memory nothing outlives its last mount: it was really gone
@@ -222,7 +222,7 @@ def test_a_connection_that_other_mounts_share_does_not_end(tmp_path: Path) -> No
     make_remount(nfs_host(tmp_path / "b", one, far), target, needs_connection=True)
 
 
-def test_a_whole_session_on_a_target_that_is_mounted_anew(place: Path, tmp_path: Path, fake_fio: FakeFio) -> None:
+def test_a_whole_session_on_a_target_that_is_remounted(place: Path, tmp_path: Path, fake_fio: FakeFio) -> None:
     image = tmp_path / "image"
     with image.open("wb") as file:
         file.truncate(64 * MIB)
@@ -255,7 +255,7 @@ def test_a_whole_session_on_a_target_that_is_mounted_anew(place: Path, tmp_path:
 
     faults, placed, left = in_own_mounts(session)
     assert faults == ()
-    # the last is the host put back
+    # the last restores the host
     assert calls(tmp_path / "mount") == len(placed) > 4
     assert placed[-1] == "A"
     assert left == ["lost+found"]
