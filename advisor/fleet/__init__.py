@@ -1,4 +1,4 @@
-"""The same over many hosts, with Ansible as the engine: capture, compare, plan, apply in waves, verify, put back."""
+"""Many hosts, with Ansible as the engine: capture, compare, plan, apply in waves, verify, roll back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TIMEOUT_SECONDS: Final = 180
 """How long one host is waited for, unless it is asked for otherwise."""
 
 MAX_SKEW_SECONDS: Final = 2.0
-"""Clocks that are further apart are told of: NTP holds them within milliseconds, a capture tells whole seconds."""
+"""Clocks that differ by more are reported: NTP holds them within milliseconds, a capture records whole seconds."""
 
 
 def counted_hosts(count: int) -> str:

@@ -1,7 +1,7 @@
-"""Runs one script on many hosts, by ``ansible-playbook``, and tells host by host what came of it.
+"""Runs one script on many hosts, by ``ansible-playbook``, and yields the result of each host.
 
 Connections, becoming root, the number of hosts at a time and timeouts are Ansible's. What a host answered is on disk
-before it is told here, so that whatever ends this process loses nothing that was finished.
+before it is yielded here, so that whatever ends this process loses nothing that was finished.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class HostAnswer(msgspec.Struct, frozen=True):
     unreachable: nothing was begun there. no-root: nothing was begun either, as it needs root. failed: it answered
     something else. timeout, lost: begun perhaps, the end is not known. ``message`` is Ansible's or ssh's word on it,
     for ok what the script wrote to standard error (its end). ``skew_seconds`` is how far the host's clock is ahead at
-    least (negative: behind); 0 where the two may agree, None where the host told no time.
+    least (negative: behind); 0 where the two may agree, None where the host reported no time.
     """
 
     host: str
@@ -89,8 +89,8 @@ def run(
     """Do the job on the hosts of the inventory (or on ``hosts``, some of them); answers come as they are given.
 
     ``output`` is the directory for the answers, made if need be with mode 0700: ``HOST.json`` and ``HOST.out``. Every
-    host is told exactly once. When the iterator is closed (or a signal raises in the caller), Ansible and all that it
-    started here are ended first; on the hosts, what was begun goes on to its end. Raises InvalidInputError where
+    host is yielded exactly once. When the iterator is closed (or a signal raises in the caller), Ansible and all that
+    it started here are ended first; on the hosts, what was begun goes on to its end. Raises InvalidInputError where
     Ansible itself did not start, RefusedError where it is not installed.
     """
     named = inventory_hosts(inventory) if hosts is None else tuple(hosts)
@@ -159,8 +159,8 @@ class _Playbook:
 
     def notes(self) -> str:
         """What Ansible said besides: warnings and what it could not do."""
-        self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, self._errors.tell() - _MAX_NOTES))
+        end = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, end - _MAX_NOTES))
         said = self._errors.read().decode("utf-8", "replace").strip()
         return "\n".join(text for text in (*self._notes, said) if text)
 
@@ -225,7 +225,7 @@ def _started(words: Sequence[str], access: Access, errors: IO[bytes]) -> subproc
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Whole lines; one that is longer than any of ours is dropped. Signals are seen between them."""
+    """Whole lines; one that is longer than any that the callback writes is dropped. Signals are seen between them."""
     with selectors.DefaultSelector() as waiting:
         waiting.register(stream, selectors.EVENT_READ)
         rest = b""
@@ -298,10 +298,10 @@ def _answer(output: Path, name: str, event: Mapping[str, Any]) -> HostAnswer:
 
 
 def skew(started: float | None, ended: float | None, host_started: int | None, host_ended: int | None) -> float | None:
-    """How far a host's clock is ahead of ours, at least; 0 where the two may agree.
+    """How far a host's clock is ahead of the controller's, at least; 0 where the two may agree.
 
-    The host looked at its clock (whole seconds) twice between ``started`` and ``ended`` of ours, so its lead lies
-    between ``host_ended - ended`` and ``host_started + 1 - started``.
+    The host looked at its clock (whole seconds) twice between the controller's ``started`` and ``ended``, so its
+    lead lies between ``host_ended - ended`` and ``host_started + 1 - started``.
     """
     if started is None or ended is None or host_started is None:
         return None

@@ -1,7 +1,7 @@
 """Which hosts an inventory names, asked of Ansible itself (``ansible-inventory --list``), in its words where it fails.
 
 Whatever is an inventory to Ansible is one here: INI, YAML, a directory, a script, a plugin, ``host1,host2,``. Host
-names and variables are data: they become arguments of Ansible and names of files, never words of a shell of ours.
+names and variables are data: they become arguments of Ansible and names of files, never words of a shell.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def file_name(host: str) -> str:
 
 
 def program(name: str) -> str:
-    """Where a program of ansible-core lies: beside this Python, else on the search path. Raises RefusedError."""
+    """The path of a program of ansible-core: next to this Python, else on the search path. Raises RefusedError."""
     from shutil import which
 
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if os.access(beside, os.X_OK) else which(name)
+    local = Path(sys.executable).parent / name
+    found = str(local) if os.access(local, os.X_OK) else which(name)
     if found is None:
         raise RefusedError(
             msg("{name} is not installed here, and advisor fleet runs on it", name=name),
@@ -140,7 +140,7 @@ def source_words(inventory: Inventory) -> list[str]:
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment for Ansible: the caller's own, so that ansible.cfg and ANSIBLE_… hold, and what we must rely on.
 
-    A source that cannot be parsed is an error, not a warning; nothing is coloured; Python is told to keep to UTF-8.
+    A source that cannot be parsed is an error, not a warning; nothing is coloured; Python uses UTF-8.
     """
     return {
         **os.environ,

@@ -4,7 +4,7 @@
 
     captures/HOST.tar.gz   an advisor snapshot, without passwords and keys
     captures/HOST.json     whose it is, when it was taken, how far that host's clock is off
-    runs/RUNID/            what a run means to do, did, and was told
+    runs/RUNID/            what a run means to do, what it did, and the answers
 
 Host names are quoted as in a URL. Each file is written whole or not at all.
 """
@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 
 class CaptureHeader(msgspec.Struct, frozen=True):
-    """What is known of a kept capture beside its content.
+    """What is known of a kept capture in addition to its content.
 
     ``taken`` is in seconds since 1970 by the controller's clock, ``host_time`` by the host's; ``skew_seconds`` how far
-    the host's clock is ahead (negative: behind) at the least, None where it could not be told.
+    the host's clock is ahead (negative: behind) at the least, None where it is unknown.
     """
 
     host: str

@@ -1,4 +1,4 @@
-"""What became of a run, what is in force on each host, and drift: as pages and as documents."""
+"""What became of a run, what is active on each host, and drift: as pages and as documents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HOSTS: Final[Mapping[HostState, tuple[str, Style]]] = {
     "applied": ("changed and kept", "green"),
     "awaiting-confirmation": ("waits for its confirmation", "yellow"),
     "unchanged": ("all was there already", ""),
-    "rolled-back": ("put back", ""),
+    "rolled-back": ("rolled back", ""),
     "refused": ("refused; nothing was changed", "red"),
     "failed": ("not begun", ""),
     "unreachable": ("could not be reached; nothing was begun", "red"),
@@ -36,14 +36,14 @@ _RUNS: Final[Mapping[str, tuple[str, Style]]] = {
     "done": ("done", "green"),
     "nothing": ("nothing to change", ""),
     "stopped": ("stopped", "red"),
-    "rolled-back": ("put back", ""),
+    "rolled-back": ("rolled back", ""),
     "interrupted": ("interrupted, or still at it", "red"),
     "planned": ("never begun", ""),
 }
 _STANDINGS: Final[Mapping[StandingState, tuple[str, Style]]] = {
-    "as-set": ("as set", "green"),
+    "as-set": ("match", "green"),
     "drifted": ("drift", "red"),
-    "nothing": ("nothing in force", ""),
+    "nothing": ("nothing active", ""),
     "waiting": ("waits for confirmation", "yellow"),
     "unfinished": ("interrupted", "red"),
     "failed": ("not asked", "red"),
@@ -171,7 +171,7 @@ def _add_failing(page: Page, run: RunRecord) -> None:
 
 
 def _is_bad(one: HostDone) -> bool:
-    """Where a host was to be put back, what is in force there is the bad news; elsewhere, that it was not done."""
+    """Where a host was to be rolled back, what is active there is the bad news; elsewhere, that it was not done."""
     return one.state in ("applied", "unknown") if one.verb == "rollback" else one.state in _BAD
 
 
@@ -193,7 +193,7 @@ def _add_unknown(page: Page, run: RunRecord) -> None:
     for one in unknown:
         page.command(one.by_hand or f"advisor fleet rollback {run.id}", indent=4)
     if any(map(_is_kept, unknown)):
-        page.add("What somebody else has changed since was kept. To put that back as well:", indent=2)
+        page.add("Values that were modified externally were skipped. To restore them as well:", indent=2)
         page.command(f"advisor fleet rollback {run.id} --force", indent=4)
 
 
@@ -211,14 +211,14 @@ def _add_next(page: Page, run: RunRecord) -> None:
     page.blank()
     if run.is_going_back and run.touched:
         if any(not _is_kept(run.hosts[name]) for name in run.touched):
-            page.add("To put back what is left:")
+            page.add("To roll back what is left:")
             page.command(f"advisor fleet rollback {run.id}")
         return
     if run.state in ("interrupted", "stopped") and run.planned:
-        page.add("To take it up again, with what is left:")
+        page.add("To resume it:")
         page.command(f"advisor fleet apply --resume {run.id}")
     if kept:
-        page.add("To put it back on every host:" if run.state == "done" else "To put back what is kept:")
+        page.add("To roll it back on every host:" if run.state == "done" else "To roll back what is kept:")
         page.command(f"advisor fleet rollback {run.id}")
 
 
@@ -268,7 +268,7 @@ def fleet_verify_text(found: FleetStanding, *, width: int, color: bool) -> str:
     _add_not_asked(page, found.hosts)
     if any(one.state == "drifted" for one in found.hosts) and found.run is not None:
         page.blank()
-        page.add("To let go of it and have the values from before:")
+        page.add("To restore the values from before the run:")
         page.command(f"advisor fleet rollback {found.run.id}")
     return page.text
 
@@ -302,7 +302,7 @@ def _add_not_asked(page: Page, hosts: Sequence[HostStanding]) -> None:
 
 
 def fleet_status_document(found: FleetStanding) -> bytes:
-    """``advisor.fleet-status/1``: the runs of this controller, oldest first, and what is in force on each host."""
+    """``advisor.fleet-status/1``: the runs of this controller, oldest first, and what is active on each host."""
     return encoded(
         {
             "schema": STATUS_SCHEMA,

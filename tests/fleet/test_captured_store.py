@@ -1,4 +1,4 @@
-"""Status and verify of a host, told from its capture: the same as on the host itself."""
+"""Status and verify of a host from its capture: the same as on the host itself."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_transaction_that_waits_is_told_with_the_seconds_that_it_had_left(tmp_
     assert (record.state, record.seconds_left) == ("awaiting-confirmation", 59.75)
 
 
-def test_what_a_watchdog_has_put_back_is_told(tmp_path: Path) -> None:
+def test_a_rollback_by_the_watchdog_is_reported(tmp_path: Path) -> None:
     host, _ = applied(tmp_path)
     (tmp_path / "root" / STATE / "transactions/0001/outcome").write_text("0 1753000000 time is up\nrestored x\n")
     record = captured_status(captured(host, tmp_path)).records[0]

@@ -1,4 +1,4 @@
-"""The engine on hosts that are well, and on those that are not: each is told once, and what it did is true."""
+"""The engine on hosts that are well, and on those that are not: each is yielded once, and what it did is true."""
 
 from __future__ import annotations
 

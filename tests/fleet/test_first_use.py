@@ -25,7 +25,7 @@ from advisor.fleet.runs.journal import (
     WaveBegun,
     WaveEnded,
     read_entries,
-    told,
+    read_run,
 )
 from advisor.fleet.runs.planning import CapturedHost, plan_fleet
 from advisor.fleet.runs.waves import Wave, WaveShape
@@ -86,7 +86,7 @@ def test_a_pair_that_is_misspelt_is_told_who_there_is(tmp_path: Path) -> None:
     assert "n1, n2, n3" in error
 
 
-def put_back_but_for_one(store: FleetStore) -> RunRecord:
+def rolled_back_but_for_one(store: FleetStore) -> RunRecord:
     asked = Asked(1.0, "1", ("jumbo-frames",), (("links", "eth0"),), ("hosts",), None, 5, 60, WaveShape())
     planned = Planned(2.0, tuple(PlannedHost(name, "change", name) for name in "ab"), (Wave(1, ("a", "b")),), ())
     with RunJournal(store.run("0001")) as journal:
@@ -100,29 +100,29 @@ def put_back_but_for_one(store: FleetStore) -> RunRecord:
             Resumed(7.0, "rollback"),
             HostDone(8.0, 1, "a", "rollback", "rolled-back", "0001"),
             HostDone(9.0, 1, "b", "rollback", "unknown", "0001", THEIRS, by_hand="ssh b sudo sh -s rollback"),
-            Ended(10.0, 5, "stopped", "1 host is not put back"),
+            Ended(10.0, 5, "stopped", "1 host is not rolled back"),
         )
         for entry in entries:
             journal.write(entry)
-    found = told("0001", read_entries(store.run("0001")))
+    found = read_run("0001", read_entries(store.run("0001")))
     assert found is not None
     return found
 
 
 def test_a_rollback_that_keeps_what_somebody_else_set_says_how_to_override_it(tmp_path: Path) -> None:
-    page = fleet_run_text(put_back_but_for_one(FleetStore(tmp_path)), None, width=100, color=False)
+    page = fleet_run_text(rolled_back_but_for_one(FleetStore(tmp_path)), None, width=100, color=False)
     assert "advisor fleet rollback 0001 --force" in page
-    assert "To put back what is left:" not in page, "the same again would keep it again"
-    assert "--resume" not in page, "that would carry out anew what was to be put back"
+    assert "To roll back what is left:" not in page, "the same again would keep it again"
+    assert "--resume" not in page, "that would carry out again what was to be rolled back"
 
 
 def test_a_rollback_that_was_cut_short_is_not_taken_up_as_an_apply(tmp_path: Path) -> None:
     from advisor.fleet.runs.status import FleetStanding
 
-    put_back_but_for_one(FleetStore(tmp_path))
+    rolled_back_but_for_one(FleetStore(tmp_path))
     with RunJournal(FleetStore(tmp_path).run("0001")) as journal:
         journal.write(Resumed(11.0, "rollback"))
-    run_again = told("0001", read_entries(FleetStore(tmp_path).run("0001")))
+    run_again = read_run("0001", read_entries(FleetStore(tmp_path).run("0001")))
     assert run_again is not None
     assert run_again.state == "interrupted"
     page = fleet_status_text(FleetStanding((), runs=(run_again,)), width=100, color=False)
@@ -131,10 +131,10 @@ def test_a_rollback_that_was_cut_short_is_not_taken_up_as_an_apply(tmp_path: Pat
 
 
 def test_a_rollback_takes_an_inventory(tmp_path: Path) -> None:
-    put_back_but_for_one(FleetStore(tmp_path / "fleet"))
+    rolled_back_but_for_one(FleetStore(tmp_path / "fleet"))
     others = inventory(tmp_path, "[storage]\nz ansible_host=192.0.2.9\n")
     out, _ = run(tmp_path, "rollback", "-i", others, "--json", code=3)
-    assert "run 0001 has nothing in force that could be put back" in json.loads(out)["error"]["message"]
+    assert "run 0001 has nothing active to roll back" in json.loads(out)["error"]["message"]
 
 
 def test_a_plan_without_a_change_names_its_profiles() -> None:
@@ -156,9 +156,9 @@ def test_a_finding_of_the_fleet_has_its_source_and_says_whose_figures_it_tells()
 
 
 def test_a_run_that_was_taken_up_again_tells_of_every_host(tmp_path: Path) -> None:
-    put_back_but_for_one(FleetStore(tmp_path))
+    rolled_back_but_for_one(FleetStore(tmp_path))
     with RunJournal(FleetStore(tmp_path).run("0001")) as journal:
         journal.write(Planned(11.0, (PlannedHost("b", "change", "b"),), (Wave(1, ("b",)),), ()))
-    found = told("0001", read_entries(FleetStore(tmp_path).run("0001")))
+    found = read_run("0001", read_entries(FleetStore(tmp_path).run("0001")))
     page = fleet_run_text(found, None, width=100, color=False)
-    assert "before that  put back              a\n" in page
+    assert "before that  rolled back           a\n" in page

@@ -1,4 +1,4 @@
-"""Inventories, good and bad: what Ansible makes of them is told, and nothing in one reaches a shell of ours."""
+"""Inventories, good and bad: what Ansible makes of them is reported, and nothing in one reaches a shell."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_check_mode_changes_nothing_and_says_what_would_be(fleet: Hosts, scripts
 
 
 @needs_hosts
-def test_applied_once_verified_and_put_back(fleet: Hosts, scripts: Path) -> None:
+def test_applied_once_verified_and_rolled_back(fleet: Hosts, scripts: Path) -> None:
     before = {name: state(fleet, name) for name in fleet.names}
     assert recap(play(fleet, "apply", scripts=scripts)) == dict.fromkeys(fleet.names, (1, 0))
     assert {fleet.shell(name, "cat /sys/class/net/eth0/mtu") for name in fleet.names} == {"9000\n"}

@@ -200,7 +200,7 @@ def stop_at(hosts: Hosts, moment: str, *, window: int, number: int) -> int:
     os.kill(process.pid, number)
     _, said = process.communicate(timeout=300)
     if number == signal.SIGINT:
-        assert "run 0001: nothing is in force of wave 1 (" in said, said
+        assert "run 0001: nothing is active of wave 1 (" in said, said
         assert "advisor fleet apply --resume 0001" in said
     return process.returncode
 

@@ -1,4 +1,4 @@
-"""The journal of a run: what is on disk is told, a torn end is as if it had never been written, damage is refused."""
+"""The journal of a run: what is on disk is read, a torn end is as if it had never been written, damage is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from advisor.fleet.runs.journal import (
     WaveBegun,
     WaveEnded,
     read_entries,
-    told,
+    read_run,
 )
 from advisor.fleet.runs.run_store import all_runs, find_run, locked, next_id, same_order
 from advisor.fleet.runs.waves import Wave, WaveShape
@@ -57,7 +57,7 @@ def written(where: Path, entries: tuple[Entry, ...] = ENTRIES) -> Path:
 
 
 def test_a_run_that_was_cut_short_tells_which_wave_was_open(tmp_path: Path) -> None:
-    run = told("0001", read_entries(written(tmp_path)))
+    run = read_run("0001", read_entries(written(tmp_path)))
     assert run is not None
     assert run.state == "interrupted"
     assert run.open_wave is not None
@@ -71,7 +71,7 @@ def test_a_run_that_was_cut_short_tells_which_wave_was_open(tmp_path: Path) -> N
 def test_a_resumed_run_counts_its_waves_anew_and_forgets_no_host(tmp_path: Path) -> None:
     planned = Planned(11.0, (PlannedHost("b", "change", "anew"),), (Wave(1, ("b",)),), ())
     more = (Resumed(10.0), planned, WaveBegun(12.0, 1, ("b",)), HostDone(13.0, 1, "b", "confirm", "applied", "0005"))
-    run = told("0001", (*ENTRIES, *more, WaveEnded(14.0, 1, "confirmed"), Ended(15.0, 0, "done")))
+    run = read_run("0001", (*ENTRIES, *more, WaveEnded(14.0, 1, "confirmed"), Ended(15.0, 0, "done")))
     assert run is not None
     assert run.state == "done"
     assert run.touched == ("a", "b")

@@ -1,4 +1,4 @@
-"""What advisor itself has in force on a captured host: profiles, and what drifted from them."""
+"""What advisor itself has applied on a captured host: active profiles, and what drifted from them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from advisor.transaction.verify import verify
 
 
 class AdvisorState(msgspec.Struct, frozen=True):
-    """``profiles`` in force, by name; ``drifted`` the tunables and files that are not as set, None where unknown;
-    ``unfinished`` the transactions that were interrupted and are not put back."""
+    """Active ``profiles``, by name; ``drifted`` the tunables and files that drifted, None where unknown;
+    ``unfinished`` the transactions that were interrupted and are not rolled back."""
 
     profiles: tuple[str, ...] = ()
     drifted: tuple[str, ...] | None = ()

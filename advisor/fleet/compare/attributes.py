@@ -25,7 +25,7 @@ SAME_CLUSTER: Final = (
 
 
 class AttributeKind(msgspec.Struct, frozen=True):
-    """``topic`` names what belongs together: differences of one topic on the same hosts are told in one line.
+    """``topic`` names what belongs together: differences of one topic on the same hosts are reported in one line.
 
     ``rank`` orders findings of one severity, the most pressing first. ``hardware`` says that another type of machine
     may explain it. ``do`` is what to do where no command is known.
@@ -61,17 +61,17 @@ KINDS: Final[tuple[AttributeKind, ...]] = (
         r"advisor\.(drift|unfinished)",
         "drift",
         5,
-        "A profile is in force there, and values are no longer as it set them, or a transaction was interrupted.",
+        "A profile is active there and its values have drifted, or a transaction was interrupted.",
         "advisor verify",
         severity="warning",
-        hurts_when="Somebody may have changed the value on purpose: ask before it is put back.",
+        hurts_when="Somebody may have changed the value on purpose: ask before it is restored.",
         do="advisor status there; then advisor verify, and apply the profile again or roll it back",
     ),
     _service(
         r"advisor\.profiles",
-        "profiles in force",
+        "active profiles",
         30,
-        "The profiles in force differ, so the hosts are tuned for different things.",
+        "The active profiles differ, so the hosts are tuned for different things.",
         "advisor status",
         do="apply the profile there as on the others, or roll it back on all",
     ),

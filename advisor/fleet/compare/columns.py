@@ -115,7 +115,7 @@ class Fleet:
         return value
 
     def ordered(self) -> list[int]:
-        """The hosts' numbers by name; what is told never depends on the order in which they came."""
+        """The hosts' numbers by name; the report never depends on the order in which they came."""
         rows = self.hosts
         return sorted(range(len(rows)), key=lambda number: (natural(rows[number].name), rows[number].name))
 

@@ -1,4 +1,4 @@
-"""What differs because something else does: told with its cause, not once more.
+"""What differs because something else does: reported with its cause, not a second time.
 
 Another kernel has other defaults, another driver other rings, TuneD sets what its profile says, and hardware decides
 much by itself. What a file of a host sets is never called a consequence.
@@ -83,7 +83,7 @@ def _is_by_hardware(fleet: Fleet, row: JudgedRow) -> bool:
 def without_covered(
     fleet: Fleet, rows: Sequence[JudgedRow], shared: Sequence[Shared]
 ) -> tuple[list[JudgedRow], dict[str, list[tuple[str, tuple[str, ...]]]]]:
-    """Without MTU and speed of links whose network tells the same: there it is told once, and worse."""
+    """Without MTU and speed of links whose network has the same finding: it is reported there, once and as worse."""
     odd = {"mtu": _odd(shared, "mtu"), "speed_mbps": _odd(shared, "speed_mbps")}
     finding = {"mtu": "fleet.mtu-in-network", "speed_mbps": "fleet.speed-in-network"}
     covered: dict[str, list[tuple[str, tuple[str, ...]]]] = {}

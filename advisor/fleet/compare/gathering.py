@@ -51,14 +51,14 @@ def read_source(source: CaptureSource) -> HostSummary | Unread:
         # An archive, or what the capture script printed on a host, kept by hand.
         host = open_capture(path) if is_capture(path) else open_snapshot(path)
         words = host.read("/proc/cmdline")
-        beside = HostContext(
+        context = HostContext(
             name=source.name,
             group=source.group,
             skew_seconds=source.skew_seconds,
             standing=read_standing(host, has_looked=source.is_capture and host.is_root),
             command_line=None if isinstance(words, Missing) else words,
         )
-        return summarise(scan(host), beside)
+        return summarise(scan(host), context)
     except AdvisorError as error:
         return Unread(source.name, error.message)
     except (OSError, MemoryError) as error:
@@ -123,7 +123,7 @@ def _chunk(hosts: int, processes: int) -> int:
 
 def named_sources(paths: Iterable[Path]) -> tuple[CaptureSource, ...]:
     """Plain snapshot files: a host is called as its file, without the ending; with its directory where that is not
-    enough to tell two apart."""
+    enough to distinguish two."""
     listed = list(dict.fromkeys(paths))
     stems: dict[str, int] = {}
     for path in listed:

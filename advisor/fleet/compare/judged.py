@@ -15,7 +15,7 @@ Groups = dict[Value | None, tuple[int, ...]]
 
 
 class JudgedRow(msgspec.Struct, frozen=True):
-    """A difference before it is told. ``groups`` has each value (None: not there) and its hosts, by number."""
+    """A difference before it is reported. ``groups`` has each value (None: not there) and its hosts, by number."""
 
     attribute: str
     kind: AttributeKind
@@ -89,7 +89,7 @@ class Judge:
             name = name.rpartition(".")[0]
         return None
 
-    def told(self, row: JudgedRow) -> AttributeDifference:
+    def name_hosts(self, row: JudgedRow) -> AttributeDifference:
         """The difference in the names of the hosts."""
         most = row.majority
         groups = [(value, hosts) for value, hosts in row.groups.items() if (value,) != most and value is not None]
@@ -114,8 +114,8 @@ def explains(cause: JudgedRow, effect: JudgedRow) -> bool:
     """Whether hosts with one value of the cause have one value of the effect, as far as both are known."""
     value_of = {host: value for value, hosts in cause.groups.items() for host in hosts}
     seen: dict[Value | None, Value | None] = {}
-    told = [(value_of[host], value) for value, hosts in effect.groups.items() for host in hosts if host in value_of]
-    for one, value in told:
+    pairs = [(value_of[host], value) for value, hosts in effect.groups.items() for host in hosts if host in value_of]
+    for one, value in pairs:
         if seen.setdefault(one, value) != value:
             return False
-    return len(seen) > 1 and len(told) == effect.total
+    return len(seen) > 1 and len(pairs) == effect.total

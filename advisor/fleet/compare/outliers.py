@@ -2,9 +2,9 @@
 
 Each attribute is compared among the hosts that its kind says: all, those of one type of hardware, or one LLT cluster.
 More than half of the hosts that are known make a majority, and the others are outliers; where there is none, the groups
-are told and nobody is called wrong. Unknown never counts as differing. What differs as a consequence (of the kernel,
-of a driver, of TuneD, of the type of hardware) is told with its cause. Differences of one topic on the same hosts are
-one finding.
+are listed and none is called wrong. Unknown never counts as differing. What differs as a consequence (of the kernel,
+of a driver, of TuneD, of the type of hardware) is reported with its cause. Differences of one topic on the same hosts
+are one finding.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _split(members: Sequence[int], label_of: Callable[[int], str]) -> list[tuple
     found: dict[str, list[int]] = {}
     for number in members:
         found.setdefault(label_of(number), []).append(number)
-    # One class is no class: its name would only be in the way.
+    # One class is no class: its name adds nothing.
     return [("", members_of) for members_of in found.values()] if len(found) == 1 else sorted(found.items())
 
 
@@ -224,7 +224,7 @@ def _hardware_rows(
 
 def _hardware_finding(judge: Judge, rows: Sequence[JudgedRow], effects: Sequence[str], group: str) -> FleetFinding:
     """Types on purpose are information; one product with less memory or fewer processors is a part that is missing."""
-    differences = tuple(judge.told(row) for row in rows)
+    differences = tuple(judge.name_hosts(row) for row in rows)
     is_purpose = any(row.attribute in ("host.product", "host.instance_type", "host.architecture") for row in rows)
     hosts = tuple(dict.fromkeys(host for one in differences for host in one.outliers))
     return FleetFinding(
@@ -264,7 +264,7 @@ def _finding(
     judge: Judge, rows: Sequence[JudgedRow], effects: Mapping[str, tuple[str, ...]], controller: CommandOrigin
 ) -> FleetFinding:
     kind = min((row.kind for row in rows), key=lambda one: one.rank)
-    differences = tuple(judge.told(row) for row in rows)
+    differences = tuple(judge.name_hosts(row) for row in rows)
     return FleetFinding(
         id=f"fleet.{kind.topic.lower().replace(' ', '-')}",
         severity=kind.severity,

@@ -2,7 +2,7 @@
 
 A value is a text or a number that two hosts must share to be alike. What is a host's own (its name, its addresses,
 serial numbers, counters) is no attribute. What the kernel derives from the size of memory stands as ``derived from
-memory`` as long as no file of the host sets it, so that two sizes of memory are not told as twenty outliers.
+memory`` as long as no file of the host sets it, so that two sizes of memory are not twenty outliers.
 
 The names: ``host.kernel``, ``cpu.model``, ``memory.installed``, ``numa.distances``, ``sysctl.KEY``, ``cmdline.WORD``,
 ``link.ROLE.mtu``, ``disk.MODEL.scheduler``, ``array.ROLE.chunk_bytes``, ``filesystem.MOUNTPOINT.options``,
@@ -57,11 +57,11 @@ _MAX_WORDS: Final = 200
 
 
 class HostContext(msgspec.Struct, frozen=True):
-    """What is known of a host beside its facts.
+    """What is known of a host in addition to its facts.
 
     ``name`` is what the fleet calls it, ``group`` what it is compared within, None where all are compared together.
     ``command_line`` is the kernel's, None where it is unknown. ``skew_seconds`` is the host's clock minus the
-    controller's, as far as it could be told.
+    controller's, as far as it is known.
     """
 
     name: str
@@ -91,30 +91,30 @@ class HostSummary(msgspec.Struct, frozen=True):
     """The sysctls that a file of this host sets at boot."""
 
 
-def summarise(facts: Facts, beside: HostContext) -> HostSummary:
+def summarise(facts: Facts, context: HostContext) -> HostSummary:
     """The summary of a host. Pure; never fails, whatever the host calls its things."""
     found = Collected()
     roles = link_roles(facts)
     _collect_machine(facts, found)
     _collect_memory(facts, found)
     _collect_sysctls(facts, found)
-    _collect_words(beside.command_line, found)
+    _collect_words(context.command_line, found)
     collect_links(facts, roles, found)
     collect_storage(facts, found)
     collect_services(facts, found)
-    _collect_standing(beside.standing, found)
+    _collect_standing(context.standing, found)
     found.unknown(*_blind(facts))
     for one in facts.unknown:
         found.unknown(*_patterns(one.fact, roles))
     return HostSummary(
-        name=beside.name,
+        name=context.name,
         hostname=facts.host.hostname,
         machine_id=facts.host.machine_id,
         boot_id=facts.host.boot_id,
-        group=beside.group,
+        group=context.group,
         cluster=llt_cluster(facts),
         node=llt_node(facts),
-        skew_seconds=beside.skew_seconds,
+        skew_seconds=context.skew_seconds,
         values=found.values,
         unknown=found.patterns,
         memberships=memberships_of(facts, roles),
@@ -240,7 +240,7 @@ def _collect_standing(standing: AdvisorState | None, found: Collected) -> None:
 
 
 def _blind(facts: Facts) -> Iterator[str]:
-    """What cannot be told of a host of which the capture lacks the ground that it stands on."""
+    """The attributes that are unknown because the capture lacks the facts that they are read from."""
     noted = {one.fact for one in facts.unknown}
     if "disks" in noted:
         yield from ("array.*", "filesystem.*", "controller.*", "iscsi.*")

@@ -29,7 +29,7 @@ Member = tuple[HostRow, Membership]
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """A network and who is in it. ``scope`` tells networks of the same address apart: an LLT cluster's own are its."""
+    """A network and who is in it. ``scope`` distinguishes networks of one address: an LLT cluster has its own."""
 
     network: str
     scope: str
@@ -95,7 +95,7 @@ def _difference(attribute: str, groups: Sequence[HeldValue], unknown: Sequence[s
 
 
 def network_findings(shared: Iterable[Shared], controller: CommandOrigin) -> Iterator[FleetFinding]:
-    """MTU and speed along each network; what several networks on the same links say is told once."""
+    """MTU and speed along each network; what several networks on the same links show is reported once."""
     for one, networks in _by_links(shared):
         mtus = _by_value(one.members, "mtu")
         if len(mtus) > 1:
@@ -171,7 +171,7 @@ def _speed(one: Shared, networks: str, speeds: tuple[HeldValue, ...]) -> FleetFi
         goes_with=(),
         advice="look at what was negotiated (ethtool), at cable, transceiver and switch port",
         commands=(),
-        hurts_when=OWN_PURPOSE + " Links of virtual machines tell a speed that means nothing.",
+        hurts_when=OWN_PURPOSE + " The speed of a virtual machine's link means nothing.",
         sources=(sources.IP_LINK,),
         rank=33,
     )
@@ -188,7 +188,7 @@ def identity_findings(rows: Sequence[HostRow], shared: Sequence[Shared]) -> Iter
     for name, hosts in _twice((row.hostname, row.name) for row in rows).items():
         if name not in _NO_NAME and not _is_told(hosts, machines):
             yield _double("hostname", "one host name on several hosts", name, hosts, 7, "hostname(7)",
-                          "Logs, monitoring and cluster software tell hosts apart by this name.",
+                          "Logs, monitoring and cluster software distinguish hosts by this name.",
                           "give each host a name of its own: hostnamectl set-hostname NAME")  # fmt: skip
     for one in shared:
         alike: dict[tuple[str, ...], list[str]] = {}
@@ -203,7 +203,7 @@ def identity_findings(rows: Sequence[HostRow], shared: Sequence[Shared]) -> Iter
 
 
 def _is_told(hosts: Iterable[str], machines: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether the machine-id tells of these hosts already: what is one machine has one of everything."""
+    """Whether the machine-id finding names these hosts already: what is one machine has one of everything."""
     return any({*hosts} <= {*some} for some in machines.values())
 
 
@@ -245,7 +245,7 @@ def _same_machine(identity: str, hosts: tuple[str, ...]) -> FleetFinding:
 
 def _cloned(identity: str, hosts: tuple[str, ...]) -> FleetFinding:
     return _double("machine-id", "one machine-id on several hosts", identity, hosts, 6, _MACHINE_ID,
-                   "They were cloned from one image. DHCP, journals and rollback scripts tell hosts apart by it.",
+                   "They were cloned from one image. DHCP, journals and rollback scripts distinguish hosts by it.",
                    "on all but one: rm /etc/machine-id; systemd-machine-id-setup; then restart",
                    hurts_when="The journal of before is filed under the old id.")  # fmt: skip
 
@@ -262,7 +262,7 @@ def _llt_node(node: str, hosts: tuple[str, ...]) -> FleetFinding:
     cluster, _, number = node.partition("/")
     return _double("llt-node", f"one LLT node id in cluster {cluster} on several hosts", number, hosts, 1,
                    sources.VCS_LINKS,
-                   "LLT tells nodes apart by it: the second that comes makes the first panic or stays out.",
+                   "LLT distinguishes nodes by it: the second node makes the first one panic or does not join.",
                    "compare set-node of /etc/llttab and /etc/llthosts on these hosts", scope=f"cluster {cluster}",
                    hurts_when="Two clusters that share an id, see fleet.llt-cluster-twice.")  # fmt: skip
 

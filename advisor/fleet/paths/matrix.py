@@ -162,7 +162,7 @@ def _measured(source: str, target: ProbedLink, line: TargetAnswer, tool: Tool | 
 def _limit(line: TargetAnswer, target: ProbedLink) -> Limit:
     if line.limit != "own":
         return line.limit
-    # A kernel that refuses less than its link carries has been told of something smaller before.
+    # A kernel that refuses less than its link carries has learnt of a smaller limit before.
     is_learnt = line.said_mtu is not None and target.mtu is not None and line.said_mtu < target.mtu
     return "too-big" if is_learnt else "link"
 

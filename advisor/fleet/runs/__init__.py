@@ -1,1 +1,1 @@
-"""Profiles carried out on many hosts in waves, taken up again, verified and put back."""
+"""Profiles applied on many hosts in waves: resumed, verified and rolled back."""

@@ -18,7 +18,7 @@ from advisor.fleet.inventory import Access, Inventory, InventoryHost, duplicates
 from advisor.fleet.inventory import hosts as inventory_hosts
 from advisor.fleet.runs import run as running
 from advisor.fleet.runs.executor import Hands, Say
-from advisor.fleet.runs.journal import Asked, Ended, Planned, RunJournal, RunRecord, read_entries, told
+from advisor.fleet.runs.journal import Asked, Ended, Planned, RunJournal, RunRecord, read_entries, read_run
 from advisor.fleet.runs.planning import FleetPlan, check_failover, plan_fleet
 from advisor.fleet.runs.proving import check_provers, prove, provers
 from advisor.fleet.runs.resume import take_up
@@ -67,7 +67,7 @@ def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
 
 
 def make_fleet_plan(wish: Wish, store: FleetStore, say: Say) -> FleetPlan:
-    """Capture every host and plan for it. Changes nothing; needs root there, as only root can read what is in force."""
+    """Capture every host and plan for it. Changes nothing; needs root there, as only root can read what is active."""
     requests(wish.profiles, wish.settings)
     with _scratch(wish, store) as hands:
         return _planned(wish, hands, frozenset(), say)
@@ -128,7 +128,7 @@ def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> Run
                 )
                 if why is not None:
                     journal.write(Ended(time.time(), 1, "stopped", why))
-                    return RunResult(plan, told(run_id, tuple(journal.entries)), 1)
+                    return RunResult(plan, read_run(run_id, tuple(journal.entries)), 1)
             return _carried_out(wish, hands, plan, journal, run_id, say)
 
 
@@ -136,7 +136,7 @@ def _carried_out(wish: Wish, hands: Hands, plan: FleetPlan, journal: RunJournal,
     journal.write(Planned(time.time(), plan.hosts, plan.waves.waves, plan.notes))
     running.write_scripts(hands, plan)
     code = running.FleetRun(hands, plan, journal, wish.options, say).go()
-    return RunResult(plan, told(run_id, tuple(journal.entries)), code)
+    return RunResult(plan, read_run(run_id, tuple(journal.entries)), code)
 
 
 def resume_fleet(
@@ -148,7 +148,7 @@ def resume_fleet(
         if run.ended is not None and run.ended.outcome in ("done", "rolled-back"):
             raise RefusedError(
                 msg("run {id} has ended ({outcome})", id=run.id, outcome=run.ended.outcome),
-                hint="advisor fleet apply begins anew",
+                hint="advisor fleet apply begins a new run",
             )
         wish = wish_of(run, access, rollback_all=rollback_all)
         directory = store.run(run.id)
@@ -157,7 +157,7 @@ def resume_fleet(
         if missing:
             raise UsageError(
                 msg("run {id}: {missing} left the inventory since", id=run.id, missing=", ".join(missing)),
-                hint="put them back into it",
+                hint="add them to it again",
             )
         check_failover(hands.hosts.values(), wish.shape.failover)
         with RunJournal(directory) as journal:
@@ -165,7 +165,7 @@ def resume_fleet(
             plan = _planned(_resumed(wish, done), hands, done, say)
             if not plan.changing:
                 code = running.finish(journal, plan)
-                return RunResult(plan, told(run.id, read_entries(directory)), code)
+                return RunResult(plan, read_run(run.id, read_entries(directory)), code)
             if not agree(plan):
                 raise RefusedError(
                     msg(
@@ -217,7 +217,7 @@ def wish_of(run: RunRecord, access: Access, *, rollback_all: bool = False) -> Wi
 
 
 def nothing_code(plan: FleetPlan) -> int:
-    """The exit code of a plan: 4 where a host could not be asked, 3 where something stands in the way or none fits."""
+    """The exit code of a plan: 4 where a host could not be asked, 3 where something is blocked or none fits."""
     states = {one.state for one in plan.hosts}
     if "failed" in states:
         return 4

@@ -81,7 +81,7 @@ class Hands:
         return self._own("scripts")
 
     def by_hand(self, name: str) -> str:
-        """The command that puts a host back when it can be reached again. The script knows its own transaction."""
+        """The command that rolls a host back when it can be reached again. The script knows its own transaction."""
         from advisor.shell.quote import shell_quote
 
         script = self.scripts / (file_name(name) + ".sh")
@@ -174,7 +174,7 @@ class Hands:
 
 @contextlib.contextmanager
 def _marked(directory: Path) -> Iterator[None]:
-    """What is started here can be told to be of this run, also after this process is gone."""
+    """What is started here is recognisable as part of this run, also after this process has ended."""
     os.environ[_MARK] = str(directory)
     try:
         yield
@@ -217,7 +217,7 @@ def end_orphans(directory: Path) -> int:
 def captured(answer: HostAnswer, store: FleetStore) -> CapturedHost:
     """A host out of what its capture came to, which `fleet receive` read through before it kept it.
 
-    One that was not captured by root cannot be changed or told of.
+    One that was not captured by root cannot be changed or judged.
     """
     if answer.state != "ok" or answer.path is None:
         return CapturedHost(answer.host, None, message=answer.message or answer.state)
@@ -237,14 +237,14 @@ def _text(path: Path) -> str:
         return file.read(_MAX_ANSWER_BYTES).decode("utf-8", "replace")
 
 
-def parse_told(text: str) -> ScriptAnswer | None:
+def parse_script_answer(text: str) -> ScriptAnswer | None:
     """The last line of what a transaction script printed; None where it is no such document."""
     lines = text.strip().splitlines()
     try:
-        told = msgspec.json.decode(lines[-1] if lines else "", type=ScriptAnswer)
+        answer = msgspec.json.decode(lines[-1] if lines else "", type=ScriptAnswer)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    return told if told.schema == _SCHEMA else None
+    return answer if answer.schema == _SCHEMA else None
 
 
 _STATES: Final[Mapping[str, HostState]] = {
@@ -261,9 +261,9 @@ def result_of(answer: HostAnswer) -> Result:
     """What a host's answer to a verb says of it."""
     if answer.state in ("unreachable", "no-root"):
         return Result(answer.host, "unreachable", message=answer.message or answer.state)
-    told = parse_told(_text(answer.path)) if answer.state == "ok" and answer.path is not None else None
-    if told is None:
-        said = answer.message or f"ended with {answer.rc} and told nothing"
-        return Result(answer.host, "unknown", message=said, is_sure=False)
-    state = _STATES.get(told.state, "unknown")
-    return Result(answer.host, state, told.id, told.message or "", is_sure=state != "unknown")
+    said = parse_script_answer(_text(answer.path)) if answer.state == "ok" and answer.path is not None else None
+    if said is None:
+        message = answer.message or f"ended with {answer.rc} and printed no answer"
+        return Result(answer.host, "unknown", message=message, is_sure=False)
+    state = _STATES.get(said.state, "unknown")
+    return Result(answer.host, state, said.id, said.message or "", is_sure=state != "unknown")

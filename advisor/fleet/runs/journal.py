@@ -1,7 +1,7 @@
 """The journal of a run over many hosts: JSON lines, each on disk before what follows from it is done.
 
-A run that was interrupted is told from its journal and from the hosts themselves; what the journal alone says of a host
-is never taken for its state. A power cut can tear the last line only, which is then as if it had not been written.
+An interrupted run is reconstructed from its journal and from the hosts themselves; what the journal alone says of a
+host is never taken for its state. A power cut can tear the last line only, which is then as if it had not been written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HostState = Literal[
 ]
 """What is known of a host after a step.
 
-``applied`` in force and kept, ``awaiting-confirmation`` in force until its window is over, ``unchanged`` and
+``applied`` active and kept, ``awaiting-confirmation`` active until its window is over, ``unchanged`` and
 ``refused`` nothing was done, ``rolled-back`` as before, ``failed`` and ``unreachable`` nothing is left half-done there,
 ``unknown`` it may be either.
 """
@@ -55,7 +55,7 @@ PlannedState = Literal["change", "nothing", "unfit", "cannot", "failed", "done"]
 """What a plan amounts to on a host.
 
 ``change`` there is something to do, ``nothing`` all is there already, ``unfit`` nothing of it applies there, ``cannot``
-something stands in the way, ``failed`` the host could not be asked, ``done`` an earlier part of the run changed it.
+something is blocked, ``failed`` the host could not be asked, ``done`` an earlier part of the run changed it.
 """
 
 
@@ -127,7 +127,7 @@ class RunInterrupted(msgspec.Struct, frozen=True, tag="interrupted", tag_field="
 
 
 class Resumed(msgspec.Struct, frozen=True, tag="resumed", tag_field="event"):
-    """Taken up again: to go on, or to be put back."""
+    """Resumed: to go on, or to be rolled back."""
 
     time: float
     verb: Literal["apply", "rollback"] = "apply"
@@ -166,7 +166,7 @@ class RunJournal:
         self.entries.append(entry)
 
     def note(self, entry: Entry) -> None:
-        """Write where that can be done: a full disk here must not keep a host from being put back."""
+        """Write where that can be done: a full disk here must not prevent a rollback."""
         with contextlib.suppress(OSError):
             self.write(entry)
 
@@ -205,12 +205,12 @@ def _decoded(data: bytes, where: str) -> Iterator[Entry]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidInputError(
                 msg("{where}: line {number}: {error}", where=where, number=number, error=error),
-                hint="the run cannot be told from it",
+                hint="the run cannot be read from it",
             ) from error
 
 
 class RunRecord(msgspec.Struct, frozen=True):
-    """A run as its journal tells it. ``hosts`` has the last thing that is known of each host that was touched."""
+    """A run as its journal records it. ``hosts`` has the last thing that is known of each host that was touched."""
 
     id: str
     asked: Asked
@@ -228,7 +228,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     sought: dict[str, Sought] = {}
     """The transaction by which each host was last to be changed."""
     is_going_back: bool = False
-    """Whether it was last asked to be put back, rather than to be carried out."""
+    """Whether the last request was to roll it back, not to carry it out."""
 
     @property
     def state(self) -> str:
@@ -239,7 +239,7 @@ class RunRecord(msgspec.Struct, frozen=True):
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """Hosts on which something may be in force, in the order of their waves."""
+        """Hosts on which something may be active, in the order of their waves."""
         return tuple(
             name for name, one in self.hosts.items() if one.state in ("applied", "awaiting-confirmation", "unknown")
         )
@@ -249,7 +249,7 @@ class RunRecord(msgspec.Struct, frozen=True):
         return next((wave.hosts for wave in waves if wave.number == number), ())
 
 
-def told(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
+def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
     """What the entries amount to; None where not even the first one is whole, so that nothing can have been done."""
     if not entries or not isinstance(entries[0], Asked):
         return None
@@ -265,7 +265,7 @@ def told(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
     for entry in entries:
         match entry:
             case Planned():
-                # A resumed run counts its waves anew; what came of the hosts of earlier ones stays.
+                # A resumed run counts its waves from one; what came of the hosts of earlier ones stays.
                 planned, outcomes, opened = entry, {}, None
                 changing = (one for one in entry.hosts if one.state == "change")
                 sought.update({one.name: one.sought for one in changing})

@@ -87,7 +87,7 @@ def _move(change: Change) -> MtuMove | None:
 
 
 def known_groups(subjects: Iterable[OrderSubject]) -> dict[str, tuple[FailoverGroup, ...]]:
-    """Failover groups that the hosts themselves tell of: an LLT cluster, an iSCSI target that several export."""
+    """Failover groups that the hosts themselves show: an LLT cluster, an iSCSI target that several export."""
     found: dict[str, list[FailoverGroup]] = {}
     for subject in subjects:
         llttab = subject.facts.llt.llttab if subject.facts.llt else None
@@ -186,7 +186,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 def segments(subjects: Sequence[OrderSubject]) -> tuple[Segment, ...]:
-    """The subnets on which a link's MTU is raised; those of the very same hosts are told as one."""
+    """The subnets on which a link's MTU is raised; those of the very same hosts count as one."""
     moving: dict[str, dict[str, MtuMove]] = {}
     there: dict[str, list[tuple[OrderSubject, Link]]] = {}
     for subject in subjects:

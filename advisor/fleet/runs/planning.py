@@ -140,7 +140,7 @@ def _judged(plan: Plan) -> tuple[PlannedState, str]:
 def _groups(
     inventory: Iterable[InventoryHost], subjects: Iterable[OrderSubject], failover: str | None
 ) -> dict[str, tuple[FailoverGroup, ...]]:
-    """Failover groups of each host: those of the inventory and those that the hosts tell of."""
+    """Failover groups of each host: those of the inventory and those that the hosts show."""
     found: dict[str, list[FailoverGroup]] = {name: [*groups] for name, groups in known_groups(subjects).items()}
     for host in inventory:
         for group in _declared(host, failover):

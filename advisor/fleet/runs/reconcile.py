@@ -18,7 +18,7 @@ from advisor.snapshot.remote.store import CapturedStore, Sought
 from advisor.transaction.journal import Record
 
 MARGIN_SECONDS: Final = 30.0
-"""For a watchdog to put back, after its window is over."""
+"""For a watchdog to roll back, after its window is over."""
 _PAUSE_SECONDS: Final = 2.0
 _ATTEMPTS: Final = 3
 
@@ -43,7 +43,7 @@ def settled(hands: Hands, wanted: Mapping[str, Sought], *, seconds: float) -> It
         is_over = time.monotonic() >= end
         again: list[str] = []
         for name in left:
-            result = told(found[name], wanted[name])
+            result = find_result(found[name], wanted[name])
             waits = result.state == "awaiting-confirmation" or found[name].archive is None
             if not is_over and (seconds > 0 if waits else not result.is_sure):
                 again.append(name)
@@ -54,7 +54,7 @@ def settled(hands: Hands, wanted: Mapping[str, Sought], *, seconds: float) -> It
             time.sleep(_PAUSE_SECONDS)
 
 
-def told(captured: CapturedHost, sought: Sought) -> Result:
+def find_result(captured: CapturedHost, sought: Sought) -> Result:
     """What a capture says of a transaction. Not sure where the host is silent, or still at it."""
     if captured.archive is None:
         return Result(captured.name, "unknown", message=captured.message, is_sure=False)
@@ -77,11 +77,11 @@ def told(captured: CapturedHost, sought: Sought) -> Result:
 def _words(record: Record) -> str:
     if record.state == "partly-rolled-back":
         return "; ".join(f"{what} is not as before: {why}" for what, why in record.kept)
-    return f"put back: {record.why_undone}" if record.state == "rolled-back" and record.why_undone else ""
+    return f"rolled back: {record.why_undone}" if record.state == "rolled-back" and record.why_undone else ""
 
 
-class PutBack:
-    """Puts hosts back and journals what became of each."""
+class FleetRollback:
+    """Rolls hosts back and journals the result of each."""
 
     def __init__(
         self, hands: Hands, journal: RunJournal, states: dict[str, Result], say: Say, *, window_seconds: float
@@ -93,7 +93,7 @@ class PutBack:
         self._window = window_seconds
 
     def run(self, wave: int, wanted: Mapping[str, Sought], *, force: bool = False) -> None:
-        """Hosts by name, each with the transaction that is to be put back.
+        """Hosts by name, each with the transaction to roll back.
 
         Who is busy is asked again; who does not answer is waited for until its own watchdog has had its time.
         """
@@ -126,7 +126,7 @@ class PutBack:
         return left
 
     def _judged(self, result: Result) -> Result:
-        """A host that refuses to go back has it in force still; one that is silent, or half-way, may be either."""
+        """On a host that refuses the rollback it is still active; on one that is silent, or half-way, it may be."""
         if result.state in ("rolled-back", "failed"):
             return result
         before = self._states.get(result.host)
@@ -140,11 +140,11 @@ class PutBack:
         entry = done(self._hands, wave, "rollback", result)
         self._journal.note(entry)
         if result.state == "applied":
-            self._say(f"{result.host}: still in force: {result.message}")
+            self._say(f"{result.host}: still active: {result.message}")
         elif entry.by_hand:
             self._say(f"{result.host}: not known to be back: {result.message}; by hand: {entry.by_hand}")
         else:
-            self._say(f"{result.host}: put back")
+            self._say(f"{result.host}: rolled back")
 
 
 def done(hands: Hands, wave: int, verb: Verb, result: Result) -> HostDone:

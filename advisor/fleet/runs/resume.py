@@ -1,7 +1,7 @@
 """A run that was cut short (its controller killed, the network gone) taken up again.
 
 What the journal says of a wave that was open is not believed: its hosts are asked. One that waits for its confirmation
-is kept where the gate had held, else put back; one that has put itself back is taken again; one that is kept is done.
+is kept where the gate had held, else rolled back; one that has rolled back is applied again; one that is kept is done.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
 from advisor.fleet.runs.journal import GateDone, Resumed, RunJournal, RunRecord, WaveEnded
-from advisor.fleet.runs.reconcile import PutBack, done, settled
+from advisor.fleet.runs.reconcile import FleetRollback, done, settled
 from advisor.snapshot.remote.store import Sought
 
 
@@ -65,14 +65,14 @@ def _settle(
                 say(f"{result.host}: kept")
     left = {name: known for name, known in wanted.items() if states[name].state not in _SETTLED}
     window = float(run.asked.confirm_within)
-    PutBack(hands, journal, states, say, window_seconds=window).run(wave, left)
+    FleetRollback(hands, journal, states, say, window_seconds=window).run(wave, left)
 
 
 _SETTLED = ("applied", "rolled-back", "failed", "unchanged", "refused")
 _WORDS: Mapping[str, str] = {
     "applied": "changed, and kept",
     "awaiting-confirmation": "changed, and waits for its confirmation",
-    "rolled-back": "has put itself back",
+    "rolled-back": "has rolled back",
     "failed": "had not been begun",
 }
 

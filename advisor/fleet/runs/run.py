@@ -1,8 +1,8 @@
 """A run: profiles carried out on many hosts, wave by wave, each host guarded by its own watchdog until it is confirmed.
 
-A wave is applied, its gate asked, and only then confirmed. Whatever goes wrong, all of that wave is put back and the
+A wave is applied, its gate asked, and only then confirmed. Whatever goes wrong, all of that wave is rolled back and the
 run stops there; waves before it stay. A controller that is killed leaves each host of the wave to its watchdog, which
-puts it back when its window is over; `advisor.fleet.runs.resume` takes the run up again.
+rolls it back when its window is over; `advisor.fleet.runs.resume` resumes the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from advisor.fleet.inventory import file_name
 from advisor.fleet.runs.executor import GATE_SECONDS, Hands, Result, Say
 from advisor.fleet.runs.journal import Ended, GateDone, RunInterrupted, RunJournal, Verb, WaveBegun, WaveEnded
 from advisor.fleet.runs.planning import FleetPlan
-from advisor.fleet.runs.reconcile import PutBack, done, settled
+from advisor.fleet.runs.reconcile import FleetRollback, done, settled
 from advisor.fleet.runs.wave_gate import (
     Baseline,
     EchoQuestion,
@@ -46,7 +46,7 @@ _WENT_WELL: Final = ("applied", "awaiting-confirmation", "unchanged")
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How a run is carried out. ``confirm_within`` in seconds: how long each host waits before it puts itself back."""
+    """How a run is carried out. ``confirm_within`` in seconds: how long each host waits before it rolls back."""
 
     confirm_within: int
     gate_command: str | None = None
@@ -74,7 +74,7 @@ class FleetRun:
 
         Raises `RunInterrupted` once all that was open is rolled back.
 
-        The first signal stops it, and nothing stops the putting back.
+        The first signal stops it, and nothing stops the rollback.
         """
         for wave in self._plan.waves.waves:
             with interruptible():
@@ -86,17 +86,17 @@ class FleetRun:
     # -- one wave -------------------------------------------------------------------------------------------------
 
     def _wave(self, wave: Wave) -> bool:
-        """Whether the wave is confirmed; if not, all of it has been put back, as far as that could be done."""
+        """Whether the wave is confirmed; if not, all of it has been rolled back, as far as that could be done."""
         self._say(f"wave {wave.number} of {len(self._plan.waves.waves)}: {', '.join(wave.hosts)}")
         self._journal.write(WaveBegun(time.time(), wave.number, wave.hosts))
         try:
             is_kept = self._carried_out(wave)
         except BaseException as error:
-            # A signal, a full disk, a fault of ours: while we live, no host is left to its watchdog.
+            # A signal, a full disk, a fault here: while this process lives, no host is left to its watchdog.
             reason = str(error) or type(error).__name__
             self._journal.note(RunInterrupted(time.time(), reason))
             with contextlib.suppress(AdvisorError):
-                self._put_back(wave)
+                self._roll_back(wave)
             self._ended(wave)
             self._journal.note(Ended(time.time(), self._code(), "stopped", reason))
             if self._not_back:
@@ -104,7 +104,7 @@ class FleetRun:
             self._tell_left(wave)
             raise
         if not is_kept:
-            self._put_back(wave)
+            self._roll_back(wave)
         self._ended(wave)
         return is_kept
 
@@ -116,7 +116,7 @@ class FleetRun:
 
     def _applied(self, wave: Wave) -> bool:
         for name in wave.hosts:
-            # Until it is told otherwise, as it may be cut short here.
+            # Until the host answers, as this may be interrupted here.
             self._states[name] = Result(name, "unknown", message="was being changed", is_sure=False)
         for result in self._hands.do("apply", wave.hosts, *self._guarded):
             self._note(wave, "apply", result)
@@ -135,15 +135,17 @@ class FleetRun:
         self._settle(wave, "confirm", [name for name in waiting if self._states[name].state != "applied"])
         return all(self._states[name].state in ("applied", "unchanged") for name in wave.hosts)
 
-    def _put_back(self, wave: Wave) -> None:
+    def _roll_back(self, wave: Wave) -> None:
         opened = {name: self._sought[name] for name in wave.hosts if self._is_open(name)}
         window = float(self._options.confirm_within)
         self._not_back |= opened.keys()
-        PutBack(self._hands, self._journal, self._states, self._say, window_seconds=window).run(wave.number, opened)
+        FleetRollback(self._hands, self._journal, self._states, self._say, window_seconds=window).run(
+            wave.number, opened
+        )
         self._not_back = {name for name in self._not_back if self._is_open(name)}
 
     def _is_open(self, name: str) -> bool:
-        """Whether something is in force on the host, or may be."""
+        """Whether something is active on the host, or may be."""
         return name in self._states and self._states[name].state in _IN_FORCE
 
     def _ended(self, wave: Wave) -> None:
@@ -239,15 +241,15 @@ class FleetRun:
             self._say(f"{result.host}: {verb}: {result.state}: {result.message}")
 
     def _settle(self, wave: Wave, verb: Verb, names: Sequence[str]) -> None:
-        """Ask the hosts themselves where an answer did not tell."""
+        """Ask the hosts themselves where an answer was not certain."""
         for result in settled(self._hands, {name: self._sought[name] for name in names}, seconds=0):
             self._note(wave, verb, result)
 
     def _stopped(self, wave: Wave) -> int:
         earlier = [one for one in self._plan.waves.waves if one.number < wave.number]
         for one in reversed(earlier) if self._options.rollback_all else ():
-            self._say(f"wave {one.number} is put back as well: {', '.join(one.hosts)}")
-            self._put_back(one)
+            self._say(f"wave {one.number} is rolled back as well:  {', '.join(one.hosts)}")
+            self._roll_back(one)
             self._ended(one)
         self._journal.write(Ended(time.time(), self._code(), "stopped", f"wave {wave.number} did not pass"))
         return self._code()
@@ -256,12 +258,12 @@ class FleetRun:
         return 5 if self._not_back else 4
 
     def _tell_left(self, wave: Wave) -> None:
-        """What is in force where a run was cut short and is put back: no page follows that could tell it."""
+        """What is active where a run was interrupted and is rolled back: no page follows that reports it."""
         run_id = self._journal.directory.name
         kept = [*(one.name for one in self._plan.hosts if one.state == "done"), *self._done]
         also = f"; changed and kept: {', '.join(kept)} (advisor fleet rollback {run_id})" if kept else ""
-        self._say(f"run {run_id}: nothing is in force of wave {wave.number} ({', '.join(wave.hosts)}){also}")
-        self._say(f"to take it up again: advisor fleet apply --resume {run_id}")
+        self._say(f"run {run_id}: nothing is active of wave {wave.number} ({', '.join(wave.hosts)}){also}")
+        self._say(f"to resume it: advisor fleet apply --resume {run_id}")
 
     def _left_behind(self, reason: str) -> NotRestoredError:
         items = tuple((name, self._hands.by_hand(name)) for name in sorted(self._not_back))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from advisor.errors import BusyError, InvalidInputError, RefusedError, UsageError
-from advisor.fleet.runs.journal import Asked, RunRecord, read_entries, told
+from advisor.fleet.runs.journal import Asked, RunRecord, read_entries, read_run
 from advisor.fleet.store import FleetStore
 from advisor.host.numbers import is_count
 from advisor.host.trusted_files import make_own_directory
@@ -50,7 +50,7 @@ def next_id(store: FleetStore) -> str:
 
 def all_runs(store: FleetStore) -> tuple[RunRecord, ...]:
     """Every run that got as far as to be asked for, oldest first. Raises InvalidInputError for a damaged journal."""
-    found = (told(name, read_entries(store.directory / "runs" / name)) for name in store.runs())
+    found = (read_run(name, read_entries(store.directory / "runs" / name)) for name in store.runs())
     return tuple(run for run in found if run is not None)
 
 
@@ -68,7 +68,7 @@ def find_run(store: FleetStore, wanted: str | None) -> RunRecord:
 
 
 def same_order(run: RunRecord) -> tuple[tuple[int, tuple[str, ...]], ...]:
-    """The waves of a run in which something may be in force, in the order in which they were begun."""
+    """The waves of a run in which something may be active, in the order in which they were begun."""
     touched = set(run.touched)
     found: list[tuple[int, tuple[str, ...]]] = []
     for number, hosts in enumerate(run.begun, 1):
@@ -84,6 +84,6 @@ def check_complete(run: RunRecord) -> Asked:
     """What the run was asked for. Raises InvalidInputError where its plan is not in its journal."""
     if run.planned is None:
         raise InvalidInputError(
-            msg("run {id} ended before it had a plan", id=run.id), hint="advisor fleet apply begins anew"
+            msg("run {id} ended before it had a plan", id=run.id), hint="advisor fleet apply begins a new run"
         )
     return run.asked

@@ -1,4 +1,4 @@
-"""What is in force on the hosts of a fleet, whether it is still as it was set, and putting a run back."""
+"""What is active on the hosts of a fleet, its drift, and the rollback of a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from advisor.errors import AdvisorError, RefusedError
 from advisor.fleet import FORKS, counted_hosts
 from advisor.fleet.inventory import Access, Inventory, InventoryHost
 from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
-from advisor.fleet.runs.journal import Ended, Resumed, RunJournal, RunRecord, told
+from advisor.fleet.runs.journal import Ended, Resumed, RunJournal, RunRecord, read_run
 from advisor.fleet.runs.planning import CapturedHost
-from advisor.fleet.runs.reconcile import PutBack
+from advisor.fleet.runs.reconcile import FleetRollback
 from advisor.fleet.runs.run_store import all_runs, find_run, locked, same_order
 from advisor.fleet.store import FleetStore
 from advisor.host.signals import interruptible
@@ -26,8 +26,8 @@ from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift
 
 HostState = Literal["as-set", "drifted", "nothing", "waiting", "unfinished", "failed"]
-"""``as-set`` all in force is as it was set, ``drifted`` some of it is not, ``nothing`` is in force, ``waiting`` a
-transaction waits for its confirmation, ``unfinished`` one was interrupted and is not put back, ``failed`` the host
+"""``as-set`` all that is active matches, ``drifted`` some of it does not, ``nothing`` is active, ``waiting`` a
+transaction waits for its confirmation, ``unfinished`` one was interrupted and is not rolled back, ``failed`` the host
 could not be asked."""
 
 
@@ -68,16 +68,16 @@ class FleetStanding(msgspec.Struct, frozen=True):
 def verify_fleet(
     inventory: Inventory | None, access: Access, wanted: str | None, store: FleetStore, *, forks: int = FORKS, say: Say
 ) -> FleetStanding:
-    """Capture the hosts anew and compare, by the code of ``advisor verify``; with a run, its hosts and values alone.
+    """Capture the hosts again and compare, by the code of ``advisor verify``; with a run, its hosts and values alone.
 
-    Without an inventory, the last run is meant. Raises RefusedError for a run that left nothing in force, UsageError
+    Without an inventory, the last run is meant. Raises RefusedError for a run that left nothing active, UsageError
     for one that there is not.
     """
     from advisor.fleet.runs.changes import named_hosts
 
     run = find_run(store, wanted) if wanted is not None or inventory is None else None
     if run is not None and not run.touched:
-        raise RefusedError(msg("run {id} has nothing in force", id=run.id), hint="advisor fleet status lists the runs")
+        raise RefusedError(msg("run {id} has nothing active", id=run.id), hint="advisor fleet status lists the runs")
     meant = inventory
     if meant is None:
         assert run is not None
@@ -138,7 +138,7 @@ def _state(status: Status) -> HostState:
 def fleet_status(
     inventory: Inventory | None, store: FleetStore, *, kept: bool = False, forks: int = FORKS, say: Say
 ) -> FleetStanding:
-    """The runs of this controller and what is in force on each host: captured anew, or with ``kept`` as it was last."""
+    """The runs of this controller and what is active on each host: captured again, or with ``kept`` as it was last."""
     from advisor.fleet.runs.changes import named_hosts
 
     runs = all_runs(store)
@@ -167,10 +167,10 @@ def rollback_fleet(
     force: bool = False,
     say: Say,
 ) -> RunRecord:
-    """Put a run back, its last wave first. ``only`` is a pattern of hosts as Ansible's --limit; ``inventory`` stands in
-    for that of the run, of whose hosts those that it names are put back.
+    """Roll a run back, its last wave first. ``only`` is a pattern of hosts as Ansible's --limit; ``inventory`` stands
+    in for that of the run, of whose hosts those that it names are rolled back.
 
-    Raises RefusedError where nothing of it is in force; what became of each host is in the record.
+    Raises RefusedError where nothing of it is active; what became of each host is in the record.
     """
     from advisor.fleet.runs.changes import named_hosts
 
@@ -178,25 +178,23 @@ def rollback_fleet(
         run = find_run(store, wanted)
         meant = inventory or Inventory(run.asked.inventory, only or run.asked.limit, access)
         hosts = named_hosts(meant)
-        waves = _to_put_back(run, {one.name for one in hosts})
+        waves = _hosts_to_roll_back(run, {one.name for one in hosts})
         if not waves:
-            raise RefusedError(
-                msg("run {id} has nothing in force that could be put back", id=run.id), hint="advisor fleet status"
-            )
+            raise RefusedError(msg("run {id} has nothing active to roll back", id=run.id), hint="advisor fleet status")
         directory = store.run(run.id)
         end_orphans(directory)
         hands = Hands(meant, hosts, store, directory, forks=run.asked.forks)
         with RunJournal(directory) as journal, interruptible():
             journal.write(Resumed(time.time(), "rollback"))
             states = {name: Result(name, one.state, one.transaction, one.message) for name, one in run.hosts.items()}
-            put_back = PutBack(hands, journal, states, say, window_seconds=float(run.asked.confirm_within))
+            rollback = FleetRollback(hands, journal, states, say, window_seconds=float(run.asked.confirm_within))
             for number, names in waves:
-                say(f"putting wave {number} back: {', '.join(names)}")
-                put_back.run(number, {name: run.sought[name] for name in names}, force=force)
+                say(f"rolling back wave {number}: {', '.join(names)}")
+                rollback.run(number, {name: run.sought[name] for name in names}, force=force)
             # Who was not left out on purpose should be back: also one that has left the inventory since.
             asked = [name for _, names in waves for name in names] if inventory or only else [*run.touched]
             _end(journal, states, asked)
-            found = told(run.id, tuple(journal.entries))
+            found = read_run(run.id, tuple(journal.entries))
     assert found is not None
     return found
 
@@ -204,11 +202,11 @@ def rollback_fleet(
 def _end(journal: RunJournal, states: Mapping[str, Result], asked: Sequence[str]) -> None:
     """5 where a host that was asked is not back. Those that were not asked stay as they are, and are counted."""
     left = [one.host for one in states.values() if one.state in ("applied", "awaiting-confirmation", "unknown")]
-    message = f"{len(left)} {'host is' if len(left) == 1 else 'hosts are'} not put back" if left else ""
+    message = f"{len(left)} {'host is' if len(left) == 1 else 'hosts are'} not rolled back" if left else ""
     code = 5 if set(left) & {*asked} else 0
     journal.write(Ended(time.time(), code, "stopped" if left else "rolled-back", message))
 
 
-def _to_put_back(run: RunRecord, known: set[str]) -> list[tuple[int, list[str]]]:
+def _hosts_to_roll_back(run: RunRecord, known: set[str]) -> list[tuple[int, list[str]]]:
     waves = [(number, [name for name in names if name in known]) for number, names in reversed(same_order(run))]
     return [(number, names) for number, names in waves if names]

@@ -2,9 +2,8 @@
 
 Every host of the wave asks over the links that its plan puts at risk: those whom it has reason to talk to (routers,
 LLT nodes, storage) and the other hosts of the inventory on the same subnet. Between two hosts of the inventory the size
-is what both carry by then: a host that is not raised yet is asked at its own size. Whoever is none of ours must answer
-at the new one. Silence before proves nothing about the change and is not asked for again. LLT links that were up before
-must be up after.
+is what both carry by then: a host that is not raised yet is asked at its own size. A peer outside the inventory must
+answer at the new one. A peer that was silent before is not asked again. LLT links that were up before must be up after.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from advisor.fleet.runs.order import OrderSubject, addresses_of, mtu_moves, owne
 from advisor.host.patterns import lazy_regex
 
 MAX_ASKED: Final = 64
-"""Of each host: more tell nothing new about its links."""
+"""Of each host: more add nothing about its links."""
 _SMALL: Final = {4: 84, 6: 104}
 _LEAST: Final = {4: 576, 6: 1280}
 _ECHO: Final = lazy_regex(r"echo ([0-9A-Fa-f:.%\w-]{2,80}) ([0-9]{1,5}) (ok|lost|unasked)", re.ASCII)
@@ -37,7 +36,7 @@ class EchoQuestion(msgspec.Struct, frozen=True, order=True):
 
 
 class GateTarget(msgspec.Struct, frozen=True):
-    """Somebody beyond a link at risk: its MTU in bytes before and after, and the host of ours that has the address."""
+    """A peer beyond a link at risk: its MTU in bytes before and after, and the inventory host that has the address."""
 
     address: str
     why: str
@@ -149,7 +148,7 @@ def baseline(targets: Iterable[GateTarget], answer: GateAnswer) -> Baseline:
 
 
 def questions_after(before: Baseline, carried: Mapping[str, int]) -> tuple[EchoQuestion, ...]:
-    """What has to be answered once the wave is in force.
+    """What has to be answered once the wave is active.
 
     ``carried`` is the MTU that each host of the inventory has by then at the address in question. One that had answered
     small echoes only is asked for those.
@@ -189,7 +188,7 @@ def judged(
 
 
 def carried_by(fleet: Iterable[OrderSubject], changed: Iterable[str]) -> dict[str, int]:
-    """The MTU at each address of the inventory once the hosts ``changed`` have their plans in force."""
+    """The MTU at each address of the inventory once the hosts ``changed`` have applied their plans."""
     moved = set(changed)
     found: dict[str, int] = {}
     for subject in fleet:

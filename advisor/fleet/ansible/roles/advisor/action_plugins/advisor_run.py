@@ -1,7 +1,7 @@
 """Runs a script of POSIX sh on a host over the connection that Ansible has, with nothing else needed there.
 
 The script travels over standard input into a private directory of the host, is compared (cksum), run, and removed.
-Its answer is taken out of whatever a login shell prints around it and written to a file here; of all that only small
+Its answer is separated from what a login shell prints around it and written to a file here; of all that only small
 facts become the task's result. Arguments of the task are described in the role's README.
 """
 
@@ -34,12 +34,12 @@ _RECEIVER = (
     'for place in "${TMPDIR:-/tmp}" /run /dev/shm /var/tmp; do '
     'dir=$(mktemp -d "$place/advisor.XXXXXX" 2>/dev/null) && cat >"$dir/script" 2>/dev/null && break; '
     'rm -rf "${dir:-/nonexistent/advisor}"; dir=; done; '
-    'tell() { printf "\\n%s %s %s %s %s\\n" "$token" "$1" "$2" "$uid" "$(date +%s)"; }; '
+    'report() {  printf "\\n%s %s %s %s %s\\n" "$token" "$1" "$2" "$uid" "$(date +%s)"; }; '
     'leave() { [ -z "$dir" ] || rm -rf "$dir"; }; trap "leave; exit 129" HUP INT TERM; '
-    'if [ -z "$dir" ]; then tell refused no-room; exit 0; fi; '
-    'if [ "$(cksum <"$dir/script")" != "$sum" ]; then leave; tell refused damaged; exit 0; fi; '
-    'if [ "$root" = yes ] && [ "$uid" != 0 ]; then leave; tell refused no-root; exit 0; fi; '
-    'tell begin 0; /bin/sh "$dir/script" "$@" </dev/null; code=$?; leave; tell end $code'
+    'if [ -z "$dir" ]; then report refused no-room; exit 0; fi; '
+    'if [ "$(cksum <"$dir/script")" != "$sum" ]; then leave; report refused damaged; exit 0; fi; '
+    'if [ "$root" = yes ] && [ "$uid" != 0 ]; then leave; report refused no-root; exit 0; fi; '
+    'report begin 0; /bin/sh "$dir/script" "$@" </dev/null; code=$?; leave; report end $code'
 )
 
 _REFUSALS = {
@@ -103,8 +103,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         noise = str(done["stderr"])[-_TAIL:].strip()
         body = _framed(output, token, answer, noise)
         if body is not None:
-            if told := _transaction(body):
-                answer["transaction"] = told
+            if transaction := _transaction(body):
+                answer["transaction"] = transaction
             self._keep(name, body, answer)
 
     def _execute(self, command: str, script: bytes | None) -> dict[str, Any]:
