@@ -1,7 +1,7 @@
 """Whole commands side by side: wall time, CPU time and memory of each, interleaved so that noise falls on all alike.
 
     python benchmarks/commands.py            this host, with whichever rivals are installed
-    python benchmarks/commands.py start      what a start costs, beside the interpreter, lshw and tuned-adm: the ratios
+    python benchmarks/commands.py start      what a start costs, against the interpreter, lshw and tuned-adm: the ratios
     python benchmarks/commands.py links      scan of 10, 100 and 1,000 links in a network namespace (needs root)
 
 Prints Markdown tables; docs/benchmarks.md holds one run. Reads only: the host is left as it is.
@@ -84,7 +84,7 @@ def commands() -> None:
     table(interleaved({"python3 -c pass": [sys.executable, "-c", "pass"], **found}), "advisor scan --json")
 
 
-# what, beside what, and the largest ratio that is wanted
+# a call, its reference, and the largest ratio that is wanted
 WANTED = (
     ("advisor --version", "python -c pass", 3.0),
     ("advisor --help", "python -c pass", 3.0),
@@ -108,12 +108,14 @@ def start() -> None:
         calls |= {name: command for name, command in RIVALS.items() if shutil.which(command[0])}
         costs = interleaved(calls)
     print(f"{os.uname().sysname} {os.uname().release}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.0f}\n")
-    print("| call | wall ms | CPU ms | beside | wall ms | CPU ms | wall ratio | CPU ratio | wanted |")
+    print("| call | wall ms | CPU ms | reference | wall ms | CPU ms | wall ratio | CPU ratio | wanted |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for what, beside, most in WANTED:
-        if beside in costs:
-            print(f"| `{what}` | {_pair(costs, what)} | `{beside}` | {_pair(costs, beside)} | ", end="")
-            print(" | ".join(f"{_ratio(costs[what], costs[beside], field):.2f}" for field in (0, 1)), f"| ≤ {most:g} |")
+    for what, reference, most in WANTED:
+        if reference in costs:
+            print(f"| `{what}` | {_pair(costs, what)} | `{reference}` | {_pair(costs, reference)} | ", end="")
+            print(
+                " | ".join(f"{_ratio(costs[what], costs[reference], field):.2f}" for field in (0, 1)), f"| ≤ {most:g} |"
+            )
 
 
 def _installed(place: Path) -> Path:

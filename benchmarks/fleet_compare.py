@@ -181,7 +181,7 @@ def _row(one: dict[str, Any]) -> str:
 
 
 def _processes(hosts: int) -> tuple[int, ...]:
-    """As many as the command takes, one for each CPU; for one size, one alone beside it."""
+    """As many as the command takes, one for each CPU; for one size, also a single one."""
     usual = len(os.sched_getaffinity(0))
     return (1, usual) if hosts == ALONE and usual > 1 else (usual,)
 

@@ -1,6 +1,6 @@
 """What a command over test hosts costs, on the controller's side and on that of the hosts.
 
-The two sides are told apart by who started what: a command runs below a process that takes in whatever its descendants
+A process belongs to the side that started it: a command runs below a process that takes in whatever its descendants
 leave behind (``PR_SET_CHILD_SUBREAPER``), so that the kernel's own sum of CPU time holds Ansible's workers, ssh and the
 masters of shared connections, which outlive the command. The hosts' side is what runs below the first process of each.
 """

@@ -2,7 +2,7 @@
 
 The hosts are namespaces of this machine with an sshd each (tests/fleet/hosts.py). On each size in turn: Ansible alone
 (``raw -a true``: a connection and nothing else; ``setup``: its own facts, for which Python is there), a scan, jumbo
-frames applied in waves with their gates, verified and put back. What each command costs the controller is told apart
+frames applied in waves with their gates, verified and rolled back. What each command costs the controller is separated
 from what it costs the hosts, which share this machine's CPUs; nothing is left when it ends.
 
 Prints Markdown tables; docs/benchmarks.md holds one run. ``--only`` leaves steps out, ``--json FILE`` keeps all
@@ -92,12 +92,14 @@ def _wrong(step: Step, cost: Cost, hosts: Hosts) -> str:
     if cost.code:
         return f"exit code {cost.code}"
     if step.states is None:
-        told = cost.said.count(" | CHANGED | ") + cost.said.count(" | SUCCESS => ")
-        return "" if told == len(hosts.names) else f"{told} hosts answered"
+        answered = cost.said.count(" | CHANGED | ") + cost.said.count(" | SUCCESS => ")
+        return "" if answered == len(hosts.names) else f"{answered} hosts answered"
     document = json.loads((hosts.home / "said.out").read_text())
     states = [host["state"] for host in document["hosts"]]
     odd = [host["name"] for host in document["hosts"] if host["state"] != step.states]
-    return "" if len(states) == len(hosts.names) and not odd else f"{len(states)} told, not {step.states}: {odd[:10]}"
+    return (
+        "" if len(states) == len(hosts.names) and not odd else f"{len(states)} reported, not {step.states}: {odd[:10]}"
+    )
 
 
 def _tell(text: str) -> None:

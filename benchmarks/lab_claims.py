@@ -115,8 +115,8 @@ def articles(guest: Machine, mode: Sequence[str], cases: Sequence[Case]) -> Iter
         if "workloads" not in proof:
             raise SystemExit(f"{case.claim}: {done.stdout}{done.stderr}")
         print(done.stderr[-300:], file=sys.stderr)
-        told = figures(proof)
-        yield case.claim, case.storage, case.workload, f"{2 * case.delay / 1000:g} ms", *told
+        measured = figures(proof)
+        yield case.claim, case.storage, case.workload, f"{2 * case.delay / 1000:g} ms", *measured
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How often the decision rule of ``advisor prove`` errs, on recorded fio runs, beside what most people do.
+"""How often the decision rule of ``advisor prove`` errs, on recorded fio runs, compared with common practice.
 
     python -m benchmarks.validation [PART]… [--sessions N] [--seed N] [--series FILE]
 

@@ -110,8 +110,8 @@ def pressed_runs(source: random.Random, speeds: Sequence[float], share: float, *
     for number, normal in enumerate(speeds):
         is_pressed = number >= calm_first and source.random() < share
         speed = normal * (0.5 if is_pressed else 1.0)
-        beside = msgspec.structs.replace(CALM, psi_cpu_share=0.5) if is_pressed else CALM
-        found.append(Measured(figures(1000 * speed * math.exp(source.gauss(0, NOISE))), beside))
+        covariates = msgspec.structs.replace(CALM, psi_cpu_share=0.5) if is_pressed else CALM
+        found.append(Measured(figures(1000 * speed * math.exp(source.gauss(0, NOISE))), covariates))
     return {READ: found}
 
 

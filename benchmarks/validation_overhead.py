@@ -2,7 +2,7 @@
 
     python -m benchmarks.validation_overhead [PAIRS]      default: 8 pairs of 1 s and 8 of 2 s; needs root
 
-A self-test of the real session on /var/tmp. Beside each of its runs the same fio is started once more with nothing
+A self-test of the real session on /var/tmp. Next to each of its runs the same fio is started once more with nothing
 around it, before or after by turns, so that what else the host does falls on both alike.
 """
 
@@ -41,7 +41,7 @@ class Cost(msgspec.Struct, frozen=True):
         return (self.runner + self.between) / self.bare - 1
 
 
-class Beside:
+class PairedRunner:
     """The real runner; next to each of its runs, outside its clock, a bare fio with the same arguments."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ def _bare(argv: Sequence[str], cwd: str) -> float:
 
 def measure(seconds: float, pairs: int) -> list[Cost]:
     """Every run of one self-test, without the first, before which the scratch file was made."""
-    beside = Beside()
+    paired = PairedRunner()
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="advisor-overhead-") as place:
         budget = 60 + pairs * 2 * 2 * (seconds + 1.0)
         chosen = Settings(
@@ -92,8 +92,8 @@ def measure(seconds: float, pairs: int) -> list[Cost]:
             budget_seconds=budget,
             seed=1,
         )
-        self_test(live_host(), [WORKLOAD], chosen, runner=beside)
-    return beside.costs[1 : 2 * pairs + 1]
+        self_test(live_host(), [WORKLOAD], chosen, runner=paired)
+    return paired.costs[1 : 2 * pairs + 1]
 
 
 def main(pairs: int = 8) -> None:

@@ -1,4 +1,4 @@
-"""Record what the same fio run gives again and again on this host, with what went on beside it.
+"""Record the same fio run many times on this host, with the covariates of each run.
 
     python -m benchmarks.validation_record FILE [SECONDS]     default: 360 s for each workload
 
@@ -41,8 +41,8 @@ def record_series(name: str, seconds: float, scratch: Scratch, target: MeasuredT
     while (at := time.monotonic() - began) < seconds:
         before = read_counters(host, target.device, time.monotonic())
         figures, _ = run(FioProcess(), job, scratch, stop)
-        beside = between(before, read_counters(host, target.device, time.monotonic()), figures)
-        numbers = [at, *(getattr(figures, field) for field in FIGURES), *(getattr(beside, f) for f in COVARIATES)]
+        covariates = between(before, read_counters(host, target.device, time.monotonic()), figures)
+        numbers = [at, *(getattr(figures, field) for field in FIGURES), *(getattr(covariates, f) for f in COVARIATES)]
         rows.append(tuple(None if number is None else float(f"{number:.{DIGITS}g}") for number in numbers))
     return Series(name, rows)
 

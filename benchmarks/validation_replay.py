@@ -29,10 +29,10 @@ WARM_UP = 2 * WARM_UP_RUNS
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """One run: what fio said, and what went on beside it."""
+    """One run: what fio reported, and the covariates."""
 
     figures: RunFigures
-    beside: Covariates
+    covariates: Covariates
 
 
 Streams = Mapping[str, Sequence[Measured]]
@@ -134,8 +134,8 @@ class Replay:
         arms: tuple[Arm, ...] = ("A", "B")
         runs = [run for arm in arms for _ in range(self.warm_up_runs) for run in self._runs(arm)]
         for name in self.streams:
-            beside = [[run.covariates for run in runs if (run.workload, run.arm) == (name, arm)] for arm in arms]
-            self.history[name] = list(zip(*beside, strict=True))
+            covariates = [[run.covariates for run in runs if (run.workload, run.arm) == (name, arm)] for arm in arms]
+            self.history[name] = list(zip(*covariates, strict=True))
 
     def _pair(self, index: int, attempt: int) -> Pair:
         order: tuple[Arm, ...] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
@@ -161,7 +161,7 @@ class Replay:
         figures = scaled(measured.figures, self.effect) if arm == "B" else measured.figures
         if arm == "B" and self.tail is not None:
             figures = replace(figures, latency_p99_us=measured.figures.latency_p99_us * self.tail)
-        return FioRun(0, arm, name, 0.0, figures, measured.beside)
+        return FioRun(0, arm, name, 0.0, figures, measured.covariates)
 
 
 def is_invented(proof: Proof) -> bool:

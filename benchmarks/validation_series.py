@@ -14,7 +14,7 @@ FIGURES = ("iops", "bandwidth_bytes_per_s", "latency_mean_us", "latency_p50_us",
 """Fields of :class:`RunFigures` that are kept."""
 
 COVARIATES = ("foreign_share", "foreign_cpu_share", "steal_share", "psi_cpu_share", "psi_io_full_share")
-"""Fields of :class:`Covariates` that are kept; psi_cpu_share is the CPU pressure beside the run, 0 to 1."""
+"""Fields of :class:`Covariates` that are kept; psi_cpu_share is the CPU pressure during the run, 0 to 1."""
 
 COLUMNS = ("at_seconds", *FIGURES, *COVARIATES)
 
@@ -71,6 +71,6 @@ def run_figures(row: tuple[float | None, ...], seconds: float) -> RunFigures:
 
 
 def run_covariates(row: tuple[float | None, ...], seconds: float) -> Covariates:
-    """What went on beside a recorded run."""
+    """The covariates of a recorded run."""
     kept = {name: value for name, value in zip(COLUMNS, row, strict=True) if name in COVARIATES}
     return msgspec.convert({**kept, "seconds": seconds}, Covariates)
