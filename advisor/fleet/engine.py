@@ -109,9 +109,9 @@ def run(
             if name in waiting:
                 del waiting[name]
                 progress(len(named) - len(waiting), len(named))
-                yield _answer(output, name, event)
+                yield _read_answer(output, name, event)
         notes = playbook.notes()
-    left = [_answer(output, name, {"state": "none", "message": ""}) for name in waiting]
+    left = [_read_answer(output, name, {"state": "none", "message": ""}) for name in waiting]
     if len(left) == len(named) and not any(answer.state == "ok" for answer in left):
         raise InvalidInputError(msg("ansible-playbook: {notes}", notes=notes or "ended without a word"))
     for answer in left:
@@ -123,7 +123,7 @@ def answers(output: Path, hosts: Sequence[str]) -> Iterator[HostAnswer]:
     """What a job left in its directory, after whoever ran it has gone; hosts without an answer are left out."""
     for name in hosts:
         if (output / (file_name(name) + ".json")).exists():
-            yield _answer(output, name, {})
+            yield _read_answer(output, name, {})
 
 
 class _Playbook:
@@ -138,9 +138,9 @@ class _Playbook:
         with contextlib.ExitStack() as stack:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="advisor-fleet.")))
             self._errors = stack.enter_context(tempfile.TemporaryFile())
-            words = _words(self._inventory, self._job, self._output, self._names, self._forks, place)
-            self._process = _started(words, self._inventory.access, self._errors)
-            stack.callback(_end, self._process)
+            words = _playbook_words(self._inventory, self._job, self._output, self._names, self._forks, place)
+            self._process = _start_playbook(words, self._inventory.access, self._errors)
+            stack.callback(_end_group, self._process)
             self._stack = stack.pop_all()
         return self
 
@@ -150,7 +150,7 @@ class _Playbook:
     def events(self) -> Iterator[Mapping[str, Any]]:
         """What the callback says, line by line, until all is done."""
         assert self._process.stdout is not None
-        for line in _lines(self._process.stdout):
+        for line in _read_lines(self._process.stdout):
             event = parse_event(line)
             if event is not None:
                 yield event
@@ -174,12 +174,12 @@ def parse_event(line: bytes) -> Mapping[str, Any] | None:
     return event if isinstance(event, dict) and event.get("advisor") == 1 else None
 
 
-def _words(
+def _playbook_words(
     inventory: Inventory, job: HostJob, output: Path, names: Sequence[str], forks: int, place: Path
 ) -> list[str]:
     only = place / "hosts"
     only.write_text("".join(f"{name}\n" for name in names))
-    (place / "job.json").write_bytes(msgspec.json.encode(_arguments(job, output)))
+    (place / "job.json").write_bytes(msgspec.json.encode(_action_arguments(job, output)))
     variables: dict[str, object] = {"advisor_job": str(place / "job.json"), "advisor_timeout": job.timeout_seconds}
     if job.changes:
         # What changes a host must not be sent again by ssh's own retries.
@@ -189,7 +189,7 @@ def _words(
     return [*words, "-e", json.dumps(variables), str(PLAYBOOKS / "run.yml")]
 
 
-def _arguments(job: HostJob, output: Path) -> dict[str, object]:
+def _action_arguments(job: HostJob, output: Path) -> dict[str, object]:
     """Those of the action plugin. In a file: Ansible takes braces in a variable for a template."""
     return {
         "scripts" if job.script.is_dir() else "script": str(job.script.absolute()),
@@ -212,7 +212,7 @@ def _access_words(access: Access) -> list[str]:
     return [*words, "--become-password-file", "-"] if access.become_password is not None else words
 
 
-def _started(words: Sequence[str], access: Access, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start_playbook(words: Sequence[str], access: Access, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     env = environment({"ANSIBLE_STDOUT_CALLBACK": "advisor_events"})
     given = subprocess.DEVNULL if access.become_password is None else subprocess.PIPE
     process = subprocess.Popen(
@@ -224,7 +224,7 @@ def _started(words: Sequence[str], access: Access, errors: IO[bytes]) -> subproc
     return process
 
 
-def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+def _read_lines(stream: IO[bytes]) -> Iterator[bytes]:
     """Whole lines; one that is longer than any that the callback writes is dropped. Signals are seen between them."""
     with selectors.DefaultSelector() as waiting:
         waiting.register(stream, selectors.EVENT_READ)
@@ -241,7 +241,7 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_group(process: subprocess.Popen[bytes]) -> None:
     """End the whole group, politely first; members that stayed behind (an ssh that waits) as well."""
     deadline = time.monotonic() + _TERMINATION_SECONDS
     if process.poll() is None:
@@ -274,7 +274,7 @@ class _Kept(msgspec.Struct, frozen=True):
     path: str | None = None
 
 
-def _answer(output: Path, name: str, event: Mapping[str, Any]) -> HostAnswer:
+def _read_answer(output: Path, name: str, event: Mapping[str, Any]) -> HostAnswer:
     """Out of the file that the action plugin wrote; where there is none, out of what Ansible said."""
     try:
         kept = msgspec.json.decode((output / (file_name(name) + ".json")).read_bytes(), type=_Kept)

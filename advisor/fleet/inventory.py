@@ -103,12 +103,12 @@ def hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     _check_sources(inventory)
     words = [program("ansible-inventory"), *source_words(inventory), "--list"]
     # An untouched password file of ansible.cfg is Ansible's to read; ours is not needed to list hosts.
-    done = _asked(words)
-    warnings = _messages(done.stderr)
+    done = _run_inventory(words)
+    warnings = _ansible_messages(done.stderr)
     where = ", ".join(inventory.sources)
     if done.returncode != 0:
         raise InvalidInputError(
-            msg("inventory {where}: {summary}", where=where, summary=_summary(warnings)), hint=_HINT
+            msg("inventory {where}: {summary}", where=where, summary=_first_reason(warnings)), hint=_HINT
         )
     ignored = [text for text in warnings if "could not match supplied host pattern" in text.lower()]
     if ignored:
@@ -168,26 +168,26 @@ def parse_inventory(text: str, where: str = "inventory") -> tuple[InventoryHost,
     variables = meta.get("hostvars") if isinstance(meta, dict) else None
     variables = variables if isinstance(variables, dict) else {}
     members = {
-        group: _strings(body.get("hosts"))
+        group: _string_items(body.get("hosts"))
         for group, body in document.items()
         if isinstance(body, dict) and group != "_meta"
     }
-    parents = _parents(document)
+    parents = _group_parents(document)
     direct: dict[str, list[str]] = {}
     for group, names in members.items():
         for name in names:
             direct.setdefault(name, []).append(group)
-    return tuple(_host(name, _all_groups(groups, parents), variables.get(name)) for name, groups in direct.items())
+    return tuple(_make_host(name, _all_groups(groups, parents), variables.get(name)) for name, groups in direct.items())
 
 
-def _strings(value: object) -> list[str]:
+def _string_items(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def _parents(document: Mapping[str, Any]) -> dict[str, list[str]]:
+def _group_parents(document: Mapping[str, Any]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for group, body in document.items():
-        for child in _strings(body.get("children")) if isinstance(body, dict) else ():
+        for child in _string_items(body.get("children")) if isinstance(body, dict) else ():
             found.setdefault(child, []).append(group)
     return found
 
@@ -203,7 +203,7 @@ def _all_groups(direct: Iterable[str], parents: Mapping[str, Sequence[str]]) -> 
     return tuple(group for group in found if group not in ("all", "ungrouped"))
 
 
-def _host(name: str, groups: tuple[str, ...], variables: object) -> InventoryHost:
+def _make_host(name: str, groups: tuple[str, ...], variables: object) -> InventoryHost:
     known = variables if isinstance(variables, dict) else {}
     _check_name(name, "name")
     said = known.get("ansible_host", known.get("ansible_ssh_host", name))
@@ -256,7 +256,7 @@ def _check_sources(inventory: Inventory) -> None:
             )
 
 
-def _asked(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _run_inventory(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             words,
@@ -279,13 +279,13 @@ def _asked(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
 _START: Final = lazy_regex(r"^\[(?:WARNING|ERROR|DEPRECATION WARNING)\]: ?|^ERROR! ", re.MULTILINE)
 
 
-def _messages(stderr: str) -> list[str]:
+def _ansible_messages(stderr: str) -> list[str]:
     """Ansible's warnings and errors, each with the lines that belong to it, without those that say nothing."""
     texts = [text.strip() for text in _START.split(stderr)]
     return [text for text in texts if text]
 
 
-def _summary(messages: Sequence[str]) -> str:
+def _first_reason(messages: Sequence[str]) -> str:
     """The first reason that names a place (file and line), and the last word on it."""
     if not messages:
         return "Ansible could not read it"

@@ -144,10 +144,10 @@ def read_answer(answer: HostAnswer, workload: DeclaredWorkload | None) -> tuple[
     except (AdvisorError, OSError) as error:
         message = error.message if isinstance(error, AdvisorError) else str(error)
         return HostScan(answer.host, "failed", message, seconds=answer.seconds), ()
-    return _scanned(answer, facts, findings), findings
+    return _scan_result(answer, facts, findings), findings
 
 
-def _scanned(answer: HostAnswer, facts: Facts, findings: Sequence[Finding]) -> HostScan:
+def _scan_result(answer: HostAnswer, facts: Facts, findings: Sequence[Finding]) -> HostScan:
     return HostScan(
         answer.host,
         "ok",
@@ -190,16 +190,16 @@ class _Gathered:
 
     def result(self, named: Sequence[InventoryHost]) -> FleetScan:
         hosts = tuple(self._hosts[one.name] for one in named if one.name in self._hosts)
-        rules = [self._rule(finding, hosts) for _, finding in self._first.values()]
-        return FleetScan(hosts, tuple(sorted(rules, key=_urgency)), duplicates(named), same_machine(hosts))
+        rules = [self._rule_finding(finding, hosts) for _, finding in self._first.values()]
+        return FleetScan(hosts, tuple(sorted(rules, key=_rule_order)), duplicates(named), same_machine(hosts))
 
-    def _rule(self, finding: Finding, hosts: Sequence[HostScan]) -> RuleFinding:
+    def _rule_finding(self, finding: Finding, hosts: Sequence[HostScan]) -> RuleFinding:
         having = self._having[finding.id]
         names = tuple(host.name for host in hosts if host.name in having)
         return RuleFinding(finding, names, finding.id not in self._differing)
 
 
-def _urgency(rule: RuleFinding) -> tuple[int, int, str]:
+def _rule_order(rule: RuleFinding) -> tuple[int, int, str]:
     return -SEVERITIES.index(rule.finding.severity), -len(rule.hosts), rule.finding.id
 
 

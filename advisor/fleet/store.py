@@ -71,16 +71,16 @@ class FleetStore:
 
     def captures(self) -> Path:
         """The directory of the captures, made if need be. Raises RefusedError where others can write to it."""
-        return self._own("captures")
+        return self._own_directory("captures")
 
     def run(self, run_id: str) -> Path:
         """The directory of one run, made if need be."""
-        self._own("runs")
-        return self._own("runs", file_name(run_id))
+        self._own_directory("runs")
+        return self._own_directory("runs", file_name(run_id))
 
     def runs(self) -> tuple[str, ...]:
         """The ids of the runs that are kept, in the order of their names."""
-        return tuple(sorted(unquote(path.name) for path in _listed(self.directory / "runs") if path.is_dir()))
+        return tuple(sorted(unquote(path.name) for path in _list_directory(self.directory / "runs") if path.is_dir()))
 
     def archive(self, host: str) -> Path:
         """Where the last capture of a host lies, if there is one."""
@@ -102,13 +102,13 @@ class FleetStore:
 
     def headers(self) -> Iterator[CaptureHeader]:
         """Those of all captures that are kept, by file name."""
-        for path in sorted(_listed(self.directory / "captures")):
+        for path in sorted(_list_directory(self.directory / "captures")):
             if path.name.endswith(HEADER) and not path.name.startswith("."):
                 found = read_own(path, CaptureHeader)
                 if found is not None:
                     yield found
 
-    def _own(self, *names: str) -> Path:
+    def _own_directory(self, *names: str) -> Path:
         make_own_directory(str(self.directory))
         path = self.directory.joinpath(*names)
         make_own_directory(str(path))
@@ -137,7 +137,7 @@ def read_own(path: Path, kind: type[T], *, limit: int = MAX_HEADER_BYTES) -> T |
         ) from error
 
 
-def _listed(directory: Path) -> list[Path]:
+def _list_directory(directory: Path) -> list[Path]:
     try:
         check_own_directory(str(directory))
         return list(directory.iterdir())

@@ -84,8 +84,8 @@ def save(path: str | Path, result: Proof | Bench | ArmsProof, fio: Mapping[int, 
     try:
         if not os.path.isdir(os.path.dirname(place)):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        mode, uid, gid = _standing(place)
-        put_file(place, _packed(result, fio), mode=mode, uid=uid, gid=gid)
+        mode, uid, gid = _mode_and_owner(place)
+        put_file(place, _pack_result(result, fio), mode=mode, uid=uid, gid=gid)
     except OSError as error:
         raise CommandError(msg("{path}: {error}", path=path, error=error.strerror or error)) from error
 
@@ -96,13 +96,13 @@ def check_place(path: str | Path) -> None:
     if not os.path.isdir(os.path.dirname(place)):
         raise UsageError(msg("--save {path}: there is no such directory", path=path), hint="make it first")
     try:
-        _standing(place)
+        _mode_and_owner(place)
     except OSError as error:
         hint = "name a file that is new or may be replaced"
         raise UsageError(msg("--save {path}: {error}", path=path, error=error.strerror), hint=hint) from None
 
 
-def _standing(place: str) -> tuple[int, int, int]:
+def _mode_and_owner(place: str) -> tuple[int, int, int]:
     """Mode, owner and group for the file to be written."""
     try:
         found = os.lstat(place)
@@ -127,7 +127,7 @@ def preserve(
             save(save_to, result, fio)
             return msgspec.structs.replace(result, saved_to=save_to), None
         if keep_result:
-            path = keep(_packed(result, fio), _what(result), _when(result))
+            path = keep(_pack_result(result, fio), _result_kind(result), _start_time(result))
             return msgspec.structs.replace(result, saved_to=str(path)), None
     except (OSError, AdvisorError) as error:
         words = error.message if isinstance(error, AdvisorError) else f"{error.filename}: {error.strerror}"
@@ -136,13 +136,13 @@ def preserve(
     return result, None
 
 
-def _packed(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> bytes:
+def _pack_result(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> bytes:
     # A file does not say where it is: it may be moved.
     bare = msgspec.structs.replace(result, saved_to=None)
-    return gzip.compress(msgspec.json.encode(_saved(bare, fio)), mtime=0)
+    return gzip.compress(msgspec.json.encode(_saved_record(bare, fio)), mtime=0)
 
 
-def _saved(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> Saved | SavedBench | SavedArms:
+def _saved_record(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> Saved | SavedBench | SavedArms:
     match result:
         case Proof():
             return Saved(result, fio)
@@ -152,13 +152,13 @@ def _saved(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> Saved |
             return SavedArms(result, fio)
 
 
-def _what(result: Proof | Bench | ArmsProof) -> str:
+def _result_kind(result: Proof | Bench | ArmsProof) -> str:
     if isinstance(result, Proof):
         return result.profile
     return "bench" if isinstance(result, Bench) else "arms"
 
 
-def _when(result: Proof | Bench | ArmsProof) -> datetime:
+def _start_time(result: Proof | Bench | ArmsProof) -> datetime:
     started = result.series.started if isinstance(result, Bench) else result.session.started
     return datetime.fromisoformat(started).astimezone(UTC)
 
@@ -184,7 +184,7 @@ def load_any(path: str | Path) -> Saved | SavedBench | SavedArms:
     Raises InvalidInputError that names the file, PermissionDeniedError.
     """
     try:
-        content = _unpacked(path)
+        content = _unpack_file(path)
         schema = msgspec.json.decode(content, type=_Head).schema
         kind = _KINDS.get(schema.partition("/")[0], Saved)
         saved = msgspec.json.decode(content, type=kind)
@@ -195,7 +195,7 @@ def load_any(path: str | Path) -> Saved | SavedBench | SavedArms:
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise InvalidInputError(msg("{path}: not a saved proof or series: {words}", path=path, words=words)) from error
-    _check(path, saved)
+    _check_session(path, saved)
     change = msgspec.structs.replace
     if isinstance(saved, Saved):
         return change(saved, proof=change(saved.proof, saved_to=str(path)))
@@ -204,7 +204,7 @@ def load_any(path: str | Path) -> Saved | SavedBench | SavedArms:
     return change(saved, bench=change(saved.bench, saved_to=str(path)))
 
 
-def _unpacked(path: str | Path) -> bytes:
+def _unpack_file(path: str | Path) -> bytes:
     # O_NONBLOCK: a FIFO must not hold us up, nor a device do anything
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with open(fd, "rb") as file:
@@ -223,7 +223,7 @@ _KINDS: Final[Mapping[str, type[Saved] | type[SavedBench] | type[SavedArms]]] = 
 }
 
 
-def _check(path: str | Path, saved: Saved | SavedBench | SavedArms) -> None:
+def _check_session(path: str | Path, saved: Saved | SavedBench | SavedArms) -> None:
     """What the types do not say: that it is no longer than a session, and that every figure is one."""
     try:
         if isinstance(saved, Saved):
@@ -232,9 +232,9 @@ def _check(path: str | Path, saved: Saved | SavedBench | SavedArms) -> None:
                 raise InvalidInputError("its claims are not those of a session")
             pairs = session.pairs
             runs = [run for pair in pairs for run in (*pair.runs, *pair.control_runs)]
-            _require(len(pairs) <= MAX_ROUNDS, f"{len(pairs)} pairs are more than a session has")
+            _require_that(len(pairs) <= MAX_ROUNDS, f"{len(pairs)} pairs are more than a session has")
             level = session.schedule.alpha
-            _require(0 < level < 1, f"{level:g} is no level of significance")
+            _require_that(0 < level < 1, f"{level:g} is no level of significance")
             extra = session.warm_up
         elif isinstance(saved, SavedArms):
             runs, extra = _arms_runs(saved.result.session), saved.result.session.warm_up
@@ -242,15 +242,15 @@ def _check(path: str | Path, saved: Saved | SavedBench | SavedArms) -> None:
             series = saved.bench.series
             runs = [run for one in series.rounds for run in one.runs]
             extra = series.warm_up
-            _require(len(series.rounds) <= MAX_ROUNDS, f"{len(series.rounds)} rounds are more than a series has")
+            _require_that(len(series.rounds) <= MAX_ROUNDS, f"{len(series.rounds)} rounds are more than a series has")
             for name in series.workloads:
                 get(name)
         arms = len(saved.result.session.arms) if isinstance(saved, SavedArms) else 1
         most = max(Counter((run.arm, run.workload) for run in runs).values(), default=0)
-        _require(most <= MAX_ROUNDS * arms, f"{most} runs of a workload are more than a session has")
-        _require(len(extra) <= MAX_RUNS, f"{len(extra)} warm-up runs are more than a session has")
+        _require_that(most <= MAX_ROUNDS * arms, f"{most} runs of a workload are more than a session has")
+        _require_that(len(extra) <= MAX_RUNS, f"{len(extra)} warm-up runs are more than a session has")
         _check_runs([*runs, *extra])
-        _when(_result_of(saved))
+        _start_time(_result_of(saved))
     except AdvisorError as error:
         raise InvalidInputError(msg("{path}: {reason}", path=path, reason=error.message), hint=error.hint) from error
     except ValueError as error:
@@ -269,12 +269,12 @@ def _result_of(saved: Saved | SavedBench | SavedArms) -> Proof | Bench | ArmsPro
 
 def _arms_runs(session: ArmsSession) -> list[FioRun]:
     """The runs of a saved comparison. Raises InvalidInputError where its blocks are not those of its arms."""
-    _require(session.arms[:1] == (NONE,) and len(session.arms) > 1, "its arms are not those of a session")
-    _require(len(session.blocks) <= MAX_ROUNDS, f"{len(session.blocks)} blocks are more than a session has")
+    _require_that(session.arms[:1] == (NONE,) and len(session.arms) > 1, "its arms are not those of a session")
+    _require_that(len(session.blocks) <= MAX_ROUNDS, f"{len(session.blocks)} blocks are more than a session has")
     for name in session.workloads:
         get(name)
     cells = [cell for block in session.blocks for cell in block.cells]
-    _require(all(cell.arm in session.arms for cell in cells), "a block has an arm that the session has not")
+    _require_that(all(cell.arm in session.arms for cell in cells), "a block has an arm that the session has not")
     return [run for cell in cells for run in (*cell.runs, *([cell.control] if cell.control else []))]
 
 
@@ -283,7 +283,7 @@ def reanalyse_arms(saved: SavedArms) -> ArmsProof:
     return msgspec.structs.replace(conclude(saved.result.session), saved_to=saved.result.saved_to)
 
 
-def _require(holds: bool, words: str) -> None:
+def _require_that(holds: bool, words: str) -> None:
     if not holds:
         raise InvalidInputError(words)
 

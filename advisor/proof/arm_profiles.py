@@ -100,10 +100,12 @@ class ProfileSwitch:
 
     def settle_seconds(self, before: str | None, after: str) -> float:
         """The longer of what the two arms ask for."""
-        return max((_settle(self._arms[one].profile) for one in (before, after) if one in self._arms), default=0.0)
+        return max(
+            (_settle_seconds(self._arms[one].profile) for one in (before, after) if one in self._arms), default=0.0
+        )
 
 
-def _settle(profile: Profile) -> float:
+def _settle_seconds(profile: Profile) -> float:
     return profile.proof.settle_seconds if profile.proof is not None else 0.0
 
 
@@ -157,13 +159,15 @@ def prove_arms(
         for record, _ in recover(host, kept):
             say(f"{record.id} had been interrupted and has been rolled back")
         facts = scan(host)
-        planned = [_arm(host, name, values, settings, facts, kept) for name in arms[1:]]
-        union = _union(host, planned, values, facts, kept)
+        planned = [_plan_arm(host, name, values, settings, facts, kept) for name in arms[1:]]
+        union = _join_plans(host, planned, values, facts, kept)
         means = Means(second, reconnect, allow_remount, progress, say)
-        return _measured(host, planned, union, facts, names, settings, means, kept, options)
+        return _measure_arms(host, planned, union, facts, names, settings, means, kept, options)
 
 
-def _arm(host: Host, name: str, values: Mapping[str, str], settings: Settings, facts: Facts, store: Store) -> ArmPlan:
+def _plan_arm(
+    host: Host, name: str, values: Mapping[str, str], settings: Settings, facts: Facts, store: Store
+) -> ArmPlan:
     profile = load(name)
     if profile.proof is None:
         raise UsageError(msg("profile {name} does not say how it is proven", name=name), hint="it has no [proof] table")
@@ -177,7 +181,7 @@ def _arm(host: Host, name: str, values: Mapping[str, str], settings: Settings, f
     return ArmPlan(name, profile, plan, fio_node(profile, settings, facts))
 
 
-def _union(host: Host, arms: Sequence[ArmPlan], values: Mapping[str, str], facts: Facts, store: Store) -> Plan:
+def _join_plans(host: Host, arms: Sequence[ArmPlan], values: Mapping[str, str], facts: Facts, store: Store) -> Plan:
     """All arms' changes as one plan, in the order in which a host takes them. Raises RefusedError where two arms set
     one tunable to different values: a rollback could not attribute the value that it finds."""
     union = live_changes(
@@ -204,7 +208,7 @@ def _union(host: Host, arms: Sequence[ArmPlan], values: Mapping[str, str], facts
     return union
 
 
-def _measured(
+def _measure_arms(
     host: Host,
     arms: Sequence[ArmPlan],
     union: Plan,
@@ -217,7 +221,7 @@ def _measured(
 ) -> ArmsProof:
     require_other_way_in(host, facts, union, force=settings.force)
     ground = ground_for(host, workloads, settings, means.second)
-    subjects = [_subject(one, workloads) for one in arms]
+    subjects = [_make_subject(one, workloads) for one in arms]
     hooks = [
         reconnect_hook(host, one.profile, subject, ground.target, means)
         for one, subject in zip(arms, subjects, strict=True)
@@ -232,7 +236,7 @@ def _measured(
     paths = {name: check for name, check in checks.items() if check is not None}
     with caught_signals() as stop:
         version = read_version(ground.runner, stop)
-        schedule = _schedule(arms, workloads, settings, ground.target)
+        schedule = _make_schedule(arms, workloads, settings, ground.target)
         if schedule.scratch_bytes:
             require_space(ground.target, schedule.scratch_bytes, settings.keep)
         gate = read_gate(host)
@@ -249,7 +253,7 @@ def _measured(
             workloads=tuple(workloads),
             schedule=schedule,
             margin=chosen_mode(settings).margin,
-            toggle_class=max((_class(one) for one in arms), key=TOGGLE_CLASSES.index),
+            toggle_class=max((_toggle_class(one) for one in arms), key=TOGGLE_CLASSES.index),
             seed=settings.seed if settings.seed is not None else secrets.randbits(32),
             target=target.path,
             file_system=target.file_system,
@@ -277,18 +281,18 @@ class _Class:
     """What `require_measurable` asks of a toggle."""
 
     def __init__(self, arm: ArmPlan) -> None:
-        self.toggle_class = _class(arm)
-        self.settle_seconds = _settle(arm.profile)
+        self.toggle_class = _toggle_class(arm)
+        self.settle_seconds = _settle_seconds(arm.profile)
 
     def place(self, arm: str) -> None:
         """Nothing is switched here."""
 
 
-def _class(arm: ArmPlan) -> ToggleClass:
+def _toggle_class(arm: ArmPlan) -> ToggleClass:
     return toggle_class(arm.profile.proof.toggle if arm.profile.proof is not None else "T0", arm.plan.changes)
 
 
-def _subject(arm: ArmPlan, workloads: Sequence[str]) -> ProofSubject:
+def _make_subject(arm: ArmPlan, workloads: Sequence[str]) -> ProofSubject:
     is_network = arm.profile.proof is not None and arm.profile.proof.network
     claims = tuple(Claim(name) for name in workloads)
     return ProofSubject(arm.name, claims, path="network" if is_network else "any")
@@ -298,13 +302,13 @@ def _settings_of(plan: Plan) -> tuple[ArmSetting, ...]:
     return tuple(ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes)
 
 
-def _schedule(
+def _make_schedule(
     arms: Sequence[ArmPlan], workloads: Sequence[str], settings: Settings, target: MeasuredTarget
 ) -> Schedule:
     comparisons = len(arms) * len(workloads)
-    settle = max(_settle(one.profile) for one in arms)
+    settle = max(_settle_seconds(one.profile) for one in arms)
     return scheduling.make_schedule(
-        _mode(settings, comparisons),
+        _choose_mode(settings, comparisons),
         [get(name) for name in workloads],
         device_bytes=target.size_bytes,
         place_seconds=PLACE_SECONDS + settle,
@@ -317,7 +321,7 @@ def _schedule(
     )
 
 
-def _mode(settings: Settings, comparisons: int) -> Mode:
+def _choose_mode(settings: Settings, comparisons: int) -> Mode:
     """Blocks of the chosen mode, and as many as a significant result of so many comparisons needs, with one to
     spare."""
     mode = chosen_mode(settings)

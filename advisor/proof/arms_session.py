@@ -92,21 +92,21 @@ class ArmsRunner:
         is_foreseen = False
         try:
             try:
-                self._measure()
+                self._measure_session()
             except (StoppedError, RefusedError) as error:
                 early = error
-                self._end("interrupted")
+                self._end_session("interrupted")
             except AdvisorError as error:
-                self._fault(error.message)
+                self._record_fault(error.message)
             finally:
                 try:
-                    self._restore()
+                    self._restore_host()
                 finally:
                     self.measurer.remove_scratch(after_remount=self.reconnect is not None)
             is_foreseen = True
         finally:
             if not is_foreseen:
-                self._end("fault")
+                self._end_session("fault")
             found = self.recorder.finish(is_worth_keeping=not isinstance(early, RefusedError))
         if not self.session.restored:
             items = (("the arm's values", self.by_hand or "advisor status"),)
@@ -115,16 +115,18 @@ class ArmsRunner:
             raise early
         if early is not None:
             hint = msg("the partial result is in {path}", path=found.saved_to) if found.saved_to else None
-            words = f"{early.message} after {self._done()} blocks; the host is as before, the scratch file is gone"
+            words = (
+                f"{early.message} after {self._done_blocks()} blocks; the host is as before, the scratch file is gone"
+            )
             raise InterruptedArmsError(words, found, hint=hint)
         return found
 
-    def _measure(self) -> None:
+    def _measure_session(self) -> None:
         idle = self.measurer.sample_idle()
         if self.schedule.scratch_bytes:
-            self._show("scratch")
+            self._show_progress("scratch")
         self.measurer.make_scratch()
-        self._show("warm-up")
+        self._show_progress("warm-up")
         for workload in self.workloads:
             self.measurer.warm_up_workload("A", workload)
         reason = self.measurer.foreign_reason(idle)
@@ -142,29 +144,29 @@ class ArmsRunner:
         """All that is recorded so far."""
         return self.recorder.record
 
-    def _end(self, how: Ended) -> None:
+    def _end_session(self, how: Ended) -> None:
         self.recorder.update(ended=how)
         if self.unfinished:
             cells, self.unfinished = tuple(self.unfinished), []
-            self._add(ArmBlock(len(self.session.blocks), 0, cells, whole=False))
+            self._add_block(ArmBlock(len(self.session.blocks), 0, cells, whole=False))
 
-    def _fault(self, text: str) -> None:
+    def _record_fault(self, text: str) -> None:
         self.recorder.update(faults=(*self.session.faults, text))
-        self._end("fault")
+        self._end_session("fault")
 
-    def _add(self, one: ArmBlock) -> None:
+    def _add_block(self, one: ArmBlock) -> None:
         self.recorder.update(blocks=(*self.session.blocks, one))
 
-    def _done(self) -> int:
+    def _done_blocks(self) -> int:
         return sum(1 for one in self.session.blocks if one.whole and not one.superseded)
 
-    def _show(self, stage: Stage, number: int = 0, lamps: tuple[str, ...] = ()) -> None:
+    def _show_progress(self, stage: Stage, number: int = 0, lamps: tuple[str, ...] = ()) -> None:
         left = self.pace.seconds_left(max(number - 1, 0), is_under_way=stage == "block")
         self.progress(ProgressEvent(stage, number, self.schedule.pairs, left, lamps))
 
     # -- arms ----------------------------------------------------------------------------------------------------
 
-    def _place(self, arm: str) -> None:
+    def _place_arm(self, arm: str) -> None:
         before, self.placed = self.placed, arm
         try:
             self.switch.place(arm)
@@ -182,12 +184,12 @@ class ArmsRunner:
             side: Arm = "A" if arm == NONE else "B"
             self.reconnect(side)
 
-    def _restore(self) -> None:
+    def _restore_host(self) -> None:
         """The host as before. No signal is heeded here, and nothing is asked of the path."""
         if self.placed is None:
             return
         try:
-            self._show("restore")
+            self._show_progress("restore")
         finally:
             try:
                 self.switch.place(NONE)
@@ -195,7 +197,7 @@ class ArmsRunner:
             except AdvisorError as error:
                 self.by_hand = error.hint
                 self.recorder.update(restored=False)
-                self._fault(f"the values from before could not be restored: {error.message}")
+                self._record_fault(f"the values from before could not be restored: {error.message}")
 
     # -- blocks --------------------------------------------------------------------------------------------------
 
@@ -203,34 +205,34 @@ class ArmsRunner:
         repeats_left = int(self.schedule.pairs * REPEAT_SHARE)
         for index in range(self.schedule.pairs):
             if not self.pace.has_time():
-                self._end("budget")
+                self._end_session("budget")
                 return
             if not self.pace.has_bytes(self.measurer.bytes_written, 1):
-                self._end("bytes")
+                self._end_session("bytes")
                 return
             one = self._run_block(index, 0)
             while one.contaminated and repeats_left > 0 and self.pace.has_time() and self._has_bytes():
                 repeats_left -= 1
                 repeated = self._run_block(index, one.attempt + 1)
-                self._supersede(one)
+                self._supersede_block(one)
                 one = repeated
-            if is_under_pressure([_runs(seen.cells) for seen in self.session.blocks]):
+            if is_under_pressure([_runs_of(seen.cells) for seen in self.session.blocks]):
                 self.measurer.note("ended early: others were waiting for I/O in three blocks in a row")
-                self._end("io-pressure")
+                self._end_session("io-pressure")
                 return
 
     def _run_block(self, index: int, attempt: int) -> ArmBlock:
         began = time.monotonic()
         blocks = self.session.blocks
-        self._show("block", index + 1, lamps_of(_runs(blocks[-1].cells)) if blocks else ())
+        self._show_progress("block", index + 1, lamps_of(_runs_of(blocks[-1].cells)) if blocks else ())
         self.unfinished = cells = []
         for arm in self.coin.sample(self.session.arms, len(self.session.arms)):
-            self._place(arm)
+            self._place_arm(arm)
             cells.append(self._run_cell(arm))
-        judged = self._judged(cells)
-        one = ArmBlock(index, attempt, judged, contaminated=bool(lamps_of(_runs(judged))))
+        judged = self._judge_cells(cells)
+        one = ArmBlock(index, attempt, judged, contaminated=bool(lamps_of(_runs_of(judged))))
         self.unfinished = []
-        self._add(one)
+        self._add_block(one)
         self.pace.seconds.append(time.monotonic() - began)
         return one
 
@@ -243,20 +245,20 @@ class ArmsRunner:
         control = self.measurer.run(side, get(NULL_CONTROL), min(CONTROL_SECONDS, seconds))
         return ArmTurn(arm, runs, control)
 
-    def _judged(self, cells: Sequence[ArmTurn]) -> tuple[ArmTurn, ...]:
+    def _judge_cells(self, cells: Sequence[ArmTurn]) -> tuple[ArmTurn, ...]:
         """The cells with what contaminated their runs."""
-        judged = {run.number: run for run in self.measurer.judged(_runs(cells))}
+        judged = {run.number: run for run in self.measurer.judged(_runs_of(cells))}
         return tuple(
             msgspec.structs.replace(cell, runs=tuple(judged[run.number] for run in cell.runs)) for cell in cells
         )
 
-    def _supersede(self, old: ArmBlock) -> None:
+    def _supersede_block(self, old: ArmBlock) -> None:
         done = msgspec.structs.replace(old, superseded=True)
         self.recorder.update(blocks=tuple(done if one is old else one for one in self.session.blocks))
 
     def _has_bytes(self) -> bool:
-        return self.pace.has_bytes(self.measurer.bytes_written, self.schedule.pairs - self._done() + 1)
+        return self.pace.has_bytes(self.measurer.bytes_written, self.schedule.pairs - self._done_blocks() + 1)
 
 
-def _runs(cells: Sequence[ArmTurn]) -> list[FioRun]:
+def _runs_of(cells: Sequence[ArmTurn]) -> list[FioRun]:
     return [run for cell in cells for run in cell.runs]

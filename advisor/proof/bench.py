@@ -69,7 +69,7 @@ def bench(
     with caught_signals() as stop:
         target = chosen_target(host, settings, names)
         version = read_version(runner, stop)
-        plan = _schedule(names, settings, target)
+        plan = _make_schedule(names, settings, target)
         if plan.scratch_bytes:
             require_space(target, plan.scratch_bytes, settings.keep)
         gate = read_gate(host)
@@ -113,7 +113,7 @@ def swept(workloads: Sequence[str], threads: str | None) -> tuple[str, ...]:
     return tuple(f"{name}@{count}" for name in workloads for count in thread_counts(threads))
 
 
-def _schedule(names: Sequence[str], settings: Settings, target: MeasuredTarget) -> Schedule:
+def _make_schedule(names: Sequence[str], settings: Settings, target: MeasuredTarget) -> Schedule:
     return scheduling.make_schedule(
         chosen_mode(settings),
         [get(name) for name in names],
@@ -162,36 +162,36 @@ class _Rounds:
         is_foreseen = False
         try:
             try:
-                self._measure()
+                self._measure_series()
             except (StoppedError, RefusedError) as error:
                 early = error
-                self._end("interrupted")
+                self._end_series("interrupted")
             except AdvisorError as error:
                 self.recorder.update(faults=(*self.series.faults, error.message))
-                self._end("fault")
+                self._end_series("fault")
             finally:
                 self.measurer.remove_scratch()
             is_foreseen = True
         finally:
             # written also when something unforeseen goes past
             if not is_foreseen:
-                self._end("fault")
+                self._end_series("fault")
             # of a refusal there is nothing to keep
             found = self.recorder.finish(is_worth_keeping=not isinstance(early, RefusedError))
         if isinstance(early, RefusedError):
             raise early
         if early is not None:
             hint = msg("the partial result is in {path}", path=found.saved_to) if found.saved_to else None
-            words = f"{early.message} after {self._done()} rounds; the scratch file is gone"
+            words = f"{early.message} after {self._done_rounds()} rounds; the scratch file is gone"
             raise InterruptedBenchError(words, found, hint=hint)
         return found
 
-    def _measure(self) -> None:
+    def _measure_series(self) -> None:
         idle = self.measurer.sample_idle()
         if self.schedule.scratch_bytes:
-            self._show("scratch")
+            self._show_progress("scratch")
         self.measurer.make_scratch()
-        self._show("warm-up")
+        self._show_progress("warm-up")
         for workload in self.workloads:
             self.measurer.warm_up_workload("A", workload)
         reason = self.measurer.foreign_reason(idle)
@@ -209,19 +209,19 @@ class _Rounds:
         """All that is recorded so far."""
         return self.recorder.record
 
-    def _end(self, how: Ended) -> None:
+    def _end_series(self, how: Ended) -> None:
         self.recorder.update(ended=how)
         if self.unfinished:
             runs, self.unfinished = tuple(self.unfinished), []
-            self._add(Round(len(self.series.rounds), 0, runs, whole=False))
+            self._add_round(Round(len(self.series.rounds), 0, runs, whole=False))
 
-    def _add(self, one: Round) -> None:
+    def _add_round(self, one: Round) -> None:
         self.recorder.update(rounds=(*self.series.rounds, one))
 
-    def _done(self) -> int:
+    def _done_rounds(self) -> int:
         return sum(1 for one in self.series.rounds if one.whole and not one.superseded)
 
-    def _show(self, stage: Stage, number: int = 0, lamps: tuple[str, ...] = ()) -> None:
+    def _show_progress(self, stage: Stage, number: int = 0, lamps: tuple[str, ...] = ()) -> None:
         left = self.pace.seconds_left(number - 1, is_under_way=stage == "round")
         self.progress(ProgressEvent(stage, number, self.schedule.pairs, left, lamps))
 
@@ -231,27 +231,27 @@ class _Rounds:
         repeats_left = int(self.schedule.pairs * REPEAT_SHARE)
         for index in range(self.schedule.pairs):
             if not self.pace.has_time():
-                self._end("budget")
+                self._end_series("budget")
                 return
             if not self.pace.has_bytes(self.measurer.bytes_written, 1):
-                self._end("bytes")
+                self._end_series("bytes")
                 return
             one = self._run_round(index, 0)
             while one.contaminated and repeats_left > 0 and self.pace.has_time() and self._has_bytes():
                 repeats_left -= 1
                 repeated = self._run_round(index, one.attempt + 1)
                 # only now: a round whose repeat never came to an end stays in
-                self._supersede(one)
+                self._supersede_round(one)
                 one = repeated
             if is_under_pressure([seen.runs for seen in self.series.rounds]):
                 self.measurer.note("ended early: others were waiting for I/O in three rounds in a row")
-                self._end("io-pressure")
+                self._end_series("io-pressure")
                 return
 
     def _run_round(self, index: int, attempt: int) -> Round:
         began = time.monotonic()
         rounds = self.series.rounds
-        self._show("round", index + 1, lamps_of(rounds[-1].runs) if rounds else ())
+        self._show_progress("round", index + 1, lamps_of(rounds[-1].runs) if rounds else ())
         order = self.order.sample(self.workloads, len(self.workloads))
         self.unfinished = runs = []
         for workload in order:
@@ -259,14 +259,14 @@ class _Rounds:
         judged = self.measurer.judged(runs)
         one = Round(index, attempt, judged, contaminated=bool(lamps_of(judged)))
         self.unfinished = []
-        self._add(one)
+        self._add_round(one)
         self.pace.seconds.append(time.monotonic() - began)
         return one
 
-    def _supersede(self, old: Round) -> None:
+    def _supersede_round(self, old: Round) -> None:
         done = msgspec.structs.replace(old, superseded=True)
         self.recorder.update(rounds=tuple(done if one is old else one for one in self.series.rounds))
 
     def _has_bytes(self) -> bool:
         """Whether one more round fits in addition to the planned ones: repeats use what time-bound runs leave."""
-        return self.pace.has_bytes(self.measurer.bytes_written, self.schedule.pairs - self._done() + 1)
+        return self.pace.has_bytes(self.measurer.bytes_written, self.schedule.pairs - self._done_rounds() + 1)

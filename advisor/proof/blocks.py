@@ -187,13 +187,13 @@ def ratios(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: MetricNa
     """(none, arm) of each block that has both, values above zero."""
     found = []
     for block in blocks:
-        values = [_value(block, name, workload, metric) for name in (NONE, arm)]
+        values = [_cell_value(block, name, workload, metric) for name in (NONE, arm)]
         if values[0] and values[1]:
             found.append((values[0], values[1]))
     return found
 
 
-def _value(block: ArmBlock, arm: str, workload: str, metric: MetricName) -> float | None:
+def _cell_value(block: ArmBlock, arm: str, workload: str, metric: MetricName) -> float | None:
     for cell in block.cells:
         if cell.arm != arm:
             continue
@@ -207,22 +207,25 @@ def conclude(session: ArmsSession) -> ArmsProof:
     """What follows from a session; the same session gives the same result."""
     blocks = counted_blocks(session)
     pairs = [(arm, workload) for arm in session.arms[1:] for workload in session.workloads]
-    samples = [_effects(blocks, arm, workload) for arm, workload in pairs]
+    samples = [_log_ratios(blocks, arm, workload) for arm, workload in pairs]
     levels = step_down([signed_rank(one).p_value for one in samples], ALPHA)
     effects = tuple(
-        _guarded(session, _effect(blocks, arm, workload, sample, level, session.margin), level)
+        _apply_guardrails(session, _judge_effect(blocks, arm, workload, sample, level, session.margin), level)
         for (arm, workload), sample, level in zip(pairs, samples, levels, strict=True)
     )
-    controls = _controls(blocks, session.arms[1:])
-    invalid, indicative = _invalid(session, controls), [*_indicative(session, len(pairs)), *_doubts(session, effects)]
+    controls = _judge_controls(blocks, session.arms[1:])
+    invalid, indicative = (
+        _invalid_reasons(session, controls),
+        [*_indicative_reasons(session, len(pairs)), *_list_doubts(session, effects)],
+    )
     return ArmsProof(
         quality="invalid" if invalid else "indicative" if indicative else "sound",
         arms=session.arms,
         effects=effects,
-        best={name: _best([one for one in effects if one.workload == name]) for name in session.workloads},
+        best={name: _best_arm([one for one in effects if one.workload == name]) for name in session.workloads},
         controls=controls,
         reasons=(*invalid, *indicative),
-        notes=(*session.notes, *_notes(session)),
+        notes=(*session.notes, *_list_notes(session)),
         alpha=ALPHA,
         comparisons=len(pairs),
         contaminated_share=_contaminated_share(session),
@@ -232,13 +235,13 @@ def conclude(session: ArmsSession) -> ArmsProof:
     )
 
 
-def _effects(blocks: Sequence[ArmBlock], arm: str, workload: str) -> list[float]:
+def _log_ratios(blocks: Sequence[ArmBlock], arm: str, workload: str) -> list[float]:
     """ln ratios over ``none``, plus is better."""
     metric = get(workload).metric
     return [METRICS[metric].sign * math.log(after / before) for before, after in ratios(blocks, arm, workload, metric)]
 
 
-def _effect(
+def _judge_effect(
     blocks: Sequence[ArmBlock], arm: str, workload: str, sample: Sequence[float], level: Tested, margin: float
 ) -> Effect:
     metric = get(workload).metric
@@ -270,14 +273,14 @@ def _effect(
     )
 
 
-def _guarded(session: ArmsSession, one: Effect, level: Tested) -> Effect:
+def _apply_guardrails(session: ArmsSession, one: Effect, level: Tested) -> Effect:
     """With what its guardrails say, and without a gain that is not there among all attempts where contamination leans
     to its arm: what disturbed that arm may be its values."""
-    leans = _leans(session, one.arm)
+    leans = _leans_to_arm(session, one.arm)
     blocks = [each for each in session.blocks if each.whole] if leans else counted_blocks(session)
     call = one.call
     if leans and call == "gain":
-        whole = hodges_lehmann(_effects(blocks, one.arm, one.workload), 1 - level.level)[0]
+        whole = hodges_lehmann(_log_ratios(blocks, one.arm, one.workload), 1 - level.level)[0]
         call = "gain" if whole.low > 0 else "inconclusive"
     found = {
         limit_status(_metric_effects(blocks, one, rail.metric), rail.limit, ONE_SIDED_LEVEL)
@@ -295,7 +298,7 @@ def _metric_effects(blocks: Sequence[ArmBlock], one: Effect, metric: MetricName)
     return [METRICS[metric].sign * math.log(after / before) for before, after in seen]
 
 
-def _alone(session: ArmsSession, arm: str) -> tuple[int, int]:
+def _count_alone(session: ArmsSession, arm: str) -> tuple[int, int]:
     """Contaminated blocks in which ``none`` was hit and not the arm, and the reverse."""
     hit = [
         {cell.arm for cell in one.cells if any(run.lamps for run in cell.runs)}
@@ -305,17 +308,17 @@ def _alone(session: ArmsSession, arm: str) -> tuple[int, int]:
     return sum(NONE in one and arm not in one for one in hit), sum(arm in one and NONE not in one for one in hit)
 
 
-def _leans(session: ArmsSession, arm: str) -> bool:
-    bare, own = _alone(session, arm)
+def _leans_to_arm(session: ArmsSession, arm: str) -> bool:
+    bare, own = _count_alone(session, arm)
     return own > bare and sign_test(bare, own) <= LEANING_LEVEL
 
 
-def _doubts(session: ArmsSession, effects: Sequence[Effect]) -> list[str]:
+def _list_doubts(session: ArmsSession, effects: Sequence[Effect]) -> list[str]:
     """Why what the figures say may be no effect of the values: contamination of one arm alone, a control that is not
     shown to move less."""
     found = []
     for arm in session.arms[1:]:
-        bare, own = _alone(session, arm)
+        bare, own = _count_alone(session, arm)
         p_value = sign_test(bare, own)
         if p_value <= ONE_SIDED_LEVEL / (len(session.arms) - 1):
             found.append(
@@ -335,7 +338,7 @@ def _exceeds_control(session: ArmsSession, one: Effect) -> bool:
     """A one-sided test on the gain less what the control did in the same blocks."""
     excess = []
     for block in counted_blocks(session):
-        own = _effects([block], one.arm, one.workload)
+        own = _log_ratios([block], one.arm, one.workload)
         control = ratios([block], one.arm, NULL_CONTROL, "iops")
         if own and control:
             excess.append(own[0] - math.log(control[0][1] / control[0][0]))
@@ -349,17 +352,17 @@ def _median_ratio(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: M
     return median(found) if found else None
 
 
-def _best(effects: Sequence[Effect]) -> str | None:
+def _best_arm(effects: Sequence[Effect]) -> str | None:
     gains = [one for one in effects if one.is_plain_gain and one.ratio is not None]
-    return max(gains, key=_gain).arm if gains else None
+    return max(gains, key=_gain_ratio).arm if gains else None
 
 
-def _gain(one: Effect) -> float:
+def _gain_ratio(one: Effect) -> float:
     ratio = one.ratio or 1.0
     return ratio if one.better == "higher" else 1 / ratio
 
 
-def _controls(blocks: Sequence[ArmBlock], arms: Sequence[str]) -> tuple[Control, ...]:
+def _judge_controls(blocks: Sequence[ArmBlock], arms: Sequence[str]) -> tuple[Control, ...]:
     samples = [ratios(blocks, arm, NULL_CONTROL, "iops") for arm in arms]
     logs = [[math.log(after / before) for before, after in one] for one in samples]
     adjusted = holm([signed_rank(one).p_value for one in logs])
@@ -374,7 +377,7 @@ def _contaminated_share(session: ArmsSession) -> float:
     return sum(one.contaminated for one in whole) / len(whole) if whole else 0.0
 
 
-def _invalid(session: ArmsSession, controls: Sequence[Control]) -> list[str]:
+def _invalid_reasons(session: ArmsSession, controls: Sequence[Control]) -> list[str]:
     reasons = list(session.faults)
     reasons += [
         f"the negative control moved under {one.arm} (× {one.ratio:.3f}, p = {one.p_holm:.4f}): something else did, too"
@@ -387,7 +390,7 @@ def _invalid(session: ArmsSession, controls: Sequence[Control]) -> list[str]:
     return reasons
 
 
-def _indicative(session: ArmsSession, comparisons: int) -> list[str]:
+def _indicative_reasons(session: ArmsSession, comparisons: int) -> list[str]:
     reasons = []
     if session.forced:
         reasons.append("measured on a busy host by --force")
@@ -401,13 +404,13 @@ def _indicative(session: ArmsSession, comparisons: int) -> list[str]:
     return reasons
 
 
-def _notes(session: ArmsSession) -> list[str]:
+def _list_notes(session: ArmsSession) -> list[str]:
     left = sum(1 for one in counted_blocks(session) if one.contaminated)
     notes = [f"{left} contaminated blocks are included: there was no room to repeat them"] if left else []
     notes += [
         f"contamination fell on {arm} more often than on none: the blocks that were put aside count for its guardrails,"
         " and a gain of it must be there with them, too"
         for arm in session.arms[1:]
-        if _leans(session, arm)
+        if _leans_to_arm(session, arm)
     ]
     return notes

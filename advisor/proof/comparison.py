@@ -140,24 +140,24 @@ def compare(a: Saved | SavedBench, b: Saved | SavedBench, sources: tuple[str, st
             ),
             hint="measure the same workload again: advisor bench --workload NAME",
         )
-    judged = _judge(first, second, common)
-    invalid = (*_named("A", first.invalid), *_named("B", second.invalid))
-    tendency = _tendency(judged)
+    judged = _judge_workloads(first, second, common)
+    invalid = (*_prefix_reasons("A", first.invalid), *_prefix_reasons("B", second.invalid))
+    tendency = _common_tendency(judged)
     settled: Verdict = "inconclusive" if tendency == "inconclusive" else "indicative"
     return SeriesComparison(
         verdict="invalid" if invalid else settled,
         tendency=tendency,
         workloads=judged,
-        explored=_explore(first, second, common),
+        explored=_explore_metrics(first, second, common),
         reasons=(*invalid, NOT_INTERLEAVED),
-        notes=tuple(_notes(first.side, second.side, common)),
+        notes=tuple(_list_notes(first.side, second.side, common)),
         alpha=ALPHA,
         a=first.side,
         b=second.side,
     )
 
 
-def _named(letter: str, reasons: Iterable[str]) -> Iterable[str]:
+def _prefix_reasons(letter: str, reasons: Iterable[str]) -> Iterable[str]:
     return (f"{letter}: {reason}" for reason in reasons)
 
 
@@ -169,19 +169,21 @@ def _runs_of(saved: Saved | SavedBench, source: str) -> _Runs:
 
 def _of_series(series: Series, source: str) -> _Runs:
     found, rounds = summarise_series(series), counted_rounds(series)
-    side = _side(series, source, "bench", series.workloads, len(rounds))
+    side = _compared_side(series, source, "bench", series.workloads, len(rounds))
     runs = tuple(run for one in rounds for run in one.runs)
     return _Runs(side, runs, found.reasons if found.quality == "invalid" else ())
 
 
 def _of_session(session: Session, source: str) -> _Runs:
     found, pairs = decide(session), counted_pairs(session)
-    side = _side(session, source, "proof", measured_workloads(session.subject), len(pairs), session.subject.profile)
+    side = _compared_side(
+        session, source, "proof", measured_workloads(session.subject), len(pairs), session.subject.profile
+    )
     runs = tuple(run for pair in pairs for run in pair.runs if run.arm == "A")
     return _Runs(side, runs, found.reasons if found.verdict == "invalid" else ())
 
 
-def _side(
+def _compared_side(
     of: Series | Session,
     source: str,
     kind: Literal["bench", "proof"],
@@ -213,14 +215,14 @@ def _side(
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
-def _difference(first: _Runs, second: _Runs, name: str, metric: MetricName) -> MetricDifference:
+def _metric_difference(first: _Runs, second: _Runs, name: str, metric: MetricName) -> MetricDifference:
     """One metric, not judged yet."""
     described = METRICS[metric]
     before, after = first.values(name, metric), second.values(name, metric)
     empty = MetricDifference(name, metric, described.unit, described.better, runs=(len(before), len(after)))
     if not before or not after:
         return empty
-    shift = hodges_lehmann_shift(_logs(before, described.sign), _logs(after, described.sign), 0.95)[0]
+    shift = hodges_lehmann_shift(_signed_logs(before, described.sign), _signed_logs(after, described.sign), 0.95)[0]
     bounds = sorted(math.exp(described.sign * bound) for bound in (shift.low, shift.high))
     return msgspec.structs.replace(
         empty,
@@ -234,34 +236,36 @@ def _difference(first: _Runs, second: _Runs, name: str, metric: MetricName) -> M
     )
 
 
-def _logs(values: Sequence[float], sign: int) -> list[float]:
+def _signed_logs(values: Sequence[float], sign: int) -> list[float]:
     """Turned so that plus is better."""
     return [sign * math.log(value) for value in values]
 
 
-def _judge(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[MetricDifference, ...]:
+def _judge_workloads(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[MetricDifference, ...]:
     """Each workload in its own metric, tested together: Holm over the workloads."""
-    found = [_difference(first, second, name, get(name).metric) for name in names]
+    found = [_metric_difference(first, second, name, get(name).metric) for name in names]
     adjusted = holm([1.0 if one.p_value is None else one.p_value for one in found])
     margin = max(MODES[side.schedule.mode].margin for side in (first.side, second.side))
     judged = []
     for one, p_holm in zip(found, adjusted, strict=True):
         before, after = first.values(one.name, one.metric), second.values(one.name, one.metric)
         sign = METRICS[one.metric].sign
-        logs = _logs(before, sign), _logs(after, sign)
+        logs = _signed_logs(before, sign), _signed_logs(after, sign)
         judged.append(
             msgspec.structs.replace(
                 one,
                 p_holm=p_holm,
                 minimum_detectable_effect=minimum_detectable_shift(*logs, ALPHA / len(names)),
                 margin=margin,
-                verdict=_verdict(one, p_holm, *logs, margin),
+                verdict=_workload_verdict(one, p_holm, *logs, margin),
             )
         )
     return tuple(judged)
 
 
-def _verdict(one: MetricDifference, p_holm: float, before: list[float], after: list[float], margin: float) -> Verdict:
+def _workload_verdict(
+    one: MetricDifference, p_holm: float, before: list[float], after: list[float], margin: float
+) -> Verdict:
     if one.ci95 is None or one.effect is None:
         return "inconclusive"
     if p_holm <= ALPHA and not one.ci95[0] <= 1 <= one.ci95[1]:
@@ -271,7 +275,7 @@ def _verdict(one: MetricDifference, p_holm: float, before: list[float], after: l
     return "inconclusive"
 
 
-def _tendency(judged: Sequence[MetricDifference]) -> Verdict:
+def _common_tendency(judged: Sequence[MetricDifference]) -> Verdict:
     verdicts = [one.verdict for one in judged]
     if "gain" in verdicts:
         return "gain-with-cost" if "loss" in verdicts else "gain"
@@ -280,10 +284,10 @@ def _tendency(judged: Sequence[MetricDifference]) -> Verdict:
     return "no-difference" if all(verdict == "no-difference" for verdict in verdicts) else "inconclusive"
 
 
-def _explore(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[MetricDifference, ...]:
+def _explore_metrics(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[MetricDifference, ...]:
     """The other metrics: shown without a p value."""
     found = [
-        _difference(first, second, name, metric.name)
+        _metric_difference(first, second, name, metric.name)
         for name in names
         for metric in METRICS.values()
         if metric.name != get(name).metric
@@ -294,16 +298,20 @@ def _explore(first: _Runs, second: _Runs, names: Sequence[str]) -> tuple[MetricD
 # -- what they do not have in common -----------------------------------------------------------------------------------
 
 
-def _notes(a: ComparedSeries, b: ComparedSeries, common: Sequence[str]) -> Iterable[str]:
+def _list_notes(a: ComparedSeries, b: ComparedSeries, common: Sequence[str]) -> Iterable[str]:
     if _is_same(a, b):
         yield "A and B are the same series: nothing can follow from that"
     yield from _host_notes(a.host, b.host)
     for what, first, second in (
-        ("targets", _place(a), _place(b)),
+        ("targets", _place_text(a), _place_text(b)),
         ("fio versions", a.fio_version, b.fio_version),
         ("lengths of a run", f"{a.schedule.seconds_per_run:g} s", f"{b.schedule.seconds_per_run:g} s"),
-        ("sizes of the scratch file", _mib(a.schedule.scratch_bytes), _mib(b.schedule.scratch_bytes)),
-        ("bytes that a run may write", _mib(a.schedule.run_write_bytes), _mib(b.schedule.run_write_bytes)),
+        ("sizes of the scratch file", _format_mib(a.schedule.scratch_bytes), _format_mib(b.schedule.scratch_bytes)),
+        (
+            "bytes that a run may write",
+            _format_mib(a.schedule.run_write_bytes),
+            _format_mib(b.schedule.run_write_bytes),
+        ),
     ):
         if first != second:
             yield f"different {what}: A {first}, B {second}"
@@ -325,11 +333,11 @@ def _is_same(a: ComparedSeries, b: ComparedSeries) -> bool:
     return (a.kind, a.started, a.seed, a.host, a.target) == (b.kind, b.started, b.seed, b.host, b.target)
 
 
-def _place(side: ComparedSeries) -> str:
+def _place_text(side: ComparedSeries) -> str:
     return f"{side.target} ({side.file_system}{f' on {side.device}' if side.device else ''})"
 
 
-def _mib(size_bytes: int) -> str:
+def _format_mib(size_bytes: int) -> str:
     return f"{size_bytes / (1 << 20):.0f} MiB"
 
 
@@ -337,12 +345,12 @@ def _host_notes(a: HostIdentity | None, b: HostIdentity | None) -> Iterable[str]
     if a is None or b is None or a.machine is None or b.machine is None:
         yield "whether both were measured on the same host is not known"
     elif a.machine != b.machine:
-        yield f"different hosts: A {_name(a)}, B {_name(b)}, by their machine ids"
+        yield f"different hosts: A {_host_name(a)}, B {_host_name(b)}, by their machine ids"
     if a is not None and b is not None:
         for what, first, second in (("kernels", a.kernel, b.kernel), ("versions of advisor", a.version, b.version)):
             if first != second:
                 yield f"different {what}: A {first or 'unknown'}, B {second or 'unknown'}"
 
 
-def _name(host: HostIdentity) -> str:
+def _host_name(host: HostIdentity) -> str:
     return host.name or "without a name"

@@ -138,12 +138,12 @@ def is_resyncing(mdstat: str) -> bool:
     return re.search(r"\b(resync|recovery|reshape|check)\s*=", mdstat) is not None
 
 
-def _pressure(host: Host, what: str, kind: str, field: str) -> float | None:
+def _read_pressure(host: Host, what: str, kind: str, field: str) -> float | None:
     text = host.read(f"/proc/pressure/{what}")
     return None if isinstance(text, Missing) else parse_pressure(text).get(kind, {}).get(field)
 
 
-def _whole(value: float | None) -> int | None:
+def _int_or_none(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
@@ -159,16 +159,16 @@ def read_counters(host: Host, device: str | None, at_seconds: float) -> Covariat
         cpu_total_ticks=total,
         cpu_busy_ticks=busy,
         cpu_steal_ticks=steal,
-        psi_cpu_some_us=_whole(_pressure(host, "cpu", "some", "total")),
-        psi_io_full_us=_whole(_pressure(host, "io", "full", "total")),
-        tcp_retransmits=_snmp(host, "Tcp", "RetransSegs"),
+        psi_cpu_some_us=_int_or_none(_read_pressure(host, "cpu", "some", "total")),
+        psi_io_full_us=_int_or_none(_read_pressure(host, "io", "full", "total")),
+        tcp_retransmits=_read_snmp(host, "Tcp", "RetransSegs"),
         # no room in the socket's buffer, or a fragment missing
-        udp_drops=_snmp(host, "Udp", "InErrors"),
+        udp_drops=_read_snmp(host, "Udp", "InErrors"),
         link_drops=_link_drops(host),
     )
 
 
-def _snmp(host: Host, protocol: str, counter: str) -> int | None:
+def _read_snmp(host: Host, protocol: str, counter: str) -> int | None:
     text = host.read("/proc/net/snmp")
     return None if isinstance(text, Missing) else parse_snmp(text, protocol).get(counter)
 
@@ -195,11 +195,11 @@ def parse_link_drops(text: str) -> int | None:
     return sum(int(one) for pair in drops for one in pair if _COUNT.fullmatch(one)) if drops else None
 
 
-def _delta(before: int | None, after: int | None) -> int | None:
+def _counter_delta(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else max(0, after - before)
 
 
-def _share(part: float | None, whole: float | None) -> float | None:
+def _share_of(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
@@ -207,23 +207,23 @@ def between(before: CovariateCounters, after: CovariateCounters, figures: RunFig
     """What happened between two moments, apart from fio's own work (``None``: fio did not run)."""
     seconds = after.at_seconds - before.at_seconds
     own_bytes = figures.read_bytes + figures.written_bytes if figures else 0
-    disk = _delta(before.disk_bytes, after.disk_bytes)
+    disk = _counter_delta(before.disk_bytes, after.disk_bytes)
     foreign = None if disk is None else max(0, disk - own_bytes)
-    ticks = _delta(before.cpu_total_ticks, after.cpu_total_ticks)
-    busy = _delta(before.cpu_busy_ticks, after.cpu_busy_ticks)
+    ticks = _counter_delta(before.cpu_total_ticks, after.cpu_total_ticks)
+    busy = _counter_delta(before.cpu_busy_ticks, after.cpu_busy_ticks)
     own_ticks = (figures.cpu_seconds if figures else 0.0) * os.sysconf("SC_CLK_TCK")
     window_us = seconds * 1e6
     return Covariates(
         seconds=seconds,
         foreign_bytes=foreign,
-        foreign_share=_share(foreign, own_bytes),
-        foreign_cpu_share=_share(None if busy is None else max(0.0, busy - own_ticks), ticks),
-        steal_share=_share(_delta(before.cpu_steal_ticks, after.cpu_steal_ticks), ticks),
-        psi_cpu_share=_share(_delta(before.psi_cpu_some_us, after.psi_cpu_some_us), window_us),
-        psi_io_full_share=_share(_delta(before.psi_io_full_us, after.psi_io_full_us), window_us),
-        tcp_retransmits=_delta(before.tcp_retransmits, after.tcp_retransmits),
-        udp_drops=_delta(before.udp_drops, after.udp_drops),
-        link_drops=_delta(before.link_drops, after.link_drops),
+        foreign_share=_share_of(foreign, own_bytes),
+        foreign_cpu_share=_share_of(None if busy is None else max(0.0, busy - own_ticks), ticks),
+        steal_share=_share_of(_counter_delta(before.cpu_steal_ticks, after.cpu_steal_ticks), ticks),
+        psi_cpu_share=_share_of(_counter_delta(before.psi_cpu_some_us, after.psi_cpu_some_us), window_us),
+        psi_io_full_share=_share_of(_counter_delta(before.psi_io_full_us, after.psi_io_full_us), window_us),
+        tcp_retransmits=_counter_delta(before.tcp_retransmits, after.tcp_retransmits),
+        udp_drops=_counter_delta(before.udp_drops, after.udp_drops),
+        link_drops=_counter_delta(before.link_drops, after.link_drops),
     )
 
 
@@ -257,8 +257,8 @@ def judge(group: Sequence[Covariates], history: Sequence[Sequence[Covariates]]) 
 
 
 def _is_lit(lamp: Lamp, group: Sequence[Covariates], history: Sequence[Sequence[Covariates]]) -> bool:
-    value = _total(lamp, group)
-    known = [total for earlier in history if (total := _total(lamp, earlier)) is not None]
+    value = _lamp_total(lamp, group)
+    known = [total for earlier in history if (total := _lamp_total(lamp, earlier)) is not None]
     if value is None or not (known or lamp.field in _ZERO_BASELINE):
         return False
     return value > (median(known) if known else 0.0) + lamp.excess
@@ -268,7 +268,7 @@ def stand_out(groups: Sequence[Sequence[Covariates]]) -> list[bool]:
     """For each group of runs, whether more went on during it than during most: as `judge`, but with hindsight."""
     found = [False] * len(groups)
     for lamp in LAMPS.values():
-        totals = [_total(lamp, group) for group in groups]
+        totals = [_lamp_total(lamp, group) for group in groups]
         known = [total for total in totals if total is not None]
         usual = median(known) if known else 0.0
         for number, total in enumerate(totals):
@@ -276,7 +276,7 @@ def stand_out(groups: Sequence[Sequence[Covariates]]) -> list[bool]:
     return found
 
 
-def _total(lamp: Lamp, group: Sequence[Covariates]) -> float | None:
+def _lamp_total(lamp: Lamp, group: Sequence[Covariates]) -> float | None:
     values: list[float | None] = [getattr(run, lamp.field) for run in group]
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
@@ -297,7 +297,7 @@ def read_gate(host: Host) -> CalmGate:
         ("cpu", "some", MAX_PSI_CPU_PERCENT, name_cpu_users),
         ("io", "full", MAX_PSI_IO_FULL_PERCENT, name_storage_users),
     ):
-        stalled = _pressure(host, what, kind, "avg10")
+        stalled = _read_pressure(host, what, kind, "avg10")
         if stalled is None:
             unknown.append(f"{what} pressure (/proc/pressure/{what} does not exist)")
         elif stalled >= limit:

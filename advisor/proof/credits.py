@@ -44,7 +44,7 @@ def credit_notes(host: Host, device: str | None, volume: EbsVolume | None, io_se
     """What is to be said of the credits of a target. Raises RefusedError above `MOST_SHARE` of a full bucket: beyond
     it a session could cross the edge where the volume falls back to its baseline, and compare credits, not arms."""
     if volume is None:
-        if device is not None and any(model == EBS_MODEL for model in _models(host, device)):
+        if device is not None and any(model == EBS_MODEL for model in _disk_models(host, device)):
             yield (
                 "burst credits: an EBS volume does not report its type; gp2, st1 and sc1 have a bucket that this"
                 " session draws on. --volume TYPE:GIB bounds that to 5 % of it"
@@ -74,7 +74,7 @@ def credit_notes(host: Host, device: str | None, volume: EbsVolume | None, io_se
     )
 
 
-def _models(host: Host, device: str, depth: int = 8) -> Iterator[str]:
+def _disk_models(host: Host, device: str, depth: int = 8) -> Iterator[str]:
     """Models of the disks that a block device is made of or lies on."""
     real = host.real(f"/sys/class/block/{device}")
     for place in (f"/sys/class/block/{device}", "" if isinstance(real, Missing) else real.rpartition("/")[0]):
@@ -83,4 +83,4 @@ def _models(host: Host, device: str, depth: int = 8) -> Iterator[str]:
             yield model.strip()
     if depth:
         for member in host.names(f"/sys/class/block/{device}/slaves"):
-            yield from _models(host, member, depth - 1)
+            yield from _disk_models(host, member, depth - 1)

@@ -111,17 +111,17 @@ def _place_options(job: FioJob, section: JobSection) -> Iterable[str]:
     if section.engine == "null":
         yield f"--size={NULL_BYTES}"
         return
-    start, length = (_blocks(job.size_bytes * percent // 100, section) for percent in section.region)
+    start, length = (_whole_blocks(job.size_bytes * percent // 100, section) for percent in section.region)
     name = job.file_names.get(section.name, job.file_name)
     yield from (f"--filename={name}", f"--direct={int(not section.buffered)}", "--fallocate=none")
     if section.own_regions:
-        own = _blocks(length // section.jobs, section)
+        own = _whole_blocks(length // section.jobs, section)
         yield from (f"--offset={start}", f"--size={own}", f"--offset_increment={own}")
     else:
         yield from (f"--offset={start}", f"--size={length}")
 
 
-def _blocks(size_bytes: int, section: JobSection) -> int:
+def _whole_blocks(size_bytes: int, section: JobSection) -> int:
     return size_bytes // section.block_bytes * section.block_bytes
 
 

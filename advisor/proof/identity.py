@@ -25,20 +25,20 @@ class HostIdentity(msgspec.Struct, frozen=True):
 
 def read_identity(host: Host) -> HostIdentity:
     """Who the host is."""
-    machine = _line(host, "/etc/machine-id")
+    machine = _read_line(host, "/etc/machine-id")
     return HostIdentity(
-        name=_line(host, "/proc/sys/kernel/hostname"),
-        machine=None if machine is None else _hashed(machine),
-        kernel=_line(host, "/proc/sys/kernel/osrelease"),
+        name=_read_line(host, "/proc/sys/kernel/hostname"),
+        machine=None if machine is None else _hash_machine(machine),
+        kernel=_read_line(host, "/proc/sys/kernel/osrelease"),
     )
 
 
-def _line(host: Host, path: str) -> str | None:
+def _read_line(host: Host, path: str) -> str | None:
     text = host.read(path)
     return None if isinstance(text, Missing) else text.strip() or None
 
 
-def _hashed(machine: str) -> str:
+def _hash_machine(machine: str) -> str:
     import hashlib
     import hmac
 

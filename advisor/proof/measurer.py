@@ -275,19 +275,19 @@ class MeasurePace:
         if is_under_way and self.seconds:
             left = (self._schedule.pairs - done) * self.expected_seconds
         if self._budget_seconds is not None:
-            left = min(left, self._deadline() - time.monotonic())
+            left = min(left, self._end_time() - time.monotonic())
         return max(0.0, left)
 
-    def _deadline(self) -> float:
+    def _end_time(self) -> float:
         return self._began + (self._budget_seconds or math.inf)
 
     def has_time(self) -> bool:
         """Whether one more can end before the budget does."""
-        return time.monotonic() + self.expected_seconds + RESERVE_SECONDS <= self._deadline()
+        return time.monotonic() + self.expected_seconds + RESERVE_SECONDS <= self._end_time()
 
     def has_seconds(self, seconds: float) -> bool:
         """Whether so much more fits into the budget."""
-        return time.monotonic() + seconds + RESERVE_SECONDS <= self._deadline()
+        return time.monotonic() + seconds + RESERVE_SECONDS <= self._end_time()
 
     def has_bytes(self, bytes_written: int, pairs: int) -> bool:
         """Whether that many more may be written."""

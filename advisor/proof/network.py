@@ -77,7 +77,7 @@ class NetworkFio(FioProcess):
         """One run with both ends. Raises FioError for one that does not count, and StoppedError."""
         section = job.workload.sections[0]
         for attempt in range(OPENINGS):
-            near, far = (self._send if section.pattern == "write" else self._receive)(job, section, stop)
+            near, far = (self._send_data if section.pattern == "write" else self._receive_data)(job, section, stop)
             try:
                 found = network_figures(job, section, near, far)
             except NothingArrivedError:
@@ -87,24 +87,24 @@ class NetworkFio(FioProcess):
             return found, f'{{"near": {fio.json_text(near.stdout)}, "far": {fio.json_text(far.stdout)}}}'
         raise AssertionError("the last attempt returns or raises")
 
-    def _send(self, job: fio.FioJob, section: JobSection, stop: Stop) -> tuple[EndedProcess, EndedProcess]:
-        bound = _bound(job)
-        there = [*_listen(job, section, bound, is_ipv6=self.peer.is_ipv6)]
+    def _send_data(self, job: fio.FioJob, section: JobSection, stop: Stop) -> tuple[EndedProcess, EndedProcess]:
+        bound = _bound_seconds(job)
+        there = [*_listener_arguments(job, section, bound, is_ipv6=self.peer.is_ipv6)]
         with self._ssh.started(self.peer.ssh, "listen", there, bound=bound) as remote:
             port = remote.port(seconds=LISTEN_SECONDS, stop=stop)
-            here = [*_connect(job, section, self.peer.address), f"--port={port}", *job.options]
+            here = [*_sender_arguments(job, section, self.peer.address), f"--port={port}", *job.options]
             near = self.run(["fio", *here], timeout=job.seconds + fio.GRACE_SECONDS, cwd="/", stop=stop)
             self._require_connected(near, section, port, self.peer.address)
-            far = _finish(remote, lambda: close_link(section, self.peer.address, port), stop)
-        return near, self._heard(far, section, port)
+            far = _finish_receiver(remote, lambda: close_link(section, self.peer.address, port), stop)
+        return near, self._receiver_output(far, section, port)
 
-    def _receive(self, job: fio.FioJob, section: JobSection, stop: Stop) -> tuple[EndedProcess, EndedProcess]:
-        bound = _bound(job)
+    def _receive_data(self, job: fio.FioJob, section: JobSection, stop: Stop) -> tuple[EndedProcess, EndedProcess]:
+        bound = _bound_seconds(job)
         port = self._free_port()
         # fio would wait for ever for a connection, even if this process were killed
         bounded = [*self._ended_with_us(), "timeout", "-k", "2", str(bound)]
-        here = [*bounded, *_listen(job, section, bound, is_ipv6=self.peer.is_ipv6)]
-        there = ["fio", *_connect(job, section, self.peer.source)]
+        here = [*bounded, *_listener_arguments(job, section, bound, is_ipv6=self.peer.is_ipv6)]
+        there = ["fio", *_sender_arguments(job, section, self.peer.source)]
         with (
             self._ssh.started(self.peer.ssh, "send", there, bound=bound) as remote,
             self.started([*here, f"--port={port}", *job.options], cwd="/") as running,
@@ -116,7 +116,7 @@ class NetworkFio(FioProcess):
                 raise _not_connected(self.peer.source, port, section)
             self._require_connected(far, section, port, self.peer.source)
             near = self._taken_in(running, lambda: close_link(section, self.peer.source, port), stop)
-        return self._heard(near, section, port), far
+        return self._receiver_output(near, section, port), far
 
     def _ended_with_us(self) -> tuple[str, ...]:
         """Before `timeout`, which hands the signal on: at the death of this process, not only when its time is up."""
@@ -128,7 +128,7 @@ class NetworkFio(FioProcess):
         near = running.finish(timeout=FINISH_SECONDS, stop=stop, meanwhile=wake)
         return None if near.timed_out else near
 
-    def _heard(self, receiver: EndedProcess | None, section: JobSection, port: int) -> EndedProcess:
+    def _receiver_output(self, receiver: EndedProcess | None, section: JobSection, port: int) -> EndedProcess:
         """What the receiving end printed. Raises PeerError where nothing ever came."""
         if receiver is None:
             address = self.peer.address if section.pattern == "write" else self.peer.source
@@ -179,32 +179,32 @@ def parse_bound_ports(text: str) -> set[int]:
     return found
 
 
-def _bound(job: fio.FioJob) -> int:
+def _bound_seconds(job: fio.FioJob) -> int:
     """Seconds after which an end of the run is ended by `timeout`, whoever forgot it."""
     return round(LISTEN_SECONDS + job.seconds + fio.GRACE_SECONDS)
 
 
-def _common(section: JobSection, *, is_ipv6: bool) -> Iterable[str]:
+def _common_arguments(section: JobSection, *, is_ipv6: bool) -> Iterable[str]:
     yield from ("--output-format=json+", "--eta=never", f"--name={section.name}", "--thread", "--ioengine=net")
     yield f"--protocol={section.protocol}{'v6' if is_ipv6 else ''}"
     yield from (f"--bs={section.block_bytes}", f"--size={_ENDLESS}", "--time_based")
 
 
-def _listen(job: fio.FioJob, section: JobSection, bound: int, *, is_ipv6: bool) -> Iterable[str]:
+def _listener_arguments(job: fio.FioJob, section: JobSection, bound: int, *, is_ipv6: bool) -> Iterable[str]:
     yield "fio"
-    yield from _common(section, is_ipv6=is_ipv6)
+    yield from _common_arguments(section, is_ipv6=is_ipv6)
     # it ends when the sender does, which may come late
     yield from ("--rw=read", f"--runtime={bound}s")
     if section.protocol == "tcp":
         yield "--listen"
 
 
-def _connect(job: fio.FioJob, section: JobSection, address: str) -> Iterable[str]:
-    yield from _common(section, is_ipv6=":" in address)
+def _sender_arguments(job: fio.FioJob, section: JobSection, address: str) -> Iterable[str]:
+    yield from _common_arguments(section, is_ipv6=":" in address)
     yield from ("--rw=write", f"--runtime={round(job.seconds * 1000)}ms", f"--hostname={address}")
 
 
-def _finish(remote: RemoteProcess, wake: Callable[[], None], stop: Stop) -> EndedProcess | None:
+def _finish_receiver(remote: RemoteProcess, wake: Callable[[], None], stop: Stop) -> EndedProcess | None:
     done = None
     for _ in range(round(FINISH_SECONDS / 0.1)):
         wake()
@@ -272,7 +272,7 @@ def network_figures(job: fio.FioJob, section: JobSection, near: EndedProcess, fa
     is_sending = section.pattern == "write"
     here, there = _end_of(near, is_sender=is_sending), _end_of(far, is_sender=not is_sending)
     sender, receiver = (here, there) if is_sending else (there, here)
-    received = _received(section, sender, receiver)
+    received = _received_bytes(section, sender, receiver)
     for end, words in ((sender, "the sender"), (receiver, "the receiver")):
         if end.ios <= 0:
             raise FioError(msg("{words} ended well but moved nothing", words=words))
@@ -306,7 +306,7 @@ def network_figures(job: fio.FioJob, section: JobSection, near: EndedProcess, fa
     )
 
 
-def _received(section: JobSection, sender: _End, receiver: _End) -> int:
+def _received_bytes(section: JobSection, sender: _End, receiver: _End) -> int:
     """Bytes that arrived. Raises FioError where the two ends cannot have talked to each other alone."""
     if receiver.bytes > sender.bytes + section.block_bytes:
         raise FioError(

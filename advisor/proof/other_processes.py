@@ -53,17 +53,17 @@ def sample_processes(host: Host) -> ProcessSample:
 
 def name_cpu_users(before: ProcessSample, after: ProcessSample) -> str:
     """The commands that used most CPU time between two samples, as ``NAME 1.2 CPUs, …``; empty if none used any."""
-    found = _rates(before, after, "cpu_seconds")
+    found = _process_rates(before, after, "cpu_seconds")
     return ", ".join(f"{name} {rate:.1f} CPUs" for name, rate in found if rate >= MIN_CPU_SHARE)
 
 
 def name_storage_users(before: ProcessSample, after: ProcessSample) -> str:
     """The commands that read and wrote most between two samples, as ``NAME 1.2 MB/s, …``; empty if none did."""
-    found = _rates(before, after, "storage_bytes")
+    found = _process_rates(before, after, "storage_bytes")
     return ", ".join(f"{name} {rate / 1e6:.1f} MB/s" for name, rate in found if rate >= MIN_BYTES_PER_S)
 
 
-def _rates(before: ProcessSample, after: ProcessSample, field: str) -> list[tuple[str, float]]:
+def _process_rates(before: ProcessSample, after: ProcessSample, field: str) -> list[tuple[str, float]]:
     """Processes of one name together, the largest first; one that started between the samples counts from 0."""
     seconds = max(after.at_seconds - before.at_seconds, 1e-3)
     total: Counter[str] = Counter()

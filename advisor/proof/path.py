@@ -50,12 +50,12 @@ def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop:
         raise UsageError(
             msg("--peer-address {where}: fio takes no address with a link", where=where), hint="give a global address"
         )
-    (asked, left) = _asked(host, str(where))
+    (asked, left) = _find_address(host, str(where))
     if asked is None or asked.link is None:
         raise RefusedError(
             left or msg("no route leads to {where}", where=where), hint=msg("ip route get {where}", where=where)
         )
-    source = _source(str(where))
+    source = _source_address(str(where))
     if asked.link == "lo" or source == str(where):
         raise RefusedError(
             msg("{where} is an address of this host itself: nothing crosses a wire", where=where),
@@ -68,12 +68,12 @@ def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop:
     return SecondHostPeer(destination, str(where), source, asked.link, version)
 
 
-def _asked(host: Host, address: str) -> tuple[Other | None, str | None]:
+def _find_address(host: Host, address: str) -> tuple[Other | None, str | None]:
     found = named_peers(host, read_surroundings(host), [address])
     return next(iter(found.asked), None), next((one.why for one in found.unprobeable), None)
 
 
-def _source(address: str) -> str:
+def _source_address(address: str) -> str:
     """This host's own address towards that one: connecting a datagram socket sends nothing."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:

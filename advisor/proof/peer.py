@@ -121,8 +121,8 @@ class RemoteProcess:
         """The port that the fio there listens on, once it does. Raises PeerError."""
         deadline = time.monotonic() + seconds
         while (found := re.search(rb"^advisor-listening (\d{1,5})$", self._output, re.MULTILINE)) is None:
-            if not self._read(stop):
-                raise explained(self._destination, self._ended())
+            if not self._read_output(stop):
+                raise explained(self._destination, self._ended_process())
             if time.monotonic() > deadline:
                 raise PeerError(
                     msg(
@@ -147,15 +147,15 @@ class RemoteProcess:
     def finish(self, *, seconds: float, stop: Stop) -> EndedProcess | None:
         """What it printed, once it has ended; ``None`` where it has not by then. Raises PeerError."""
         deadline = time.monotonic() + seconds
-        while self._read(stop):
+        while self._read_output(stop):
             if time.monotonic() > deadline:
                 return None
-        done = self._ended()
+        done = self._ended_process()
         if done.returncode in (_SSH_FAILED, _NO_TOOL, _NO_PORT, _NO_WORD):
             raise explained(self._destination, done)
         return done
 
-    def _read(self, stop: Stop) -> bool:
+    def _read_output(self, stop: Stop) -> bool:
         """Take in what has come meanwhile; False at the end of it."""
         stop.check()
         ready, _, _ = select.select([self._stdout], [], [], _POLL_SECONDS) if self._is_open else ([], [], [])
@@ -173,7 +173,7 @@ class RemoteProcess:
             )
         return self._is_open
 
-    def _ended(self) -> EndedProcess:
+    def _ended_process(self) -> EndedProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_END_SECONDS)
         self._errors.seek(0)
@@ -210,11 +210,11 @@ class Ssh:
         words = ["sh", "-c", _SCRIPT, "advisor", mode, str(bound), ports, *argv]
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
-                [*self._command(), "--", check_destination(destination), shlex.join(words)],
+                [*self._ssh_command(), "--", check_destination(destination), shlex.join(words)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=_environment(),
+                env=_ssh_environment(),
                 cwd="/",
                 start_new_session=True,
             )
@@ -224,7 +224,7 @@ class Ssh:
             finally:
                 remote.close()
 
-    def _command(self) -> list[str]:
+    def _ssh_command(self) -> list[str]:
         program = find_program("ssh", self._search_path)
         if isinstance(program, Missing):
             raise RefusedError(program.why, hint="install the package openssh-client (openssh-clients on RHEL)")
@@ -254,11 +254,11 @@ class Ssh:
         """
         try:
             asked = subprocess.run(
-                [*self._command(), "-G", "--", check_destination(destination)],
+                [*self._ssh_command(), "-G", "--", check_destination(destination)],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=CONNECT_SECONDS,
-                env=_environment(),
+                env=_ssh_environment(),
                 cwd="/",
                 check=False,
             )
@@ -277,7 +277,7 @@ class Ssh:
         return found[1]
 
 
-def _environment() -> dict[str, str]:
+def _ssh_environment() -> dict[str, str]:
     # the user's agent may hold the key; it is asked here and not forwarded
     agent = os.environ.get("SSH_AUTH_SOCK")
     return {**SAFE_ENVIRONMENT, **({"SSH_AUTH_SOCK": agent} if agent else {})}

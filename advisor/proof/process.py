@@ -66,9 +66,9 @@ class Running:
 
     def finish(self, *, timeout: float, stop: Stop, meanwhile: Callable[[], None] = lambda: None) -> EndedProcess:
         """Wait for its end. ``timeout`` in seconds is hard; ``meanwhile`` is called about ten times a second."""
-        out, err, timed_out = _wait(self._process, timeout, stop, meanwhile)
+        out, err, timed_out = _wait_for_end(self._process, timeout, stop, meanwhile)
         cpu_seconds = _children_cpu_seconds() - self._cpu_before
-        return EndedProcess(self._process.returncode, _text(out), _text(err), timed_out, cpu_seconds)
+        return EndedProcess(self._process.returncode, _decode_output(out), _decode_output(err), timed_out, cpu_seconds)
 
 
 class FioProcess:
@@ -114,10 +114,10 @@ class FioProcess:
                 yield Running(process, cpu_before)
             finally:
                 if process.poll() is None:
-                    _end(process)
+                    _end_group(process)
 
 
-def _wait(
+def _wait_for_end(
     process: subprocess.Popen[bytes], timeout: float, stop: Stop, meanwhile: Callable[[], None]
 ) -> tuple[bytes, bytes, bool]:
     deadline = time.monotonic() + timeout
@@ -129,11 +129,11 @@ def _wait(
         except subprocess.TimeoutExpired:
             meanwhile()
             if time.monotonic() > deadline:
-                out, err = _end(process)
+                out, err = _end_group(process)
                 return out, err, True
 
 
-def _end(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+def _end_group(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
     """Stop the whole group, politely first, and reap it. Returns what it had written."""
     _signal_group(process.pid, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -157,5 +157,5 @@ def _children_cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _text(output: bytes) -> str:
+def _decode_output(output: bytes) -> str:
     return output.decode("utf-8", "replace")

@@ -195,10 +195,10 @@ def prove_profile(
         plan = live_changes(plan_profiles(host, [name], values, runtime_only=True, store=kept, facts=facts))
         require_changes(plan, profile)
         means = Means(second, reconnect, allow_remount, progress, say)
-        return _measured(host, profile, plan, facts, claims, settings, means, kept, options)
+        return _measure_profile(host, profile, plan, facts, claims, settings, means, kept, options)
 
 
-def _measured(
+def _measure_profile(
     host: Host,
     profile: Profile,
     plan: Plan,
@@ -210,7 +210,7 @@ def _measured(
     options: Sequence[str],
 ) -> Proof:
     """The session itself, after the refusals that depend on this host and before the mount is checked."""
-    subject = _subject(profile, claims)
+    subject = _make_subject(profile, claims)
     node = fio_node(profile, settings, facts)
     own_class = toggle_class(profile.proof.toggle, plan.changes) if profile.proof is not None else "T0"
     require_other_way_in(host, facts, plan, force=settings.force)
@@ -301,7 +301,7 @@ def require_changes(plan: Plan, profile: Profile) -> None:
         )
 
 
-def _subject(profile: Profile, claims: Sequence[str]) -> ProofSubject:
+def _make_subject(profile: Profile, claims: Sequence[str]) -> ProofSubject:
     assert profile.proof is not None
     return ProofSubject(
         profile=profile.name,

@@ -50,10 +50,10 @@ class _Teller:
             for line in plan_lines(event):
                 self._say_line(self._say, line)
         else:
-            self._say_line(self._update, self._words(event))
+            self._say_line(self._update, self._event_words(event))
         self._before = event
 
-    def _words(self, event: ProgressEvent) -> str:
+    def _event_words(self, event: ProgressEvent) -> str:
         if event.stage != "pair" or event.pair:
             return stage_words(event, self._before)
         self._block += 1
@@ -78,12 +78,12 @@ class _LiveLine:
 
     def __call__(self, text: str) -> None:
         # A line that wrapped would be two, and only the second would be rewritten.
-        self._stream.write(f"{self._up}{_cut(text, columns_of(self._stream) - 1)}\n")
+        self._stream.write(f"{self._up}{_cut_text(text, columns_of(self._stream) - 1)}\n")
         self._stream.flush()
         self._up = "\x1b[A\r\x1b[K"
 
 
-def _cut(text: str, width: int) -> str:
+def _cut_text(text: str, width: int) -> str:
     """The text in at most ``width`` columns, with dots where something is missing."""
     return text if len(text) <= width else f"{text[: max(width - 3, 0)]}..."[: max(width, 0)]
 
@@ -103,7 +103,7 @@ def plan_lines(event: ProgressEvent) -> tuple[str, ...]:
         return (f"Plan: at most {event.pairs} pairs, about {duration(event.seconds_left)}.",)
     return (
         _plan_line(event, plan),
-        f"Time: about {duration(plan.predicted_seconds)}; repeats of contaminated {_noun(plan)}s come on top.",
+        f"Time: about {duration(plan.predicted_seconds)}; repeats of contaminated {_unit_noun(plan)}s come on top.",
         _bytes_line(plan),
         "No figure is shown before the end, so that nobody stops at a lucky moment.",
     )
@@ -111,23 +111,25 @@ def plan_lines(event: ProgressEvent) -> tuple[str, ...]:
 
 def _plan_line(event: ProgressEvent, plan: Schedule) -> str:
     if plan.arms == 1:
-        each = f"{_counted(event.workloads, 'workload')}, in random order"
-        return f"Plan: {_counted(plan.pairs, 'round')} of {plan.seconds_per_run:g} s runs of {each}."
+        each = f"{_counted_noun(event.workloads, 'workload')}, in random order"
+        return f"Plan: {_counted_noun(plan.pairs, 'round')} of {plan.seconds_per_run:g} s runs of {each}."
     if plan.arms > 2 or event.workloads:
-        each = f"{plan.arms} arms, each with {_counted(event.workloads, 'workload')}"
-        return f"Plan: {_counted(plan.pairs, 'block')} of {each}, {plan.seconds_per_run:g} s a run, judged at the end."
-    return f"Plan: at most {_counted(plan.pairs, 'pair')} of {plan.seconds_per_run:g} s runs, {_looks(plan.looks)}."
+        each = f"{plan.arms} arms, each with {_counted_noun(event.workloads, 'workload')}"
+        blocks = _counted_noun(plan.pairs, "block")
+        return f"Plan: {blocks} of {each}, {plan.seconds_per_run:g} s a run, judged at the end."
+    pairs = _counted_noun(plan.pairs, "pair")
+    return f"Plan: at most {pairs} of {plan.seconds_per_run:g} s runs, {_looks_text(plan.looks)}."
 
 
-def _noun(plan: Schedule) -> str:
+def _unit_noun(plan: Schedule) -> str:
     return {1: "round", 2: "pair"}.get(plan.arms, "block")
 
 
-def _counted(count: int, noun: str) -> str:
+def _counted_noun(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _looks(looks: tuple[int, ...]) -> str:
+def _looks_text(looks: tuple[int, ...]) -> str:
     if len(looks) == 1:
         return "judged once, at the end"
     return f"judged after {', '.join(map(str, looks[:-1]))} and {looks[-1]}"
@@ -136,11 +138,13 @@ def _looks(looks: tuple[int, ...]) -> str:
 def _bytes_line(plan: Schedule) -> str:
     if not plan.predicted_bytes:
         return "Bytes: none will be written."
-    filling = f" (scratch file {_size(plan.scratch_bytes)})" if plan.scratch_bytes else ""
-    return f"Bytes: at most {_size(plan.predicted_bytes)} written{filling}, limit {_size(plan.byte_budget)}."
+    filling = f" (scratch file {_format_size(plan.scratch_bytes)})" if plan.scratch_bytes else ""
+    return (
+        f"Bytes: at most {_format_size(plan.predicted_bytes)} written{filling}, limit {_format_size(plan.byte_budget)}."
+    )
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     value, unit = (count / GIB, "GiB") if count >= GIB else (count / MIB, "MiB")
     return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
 

@@ -249,7 +249,7 @@ def _require_empty(host: Host, raw: RawDevice, descriptor: int) -> None:
     disk = _require_disk(host, raw.path, raw.number, read_disks(host, Unknowns()))
     _require_unused(host, raw.path, disk)
     if disk.partitions:
-        raise _holds(raw, f"partitions ({', '.join(disk.partitions)})")
+        raise _refuse_content(raw, f"partitions ({', '.join(disk.partitions)})")
     loaded = [name for name in _VXVM if host.is_dir(f"/sys/module/{name}")]
     if loaded:
         raise RefusedError(
@@ -260,10 +260,10 @@ def _require_empty(host: Host, raw: RawDevice, descriptor: int) -> None:
             )
         )
     _require_no_signature(host, raw)
-    for start, length in _samples(raw.size_bytes):
+    for start, length in _sample_places(raw.size_bytes):
         try:
             if os.pread(descriptor, length, start).strip(b"\0"):
-                raise _holds(raw, f"data (at byte {start} and on)")
+                raise _refuse_content(raw, f"data (at byte {start} and on)")
         except OSError as error:
             raise CommandError(msg("{path}: {error}", path=raw.path, error=os.strerror(error.errno or 0))) from None
 
@@ -277,10 +277,10 @@ def _require_no_signature(host: Host, raw: RawDevice) -> None:
         )
     if done.rc != _NOTHING_FOUND or done.stdout.strip():
         words = done.stdout.strip().partition(": ")[2] or done.stderr.strip() or f"blkid ended with status {done.rc}"
-        raise _holds(raw, f"something: {words[:200]}")
+        raise _refuse_content(raw, f"something: {words[:200]}")
 
 
-def _samples(size_bytes: int) -> Iterator[tuple[int, int]]:
+def _sample_places(size_bytes: int) -> Iterator[tuple[int, int]]:
     """Both ends, where signatures and tables are, and places between them."""
     edge = min(EDGE_BYTES, size_bytes)
     yield from ((0, edge), (size_bytes - edge, edge))
@@ -289,7 +289,7 @@ def _samples(size_bytes: int) -> Iterator[tuple[int, int]]:
         yield from ((number * step, SAMPLE_BYTES) for number in range(1, SAMPLES + 1))
 
 
-def _holds(raw: RawDevice, what: str) -> RefusedError:
+def _refuse_content(raw: RawDevice, what: str) -> RefusedError:
     return RefusedError(
         msg("{path} holds {what}: it is not written to", path=raw.path, what=what),
         hint="leave --allow-raw-writes out to read it alone; one that is no longer needed is emptied with blkdiscard",

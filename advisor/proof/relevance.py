@@ -121,13 +121,13 @@ def require_visible(host: Host, plan: Plan, target: MeasuredTarget, workloads: S
         more = f" (and {len(hidden) - 1} more)" if len(hidden) > 1 else ""
         raise RefusedError(
             msg("{tunable}: {why}{more}: a measurement would show nothing of it", tunable=tunable, why=why, more=more),
-            hint=_hint(why),
+            hint=_target_hint(why),
         )
     notes = [f"not measured: {tunable}: {why}" for tunable, why in hidden]
-    return (*notes, *_untold(host, plan, target, {tunable for tunable, _ in hidden}))
+    return (*notes, *_unknown_devices(host, plan, target, {tunable for tunable, _ in hidden}))
 
 
-def _untold(host: Host, plan: Plan, target: MeasuredTarget, hidden: set[str]) -> Iterable[str]:
+def _unknown_devices(host: Host, plan: Plan, target: MeasuredTarget, hidden: set[str]) -> Iterable[str]:
     """The devices of which it is unknown whether the target lies on them."""
     below = stack_of(host, target.device) if target.device else frozenset()
     if not is_opaque(target, below):
@@ -138,7 +138,7 @@ def _untold(host: Host, plan: Plan, target: MeasuredTarget, hidden: set[str]) ->
         yield f"whether {device} is below {target.path} is unknown: {where} does not show its disks"
 
 
-def _hint(why: str) -> str:
+def _target_hint(why: str) -> str:
     if "written pages" in why:
         return "no workload of the library writes through the page cache: leave the tunable out of the profile"
     if "page cache" in why:

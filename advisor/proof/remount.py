@@ -66,10 +66,10 @@ class Remount:
     def __call__(self, arm: Arm) -> None:
         """Unmount it and mount it as it was, options read back. Raises RemountError."""
         self._has_begun = True
-        if self._found() is None:
+        if self._find_mount() is None:
             self._mount_again()
         else:
-            self._remount()
+            self._remount_target()
         self._require_same()
 
     def ensure_mounted(self) -> None:
@@ -77,7 +77,7 @@ class Remount:
         if not self._has_begun:
             return
         try:
-            if self._found() is None:
+            if self._find_mount() is None:
                 self._mount_again()
             self._require_same()
         except RemountError as error:
@@ -91,7 +91,7 @@ class Remount:
         one = self._mount
         return ["mount", "-t", one.kind, "-o", ",".join(self._options), "--", one.source, one.target]
 
-    def _remount(self) -> None:
+    def _remount_target(self) -> None:
         one = self._mount
         words = ["sh", "-c", _SCRIPT, "advisor", one.target, one.kind, ",".join(self._options), one.source]
         done = self._host.run(words, timeout=REMOUNT_SECONDS)
@@ -104,7 +104,7 @@ class Remount:
                     "{target} cannot be unmounted: {said}{users}",
                     target=one.target,
                     said=said,
-                    users=_users(self._host, one.target),
+                    users=_find_users(self._host, one.target),
                 )
             )
         if not done.ok:
@@ -121,11 +121,11 @@ class Remount:
                 hint=self.by_hand,
             )
 
-    def _found(self) -> Mount | None:
-        return _mounted_at(_mounts(self._host), self._mount.target)
+    def _find_mount(self) -> Mount | None:
+        return _mounted_at(_read_mounts(self._host), self._mount.target)
 
     def _require_same(self) -> None:
-        found = self._found()
+        found = self._find_mount()
         if found is None:
             raise RemountError(msg("{target} is not mounted", target=self._mount.target), hint=self.by_hand)
         if (found.kind, found.source, found.root) != (self._mount.kind, self._mount.source, self._mount.root):
@@ -143,18 +143,18 @@ class Remount:
                 msg(
                     "{target} is mounted with other options than before: without {listed}, with {listed_2}",
                     target=self._mount.target,
-                    listed=_listed(before - after),
-                    listed_2=_listed(after - before),
+                    listed=_join_words(before - after),
+                    listed_2=_join_words(after - before),
                 ),
                 hint=self.by_hand,
             )
 
 
-def _listed(words: Iterable[str]) -> str:
+def _join_words(words: Iterable[str]) -> str:
     return ", ".join(sorted(words)) or "none"
 
 
-def _mounts(host: Host) -> tuple[Mount, ...]:
+def _read_mounts(host: Host) -> tuple[Mount, ...]:
     found = read_mounts(host)
     if isinstance(found, Missing):
         raise RemountError(msg("the mounts cannot be read: {why}", why=found.why))
@@ -176,7 +176,7 @@ def make_remount(host: Host, target: MeasuredTarget, *, needs_connection: bool) 
     connection of its own.
     """
     place = target.mount_point
-    mounts = _mounts(host)
+    mounts = _read_mounts(host)
     mount = _mounted_at(mounts, place)
     if mount is None:
         raise RefusedError(msg("{place} is no mount point that can be unmounted", place=place), hint=_YOUR_WAY)
@@ -236,10 +236,10 @@ def _require_alone(mounts: Iterable[Mount], mount: Mount) -> None:
 def _shares_connection(one: Mount, mount: Mount) -> bool:
     if one.kind not in OWN_CONNECTION or mount.kind not in OWN_CONNECTION:
         return False
-    return _server(one) == _server(mount)
+    return _mount_server(one) == _mount_server(mount)
 
 
-def _server(mount: Mount) -> str:
+def _mount_server(mount: Mount) -> str:
     address = next((word for word in mount.options.split(",") if word.startswith("addr=")), None)
     return address or mount.source.rpartition(":")[0] or mount.source
 
@@ -250,14 +250,14 @@ def _require_no_other_namespace(host: Host, mount: Mount) -> None:
     A namespace to which our unmounting propagates does not: the services of systemd have such.
     """
     own = host.readlink("/proc/self/ns/mnt")
-    (group, *_) = [*_groups(host, "self", mount, "shared"), ""]
+    (group, *_) = [*_peer_groups(host, "self", mount, "shared"), ""]
     asked: set[str] = set()
     for pid in (name for name in host.names("/proc") if is_count(name)):
         space = host.readlink(f"/proc/{pid}/ns/mnt")
         if isinstance(space, Missing) or space == own or space in asked:
             continue
         asked.add(space)
-        if any(one != group or not one for one in _groups(host, pid, mount, "shared", "master")):
+        if any(one != group or not one for one in _peer_groups(host, pid, mount, "shared", "master")):
             raise RefusedError(
                 msg(
                     "{target} is also mounted in the mount namespace of process {pid} (a container?)",
@@ -268,7 +268,7 @@ def _require_no_other_namespace(host: Host, mount: Mount) -> None:
             )
 
 
-def _groups(host: Host, process: str, mount: Mount, *kinds: str) -> list[str]:
+def _peer_groups(host: Host, process: str, mount: Mount, *kinds: str) -> list[str]:
     """The peer group of each mount of that device in the process's namespace; an empty word where it has none."""
     text = host.read(f"/proc/{process}/mountinfo")
     lines = [] if isinstance(text, Missing) else [line.split() for line in text.splitlines()]
@@ -280,7 +280,7 @@ def _groups(host: Host, process: str, mount: Mount, *kinds: str) -> list[str]:
     return found
 
 
-def _users(host: Host, place: str) -> str:
+def _find_users(host: Host, place: str) -> str:
     """Who uses the file system, as far as is known; empty where nobody is found."""
     found = []
     for pid in (name for name in host.names("/proc") if is_count(name)):

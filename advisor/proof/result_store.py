@@ -31,7 +31,7 @@ def keep(content: bytes, what: str, started: datetime) -> Path:
     directory = results_directory()
     for place in (directory.parent, directory):
         make_own_directory(str(place))
-    path = _reserve(directory, f"{started:%Y%m%dT%H%M%SZ}-{_STRANGE.sub('-', what.lower())[:80]}")
+    path = _reserve_name(directory, f"{started:%Y%m%dT%H%M%SZ}-{_STRANGE.sub('-', what.lower())[:80]}")
     try:
         put_file(str(path), content, mode=0o600, uid=os.geteuid(), gid=os.getegid())
     except BaseException:
@@ -44,7 +44,7 @@ def keep(content: bytes, what: str, started: datetime) -> Path:
     return path
 
 
-def _reserve(directory: Path, stem: str) -> Path:
+def _reserve_name(directory: Path, stem: str) -> Path:
     """A name that nobody else has; an empty file stands for it."""
     number = 1
     while True:

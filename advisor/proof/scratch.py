@@ -106,7 +106,7 @@ class Scratch(msgspec.Struct, frozen=True):
         """A descriptor of the directory, after the check: fio starts in it and names the file relatively."""
         descriptor = _open_directory(self.directory)
         try:
-            if _identity(os.fstat(descriptor)) != self.directory_identity:
+            if _file_identity(os.fstat(descriptor)) != self.directory_identity:
                 raise ScratchChangedError(
                     msg("{directory} is not the directory that was made; left alone", directory=self.directory)
                 )
@@ -122,7 +122,7 @@ class Scratch(msgspec.Struct, frozen=True):
             raise ScratchChangedError(
                 msg("{path}: {error}", path=self.path, error=os.strerror(error.errno or 0))
             ) from error
-        if _identity(found) != self.file_identity or not stat.S_ISREG(found.st_mode):
+        if _file_identity(found) != self.file_identity or not stat.S_ISREG(found.st_mode):
             raise ScratchChangedError(msg("{path} is not the file that was made; left alone", path=self.path))
         if found.st_size != self.size_bytes:
             raise ScratchChangedError(
@@ -150,7 +150,9 @@ class Scratch(msgspec.Struct, frozen=True):
             raise ScratchChangedError(
                 msg("{path} is not the file that was made before the remount; left alone", path=self.path)
             )
-        found = msgspec.structs.replace(self, directory_identity=_identity(directory), file_identity=_identity(file))
+        found = msgspec.structs.replace(
+            self, directory_identity=_file_identity(directory), file_identity=_file_identity(file)
+        )
         found.check()
         return found
 
@@ -166,7 +168,7 @@ class Scratch(msgspec.Struct, frozen=True):
             ) from error
 
 
-def _identity(found: os.stat_result) -> Identity:
+def _file_identity(found: os.stat_result) -> Identity:
     return found.st_dev, found.st_ino
 
 
@@ -244,7 +246,7 @@ def make_scratch(
         try:
             return _make_in(parent, name, target, size_bytes, check_stop, on_made)
         except BaseException:
-            _discard(parent, name)
+            _discard_directory(parent, name)
             raise
     except OSError as error:
         raise CommandError(
@@ -274,7 +276,7 @@ def _make_in(
         creating = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(FILE_NAME, creating, 0o600, dir_fd=directory)
         try:
-            _fill(descriptor, size_bytes, check_stop)
+            _fill_file(descriptor, size_bytes, check_stop)
             if has_holes(descriptor, size_bytes):
                 raise CommandError(
                     msg(
@@ -284,15 +286,15 @@ def _make_in(
                         file_name=FILE_NAME,
                     )
                 )
-            identity = _identity(os.fstat(descriptor))
+            identity = _file_identity(os.fstat(descriptor))
         finally:
             os.close(descriptor)
-        return Scratch(f"{target.path}/{name}", size_bytes, _identity(made), identity)
+        return Scratch(f"{target.path}/{name}", size_bytes, _file_identity(made), identity)
     finally:
         os.close(directory)
 
 
-def _fill(descriptor: int, size_bytes: int, check_stop: Callable[[], None]) -> None:
+def _fill_file(descriptor: int, size_bytes: int, check_stop: Callable[[], None]) -> None:
     # Random data: what compresses or deduplicates well is stored nowhere and read back at memory speed.
     written = 0
     while written < size_bytes:
@@ -309,7 +311,7 @@ def _fill(descriptor: int, size_bytes: int, check_stop: Callable[[], None]) -> N
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _discard(parent: int, name: str) -> None:
+def _discard_directory(parent: int, name: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(f"{name}/{FILE_NAME}", dir_fd=parent)
     with contextlib.suppress(OSError):

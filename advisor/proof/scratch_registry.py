@@ -29,7 +29,7 @@ class ScratchEntry(msgspec.Struct, frozen=True):
     started_ticks: int
 
 
-def _place() -> Path:
+def _registry_directory() -> Path:
     return Store().directory.absolute() / "scratch"
 
 
@@ -44,7 +44,7 @@ def register(directory: str, device: int, inode: int) -> None:
     pid = os.getpid()
     with contextlib.suppress(OSError, AdvisorError):
         entry = ScratchEntry(directory, device, inode, pid, start_ticks(pid))
-        place = _place()
+        place = _registry_directory()
         for one in (place.parent, place):
             make_own_directory(str(one))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -57,19 +57,19 @@ def register(directory: str, device: int, inode: int) -> None:
 def forget(directory: str) -> None:
     """The directory is gone, or is not ours any more."""
     with contextlib.suppress(OSError):
-        (_place() / os.path.basename(directory)).unlink()
+        (_registry_directory() / os.path.basename(directory)).unlink()
 
 
 def sweep() -> list[str]:
     """Remove what killed sessions left; what was done and what could not be, a line each."""
     try:
-        names = sorted(os.listdir(_place()))
+        names = sorted(os.listdir(_registry_directory()))
     except OSError:
         return []
-    return [line for name in names if (line := _settle(_place() / name)) is not None]
+    return [line for name in names if (line := _settle_entry(_registry_directory() / name)) is not None]
 
 
-def _settle(path: Path) -> str | None:
+def _settle_entry(path: Path) -> str | None:
     try:
         entry = msgspec.json.decode(path.read_bytes(), type=ScratchEntry)
     except (OSError, msgspec.DecodeError):
@@ -79,7 +79,7 @@ def _settle(path: Path) -> str | None:
         return None
     if _is_running(entry):
         return None
-    line = _removed(entry)
+    line = _remove_directory(entry)
     forget(entry.directory)
     return line
 
@@ -91,7 +91,7 @@ def _is_running(entry: ScratchEntry) -> bool:
         return False
 
 
-def _removed(entry: ScratchEntry) -> str | None:
+def _remove_directory(entry: ScratchEntry) -> str | None:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(entry.directory, flags)

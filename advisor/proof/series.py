@@ -150,13 +150,13 @@ def summarise_series(series: Series) -> Bench:
     """The figures that follow from a series, and how far they can be relied on."""
     invalid = _invalid_reasons(series)
     indicative = _indicative_reasons(series)
-    measured = tuple(_measured(series, name) for name in series.workloads)
+    measured = tuple(_summarise_workload(series, name) for name in series.workloads)
     return Bench(
         quality="invalid" if invalid else "indicative" if indicative else "sound",
         workloads=measured,
         sweeps=tuple(sweeps_of(measured)),
         reasons=(*invalid, *indicative),
-        notes=(*series.notes, *_notes(series)),
+        notes=(*series.notes, *_list_notes(series)),
         contaminated_share=contaminated_share(series),
         gate=series.gate,
         seed=series.seed,
@@ -164,7 +164,7 @@ def summarise_series(series: Series) -> Bench:
     )
 
 
-def _measured(series: Series, name: str) -> WorkloadSeries:
+def _summarise_workload(series: Series, name: str) -> WorkloadSeries:
     workload = get(name)
     described = METRICS[workload.metric]
     values = values_of(series, name, workload.metric)
@@ -246,17 +246,17 @@ def _indicative_reasons(series: Series) -> list[str]:
     return reasons
 
 
-def _notes(series: Series) -> list[str]:
+def _list_notes(series: Series) -> list[str]:
     notes = []
     left = sum(1 for one in counted_rounds(series) if one.contaminated)
     if left:
         notes.append(f"{left} contaminated rounds are included: there was no room to repeat them")
-    return [*notes, *_drifts(series)]
+    return [*notes, *_drift_notes(series)]
 
 
-def _drifts(series: Series) -> list[str]:
+def _drift_notes(series: Series) -> list[str]:
     """Workloads whose second half differs from the first: their runs are not independent, whatever moved them."""
-    halves = [_halves(values_of(series, name, get(name).metric)) for name in series.workloads]
+    halves = [_split_halves(values_of(series, name, get(name).metric)) for name in series.workloads]
     adjusted = holm([mann_whitney(first, second) for first, second in halves])
     return [
         f"{name} changed by {median(second) / median(first) - 1:+.0%} from the first half of the series to the second"
@@ -266,6 +266,6 @@ def _drifts(series: Series) -> list[str]:
     ]
 
 
-def _halves(values: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+def _split_halves(values: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
     middle = len(values) // 2
     return values[:middle], values[middle:]

@@ -99,7 +99,7 @@ def plan_session(host: Host, subject: ProofSubject, toggle: Toggle, settings: Se
     """What a session would do: pairs, looks, predicted seconds and bytes. Reads only, and raises as `prove` does."""
     subject = resolve(subject, MODES[settings.mode])
     target = chosen_target(host, settings, measured_workloads(subject))
-    return _schedule(subject, toggle, settings, target)
+    return _make_schedule(subject, toggle, settings, target)
 
 
 def chosen_target(host: Host, settings: Settings, workloads: Iterable[str]) -> MeasuredTarget:
@@ -127,7 +127,7 @@ def chosen_mode(settings: Settings) -> Mode:
     return replace(mode, seconds=settings.seconds)
 
 
-def _schedule(subject: ProofSubject, toggle: Toggle, settings: Settings, target: MeasuredTarget) -> Schedule:
+def _make_schedule(subject: ProofSubject, toggle: Toggle, settings: Settings, target: MeasuredTarget) -> Schedule:
     return scheduling.make_schedule(
         chosen_mode(settings),
         [get(name) for name in measured_workloads(subject)],
@@ -179,7 +179,7 @@ def prove(
         can_reconnect = reconnect is not None or reconnects_itself(subject)
         require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect)
         version = read_version(runner, stop)
-        plan = _schedule(subject, toggle, settings, target)
+        plan = _make_schedule(subject, toggle, settings, target)
         if plan.scratch_bytes:
             require_space(target, plan.scratch_bytes, settings.keep)
         gate = read_gate(host)

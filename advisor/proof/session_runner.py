@@ -140,20 +140,20 @@ class Conductor:
             with ExitStack() as stack:
                 # last in, first out: the host is restored before the scratch file goes
                 stack.callback(self._remove_scratch)
-                stack.callback(self._restore)
+                stack.callback(self._restore_host)
                 try:
-                    self._measure()
+                    self._measure_session()
                     self._keep_gain()
                 except (StoppedError, RefusedError) as error:
                     early = error
-                    self._end("interrupted")
+                    self._end_session("interrupted")
                 except AdvisorError as error:
-                    self._fault(error.message)
+                    self._record_fault(error.message)
             is_foreseen = True
         finally:
             # written also when something unforeseen goes past
             if not is_foreseen:
-                self._end("fault")
+                self._end_session("fault")
             # of a refusal there is nothing to keep
             proof = self.recorder.finish(is_worth_keeping=not isinstance(early, RefusedError))
         if not self.session.restored:
@@ -161,15 +161,15 @@ class Conductor:
         if isinstance(early, RefusedError):
             raise early
         if early is not None:
-            raise self._interrupted(early, proof)
+            raise self._interrupted_error(early, proof)
         return proof
 
-    def _interrupted(self, stopped: StoppedError, proof: Proof) -> InterruptedProofError:
+    def _interrupted_error(self, stopped: StoppedError, proof: Proof) -> InterruptedProofError:
         hint = msg("the partial result is in {path}", path=proof.saved_to) if proof.saved_to else None
         message = f"{stopped.message} after {self._done_pairs()} pairs; arm A is in place, the scratch file is gone"
         return InterruptedProofError(message, proof, hint=hint)
 
-    def _measure(self) -> None:
+    def _measure_session(self) -> None:
         idle = self.measurer.sample_idle()
         self._make_scratch()
         self._warm_up("A")
@@ -192,18 +192,18 @@ class Conductor:
         """All that is recorded so far."""
         return self.recorder.record
 
-    def _end(self, how: Ended) -> None:
+    def _end_session(self, how: Ended) -> None:
         self.recorder.update(ended=how)
         if self.unfinished:
             runs, self.unfinished = tuple(self.unfinished), []
             pair = Pair(len(self.session.pairs), 0, "".join(dict.fromkeys(run.arm for run in runs)), runs, whole=False)
             self.recorder.update(pairs=(*self.session.pairs, pair))
 
-    def _fault(self, text: str) -> None:
+    def _record_fault(self, text: str) -> None:
         self.recorder.update(faults=(*self.session.faults, text))
-        self._end("fault")
+        self._end_session("fault")
 
-    def _show(self, stage: Stage, number: int | None = None, lamps: tuple[str, ...] = ()) -> None:
+    def _show_progress(self, stage: Stage, number: int | None = None, lamps: tuple[str, ...] = ()) -> None:
         done = self._done_pairs() if number is None else number - 1
         left = self.pace.seconds_left(done, is_under_way=stage == "pair")
         self.progress(ProgressEvent(stage, number or done, self.schedule.pairs, left, lamps))
@@ -215,7 +215,7 @@ class Conductor:
 
     def _make_scratch(self) -> None:
         if self.schedule.scratch_bytes:
-            self._show("scratch")
+            self._show_progress("scratch")
         self.measurer.make_scratch()
 
     def _remove_scratch(self) -> None:
@@ -223,12 +223,12 @@ class Conductor:
 
     # -- arms ----------------------------------------------------------------------------------------------------
 
-    def _restore(self) -> None:
+    def _restore_host(self) -> None:
         """Arm A, or B where it is kept. Signals cannot reach in here: they are only noted."""
         if self.arms.placed is None or (self.session.kept and self.arms.placed == "B"):
             return
         try:
-            self._show("restore")
+            self._show_progress("restore")
         finally:
             # whatever became of the terminal that progress is shown on
             self._put_back()
@@ -239,7 +239,7 @@ class Conductor:
         except AdvisorError as error:
             self.by_hand = error.hint
             self.recorder.update(restored=False)
-            self._fault(f"arm A could not be restored: {error.message}")
+            self._record_fault(f"arm A could not be restored: {error.message}")
         except BaseException:
             self.recorder.update(restored=False)
             raise
@@ -259,19 +259,19 @@ class Conductor:
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
-    def _run(self, arm: Arm, workload: Pattern, seconds: float) -> FioRun:
-        return self.measurer.run(arm, workload, seconds, self._options(arm, workload))
+    def _run_fio(self, arm: Arm, workload: Pattern, seconds: float) -> FioRun:
+        return self.measurer.run(arm, workload, seconds, self._fio_options(arm, workload))
 
-    def _options(self, arm: Arm, workload: Pattern) -> tuple[str, ...]:
+    def _fio_options(self, arm: Arm, workload: Pattern) -> tuple[str, ...]:
         return () if workload == self.control else self.arms.fio_options(arm)
 
     # -- warm-up -------------------------------------------------------------------------------------------------
 
     def _warm_up(self, arm: Arm) -> None:
-        self._show("warm-up")
+        self._show_progress("warm-up")
         self.arms.place(arm)
         for workload in self.workloads:
-            self.measurer.warm_up_workload(arm, workload, self._options(arm, workload))
+            self.measurer.warm_up_workload(arm, workload, self._fio_options(arm, workload))
 
     def _refuse_or_force(self, reason: str) -> None:
         if not self.settings.force:
@@ -289,10 +289,10 @@ class Conductor:
         index = 0
         while index < self.schedule.pairs:
             if not self.pace.has_time():
-                self._end("budget")
+                self._end_session("budget")
                 return
             if not self.pace.has_bytes(self.measurer.bytes_written, 1):
-                self._end("bytes")
+                self._end_session("bytes")
                 return
             pair = self._run_pair(index, 0)
             attempt = 0
@@ -301,18 +301,18 @@ class Conductor:
                 attempt += 1
                 repeated = self._run_pair(index, attempt)
                 # only now: a pair whose repeat never came to an end stays in
-                self._supersede(pair)
+                self._supersede_pair(pair)
                 pair = repeated
             index += 1
             if self._is_under_pressure():
                 return
             if index in self.schedule.looks[:-1] and is_settled(self.session):
-                self._end("settled")
+                self._end_session("settled")
                 return
 
     def _run_pair(self, index: int, attempt: int) -> Pair:
         began = time.monotonic()
-        self._show("pair", index + 1, lamps_of(self.session.pairs[-1].runs) if self.session.pairs else ())
+        self._show_progress("pair", index + 1, lamps_of(self.session.pairs[-1].runs) if self.session.pairs else ())
         order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
         runs: list[FioRun] = []
         control_runs: list[FioRun] = []
@@ -320,9 +320,11 @@ class Conductor:
         for arm in order:
             self.arms.place(arm)
             for workload in self.workloads:
-                runs.append(self._run(arm, workload, self.schedule.seconds_per_run))
+                runs.append(self._run_fio(arm, workload, self.schedule.seconds_per_run))
             if self.control is not None:
-                control_runs.append(self._run(arm, self.control, min(CONTROL_SECONDS, self.schedule.seconds_per_run)))
+                control_runs.append(
+                    self._run_fio(arm, self.control, min(CONTROL_SECONDS, self.schedule.seconds_per_run))
+                )
         judged = self.measurer.judged(runs)
         pair = Pair(index, attempt, "".join(order), judged, tuple(control_runs), contaminated=bool(lamps_of(judged)))
         self.unfinished = []
@@ -342,20 +344,20 @@ class Conductor:
         holds = []
         order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
         for arm in order:
-            self._show("hold")
+            self._show_progress("hold")
             self.arms.place(arm)
             began, runs = time.monotonic(), list[FioRun]()
             while time.monotonic() - began < HOLD_SECONDS or len(runs) < 3 * len(names):
                 if not self.pace.has_bytes(self.measurer.bytes_written, 1) or len(runs) >= MAX_HOLD_RUNS * len(names):
                     break
-                runs += [self._run(arm, get(name), self.schedule.seconds_per_run) for name in names]
+                runs += [self._run_fio(arm, get(name), self.schedule.seconds_per_run) for name in names]
             holds.append(Hold(arm, tuple(runs)))
         self.recorder.update(holds=tuple(holds))
 
     def _hold_seconds(self) -> float:
         return HOLD_SECONDS + self.schedule.pair_seconds
 
-    def _supersede(self, old: Pair) -> None:
+    def _supersede_pair(self, old: Pair) -> None:
         pairs = tuple(
             msgspec.structs.replace(pair, superseded=True) if pair is old else pair for pair in self.session.pairs
         )
@@ -365,7 +367,7 @@ class Conductor:
         if not is_under_pressure([pair.runs for pair in self.session.pairs]):
             return False
         self.measurer.note("ended early: others were waiting for I/O in three pairs in a row")
-        self._end("io-pressure")
+        self._end_session("io-pressure")
         return True
 
     def _measure_sequence(self) -> None:
@@ -378,7 +380,7 @@ class Conductor:
         self.unfinished = unfinished = []
         order: Sequence[Arm] = ("A", "B", "A")
         for arm in order:
-            self._show("pair")
+            self._show_progress("pair")
             if self.arms.placed != arm:
                 self.arms.place(arm)
             block = []
@@ -393,7 +395,7 @@ class Conductor:
             self.recorder.update(pairs=(*self.session.pairs, pair))
 
     def _run_block(self, arm: Arm) -> list[FioRun]:
-        return [self._run(arm, workload, self.schedule.seconds_per_run) for workload in self.workloads]
+        return [self._run_fio(arm, workload, self.schedule.seconds_per_run) for workload in self.workloads]
 
     def _has_bytes(self) -> bool:
         """Whether one more pair fits in addition to the planned ones: repeats use what time-bound runs leave."""

@@ -151,14 +151,14 @@ def _untied_cumulative(pairs: int) -> tuple[int, ...]:
     return tuple(accumulate((distribution >> k * width) & mask for k in range(half + 1)))
 
 
-def _critical(pairs: int, alpha: float) -> int:
+def _critical_rank(pairs: int, alpha: float) -> int:
     """The number k of smallest rank sums that together, in both tails, have a probability of at most alpha."""
     return bisect_right(_untied_cumulative(pairs), alpha * 2**pairs / 2)
 
 
 def attainable_level(pairs: int, alpha: float) -> float:
     """The largest exact two-sided level not above ``alpha``; 0 where no data could be significant."""
-    k = _critical(pairs, alpha) if pairs > 0 else 0
+    k = _critical_rank(pairs, alpha) if pairs > 0 else 0
     return 2 * _untied_cumulative(pairs)[k - 1] / 2**pairs if k else 0.0
 
 
@@ -178,11 +178,11 @@ def hodges_lehmann(values: Sequence[float], *confidences: float) -> tuple[Interv
     """
     averages = walsh_averages(values)
     estimate = median(averages)
-    return tuple(_interval(averages, estimate, len(values), 1 - wanted) for wanted in confidences)
+    return tuple(_rank_interval(averages, estimate, len(values), 1 - wanted) for wanted in confidences)
 
 
-def _interval(averages: Sequence[float], estimate: float, pairs: int, alpha: float) -> Interval:
-    k = max(1, _critical(pairs, alpha))
+def _rank_interval(averages: Sequence[float], estimate: float, pairs: int, alpha: float) -> Interval:
+    k = max(1, _critical_rank(pairs, alpha))
     outside = 2 * _untied_cumulative(pairs)[k - 1] / 2**pairs
     return Interval(estimate, averages[k - 1], averages[-k], max(0.0, 1 - outside))
 

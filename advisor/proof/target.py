@@ -93,11 +93,13 @@ def parse_mountinfo(text: str) -> tuple[TargetMount, ...]:
         fields, tail = before.split(" "), after.split(" ")
         if separator and len(fields) >= 6 and len(tail) >= 3:
             options = (*fields[5].split(","), *tail[2].split(","))
-            mounts.append(TargetMount(fields[2], _unescape(fields[4]), tail[0], _unescape(tail[1]), options))
+            mounts.append(
+                TargetMount(fields[2], _unescape_octal(fields[4]), tail[0], _unescape_octal(tail[1]), options)
+            )
     return tuple(mounts)
 
 
-def _unescape(text: str) -> str:
+def _unescape_octal(text: str) -> str:
     # the kernel writes blank, tab, newline and backslash as three octal digits
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
@@ -220,7 +222,7 @@ def is_remote(host: Host, device: str, depth: int = 8) -> bool:
     if not isinstance(real, Missing):
         if re.search(r"/session[0-9]+/", real):
             return True
-        if any(_is_fabric(host, name) for name in _controllers(host, device, real)):
+        if any(_is_fabric(host, name) for name in _nvme_controllers(host, device, real)):
             return True
     mount = backing_mount(host, device)
     if mount is not None and mount.file_system in NETWORK_FILE_SYSTEMS:
@@ -253,7 +255,7 @@ def backing_mount(host: Host, device: str) -> TargetMount | None:
     return mount_of(parse_mountinfo(text), path)
 
 
-def _controllers(host: Host, device: str, real: str) -> set[str]:
+def _nvme_controllers(host: Host, device: str, real: str) -> set[str]:
     """NVMe controllers of a namespace: the one it lies below, or all paths of a native multipath head."""
     siblings = host.names(f"/sys/class/block/{device}/device")
     return {name for name in (*real.split("/"), *siblings) if re.fullmatch(r"nvme[0-9]+", name)}

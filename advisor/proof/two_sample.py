@@ -84,13 +84,13 @@ def _untied_cumulative(first: int, second: int) -> tuple[int, ...]:
     return tuple(accumulate((by[first] >> u * width) & mask for u in range(first * second // 2 + 1)))
 
 
-def _critical(first: int, second: int, alpha: float) -> int:
+def _critical_count(first: int, second: int, alpha: float) -> int:
     """The number k of smallest values of U that together, in both tails, have a probability of at most alpha."""
     outcomes = math.comb(first + second, first)
     return sum(1 for count in _untied_cumulative(first, second) if 2 * count <= alpha * outcomes)
 
 
-def _levelled(first: Sequence[float], second: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
+def _level_groups(first: Sequence[float], second: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
     """Both groups, with values that differ only by rounding made equal."""
     both = levelled([*first, *second])
     return both[: len(first)], both[len(first) :]
@@ -104,7 +104,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
     count = len(first) + len(second)
     if not first or not second:
         return 1.0
-    first, second = _levelled(first, second)
+    first, second = _level_groups(first, second)
     if len({*first, *second}) < count:
         return rank_sum(first, second)
     above = sum(a > b for a in first for b in second)
@@ -115,7 +115,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
 def attainable_level(first: int, second: int, alpha: float) -> float:
     """The largest exact two-sided level not above ``alpha`` for groups of these sizes; 0 where no data could be
     significant."""
-    k = _critical(first, second, alpha) if first and second else 0
+    k = _critical_count(first, second, alpha) if first and second else 0
     return 2 * _untied_cumulative(first, second)[k - 1] / math.comb(first + second, first) if k else 0.0
 
 
@@ -127,14 +127,14 @@ def hodges_lehmann_shift(first: Sequence[float], second: Sequence[float], *confi
     values it is the range of the differences, and ``Interval.confidence`` says what that is worth. Raises ValueError
     where a group is empty.
     """
-    first, second = _levelled(first, second)
+    first, second = _level_groups(first, second)
     differences = sorted(b - a for a in first for b in second)
     estimate = median(differences)
-    return tuple(_interval(differences, estimate, len(first), len(second), 1 - wanted) for wanted in confidences)
+    return tuple(_shift_interval(differences, estimate, len(first), len(second), 1 - wanted) for wanted in confidences)
 
 
-def _interval(differences: Sequence[float], estimate: float, first: int, second: int, alpha: float) -> Interval:
-    k = max(1, _critical(first, second, alpha))
+def _shift_interval(differences: Sequence[float], estimate: float, first: int, second: int, alpha: float) -> Interval:
+    k = max(1, _critical_count(first, second, alpha))
     outside = 2 * _untied_cumulative(first, second)[k - 1] / math.comb(first + second, first)
     return Interval(estimate, differences[k - 1], differences[-k], max(0.0, 1 - outside))
 

@@ -145,7 +145,7 @@ class _Judged(msgspec.Struct, frozen=True):
     """Significant, but perhaps only by the choice of the pairs that were repeated: neither a difference nor none."""
 
 
-def _judge(named: Sequence[tuple[str, MetricName]], pairs: Sequence[Pair], alpha: float) -> list[_Judged]:
+def _judge_family(named: Sequence[tuple[str, MetricName]], pairs: Sequence[Pair], alpha: float) -> list[_Judged]:
     """Test a family of (workload, metric) together: Holm over the family."""
     samples = [sample(pairs, name, metric) for name, metric in named]
     tested = step_down([signed_rank(data.effects).p_value for data in samples], alpha)
@@ -182,41 +182,43 @@ def _judged_claims(session: Session) -> list[_Judged]:
     claims = session.subject.claims
     alpha = session.schedule.alpha
     attempts = [pair for pair in session.pairs if pair.whole]
-    judged = _judge([_named(claim) for claim in claims], counted_pairs(session), alpha)
+    judged = _judge_family([_claim_metric(claim) for claim in claims], counted_pairs(session), alpha)
     if not any(pair.superseded for pair in attempts):
         return judged
     if session.judged_by == "pair":
         if not _leans_to_arm_b(session):
             return judged
-        whole = _judge([_named(claim) for claim in claims], attempts, alpha)
-        return [_confirmed(one, other) if one.direction > 0 else one for one, other in zip(judged, whole, strict=True)]
-    return [_confirmed(found, _judge_blindly(attempts, found, alpha / len(claims))) for found in judged]
+        whole = _judge_family([_claim_metric(claim) for claim in claims], attempts, alpha)
+        return [
+            _confirm_blindly(one, other) if one.direction > 0 else one for one, other in zip(judged, whole, strict=True)
+        ]
+    return [_confirm_blindly(found, _judge_blindly(attempts, found, alpha / len(claims))) for found in judged]
 
 
 def _judge_blindly(attempts: Sequence[Pair], found: _Judged, alpha: float) -> _Judged:
     name, metric = found.summary.name, found.summary.metric
     covariates = [[run.covariates for run in pair.runs if run.workload == name] for pair in attempts]
     calm = [pair for pair, is_out in zip(attempts, stand_out(covariates), strict=True) if not is_out]
-    return _judge([(name, metric)], calm, alpha)[0]
+    return _judge_family([(name, metric)], calm, alpha)[0]
 
 
-def _confirmed(found: _Judged, whole: _Judged) -> _Judged:
+def _confirm_blindly(found: _Judged, whole: _Judged) -> _Judged:
     if found.direction in (0, whole.direction):
         return found
     return msgspec.structs.replace(found, direction=0, is_withheld=True)
 
 
-def _named(claim: Claim) -> tuple[str, MetricName]:
+def _claim_metric(claim: Claim) -> tuple[str, MetricName]:
     return claim.workload, claim.metric or get(claim.workload).metric
 
 
-def _margin(claim: Claim) -> float:
+def _claim_margin(claim: Claim) -> float:
     assert claim.margin is not None, "claims are resolved before a session begins"
     return claim.margin
 
 
 def _claim_summary(claim: Claim, found: _Judged, level: float) -> Summary:
-    margin = _margin(claim)
+    margin = _claim_margin(claim)
     sigma = spread(found.data.effects)
     return msgspec.structs.replace(
         found.summary,
@@ -224,11 +226,11 @@ def _claim_summary(claim: Claim, found: _Judged, level: float) -> Summary:
         verdict=_claim_verdict(found, margin),
         below_margin=(found.summary.effect or 0.0) < margin if found.direction > 0 else None,
         minimum_detectable_effect=minimum_detectable_effect(found.data.effects, level),
-        needed_pairs=None if sigma is None else _bounded(needed_pairs(sigma, margin, level)),
+        needed_pairs=None if sigma is None else _bound_pairs(needed_pairs(sigma, margin, level)),
     )
 
 
-def _bounded(pairs: int) -> int | None:
+def _bound_pairs(pairs: int) -> int | None:
     """More pairs than anybody would run is no advice."""
     return pairs if pairs <= MAX_NEEDED_PAIRS else None
 
@@ -252,7 +254,7 @@ def is_settled(session: Session) -> bool:
         return False
     if "gain" not in verdicts:
         return True
-    alone = _alone(session)
+    alone = _count_alone(session)
     if alone["B"] > alone["A"]:
         return False
     control = _judge_control(session)
@@ -291,9 +293,9 @@ def cost_of(guardrails: Sequence[Summary]) -> Cost:
     return "none" if all(one.status == "kept" for one in guardrails) else "undecided"
 
 
-def _explore(session: Session) -> tuple[Summary, ...]:
+def _explore_metrics(session: Session) -> tuple[Summary, ...]:
     """Every metric of every measured workload that is neither claimed nor guarded: shown without a p value."""
-    judged = {_named(claim) for claim in session.subject.claims}
+    judged = {_claim_metric(claim) for claim in session.subject.claims}
     judged |= {(item.workload, item.metric) for item in session.subject.guardrails}
     pairs = counted_pairs(session)
     found = [
@@ -334,7 +336,7 @@ def _exceeds_control(session: Session, direction: int = 1) -> bool:
     for claim, found in zip(session.subject.claims, _judged_claims(session), strict=True):
         if found.direction != direction or found.interval is None:
             continue
-        excess = [direction * one for one in _excess(session, claim, control.name)]
+        excess = [direction * one for one in _excess_ratios(session, claim, control.name)]
         if len(excess) < MINIMUM_PAIRS or hodges_lehmann(excess, confidence)[0].low <= 0:
             return False
         if is_sure and min(direction * found.interval.low, direction * found.interval.high) <= seen:
@@ -342,18 +344,18 @@ def _exceeds_control(session: Session, direction: int = 1) -> bool:
     return True
 
 
-def _excess(session: Session, claim: Claim, control: str) -> list[float]:
+def _excess_ratios(session: Session, claim: Claim, control: str) -> list[float]:
     """ln ratio of a claim less that of the control, of each pair that has both."""
     found = []
     for pair in counted_pairs(session):
-        own = sample([pair], *_named(claim)).effects
+        own = sample([pair], *_claim_metric(claim)).effects
         other = sample([pair], control, get(control).metric, control=True).effects
         if own and other:
             found.append(own[0] - other[0])
     return found
 
 
-def _alone(session: Session) -> dict[str, int]:
+def _count_alone(session: Session) -> dict[str, int]:
     """Pairs whose contamination fell on one arm alone, for each arm."""
     arms = [{run.arm for run in pair.runs if run.lamps} for pair in session.pairs if pair.whole and pair.contaminated]
     return {arm: sum(1 for found in arms if found == {arm}) for arm in ("A", "B")}
@@ -361,13 +363,13 @@ def _alone(session: Session) -> dict[str, int]:
 
 def _leans_to_arm_b(session: Session) -> bool:
     """Whether contamination fell on arm B alone more often than on arm A alone, so that what was put aside counts."""
-    alone = _alone(session)
+    alone = _count_alone(session)
     return alone["B"] > alone["A"] and sign_test(alone["A"], alone["B"]) <= LEANING_LEVEL
 
 
 def _one_sided_contamination(session: Session) -> str | None:
     """What contaminated one arm and not the other may be the change itself."""
-    alone = _alone(session)
+    alone = _count_alone(session)
     p_value = sign_test(alone["A"], alone["B"])
     if p_value > ONE_SIDED_LEVEL:
         return None
@@ -391,8 +393,8 @@ def late_effect(session: Session) -> str | None:
     if not {"A", "B"} <= held.keys():
         return None
     for claim, found in zip(session.subject.claims, _judged_claims(session), strict=True):
-        name, metric = _named(claim)
-        trends = [_trend(held[arm], name, metric) for arm in ("A", "B")]
+        name, metric = _claim_metric(claim)
+        trends = [_log_trend(held[arm], name, metric) for arm in ("A", "B")]
         first, second = trends
         if first is None or second is None:
             continue
@@ -401,7 +403,7 @@ def late_effect(session: Session) -> str | None:
         # a third of the runs against another, in both arms; sigma is that of a difference of two runs
         error = sigma * math.sqrt(2 / max(1, count // 3))
         moved = METRICS[metric].sign * (second - first)
-        if abs(moved) > max(math.log1p(_margin(claim)), HOLD_ERRORS * error):
+        if abs(moved) > max(math.log1p(_claim_margin(claim)), HOLD_ERRORS * error):
             seconds = sum(run.covariates.seconds for run in held["B"] if run.workload == name)
             return (
                 f"{name} moved by {math.expm1(moved):+.0%} while arm B was held for {seconds:.0f} s: the effect comes"
@@ -410,7 +412,7 @@ def late_effect(session: Session) -> str | None:
     return None
 
 
-def _trend(runs: Sequence[FioRun], workload: str, metric: MetricName) -> float | None:
+def _log_trend(runs: Sequence[FioRun], workload: str, metric: MetricName) -> float | None:
     """Mean logarithm of the last third of the runs less that of the first."""
     values = [run.figures.value(metric) for run in runs if run.workload == workload]
     third = len(values) // 3
@@ -424,7 +426,7 @@ def carry_over(session: Session) -> float | None:
     """Smallest Holm-adjusted p, over the claims, that pairs run AB and pairs run BA differ; ``None`` without both."""
     p_values = []
     for claim in session.subject.claims:
-        data = sample(counted_pairs(session), *_named(claim))
+        data = sample(counted_pairs(session), *_claim_metric(claim))
         ab, ba = (_of_order(data, order) for order in ("AB", "BA"))
         if ab and ba:
             p_values.append(rank_sum(ab, ba))
@@ -445,20 +447,20 @@ def _return_check(session: Session) -> str | None:
     """For A-B-A: did the second A come back to the first? Otherwise something else changed between the blocks."""
     drifts: list[float] = []
     for claim in session.subject.claims:
-        name, metric = _named(claim)
+        name, metric = _claim_metric(claim)
         effects = []
         for pair in counted_pairs(session):
             values = [run.figures.value(metric) for run in pair.runs if run.arm == "A" and run.workload == name]
             if pair.order == "ABA" and len(values) == 2 and min(values) > 0:
                 effects.append(math.log(values[1] / values[0]))
-        if effects and abs(median(effects)) > math.log1p(_margin(claim)):
+        if effects and abs(median(effects)) > math.log1p(_claim_margin(claim)):
             drifts.append(median(effects))
     return f"arm A did not return to its first value ({math.expm1(drifts[0]):+.0%})" if drifts else None
 
 
 def _invalid_reasons(session: Session, control: Summary | None) -> list[str]:
     reasons = list(session.faults)
-    margin = min(_margin(claim) for claim in session.subject.claims)
+    margin = min(_claim_margin(claim) for claim in session.subject.claims)
     if control is not None and has_moved(control, margin):
         reasons.append(
             f"the negative control {control.name} moved by {control.effect:+.0%} (p = {control.p_value:.3f})"
@@ -480,9 +482,13 @@ def _indicative_reasons(
         if control.pairs < MINIMUM_PAIRS:
             reasons.append(f"control not judged ({control.pairs} of {MINIMUM_PAIRS} pairs): a gain does not count yet")
         elif not _exceeds_control(session):
-            reasons.append(f"the gain is not shown to be larger than what the negative control shows{_shown(control)}")
+            reasons.append(
+                f"the gain is not shown to be larger than what the negative control shows{_control_text(control)}"
+            )
     if tendency == "loss" and control is not None and _has_fallen(control) and not _exceeds_control(session, -1):
-        reasons.append(f"the loss is not shown to be larger than what the negative control shows{_shown(control)}")
+        reasons.append(
+            f"the loss is not shown to be larger than what the negative control shows{_control_text(control)}"
+        )
     one_sided = _one_sided_contamination(session)
     if one_sided:
         reasons.append(one_sided)
@@ -506,13 +512,13 @@ def _has_fallen(control: Summary) -> bool:
     return control.p_value is not None and control.p_value <= CONTROL_LEVEL and (control.effect or 0.0) < 0
 
 
-def _shown(control: Summary) -> str:
+def _control_text(control: Summary) -> str:
     if control.effect is None or control.p_value is None:
         return ""
     return f" ({control.effect:+.1%}, p = {control.p_value:.4f})"
 
 
-def _tendency(claims: Sequence[Summary], guardrails: Sequence[Summary], *, is_late: bool) -> Verdict:
+def _claims_tendency(claims: Sequence[Summary], guardrails: Sequence[Summary], *, is_late: bool) -> Verdict:
     verdicts = [summary.verdict for summary in claims]
     if "gain" in verdicts:
         has_cost = "loss" in verdicts or any(summary.verdict == "loss" for summary in guardrails)
@@ -532,7 +538,7 @@ def decide(session: Session) -> Proof:
     carry_over_p = carry_over(session)
     late = late_effect(session)
     is_unheld = session.wants_hold and not _is_held(session)
-    tendency = _tendency(claims, guardrails, is_late=is_unheld or late is not None)
+    tendency = _claims_tendency(claims, guardrails, is_late=is_unheld or late is not None)
     invalid = _invalid_reasons(session, control)
     indicative = _indicative_reasons(session, carry_over_p, control, tendency)
     gains = [one for one in claims if one.verdict == "gain"]
@@ -544,9 +550,9 @@ def decide(session: Session) -> Proof:
         kept=session.kept,
         tendency=tendency,
         reasons=(*invalid, *indicative),
-        notes=(*session.notes, *_notes(session, control, tendency, claims, guardrails, late)),
+        notes=(*session.notes, *_list_notes(session, control, tendency, claims, guardrails, late)),
         guardrails=guardrails,
-        exploratory=_explore(session),
+        exploratory=_explore_metrics(session),
         control=control,
         carry_over_p=carry_over_p,
         contaminated_share=contaminated_share(session),
@@ -561,7 +567,7 @@ def decide(session: Session) -> Proof:
     )
 
 
-def _notes(
+def _list_notes(
     session: Session,
     control: Summary | None,
     tendency: Verdict,
@@ -577,7 +583,7 @@ def _notes(
             "no difference is not called: there was no room to hold each arm and see whether an effect comes late"
         )
     if _leans_to_arm_b(session):
-        alone = _alone(session)
+        alone = _count_alone(session)
         notes.append(
             f"contamination fell on arm B alone in {alone['B']} pairs and on arm A alone in {alone['A']}: the pairs"
             " that were put aside count for the guardrails, and a gain must be there with them, too"

@@ -111,11 +111,11 @@ IRIS = "InterSystems IRIS on gp3 and io2 article (2023), RANREAD and RANWRITE"
 BEEGFS = "Dell EMC Ready Solution for HPC BeeGFS High Performance Storage, benchmark section"
 
 
-def _single(name: str, title: str, source: str, section: JobSection) -> Pattern:
+def _single_pattern(name: str, title: str, source: str, section: JobSection) -> Pattern:
     return Pattern(name, title, (section,), default_metric(section.block_bytes), source)
 
 
-def _infoscale() -> list[Pattern]:
+def _infoscale_patterns() -> list[Pattern]:
     mixes: tuple[tuple[str, str, AccessPattern, AccessPattern], ...] = (
         ("r100", "reads", "read", "randread"),
         ("rw50", "half reads, half writes", "rw", "randrw"),
@@ -129,31 +129,31 @@ def _infoscale() -> list[Pattern]:
             for depth, suffix in ((1, ""), (SATURATION_DEPTH, "-qd16")):
                 name = f"infoscale.{kib}k-{order}-{mix}{suffix}"
                 title = f"{kib} KiB {word} {mix_word}, queue depth {depth}"
-                found.append(_single(name, title, PAPER, JobSection("io", pattern, kib * KIB, depth=depth)))
+                found.append(_single_pattern(name, title, PAPER, JobSection("io", pattern, kib * KIB, depth=depth)))
     return found
 
 
-def _iometer() -> list[Pattern]:
+def _iometer_patterns() -> list[Pattern]:
     return [
-        _single(
+        _single_pattern(
             "iometer.maxtp-r100",
             "Max throughput, 100 % read: 32 KiB sequential, 64 outstanding",
             ISCSI,
             JobSection("io", "read", 32 * KIB, depth=64),
         ),
-        _single(
+        _single_pattern(
             "iometer.maxtp-rw50",
             "Max throughput, 50 % read: 32 KiB sequential, 64 outstanding",
             ISCSI,
             JobSection("io", "rw", 32 * KIB, depth=64),
         ),
-        _single(
+        _single_pattern(
             "iometer.reallife",
             "RealLife: 8 KiB, 60 % random, 65 % read, 64 outstanding",
             ISCSI,
             JobSection("io", "randrw", 8 * KIB, depth=64, read_percent=65, random_percent=60),
         ),
-        _single(
+        _single_pattern(
             "iometer.rnd8k-r70",
             "Random 8 KiB, 70 % read, 64 outstanding",
             ISCSI,
@@ -162,19 +162,19 @@ def _iometer() -> list[Pattern]:
     ]
 
 
-def _ranread(name: str, jobs: int) -> Pattern:
+def _ranread_pattern(name: str, jobs: int) -> Pattern:
     section = JobSection("db", "randread", 8 * KIB, jobs=jobs, engine="psync")
-    return _single(name, f"RANREAD: 8 KiB random reads by {jobs} processes", IRIS, section)
+    return _single_pattern(name, f"RANREAD: 8 KiB random reads by {jobs} processes", IRIS, section)
 
 
-def _iris() -> list[Pattern]:
+def _iris_patterns() -> list[Pattern]:
     # Asyncwij=16 outstanding journal writes; 16 write daemons; the image journal goes first through its own region.
     journal = JobSection("wij", "write", 256 * KIB, depth=16, region=(0, 25))
     database = JobSection("db", "randwrite", 8 * KIB, jobs=16, engine="psync", region=(25, 75))
     return [
-        _ranread("iris.ranread", 20),
-        _ranread("iris.ranread-10", 10),
-        _ranread("iris.ranread-40", 40),
+        _ranread_pattern("iris.ranread", 20),
+        _ranread_pattern("iris.ranread-10", 10),
+        _ranread_pattern("iris.ranread-40", 40),
         Pattern(
             "iris.ranwrite",
             "RANWRITE: 256 KiB image-journal burst with 8 KiB random writes by 16 write daemons",
@@ -182,7 +182,7 @@ def _iris() -> list[Pattern]:
             "iops",
             IRIS,
         ),
-        _single(
+        _single_pattern(
             "iris.oltp-7030",
             "8 KiB random, 70 % read, 16 processes",
             IRIS,
@@ -191,42 +191,42 @@ def _iris() -> list[Pattern]:
     ]
 
 
-def _beegfs() -> list[Pattern]:
+def _beegfs_patterns() -> list[Pattern]:
     # IOzone gives each thread a file of its own; here each job has a region of its own in the one scratch file.
     sequential = JobSection("io", "write", 1024 * KIB, jobs=4, engine="psync", own_regions=True, end_fsync=True)
     return [
-        _single("beegfs.iozone-seq", "IOzone -i 0: 1 MiB sequential writes by 4 threads", BEEGFS, sequential),
-        _single(
+        _single_pattern("beegfs.iozone-seq", "IOzone -i 0: 1 MiB sequential writes by 4 threads", BEEGFS, sequential),
+        _single_pattern(
             "beegfs.iozone-seq-read",
             "IOzone -i 1: 1 MiB sequential reads by 4 threads",
             BEEGFS,
             JobSection("io", "read", 1024 * KIB, jobs=4, engine="psync", own_regions=True),
         ),
-        _single(
+        _single_pattern(
             "beegfs.iozone-rand",
             "IOzone -i 2: 4 KiB random direct reads by 4 threads",
             BEEGFS,
             JobSection("io", "randread", 4 * KIB, jobs=4, engine="psync", own_regions=True),
         ),
-        _single(
+        _single_pattern(
             "beegfs.iozone-rand-write",
             "IOzone -i 2: 4 KiB random direct writes by 4 threads",
             BEEGFS,
             JobSection("io", "randwrite", 4 * KIB, jobs=4, engine="psync", own_regions=True),
         ),
-        _single(
+        _single_pattern(
             "beegfs.dd",
             "dd bs=1M oflag=direct: 1 MiB sequential writes, one at a time",
             BEEGFS,
             JobSection("io", "write", 1024 * KIB, engine="psync"),
         ),
-        _single(
+        _single_pattern(
             "beegfs.storagebench",
             "StorageBench: 512 KiB sequential writes",
             BEEGFS,
             JobSection("io", "write", 512 * KIB, engine="psync"),
         ),
-        _single(
+        _single_pattern(
             "beegfs.storagebench-read",
             "StorageBench: 512 KiB sequential reads",
             BEEGFS,
@@ -238,10 +238,10 @@ def _beegfs() -> list[Pattern]:
 KERNEL_READAHEAD = "Linux kernel documentation, admin-guide/sysctl and block/queue-sysfs: read_ahead_kb"
 
 
-def _buffered() -> list[Pattern]:
+def _buffered_patterns() -> list[Pattern]:
     """Reads through the page cache: what read-ahead acts on, and direct I/O passes by."""
     return [
-        _single(
+        _single_pattern(
             f"buffered.seq-{label}-r100",
             f"{words} sequential reads through an empty page cache, one at a time",
             KERNEL_READAHEAD,
@@ -254,7 +254,7 @@ def _buffered() -> list[Pattern]:
 FIO_NET = "fio(1), ioengine=net"
 
 
-def _network() -> list[Pattern]:
+def _network_patterns() -> list[Pattern]:
     shapes: tuple[tuple[Protocol, int, str], ...] = (
         ("tcp", 64, "one TCP connection, 64 KiB writes"),
         ("udp", 8, "8 KiB UDP datagrams"),
@@ -264,7 +264,7 @@ def _network() -> list[Pattern]:
         ("-receive", "read", "the peer sends to this host"),
     )
     return [
-        _single(
+        _single_pattern(
             f"net.{protocol}-{kib}k{suffix}",
             f"{title}, {way}",
             FIO_NET,
@@ -278,17 +278,25 @@ def _network() -> list[Pattern]:
 NULL_CONTROL = "null.4k"
 
 
-def _control() -> Pattern:
+def _control_pattern() -> Pattern:
     section = JobSection("null", "randread", 4 * KIB, engine="null")
-    return _single(NULL_CONTROL, "fio's null engine: touches no storage (negative control)", "fio(1)", section)
+    return _single_pattern(NULL_CONTROL, "fio's null engine: touches no storage (negative control)", "fio(1)", section)
 
 
-def _catalogue() -> Mapping[str, Pattern]:
-    workloads = [*_infoscale(), *_iometer(), *_iris(), *_beegfs(), *_buffered(), *_network(), _control()]
+def _make_catalogue() -> Mapping[str, Pattern]:
+    workloads = [
+        *_infoscale_patterns(),
+        *_iometer_patterns(),
+        *_iris_patterns(),
+        *_beegfs_patterns(),
+        *_buffered_patterns(),
+        *_network_patterns(),
+        _control_pattern(),
+    ]
     return MappingProxyType({workload.name: workload for workload in workloads})
 
 
-WORKLOADS: Mapping[str, Pattern] = _catalogue()
+WORKLOADS: Mapping[str, Pattern] = _make_catalogue()
 """Every workload by its name."""
 
 

@@ -35,10 +35,10 @@ def read_standing(host: Host, *, has_looked: bool) -> AdvisorState | None:
     in_force = [record for record in records if record.is_in_force]
     profiles = sorted({name for record in in_force for name in record.plan.profiles})
     unfinished = tuple(record.id for record in records if record.is_unfinished)
-    return AdvisorState(tuple(profiles), _drifted(host, in_force), unfinished)
+    return AdvisorState(tuple(profiles), _find_drift(host, in_force), unfinished)
 
 
-def _drifted(host: Host, in_force: list[Record]) -> tuple[str, ...] | None:
+def _find_drift(host: Host, in_force: list[Record]) -> tuple[str, ...] | None:
     """What differs for certain; None where nothing does and something could not be read."""
     drift = verify(host, in_force)
     certain = tuple(sorted({one.what for one in drift if one.live is not None}))

@@ -84,31 +84,31 @@ class Fleet:
     def add(self, summary: HostSummary) -> None:
         """Take in one host."""
         number = len(self.hosts)
-        self.hosts.append(self._row(summary))
+        self.hosts.append(self._host_row(summary))
         self.set_by.update(summary.sysctl_set)
         values = summary.values
         for name, column in self.columns.items():
-            column.add(number, self._same(values.get(name)))
+            column.add(number, self._intern_value(values.get(name)))
         for name in values.keys() - self.columns.keys():
             column = self.columns[name] = Column()
-            column.add(number, self._same(values[name]))
+            column.add(number, self._intern_value(values[name]))
 
-    def _row(self, summary: HostSummary) -> HostRow:
+    def _host_row(self, summary: HostSummary) -> HostRow:
         hardware = tuple((name, summary.values[name]) for name in TYPE_ATTRIBUTES if name in summary.values)
-        memberships = tuple(self._membership(one) for one in summary.memberships)
+        memberships = tuple(self._shared_membership(one) for one in summary.memberships)
         shared = ("name", "hostname", "machine_id", "boot_id", "group", "cluster", "node", "skew_seconds")
         return HostRow(
-            **{name: self._same(getattr(summary, name)) for name in shared},
-            hardware=self._same(hardware),
-            unknown=self._same(summary.unknown),
+            **{name: self._intern_value(getattr(summary, name)) for name in shared},
+            hardware=self._intern_value(hardware),
+            unknown=self._intern_value(summary.unknown),
             memberships=memberships,
         )
 
-    def _membership(self, one: Membership) -> Membership:
-        words = {name: self._same(getattr(one, name)) for name in ("network", "link", "role")}
+    def _shared_membership(self, one: Membership) -> Membership:
+        words = {name: self._intern_value(getattr(one, name)) for name in ("network", "link", "role")}
         return msgspec.structs.replace(one, **words)
 
-    def _same(self, value: T) -> T:
+    def _intern_value(self, value: T) -> T:
         """The one object that stands for all that are equal."""
         if isinstance(value, str | tuple):
             return self._interned.setdefault(value, value)  # type: ignore[return-value]
@@ -136,7 +136,7 @@ class UnknownAttributes:
             return False
         key = (patterns, attribute)
         if key not in self._answers:
-            self._answers[key] = any(_matches(pattern, attribute) for pattern in patterns)
+            self._answers[key] = any(_matches_attribute(pattern, attribute) for pattern in patterns)
         return self._answers[key]
 
     def unknown_by_hosts(self, hosts: Iterable[int]) -> Mapping[tuple[str, ...], tuple[str, ...]]:
@@ -145,17 +145,17 @@ class UnknownAttributes:
         for host in hosts:
             if self._fleet.hosts[host].unknown:
                 alike.setdefault(self._fleet.hosts[host].unknown, []).append(host)
-        found = {self._fleet.names(some): tuple(self._unknown(some)) for some in alike.values()}
+        found = {self._fleet.names(some): tuple(self._expand_unknown(some)) for some in alike.values()}
         return {some: attributes for some, attributes in sorted(found.items()) if attributes}
 
-    def _unknown(self, alike: list[int]) -> Iterator[str]:
+    def _expand_unknown(self, alike: list[int]) -> Iterator[str]:
         for name in sorted(self._fleet.columns):
             column = self._fleet.columns[name]
             if self.is_unknown(alike[0], name) and any(column.value(host) is None for host in alike):
                 yield name
 
 
-def _matches(pattern: str, attribute: str) -> bool:
+def _matches_attribute(pattern: str, attribute: str) -> bool:
     """Whether a pattern means an attribute; ``*`` stands for any text, there may be two."""
     if "*" not in pattern:
         return pattern == attribute

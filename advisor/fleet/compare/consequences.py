@@ -84,7 +84,7 @@ def without_covered(
     fleet: Fleet, rows: Sequence[JudgedRow], shared: Sequence[Shared]
 ) -> tuple[list[JudgedRow], dict[str, list[tuple[str, tuple[str, ...]]]]]:
     """Without MTU and speed of links whose network has the same finding: it is reported there, once and as worse."""
-    odd = {"mtu": _odd(shared, "mtu"), "speed_mbps": _odd(shared, "speed_mbps")}
+    odd = {"mtu": _odd_networks(shared, "mtu"), "speed_mbps": _odd_networks(shared, "speed_mbps")}
     finding = {"mtu": "fleet.mtu-in-network", "speed_mbps": "fleet.speed-in-network"}
     covered: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
     left: list[JudgedRow] = []
@@ -106,7 +106,7 @@ def _is_covered(odd: set[tuple[str, str]], host: str, role: str) -> bool:
     return any((host, one) in odd for one in above)
 
 
-def _odd(shared: Iterable[Shared], name: str) -> set[tuple[str, str]]:
+def _odd_networks(shared: Iterable[Shared], name: str) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for one in shared:
         values = {getattr(member, name) for _, member in one.members} - {None}

@@ -79,27 +79,27 @@ def gather(
     """
     fleet = Fleet()
     failed: dict[str, str] = {}
-    for done, one in enumerate(_read(sources, _processes(len(sources), processes)), 1):
+    for done, one in enumerate(_read_sources(sources, _process_count(len(sources), processes)), 1):
         if isinstance(one, Unread):
             failed[one.name] = one.message
         else:
-            fleet.add(_grouped(one) if group_by == LLT_CLUSTER else one)
+            fleet.add(_with_group(one) if group_by == LLT_CLUSTER else one)
         progress(done, len(sources))
     return fleet, failed
 
 
-def _grouped(summary: HostSummary) -> HostSummary:
+def _with_group(summary: HostSummary) -> HostSummary:
     group = f"cluster {summary.cluster}" if summary.cluster else "no cluster"
     return msgspec.structs.replace(summary, group=group)
 
 
-def _processes(hosts: int, asked: int | None) -> int:
+def _process_count(hosts: int, asked: int | None) -> int:
     if asked is not None:
         return max(asked, 1)
     return 1 if hosts < _FEW else min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
 
 
-def _read(sources: Sequence[CaptureSource], processes: int) -> Iterator[HostSummary | Unread]:
+def _read_sources(sources: Sequence[CaptureSource], processes: int) -> Iterator[HostSummary | Unread]:
     if processes == 1:
         yield from map(read_source, sources)
         return
@@ -109,7 +109,7 @@ def _read(sources: Sequence[CaptureSource], processes: int) -> Iterator[HostSumm
     done = 0
     try:
         with ProcessPoolExecutor(processes) as pool:
-            for one in pool.map(read_source, sources, chunksize=_chunk(len(sources), processes)):
+            for one in pool.map(read_source, sources, chunksize=_chunk_size(len(sources), processes)):
                 yield one
                 done += 1
     except BrokenProcessPool:
@@ -117,7 +117,7 @@ def _read(sources: Sequence[CaptureSource], processes: int) -> Iterator[HostSumm
         yield from map(read_source, sources[done:])
 
 
-def _chunk(hosts: int, processes: int) -> int:
+def _chunk_size(hosts: int, processes: int) -> int:
     return max(1, min(16, hosts // (4 * processes)))
 
 
@@ -127,11 +127,13 @@ def named_sources(paths: Iterable[Path]) -> tuple[CaptureSource, ...]:
     listed = list(dict.fromkeys(paths))
     stems: dict[str, int] = {}
     for path in listed:
-        stems[_stem(path)] = stems.get(_stem(path), 0) + 1
-    return tuple(CaptureSource(_stem(path) if stems[_stem(path)] == 1 else str(path), str(path)) for path in listed)
+        stems[_host_name(path)] = stems.get(_host_name(path), 0) + 1
+    return tuple(
+        CaptureSource(_host_name(path) if stems[_host_name(path)] == 1 else str(path), str(path)) for path in listed
+    )
 
 
-def _stem(path: Path) -> str:
+def _host_name(path: Path) -> str:
     name = path.name
     for ending in (".gz", ".bz2", ".xz", ".tar", ".tgz", ".snapshot", ".capture"):
         name = name.removesuffix(ending)

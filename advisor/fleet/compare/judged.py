@@ -61,7 +61,7 @@ class Judge:
         column = self.fleet.columns[attribute]
         if not column.others or all(host not in column.others for host in hosts):
             return None
-        owner = self._object(attribute)
+        owner = self._object_column(attribute)
         groups: dict[Value | None, list[int]] = {}
         unknown: list[int] = []
         for host in hosts:
@@ -78,7 +78,7 @@ class Judge:
         """Names of hosts, in natural order."""
         return self.fleet.names(sorted(hosts, key=self._places.__getitem__))
 
-    def _object(self, attribute: str) -> Column | None:
+    def _object_column(self, attribute: str) -> Column | None:
         """Whether the link, disk or array is there at all: what is not there lacks nothing."""
         name, _, leaf = attribute.rpartition(".")
         if leaf == "present":
@@ -99,13 +99,15 @@ class Judge:
             has_majority=most is not None,
             majority=most[0] if most else None,
             majority_count=len(row.groups[most[0]]) if most else 0,
-            groups=tuple(HeldValue(value, self.fleet.names(hosts)) for value, hosts in sorted(groups, key=_order)),
+            groups=tuple(
+                HeldValue(value, self.fleet.names(hosts)) for value, hosts in sorted(groups, key=_group_order)
+            ),
             absent=self.fleet.names(absent),
             unknown=self.fleet.names(row.unknown),
         )
 
 
-def _order(group: tuple[Value, tuple[int, ...]]) -> tuple[int, bool, int, str]:
+def _group_order(group: tuple[Value, tuple[int, ...]]) -> tuple[int, bool, int, str]:
     value, hosts = group
     return -len(hosts), isinstance(value, str), value if isinstance(value, int) else 0, str(value)
 

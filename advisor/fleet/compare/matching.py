@@ -19,20 +19,23 @@ _PRESENT = ".present"
 
 def match_links(fleet: Fleet) -> None:
     """Gives matched links the name that most hosts know them by. The rows' memberships keep their own."""
-    there = {role: _hosts_with(fleet.columns[f"{_PREFIX}{role}{_PRESENT}"], len(fleet.hosts)) for role in _named(fleet)}
+    there = {
+        role: _hosts_with(fleet.columns[f"{_PREFIX}{role}{_PRESENT}"], len(fleet.hosts))
+        for role in _roles_by_name(fleet)
+    }
     usual = [role for role, hosts in there.items() if 2 * len(hosts) > len(fleet.hosts) > len(hosts)]
     rare = [role for role, hosts in there.items() if 2 * len(hosts) <= len(fleet.hosts)]
     if not usual or not rare:
         return
-    networks = _networks(fleet)
+    networks = _role_networks(fleet)
     for role in sorted(usual, key=lambda one: (-len(there[one]), one)):
         for other in _stand_ins(fleet, role, rare, there, networks):
-            _move(fleet, other, role)
+            _move_role(fleet, other, role)
             there[role] |= there[other]
             rare.remove(other)
 
 
-def _named(fleet: Fleet) -> Iterator[str]:
+def _roles_by_name(fleet: Fleet) -> Iterator[str]:
     """Roles that are names of links, as the links' own names say."""
     for name in sorted(fleet.columns):
         if name.startswith(_PREFIX) and name.endswith(_PRESENT):
@@ -53,23 +56,23 @@ def _stand_ins(
     found: list[str] = []
     free = [other for other in rare if not there[other] & there[role]]
     for other in free:
-        if networks.get(role, set()) & networks.get(other, set()) and not _claimed(found, other, there):
+        if networks.get(role, set()) & networks.get(other, set()) and not _is_claimed(found, other, there):
             found.append(other)
-    kind = _kind(fleet, role, there[role])
+    kind = _link_kind(fleet, role, there[role])
     for other in free:
-        alike = [one for one in free if there[one] & there[other] and _kind(fleet, one, there[one]) == kind]
-        if kind is not None and alike == [other] and not _claimed(found, other, there) and other not in found:
+        alike = [one for one in free if there[one] & there[other] and _link_kind(fleet, one, there[one]) == kind]
+        if kind is not None and alike == [other] and not _is_claimed(found, other, there) and other not in found:
             missed = [one for one in there if 2 * len(there[one]) > len(fleet.hosts) and not there[one] & there[other]]
-            if [one for one in missed if _kind(fleet, one, there[one]) == kind] == [role]:
+            if [one for one in missed if _link_kind(fleet, one, there[one]) == kind] == [role]:
                 found.append(other)
     return found
 
 
-def _claimed(found: list[str], other: str, there: dict[str, set[int]]) -> bool:
+def _is_claimed(found: list[str], other: str, there: dict[str, set[int]]) -> bool:
     return any(there[one] & there[other] for one in found)
 
 
-def _networks(fleet: Fleet) -> dict[str, set[str]]:
+def _role_networks(fleet: Fleet) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for row in fleet.hosts:
         for one in row.memberships:
@@ -77,7 +80,7 @@ def _networks(fleet: Fleet) -> dict[str, set[str]]:
     return found
 
 
-def _kind(fleet: Fleet, role: str, hosts: set[int]) -> tuple[Value | None, Value | None] | None:
+def _link_kind(fleet: Fleet, role: str, hosts: set[int]) -> tuple[Value | None, Value | None] | None:
     """Driver and speed, where all of its hosts agree and both are known."""
     columns = [fleet.columns.get(f"{_PREFIX}{role}.{leaf}") for leaf in ("driver", "speed_mbps")]
     values = {tuple(column.value(host) if column else None for column in columns) for host in hosts}
@@ -85,7 +88,7 @@ def _kind(fleet: Fleet, role: str, hosts: set[int]) -> tuple[Value | None, Value
     return None if None in only else (only[0], only[1])
 
 
-def _move(fleet: Fleet, other: str, role: str) -> None:
+def _move_role(fleet: Fleet, other: str, role: str) -> None:
     base = f"{_PREFIX}{other}."
     for name in [name for name in fleet.columns if name.startswith(base)]:
         column = fleet.columns.pop(name)

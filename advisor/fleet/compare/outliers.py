@@ -61,20 +61,20 @@ def compare(
     ``failed`` are hosts of which there is nothing, with the reason. Raises UsageError for a host that is not there.
     """
     match_links(fleet)
-    hosts = _pair(fleet, pair) if pair else fleet.ordered()
+    hosts = _pair_numbers(fleet, pair) if pair else fleet.ordered()
     origin = controller or CommandOrigin()
     judge = Judge(fleet)
-    types = _types(fleet, hosts)
+    types = _hardware_types(fleet, hosts)
     found: list[FleetFinding] = []
     rows: list[JudgedRow] = []
-    for group, members in _groups(fleet, hosts):
-        classes = _classes(fleet, members, types, group, lift=len(hosts) == 2)
-        own = list(_rows(judge, classes))
+    for group, members in _group_hosts(fleet, hosts):
+        classes = _make_classes(fleet, members, types, group, lift=len(hosts) == 2)
+        own = list(_judged_rows(judge, classes))
         rows += own
-        found += _findings(judge, own, members, group, types, origin)
+        found += _class_findings(judge, own, members, group, types, origin)
     found += _path_findings(matrix)
-    found.sort(key=_importance)
-    lines = [_line(fleet.hosts[number], found, types[number]) for number in hosts]
+    found.sort(key=_finding_order)
+    lines = [_host_line(fleet.hosts[number], found, types[number]) for number in hosts]
     lines += [HostLine(name, "failed", message=message) for name, message in sorted((failed or {}).items())]
     names = set(fleet.columns)
     return HostComparison(
@@ -96,7 +96,7 @@ def is_at_least(comparison: HostComparison, floor: str) -> bool:
     return any(at_or_above(one.severity, floor) for one in comparison.findings)
 
 
-def _pair(fleet: Fleet, pair: tuple[str, str]) -> list[int]:
+def _pair_numbers(fleet: Fleet, pair: tuple[str, str]) -> list[int]:
     numbers = {fleet.hosts[number].name: number for number in fleet.ordered()}
     for name in pair:
         if name not in numbers:
@@ -109,7 +109,7 @@ def _pair(fleet: Fleet, pair: tuple[str, str]) -> list[int]:
     return [numbers[name] for name in pair]
 
 
-def _groups(fleet: Fleet, hosts: Sequence[int]) -> list[tuple[str, list[int]]]:
+def _group_hosts(fleet: Fleet, hosts: Sequence[int]) -> list[tuple[str, list[int]]]:
     """Hosts by the group that they are compared within; "" where all are one."""
     found: dict[str, list[int]] = {}
     for number in hosts:
@@ -117,7 +117,7 @@ def _groups(fleet: Fleet, hosts: Sequence[int]) -> list[tuple[str, list[int]]]:
     return sorted(found.items())
 
 
-def _types(fleet: Fleet, hosts: Sequence[int]) -> dict[int, HardwareType]:
+def _hardware_types(fleet: Fleet, hosts: Sequence[int]) -> dict[int, HardwareType]:
     """The type of each host. One of which less is known is of the first type that does not contradict it."""
     counts: dict[HardwareType, int] = {}
     for number in hosts:
@@ -127,28 +127,31 @@ def _types(fleet: Fleet, hosts: Sequence[int]) -> dict[int, HardwareType]:
     home: dict[HardwareType, HardwareType] = {}
     for one in order:
         known = dict(one)
-        fits = (other for other in dict.fromkeys(home.values()) if _agrees(known, dict(other)))
+        fits = (other for other in dict.fromkeys(home.values()) if _agrees_with(known, dict(other)))
         home[one] = next(fits, one)
     return {number: home[fleet.hosts[number].hardware] for number in hosts}
 
 
-def _agrees(part: Mapping[str, Value], whole: Mapping[str, Value]) -> bool:
+def _agrees_with(part: Mapping[str, Value], whole: Mapping[str, Value]) -> bool:
     # Only a type of which less is known joins another; one without a product is no other machine for that.
     return len(part) < len(whole) and all(whole.get(name) == value for name, value in part.items())
 
 
-def _classes(
+def _make_classes(
     fleet: Fleet, members: Sequence[int], types: Mapping[int, HardwareType], group: str, *, lift: bool
 ) -> Classes:
     """Who is compared with whom. For a pair, all scopes are the pair."""
     everyone = [(group, members)]
     if lift:
         return {"fleet": everyone, "type": everyone, "cluster": everyone}
-    clusters = _split(members, lambda number: _cluster_label(fleet.hosts[number]))
+    clusters = _split_members(members, lambda number: _cluster_label(fleet.hosts[number]))
     return {
         "fleet": everyone,
-        "type": [(_joined(group, label), some) for label, some in _split(members, lambda one: _label(types[one]))],
-        "cluster": [(_joined(group, label), some) for label, some in clusters],
+        "type": [
+            (_join_labels(group, label), some)
+            for label, some in _split_members(members, lambda one: _hardware_label(types[one]))
+        ],
+        "cluster": [(_join_labels(group, label), some) for label, some in clusters],
     }
 
 
@@ -156,11 +159,11 @@ def _cluster_label(row: HostRow) -> str:
     return f"cluster {row.cluster}" if row.cluster else "no cluster"
 
 
-def _joined(group: str, label: str) -> str:
+def _join_labels(group: str, label: str) -> str:
     return ", ".join(part for part in (group, label) if part)
 
 
-def _split(members: Sequence[int], label_of: Callable[[int], str]) -> list[tuple[str, list[int]]]:
+def _split_members(members: Sequence[int], label_of: Callable[[int], str]) -> list[tuple[str, list[int]]]:
     found: dict[str, list[int]] = {}
     for number in members:
         found.setdefault(label_of(number), []).append(number)
@@ -168,7 +171,7 @@ def _split(members: Sequence[int], label_of: Callable[[int], str]) -> list[tuple
     return [("", members_of) for members_of in found.values()] if len(found) == 1 else sorted(found.items())
 
 
-def _label(hardware: HardwareType) -> str:
+def _hardware_label(hardware: HardwareType) -> str:
     """``Dell Inc. PowerEdge R740xd, Xeon Platinum 8268, 256 GiB``."""
     known = dict(hardware)
     parts = (known.get("host.instance_type") or known.get("host.product"), known.get("cpu.model"))
@@ -176,7 +179,7 @@ def _label(hardware: HardwareType) -> str:
     return ", ".join(str(part) for part in (*parts, *sizes) if part) or "hardware unknown"
 
 
-def _rows(judge: Judge, classes: Classes) -> Iterator[JudgedRow]:
+def _judged_rows(judge: Judge, classes: Classes) -> Iterator[JudgedRow]:
     for attribute in sorted(judge.fleet.columns):
         if attribute in TYPE_ATTRIBUTES or not judge.fleet.columns[attribute].others:
             continue
@@ -187,7 +190,7 @@ def _rows(judge: Judge, classes: Classes) -> Iterator[JudgedRow]:
                 yield row
 
 
-def _findings(
+def _class_findings(
     judge: Judge,
     rows: Sequence[JudgedRow],
     members: Sequence[int],
@@ -206,10 +209,10 @@ def _findings(
     for one in between:
         with_it = covered.get(one.id, ()) if one.id in ("fleet.mtu-in-network", "fleet.speed-in-network") else ()
         mine = tuple(name for name, hosts in with_it if {*one.hosts} & {*hosts})
-        yield msgspec.structs.replace(one, goes_with=mine, scope=_joined(group, one.scope))
+        yield msgspec.structs.replace(one, goes_with=mine, scope=_join_labels(group, one.scope))
     if hardware:
         yield _hardware_finding(judge, hardware, effects.get("hardware", ()), group)
-    yield from _bundled(judge, left, effects, controller)
+    yield from _bundle_rows(judge, left, effects, controller)
 
 
 def _hardware_rows(
@@ -248,7 +251,7 @@ def _hardware_finding(judge: Judge, rows: Sequence[JudgedRow], effects: Sequence
     )
 
 
-def _bundled(
+def _bundle_rows(
     judge: Judge, rows: Sequence[JudgedRow], effects: Mapping[str, tuple[str, ...]], controller: CommandOrigin
 ) -> Iterator[FleetFinding]:
     """Differences of one topic on the same hosts, together."""
@@ -257,10 +260,10 @@ def _bundled(
         key = (row.scope, row.kind.topic, row.kind.severity, row.shape)
         bundles.setdefault(key, []).append(row)
     for some in bundles.values():
-        yield _finding(judge, some, effects, controller)
+        yield _make_finding(judge, some, effects, controller)
 
 
-def _finding(
+def _make_finding(
     judge: Judge, rows: Sequence[JudgedRow], effects: Mapping[str, tuple[str, ...]], controller: CommandOrigin
 ) -> FleetFinding:
     kind = min((row.kind for row in rows), key=lambda one: one.rank)
@@ -268,7 +271,7 @@ def _finding(
     return FleetFinding(
         id=f"fleet.{kind.topic.lower().replace(' ', '-')}",
         severity=kind.severity,
-        title=_title(kind.topic, differences),
+        title=_finding_title(kind.topic, differences),
         hosts=judge.ordered(rows[0].outliers),
         scope=rows[0].scope,
         why=kind.why,
@@ -282,7 +285,7 @@ def _finding(
     )
 
 
-def _title(topic: str, differences: Sequence[AttributeDifference]) -> str:
+def _finding_title(topic: str, differences: Sequence[AttributeDifference]) -> str:
     if len(differences) > 1:
         return f"{topic}: {len(differences)} attributes differ"
     return f"{differences[0].attribute} differs"
@@ -312,18 +315,18 @@ def _path_findings(matrix: Matrix | None) -> Iterator[FleetFinding]:
         )
 
 
-def _importance(one: FleetFinding) -> tuple[int, int, str, str, str, tuple[str, ...]]:
+def _finding_order(one: FleetFinding) -> tuple[int, int, str, str, str, tuple[str, ...]]:
     return -SEVERITIES.index(one.severity), one.rank, one.id, one.scope, one.title, one.hosts
 
 
-def _line(row: HostRow, found: Iterable[FleetFinding], hardware: HardwareType) -> HostLine:
+def _host_line(row: HostRow, found: Iterable[FleetFinding], hardware: HardwareType) -> HostLine:
     count = sum(row.name in one.hosts for one in found)
-    return HostLine(row.name, "compared", row.hostname, row.group, row.cluster, _label(hardware), count)
+    return HostLine(row.name, "compared", row.hostname, row.group, row.cluster, _hardware_label(hardware), count)
 
 
 def _told_types(fleet: Fleet, types: Mapping[int, HardwareType]) -> tuple[HardwareGroup, ...]:
     found: dict[str, list[int]] = {}
     for number, hardware in types.items():
-        found.setdefault(_label(hardware), []).append(number)
+        found.setdefault(_hardware_label(hardware), []).append(number)
     groups = (HardwareGroup(label, fleet.names(hosts)) for label, hosts in found.items())
     return tuple(sorted(groups, key=lambda one: (-len(one.hosts), one.label)))

@@ -58,20 +58,20 @@ def commands(fleet: Fleet, rows: Sequence[JudgedRow], controller: CommandOrigin)
         most = row.majority
         if most is None or most[0] is None:
             continue
-        for one in _commands(fleet, row, most[0], controller):
+        for one in _topic_commands(fleet, row, most[0], controller):
             found.setdefault(one)
     return tuple(found)[:MAX_COMMANDS]
 
 
-def _commands(fleet: Fleet, row: JudgedRow, wanted: Value, controller: CommandOrigin) -> Iterable[str]:
+def _topic_commands(fleet: Fleet, row: JudgedRow, wanted: Value, controller: CommandOrigin) -> Iterable[str]:
     topic, _, rest = row.attribute.partition(".")
     hosts = fleet.names(row.outliers)
     if topic == "sysctl":
-        yield from _sysctl(rest, wanted, row, hosts, controller)
+        yield from _sysctl_commands(rest, wanted, row, hosts, controller)
     elif row.kind.topic == "LLT flow control":
-        yield from _flow(rest.removeprefix("file."), wanted, row, hosts, controller)
+        yield from _flow_commands(rest.removeprefix("file."), wanted, row, hosts, controller)
     elif topic == "link":
-        role, _, leaf = rest.partition(".") if rest.count(".") == 1 else _split(rest)
+        role, _, leaf = rest.partition(".") if rest.count(".") == 1 else _split_attribute(rest)
         alike: dict[str, list[str]] = {}
         for host in row.outliers:
             name = link_name(fleet, role, host)
@@ -81,7 +81,7 @@ def _commands(fleet: Fleet, row: JudgedRow, wanted: Value, controller: CommandOr
         yield from (controller.on(some, command) for command, some in alike.items())
 
 
-def _split(rest: str) -> tuple[str, str, str]:
+def _split_attribute(rest: str) -> tuple[str, str, str]:
     """Role and leaf of a link's attribute: the role may hold dots, and so may a leaf of two words."""
     found = re.fullmatch(r"(.+)\.((?:ring|channels|feature|detail)\.[^.]+|[^.]+)", rest, re.DOTALL)
     return (found[1], ".", found[2]) if found else (rest, "", "")
@@ -106,10 +106,12 @@ def _link_command(name: str, leaf: str, wanted: Value) -> str | None:
     return f"ethtool -K {link} {shlex.quote(last)} {value}" if first == "feature" else None
 
 
-def _sysctl(key: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], controller: CommandOrigin) -> Iterable[str]:
+def _sysctl_commands(
+    key: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], controller: CommandOrigin
+) -> Iterable[str]:
     if (
         key in _BUFFERS
-        and _reaches(wanted)
+        and _reaches_wanted(wanted)
         and all(_is_below(value, wanted) for value in row.groups if (value,) != row.majority)
     ):
         yield controller.plan(NETWORK_BUFFERS, hosts)
@@ -118,7 +120,9 @@ def _sysctl(key: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], contr
         yield controller.on(hosts, f"sysctl -w {shlex.quote(f'{key}={wanted}')}")
 
 
-def _flow(rest: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], controller: CommandOrigin) -> Iterable[str]:
+def _flow_commands(
+    rest: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], controller: CommandOrigin
+) -> Iterable[str]:
     name = rest.rpartition(".")[2]
     lower = [value for value in row.groups if value is not None and (value,) != row.majority]
     if name in ("highwater", "rporthighwater") and all(2 * int(value) == wanted for value in lower):
@@ -127,7 +131,7 @@ def _flow(rest: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], contro
     yield controller.on(hosts, f"lltconfig -F {shlex.quote(f'{name}:{wanted}')}")
 
 
-def _reaches(wanted: Value) -> bool:
+def _reaches_wanted(wanted: Value) -> bool:
     """Whether the others have what the profile sets; else it would make one more value of it."""
     last = str(wanted).split()[-1:]
     return bool(last) and is_count(last[0]) and len(last[0]) < 20 and int(last[0]) >= PROFILE_BYTES

@@ -103,9 +103,9 @@ def summarise(facts: Facts, context: HostContext) -> HostSummary:
     collect_storage(facts, found)
     collect_services(facts, found)
     _collect_standing(context.standing, found)
-    found.unknown(*_blind(facts))
+    found.unknown(*_unknown_attributes(facts))
     for one in facts.unknown:
-        found.unknown(*_patterns(one.fact, roles))
+        found.unknown(*_fact_patterns(one.fact, roles))
     return HostSummary(
         name=context.name,
         hostname=facts.host.hostname,
@@ -160,18 +160,18 @@ def _collect_owners(facts: Facts, found: Collected) -> None:
 
 def _collect_memory(facts: Facts, found: Collected) -> None:
     memory, nodes = facts.memory, facts.numa.nodes
-    found.put("memory.installed", _installed(memory.total_bytes))
+    found.put("memory.installed", _installed_memory(memory.total_bytes))
     found.put("memory.thp_enabled", memory.thp_enabled)
     found.put("memory.thp_defrag", memory.thp_defrag)
     for pool in memory.hugepages:
         found.put(f"memory.hugepages.{pool.size_bytes >> 10}kB", pool.total)
     found.put("numa.nodes", len(nodes) or None)
     found.put("numa.cpus", "; ".join("?" if node.cpus is None else node.cpus for node in nodes) or None)
-    found.put("numa.memory", "; ".join(_installed(node.memory_bytes) or "?" for node in nodes) or None)
+    found.put("numa.memory", "; ".join(_installed_memory(node.memory_bytes) or "?" for node in nodes) or None)
     found.put("numa.distances", "; ".join(" ".join(map(str, node.distances)) for node in nodes) or None)
 
 
-def _installed(size_bytes: int | None) -> str | None:
+def _installed_memory(size_bytes: int | None) -> str | None:
     """The memory that is put in, rounded: the kernel and the firmware keep some hundredths of it for themselves, and
     how much differs from boot to boot. To the next sixteenth of the next power of two."""
     if not size_bytes or size_bytes < 0:
@@ -239,7 +239,7 @@ def _collect_standing(standing: AdvisorState | None, found: Collected) -> None:
         found.put("advisor.drift", ", ".join(standing.drifted) or None)
 
 
-def _blind(facts: Facts) -> Iterator[str]:
+def _unknown_attributes(facts: Facts) -> Iterator[str]:
     """The attributes that are unknown because the capture lacks the facts that they are read from."""
     noted = {one.fact for one in facts.unknown}
     if "disks" in noted:
@@ -256,7 +256,7 @@ _OBJECTS: Final = {"links": "link", "disks": "disk", "arrays": "array", "filesys
 _LINK_WORDS: Final = {"rings": "ring", "features": "feature"}
 
 
-def _patterns(fact: str, roles: Mapping[str, str]) -> Iterator[str]:
+def _fact_patterns(fact: str, roles: Mapping[str, str]) -> Iterator[str]:
     """The attributes that an unknown fact stands for; none where it is no attribute."""
     topic, _, rest = fact.partition(".")
     if topic != "links":

@@ -54,7 +54,7 @@ def link_roles(facts: Facts) -> dict[str, str]:
     """What each link that is compared is known by."""
     links = {link.name: link for link in facts.links if link.kind != "loopback"}
     roles: dict[str, str] = {}
-    for title, names in _functions(facts, links):
+    for title, names in _links_by_function(facts, links):
         free = [name for name in dict.fromkeys(names) if name in links and name not in roles]
         ordered = free if title.startswith("llt") else _by_network(free, links)
         roles |= {name: f"{title}-{number}" for number, name in enumerate(ordered, 1)}
@@ -64,12 +64,12 @@ def link_roles(facts: Facts) -> dict[str, str]:
     for name in tuple(roles):
         _name_below(name, links, roles)
     for name in sorted(links):
-        if name not in roles and _counts(links[name], links):
+        if name not in roles and _is_counted(links[name], links):
             roles[name] = name
     return dict(tuple(roles.items())[:MAX_LINKS])
 
 
-def _functions(facts: Facts, links: Mapping[str, Link]) -> Iterator[tuple[str, list[str]]]:
+def _links_by_function(facts: Facts, links: Mapping[str, Link]) -> Iterator[tuple[str, list[str]]]:
     llt = facts.llt.links if facts.llt else ()
     yield "llt", [one.link for one in llt if one.link and not one.low_priority]
     yield "llt-low", [one.link for one in llt if one.link and one.low_priority]
@@ -79,13 +79,13 @@ def _functions(facts: Facts, links: Mapping[str, Link]) -> Iterator[tuple[str, l
 
 
 def _by_network(names: list[str], links: Mapping[str, Link]) -> list[str]:
-    networks = {name: next(_networks(links[name]), None) for name in names}
+    networks = {name: next(_link_networks(links[name]), None) for name in names}
     if None in networks.values() or len(set(networks.values())) < len(names):
         return names
-    return sorted(names, key=lambda name: _order(networks[name]))
+    return sorted(names, key=lambda name: _network_order(networks[name]))
 
 
-def _order(network: str | None) -> tuple[int, int]:
+def _network_order(network: str | None) -> tuple[int, int]:
     place = ip_interface(network or "0.0.0.0/0")
     return place.version, int(place)
 
@@ -101,10 +101,10 @@ def _name_below(name: str, links: Mapping[str, Link], roles: dict[str, str]) -> 
             pending.append(one)
 
 
-def _counts(link: Link, links: Mapping[str, Link]) -> bool:
+def _is_counted(link: Link, links: Mapping[str, Link]) -> bool:
     if link.kind == "bridge":
         return _has_port(link, links)
-    return link.kind not in _PASSING or any(_networks(link))
+    return link.kind not in _PASSING or any(_link_networks(link))
 
 
 def _has_port(bridge: Link, links: Mapping[str, Link]) -> bool:
@@ -112,11 +112,11 @@ def _has_port(bridge: Link, links: Mapping[str, Link]) -> bool:
     return any(name in links and links[name].kind not in _PASSING for name in bridge.lower)
 
 
-def _networks(link: Link) -> Iterator[str]:
-    yield from (network for network, _ in _places(link))
+def _link_networks(link: Link) -> Iterator[str]:
+    yield from (network for network, _ in _link_addresses(link))
 
 
-def _places(link: Link) -> Iterator[tuple[str, str]]:
+def _link_addresses(link: Link) -> Iterator[tuple[str, str]]:
     """Network and address of each address that others can be in one network with."""
     for text in link.addresses:
         try:
@@ -134,7 +134,7 @@ def memberships_of(facts: Facts, roles: Mapping[str, str]) -> tuple[Membership, 
         Membership(network, address, link.name, role, link.mtu, link.speed_mbps, carries_llt=_is_llt(role))
         for link in facts.links
         if (role := roles.get(link.name)) is not None and link.state != "down"
-        for network, address in _places(link)
+        for network, address in _link_addresses(link)
     )
     return tuple(sorted(found, key=lambda one: (one.network, one.address, one.link)))[:MAX_MEMBERSHIPS]
 
@@ -149,15 +149,15 @@ def collect_links(facts: Facts, roles: Mapping[str, str], found: Collected) -> N
     if len(roles) >= MAX_LINKS:
         found.unknown("link.*")
     for name, role in roles.items():
-        _collect(links[name], f"link.{role}", found)
-    found.put("link.count", _physical(facts.links) if facts.links else None)
+        _collect_link(links[name], f"link.{role}", found)
+    found.put("link.count", _count_physical(facts.links) if facts.links else None)
 
 
-def _physical(links: Iterable[Link]) -> int:
+def _count_physical(links: Iterable[Link]) -> int:
     return sum(link.pci is not None for link in links)
 
 
-def _collect(link: Link, base: str, found: Collected) -> None:
+def _collect_link(link: Link, base: str, found: Collected) -> None:
     found.put(f"{base}.present", "yes")
     for name in ("name", "kind", "mtu", "speed_mbps", "state", "driver", "firmware", "numa_node", "txqueuelen"):
         found.put(f"{base}.{name}", getattr(link, name))

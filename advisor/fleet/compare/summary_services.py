@@ -55,7 +55,7 @@ def collect_services(facts: Facts, found: Collected) -> None:
         _collect_iris(instance, f"iris.{instance.name or number}", found)
 
 
-def _numbers(base: str, numbers: Mapping[str, int], found: Collected) -> None:
+def _collect_numbers(base: str, numbers: Mapping[str, int], found: Collected) -> None:
     for name, number in numbers.items():
         found.put(f"{base}.{name}", number)
 
@@ -66,16 +66,16 @@ def _collect_llt(llt: Llt, found: Collected) -> None:
         found.unknown("llt.running")
     if not llt.running:
         found.unknown("llt.flow.*", "llt.timer.*", "llt.nodes")
-    _numbers("llt.flow", llt.flow_control, found)
-    _numbers("llt.timer", llt.timers, found)
+    _collect_numbers("llt.flow", llt.flow_control, found)
+    _collect_numbers("llt.timer", llt.timers, found)
     found.put("llt.links", sum(not one.low_priority for one in llt.links))
     found.put("llt.links_low_priority", sum(one.low_priority for one in llt.links))
     found.several("llt.link_type", [one.type for one in llt.links if not one.low_priority])
     found.several("llt.link_mtu", ["default" if one.mtu is None else one.mtu for one in llt.links])
     found.put("llt.nodes", len(llt.nodes) or None)
     if llt.llttab:
-        _numbers("llt.file.flow", llt.llttab.flow, found)
-        _numbers("llt.file.timer", llt.llttab.timers, found)
+        _collect_numbers("llt.file.flow", llt.llttab.flow, found)
+        _collect_numbers("llt.file.timer", llt.llttab.timers, found)
         words = sorted(line for line in llt.llttab.other if not line.startswith(_OWN_DIRECTIVES))
         found.put("llt.file.other", "; ".join(words) or None)
 
@@ -100,20 +100,20 @@ def _collect_iscsi(iscsi: Iscsi, found: Collected) -> None:
     for name, value in iscsi.settings.items():
         found.put(f"iscsi.file.{name}", value)
     for name in _SESSION:
-        found.several(f"iscsi.session.{name}", [_told(session, name) for session in iscsi.sessions])
+        found.several(f"iscsi.session.{name}", [_session_value(session, name) for session in iscsi.sessions])
     connections = [one for session in iscsi.sessions for one in session.connections]
     for name in ("header_digest", "data_digest", "max_recv_bytes"):
-        found.several(f"iscsi.connection.{name}", [_word(getattr(one, name)) for one in connections])
+        found.several(f"iscsi.connection.{name}", [_text_or_none(getattr(one, name)) for one in connections])
     names = sorted({name for node in iscsi.nodes for name in node.settings if not name.startswith(_OWN_NODE)})
     for name in names:
         found.several(f"iscsi.node.{name}", [node.settings.get(name) for node in iscsi.nodes])
 
 
-def _told(session: IscsiSession, name: str) -> str | None:
-    return _word(getattr(session, name))
+def _session_value(session: IscsiSession, name: str) -> str | None:
+    return _text_or_none(getattr(session, name))
 
 
-def _word(value: str | int | bool | None) -> str | None:
+def _text_or_none(value: str | int | bool | None) -> str | None:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return None if value is None else str(value)

@@ -32,16 +32,16 @@ def collect_storage(facts: Facts, found: Collected) -> None:
     """Attributes ``disk.MODEL.…``, ``array.ROLE.…``, ``filesystem.MOUNTPOINT.…`` and ``controller.NAME.…``."""
     noted = {one.fact for one in facts.unknown}
     _collect_disks([disk for disk in facts.disks if disk.kind not in _PASSING_DISKS], noted, found)
-    for array in _first(facts.arrays, "array.*", found):
+    for array in _first_objects(facts.arrays, "array.*", found):
         _collect_array(array, noted, found)
     mounted = [one for one in facts.filesystems if one.mountpoints and one.kind not in _PASSING]
-    for filesystem in _first(mounted, "filesystem.*", found):
+    for filesystem in _first_objects(mounted, "filesystem.*", found):
         _collect_filesystem(filesystem, found)
-    for controller in _first(facts.controllers, "controller.*", found):
+    for controller in _first_objects(facts.controllers, "controller.*", found):
         _collect_controller(controller, found)
 
 
-def _first(objects: Sequence[T], pattern: str, found: Collected) -> Sequence[T]:
+def _first_objects(objects: Sequence[T], pattern: str, found: Collected) -> Sequence[T]:
     if len(objects) > MAX_OBJECTS:
         found.unknown(pattern)
     return objects[:MAX_OBJECTS]
@@ -51,7 +51,7 @@ def _collect_disks(disks: Sequence[Disk], noted: Collection[str], found: Collect
     models: dict[str, list[Disk]] = {}
     for disk in disks:
         models.setdefault(disk.model or disk.kind, []).append(disk)
-    for model, alike in _first(sorted(models.items()), "disk.*", found):
+    for model, alike in _first_objects(sorted(models.items()), "disk.*", found):
         _collect_model(f"disk.{model}", alike, noted, found)
 
 

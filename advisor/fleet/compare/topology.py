@@ -84,7 +84,7 @@ def _by_value(members: Iterable[Member], name: str) -> tuple[HeldValue, ...]:
     )
 
 
-def _difference(attribute: str, groups: Sequence[HeldValue], unknown: Sequence[str] = ()) -> AttributeDifference:
+def _value_difference(attribute: str, groups: Sequence[HeldValue], unknown: Sequence[str] = ()) -> AttributeDifference:
     """Values of hosts; with a majority, where more than half have one of them."""
     everyone = {host for held in groups for host in held.hosts}
     # A host with two links in the network may have both values: it is not with the majority.
@@ -99,10 +99,10 @@ def network_findings(shared: Iterable[Shared], controller: CommandOrigin) -> Ite
     for one, networks in _by_links(shared):
         mtus = _by_value(one.members, "mtu")
         if len(mtus) > 1:
-            yield _mtu(one, networks, mtus, controller)
+            yield _mtu_finding(one, networks, mtus, controller)
         speeds = _by_value(one.members, "speed_mbps")
         if len(speeds) > 1:
-            yield _speed(one, networks, speeds)
+            yield _speed_finding(one, networks, speeds)
 
 
 def _by_links(shared: Iterable[Shared]) -> Iterator[tuple[Shared, str]]:
@@ -114,10 +114,10 @@ def _by_links(shared: Iterable[Shared]) -> Iterator[tuple[Shared, str]]:
     yield from ((some[0], ", ".join(one.network for one in some[:4])) for some in alike.values())
 
 
-def _mtu(one: Shared, networks: str, mtus: tuple[HeldValue, ...], controller: CommandOrigin) -> FleetFinding:
+def _mtu_finding(one: Shared, networks: str, mtus: tuple[HeldValue, ...], controller: CommandOrigin) -> FleetFinding:
     known = {host for held in mtus for host in held.hosts}
     unknown = tuple(dict.fromkeys(row.name for row, _ in one.members if row.name not in known))
-    difference = _difference(f"network.{one.network}.mtu", mtus, unknown)
+    difference = _value_difference(f"network.{one.network}.mtu", mtus, unknown)
     wanted = difference.majority if isinstance(difference.majority, int) else max(int(held.value) for held in mtus)
     odd = [(row, member) for row, member in one.members if member.mtu not in (None, wanted)]
     return FleetFinding(
@@ -157,8 +157,8 @@ def _mtu_commands(odd: Sequence[Member], wanted: int, controller: CommandOrigin)
     )
 
 
-def _speed(one: Shared, networks: str, speeds: tuple[HeldValue, ...]) -> FleetFinding:
-    difference = _difference(f"network.{one.network}.speed_mbps", speeds)
+def _speed_finding(one: Shared, networks: str, speeds: tuple[HeldValue, ...]) -> FleetFinding:
+    difference = _value_difference(f"network.{one.network}.speed_mbps", speeds)
     return FleetFinding(
         id="fleet.speed-in-network",
         severity="advice",
@@ -179,24 +179,24 @@ def _speed(one: Shared, networks: str, speeds: tuple[HeldValue, ...]) -> FleetFi
 
 def identity_findings(rows: Sequence[HostRow], shared: Sequence[Shared]) -> Iterator[FleetFinding]:
     """What names one host and is there twice: machine-id, host name, address, LLT node."""
-    machines = _twice((row.machine_id, row.name) for row in rows)
+    machines = _shared_keys((row.machine_id, row.name) for row in rows)
     boots = {row.name: row.boot_id for row in rows}
     for identity, hosts in machines.items():
         known = [boots[host] for host in hosts]
         is_same = None not in known and len(set(known)) == 1
-        yield _same_machine(identity, hosts) if is_same else _cloned(identity, hosts)
-    for name, hosts in _twice((row.hostname, row.name) for row in rows).items():
+        yield _same_machine(identity, hosts) if is_same else _clone_finding(identity, hosts)
+    for name, hosts in _shared_keys((row.hostname, row.name) for row in rows).items():
         if name not in _NO_NAME and not _is_told(hosts, machines):
             yield _double("hostname", "one host name on several hosts", name, hosts, 7, "hostname(7)",
                           "Logs, monitoring and cluster software distinguish hosts by this name.",
                           "give each host a name of its own: hostnamectl set-hostname NAME")  # fmt: skip
     for one in shared:
         alike: dict[tuple[str, ...], list[str]] = {}
-        for address, hosts in _twice((member.address, row.name) for row, member in one.members).items():
+        for address, hosts in _shared_keys((member.address, row.name) for row, member in one.members).items():
             if not _is_told(hosts, machines):
                 alike.setdefault(hosts, []).append(address)
-        yield from (_address(", ".join(addresses[:8]), hosts, one) for hosts, addresses in alike.items())
-    nodes = _twice((f"{row.cluster}/{row.node}" if row.cluster and row.node else None, row.name) for row in rows)
+        yield from (_address_finding(", ".join(addresses[:8]), hosts, one) for hosts, addresses in alike.items())
+    nodes = _shared_keys((f"{row.cluster}/{row.node}" if row.cluster and row.node else None, row.name) for row in rows)
     for node, hosts in nodes.items():
         if not _is_told(hosts, machines):
             yield _llt_node(node, hosts)
@@ -207,7 +207,7 @@ def _is_told(hosts: Iterable[str], machines: Mapping[str, tuple[str, ...]]) -> b
     return any({*hosts} <= {*some} for some in machines.values())
 
 
-def _twice(pairs: Iterable[tuple[str | None, str]]) -> Mapping[str, tuple[str, ...]]:
+def _shared_keys(pairs: Iterable[tuple[str | None, str]]) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for key, host in pairs:
         if key:
@@ -243,14 +243,14 @@ def _same_machine(identity: str, hosts: tuple[str, ...]) -> FleetFinding:
                    hurts_when="Nothing, but for who looks the other name up.")  # fmt: skip
 
 
-def _cloned(identity: str, hosts: tuple[str, ...]) -> FleetFinding:
+def _clone_finding(identity: str, hosts: tuple[str, ...]) -> FleetFinding:
     return _double("machine-id", "one machine-id on several hosts", identity, hosts, 6, _MACHINE_ID,
                    "They were cloned from one image. DHCP, journals and rollback scripts distinguish hosts by it.",
                    "on all but one: rm /etc/machine-id; systemd-machine-id-setup; then restart",
                    hurts_when="The journal of before is filed under the old id.")  # fmt: skip
 
 
-def _address(address: str, hosts: tuple[str, ...], one: Shared) -> FleetFinding:
+def _address_finding(address: str, hosts: tuple[str, ...], one: Shared) -> FleetFinding:
     return _double("address", f"one address on several hosts of {one.network}", address, hosts, 2, "RFC 5227",
                    "Two hosts that answer for one address take each other's packets.",
                    "find out whose it is: arping -D from a third host of the network", scope=one.scope,
@@ -274,12 +274,12 @@ def cluster_findings(rows: Sequence[HostRow]) -> Iterator[FleetFinding]:
         if row.cluster and any(one.carries_llt for one in row.memberships):
             clusters.setdefault(row.cluster, []).append(row)
     for cluster, members in sorted(clusters.items()):
-        parts = _parts(members)
+        parts = _connected_parts(members)
         if len(parts) > 1:
             yield _two_clusters(cluster, parts)
 
 
-def _parts(members: Sequence[HostRow]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _connected_parts(members: Sequence[HostRow]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Hosts that are connected by networks of LLT, and those networks."""
     parts: list[tuple[set[str], set[str]]] = []
     for row in members:
@@ -304,7 +304,7 @@ def _two_clusters(cluster: str, parts: Sequence[tuple[tuple[str, ...], tuple[str
         scope=f"cluster {cluster}",
         why="Either these are two clusters that were given one id, and become one mess where their networks meet; or "
         "nodes of one cluster cannot reach each other.",
-        differences=(_difference("llt.networks", groups),),
+        differences=(_value_difference("llt.networks", groups),),
         goes_with=(),
         advice="give one of them another id (set-cluster in /etc/llttab of all its nodes), or mend the addresses",
         commands=(),

@@ -29,11 +29,11 @@ def probe_paths(inventory: Inventory, hosts: Sequence[InventoryHost], fleet: Fle
             (scripts / (file_name(host.name) + ".sh")).write_text(probe_script(targets.by_host[host.name]))
         job = HostJob("probe", scripts, timeout_seconds=_SECONDS)
         for one in run(inventory, job, output=Path(place, "answers"), hosts=asked, forks=forks):
-            answers[one.host] = _answer(one)
+            answers[one.host] = _parse_answer(one)
     return make_matrix(targets, answers)
 
 
-def _answer(one: HostAnswer) -> Answer | str:
+def _parse_answer(one: HostAnswer) -> Answer | str:
     if one.state != "ok" or one.path is None:
         return f"{one.state}: {one.message}" if one.message else one.state
     try:

@@ -40,7 +40,7 @@ def judge(matrix: Matrix) -> tuple[Finding, ...]:
     networks: dict[str, list[MatrixCell]] = {}
     for cell in matrix.cells:
         networks.setdefault(cell.network, []).append(cell)
-    judges: tuple[_Judge, ...] = (_silent, _too_big, _asymmetric, _no_answer, _lost, _far)
+    judges: tuple[_Judge, ...] = (_silent_paths, _too_big, _asymmetric_paths, _no_answer, _lost_packets, _slow_paths)
     return tuple(one for look in judges for network, cells in networks.items() for one in look(network, cells))
 
 
@@ -59,7 +59,7 @@ def culprits(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _where(cells: Sequence[MatrixCell]) -> str:
+def _place_of(cells: Sequence[MatrixCell]) -> str:
     """The hosts that are behind it, or the pair."""
     named = culprits((cell.source, cell.target) for cell in cells)
     alone = [cell for cell in cells if cell.source not in named and cell.target not in named]
@@ -68,16 +68,16 @@ def _where(cells: Sequence[MatrixCell]) -> str:
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
-def _arrow(cell: MatrixCell, words: str) -> str:
+def _path_text(cell: MatrixCell, words: str) -> str:
     return f"{cell.source} ({cell.link}) → {cell.target} ({cell.target_link}): {words}"
 
 
-def _paths(rows: Sequence[str]) -> tuple[str, ...]:
+def _path_rows(rows: Sequence[str]) -> tuple[str, ...]:
     more = (f"and {len(rows) - _SHOWN} more",) if len(rows) > _SHOWN else ()
     return (*rows[:_SHOWN], *more)
 
 
-def _finding(
+def _path_finding(
     identity: str,
     severity: Severity,
     network: str,
@@ -94,7 +94,7 @@ def _finding(
     evidence: Evidence = {
         "network": network,
         "hosts": culprits((cell.source, cell.target) for cell in cells) or None,
-        "detail": _paths([_arrow(cell, words(cell)) for cell in cells]),
+        "detail": _path_rows([_path_text(cell, words(cell)) for cell in cells]),
         **(more or {}),
     }
     return Finding(identity, severity, title, why, evidence, advice, None, hurts_when, sources)
@@ -104,25 +104,25 @@ def _size_words(cell: MatrixCell) -> str:
     return f"{'less than' if cell.path_mtu is None else f'{cell.path_mtu} of'} {cell.wanted} bytes"
 
 
-def _again(cell: MatrixCell) -> str:
+def _probe_command(cell: MatrixCell) -> str:
     return f"on {cell.source}: advisor probe {shlex.quote(cell.address)} --mtu {cell.wanted}"
 
 
-def _silent(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
+def _silent_paths(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     those = [cell for cell in cells if cell.carries is False and cell.limit == "silent"]
     if those:
-        yield _finding(
+        yield _path_finding(
             "fleet.path-black-hole",
             "warning",
             network,
             those,
             _size_words,
-            title=f"Packets that both links take vanish on the way: {_where(those)}",
+            title=f"Packets that both links take vanish on the way: {_place_of(those)}",
             why="Small packets are answered; those of the links' own MTU are lost, and nobody says so. A switch port "
             "or a trunk between them has a smaller MTU. TCP connections open and stall at the first full packet; "
             "datagrams (LLT over UDP, heartbeats) are lost without an error.",
             advice="Raise the MTU of the switch ports between these links, or lower that of the links; then "
-            f"{_again(those[0])}",
+            f"{_probe_command(those[0])}",
             hurts_when="Lowering the MTU of one node alone makes it the next one that differs: all links of a network "
             "need the same.",
             sources=(MEASURED_MTU, RFC_BLACK_HOLE),
@@ -134,26 +134,26 @@ def _too_big(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     if not those:
         return
     by = sorted({cell.limited_by for cell in those if cell.limited_by})
-    yield _finding(
+    yield _path_finding(
         "fleet.path-mtu-smaller",
         "warning",
         network,
         those,
         lambda cell: f"{_size_words(cell)}{f', says {cell.limited_by}' if cell.limited_by else ''}",
-        title=f"A smaller MTU on the way than both links have: {_where(those)}",
+        title=f"A smaller MTU on the way than both links have: {_place_of(those)}",
         why="Somebody on the way, or the node's own kernel, says that packets of the links' MTU are too big. TCP "
         "adapts while these messages get through; a datagram that must not be fragmented is lost. Between nodes of one "
         "network nobody should: a router with proxy ARP, a tunnel, or a route with an MTU of its own is there.",
         more={"said_by": tuple(by) or None},
         advice=f"On {those[0].source}: ip route get {shlex.quote(those[0].address)} (a gateway, an mtu); then "
-        f"{_again(those[0])}",
+        f"{_probe_command(those[0])}",
         hurts_when="A tunnel that has to be there: its own headers need the difference, and the links' MTU must allow "
         "for them.",
         sources=(RFC_PMTUD,),
     )
 
 
-def _reverse(cells: Sequence[MatrixCell]) -> Iterator[tuple[MatrixCell, MatrixCell]]:
+def _both_directions(cells: Sequence[MatrixCell]) -> Iterator[tuple[MatrixCell, MatrixCell]]:
     """Both directions of each pair of links, each pair once."""
     known = {(cell.source, cell.link, cell.target, cell.target_link): cell for cell in cells}
     for (source, link, target, far), cell in known.items():
@@ -162,16 +162,16 @@ def _reverse(cells: Sequence[MatrixCell]) -> Iterator[tuple[MatrixCell, MatrixCe
             yield cell, back
 
 
-def _asymmetric(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
-    those = [pair for pair in _reverse(cells) if _differ(*pair)]
+def _asymmetric_paths(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
+    those = [pair for pair in _both_directions(cells) if _mtus_differ(*pair)]
     if those:
-        yield _finding(
+        yield _path_finding(
             "fleet.path-mtu-asymmetric",
             "warning",
             network,
             [cell for pair in those for cell in pair],
             lambda cell: f"{cell.path_mtu} bytes",
-            title=f"The path MTU differs by direction: {_where([cell for cell, _ in those])}",
+            title=f"The path MTU differs by direction: {_place_of([cell for cell, _ in those])}",
             why="The two directions do not take the same way, or one switch port takes in what it does not give out. "
             "What works when one node opens a connection fails when the other does.",
             advice="Compare the switch ports at both ends, in both directions (MTU, LACP members, VLAN)",
@@ -180,7 +180,7 @@ def _asymmetric(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
         )
 
 
-def _differ(one: MatrixCell, back: MatrixCell) -> bool:
+def _mtus_differ(one: MatrixCell, back: MatrixCell) -> bool:
     return one.path_mtu is not None and back.path_mtu is not None and abs(one.path_mtu - back.path_mtu) > _TAGS
 
 
@@ -196,9 +196,9 @@ def _no_answer(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     gone = [cell for cell in mute if cell.target in deaf & lame or cell.source in lame]
     rest = [cell for cell in mute if cell not in quiet and cell not in gone]
     if quiet:
-        yield _quiet(network, quiet)
+        yield _quiet_finding(network, quiet)
     if gone:
-        yield _gone(network, gone)
+        yield _gone_finding(network, gone)
     if rest:
         yield _one_way(network, rest)
 
@@ -207,9 +207,9 @@ def _why_mute(cell: MatrixCell) -> str:
     return cell.error or "no answer"
 
 
-def _quiet(network: str, cells: Sequence[MatrixCell]) -> Finding:
+def _quiet_finding(network: str, cells: Sequence[MatrixCell]) -> Finding:
     names = ", ".join(sorted({cell.target for cell in cells}))
-    return _finding(
+    return _path_finding(
         "fleet.drops-echoes",
         "info",
         network,
@@ -225,14 +225,14 @@ def _quiet(network: str, cells: Sequence[MatrixCell]) -> Finding:
     )
 
 
-def _gone(network: str, cells: Sequence[MatrixCell]) -> Finding:
-    return _finding(
+def _gone_finding(network: str, cells: Sequence[MatrixCell]) -> Finding:
+    return _path_finding(
         "fleet.cut-off",
         "warning",
         network,
         cells,
         _why_mute,
-        title=f"Neither answers nor gets an answer: {_where(cells)}",
+        title=f"Neither answers nor gets an answer: {_place_of(cells)}",
         why="No echo came back in either direction over this network. The link, its VLAN or its address may be wrong, "
         "or echoes are dropped on the way.",
         advice=f"On {cells[0].source}: ip neigh show {shlex.quote(cells[0].address)} (FAILED: nobody has the address)",
@@ -242,13 +242,13 @@ def _gone(network: str, cells: Sequence[MatrixCell]) -> Finding:
 
 
 def _one_way(network: str, cells: Sequence[MatrixCell]) -> Finding:
-    return _finding(
+    return _path_finding(
         "fleet.one-way",
         "warning",
         network,
         cells,
         _why_mute,
-        title=f"Some pairs do not reach each other while others do: {_where(cells)}",
+        title=f"Some pairs do not reach each other while others do: {_place_of(cells)}",
         why="Both ends get answers from other nodes of the network, but not in these directions: a firewall rule, an "
         "address that two hosts have, a static neighbour entry, or a path of the switch that is broken.",
         advice=f"On {cells[0].source}: ip neigh show {shlex.quote(cells[0].address)}; compare the address with ip link "
@@ -258,16 +258,16 @@ def _one_way(network: str, cells: Sequence[MatrixCell]) -> Finding:
     )
 
 
-def _lost(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
+def _lost_packets(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     those = [cell for cell in cells if cell.answered and cell.sent - cell.received >= LOST_ECHOES]
     if those:
-        yield _finding(
+        yield _path_finding(
             "fleet.echoes-lost",
             "advice",
             network,
             those,
             lambda cell: f"{cell.sent - cell.received} of {cell.sent} lost",
-            title=f"Echoes are lost on the way: {_where(those)}",
+            title=f"Echoes are lost on the way: {_place_of(those)}",
             why="On a quiet network none is. Losses cost TCP its window, and datagrams are gone.",
             advice=f"on {those[0].source}: advisor probe {shlex.quote(those[0].address)} --count 50; then ip -s link "
             f"show dev {shlex.quote(those[0].link)} at both ends",
@@ -279,7 +279,7 @@ def _lost(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
 # -- who is far away -----------------------------------------------------------------------------------------------
 
 
-def _far(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
+def _slow_paths(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     pairs: dict[tuple[tuple[str, str], ...], MatrixCell] = {}
     for cell in cells:
         # Of both directions the shorter one: a node that was busy while it asked makes its own longer.
@@ -293,13 +293,13 @@ def _far(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     spread = statistics.median(abs(one - middle) for one in times)
     those = [cell for cell in pairs.values() if is_far(_median_us(cell), middle, spread)]
     if those:
-        yield _finding(
+        yield _path_finding(
             "fleet.rtt-outlier",
             "advice",
             network,
             those,
             lambda cell: f"{_median_us(cell):.0f} us",
-            title=f"Much longer round trips than the others of the network: {_where(those)}",
+            title=f"Much longer round trips than the others of the network: {_place_of(those)}",
             why="A longer way (another switch, zone or site), a busy or slow node, an interrupt that waits for company "
             "(coalescing), or a link at a lower speed. Synchronous replication waits for it with every write.",
             more={"median_us": round(middle, 1), "median_deviation_us": round(spread, 1)},

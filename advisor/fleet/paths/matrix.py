@@ -87,7 +87,7 @@ def make_matrix(targets: Targets, answers: Mapping[str, Answer | str]) -> Matrix
     """The cells of everybody who was to be asked. In place of an answer stands why there is none; a host without either
     was not asked."""
     cells = [
-        _cell(host, index, target, answers.get(host, "not asked"))
+        _make_cell(host, index, target, answers.get(host, "not asked"))
         for host, asked in targets.by_host.items()
         for index, target in enumerate(asked)
     ]
@@ -109,20 +109,20 @@ def _why_none(answer: Answer | str) -> str | None:
     return _NO_PING if answer.tool == "none" else None
 
 
-def _cell(source: str, index: int, target: ProbedLink, answer: Answer | str) -> MatrixCell:
+def _make_cell(source: str, index: int, target: ProbedLink, answer: Answer | str) -> MatrixCell:
     why = _why_none(answer)
     if why is not None or isinstance(answer, str):
-        return _unknown(source, target, why or "not asked")
+        return _unknown_cell(source, target, why or "not asked")
     line = answer.lines.get(index)
     if line is None:
         lost = "no line of it in the answer" if answer.is_whole else "the answer broke off before it"
-        return _unknown(source, target, lost)
+        return _unknown_cell(source, target, lost)
     if not line.times_us:
-        return _unknown(source, target, line.why or f"no answer to {line.sent} echoes", line)
-    return _measured(source, target, line, answer.tool)
+        return _unknown_cell(source, target, line.why or f"no answer to {line.sent} echoes", line)
+    return _measured_cell(source, target, line, answer.tool)
 
 
-def _unknown(source: str, target: ProbedLink, why: str, line: TargetAnswer | None = None) -> MatrixCell:
+def _unknown_cell(source: str, target: ProbedLink, why: str, line: TargetAnswer | None = None) -> MatrixCell:
     return MatrixCell(
         source=source,
         **msgspec.structs.asdict(target),
@@ -137,12 +137,12 @@ def _unknown(source: str, target: ProbedLink, why: str, line: TargetAnswer | Non
     )
 
 
-def _measured(source: str, target: ProbedLink, line: TargetAnswer, tool: Tool | None) -> MatrixCell:
+def _measured_cell(source: str, target: ProbedLink, line: TargetAnswer, tool: Tool | None) -> MatrixCell:
     times = line.times_us
     # Only what was asked for can be believed: a path MTU beyond the wanted one was never tried.
     mtu = line.mtu if line.mtu is not None and target.wanted is not None and line.mtu <= target.wanted else None
     carries = None if line.carries is None or target.wanted is None else line.carries
-    limit: Limit = "unknown" if carries is None else _limit(line, target)
+    limit: Limit = "unknown" if carries is None else _path_limit(line, target)
     return MatrixCell(
         source=source,
         **msgspec.structs.asdict(target),
@@ -159,7 +159,7 @@ def _measured(source: str, target: ProbedLink, line: TargetAnswer, tool: Tool | 
     )
 
 
-def _limit(line: TargetAnswer, target: ProbedLink) -> Limit:
+def _path_limit(line: TargetAnswer, target: ProbedLink) -> Limit:
     if line.limit != "own":
         return line.limit
     # A kernel that refuses less than its link carries has learnt of a smaller limit before.

@@ -91,14 +91,14 @@ def parse_answer(text: str) -> Answer:
     tool = msgspec.convert(matched[1], Tool) if matched else None
     found: dict[int, TargetAnswer | None] = {}
     for row in rows[begins[0] + 1 :]:
-        line = _line(row)
+        line = _parse_line(row)
         if line is not None:
             found[line.index] = None if line.index in found else line
     lines = {index: line for index, line in found.items() if line is not None}
     return Answer(tool, lines, is_whole=any(re.fullmatch(f"end {_NUMBER}", row) for row in rows))
 
 
-def _line(row: str) -> TargetAnswer | None:
+def _parse_line(row: str) -> TargetAnswer | None:
     matched = _LINE.fullmatch(row)
     if matched is None:
         return None
@@ -111,13 +111,13 @@ def _line(row: str) -> TargetAnswer | None:
         received=int(received),
         times_us=() if times == "-" else tuple(round(float(one) * 1000, 3) for one in times.split(",")),
         carries={"yes": True, "no": False}.get(carries),
-        mtu=_number(mtu),
+        mtu=_parse_number(mtu),
         limit=msgspec.convert(limit, Ending),
-        said_mtu=_number(said),
+        said_mtu=_parse_number(said),
         by=None if by == "-" else by,
         why=None if why.strip() in ("", "-") else why.strip(),
     )
 
 
-def _number(word: str) -> int | None:
+def _parse_number(word: str) -> int | None:
     return None if word == "-" else int(word)

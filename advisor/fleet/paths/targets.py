@@ -68,34 +68,34 @@ def choose_targets(members: Mapping[str, Iterable[Membership]]) -> Targets:
     notes: list[str] = []
     places = [(host, one) for host in sorted(members) for one in members[host] if _is_askable(one)]
     chosen: dict[str, dict[tuple[str, str, str], ProbedLink]] = {host: {} for host in sorted(members)}
-    rings = _networks(_without_shared(places, notes))
+    rings = _make_rings(_without_shared(places, notes))
     for ring in rings:
-        for host, other, own, far in _pairs(ring, strides(len(ring))):
+        for host, other, own, far in _ring_pairs(ring, strides(len(ring))):
             made = ProbedLink(other, far.address, own.network, own.link, far.link, own.role, own.mtu, far.mtu)
             # Two links that share several networks (IPv4 and IPv6, say) are one wire.
             chosen[host].setdefault((own.link, other, far.link), made)
     kept = {host: tuple(found.values())[:MAX_TARGETS] for host, found in chosen.items()}
-    targets = Targets(kept, _possible(rings), tuple(notes))
+    targets = Targets(kept, _possible_pairs(rings), tuple(notes))
     is_large = any(len(ring) > FULL_MESH for ring in rings)
-    return msgspec.structs.replace(targets, notes=(*notes, *_bounds(targets, chosen, is_large=is_large)))
+    return msgspec.structs.replace(targets, notes=(*notes, *_describe_bounds(targets, chosen, is_large=is_large)))
 
 
-def _possible(rings: Iterable[_Ring]) -> int:
+def _possible_pairs(rings: Iterable[_Ring]) -> int:
     """Pairs of links, each once. Those of a large network are counted and not listed: a thousand hosts have a million;
     of two large networks over the very same links, one counts."""
     listed: set[tuple[str, str, str, str]] = set()
     large: dict[frozenset[tuple[str, str]], int] = {}
     for ring in rings:
         if len(ring) <= FULL_MESH:
-            pairs = _pairs(ring, range(1, len(ring)))
+            pairs = _ring_pairs(ring, range(1, len(ring)))
             listed.update((host, own.link, other, far.link) for host, other, own, far in pairs)
         else:
             ends = frozenset((host, one.link) for host, links in ring.items() for one in links)
-            large[ends] = _count(sorted(map(len, ring.values())))
+            large[ends] = _count_pairs(sorted(map(len, ring.values())))
     return len(listed) + sum(large.values())
 
 
-def _count(links: Sequence[int]) -> int:
+def _count_pairs(links: Sequence[int]) -> int:
     """Of hosts with so many links each, ascending: every two of them make as many pairs as the one with more has."""
     return 2 * sum(place * count for place, count in enumerate(links))
 
@@ -132,7 +132,7 @@ def _without_shared(places: Sequence[_Place], notes: list[str]) -> list[_Place]:
     return [(host, one) for host, one in places if len(holders[one.address]) == 1]
 
 
-def _networks(places: Iterable[_Place]) -> list[_Ring]:
+def _make_rings(places: Iterable[_Place]) -> list[_Ring]:
     """Networks with two hosts and more, the more important ones first; in each the links of every host."""
     found: dict[str, dict[str, dict[str, Membership]]] = {}
     for host, one in places:
@@ -142,10 +142,10 @@ def _networks(places: Iterable[_Place]) -> list[_Ring]:
         for network, hosts in found.items()
         if len(hosts) > 1
     }
-    return [ring for _, ring in sorted(rings.items(), key=lambda item: _rank(*item))]
+    return [ring for _, ring in sorted(rings.items(), key=lambda item: _ring_rank(*item))]
 
 
-def _rank(network: str, ring: _Ring) -> tuple[int, int, int]:
+def _ring_rank(network: str, ring: _Ring) -> tuple[int, int, int]:
     """LLT before other storage and cluster links before the rest; IPv4 first, then by address."""
     roles = {one.role for links in ring.values() for one in links}
     kinds = (("llt-",), ("iscsi-", "beegfs-"), ("",))
@@ -154,7 +154,7 @@ def _rank(network: str, ring: _Ring) -> tuple[int, int, int]:
     return kind, place.version, int(place.network_address)
 
 
-def _pairs(ring: _Ring, distances: Iterable[int]) -> Iterator[tuple[str, str, Membership, Membership]]:
+def _ring_pairs(ring: _Ring, distances: Iterable[int]) -> Iterator[tuple[str, str, Membership, Membership]]:
     """Host, other host and their links; where a host has several links in the network, the first asks the first."""
     hosts = sorted(ring, key=lambda host: (int(ip_address(ring[host][0].address)), host))
     for at, host in enumerate(hosts):
@@ -165,7 +165,7 @@ def _pairs(ring: _Ring, distances: Iterable[int]) -> Iterator[tuple[str, str, Me
                 yield host, other, own[number % len(own)], far[number % len(far)]
 
 
-def _bounds(
+def _describe_bounds(
     targets: Targets, chosen: Mapping[str, Mapping[tuple[str, str, str], ProbedLink]], *, is_large: bool
 ) -> Iterator[str]:
     cut = [host for host, found in chosen.items() if len(found) > len(targets.by_host[host])]

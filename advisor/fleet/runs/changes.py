@@ -69,12 +69,12 @@ def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
 def make_fleet_plan(wish: Wish, store: FleetStore, say: Say) -> FleetPlan:
     """Capture every host and plan for it. Changes nothing; needs root there, as only root can read what is active."""
     requests(wish.profiles, wish.settings)
-    with _scratch(wish, store) as hands:
-        return _planned(wish, hands, frozenset(), say)
+    with _scratch_hands(wish, store) as hands:
+        return _plan_hosts(wish, hands, frozenset(), say)
 
 
 @contextmanager
-def _scratch(wish: Wish, store: FleetStore) -> Iterator[Hands]:
+def _scratch_hands(wish: Wish, store: FleetStore) -> Iterator[Hands]:
     """Hands that leave nothing but the captures."""
     place = Path(tempfile.mkdtemp(prefix="advisor-plan."))
     try:
@@ -83,7 +83,7 @@ def _scratch(wish: Wish, store: FleetStore) -> Iterator[Hands]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _planned(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> FleetPlan:
+def _plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> FleetPlan:
     names = [*hands.hosts]
     check_failover(hands.hosts.values(), wish.shape.failover)
     say(f"capturing {counted_hosts(len(names))}")
@@ -112,8 +112,8 @@ def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> Run
         run_id = next_id(store)
         hosts = named_hosts(wish.inventory)
         hands = Hands(wish.inventory, hosts, store, store.directory / "runs" / file_name(run_id), forks=wish.forks)
-        with _scratch(wish, store) as scratch:
-            plan = _planned(wish, scratch, frozenset(), say)
+        with _scratch_hands(wish, store) as scratch:
+            plan = _plan_hosts(wish, scratch, frozenset(), say)
             if not plan.changing:
                 return RunResult(plan, None, nothing_code(plan))
             if wish.options.prove_directory is not None:
@@ -121,10 +121,14 @@ def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> Run
         if not agree(plan):
             raise RefusedError("not agreed to; nothing was changed")
         with RunJournal(store.run(run_id)) as journal:
-            journal.write(_asked(wish))
+            journal.write(_asked_entry(wish))
             if wish.options.prove_directory is not None:
                 why = prove(
-                    hands, provers(plan, wish.profiles), wish.profiles[0], _pairs(wish), wish.options.prove_directory
+                    hands,
+                    provers(plan, wish.profiles),
+                    wish.profiles[0],
+                    _setting_pairs(wish),
+                    wish.options.prove_directory,
                 )
                 if why is not None:
                     journal.write(Ended(time.time(), 1, "stopped", why))
@@ -162,7 +166,7 @@ def resume_fleet(
         check_failover(hands.hosts.values(), wish.shape.failover)
         with RunJournal(directory) as journal:
             done = take_up(hands, journal, run, say)
-            plan = _planned(_resumed(wish, done), hands, done, say)
+            plan = _plan_hosts(_without_canary(wish, done), hands, done, say)
             if not plan.changing:
                 code = running.finish(journal, plan)
                 return RunResult(plan, read_run(run.id, read_entries(directory)), code)
@@ -177,23 +181,23 @@ def resume_fleet(
             return _carried_out(wish, hands, plan, journal, run.id, say)
 
 
-def _resumed(wish: Wish, done: frozenset[str]) -> Wish:
+def _without_canary(wish: Wish, done: frozenset[str]) -> Wish:
     """Once a wave has passed there is no canary any more."""
     if not done:
         return wish
     return msgspec.structs.replace(wish, shape=msgspec.structs.replace(wish.shape, canary=Canary(count=0)))
 
 
-def _pairs(wish: Wish) -> tuple[tuple[str, str], ...]:
+def _setting_pairs(wish: Wish) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(wish.settings.items()))
 
 
-def _asked(wish: Wish) -> Asked:
+def _asked_entry(wish: Wish) -> Asked:
     return Asked(
         time.time(),
         __version__,
         wish.profiles,
-        _pairs(wish),
+        _setting_pairs(wish),
         tuple(str(Path(one).absolute()) if "," not in one else one for one in wish.inventory.sources),
         wish.inventory.limit,
         wish.forks,

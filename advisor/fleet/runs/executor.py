@@ -78,7 +78,7 @@ class Hands:
     @property
     def scripts(self) -> Path:
         """The transaction script of each host."""
-        return self._own("scripts")
+        return self._own_directory("scripts")
 
     def by_hand(self, name: str) -> str:
         """The command that rolls a host back when it can be reached again. The script knows its own transaction."""
@@ -87,16 +87,16 @@ class Hands:
         script = self.scripts / (file_name(name) + ".sh")
         return f"ssh {shell_quote(self.hosts[name].address or name)} sudo sh -s rollback <{shell_quote(str(script))}"
 
-    def _own(self, *names: str) -> Path:
+    def _own_directory(self, *names: str) -> Path:
         path = self.directory.joinpath(*names)
         make_own_directory(str(path))
         return path
 
-    def _answers(self, label: str) -> Path:
+    def _answer_directory(self, label: str) -> Path:
         """A directory of its own for each step: what a host said is never replaced by what it says later."""
-        place = self._own("answers")
+        place = self._own_directory("answers")
         number = 1 + max((int(path.name[:4]) for path in place.iterdir() if is_count(path.name[:4])), default=0)
-        return self._own("answers", f"{number:04d}-{label}")
+        return self._own_directory("answers", f"{number:04d}-{label}")
 
     # -- connections ----------------------------------------------------------------------------------------------
 
@@ -124,8 +124,8 @@ class Hands:
     def capture(self, names: Sequence[str]) -> dict[str, CapturedHost]:
         """Each host as it is now, asked as root; the captures replace those that the store kept."""
         found: dict[str, CapturedHost] = {}
-        with _marked(self.directory), self._new_connections() as inventory:
-            for answer in capture_hosts(inventory, self._named(names), self.store, forks=self._forks):
+        with _marked_environment(self.directory), self._new_connections() as inventory:
+            for answer in capture_hosts(inventory, self._hosts_named(names), self.store, forks=self._forks):
                 found[answer.host] = captured(answer, self.store)
         return found
 
@@ -133,14 +133,14 @@ class Hands:
         self, questions: Mapping[str, Iterable[EchoQuestion]], *, seconds: int, label: str
     ) -> dict[str, GateAnswer]:
         """What the gate scripts of these hosts print; hosts that did not answer are left out."""
-        scripts = self._own("gate")
+        scripts = self._own_directory("gate")
         for name, those in questions.items():
             put_own(scripts / (file_name(name) + ".sh"), gate_script(those).encode())
         job = HostJob(label, scripts, (str(seconds),), timeout_seconds=seconds + _SLACK_SECONDS)
         found: dict[str, GateAnswer] = {}
-        for answer in self._run(job, [*questions], label):
+        for answer in self._run_job(job, [*questions], label):
             if answer.state == "ok" and answer.path is not None:
-                found[answer.host] = parse_gate_answer(_text(answer.path))
+                found[answer.host] = parse_gate_answer(_read_text(answer.path))
         return found
 
     def do(self, verb: Verb, names: Sequence[str], *arguments: str) -> Iterator[Result]:
@@ -153,27 +153,27 @@ class Hands:
             changes=True,
             timeout_seconds=_CHANGE_SECONDS,
         )
-        for answer in self._run(job, names, verb):
+        for answer in self._run_job(job, names, verb):
             yield result_of(answer)
 
     def command(self, text: str, names: Sequence[str], *, seconds: int) -> dict[str, HostAnswer]:
         """A command line of the user's on each host, by its shell."""
-        script = self._own("gate") / "command"
+        script = self._own_directory("gate") / "command"
         put_own(script, f"{text}\n".encode("utf-8", "surrogateescape"))
         job = HostJob("gate command", script, timeout_seconds=seconds)
-        return {answer.host: answer for answer in self._run(job, names, "gate-command")}
+        return {answer.host: answer for answer in self._run_job(job, names, "gate-command")}
 
-    def _run(self, job: HostJob, names: Sequence[str], label: str) -> Iterator[HostAnswer]:
-        with _marked(self.directory), self._new_connections() as inventory:
-            output = self._answers(label)
-            yield from run(inventory, job, output=output, hosts=self._named(names), forks=self._forks)
+    def _run_job(self, job: HostJob, names: Sequence[str], label: str) -> Iterator[HostAnswer]:
+        with _marked_environment(self.directory), self._new_connections() as inventory:
+            output = self._answer_directory(label)
+            yield from run(inventory, job, output=output, hosts=self._hosts_named(names), forks=self._forks)
 
-    def _named(self, names: Iterable[str]) -> list[InventoryHost]:
+    def _hosts_named(self, names: Iterable[str]) -> list[InventoryHost]:
         return [self.hosts[name] for name in names]
 
 
 @contextlib.contextmanager
-def _marked(directory: Path) -> Iterator[None]:
+def _marked_environment(directory: Path) -> Iterator[None]:
     """What is started here is recognisable as part of this run, also after this process has ended."""
     os.environ[_MARK] = str(directory)
     try:
@@ -184,13 +184,13 @@ def _marked(directory: Path) -> Iterator[None]:
 
 def _end_masters(place: str) -> None:
     """End the masters of shared connections, which ssh would leave behind for a minute; each names its socket."""
-    for pid, command in _commands():
+    for pid, command in _running_commands():
         if command.startswith(os.fsencode(f"ssh: {place}/")):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGTERM)
 
 
-def _commands() -> Iterator[tuple[int, bytes]]:
+def _running_commands() -> Iterator[tuple[int, bytes]]:
     for name in os.listdir("/proc"):
         if is_count(name) and int(name) != os.getpid():
             with contextlib.suppress(OSError):
@@ -204,7 +204,7 @@ def end_orphans(directory: Path) -> int:
     """
     wanted = os.fsencode(f"{_MARK}={directory}")
     found = 0
-    for pid, command in _commands():
+    for pid, command in _running_commands():
         # By name as well: over a local connection what runs for a host has our environment, too.
         if b"ansible-playbook" in command:
             with contextlib.suppress(OSError):
@@ -232,7 +232,7 @@ def captured(answer: HostAnswer, store: FleetStore) -> CapturedHost:
         return CapturedHost(answer.host, None, message=error.message)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(_MAX_ANSWER_BYTES).decode("utf-8", "replace")
 
@@ -261,7 +261,7 @@ def result_of(answer: HostAnswer) -> Result:
     """What a host's answer to a verb says of it."""
     if answer.state in ("unreachable", "no-root"):
         return Result(answer.host, "unreachable", message=answer.message or answer.state)
-    said = parse_script_answer(_text(answer.path)) if answer.state == "ok" and answer.path is not None else None
+    said = parse_script_answer(_read_text(answer.path)) if answer.state == "ok" and answer.path is not None else None
     if said is None:
         message = answer.message or f"ended with {answer.rc} and printed no answer"
         return Result(answer.host, "unknown", message=message, is_sure=False)

@@ -194,10 +194,10 @@ def read_entries(directory: Path) -> tuple[Entry, ...]:
         data = read_own_file(str(path), limit=MAX_BYTES)
     except FileNotFoundError:
         return ()
-    return tuple(_decoded(data, str(path)))
+    return tuple(_decode_entries(data, str(path)))
 
 
-def _decoded(data: bytes, where: str) -> Iterator[Entry]:
+def _decode_entries(data: bytes, where: str) -> Iterator[Entry]:
     whole, _, _ = data.rpartition(b"\n")
     for number, line in enumerate(whole.split(b"\n") if whole else (), 1):
         try:

@@ -74,11 +74,11 @@ class MtuMove(msgspec.Struct, frozen=True):
 
 def mtu_moves(plan: Plan | None) -> tuple[MtuMove, ...]:
     """What a plan does to the MTU of links, in its own order (which has parents in their place already)."""
-    moves = (_move(change) for change in plan.changes) if plan is not None else ()
+    moves = (_mtu_move(change) for change in plan.changes) if plan is not None else ()
     return tuple(move for move in moves if move is not None)
 
 
-def _move(change: Change) -> MtuMove | None:
+def _mtu_move(change: Change) -> MtuMove | None:
     kind, _, rest = change.tunable.partition(":")
     link, _, what = rest.rpartition(":")
     if kind != "link" or what != "mtu" or not (is_count(change.before) and is_count(change.after)):
@@ -143,15 +143,19 @@ def owners_of(subjects: Iterable[OrderSubject]) -> dict[str, str]:
 
 def addresses_of(link: Link) -> Iterator[str]:
     """The addresses of a link that another host can reach, without prefix."""
-    return (address for _, address in _reachable(link))
+    return (address for _, address in _reachable_addresses(link))
 
 
 def subnet_addresses(link: Link) -> Iterator[tuple[str, str]]:
     """Those of them that are in a subnet with others: subnet and address."""
-    return ((subnet, address) for text, address in _reachable(link) if (subnet := _subnet(text)) is not None)
+    return (
+        (subnet, address)
+        for text, address in _reachable_addresses(link)
+        if (subnet := _shared_subnet(text)) is not None
+    )
 
 
-def _reachable(link: Link) -> Iterator[tuple[str, str]]:
+def _reachable_addresses(link: Link) -> Iterator[tuple[str, str]]:
     for text in link.addresses if link.kind != "loopback" else ():
         address = text.partition("/")[0]
         if not address.lower().startswith("fe80:"):
@@ -160,10 +164,10 @@ def _reachable(link: Link) -> Iterator[tuple[str, str]]:
 
 def subnets_of(link: Link) -> Iterator[str]:
     """The subnets that a link has an address of and shares with others."""
-    yield from (subnet for text in link.addresses if (subnet := _subnet(text)) is not None)
+    yield from (subnet for text in link.addresses if (subnet := _shared_subnet(text)) is not None)
 
 
-def _subnet(text: str) -> str | None:
+def _shared_subnet(text: str) -> str | None:
     try:
         network = ipaddress.ip_interface(text).network
     except ValueError:
@@ -198,14 +202,14 @@ def segments(subjects: Sequence[OrderSubject]) -> tuple[Segment, ...]:
                     moving.setdefault(subnet, {})[subject.name] = moves[link.name]
     found: dict[object, Segment] = {}
     for subnet in sorted(moving, key=lambda subnet: (":" in subnet, subnet)):
-        made = _segment(subnet, moving[subnet], there[subnet])
+        made = _make_segment(subnet, moving[subnet], there[subnet])
         alike = (made.before, made.after, made.moving, made.smaller, made.llt)
         also = found.get(alike)
         found[alike] = msgspec.structs.replace(also, subnet=f"{also.subnet} and {subnet}") if also else made
     return tuple(found.values())
 
 
-def _segment(subnet: str, moves: Mapping[str, MtuMove], there: Iterable[tuple[OrderSubject, Link]]) -> Segment:
+def _make_segment(subnet: str, moves: Mapping[str, MtuMove], there: Iterable[tuple[OrderSubject, Link]]) -> Segment:
     after = max(move.after for move in moves.values())
     least: dict[str, int] = {}
     llt: dict[str, None] = {}
@@ -224,10 +228,10 @@ def _segment(subnet: str, moves: Mapping[str, MtuMove], there: Iterable[tuple[Or
 def mtu_warnings(found: Iterable[Segment], waves: Waves) -> tuple[str, ...]:
     """What a person has to know before a raise: how long the subnet is mixed, who stays small, what cannot be seen."""
     numbers = waves.numbers()
-    return tuple(sentence for segment in found for sentence in _warnings(segment, numbers))
+    return tuple(sentence for segment in found for sentence in _segment_warnings(segment, numbers))
 
 
-def _warnings(segment: Segment, known: Mapping[str, int]) -> Iterator[str]:
+def _segment_warnings(segment: Segment, known: Mapping[str, int]) -> Iterator[str]:
     numbers = sorted({known[name] for name in segment.moving if name in known})
     subnet, before, after = segment.subnet, segment.before, segment.after
     lost = f"packets of more than {before} bytes from those at {after} are lost there without an error"
@@ -244,13 +248,13 @@ def _warnings(segment: Segment, known: Mapping[str, int]) -> Iterator[str]:
         )
     if segment.smaller:
         named = [f"{name} ({mtu})" for name, mtu in segment.smaller]
-        yield f"{subnet}: {_listed(named)} stay below {after}, and {lost}"
+        yield f"{subnet}: {_shorten_list(named)} stay below {after}, and {lost}"
     yield (
         f"{subnet}: what the switches between the hosts carry cannot be read from any host. The gate has raised hosts "
         f"ask each other with whole packets of {after} bytes, so a switch shows from the second raised host on"
     )
 
 
-def _listed(words: Sequence[str]) -> str:
+def _shorten_list(words: Sequence[str]) -> str:
     more = len(words) - _SAID_AT_MOST
     return ", ".join(words[:_SAID_AT_MOST]) + (f" and {more} more" if more > 0 else "")

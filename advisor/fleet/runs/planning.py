@@ -75,13 +75,13 @@ def plan_fleet(
     planned: list[PlannedHost] = []
     subjects: dict[str, OrderSubject] = {}
     for number, one in enumerate(captured):
-        host, subject = _planned(one, names, settings, is_done=one.name in done)
+        host, subject = _plan_host(one, names, settings, is_done=one.name in done)
         planned.append(host)
         if subject is not None:
             subjects[one.name] = subject
         progress(number + 1, len(captured))
     changing = [one.name for one in planned if one.state == "change"]
-    groups = _groups(inventory, subjects.values(), shape.failover)
+    groups = _failover_groups(inventory, subjects.values(), shape.failover)
     candidates = [Candidate(name, groups.get(name, ())) for name in changing]
     waves = make_waves(candidates, order=mtu_order([*subjects.values()]), canary=shape.canary, batch=shape.batch)
     notes = [*waves.notes, *_group_notes(planned, groups), *mtu_warnings(segments([*subjects.values()]), waves)]
@@ -89,7 +89,7 @@ def plan_fleet(
     return FleetPlan(tuple(planned), subjects, machine_ids, waves, tuple(notes), groups, tuple(names))
 
 
-def _planned(
+def _plan_host(
     one: CapturedHost, names: Sequence[str], settings: Mapping[str, str], *, is_done: bool
 ) -> tuple[PlannedHost, OrderSubject | None]:
     if one.archive is None:
@@ -107,8 +107,8 @@ def _planned(
         after = max((sequence(record.id) for record in store.records()), default=0)
         plan = plan_profiles(captured, names, settings, store=store, facts=facts)
     except AdvisorError as error:
-        return PlannedHost(one.name, "cannot", message=_sentence(error)), None
-    state, message = _judged(plan)
+        return PlannedHost(one.name, "cannot", message=_error_sentence(error)), None
+    state, message = _judge_plan(plan)
     if state == "change" and waiting is not None:
         state, message = "cannot", f"transaction {waiting.id} waits for confirmation there"
     subject = subject_of(one.name, captured, facts, plan if state == "change" else None)
@@ -116,11 +116,11 @@ def _planned(
     return host, subject
 
 
-def _sentence(error: AdvisorError) -> str:
+def _error_sentence(error: AdvisorError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
-def _judged(plan: Plan) -> tuple[PlannedState, str]:
+def _judge_plan(plan: Plan) -> tuple[PlannedState, str]:
     """What the plan of a host amounts to, and why where it is not to be carried out."""
     if plan.blocking:
         first = plan.blocking[0]
@@ -137,13 +137,13 @@ def _judged(plan: Plan) -> tuple[PlannedState, str]:
     return "change", ""
 
 
-def _groups(
+def _failover_groups(
     inventory: Iterable[InventoryHost], subjects: Iterable[OrderSubject], failover: str | None
 ) -> dict[str, tuple[FailoverGroup, ...]]:
     """Failover groups of each host: those of the inventory and those that the hosts show."""
     found: dict[str, list[FailoverGroup]] = {name: [*groups] for name, groups in known_groups(subjects).items()}
     for host in inventory:
-        for group in _declared(host, failover):
+        for group in _declared_groups(host, failover):
             if group not in found.setdefault(host.name, []):
                 found[host.name].append(group)
     return {name: tuple(groups) for name, groups in found.items()}
@@ -164,7 +164,7 @@ def check_failover(inventory: Iterable[InventoryHost], failover: str | None) -> 
 VARIABLE = "advisor_failover_group"
 
 
-def _declared(host: InventoryHost, failover: str | None) -> list[FailoverGroup]:
+def _declared_groups(host: InventoryHost, failover: str | None) -> list[FailoverGroup]:
     found = []
     named = host.variables.get(VARIABLE)
     if named:

@@ -71,10 +71,10 @@ def find_result(captured: CapturedHost, sought: Sought) -> Result:
     state = _STATES.get(record.state)
     if state is None:
         return Result(captured.name, "unknown", record.id, f"{record.state} still", is_sure=False)
-    return Result(captured.name, state, record.id, _words(record))
+    return Result(captured.name, state, record.id, _describe_record(record))
 
 
-def _words(record: Record) -> str:
+def _describe_record(record: Record) -> str:
     if record.state == "partly-rolled-back":
         return "; ".join(f"{what} is not as before: {why}" for what, why in record.kept)
     return f"rolled back: {record.why_undone}" if record.state == "rolled-back" and record.why_undone else ""
@@ -97,35 +97,35 @@ class FleetRollback:
 
         Who is busy is asked again; who does not answer is waited for until its own watchdog has had its time.
         """
-        left = self._asked(wave, [*wanted], force=force)
+        left = self._request_rollback(wave, [*wanted], force=force)
         for _ in range(_ATTEMPTS):
             found = [*settled(self._hands, {name: wanted[name] for name in left}, seconds=0)] if left else []
             left = []
             for result in found:
                 if result.state in ("rolled-back", "failed"):
-                    self._note(wave, result)
+                    self._note_result(wave, result)
                 else:
                     left.append(result.host)
             in_force = [one.host for one in found if one.state in ("applied", "awaiting-confirmation")]
             if not in_force:
                 break
-            kept = self._asked(wave, in_force, force=force)
+            kept = self._request_rollback(wave, in_force, force=force)
             left = [name for name in left if name not in in_force or name in kept]
         for result in settled(self._hands, {name: wanted[name] for name in left}, seconds=self._window):
-            self._note(wave, self._judged(result))
+            self._note_result(wave, self._judge_result(result))
 
-    def _asked(self, wave: int, names: Sequence[str], *, force: bool) -> list[str]:
+    def _request_rollback(self, wave: int, names: Sequence[str], *, force: bool) -> list[str]:
         """Those of the hosts that do not say that they are back."""
         left: list[str] = []
         for result in self._hands.do("rollback", names, *(["--force"] if force else [])):
             if result.state == "rolled-back" and result.is_sure:
-                self._note(wave, result)
+                self._note_result(wave, result)
             else:
                 left.append(result.host)
                 self._states[result.host] = msgspec.structs.replace(result, is_sure=False)
         return left
 
-    def _judged(self, result: Result) -> Result:
+    def _judge_result(self, result: Result) -> Result:
         """On a host that refuses the rollback it is still active; on one that is silent, or half-way, it may be."""
         if result.state in ("rolled-back", "failed"):
             return result
@@ -135,7 +135,7 @@ class FleetRollback:
         state: HostState = "applied" if result.state == "applied" else "unknown"
         return Result(result.host, state, result.transaction or (before.transaction if before else None), why)
 
-    def _note(self, wave: int, result: Result) -> None:
+    def _note_result(self, wave: int, result: Result) -> None:
         self._states[result.host] = result
         entry = done(self._hands, wave, "rollback", result)
         self._journal.note(entry)

@@ -27,7 +27,7 @@ def take_up(hands: Hands, journal: RunJournal, run: RunRecord, say: Say) -> froz
     if names:
         wave = run.open_wave.wave if run.open_wave else 0
         say(f"asking the hosts of wave {wave}: {', '.join(names)}")
-        _settle(hands, journal, run, wave, {name: run.sought[name] for name in names}, states, say)
+        _settle_wave(hands, journal, run, wave, {name: run.sought[name] for name in names}, states, say)
         is_open = any(states[name].state == "unknown" for name in names)
         is_kept = any(states[name].state == "applied" for name in names)
         journal.write(WaveEnded(time.time(), wave, "open" if is_open else "confirmed" if is_kept else "rolled-back"))
@@ -41,7 +41,7 @@ def _open_hosts(run: RunRecord) -> list[str]:
     return list(dict.fromkeys([*named, *more]))
 
 
-def _settle(
+def _settle_wave(
     hands: Hands,
     journal: RunJournal,
     run: RunRecord,

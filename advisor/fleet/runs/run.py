@@ -78,14 +78,14 @@ class FleetRun:
         """
         for wave in self._plan.waves.waves:
             with interruptible():
-                is_kept = self._wave(wave)
+                is_kept = self._run_wave(wave)
                 if not is_kept:
-                    return self._stopped(wave)
+                    return self._stop_run(wave)
         return finish(self._journal, self._plan)
 
     # -- one wave -------------------------------------------------------------------------------------------------
 
-    def _wave(self, wave: Wave) -> bool:
+    def _run_wave(self, wave: Wave) -> bool:
         """Whether the wave is confirmed; if not, all of it has been rolled back, as far as that could be done."""
         self._say(f"wave {wave.number} of {len(self._plan.waves.waves)}: {', '.join(wave.hosts)}")
         self._journal.write(WaveBegun(time.time(), wave.number, wave.hosts))
@@ -97,42 +97,42 @@ class FleetRun:
             self._journal.note(RunInterrupted(time.time(), reason))
             with contextlib.suppress(AdvisorError):
                 self._roll_back(wave)
-            self._ended(wave)
-            self._journal.note(Ended(time.time(), self._code(), "stopped", reason))
+            self._end_wave(wave)
+            self._journal.note(Ended(time.time(), self._exit_code(), "stopped", reason))
             if self._not_back:
                 raise self._left_behind(reason) from error
             self._tell_left(wave)
             raise
         if not is_kept:
             self._roll_back(wave)
-        self._ended(wave)
+        self._end_wave(wave)
         return is_kept
 
     def _carried_out(self, wave: Wave) -> bool:
-        before = self._baselines(wave)
-        if not self._applied(wave):
+        before = self._measure_baselines(wave)
+        if not self._apply_wave(wave):
             return False
-        return self._gate(wave, before) and self._confirmed(wave)
+        return self._pass_gate(wave, before) and self._confirm_wave(wave)
 
-    def _applied(self, wave: Wave) -> bool:
+    def _apply_wave(self, wave: Wave) -> bool:
         for name in wave.hosts:
             # Until the host answers, as this may be interrupted here.
             self._states[name] = Result(name, "unknown", message="was being changed", is_sure=False)
-        for result in self._hands.do("apply", wave.hosts, *self._guarded):
-            self._note(wave, "apply", result)
-        self._settle(wave, "apply", [name for name in wave.hosts if not self._states[name].is_sure])
+        for result in self._hands.do("apply", wave.hosts, *self._guard_arguments):
+            self._note_result(wave, "apply", result)
+        self._settle_hosts(wave, "apply", [name for name in wave.hosts if not self._states[name].is_sure])
         return all(self._states[name].state in _WENT_WELL for name in wave.hosts)
 
     @property
-    def _guarded(self) -> tuple[str, ...]:
+    def _guard_arguments(self) -> tuple[str, ...]:
         return "--guard", "--confirm-within", str(self._options.confirm_within)
 
-    def _confirmed(self, wave: Wave) -> bool:
+    def _confirm_wave(self, wave: Wave) -> bool:
         waiting = [name for name in wave.hosts if self._states[name].state == "awaiting-confirmation"]
         for result in self._hands.do("confirm", waiting):
             if result.state == "applied":
-                self._note(wave, "confirm", result)
-        self._settle(wave, "confirm", [name for name in waiting if self._states[name].state != "applied"])
+                self._note_result(wave, "confirm", result)
+        self._settle_hosts(wave, "confirm", [name for name in waiting if self._states[name].state != "applied"])
         return all(self._states[name].state in ("applied", "unchanged") for name in wave.hosts)
 
     def _roll_back(self, wave: Wave) -> None:
@@ -148,7 +148,7 @@ class FleetRun:
         """Whether something is active on the host, or may be."""
         return name in self._states and self._states[name].state in _IN_FORCE
 
-    def _ended(self, wave: Wave) -> None:
+    def _end_wave(self, wave: Wave) -> None:
         states = {self._states[name].state for name in wave.hosts if name in self._states}
         outcome: Literal["confirmed", "rolled-back", "open"] = "rolled-back"
         if states & {"unknown", "awaiting-confirmation"} or self._not_back & {*wave.hosts}:
@@ -161,7 +161,7 @@ class FleetRun:
 
     # -- the gate -------------------------------------------------------------------------------------------------
 
-    def _baselines(self, wave: Wave) -> dict[str, Baseline]:
+    def _measure_baselines(self, wave: Wave) -> dict[str, Baseline]:
         """What each host of the wave hears before it; empty where there is nothing to ask."""
         targets = {name: targets_of(self._plan.subjects[name], self._around) for name in wave.hosts}
         asking = [name for name in wave.hosts if targets[name] or has_llt(self._plan.subjects[name].facts.llt)]
@@ -187,10 +187,10 @@ class FleetRun:
         for name in silent:
             self._say(f"{name}: did not answer what its peers are; its gate is its own values alone")
 
-    def _gate(self, wave: Wave, before: Mapping[str, Baseline]) -> bool:
+    def _pass_gate(self, wave: Wave, before: Mapping[str, Baseline]) -> bool:
         failing, passing = self._asked_again(wave, before)
         if not failing:
-            commands = self._commanded(wave)
+            commands = self._run_gate_command(wave)
             failing += commands
             if self._options.gate_command and not commands:
                 passing.append(f"the gate command ended with 0 on {counted_hosts(len(wave.hosts))}")
@@ -202,13 +202,13 @@ class FleetRun:
     def _asked_again(self, wave: Wave, before: Mapping[str, Baseline]) -> tuple[list[str], list[str]]:
         carried = carried_by(self._plan.subjects.values(), [*self._done, *wave.hosts])
         questions = {name: questions_after(one, carried) for name, one in before.items()}
-        passing, failing = self._judged(questions, before)
+        passing, failing = self._judge_gate(questions, before)
         if failing:
             # LLT takes a moment to see its links again after their MTU has moved.
-            passing, failing = self._judged(questions, before)
+            passing, failing = self._judge_gate(questions, before)
         return failing, passing
 
-    def _judged(
+    def _judge_gate(
         self, questions: Mapping[str, Sequence[EchoQuestion]], before: Mapping[str, Baseline]
     ) -> tuple[list[str], list[str]]:
         answers = self._hands.ask(questions, seconds=GATE_SECONDS, label="gate") if questions else {}
@@ -223,7 +223,7 @@ class FleetRun:
             failing += [f"{name}: {one}" for one in bad]
         return passing, failing
 
-    def _commanded(self, wave: Wave) -> list[str]:
+    def _run_gate_command(self, wave: Wave) -> list[str]:
         """Hosts on which the user's own gate command did not end with 0."""
         command = self._options.gate_command
         if command is None:
@@ -233,28 +233,28 @@ class FleetRun:
 
     # -- what is known --------------------------------------------------------------------------------------------
 
-    def _note(self, wave: Wave, verb: Verb, result: Result) -> None:
+    def _note_result(self, wave: Wave, verb: Verb, result: Result) -> None:
         self._states[result.host] = result
         if result.is_sure:
             self._journal.write(done(self._hands, wave.number, verb, result))
         if result.state not in _WENT_WELL:
             self._say(f"{result.host}: {verb}: {result.state}: {result.message}")
 
-    def _settle(self, wave: Wave, verb: Verb, names: Sequence[str]) -> None:
+    def _settle_hosts(self, wave: Wave, verb: Verb, names: Sequence[str]) -> None:
         """Ask the hosts themselves where an answer was not certain."""
         for result in settled(self._hands, {name: self._sought[name] for name in names}, seconds=0):
-            self._note(wave, verb, result)
+            self._note_result(wave, verb, result)
 
-    def _stopped(self, wave: Wave) -> int:
+    def _stop_run(self, wave: Wave) -> int:
         earlier = [one for one in self._plan.waves.waves if one.number < wave.number]
         for one in reversed(earlier) if self._options.rollback_all else ():
             self._say(f"wave {one.number} is rolled back as well:  {', '.join(one.hosts)}")
             self._roll_back(one)
-            self._ended(one)
-        self._journal.write(Ended(time.time(), self._code(), "stopped", f"wave {wave.number} did not pass"))
-        return self._code()
+            self._end_wave(one)
+        self._journal.write(Ended(time.time(), self._exit_code(), "stopped", f"wave {wave.number} did not pass"))
+        return self._exit_code()
 
-    def _code(self) -> int:
+    def _exit_code(self) -> int:
         return 5 if self._not_back else 4
 
     def _tell_left(self, wave: Wave) -> None:

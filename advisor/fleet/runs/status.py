@@ -84,16 +84,16 @@ def verify_fleet(
         meant = Inventory(run.asked.inventory, run.asked.limit, access)
     hosts = [one for one in named_hosts(meant) if run is None or one.name in run.touched]
     gone = [] if run is None else [name for name in run.touched if name not in {one.name for one in hosts}]
-    found = [*_asked(meant, hosts, store, forks, say, run), *_missing(gone)]
+    found = [*_ask_hosts(meant, hosts, store, forks, say, run), *_missing_hosts(gone)]
     return FleetStanding(tuple(found), run)
 
 
-def _missing(names: Iterable[str]) -> Iterator[HostStanding]:
+def _missing_hosts(names: Iterable[str]) -> Iterator[HostStanding]:
     for name in names:
         yield HostStanding(name, "failed", message="no longer in the inventory")
 
 
-def _asked(
+def _ask_hosts(
     inventory: Inventory, hosts: Sequence[InventoryHost], store: FleetStore, forks: int, say: Say, run: RunRecord | None
 ) -> Iterator[HostStanding]:
     say(f"capturing {counted_hosts(len(hosts))}")
@@ -101,15 +101,15 @@ def _asked(
     with interruptible():
         captured = hands.capture([one.name for one in hosts])
     for one in hosts:
-        yield host_standing(captured[one.name], _transactions(run, one.name), _taken(store, one.name))
+        yield host_standing(captured[one.name], _run_transactions(run, one.name), _capture_time(store, one.name))
 
 
-def _transactions(run: RunRecord | None, name: str) -> tuple[str, ...] | None:
+def _run_transactions(run: RunRecord | None, name: str) -> tuple[str, ...] | None:
     known = run.hosts[name].transaction if run is not None else None
     return None if known is None else (known,)
 
 
-def _taken(store: FleetStore, name: str) -> float | None:
+def _capture_time(store: FleetStore, name: str) -> float | None:
     header = store.header(name)
     return None if header is None else header.taken
 
@@ -122,10 +122,10 @@ def host_standing(captured: CapturedHost, only: Sequence[str] | None, taken: flo
         status = captured_status(open_snapshot(captured.archive), only=only)
     except AdvisorError as error:
         return HostStanding(captured.name, "failed", message=error.message, taken=taken)
-    return HostStanding(captured.name, _state(status), status.records, status.drift, taken=taken)
+    return HostStanding(captured.name, _host_state(status), status.records, status.drift, taken=taken)
 
 
-def _state(status: Status) -> HostState:
+def _host_state(status: Status) -> HostState:
     if status.unfinished:
         return "unfinished"
     if status.drift:
@@ -146,7 +146,7 @@ def fleet_status(
         return FleetStanding((), runs=runs)
     if not kept:
         assert inventory is not None
-        return FleetStanding(tuple(_asked(inventory, named_hosts(inventory), store, forks, say, None)), runs=runs)
+        return FleetStanding(tuple(_ask_hosts(inventory, named_hosts(inventory), store, forks, say, None)), runs=runs)
     wanted = None if inventory is None else [one.name for one in named_hosts(inventory)]
     headers = {one.host: one for one in store.headers()}
     names = [*headers] if wanted is None else wanted
@@ -193,13 +193,13 @@ def rollback_fleet(
                 rollback.run(number, {name: run.sought[name] for name in names}, force=force)
             # Who was not left out on purpose should be back: also one that has left the inventory since.
             asked = [name for _, names in waves for name in names] if inventory or only else [*run.touched]
-            _end(journal, states, asked)
+            _end_run(journal, states, asked)
             found = read_run(run.id, tuple(journal.entries))
     assert found is not None
     return found
 
 
-def _end(journal: RunJournal, states: Mapping[str, Result], asked: Sequence[str]) -> None:
+def _end_run(journal: RunJournal, states: Mapping[str, Result], asked: Sequence[str]) -> None:
     """5 where a host that was asked is not back. Those that were not asked stay as they are, and are counted."""
     left = [one.host for one in states.values() if one.state in ("applied", "awaiting-confirmation", "unknown")]
     message = f"{len(left)} {'host is' if len(left) == 1 else 'hosts are'} not rolled back" if left else ""

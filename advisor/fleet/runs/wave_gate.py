@@ -95,14 +95,14 @@ def targets_of(subject: OrderSubject, around: Neighbourhood) -> tuple[GateTarget
         if move is not None:
             owner = around.owners.get(peer.address)
             found[peer.address] = GateTarget(peer.address, peer.why, peer.source, move.before, move.after, owner)
-    for target in _neighbours(subject, around):
+    for target in _neighbour_targets(subject, around):
         if len(found) >= MAX_ASKED:
             break
         found.setdefault(target.address, target)
     return tuple(found.values())[:MAX_ASKED]
 
 
-def _neighbours(subject: OrderSubject, around: Neighbourhood) -> Iterator[GateTarget]:
+def _neighbour_targets(subject: OrderSubject, around: Neighbourhood) -> Iterator[GateTarget]:
     """Hosts of the inventory on the subnets of the links at risk, one address each, in the order of the inventory."""
     moves = {move.link: move for move in mtu_moves(subject.plan)}
     for link in subject.facts.links:
@@ -123,7 +123,7 @@ def baseline_questions(targets: Iterable[GateTarget]) -> tuple[EchoQuestion, ...
     """A small echo, and one as large as the link carries before the wave (raised: its present MTU)."""
     found = []
     for target in targets:
-        found.append(EchoQuestion(target.address, _SMALL[_version(target.address)], target.source))
+        found.append(EchoQuestion(target.address, _SMALL[_ip_version(target.address)], target.source))
         found.append(EchoQuestion(target.address, target.before, target.source))
     return tuple(dict.fromkeys(found))
 
@@ -134,7 +134,7 @@ def baseline(targets: Iterable[GateTarget], answer: GateAnswer) -> Baseline:
     silent: list[GateTarget] = []
     unasked = 0
     for target in targets:
-        small = _SMALL[_version(target.address)]
+        small = _SMALL[_ip_version(target.address)]
         states = {size: answer.echoes.get((target.address, size), "unasked") for size in (small, target.before)}
         if states[target.before] == "ok":
             answered.append((target, target.before))
@@ -162,7 +162,7 @@ def questions_after(before: Baseline, carried: Mapping[str, int]) -> tuple[EchoQ
 def _size_after(target: GateTarget, size: int, carried: Mapping[str, int]) -> int:
     if size != target.before:
         return size
-    return max(min(target.after, carried.get(target.address, target.after)), _LEAST[_version(target.address)])
+    return max(min(target.after, carried.get(target.address, target.after)), _LEAST[_ip_version(target.address)])
 
 
 def judged(
@@ -231,5 +231,5 @@ def _links_up(nodes: Iterable[LltNode]) -> tuple[tuple[int, str], ...]:
     )
 
 
-def _version(address: str) -> int:
+def _ip_version(address: str) -> int:
     return 6 if ":" in address else 4

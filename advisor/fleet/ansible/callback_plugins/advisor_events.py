@@ -26,7 +26,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
     CALLBACK_TYPE = "stdout"
     CALLBACK_NAME = "advisor_events"
 
-    def _tell(self, result: Any, state: str) -> None:
+    def _print_event(self, result: Any, state: str) -> None:
         data = getattr(result, "_result", None) or {}
         message = str(data.get("msg") or data.get("message") or "")[:_LONGEST]
         host = result._host.get_name()
@@ -34,13 +34,13 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
         sys.stdout.flush()
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        self._tell(result, "ok")
+        self._print_event(result, "ok")
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        self._tell(result, "failed")
+        self._print_event(result, "failed")
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        self._tell(result, "unreachable")
+        self._print_event(result, "unreachable")
 
     def v2_runner_on_skipped(self, result: Any) -> None:
-        self._tell(result, "failed")
+        self._print_event(result, "failed")

@@ -60,15 +60,15 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        self._given = self._job()
+        self._given = self._read_job()
         name = str((task_vars or {}).get("inventory_hostname", ""))
         if self._has_no_script(name):
             return {**result, "skipped": True, "msg": f"{self._given['scripts']}: no script for {name}"}
         answer: dict[str, Any] = {"host": name, "state": "unreachable", "message": "", "started": time.time()}
         try:
-            self._ask(name, answer)
+            self._ask_host(name, answer)
         except AnsibleConnectionFailure as error:
-            answer.update(message=_words(error))
+            answer.update(message=_error_text(error))
             if _is_about_root(answer["message"]) and answer["state"] == "unreachable":
                 answer["state"] = "no-root"
             raise
@@ -78,36 +78,40 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             answer = {}
             raise
         except AnsibleError as error:
-            answer.update(state="no-root" if _is_about_root(_words(error)) else "failed", message=_words(error))
+            answer.update(
+                state="no-root" if _is_about_root(_error_text(error)) else "failed", message=_error_text(error)
+            )
             raise
         except BaseException as error:
             # The task's timeout comes as one, and so does an interrupt.
             timed_out = "Timeout" in type(error).__name__
-            answer.update(state="timeout" if timed_out else "lost", message=f"no answer: {_words(error)}")
+            answer.update(state="timeout" if timed_out else "lost", message=f"no answer: {_error_text(error)}")
             raise
         finally:
             if answer:
                 answer["ended"] = time.time()
-                self._put(name + ".json", json.dumps(answer).encode())
+                self._write_file(name + ".json", json.dumps(answer).encode())
         return {**result, **_task_result(answer)}
 
-    def _ask(self, name: str, answer: dict[str, Any]) -> None:
-        script = self._script(name)
-        if self._flag("changes"):
+    def _ask_host(self, name: str, answer: dict[str, Any]) -> None:
+        script = self._read_script(name)
+        if self._is_set("changes"):
             # What fails from here on may have begun there; what fails here has not.
-            self._execute("exit 0", None)
+            self._run_command("exit 0", None)
             answer["state"] = "lost"
         token = secrets.token_hex(8)
-        done = self._execute(_command(token, script, self._arguments(), needs_root=self._flag("needs_root")), script)
+        done = self._run_command(
+            _command_line(token, script, self._script_arguments(), needs_root=self._is_set("needs_root")), script
+        )
         output = done["stdout"].encode("utf-8", "surrogateescape")
         noise = str(done["stderr"])[-_TAIL:].strip()
-        body = _framed(output, token, answer, noise)
+        body = _extract_answer(output, token, answer, noise)
         if body is not None:
-            if transaction := _transaction(body):
+            if transaction := _read_transaction(body):
                 answer["transaction"] = transaction
-            self._keep(name, body, answer)
+            self._store_answer(name, body, answer)
 
-    def _execute(self, command: str, script: bytes | None) -> dict[str, Any]:
+    def _run_command(self, command: str, script: bytes | None) -> dict[str, Any]:
         """What the connection brings back, in bounded memory; this process is a fork for this one task."""
         before = resource.getrlimit(resource.RLIMIT_AS)
         with open("/proc/self/statm") as file:
@@ -124,12 +128,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         finally:
             resource.setrlimit(resource.RLIMIT_AS, before)
 
-    def _keep(self, name: str, body: bytes, answer: dict[str, Any]) -> None:
+    def _store_answer(self, name: str, body: bytes, answer: dict[str, Any]) -> None:
         """Write the answer, or hand it to the receiver, which writes what may be kept of it."""
         answer["bytes"] = len(body)
         receiver = [str(word) for word in self._given.get("receiver") or ()]
         if not receiver:
-            answer["path"] = self._put(name + ".out", body)
+            answer["path"] = self._write_file(name + ".out", body)
             return
         facts = json.dumps({**answer, "ended": time.time()})
         done = subprocess.run([*receiver, name, facts], input=body, capture_output=True, cwd="/", check=False)
@@ -139,11 +143,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             said = done.stderr.decode("utf-8", "replace").strip() or f"{receiver[0]} ended with {done.returncode}"
             answer.update(state="failed", message=said[-_TAIL:].removeprefix("advisor: "))
 
-    def _put(self, name: str, content: bytes) -> str:
+    def _write_file(self, name: str, content: bytes) -> str:
         """A file of the output directory, whole or not at all, for its owner alone."""
         host, dot, kind = name.rpartition(".")
-        path = os.path.join(self._output(), _file_name(host) + dot + kind)
-        fd, temporary = tempfile.mkstemp(dir=self._output(), prefix=".new")
+        path = os.path.join(self._output_directory(), _file_name(host) + dot + kind)
+        fd, temporary = tempfile.mkstemp(dir=self._output_directory(), prefix=".new")
         try:
             with open(fd, "wb") as file:
                 file.write(content)
@@ -156,7 +160,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
             raise
         return path
 
-    def _job(self) -> dict[str, Any]:
+    def _read_job(self) -> dict[str, Any]:
         """The arguments of the task. Those in the file ``job`` are as they are: Ansible reads no templates there."""
         given = dict(self._task.args)
         if given.get("job"):
@@ -169,14 +173,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         own = os.path.join(directory, _file_name(name) + ".sh")
         return bool(directory) and os.path.isdir(directory) and not os.path.exists(own)
 
-    def _output(self) -> str:
+    def _output_directory(self) -> str:
         path = os.path.abspath(os.path.expanduser(str(self._given.get("output") or "")))
         if not self._given.get("output"):
             raise AnsibleActionFail("output: names no directory")
         os.makedirs(path, mode=0o700, exist_ok=True)
         return path
 
-    def _script(self, name: str) -> bytes:
+    def _read_script(self, name: str) -> bytes:
         path = self._given.get("script")
         if not path:
             directory = self._given.get("scripts")
@@ -189,28 +193,37 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible has no types
         except OSError as error:
             raise AnsibleActionFail(f"{path}: {error.strerror}") from error
 
-    def _arguments(self) -> list[str]:
-        in_check = self._task.check_mode and self._flag("changes")
+    def _script_arguments(self) -> list[str]:
+        in_check = self._task.check_mode and self._is_set("changes")
         given = self._given.get("check_arguments" if in_check else "arguments") or ()
         if in_check and not given:
             raise AnsibleActionFail("check_arguments: what changes a host needs them under --check")
         return [str(word) for word in given]
 
-    def _flag(self, name: str) -> bool:
+    def _is_set(self, name: str) -> bool:
         return str(self._given.get(name, False)).lower() in ("true", "yes", "1")
 
 
-def _command(token: str, script: bytes, arguments: list[str], *, needs_root: bool) -> str:
-    words = ["/bin/sh", "-c", _RECEIVER, "advisor", token, _cksum(script), "yes" if needs_root else "no", *arguments]
+def _command_line(token: str, script: bytes, arguments: list[str], *, needs_root: bool) -> str:
+    words = [
+        "/bin/sh",
+        "-c",
+        _RECEIVER,
+        "advisor",
+        token,
+        _posix_cksum(script),
+        "yes" if needs_root else "no",
+        *arguments,
+    ]
     return " ".join(shlex.quote(word) for word in words)
 
 
-def _cksum(data: bytes) -> str:
+def _posix_cksum(data: bytes) -> str:
     """As POSIX cksum prints it on the host: CRC and size."""
     return subprocess.run(["cksum"], input=data, capture_output=True, check=True).stdout.decode().strip()
 
 
-def _framed(output: bytes, token: str, answer: dict[str, Any], noise: str) -> bytes | None:
+def _extract_answer(output: bytes, token: str, answer: dict[str, Any], noise: str) -> bytes | None:
     """What the script printed; the answer says how it went. None where there is nothing to keep."""
     mark = re.compile(rb"\r?\n" + token.encode() + rb" (\S+) (\S+) ([0-9]*) ([0-9]*)\r?\n")
     first = mark.search(output)
@@ -239,7 +252,7 @@ def _task_result(answer: dict[str, Any]) -> dict[str, Any]:
     return {**found, **{key: answer[key] for key in ("state", "rc", "path", "transaction") if key in answer}}
 
 
-def _transaction(body: bytes) -> dict[str, Any]:
+def _read_transaction(body: bytes) -> dict[str, Any]:
     last = body.rstrip().rpartition(b"\n")[2]
     try:
         said = json.loads(last) if last.startswith(b"{") else {}
@@ -259,7 +272,7 @@ _PREFACE = re.compile(
 )
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     text = str(getattr(error, "message", None) or error).strip()
     return (_PREFACE.sub("", text, count=1).strip() or text)[:_TAIL]
 
